@@ -18,7 +18,7 @@ struct request {
   std::uint64_t vertices = std::uint64_t{1} << 18, edges = 8, source = 0;
   bool source_given = false;
   std::string file, output, json;
-  std::int64_t repeats = 5;
+  std::int64_t devices = 0, repeats = 5;
 };
 
 std::vector<command_line::option> options_of(request& r) {
@@ -35,6 +35,7 @@ std::vector<command_line::option> options_of(request& r) {
            }},
           {"--output", "FILE", "write the level of each vertex there, .npy or raw (u32; 4294967295: not reached)",
            to_text(r.output)},
+          devices_option(r.devices),
           repeats_option(r.repeats),
           {"--no-check", "", "do not compare the levels with the host's", to_flag(r.no_check)},
           json_option(r.json),
@@ -69,6 +70,7 @@ std::vector<std::uint32_t> levels_on_host(const compressed_rows<float>& graph, s
 }
 
 int run(request& r) {
+  check_one_device(r.devices);
   command_line::check_writable(r.output);
   command_line::check_writable(r.json);
   const random_shape shape{r.vertices, r.edges - r.edges / 2, r.edges + r.edges / 2};

@@ -24,7 +24,7 @@ struct request {
   std::string file, values, ask, output, json;
   wish how = wish::automatic;
   std::uint32_t missing = 0xffffffffU;
-  std::int64_t repeats = 5;
+  std::int64_t devices = 0, repeats = 5;
 };
 
 std::vector<command_line::option> options_of(request& r) {
@@ -47,6 +47,7 @@ std::vector<command_line::option> options_of(request& r) {
                                    {"multi-pass", wish::multi_pass},
                                    {"partitioned", wish::partitioned}})},
           {"--chunks", "C", "chunks of the table, for multi-pass and partitioned (16)", to_whole(r.chunks, 1, 256)},
+          devices_option(r.devices),
           repeats_option(r.repeats),
           {"--no-check", "", "do not compare the results with the host's", to_flag(r.no_check)},
           json_option(r.json),
@@ -167,6 +168,7 @@ double seconds(std::int64_t repeats, const Body& body) {
 }
 
 int run(const request& r) {
+  check_one_device(r.devices);
   if (r.present > 1) throw bad_input(fmt::format("--present is {}; a share from 0 to 1 is possible", r.present));
   command_line::check_writable(r.output);
   command_line::check_writable(r.json);

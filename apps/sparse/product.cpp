@@ -8,9 +8,7 @@ namespace hpe::sparse {
 template <class T>
 product<T>::product(const compressed_rows<T>& matrix, form how, const gather::choice& gather_by,
                     std::vector<int> devices)
-    : matrix_(matrix),
-      lanes_(lanes_for(static_cast<double>(matrix.elements()) / static_cast<double>(matrix.rows))),
-      multiply_(module(kernels_file()), "sparse_multiply") {
+    : matrix_(matrix), lanes_(lanes_for(matrix.first)), multiply_(module(kernels_file()), "sparse_multiply") {
   devices = gather::all_unless(std::move(devices));
   if (how == form::gathered) {
     if (devices.size() > 1)

@@ -6,6 +6,7 @@
 #include <bit>
 #include <limits>
 
+#include "apps/command_line/program.h"
 #include "apps/modules/modules.h"
 #include "kernels/sparse.h"
 
@@ -87,10 +88,19 @@ template compressed_rows<double> compress(const contents&, int);
 template compressed_rows<float> random_rows(const random_shape&, bool, int);
 template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
-std::uint32_t lanes_for(double elements_of_a_row) {
-  // Each thread then has some loads of its own in flight.
-  const auto wished = static_cast<std::uint32_t>(std::clamp(elements_of_a_row / 4, 1.0, 32.0));
-  return std::bit_floor(wished);
+std::uint32_t lanes_for(const array<std::uint32_t>& first) {
+  // A thread has 4 elements in flight; the longest row may take it 4 such steps.
+  constexpr std::uint64_t most_of_a_thread = 16;
+  const std::uint64_t rows = first.size() - 1, mean = rows == 0 ? 0 : first[rows] / rows;
+  std::uint64_t longest = 0;
+  for (std::uint64_t r = 0; r < rows; ++r) longest = std::max<std::uint64_t>(longest, first[r + 1] - first[r]);
+  const std::uint64_t wished = std::max(mean / 2, longest / most_of_a_thread);
+  return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::uint64_t>(wished, 1, 32)));
+}
+
+void check_one_device(std::int64_t devices) {
+  static_cast<void>(command_line::devices_of(devices));
+  if (devices > 1) throw bad_input(fmt::format("--devices {}: one device does this work, the first", devices));
 }
 
 std::string kernels_file() { return modules::require("libhpe-sparse-kernels.so"); }

@@ -48,8 +48,11 @@ extern template compressed_rows<double> compress(const contents&, int);
 extern template compressed_rows<float> random_rows(const random_shape&, bool, int);
 extern template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
-/// Threads of a GPU that share a row of so many elements on average.
-[[nodiscard]] std::uint32_t lanes_for(double elements_of_a_row);
+/// Threads of a GPU that share a row: half as many as the mean row has elements, and enough for the longest one.
+[[nodiscard]] std::uint32_t lanes_for(const array<std::uint32_t>& first);
+
+/// For programs that use one device: throws bad_input if --devices asks for more, or for one that does not exist.
+void check_one_device(std::int64_t devices);
 
 /// The path of libhpe-sparse-kernels.so, which lies beside libhpe.so. Throws hpe::error if it is not there.
 [[nodiscard]] std::string kernels_file();

@@ -13,6 +13,31 @@ __device__ __forceinline__ uint64_t first_group(uint32_t lanes) {
 }
 __device__ __forceinline__ uint64_t groups(uint32_t lanes) { return uint64_t{gridDim.x} * blockDim.x / lanes; }
 
+/// Elements of a row that a thread loads before it uses the first one.
+constexpr uint32_t each = 4;
+
+/// The sum over elements k, k + lanes, ... of a row, at most `each` of them. All loads of a kind are issued together,
+/// also where the row is shorter.
+template <class T, uint32_t lanes>
+__device__ __forceinline__ T sum_of_some(const sparse_multiply_parameters& p, const T* values, const T* x, uint32_t k,
+                                         uint32_t end) {
+  uint64_t from[each];
+  T value[each];
+  // Data that are used once must not push x out of the caches.
+#pragma unroll
+  for (uint32_t j = 0; j < each; ++j) {
+    const uint32_t at = k + j * lanes;
+    from[j] = at;
+    if (at < end && p.columns != nullptr) from[j] = __ldcs(p.columns + at);
+    value[j] = at < end ? __ldcs(values + at) : 0;
+  }
+  T sum = 0;
+#pragma unroll
+  for (uint32_t j = 0; j < each; ++j)
+    if (k + j * lanes < end) sum += value[j] * __ldg(x + from[j]);
+  return sum;
+}
+
 template <class T, uint32_t lanes>
 __device__ __forceinline__ void multiply(const sparse_multiply_parameters& p) {
   const T* const values = static_cast<const T*>(p.values);
@@ -24,14 +49,7 @@ __device__ __forceinline__ void multiply(const sparse_multiply_parameters& p) {
   for (uint64_t row = first_group(lanes); row < rows; row += step) {
     T sum = 0;
     const uint32_t begin = row < p.rows ? __ldg(p.first + row) : 0, end = row < p.rows ? __ldg(p.first + row + 1) : 0;
-    // Data that are used once must not push x out of the caches.
-    if (p.columns != nullptr) {
-#pragma unroll 4
-      for (uint32_t k = begin + lane; k < end; k += lanes) sum += __ldcs(values + k) * __ldg(x + __ldcs(p.columns + k));
-    } else {
-#pragma unroll 4
-      for (uint32_t k = begin + lane; k < end; k += lanes) sum += __ldcs(values + k) * __ldcs(x + k);
-    }
+    for (uint32_t k = begin + lane; k < end; k += each * lanes) sum += sum_of_some<T, lanes>(p, values, x, k, end);
 #pragma unroll
     for (uint32_t distance = lanes / 2; distance > 0; distance /= 2)
       sum += __shfl_down_sync(all_lanes, sum, distance, lanes);

@@ -120,6 +120,7 @@ TEST_F(sparse_command, hash_tables_find_what_they_hold) {
   const std::string reserved = write<std::uint32_t>("r.npy", "u32", {0xffffffffU});
   refused({"hash", reserved, "--values", reserved, "--method=single-pass"}, "marks an empty slot");
   refused({"hash", keys, "--values", reserved, "--method=single-pass"}, "1 values for 5 keys");
+  refused({"hash", "10", "--devices=2", "--method=single-pass"}, "one device does this work");
   refused({"hash", "--present=1.5", "--method=single-pass"}, "a share from 0 to 1");
 }
 
