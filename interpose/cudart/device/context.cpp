@@ -113,7 +113,8 @@ user_object_table& context::user_objects() { return start().user_objects; }
 ipc_table& context::ipc() { return start().ipc; }
 
 std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
-  const thread_state& thread = this_thread();
+  thread_state& thread = this_thread();
+  thread.uses_device = true;
   const auto zero = thread.default_stream_is_own ? default_stream::per_thread : default_stream::legacy;
   auto found = streams().find(handle, thread.device, zero);
   require(found != nullptr, cudaErrorInvalidResourceHandle);
@@ -122,6 +123,7 @@ std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
 
 int context::current_device() {
   start();
+  this_thread().uses_device = true;
   return this_thread().device;
 }
 

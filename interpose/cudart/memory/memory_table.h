@@ -32,6 +32,7 @@ struct allocation {
   int device = 0;               // its home; for host memory the device that was current when it was allocated
   unsigned flags = 0;           // as given to cudaHostAlloc, cudaHostRegister or cudaMallocManaged
   void* device_base = nullptr;  // its address for kernels; differs from base only for registered memory
+  std::uint64_t id = 0;         // given by memory_table::add, never used again in this process
 
   [[nodiscard]] bool holds(const void* address, std::size_t bytes) const noexcept {
     const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base);
@@ -85,6 +86,7 @@ class memory_table {
   mutable std::shared_mutex kept_;  // locked before mutex_
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, allocation> allocations_;  // by base
+  std::uint64_t added_ = 0;
   std::atomic<std::size_t> for_other_devices_{0};
 };
 
