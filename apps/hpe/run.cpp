@@ -5,7 +5,8 @@
 // CUDA programs get libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices, hpe's own CUDA
 // runtime and driver. These are preloaded: the dynamic linker then uses them for every libcudart.so.13, libcudart.so.12 or
 // libcuda.so.1 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions keep the two runtimes
-// apart. LD_LIBRARY_PATH is for programs that open libcudart.so or libcuda.so by dlopen.
+// apart. LD_LIBRARY_PATH is for programs that open libcudart.so or libcuda.so by dlopen, PATH for programs that call nvcc to
+// compile kernels.
 
 #include <dlfcn.h>
 #include <fmt/core.h>
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "apps/command_line/program.h"
 #include "apps/hpe/command.h"
@@ -120,6 +122,14 @@ bool lacks_the_shim() {
   return ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 
+/// Whether a folder of PATH has a program of this name.
+bool is_on_path(const char* name) {
+  std::istringstream folders(variable("PATH"));
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (::access((std::filesystem::path(folder) / name).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
 /// Two lists of files or folders, joined by a colon unless one is empty.
 std::string joined(const std::string& first, const std::string& second) {
   return first.empty() || second.empty() ? first + second : fmt::format("{}:{}", first, second);
@@ -144,6 +154,7 @@ void preload(bool on_soft_devices, bool driver) {
     add(soft_runtime_of_cuda_12());
     add(soft_driver());
     set_variable("LD_LIBRARY_PATH", joined(runtime.parent_path(), variable("LD_LIBRARY_PATH")));
+    if (is_on_path("nvcc")) set_variable("PATH", joined(runtime.parent_path() / "bin", variable("PATH")));
     // If there is a driver, hpe would choose the GPUs by default.
     if (driver && variable("HPE_DEVICES").empty()) set_variable("HPE_DEVICES", "soft:2");
   } else if (!on_soft_devices && driver) {

@@ -1,9 +1,9 @@
 #include "interpose/libcuda/call.h"
 
-#include <atomic>
 #include <exception>
 #include <utility>
 
+#include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/thread_state.h"
 #include "interpose/libcuda/contexts.h"
 
@@ -12,17 +12,11 @@ namespace hpe::libcuda {
 using cudart::require;
 using cudart::this_thread;
 
-namespace {
-
-std::atomic<bool> is_initialized{false};
-
-}  // namespace
-
 const char* name_of(CUresult code) noexcept {
   switch (code) {
 #define HPE_LIBCUDA_RESULT(name) \
   case name: return #name;
-#include "results.def"
+#include <results.def>
 #undef HPE_LIBCUDA_RESULT
     default: return nullptr;
   }
@@ -56,8 +50,7 @@ call_scope::~call_scope() {
   thread.driver_call = outer_;
 }
 
-void set_initialized() noexcept { is_initialized = true; }
-void require_initialized() { require(is_initialized, cudaErrorInitializationError); }
+void require_initialized() { require(cudart::process().has_started(), cudaErrorInitializationError); }
 
 void require_context() {
   const auto current = context_table::current();

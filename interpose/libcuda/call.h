@@ -32,8 +32,7 @@ class call_scope {
   const char* const outer_;
 };
 
-void set_initialized() noexcept;
-void require_initialized();  ///< throws cudaErrorInitializationError before the first cuInit
+void require_initialized();  ///< throws cudaErrorInitializationError before the first cuInit or use of the runtime
 void require_context();      ///< throws cudaErrorDeviceUninitialized or cudaErrorContextIsDestroyed
 
 /// Runs the body of a function, which returns a cudaError_t or nothing and throws failure or hpe::error. These differ in

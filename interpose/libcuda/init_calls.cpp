@@ -30,7 +30,7 @@ const auto& entries() {
   static const std::array all{
 #define HPE_LIBCUDA_ENTRY(name, since, function, own) \
   entry{#name, since, reinterpret_cast<void*>(&::function), reinterpret_cast<void*>(&::own)},
-#include "entries.def"
+#include <entries.def>
 #undef HPE_LIBCUDA_ENTRY
   };
   return all;
@@ -63,8 +63,7 @@ __attribute__((visibility("default"))) extern const int hpe_cuda_on_soft_devices
 CUresult CUDAAPI cuInit(unsigned flags) {
   return call_always("cuInit", [&] {
     require(flags == 0, cudaErrorInvalidValue);
-    require(process().devices().count() > 0, cudaErrorNoDevice);
-    set_initialized();
+    require(process().devices().count() > 0, cudaErrorNoDevice);  // starts hpe
   });
 }
 

@@ -20,6 +20,7 @@ enum class memory_kind : std::uint8_t {
   host,        // cudaMallocHost, cudaHostAlloc
   registered,  // the program's own, by cudaHostRegister
   pool,        // cudaMallocAsync
+  mapped,      // by cuMemMap; the flags have a bit for each device that may use it
   variable,    // of a module, which frees it
   managed_variable,
   imported,  // from another process
@@ -46,7 +47,8 @@ struct allocation {
   }
   /// Whether kernels on other devices than the home may use it even without peer access to the home.
   [[nodiscard]] bool is_for_other_devices() const noexcept {
-    return kind == memory_kind::managed || (kind == memory_kind::pool && (flags & ~(1U << device)) != 0);
+    const bool has_devices_in_flags = kind == memory_kind::pool || kind == memory_kind::mapped;
+    return kind == memory_kind::managed || (has_devices_in_flags && (flags & ~(1U << device)) != 0);
   }
 };
 
