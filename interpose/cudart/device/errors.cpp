@@ -26,7 +26,7 @@ struct description {
 
 constexpr std::array descriptions{
 #define HPE_CUDART_ERROR(code, sentence) description{code, #code, sentence},
-#include "interpose/cudart/device/errors.def"
+#include "errors.def"  // made by generate.py
 #undef HPE_CUDART_ERROR
 };
 
@@ -72,6 +72,11 @@ const char* reason_for(cudaError_t code) {
 
 std::string words_for_call(const void* function, std::uint64_t /*none*/, std::uint64_t /*nothing*/) {
   return std::string(static_cast<const char*>(function)) + " waits for work of the program on devices";
+}
+
+const char* called_function(const char* function) noexcept {
+  const char* const outer = this_thread().driver_call;
+  return outer != nullptr ? outer : function;
 }
 
 void check(hpeStatus status) {
