@@ -26,7 +26,7 @@ struct description {
 
 constexpr std::array descriptions{
 #define HPE_CUDART_ERROR(code, sentence) description{code, #code, sentence},
-#include "errors.def"  // made by generate.py
+#include <errors.def>  // made by generate.py
 #undef HPE_CUDART_ERROR
 };
 
@@ -122,7 +122,8 @@ cudaError_t code_of_current_exception(const char* function) noexcept {
   try {
     throw;
   } catch (const failure& caught) {
-    log_failure(function, caught.code(), reason_for(caught.code()));
+    const bool has_reason = !caught.reason().empty();
+    log_failure(function, caught.code(), has_reason ? caught.reason().c_str() : reason_for(caught.code()));
     return caught.code();
   } catch (const error& caught) {
     const cudaError_t code = translate(caught.status());

@@ -53,6 +53,8 @@ struct trap {
   [[nodiscard]] std::string message() const;
 };
 
+class device_queue;
+
 /// The functions that a kernel needs from its host. Threads that run blocks call them, several at a time.
 struct surroundings {
   std::function<void(std::string_view)> print;  // output of printf
@@ -60,6 +62,8 @@ struct surroundings {
   std::function<bool(std::uint64_t address, std::size_t bytes)> may_touch;
   std::function<void*(std::size_t bytes)> allocate;  // malloc in kernels; null gives NULL
   std::function<void(void*)> release;
+  device_queue* queue = nullptr;  // of the grid, for dynamic parallelism; null: kernels cannot queue work
+  std::uint32_t device = 0, device_count = 1;
 };
 
 /// The alignment of a launch's parameters.

@@ -47,7 +47,7 @@ struct argument {
   std::uint32_t size = 0;
 };
 
-enum class builtin : std::uint8_t { none, print, allocate, release, assertion };
+enum class builtin : std::uint8_t { none, print, allocate, release, assertion, device_runtime };
 
 struct instruction {
   opcode op = opcode::count;
