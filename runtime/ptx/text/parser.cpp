@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/build/builder.h"
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
 #include "runtime/ptx/text/text_parser.h"
@@ -124,7 +125,7 @@ void lay_out_shared(program& p) {
 
 }  // namespace
 
-std::unique_ptr<program> parse(std::vector<std::string> texts) {
+std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order) {
   auto result = std::make_unique<program>();
   result->texts = std::move(texts);
   result->files.emplace_back();  // number 0: unknown
@@ -133,6 +134,8 @@ std::unique_ptr<program> parse(std::vector<std::string> texts) {
   check_calls(*result);
   lay_out_shared(*result);
   verify(*result);
+  if (order == warp_order::lockstep)
+    for (const auto& f : result->functions) insert_convergence(*f);
   return result;
 }
 
