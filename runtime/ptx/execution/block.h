@@ -187,6 +187,10 @@ class engine {
   /// or its end. Returns that point if it is the same for all; else returns mixed, and block.next has the points.
   /// Throws trap_exception.
   virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
+  /// Of some lanes of a warp, which all wait at meetings, those at the earliest place of the program. A call stands
+  /// before the code that follows it. `first` is the thread of lane 0; bit n of `lanes` stands for lane n.
+  [[nodiscard]] virtual std::uint32_t earliest(const block_context& block, std::uint32_t first,
+                                               std::uint32_t lanes) const;
   /// A new engine for another block of the same kernel, whose turns alternate with this engine's.
   [[nodiscard]] virtual std::shared_ptr<engine> another() const = 0;
 };

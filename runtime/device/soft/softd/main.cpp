@@ -49,9 +49,8 @@ class server {
       case request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
       case request::kind::load_module: return kernels_.load(what.id, what.text);
       case request::kind::load_ptx:
-        return kernels_.load(
-            what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes, what.ptx_parts,
-                                                         fabric_.configuration().interpret_ptx));
+        return kernels_.load(what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes,
+                                                                          what.ptx_parts, fabric_.configuration().ptx));
       case request::kind::unload_ptx: return kernels_.unload(what.id);
       case request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
       case request::kind::start_stream: return start_executor(engines_, what.id);
