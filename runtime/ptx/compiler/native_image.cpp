@@ -55,6 +55,7 @@ class native_engine final : public engine {
     block.in_compiled_code = true;
     if (setjmp(block.landing) != 0) {
       block.in_compiled_code = false;
+      if (block.trap.why == trap::reason::address && block.may_group != 0) find_thread(block, point, last);
       throw trap_exception{block.trap};
     }
     const std::uint32_t next = kernel_.regions[point](&block, first, last);
@@ -64,6 +65,20 @@ class native_engine final : public engine {
   [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
 
  private:
+  // A group of threads has touched a wrong address. Its threads run once more, one by one, so that the trap names the
+  // right one. The memory that they write meanwhile has no meaning any more, because the kernel has failed.
+  void find_thread(block_context& block, std::uint32_t point, std::uint32_t last) {
+    const trap first = block.trap;
+    block.may_group = 0;
+    try {
+      run(block, point, block.current, last);
+      block.trap = first;
+    } catch (const trap_exception&) {
+      // block.trap names the thread now
+    }
+    block.may_group = 1;
+  }
+
   const native_kernel& kernel_;
 };
 
