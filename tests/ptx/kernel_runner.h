@@ -31,7 +31,8 @@ std::string read_file(const std::string& path);
 
 class kernel_runner {
  public:
-  kernel_runner(std::vector<std::string> texts, engine_kind kind);
+  /// kept: where compiled kernels are kept; by default nowhere.
+  kernel_runner(std::vector<std::string> texts, engine_kind kind, const kernel_store& kept = {});
 
   struct shape {
     dimensions grid, block;

@@ -21,11 +21,14 @@ region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel
       flow_(kernel.code, kernel.registers.size()),
       loose_(kernel.code, kernel.registers.size()) {}
 
-region_table region_emitter::emit() {
+const region_table& region_emitter::plan() {
   find_points();
   assign_slots();
+  return table_;
+}
+
+void region_emitter::emit() {
   for (std::uint32_t point = 0; point < points_.size(); ++point) emit_region(point);
-  return std::move(table_);
 }
 
 void region_emitter::find_points() {

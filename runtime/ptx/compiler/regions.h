@@ -22,8 +22,10 @@ struct region_table {
 class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
-  /// Emits functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
-  region_table emit();
+  /// Finds the regions without emitting code.
+  const region_table& plan();
+  /// Emits their functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
+  void emit();
 
  private:
   void find_points();

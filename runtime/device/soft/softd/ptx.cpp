@@ -20,7 +20,7 @@ loaded_ptx_module::loaded_ptx_module(os::file_descriptor texts, std::size_t byte
 void loaded_ptx_module::prepare() {
   const std::shared_ptr<const ptx::program> program = ptx::parse(unpack_texts(texts_.get(), bytes_));
   auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
-  if (!interpret_) compiled_ = ptx::compile(*image);
+  if (!interpret_) compiled_ = ptx::compile(*image, ptx::kernel_store_of(options::from_environment()));
   image_ = std::move(image);
   texts_.reset();
 }
