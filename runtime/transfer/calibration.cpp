@@ -177,8 +177,8 @@ calibration_cache::calibration_cache(std::filesystem::path folder, std::string k
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
   return {own_cache_folder(), fmt::format("8; {}; at most {} threads; {} x {}; {}", first_line("/etc/machine-id"),
-                                      copy_crew::threads_for_this_machine(), devices.size(), first.name,
-                                      first_line("/proc/driver/nvidia/version"))};
+                                          copy_crew::threads_for_this_machine(), devices.size(), first.name,
+                                          first_line("/proc/driver/nvidia/version"))};
 }
 
 std::filesystem::path calibration_cache::file() const {

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
+#include <span>
 
 #include "runtime/base/error.h"
 
