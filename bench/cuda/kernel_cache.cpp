@@ -88,6 +88,6 @@ int main(int argc, char** argv) {
            arguments.repeats, [&] { folder.clear(); }, [&] { run_program(folder.path()); }));
   tell(results, "fifty kernels, later runs", timed(arguments.repeats, nothing, [&] { run_program(folder.path()); }),
        later_bar);
-  return hpe::bench::report("The kernel cache of soft devices, one device, " + hpe::bench::load_of_machine(),
-                            results, arguments);
+  return hpe::bench::report("The kernel cache of soft devices, one device, " + hpe::bench::load_of_machine(), results,
+                            arguments);
 }
