@@ -12,7 +12,9 @@
 #include <span>
 #include <utility>
 
+#include "runtime/ptx/compiler/flow.h"
 #include "runtime/ptx/compiler/lanes.h"
+#include "runtime/ptx/compiler/link_names.h"
 #include "runtime/ptx/program/image.h"
 
 namespace hpe::ptx {
@@ -49,6 +51,7 @@ class loose_floats {
 /// State that all functions of one LLVM module share.
 struct module_context {
   const ptx::image& image;
+  const link_names& names;
   llvm::Module& module;
   llvm::MDNode* invariant = nullptr;                   // empty node for !invariant.load
   llvm::MDNode* own_scope = nullptr;                   // alias scope of the runtime's own memory: frames, next, current
@@ -56,8 +59,11 @@ struct module_context {
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
 
-  module_context(const ptx::image& i, llvm::Module& m);
+  module_context(const ptx::image& i, const link_names& n, llvm::Module& m);
+  /// An address that link_names can name.
   [[nodiscard]] llvm::Constant* pointer(const void* p) const;
+  /// The address of a variable in global or constant memory.
+  [[nodiscard]] llvm::Constant* variable(std::uint32_t symbol) const;
 };
 
 class emitter {
@@ -76,8 +82,8 @@ class emitter {
   std::uint32_t local_size = 0;
   // for code that runs in lanes; thread is lane 0's
   const lane_analysis* lanes = nullptr;
-  llvm::Value* mask = nullptr;           // of lane_count i1: the lanes that run; null: all
-  const register_set* kept = nullptr;    // registers whose values in other lanes must stay
+  llvm::Value* mask = nullptr;         // of lane_count i1: the lanes that run; null: all
+  const register_set* kept = nullptr;  // registers whose values in other lanes must stay
   llvm::IRBuilder<> at;
 
   /// Emits one instruction that is no meeting and does not end its basic block.

@@ -22,8 +22,9 @@ struct region_table {
 class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
-  /// Emits functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
-  region_table emit();
+  [[nodiscard]] const region_table& table() const { return table_; }
+  /// Emits their functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
+  void emit();
 
  private:
   /// How code comes to run threads one by one: the first of them, and the outcome of the threads before it.
@@ -60,9 +61,9 @@ class region_emitter {
   const flat_kernel& kernel_;
   control_flow flow_;
   loose_floats loose_;
-  std::vector<std::uint32_t> points_;    // positions of meetings in the code; [0] is unused
-  std::vector<std::uint32_t> point_of_;  // by position in the code; 0: no meeting
-  std::vector<std::uint32_t> slot_of_;   // by register
+  std::vector<std::uint32_t> points_;         // positions of meetings in the code; [0] is unused
+  std::vector<std::uint32_t> point_of_;       // by position in the code; 0: no meeting
+  std::vector<std::uint32_t> slot_of_;        // by register
   std::vector<const instruction*> repeated_;  // by register: computes it again after a meeting; null: the frame has it
   std::optional<lane_analysis> lanes_;
   region_table table_;
@@ -74,7 +75,7 @@ class region_emitter {
   llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread goes on
   // its loop in lanes
   std::vector<llvm::BasicBlock*> lane_blocks_;
-  std::vector<llvm::AllocaInst*> waiting_;       // by block: a mask of the lanes that wait for it
+  std::vector<llvm::AllocaInst*> waiting_;  // by block: a mask of the lanes that wait for it
   llvm::AllocaInst* lane_outcomes_ = nullptr;
 };
 

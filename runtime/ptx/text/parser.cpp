@@ -136,7 +136,8 @@ std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order)
   check_calls(*result);
   lay_out_shared(*result);
   verify(*result);
-  if (order == warp_order::lockstep)
+  result->in_lockstep = order == warp_order::lockstep;
+  if (result->in_lockstep)
     for (const auto& f : result->functions) insert_convergence(*f);
   return result;
 }

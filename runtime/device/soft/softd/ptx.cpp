@@ -23,7 +23,7 @@ void loaded_ptx_module::prepare() {
       ptx::parse(unpack_texts(texts_.get(), bytes_),
                  execution_.in_lockstep ? ptx::warp_order::lockstep : ptx::warp_order::independent);
   auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
-  if (!execution_.interprets) compiled_ = ptx::compile(*image);
+  if (!execution_.interprets) compiled_ = ptx::compile(*image, ptx::kernel_store_of(options::from_environment()));
   image_ = std::move(image);
   texts_.reset();
 }
