@@ -125,6 +125,7 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
   what.bytes = bytes;
   what.extent = round_up(bytes, os::page_size());
   what.block_size = coherence::choose_block_size(bytes, option_.block_size);
+  what.least_block_size = coherence::choose_least_block_size(bytes, option_.block_size);
   const bool reuse = what.kind != region_kind::host;
   const std::optional<std::byte*> had = reuse ? kept_.take(segment, what.extent) : std::nullopt;
   what.base = had ? *had : segment.allocate(with_guard);
