@@ -108,8 +108,7 @@ simulation::simulation(const volume& model, double fastest, const migration_sett
       fastest_(fastest),
       grid_(checked_grid(model, fastest, settings, with)),
       parts_(checked_parts(grid_, settings, with)),
-      halo_(with.halo()),
-      wave_(grid_, parts_, exchange::direct, halo_.get()) {}
+      wave_(grid_, parts_, exchange::direct, with.halo()) {}
 
 medium<float> simulation::medium_of(const volume& velocity) const {
   const kernels::window& m = grid_.whole;

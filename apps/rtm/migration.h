@@ -78,7 +78,7 @@ class simulation {
   [[nodiscard]] const grid& cells() const { return grid_; }
   [[nodiscard]] const decomposition& parts() const { return parts_; }
   [[nodiscard]] history_shape shape() const {
-    return {grid_, parts_, settings_.steps, settings_.keep_every, halo_ != nullptr};
+    return {grid_, parts_, settings_.steps, settings_.keep_every, with_.parts() > 1};
   }
   [[nodiscard]] team& with() const { return with_; }
   [[nodiscard]] propagator<float>& wave() { return wave_; }
@@ -123,7 +123,6 @@ class simulation {
   const double fastest_;
   const grid grid_;
   const decomposition parts_;
-  const std::unique_ptr<halo_exchange> halo_;
   propagator<float> wave_;
   int pass_ = 0, passes_ = 1;  ///< of the present shot
 };

@@ -188,10 +188,10 @@ void stack<T>::clear() const {
 }
 
 template <class T>
-propagator<T>::propagator(const grid& g, const decomposition& parts, exchange how, halo_exchange* outside)
+propagator<T>::propagator(const grid& g, const decomposition& parts, exchange how,
+                          std::unique_ptr<halo_exchange> outside)
     : grid_(g),
       parts_(parts),
-      outside_(outside),
       now_(g.layout, parts.planes, how),
       next_(g.layout, parts.planes, how),
       step_(module(), kernel_name<T>("wave_step_" + std::to_string(2 * g.layout.radius)).c_str()),
@@ -199,7 +199,8 @@ propagator<T>::propagator(const grid& g, const decomposition& parts, exchange ho
       keep_(module(), kernel_name<T>("keep").c_str()),
       correlate_(module(), kernel_name<T>("correlate").c_str()),
       keep_compressed_(module(), kernel_name<T>("keep_compressed").c_str()),
-      correlate_compressed_(module(), kernel_name<T>("correlate_compressed").c_str()) {
+      correlate_compressed_(module(), kernel_name<T>("correlate_compressed").c_str()),
+      outside_(std::move(outside)) {
   std::vector<double> all;
   for (const auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) all.insert(all.end(), axis->begin(), axis->end());
   for (int d = 0; d < parts.devices(); ++d) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -135,10 +136,10 @@ struct stack {
 template <class T>
 class propagator {
  public:
-  /// outside: the exchange with the other processes that have slabs of the grid, which the caller owns; null: there are
-  /// none. The outermost planes are computed first, so that the exchange runs while the others are computed.
+  /// outside: the exchange with the other processes that have slabs of the grid; null: there are none. The outermost
+  /// planes are computed first, so that the exchange runs while the others are computed.
   propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct,
-             halo_exchange* outside = nullptr);
+             std::unique_ptr<halo_exchange> outside = nullptr);
 
   /// Sets the field, now and one step ago, and the memories of matched layers to zero.
   void reset();
@@ -185,7 +186,6 @@ class propagator {
 
   const grid grid_;
   const decomposition parts_;
-  halo_exchange* const outside_;
   wave_field<T> now_, next_;
   std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
   std::vector<kernels::slab> slabs_;  ///< by device
@@ -197,6 +197,7 @@ class propagator {
   kernel<kernels::correlate<T>> correlate_;
   kernel<kernels::keep_compressed<T>> keep_compressed_;
   kernel<kernels::correlate_compressed<T>> correlate_compressed_;
+  const std::unique_ptr<halo_exchange> outside_;  ///< the last member: it waits for messages into the fields
 };
 
 }  // namespace hpe::rtm
