@@ -15,7 +15,7 @@
 
 namespace hpe::rtm {
 
-/// Planes [x0, x1) that one launch of a step computes.
+/// Planes [x0, x1) that one launch of a step computes, on a device of the decomposition.
 struct piece {
   int device;
   std::int64_t x0, x1;
@@ -25,15 +25,21 @@ struct piece {
 /// neighbours do not wait for the rest.
 enum class launch_order { at_once, rims_first };
 
-/// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]).
+/// How a grid is shared among a group of consecutive devices: number d of them owns the planes [planes[d], planes[d +
+/// 1]).
 struct decomposition {
   std::vector<std::int64_t> planes;
   std::vector<piece> pieces;
+  int first_device = 0;
 
   [[nodiscard]] int devices() const { return static_cast<int>(planes.size()) - 1; }
   [[nodiscard]] std::int64_t first(int d) const { return planes[static_cast<std::size_t>(d)]; }
   [[nodiscard]] std::int64_t last(int d) const { return planes[static_cast<std::size_t>(d) + 1]; }
+  /// The device with number d in the group, as launches and placements count devices.
+  [[nodiscard]] int device(int d) const { return first_device + d; }
   [[nodiscard]] std::vector<int> list() const;
+  /// Waits for all work on these devices.
+  void synchronize() const;
 };
 
 /// Which ends of a grid have planes of another process beyond them.
@@ -43,7 +49,7 @@ struct neighbours {
 
 /// Makes equal slabs, moved to the boundaries of placement if that unbalances them by less than a fiftieth.
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
-                        launch_order order = launch_order::rims_first, neighbours beyond = {});
+                        launch_order order = launch_order::rims_first, neighbours beyond = {}, int first_device = 0);
 
 /// The cells of the model that device d owns; nx may be 0.
 [[nodiscard]] kernels::window model_part(const grid& g, const decomposition& parts, int d);
