@@ -94,7 +94,7 @@ std::uint32_t lanes_for(const array<std::uint32_t>& first) {
   const std::uint64_t rows = first.size() - 1, mean = rows == 0 ? 0 : first[rows] / rows;
   std::uint64_t longest = 0;
   for (std::uint64_t r = 0; r < rows; ++r) longest = std::max<std::uint64_t>(longest, first[r + 1] - first[r]);
-  const std::uint64_t wished = std::max(mean / 2, longest / most_of_a_thread);
+  const std::uint64_t wished = std::max(mean, longest / most_of_a_thread);
   return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::uint64_t>(wished, 1, 32)));
 }
 

@@ -48,7 +48,7 @@ extern template compressed_rows<double> compress(const contents&, int);
 extern template compressed_rows<float> random_rows(const random_shape&, bool, int);
 extern template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
-/// Threads of a GPU that share a row: half as many as the mean row has elements, and enough for the longest one.
+/// Threads of a GPU that share a row: as many as the mean row has elements, and enough for the longest one.
 [[nodiscard]] std::uint32_t lanes_for(const array<std::uint32_t>& first);
 
 /// For programs that use one device: throws bad_input if --devices asks for more, or for one that does not exist.
