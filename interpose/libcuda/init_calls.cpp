@@ -97,7 +97,7 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int ve
                 : is_known       ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
-    if (found == nullptr) return cudaErrorSymbolNotFound;
+    if (found == nullptr) return result != nullptr ? cudaSuccess : cudaErrorSymbolNotFound;  // as NVIDIA's driver
     const bool own = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     *function = own ? found->with_own_stream : found->function;
     return cudaSuccess;

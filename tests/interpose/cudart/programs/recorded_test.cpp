@@ -35,7 +35,8 @@ TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
 
 INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          testing::Values(program{"cooperative", "", "cooperative"}, program{"graphs", "", "graphs"},
-                                         program{"managed", "", "managed"}, program{"peers", "", "peers"},
+                                         program{"loading", "", "loading"}, program{"managed", "", "managed"},
+                                         program{"mappings", "", "mappings"}, program{"mappings", "touch", "mappings"}, program{"peers", "", "peers"},
                                          program{"streams", "", "streams"}, program{"textures", "", "textures"},
                                          program{"threads", "", "threads"}, program{"touch", "", "touch"},
                                          program{"touch", "touch", "touch"}, program{"transpose", "", "transpose"},
@@ -43,6 +44,17 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          [](const testing::TestParamInfo<program>& p) {
                            return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : "");
                          });
+
+// Calls of the driver and of the runtime, wrong ones too: hpe says on standard error why two modules cannot be loaded.
+TEST(Driver, CallsPrintWhatTheyDidOnAGpu) {
+  std::ifstream file(HPE_TEST_RECORDED "/driver_calls.txt");
+  ASSERT_TRUE(file.good());
+  std::stringstream wanted;
+  wanted << file.rdbuf();
+  const outcome o = soft_run(HPE_TEST_RECORDED_PROGRAMS "/driver_calls-shared", 2, "--log silent");
+  EXPECT_EQ(exit_status(o), 0);
+  EXPECT_EQ(o.text, wanted.str());
+}
 
 // 20,000 random calls, also wrong ones, give the digest that they gave on the H200, also if CPU code reads and writes
 // device memory instead of copying it.
