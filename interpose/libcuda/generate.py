@@ -36,6 +36,10 @@ def prototypes(compiler, header):
     return found
 
 
+def types(parameters):
+    return [re.sub(r"\s*\w+$", "", each) for each in parameters]
+
+
 def argument(parameter):
     return re.search(r"(\w+)$", parameter)[1]
 
@@ -68,7 +72,7 @@ def versions(names, known):
     for name in names:
         own_stream = OWN_DEFAULT_STREAM.match(name)
         of = own_stream[1] if own_stream else name + "_v2"
-        if name not in known or of not in known or known[name] != known[of] or of not in names:
+        if name not in known or of not in known or types(known[name]) != types(known[of]) or of not in names:
             continue
         yield f"CUresult CUDAAPI {name}({', '.join(known[name])}) {{"
         if own_stream:

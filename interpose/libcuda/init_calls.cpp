@@ -108,6 +108,10 @@ CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** function, int versi
   return cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
 }
 
+CUresult CUDAAPI cuProfilerInitialize(const char* /*settings*/, const char* /*output*/, CUoutput_mode /*mode*/) {
+  return CUDA_SUCCESS;
+}
+
 /// NVIDIA's libraries recognise NVIDIA's driver by its private tables. There are none, so they refuse this library.
 CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* /*id*/) {
   if (table != nullptr) *table = nullptr;
