@@ -67,7 +67,7 @@ constexpr const char* two_kernels =
 
 TEST_F(Driver, ExportsWhatNvidiasExports) {
 #define HPE_DRIVER_ENTRY(name) EXPECT_NE(exported(#name), nullptr) << #name;
-#include "interpose/cuda/driver_entries.def"
+#include "interpose/cuda/shim/driver_entries.def"
 #undef HPE_DRIVER_ENTRY
 }
 
