@@ -26,7 +26,7 @@ struct description {
 
 constexpr std::array descriptions{
 #define HPE_CUDART_ERROR(code, sentence) description{code, #code, sentence},
-#include "errors.def"  // made by generate.py
+#include <errors.def>  // made by generate.py
 #undef HPE_CUDART_ERROR
 };
 
