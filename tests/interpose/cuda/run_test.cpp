@@ -170,7 +170,7 @@ TEST(Run, WithoutADriverProgramsCallTheOneOfSoftDevices) {
 // `hpe run` in a program of `hpe run` does not take hpe's driver library for a driver.
 TEST(Run, SoftDevicesAreNoDriver) {
   const std::string on_gpus = hpe + " run --cuda driver -- true";
-  EXPECT_EQ(shell(hpe + " run --cuda soft -- " + on_gpus).text, shell(on_gpus).text);
+  EXPECT_EQ(shell(hpe + " run --cuda soft --log silent -- " + on_gpus).text, shell(on_gpus).text);
 }
 
 TEST(Run, TheLogTellsOfEntriesThatHpeDoesNotKnowAndOfHooksThatAreNotReached) {
