@@ -10,6 +10,7 @@
 #include "interpose/cudart/device/announce.h"
 #include "interpose/cudart/device/device_table.h"
 #include "interpose/cudart/device/thread_state.h"
+#include "interpose/cudart/graph/condition.h"
 #include "interpose/cudart/graph/graph.h"
 #include "interpose/cudart/graph/graph_exec.h"
 #include "interpose/cudart/graph/graph_memory.h"
@@ -45,6 +46,7 @@ struct context::started {
   explicit started(memory_table& memory)
       : streams(devices.count(),
                 [this, &memory](const memory_uses& uses) { return announce_to_hpe(devices, memory, uses); }),
+        conditions(memory),
         pools(memory, devices.count()),
         graph_memory(memory),
         arrays(memory),
@@ -57,6 +59,7 @@ struct context::started {
   stream_table streams;
   event_table events;
   capture_table captures;
+  condition_table conditions;  // graphs refer to them
   graph_table graphs;
   exec_table execs;
   pool_table pools;
@@ -104,6 +107,7 @@ event_table& context::events() { return start().events; }
 capture_table& context::captures() { return start().captures; }
 graph_table& context::graphs() { return start().graphs; }
 exec_table& context::execs() { return start().execs; }
+condition_table& context::conditions() { return start().conditions; }
 pool_table& context::pools() { return start().pools; }
 graph_memory_table& context::graph_memory() { return start().graph_memory; }
 array_table& context::arrays() { return start().arrays; }

@@ -20,6 +20,7 @@ namespace hpe::cudart {
 
 class array_table;
 class capture_table;
+class condition_table;
 class device_table;
 class event_table;
 class exec_table;
@@ -57,6 +58,7 @@ class context {
   [[nodiscard]] capture_table& captures();
   [[nodiscard]] graph_table& graphs();
   [[nodiscard]] exec_table& execs();
+  [[nodiscard]] condition_table& conditions();
   [[nodiscard]] pool_table& pools();
   [[nodiscard]] graph_memory_table& graph_memory();
   [[nodiscard]] array_table& arrays();

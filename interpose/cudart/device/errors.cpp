@@ -122,7 +122,8 @@ cudaError_t code_of_current_exception(const char* function) noexcept {
   try {
     throw;
   } catch (const failure& caught) {
-    log_failure(function, caught.code(), reason_for(caught.code()));
+    const bool has_reason = !caught.reason().empty();
+    log_failure(function, caught.code(), has_reason ? caught.reason().c_str() : reason_for(caught.code()));
     return caught.code();
   } catch (const error& caught) {
     const cudaError_t code = translate(caught.status());

@@ -14,6 +14,7 @@
 
 #include "hpe/error.hpp"
 #include "interpose/cudart/device/failure.h"
+#include "interpose/cudart/device/thread_state.h"
 #include "runtime/trace/stalls.h"
 
 namespace hpe::cudart {
@@ -60,6 +61,7 @@ class sticky_error {
 template <class Body>
 cudaError_t api_call_always(const char* function, Body&& body) noexcept {
   const trace::awaited here({words_for_call, called_function(function)});
+  const call_scope scope(called_function(function));
   try {
     if constexpr (std::is_void_v<decltype(body())>) {
       body();

@@ -47,7 +47,8 @@ std::optional<allocation> memory_table::find(const void* address) const {
 
 bool memory_table::is_empty() const {
   const std::shared_lock lock(mutex_);
-  return allocations_.empty();
+  return std::none_of(allocations_.begin(), allocations_.end(),
+                      [](const auto& each) { return each.second.device >= 0; });
 }
 
 std::vector<allocation> memory_table::remove_all(int device) {

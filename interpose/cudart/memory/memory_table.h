@@ -76,7 +76,7 @@ class memory_table {
     return named;
   }
 
-  [[nodiscard]] bool is_empty() const;
+  [[nodiscard]] bool is_empty() const;  ///< of memory that belongs to a device
 
   /// Whether any allocation has is_for_other_devices(). Costs one load.
   [[nodiscard]] bool any_for_other_devices() const noexcept { return for_other_devices_ != 0; }

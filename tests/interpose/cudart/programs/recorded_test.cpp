@@ -34,7 +34,8 @@ TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Recorded,
-                         testing::Values(program{"cooperative", "", "cooperative"}, program{"graphs", "", "graphs"},
+                         testing::Values(program{"children", "", "children"}, program{"conditional", "", "conditional"},
+                                         program{"cooperative", "", "cooperative"}, program{"graphs", "", "graphs"},
                                          program{"loading", "", "loading"}, program{"managed", "", "managed"},
                                          program{"mappings", "", "mappings"}, program{"mappings", "touch", "mappings"},
                                          program{"peers", "", "peers"}, program{"streams", "", "streams"},
@@ -53,6 +54,16 @@ TEST(Driver, CallsPrintWhatTheyDidOnAGpu) {
   std::stringstream wanted;
   wanted << file.rdbuf();
   const outcome o = soft_run(HPE_TEST_RECORDED_PROGRAMS "/driver_calls-shared", 2, "--log silent");
+  EXPECT_EQ(exit_status(o), 0);
+  EXPECT_EQ(o.text, wanted.str());
+}
+
+TEST(Interpreter, RunsKernelsThatLaunchKernels) {
+  std::ifstream file(HPE_TEST_RECORDED "/children.txt");
+  std::stringstream wanted;
+  wanted << file.rdbuf();
+  const outcome o = shell("HPE_PTX_ENGINE=interpreter " HPE_COMMAND
+                          " run --cuda soft --devices soft:1 -- " HPE_TEST_RECORDED_PROGRAMS "/children-shared");
   EXPECT_EQ(exit_status(o), 0);
   EXPECT_EQ(o.text, wanted.str());
 }
