@@ -2,11 +2,11 @@
 // standard streams and process number are its own. hpe's settings go through the environment, which the children of the
 // program inherit: the ranks of mpirun as well.
 //
-// CUDA programs get libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices, hpe's own CUDA
-// runtime and driver. These are preloaded: the dynamic linker then uses them for every libcudart.so.13, libcudart.so.12 or
-// libcuda.so.1 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions keep the two runtimes
-// apart. LD_LIBRARY_PATH is for programs that open libcudart.so or libcuda.so by dlopen, PATH for programs that call nvcc to
-// compile kernels.
+// CUDA programs get libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices, hpe's own
+// CUDA runtime and driver. These are preloaded: the dynamic linker then uses them for every libcudart.so.13,
+// libcudart.so.12 or libcuda.so.1 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions
+// keep the two runtimes apart. LD_LIBRARY_PATH is for programs that open libcudart.so or libcuda.so by dlopen, PATH for
+// programs that call nvcc to compile kernels.
 
 #include <dlfcn.h>
 #include <fmt/core.h>
@@ -98,7 +98,8 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-/// hpe's own CUDA runtime library, its form for CUDA 12, and hpe's own driver library. Builds without the CUDA toolkit have none.
+/// hpe's own CUDA runtime library, its form for CUDA 12, and hpe's own driver library. Builds without the CUDA toolkit
+/// have none.
 std::filesystem::path soft_runtime() { return library().parent_path() / "hpe" / "cudart" / "libcudart.so.13"; }
 std::filesystem::path soft_runtime_of_cuda_12() { return soft_runtime().replace_filename("libcudart.so.12"); }
 std::filesystem::path soft_driver() { return soft_runtime().replace_filename("libcuda.so.1"); }

@@ -32,8 +32,12 @@ cudaError_t create(CUarray* made, const CUDA_ARRAY3D_DESCRIPTOR& from) {
 
 CUDA_ARRAY3D_DESCRIPTOR describe(CUarray handle) {
   const auto it = process().arrays().find(array_of(handle));
-  return {it->extent.width,     it->extent.height,                 it->extent.depth, format_of(it->format),
-          hpe::cudart::channels_of(it->format), it->flags};
+  return {it->extent.width,
+          it->extent.height,
+          it->extent.depth,
+          format_of(it->format),
+          hpe::cudart::channels_of(it->format),
+          it->flags};
 }
 
 cudaResourceDesc resource_of(const CUDA_RESOURCE_DESC& from) {
@@ -86,8 +90,12 @@ CUDA_RESOURCE_DESC resource_of(const cudaResourceDesc& from) {
     default: {
       const auto& rows = from.res.pitch2D;
       to.resType = CU_RESOURCE_TYPE_PITCH2D;
-      to.res.pitch2D = {reinterpret_cast<CUdeviceptr>(rows.devPtr), format_of(rows.desc),
-                        hpe::cudart::channels_of(rows.desc), rows.width, rows.height, rows.pitchInBytes};
+      to.res.pitch2D = {reinterpret_cast<CUdeviceptr>(rows.devPtr),
+                        format_of(rows.desc),
+                        hpe::cudart::channels_of(rows.desc),
+                        rows.width,
+                        rows.height,
+                        rows.pitchInBytes};
       break;
     }
   }
@@ -103,7 +111,8 @@ cudaTextureReadMode read_mode(unsigned flags, const cudaResourceDesc& resource) 
     case cudaResourceTypePitch2D: format = resource.res.pitch2D.desc; break;
     default: return cudaReadModeElementType;
   }
-  const bool normalizes = (flags & CU_TRSF_READ_AS_INTEGER) == 0 && format.f != cudaChannelFormatKindFloat && format.x < 32;
+  const bool normalizes =
+      (flags & CU_TRSF_READ_AS_INTEGER) == 0 && format.f != cudaChannelFormatKindFloat && format.x < 32;
   return normalizes ? cudaReadModeNormalizedFloat : cudaReadModeElementType;
 }
 
@@ -169,6 +178,51 @@ CUresult CUDAAPI cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* out, CUarray han
 
 CUresult CUDAAPI cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* out, CUarray handle) {
   return in_context("cuArray3DGetDescriptor_v2", [&] { given(out) = describe(handle); });
+}
+
+// Copies of bytes that lie behind each other in an array of one dimension.
+
+CUresult CUDAAPI cuMemcpyHtoA_v2(CUarray to, std::size_t offset, const void* from, std::size_t bytes) {
+  return in_context("cuMemcpyHtoA_v2",
+                    [&] { return cudaMemcpyToArray(array_of(to), offset, 0, from, bytes, cudaMemcpyHostToDevice); });
+}
+
+CUresult CUDAAPI cuMemcpyHtoAAsync_v2(CUarray to, std::size_t offset, const void* from, std::size_t bytes,
+                                      CUstream stream) {
+  return in_context("cuMemcpyHtoAAsync_v2", [&] {
+    return cudaMemcpyToArrayAsync(array_of(to), offset, 0, from, bytes, cudaMemcpyHostToDevice, stream);
+  });
+}
+
+CUresult CUDAAPI cuMemcpyAtoH_v2(void* to, CUarray from, std::size_t offset, std::size_t bytes) {
+  return in_context("cuMemcpyAtoH_v2",
+                    [&] { return cudaMemcpyFromArray(to, array_of(from), offset, 0, bytes, cudaMemcpyDeviceToHost); });
+}
+
+CUresult CUDAAPI cuMemcpyAtoHAsync_v2(void* to, CUarray from, std::size_t offset, std::size_t bytes, CUstream stream) {
+  return in_context("cuMemcpyAtoHAsync_v2", [&] {
+    return cudaMemcpyFromArrayAsync(to, array_of(from), offset, 0, bytes, cudaMemcpyDeviceToHost, stream);
+  });
+}
+
+CUresult CUDAAPI cuMemcpyDtoA_v2(CUarray to, std::size_t offset, CUdeviceptr from, std::size_t bytes) {
+  return in_context("cuMemcpyDtoA_v2", [&] {
+    return cudaMemcpyToArray(array_of(to), offset, 0, reinterpret_cast<void*>(from), bytes, cudaMemcpyDeviceToDevice);
+  });
+}
+
+CUresult CUDAAPI cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, std::size_t offset, std::size_t bytes) {
+  return in_context("cuMemcpyAtoD_v2", [&] {
+    return cudaMemcpyFromArray(reinterpret_cast<void*>(to), array_of(from), offset, 0, bytes, cudaMemcpyDeviceToDevice);
+  });
+}
+
+CUresult CUDAAPI cuMemcpyAtoA_v2(CUarray to, std::size_t to_offset, CUarray from, std::size_t from_offset,
+                                 std::size_t bytes) {
+  return in_context("cuMemcpyAtoA_v2", [&] {
+    return cudaMemcpy2DArrayToArray(array_of(to), to_offset, 0, array_of(from), from_offset, 0, bytes, 1,
+                                    cudaMemcpyDeviceToDevice);
+  });
 }
 
 CUresult CUDAAPI cuTexObjectCreate(CUtexObject* made, const CUDA_RESOURCE_DESC* resource,

@@ -15,7 +15,8 @@ using cudart::this_thread;
 const char* name_of(CUresult code) noexcept {
   switch (code) {
 #define HPE_LIBCUDA_RESULT(name) \
-  case name: return #name;
+  case name:                     \
+    return #name;
 #include <results.def>
 #undef HPE_LIBCUDA_RESULT
     default: return nullptr;

@@ -18,8 +18,8 @@ namespace hpe::libcuda {
 /// The name of a code, "CUDA_ERROR_INVALID_VALUE"; null if the driver has no such code.
 [[nodiscard]] const char* name_of(CUresult code) noexcept;
 
-/// Exists while a function of the driver runs in a thread: messages name that function instead of the runtime's functions
-/// that it calls, and the runtime's last error does not change.
+/// Exists while a function of the driver runs in a thread: messages name that function instead of the runtime's
+/// functions that it calls, and the runtime's last error does not change.
 class call_scope {
  public:
   explicit call_scope(const char* function) noexcept;
@@ -35,8 +35,8 @@ class call_scope {
 void require_initialized();  ///< throws cudaErrorInitializationError before the first cuInit or use of the runtime
 void require_context();      ///< throws cudaErrorDeviceUninitialized or cudaErrorContextIsDestroyed
 
-/// Runs the body of a function, which returns a cudaError_t or nothing and throws failure or hpe::error. These differ in
-/// what must be before: nothing; cuInit; cuInit and a current context. The last two fail after a fault of a kernel.
+/// Runs the body of a function, which returns a cudaError_t or nothing and throws failure or hpe::error. These differ
+/// in what must be before: nothing; cuInit; cuInit and a current context. The last two fail after a fault of a kernel.
 template <class Body>
 CUresult call_always(const char* function, Body&& body) noexcept {
   const call_scope scope(function);

@@ -107,6 +107,9 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
   });
 }
 
+/// A context has one use, as there is no cuCtxAttach.
+CUresult CUDAAPI cuCtxDetach(CUcontext context) { return cuCtxDestroy_v2(context); }
+
 CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
   return call_always("cuCtxPushCurrent_v2", [&] {
     require_initialized();

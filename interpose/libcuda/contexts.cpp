@@ -1,5 +1,5 @@
-// The runtime's current device and the driver's current context are one: whoever changes a thread's stack sets the runtime's
-// device, and thread_state::uses_device tells that the runtime has used its device since.
+// The runtime's current device and the driver's current context are one: whoever changes a thread's stack sets the
+// runtime's device, and thread_state::uses_device tells that the runtime has used its device since.
 
 #include "interpose/libcuda/contexts.h"
 

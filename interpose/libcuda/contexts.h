@@ -1,8 +1,8 @@
 #pragma once
 
-/// The contexts of the driver. A device's memory, streams and modules belong to the device, whose contexts share them: the
-/// runtime has one context for each device, and a stream or pointer of either API is valid in the other. They end when the
-/// last context of the device ends.
+/// The contexts of the driver. A device's memory, streams and modules belong to the device, whose contexts share them:
+/// the runtime has one context for each device, and a stream or pointer of either API is valid in the other. They end
+/// when the last context of the device ends.
 
 #include <cuda.h>
 
@@ -42,8 +42,8 @@ inline CUcontext handle_of(const device_context& context) {
   return reinterpret_cast<CUcontext>(const_cast<device_context*>(&context));
 }
 
-/// Thread-safe. Members throw failure: cudaErrorInvalidDevice for a number without a device, cudaErrorDeviceUninitialized
-/// (CUDA_ERROR_INVALID_CONTEXT) for a handle without a context.
+/// Thread-safe. Members throw failure: cudaErrorInvalidDevice for a number without a device,
+/// cudaErrorDeviceUninitialized (CUDA_ERROR_INVALID_CONTEXT) for a handle without a context.
 class context_table {
  public:
   using pointer = std::shared_ptr<device_context>;
@@ -75,7 +75,7 @@ class context_table {
     bool runtime_uses = false;
   };
 
-  of_device& at(int device);                         // needs the mutex
+  of_device& at(int device);                                      // needs the mutex
   static void end_of_device(const of_device& state, int device);  // if no context of it is left
 
   std::mutex mutex_;

@@ -60,8 +60,8 @@ CUresult set(const char* function, CUdeviceptr to, std::size_t pitch, Value valu
 }
 
 template <class Value>
-CUresult set(const char* function, CUdeviceptr to, std::size_t pitch, Value value, std::size_t width, std::size_t height,
-             CUstream stream) {
+CUresult set(const char* function, CUdeviceptr to, std::size_t pitch, Value value, std::size_t width,
+             std::size_t height, CUstream stream) {
   return in_context(function, [&] { return set_in_stream(set(to, pitch, value, width, height), stream); });
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 struct side {
   cudaArray_t array = nullptr;
-  cudaPos position{};        // in an array, in bytes
+  cudaPos position{};       // in an array, in bytes
   cudaPitchedPtr memory{};  // at the position
 };
 
@@ -54,11 +54,11 @@ std::size_t element_of(const side& one, const side& other) {
 template <class Shape>
 cudaMemcpy3DParms copy_of_any(const Shape& from, std::size_t source_z, std::size_t source_height, std::size_t target_z,
                               std::size_t target_height, std::size_t depth) {
-  const side source = read({from.srcMemoryType, from.srcHost, from.srcDevice, from.srcArray, from.srcXInBytes, from.srcY,
-                            source_z, from.srcPitch, source_height},
+  const side source = read({from.srcMemoryType, from.srcHost, from.srcDevice, from.srcArray, from.srcXInBytes,
+                            from.srcY, source_z, from.srcPitch, source_height},
                            from.WidthInBytes, from.Height);
-  const side target = read({from.dstMemoryType, from.dstHost, from.dstDevice, from.dstArray, from.dstXInBytes, from.dstY,
-                            target_z, from.dstPitch, target_height},
+  const side target = read({from.dstMemoryType, from.dstHost, from.dstDevice, from.dstArray, from.dstXInBytes,
+                            from.dstY, target_z, from.dstPitch, target_height},
                            from.WidthInBytes, from.Height);
   const std::size_t element = element_of(source, target);
   const auto is_whole = [&](std::size_t bytes) { return bytes % element == 0; };

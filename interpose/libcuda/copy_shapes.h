@@ -7,8 +7,8 @@
 
 namespace hpe::libcuda {
 
-/// A copy. The driver counts bytes, the runtime elements if an array takes part. Throws cudaErrorInvalidValue for types of
-/// memory that do not exist, null pointers, pitches that are too small and rows that do not consist of elements.
+/// A copy. The driver counts bytes, the runtime elements if an array takes part. Throws cudaErrorInvalidValue for types
+/// of memory that do not exist, null pointers, pitches that are too small and rows that do not consist of elements.
 [[nodiscard]] cudaMemcpy3DParms copy_of(const CUDA_MEMCPY2D& from);
 [[nodiscard]] cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D& from);
 [[nodiscard]] cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D_PEER& from);

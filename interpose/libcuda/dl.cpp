@@ -1,7 +1,8 @@
-// The additional behaviour of dlopen (interpose/dl_open.S): a program that opens libnvJitLink.so gets this library, which has
-// none of that library's functions. nvJitLink makes machine code of PTX, which soft devices cannot run. Programs that look
-// for it while they run, as Numba and cuda.core do, take an nvJitLink without functions for one that is too old, and link
-// with the driver (cuLink), which keeps PTX. Libraries that are linked with nvJitLink load it as ever.
+// The additional behaviour of dlopen (interpose/dl_open.S): a program that opens libnvJitLink.so gets this library,
+// which has none of that library's functions. nvJitLink makes machine code of PTX, which soft devices cannot run.
+// Programs that look for it while they run, as Numba and cuda.core do, take an nvJitLink without functions for one that
+// is too old, and link with the driver (cuLink), which keeps PTX. Libraries that are linked with nvJitLink load it as
+// ever.
 
 #include <dlfcn.h>
 

@@ -36,6 +36,10 @@ def prototypes(compiler, header):
     return found
 
 
+def types(parameters):
+    return [re.sub(r"\s*\w+$", "", each) for each in parameters]
+
+
 def argument(parameter):
     return re.search(r"(\w+)$", parameter)[1]
 
@@ -68,7 +72,7 @@ def versions(names, known):
     for name in names:
         own_stream = OWN_DEFAULT_STREAM.match(name)
         of = own_stream[1] if own_stream else name + "_v2"
-        if name not in known or of not in known or known[name] != known[of] or of not in names:
+        if name not in known or of not in known or types(known[name]) != types(known[of]) or of not in names:
             continue
         yield f"CUresult CUDAAPI {name}({', '.join(known[name])}) {{"
         if own_stream:
@@ -77,7 +81,7 @@ def versions(names, known):
     yield "}"
 
 
-def entries(names, typedefs):
+def entries(names, known, typedefs):
     """A name's versions in cudaTypedefs.h are, in their order, the functions NAME, NAME_v2, NAME_v3 of the driver."""
     since = defaultdict(set)
     for match in POINTER_TYPE.finditer(typedefs):
@@ -93,7 +97,7 @@ def entries(names, typedefs):
         first = sorted(since.get(name, {4000}))  # cuProfilerStart and its like are in another header
         assert len(first) == len(all_of_it), (name, first, all_of_it)
         for version, function in zip(first, sorted(all_of_it)):
-            own = next((function + end for end in ("_ptsz", "_ptds") if function + end in names), function)
+            own = next((function + end for end in ("_ptsz", "_ptds") if function + end in known), function)
             yield f"HPE_LIBCUDA_ENTRY({name}, {version}, {function}, {own})"
 
 
@@ -119,7 +123,7 @@ def main():
         "absent.S": absent(names),
         "like_runtime.cpp": like_runtime(lines, known),
         "versions.cpp": versions(names, known),
-        "entries.def": entries(names, typedefs),
+        "entries.def": entries(names, known, typedefs),
         "results.def": results(Path(given.header).read_text()),
     }
     for name, text in made.items():

@@ -253,7 +253,8 @@ CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CU
 
 // Forms of CUDA 10 and 11: edges without data, and errors told in other places.
 
-CUresult CUDAAPI cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
+CUresult CUDAAPI cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                        std::size_t count) {
   return cuGraphAddDependencies_v2(graph, from, to, nullptr, count);
 }
 CUresult CUDAAPI cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
@@ -277,7 +278,8 @@ CUresult CUDAAPI cuGraphInstantiate_v2(CUgraphExec* made, CUgraph graph, CUgraph
   return cuGraphInstantiateWithFlags(made, graph, 0);
 }
 
-CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* wrong, CUgraphExecUpdateResult* result) {
+CUresult CUDAAPI cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* wrong,
+                                   CUgraphExecUpdateResult* result) {
   CUgraphExecUpdateResultInfo told{};
   const CUresult code = cuGraphExecUpdate_v2(exec, graph, &told);
   if (wrong != nullptr) *wrong = told.errorNode;
@@ -293,8 +295,8 @@ CUresult CUDAAPI cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* 
   return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
 }
 
-CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
-                                           const CUgraphNode** after, std::size_t* count) {
+CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                           CUgraph* graph, const CUgraphNode** after, std::size_t* count) {
   return cuStreamGetCaptureInfo_v3(stream, status, id, graph, after, nullptr, count);
 }
 

@@ -97,7 +97,7 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int ve
                 : is_known       ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
-    if (found == nullptr) return cudaErrorSymbolNotFound;
+    if (found == nullptr) return result != nullptr ? cudaSuccess : cudaErrorSymbolNotFound;  // as NVIDIA's driver
     const bool own = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     *function = own ? found->with_own_stream : found->function;
     return cudaSuccess;
@@ -106,6 +106,10 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int ve
 
 CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
   return cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
+}
+
+CUresult CUDAAPI cuProfilerInitialize(const char* /*settings*/, const char* /*output*/, CUoutput_mode /*mode*/) {
+  return CUDA_SUCCESS;
 }
 
 /// NVIDIA's libraries recognise NVIDIA's driver by its private tables. There are none, so they refuse this library.

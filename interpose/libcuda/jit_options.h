@@ -1,7 +1,7 @@
 #pragma once
 
-/// The options of calls that load or link PTX. Only those of the two logs have an effect: soft devices have no registers to
-/// limit and no levels of optimisation.
+/// The options of calls that load or link PTX. Only those of the two logs have an effect: soft devices have no
+/// registers to limit and no levels of optimisation.
 
 #include <cuda.h>
 
@@ -17,7 +17,7 @@ class jit_logs {
   /// Throws nothing; lists that are null or incomplete have no effect.
   jit_logs(unsigned count, const CUjit_option* options, void** values) noexcept;
 
-  void clear() const noexcept;                        ///< both logs become empty
+  void clear() const noexcept;                          ///< both logs become empty
   void tell(std::string_view sentence) const noexcept;  ///< the error log becomes the sentence, as far as it fits
 
  private:

@@ -40,8 +40,8 @@ cudaLaunchConfig_t config_of(const CUlaunchConfig* from) {
 }
 
 /// kernelParams and extra are alternatives, and extra is the form of arguments that the program packed itself.
-cudaError_t launch(CUfunction function, const cudaLaunchConfig_t& config, launch_attributes attributes, void** arguments,
-                   void** extra) {
+cudaError_t launch(CUfunction function, const cudaLaunchConfig_t& config, launch_attributes attributes,
+                   void** arguments, void** extra) {
   require(arguments == nullptr || extra == nullptr, cudaErrorInvalidValue);
   cudaKernelNodeParams parameters{};
   parameters.func = function;
@@ -90,9 +90,9 @@ void choose_block_size(CUfunction function, int* grid, int* block, CUoccupancyB2
 
 extern "C" {
 
-CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
-                                void** arguments, void** extra) {
+CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                CUstream stream, void** arguments, void** extra) {
   return in_context("cuLaunchKernel", [&] {
     const CUlaunchConfig config{grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, nullptr, 0};
     return launch(function, config_of(&config), {}, arguments, extra);

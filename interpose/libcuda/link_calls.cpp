@@ -1,5 +1,5 @@
-// cuLink: PTX texts become one image. hpe links the texts when it loads a module, so the image is the texts; cuLinkComplete
-// loads it once to tell whether that works.
+// cuLink: PTX texts become one image. hpe links the texts when it loads a module, so the image is the texts;
+// cuLinkComplete loads it once to tell whether that works.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -16,6 +16,7 @@
 #include "interpose/cudart/module/image.h"
 #include "interpose/cudart/module/module_table.h"
 #include "interpose/libcuda/call.h"
+#include "interpose/libcuda/grid_barrier.h"
 #include "interpose/libcuda/jit_options.h"
 
 namespace hpe::libcuda {
@@ -78,7 +79,8 @@ link_table& links() {
   return *only;
 }
 
-/// CUDA's device runtime comes as a library of host objects. It has no PTX, and its functions are hpe's.
+/// CUDA's device runtime comes as a library of host objects without PTX. hpe has its functions that synchronize grids;
+/// a program that needs others cannot be linked.
 bool is_device_runtime(std::string_view name) { return name.find("cudadevrt") != std::string_view::npos; }
 
 void add(link_state& to, CUjitInputType type, const std::string& bytes, std::string_view name) {
@@ -91,7 +93,10 @@ void add(link_state& to, CUjitInputType type, const std::string& bytes, std::str
       return;
     }
     default:
-      if (is_device_runtime(name)) return;
+      if (is_device_runtime(name)) {
+        to.texts.emplace_back(grid_barrier_text);
+        return;
+      }
       to.logs.tell("hpe links PTX and fat binaries with PTX; host objects, libraries and NVVM code are not linked");
       throw failure(type == CU_JIT_INPUT_OBJECT || type == CU_JIT_INPUT_LIBRARY || type == CU_JIT_INPUT_NVVM
                         ? cudaErrorNotSupported
@@ -112,8 +117,8 @@ CUresult CUDAAPI cuLinkCreate_v2(unsigned count, CUjit_option* options, void** v
   });
 }
 
-CUresult CUDAAPI cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, std::size_t size, const char* name,
-                                  unsigned /*count*/, CUjit_option* /*options*/, void** /*values*/) {
+CUresult CUDAAPI cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, std::size_t size,
+                                  const char* name, unsigned /*count*/, CUjit_option* /*options*/, void** /*values*/) {
   return call("cuLinkAddData_v2", [&] {
     require(data != nullptr && size > 0, cudaErrorInvalidValue);
     add(*links().find(state), type, std::string(static_cast<const char*>(data), size), name != nullptr ? name : "");

@@ -23,6 +23,11 @@ namespace {
 void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
+CUmemLocation location_of(CUdevice device) {
+  const bool is_host = device == CU_DEVICE_CPU;
+  return {is_host ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE, is_host ? 0 : device};
+}
+
 template <class T>
 void tell(void* data, T value) {
   std::memcpy(data, &value, sizeof value);
@@ -62,15 +67,13 @@ void tell_attribute(void* data, CUpointer_attribute attribute, const void* point
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return tell(data, of.id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return tell(data, of.is_managed() ? 1U : 0U);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return tell(data, of.device);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return tell(data, of.kind == memory_kind::device ? 1U : 0U);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return tell(data, of.kind == memory_kind::device ? 1U : 0U);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return tell(data, address_of(of.device_base));
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return tell(data, of.size);
     case CU_POINTER_ATTRIBUTE_MAPPED: return tell(data, 1U);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return tell(data, 0U);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return tell(data, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return tell(data, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
       cudaMemPool_t pool = nullptr;
       if (of.kind == memory_kind::pool) hpe::cudart::check(cudaDeviceGetDefaultMemPool(&pool, of.device));
@@ -117,7 +120,8 @@ CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute
   });
 }
 
-/// For memory that CUDA does not know, or attributes that it does not have, values are zero, but the number of the device is -2.
+/// For memory that CUDA does not know, or attributes that it does not have, values are zero, but the number of the
+/// device is -2.
 CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                         CUdeviceptr address) {
   return call("cuPointerGetAttributes", [&] {
@@ -132,6 +136,16 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute* att
         tell_attribute(data[i], attributes[i], pointer_of(address), *found);
     }
   });
+}
+
+// Forms of CUDA 12, with a device in place of a location.
+
+CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUdevice device) {
+  return cuMemAdvise_v2(address, bytes, advice, location_of(device));
+}
+
+CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, std::size_t bytes, CUdevice device, CUstream stream) {
+  return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream);
 }
 
 /// The only attribute that programs set asks for synchronous copies.

@@ -1,5 +1,5 @@
-// Modules, libraries, kernels and their attributes. CUmodule and CUlibrary are hpe's modules, CUfunction and CUkernel hpe's
-// kernels: an image is loaded for all devices.
+// Modules, libraries, kernels and their attributes. CUmodule and CUlibrary are hpe's modules, CUfunction and CUkernel
+// hpe's kernels: an image is loaded for all devices.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -167,8 +167,7 @@ CUresult CUDAAPI cuLibraryEnumerateKernels(CUkernel* kernels, unsigned room, CUl
 }
 
 CUresult CUDAAPI cuLibraryGetModule(CUmodule* made, CUlibrary library) {
-  return in_context("cuLibraryGetModule",
-                    [&] { given(made) = reinterpret_cast<CUmodule>(&module_of(library)); });
+  return in_context("cuLibraryGetModule", [&] { given(made) = reinterpret_cast<CUmodule>(&module_of(library)); });
 }
 
 CUresult CUDAAPI cuKernelGetFunction(CUfunction* function, CUkernel handle) {
@@ -177,8 +176,7 @@ CUresult CUDAAPI cuKernelGetFunction(CUfunction* function, CUkernel handle) {
 }
 
 CUresult CUDAAPI cuKernelGetLibrary(CUlibrary* library, CUkernel handle) {
-  return call("cuKernelGetLibrary",
-              [&] { given(library) = reinterpret_cast<CUlibrary>(&kernel_of(handle)->owner()); });
+  return call("cuKernelGetLibrary", [&] { given(library) = reinterpret_cast<CUlibrary>(&kernel_of(handle)->owner()); });
 }
 
 CUresult CUDAAPI cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel handle,
@@ -210,6 +208,15 @@ CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction handle
   return call("cuFuncIsLoaded", [&] {
     static_cast<void>(kernel_of(handle));
     given(state) = CU_FUNCTION_LOADING_STATE_LOADED;
+  });
+}
+
+/// The shape of launches by cuLaunch and cuLaunchGrid, which hpe does not have; PyCUDA sets it and calls
+/// cuLaunchKernel.
+CUresult CUDAAPI cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {
+  return call("cuFuncSetBlockShape", [&] {
+    static_cast<void>(kernel_of(handle));
+    require(x > 0 && y > 0 && z > 0, cudaErrorInvalidValue);
   });
 }
 

@@ -6,10 +6,14 @@
 namespace hpe::libcuda {
 
 template <class T>
-concept complete_object = requires { sizeof(T); } && std::is_object_v<T>;
+concept complete_object = requires {
+  sizeof(T);
+}
+&&std::is_object_v<T>;
 
-/// An argument of a function of the driver, which becomes the argument of a function of the runtime with the same meaning
-/// and layout: handles, structures, enumerations with the same values, addresses as CUdeviceptr and as pointers.
+/// An argument of a function of the driver, which becomes the argument of a function of the runtime with the same
+/// meaning and layout: handles, structures, enumerations with the same values, addresses as CUdeviceptr and as
+/// pointers.
 template <class From>
 class same_value {
  public:

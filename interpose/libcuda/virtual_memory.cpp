@@ -1,5 +1,5 @@
-// The table of memory has one allocation for each run of neighbouring mappings that the same devices may use, because copies
-// may cross the borders of mappings but not those of allocations.
+// The table of memory has one allocation for each run of neighbouring mappings that the same devices may use, because
+// copies may cross the borders of mappings but not those of allocations.
 
 #include "interpose/libcuda/virtual_memory.h"
 
@@ -106,7 +106,7 @@ CUmemAllocationProp virtual_memory::properties(CUmemGenericAllocationHandle hand
 }
 
 std::pair<const CUdeviceptr, virtual_memory::reservation>& virtual_memory::around(CUdeviceptr address,
-                                                                                   std::size_t bytes) {
+                                                                                  std::size_t bytes) {
   const auto after = reservations_.upper_bound(address);
   require(after != reservations_.begin(), cudaErrorInvalidValue);
   auto& found = *std::prev(after);
@@ -133,7 +133,8 @@ void virtual_memory::enter_again(reservation& changed) {
   for (auto first = changed.mappings.begin(); first != changed.mappings.end();) {
     CUdeviceptr end = first->first + first->second.size;
     auto next = std::next(first);
-    for (; next != changed.mappings.end() && next->first == end && next->second.devices == first->second.devices; ++next)
+    for (; next != changed.mappings.end() && next->first == end && next->second.devices == first->second.devices;
+         ++next)
       end += next->second.size;
     if (first->second.devices != 0) {
       void* const base = pointer_of(first->first);
@@ -154,9 +155,9 @@ void virtual_memory::map(CUdeviceptr address, std::size_t bytes, CUmemGenericAll
   const pointer what = find(handle);
   require(is_whole(bytes) && bytes <= what->size && address % granularity == 0, cudaErrorInvalidValue);
   const auto after = in.mappings.lower_bound(address);
-  const bool is_free = (after == in.mappings.end() || after->first >= address + bytes) &&
-                       (after == in.mappings.begin() ||
-                        std::prev(after)->first + std::prev(after)->second.size <= address);
+  const bool is_free =
+      (after == in.mappings.end() || after->first >= address + bytes) &&
+      (after == in.mappings.begin() || std::prev(after)->first + std::prev(after)->second.size <= address);
   require(is_free, cudaErrorInvalidValue);
   require(!what->is_mapped, cudaErrorNotSupported);
   if (what->kept != nullptr) {
@@ -277,7 +278,8 @@ CUresult CUDAAPI cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   return call("cuMemUnmap", [&] { mapped().unmap(address, bytes); });
 }
 
-CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc* list, std::size_t count) {
+CUresult CUDAAPI cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc* list,
+                                std::size_t count) {
   return call("cuMemSetAccess", [&] {
     require(list != nullptr && count > 0, cudaErrorInvalidValue);
     for (std::size_t i = 0; i < count; ++i) mapped().set_access(address, bytes, list[i]);

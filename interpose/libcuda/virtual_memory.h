@@ -14,9 +14,10 @@
 namespace hpe::libcuda {
 
 /// Soft devices have no memory without addresses: the memory of a mapping is that of the reserved range, which is an
-/// allocation of hpe whose pages are taken when they are touched. A memory object that is unmapped while the program has
-/// its handle keeps its bytes elsewhere until it is mapped again. One object cannot be mapped twice at the same time.
-/// Thread-safe. Members throw failure, mostly cudaErrorInvalidValue, and hpe::error.
+/// allocation of hpe whose pages are taken when they are touched. A memory object that is unmapped while the program
+/// has its handle keeps its bytes elsewhere until it is mapped again. One object cannot be mapped twice at the same
+/// time. Copies to a reserved range that is not mapped are not refused, unlike on GPUs. Thread-safe. Members throw
+/// failure, mostly cudaErrorInvalidValue, and hpe::error.
 class virtual_memory {
  public:
   static constexpr std::size_t granularity = std::size_t{2} << 20;  // as on GPUs
@@ -40,7 +41,7 @@ class virtual_memory {
   struct object {
     std::size_t size = 0;
     CUmemAllocationProp properties{};
-    int handles = 1;      // references of the program
+    int handles = 1;  // references of the program
     bool is_mapped = false;
     void* kept = nullptr;  // its bytes while it is not mapped; null before it was mapped
     ~object();

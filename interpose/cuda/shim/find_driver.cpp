@@ -41,7 +41,8 @@ bool is_for_soft_devices(const char* file) {
   const char* const own = own_file();
   const char* const name = std::strrchr(own, '/');
   if (name == nullptr) return false;
-  const int length = std::snprintf(soft.text, sizeof soft.text, "%.*s/../cudart/%s", static_cast<int>(name - own), own, driver_name);
+  const int length =
+      std::snprintf(soft.text, sizeof soft.text, "%.*s/../cudart/%s", static_cast<int>(name - own), own, driver_name);
   return length > 0 && static_cast<std::size_t>(length) < sizeof soft.text && same_file(file, soft.text);
 }
 

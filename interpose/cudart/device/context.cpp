@@ -73,8 +73,8 @@ struct context::started {
 
 namespace {
 
-/// Frees memory that was removed from the table; modules, pools and mappings free theirs themselves. Ignores errors, because the
-/// program no longer uses any of it.
+/// Frees memory that was removed from the table; modules, pools and mappings free theirs themselves. Ignores errors,
+/// because the program no longer uses any of it.
 void release(const allocation& gone) {
   const bool is_variable = gone.kind == memory_kind::variable || gone.kind == memory_kind::managed_variable;
   if (!is_variable && gone.kind != memory_kind::mapped && gone.kind != memory_kind::registered) ::hpeFree(gone.base);

@@ -1,5 +1,5 @@
-// A linked image is the eight bytes of linked_magic, the number of texts, and for each text its size and its bytes; the numbers
-// have eight bytes.
+// A linked image is the eight bytes of linked_magic, the number of texts, and for each text its size and its bytes; the
+// numbers have eight bytes.
 
 #include "interpose/cudart/module/image.h"
 

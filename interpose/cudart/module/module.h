@@ -81,11 +81,11 @@ struct memory_range {
 class module {
  public:
   /// Fat binary containers in the program's memory; their PTX is linked. They must outlive the module.
-  module(std::vector<const void*> containers, memory_table& memory)
-      : memory_(memory), containers_(std::move(containers)) {}
+  module(std::vector<const void*> containers, memory_table& memory) :memory_(memory),
+      containers_(std::move(containers)) {}
 
   /// PTX texts, which are linked.
-  module(std::vector<std::string> texts, memory_table& memory) : memory_(memory), texts_(std::move(texts)) {}
+  module(std::vector<std::string> texts, memory_table& memory) :memory_(memory), texts_(std::move(texts)) {}
 
   ~module();
   module(const module&) = delete;

@@ -19,8 +19,8 @@ class module_table {
  public:
   module& add(std::unique_ptr<module> made);
 
-  /// Adds a module of these PTX texts and loads it. Throws what module::handle throws; *why (may be null) then becomes hpe's
-  /// sentence.
+  /// Adds a module of these PTX texts and loads it. Throws what module::handle throws; *why (may be null) then becomes
+  /// hpe's sentence.
   module& load(std::vector<std::string> texts, memory_table& memory, std::string* why = nullptr);
 
   /// Removes a module with its kernels and variables, and unloads it. Returns false if there is no such module.

@@ -49,5 +49,5 @@ class Wheels(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    done = unittest.main(argv=sys.argv[:1], exit=False).result
+    done = unittest.main(argv=[sys.argv[0], *sys.argv[3:]], exit=False).result
     sys.exit(SKIPPED if len(done.skipped) == done.testsRun else not done.wasSuccessful())

@@ -110,7 +110,6 @@ static void contexts() {
   MUST(cuCtxDestroy(own));
   MUST(cuCtxGetCurrent(&top));
   std::printf("destroyed: the primary one is on top %d\n", top == primary);
-  TELL(cuCtxSetCurrent(own));
   unsigned state = 9;
   int active = 9;
   MUST(cuDevicePrimaryCtxGetState(0, &state, &active));
@@ -387,6 +386,7 @@ static void events(CUstream stream) {
 }
 
 int main() {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   TELL(cuInit(1));
   MUST(cuInit(0));
   TELL(cuDeviceGetName(nullptr, 0, 0));

@@ -36,14 +36,27 @@ TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
 INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          testing::Values(program{"children", "", "children"}, program{"conditional", "", "conditional"},
                                          program{"cooperative", "", "cooperative"}, program{"graphs", "", "graphs"},
-                                         program{"managed", "", "managed"}, program{"peers", "", "peers"},
-                                         program{"streams", "", "streams"}, program{"textures", "", "textures"},
-                                         program{"threads", "", "threads"}, program{"touch", "", "touch"},
-                                         program{"touch", "touch", "touch"}, program{"transpose", "", "transpose"},
+                                         program{"loading", "", "loading"}, program{"managed", "", "managed"},
+                                         program{"mappings", "", "mappings"}, program{"mappings", "touch", "mappings"},
+                                         program{"peers", "", "peers"}, program{"streams", "", "streams"},
+                                         program{"textures", "", "textures"}, program{"threads", "", "threads"},
+                                         program{"touch", "", "touch"}, program{"touch", "touch", "touch"},
+                                         program{"transpose", "", "transpose"},
                                          program{"vector_add", "", "vector_add"}),
                          [](const testing::TestParamInfo<program>& p) {
                            return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : "");
                          });
+
+// Calls of the driver and of the runtime, wrong ones too: hpe says on standard error why two modules cannot be loaded.
+TEST(Driver, CallsPrintWhatTheyDidOnAGpu) {
+  std::ifstream file(HPE_TEST_RECORDED "/driver_calls.txt");
+  ASSERT_TRUE(file.good());
+  std::stringstream wanted;
+  wanted << file.rdbuf();
+  const outcome o = soft_run(HPE_TEST_RECORDED_PROGRAMS "/driver_calls-shared", 2, "--log silent");
+  EXPECT_EQ(exit_status(o), 0);
+  EXPECT_EQ(o.text, wanted.str());
+}
 
 TEST(Interpreter, RunsKernelsThatLaunchKernels) {
   std::ifstream file(HPE_TEST_RECORDED "/children.txt");
