@@ -11,6 +11,7 @@
 #include "interpose/cudart/memory/memory_table.h"
 #include "runtime/base/log.h"
 #include "runtime/ptx/files/fat_binary.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace hpe::cudart {
 
@@ -139,6 +140,16 @@ hpeModule module::load() {
     log(log_level::error, "CUDA code of this program cannot run on soft devices: {}", caught.what());
     throw failure(failure_);
   }
+}
+
+std::vector<std::string> module::kernel_names() {
+  static_cast<void>(handle());  // which reads the texts
+  std::vector<std::string> names;
+  const std::lock_guard lock(mutex_);
+  const auto program = ptx::parse(texts_);
+  for (const auto& each : program->functions)
+    if (each->is_kernel && each->is_defined) names.push_back(each->name);
+  return names;
 }
 
 memory_range module::enter(hpeModule loaded, const std::string& name, int device, bool is_managed) {

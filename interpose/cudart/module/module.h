@@ -96,6 +96,9 @@ class module {
   /// another error.
   [[nodiscard]] hpeModule handle();
 
+  /// The names of all kernels, in the order of the text. Throws what handle() throws.
+  [[nodiscard]] std::vector<std::string> kernel_names();
+
   /// The address of a variable on a device; adds the variable to the table of memory, because the host may now use it.
   /// Throws cudaErrorInvalidSymbol.
   [[nodiscard]] memory_range locate(const std::string& name, int device);

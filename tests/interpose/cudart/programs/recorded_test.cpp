@@ -36,10 +36,11 @@ TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
 INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          testing::Values(program{"children", "", "children"}, program{"conditional", "", "conditional"},
                                          program{"cooperative", "", "cooperative"}, program{"graphs", "", "graphs"},
-                                         program{"managed", "", "managed"}, program{"peers", "", "peers"},
-                                         program{"streams", "", "streams"}, program{"textures", "", "textures"},
-                                         program{"threads", "", "threads"}, program{"touch", "", "touch"},
-                                         program{"touch", "touch", "touch"}, program{"transpose", "", "transpose"},
+                                         program{"managed", "", "managed"}, program{"mipmaps", "", "mipmaps"},
+                                         program{"peers", "", "peers"}, program{"streams", "", "streams"},
+                                         program{"textures", "", "textures"}, program{"threads", "", "threads"},
+                                         program{"touch", "", "touch"}, program{"touch", "touch", "touch"},
+                                         program{"transpose", "", "transpose"},
                                          program{"vector_add", "", "vector_add"}),
                          [](const testing::TestParamInfo<program>& p) {
                            return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : "");
