@@ -10,11 +10,11 @@ writes into FOLDER:
                             call: each is the function without the ending, called while stream 0 means the thread's own
     errors.def              the codes of errors with the names and sentences that the toolkit's library gives
 
-    generate.py renamed ARCHIVE FILE OBJECT...
+    generate.py forward LIBRARY FILE [OBJECT...]
 
-writes for objcopy the functions of ARCHIVE that libcudart.so.12 has by another name. The objects, with CUDA 12's own forms of
-functions, tell which: they call CUDA 13's form of NAME as NAME_v2 or NAME_v3 if that is CUDA 12's name of the form, and else
-as hpe_cuda13_NAME.
+writes a function for every function of CUDA in libhpe-cudart.so: a jump to it. The objects, with CUDA 12's own forms of
+functions, tell which functions libcudart.so.12 has by another name: they call CUDA 13's form of NAME as NAME_v2 or NAME_v3 if
+that is CUDA 12's name of the form, and else as hpe_cuda13_NAME.
 """
 
 import ctypes
@@ -92,14 +92,28 @@ def renamed(called, defined):
         old = match[1] or match[2]
         for ending in ("", "_ptsz", "_ptds"):
             if old + ending in defined:
-                yield f"{old}{ending} {name}{ending}"
+                yield old + ending, name + ending
+
+
+def forward(names):
+    """names: the name in libhpe-cudart.so, and the name here."""
+    yield "/* Made by generate.py. The version of a symbol tells the function of libhpe-cudart.so from the one here. */"
+    yield "        .text"
+    for name, here in names:
+        yield f"        .globl {here}\n        .type {here}, @function\n{here}:\n        endbr64"
+        yield f"        jmp *next_{here}@GOTPCREL(%rip)\n        .size {here}, . - {here}"
+        yield f"        .symver next_{here}, {name}@HPE_CUDA"
+    yield '        .section .note.GNU-stack, "", @progbits'
 
 
 def main():
-    if sys.argv[1] == "renamed":
-        archive, to, *objects = sys.argv[2:]
-        lines = renamed(symbols(objects, "--undefined-only"), symbols([archive], "--defined-only"))
-        Path(to).write_text("\n".join(lines) + "\n")
+    if sys.argv[1] == "forward":
+        library, to, *objects = sys.argv[2:]
+        functions = [name for name in symbols([library], "--dynamic", "--defined-only") if re.match(r"(__)?cuda", name)]
+        others = dict(renamed(symbols(objects, "--undefined-only"), functions)) if objects else {}
+        own = set(symbols(objects, "--defined-only")) if objects else set()
+        here = [(name, others.get(name, name)) for name in functions]
+        Path(to).write_text("\n".join(forward([pair for pair in here if pair[1] not in own])) + "\n")
         return
     header, library, folder = (Path(each) for each in sys.argv[1:])
     exported = symbols([library], "--dynamic", "--defined-only")

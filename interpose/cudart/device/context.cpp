@@ -75,11 +75,11 @@ struct context::started {
 
 namespace {
 
-/// Frees memory that was removed from the table; modules and pools free theirs themselves. Ignores errors, because the
+/// Frees memory that was removed from the table; modules, pools and mappings free theirs themselves. Ignores errors, because the
 /// program no longer uses any of it.
 void release(const allocation& gone) {
   const bool is_variable = gone.kind == memory_kind::variable || gone.kind == memory_kind::managed_variable;
-  if (!is_variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
+  if (!is_variable && gone.kind != memory_kind::mapped && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
 }
 
 }  // namespace
@@ -120,7 +120,8 @@ user_object_table& context::user_objects() { return start().user_objects; }
 ipc_table& context::ipc() { return start().ipc; }
 
 std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
-  const thread_state& thread = this_thread();
+  thread_state& thread = this_thread();
+  thread.uses_device = true;
   const auto zero = thread.default_stream_is_own ? default_stream::per_thread : default_stream::legacy;
   auto found = streams().find(handle, thread.device, zero);
   require(found != nullptr, cudaErrorInvalidResourceHandle);
@@ -129,6 +130,7 @@ std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
 
 int context::current_device() {
   start();
+  this_thread().uses_device = true;
   return this_thread().device;
 }
 
@@ -136,6 +138,7 @@ std::vector<hpeAccess> context::accesses(int device) {
   const device_table& table = devices();
   return memory_.accesses([&](const allocation& each) {
     if (each.kind == memory_kind::registered) return false;
+    if (each.kind == memory_kind::mapped) return (each.flags >> device & 1U) != 0;
     if (each.kind == memory_kind::pool) return each.device == device || (each.flags >> device & 1U) != 0;
     return !each.is_on_device() || each.is_managed() || each.device == device ||
            table.peer_enabled(device, each.device);

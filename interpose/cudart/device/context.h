@@ -49,6 +49,8 @@ class context {
   [[nodiscard]] managed_advice& advice() noexcept { return advice_; }
   [[nodiscard]] module_table& modules() noexcept { return *modules_; }
 
+  [[nodiscard]] bool has_started() const noexcept { return is_started_; }
+
   /// These start hpe at the first call. They throw hpe::error if it cannot start, and cudaErrorInitializationError in a
   /// child that was forked after the start.
   [[nodiscard]] device_table& devices();

@@ -132,6 +132,7 @@ struct program {
   std::vector<std::string> files;                    // of .file directives
   std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
   std::vector<symbol> symbols;
+  bool in_lockstep = false;        // the threads of a warp meet before stores and loads (warp_order)
   std::uint32_t architecture = 0;  // the highest .target of the texts: 75 for sm_75
 
   [[nodiscard]] const function* find_kernel(std::string_view name) const;

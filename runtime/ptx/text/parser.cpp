@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/build/builder.h"
 #include "runtime/ptx/execution/device_runtime.h"
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
@@ -126,7 +127,7 @@ void lay_out_shared(program& p) {
 
 }  // namespace
 
-std::unique_ptr<program> parse(std::vector<std::string> texts) {
+std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order) {
   auto result = std::make_unique<program>();
   result->texts = std::move(texts);
   result->files.emplace_back();  // number 0: unknown
@@ -135,6 +136,9 @@ std::unique_ptr<program> parse(std::vector<std::string> texts) {
   check_calls(*result);
   lay_out_shared(*result);
   verify(*result);
+  result->in_lockstep = order == warp_order::lockstep;
+  if (result->in_lockstep)
+    for (const auto& f : result->functions) insert_convergence(*f);
   return result;
 }
 

@@ -15,13 +15,15 @@
 namespace hpe::device::soft {
 
 loaded_ptx_module::loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
-                                     bool interpret)
-    : texts_(std::move(texts)), bytes_(bytes), parts_(parts), interpret_(interpret) {}
+                                     const ptx_execution& execution)
+    : texts_(std::move(texts)), bytes_(bytes), parts_(parts), execution_(execution) {}
 
 void loaded_ptx_module::prepare() {
-  const std::shared_ptr<const ptx::program> program = ptx::parse(unpack_texts(texts_.get(), bytes_));
+  const std::shared_ptr<const ptx::program> program =
+      ptx::parse(unpack_texts(texts_.get(), bytes_),
+                 execution_.in_lockstep ? ptx::warp_order::lockstep : ptx::warp_order::independent);
   auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
-  if (!interpret_) compiled_ = ptx::compile(*image);
+  if (!execution_.interprets) compiled_ = ptx::compile(*image, ptx::kernel_store_of(options::from_environment()));
   image_ = std::move(image);
   texts_.reset();
 }

@@ -23,7 +23,8 @@ namespace hpe::device::soft {
 class loaded_ptx_module {
  public:
   /// texts: a file of pack_texts. parts: the addresses of the module's variables.
-  loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts, bool interpret);
+  loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
+                    const ptx_execution& execution);
 
   /// Finds a kernel. Throws HPE_ERROR_NOT_FOUND.
   [[nodiscard]] const ptx::function& find(const std::string& kernel);
@@ -38,7 +39,7 @@ class loaded_ptx_module {
   os::file_descriptor texts_;
   std::size_t bytes_;
   ptx_addresses parts_;
-  bool interpret_;
+  ptx_execution execution_;
   std::once_flag prepared_;
   std::unique_ptr<ptx::image> image_;
   std::unique_ptr<ptx::compiled_image> compiled_;  // null: interpreted
