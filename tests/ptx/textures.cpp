@@ -223,5 +223,111 @@ TEST_F(Textures, FetchesAreZeroOutside) {
     EXPECT_EQ(fetch(x, y, 0), 0);
 }
 
+// What an H200 reads is compared by tests/interpose/programs/mipmaps.cu; here are the parts that it cannot show
+// exactly.
+
+// A texture of levels, each of one value.
+class Levels : public testing::Test {
+ protected:
+  Levels() {
+    it_.data = values_.data();
+    it_.width = it_.height = 4;
+    it_.pitch = sizeof(float);  // all rows and elements of a level have the same value
+    it_.normalized = true;
+    it_.levels = 3;
+    it_.greatest_level = 100;
+    static_cast<texture_level&>(it_) = level(0, 4);
+    it_.smaller[0] = level(1, 2);
+    it_.smaller[1] = level(2, 1);
+  }
+  texture_level level(unsigned n, unsigned size) {
+    std::fill(values_.begin() + 16 * n, values_.begin() + 16 * (n + 1), static_cast<float>(n));
+    return {values_.data() + std::size_t{16} * n, size, size, size * sizeof(float), 0, 0, 0};
+  }
+  float read(float level) const { return std::bit_cast<float>(read_texture(it_, {0.5F, 0.5F}, level)[0]); }
+
+  std::vector<float> values_ = std::vector<float>(48);
+  texture it_;
+};
+
+TEST_F(Levels, AreChosenOrFilteredBetween) {
+  EXPECT_EQ(read(0.49F), 0);
+  EXPECT_EQ(read(0.5F), 1);
+  EXPECT_EQ(read(9), 2);
+  EXPECT_EQ(read(-9), 0);
+  it_.between_levels = true;
+  EXPECT_EQ(read(0.75F), 0.75F);
+  EXPECT_EQ(read(1.999F), 1 + 255.0F / 256);
+  EXPECT_EQ(read(std::numeric_limits<float>::quiet_NaN()), 0);
+  it_.level_bias = -0.5F;
+  it_.least_level = 0.25F;
+  EXPECT_EQ(read(0.5F), 0.25F);
+  EXPECT_EQ(read(1.5F), 1);
+}
+
+TEST_F(Levels, FollowTheLongerGradient) {
+  it_.between_levels = true;
+  const auto level_of = [&](std::array<float, 3> along, std::array<float, 3> down) {
+    return level_of_gradients(it_, {0.5F, 0.5F}, along, down);
+  };
+  EXPECT_EQ(level_of({0.25F, 0, 0}, {}), 0);
+  EXPECT_EQ(level_of({0.25F, 0, 0}, {0, 1, 0}), 2);
+  EXPECT_NEAR(level_of({0.75F, 1, 0}, {}), std::log2(5.0F), 1.0F / 256);
+  EXPECT_EQ(read(level_of({}, {})), 0);
+}
+
+// A cube of 2 x 2 elements on each face, all of the face's number.
+class Cube : public testing::Test {
+ protected:
+  Cube() {
+    for (unsigned n = 0; n < values_.size(); ++n) values_[n] = static_cast<float>(n / 4);
+    it_.data = values_.data();
+    it_.width = it_.height = 2;
+    it_.pitch = 2 * sizeof(float);
+    it_.slice = 2 * it_.pitch;
+    it_.layers = 6;
+    it_.cube = true;
+    it_.linear = true;
+  }
+  float read(float x, float y, float z) const { return std::bit_cast<float>(read_texture(it_, {x, y, z, 0})[0]); }
+
+  std::array<float, 24> values_{};
+  texture it_;
+};
+
+TEST_F(Cube, IsFilteredAcrossEdgesWhereItIsSeamless) {
+  EXPECT_EQ(read(1, 0.99F, 0), 0);
+  it_.seamless = true;
+  EXPECT_EQ(read(1, 0, 0), 0);
+  EXPECT_NEAR(read(1, 0.9999F, 0), 1, 0.01);    // between +x, 0, and +y, 2
+  EXPECT_NEAR(read(0.9999F, 1, 0), 1, 0.01);    // and from the other side
+  EXPECT_NEAR(read(0, -0.9999F, -1), 4, 0.01);  // between -y, 3, and -z, 5
+  EXPECT_NEAR(read(0, -1, -0.9999F), 4, 0.01);
+  EXPECT_NEAR(read(1, 0.9999F, 0.9999F), 2, 0.01);  // the corner of +x, 0, +y, 2, and +z, 4
+  EXPECT_NEAR(read(-1, -1, -0.9999F), 3, 0.01);     // the corner of -x, 1, -y, 3, and -z, 5
+}
+
+TEST_F(Cube, GradientsAreThoseOfItsFaces) {
+  const auto level_of = [&](std::array<float, 3> moved) { return level_of_gradients(it_, {1, 0.5F, 0}, moved, {}); };
+  EXPECT_EQ(level_of({0, 1, 0}), 0);
+  EXPECT_EQ(level_of({0, 0, 4}), 2);
+  EXPECT_EQ(level_of({4, 0, 0}), 1);  // towards the centre of the face: y / x changes by -y / x^2
+}
+
+TEST(TextureFormats, ChannelsOfSrgbBecomeLinear) {
+  std::array<std::uint8_t, 4> memory{0, 255, 188, 188};
+  texture t;
+  t.data = memory.data();
+  t.width = 1;
+  t.channels = 4;
+  t.format = element::u8;
+  t.to_float = t.srgb = true;
+  const auto raw = read_texture(t, {0.5F});
+  EXPECT_EQ(std::bit_cast<float>(raw[0]), 0);
+  EXPECT_EQ(std::bit_cast<float>(raw[1]), 1);
+  EXPECT_NEAR(std::bit_cast<float>(raw[2]), 0.502886, 1e-4);
+  EXPECT_EQ(std::bit_cast<float>(raw[3]), 188.0F / 255) << "the fourth channel is linear already";
+}
+
 }  // namespace
 }  // namespace hpe::ptx::test

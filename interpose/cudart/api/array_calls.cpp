@@ -14,11 +14,16 @@ using namespace hpe::cudart;
 
 namespace {
 
-constexpr unsigned known_flags = cudaArrayLayered | cudaArraySurfaceLoadStore | cudaArrayTextureGather;
+constexpr unsigned known_flags =
+    cudaArrayLayered | cudaArrayCubemap | cudaArraySurfaceLoadStore | cudaArrayTextureGather;
+
+void check_array(const cudaChannelFormatDesc* format, unsigned flags) {
+  require(format != nullptr, cudaErrorInvalidValue);
+  require((flags & ~known_flags) == 0, cudaErrorNotSupported);  // sparse arrays
+}
 
 cudaArray_t create(const cudaChannelFormatDesc* format, cudaExtent extent, unsigned flags) {
-  require(format != nullptr, cudaErrorInvalidValue);
-  require((flags & ~known_flags) == 0, cudaErrorNotSupported);  // cubemaps, sparse arrays
+  check_array(format, flags);
   context& cuda = process();
   const int device = cuda.current_device();
   cuda.captures().require_unsafe_calls_allowed();
@@ -111,6 +116,35 @@ cudaError_t CUDARTAPI cudaFreeArray(cudaArray_t array) {
     if (array == nullptr) return;
     process().finish_work();
     process().arrays().free(array);
+  });
+}
+
+cudaError_t CUDARTAPI cudaMallocMipmappedArray(cudaMipmappedArray_t* made, const cudaChannelFormatDesc* format,
+                                               cudaExtent extent, unsigned levels, unsigned flags) {
+  return api_call(__func__, [&] {
+    require(made != nullptr, cudaErrorInvalidValue);
+    check_array(format, flags);
+    context& cuda = process();
+    cuda.captures().require_unsafe_calls_allowed();
+    *made = cuda.mipmaps().create(*format, extent, levels, flags, cuda.current_device());
+  });
+}
+
+cudaError_t CUDARTAPI cudaGetMipmappedArrayLevel(cudaArray_t* array, cudaMipmappedArray_const_t handle,
+                                                 unsigned level) {
+  return api_call(__func__, [&] {
+    const auto mipmap = process().mipmaps().find(handle);
+    require(array != nullptr && level < mipmap->levels.size(), cudaErrorInvalidValue);
+    *array = mipmap->levels[level];
+  });
+}
+
+cudaError_t CUDARTAPI cudaFreeMipmappedArray(cudaMipmappedArray_t mipmap) {
+  return api_call(__func__, [&] {
+    process().captures().require_unsafe_calls_allowed();
+    if (mipmap == nullptr) return;
+    process().finish_work();
+    process().mipmaps().free(mipmap);
   });
 }
 

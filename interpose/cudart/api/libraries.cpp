@@ -60,6 +60,24 @@ cudaError_t CUDARTAPI cudaLibraryGetKernel(cudaKernel_t* handle, cudaLibrary_t l
   });
 }
 
+cudaError_t CUDARTAPI cudaLibraryGetKernelCount(unsigned* count, cudaLibrary_t library) {
+  return api_call("cudaLibraryGetKernelCount", [&] {
+    require(count != nullptr, cudaErrorInvalidValue);
+    *count = static_cast<unsigned>(module_of(library).kernel_names().size());
+  });
+}
+
+cudaError_t CUDARTAPI cudaLibraryEnumerateKernels(cudaKernel_t* kernels, unsigned count, cudaLibrary_t library) {
+  return api_call("cudaLibraryEnumerateKernels", [&] {
+    require(kernels != nullptr && count > 0, cudaErrorInvalidValue);
+    module& owner = module_of(library);
+    for (const std::string& name : owner.kernel_names()) {
+      if (count-- == 0) break;
+      *kernels++ = reinterpret_cast<cudaKernel_t>(process().modules().add_kernel(owner, name.c_str(), nullptr).get());
+    }
+  });
+}
+
 cudaError_t CUDARTAPI cudaLibraryGetGlobal(void** address, std::size_t* bytes, cudaLibrary_t library,
                                            const char* name) {
   return api_call("cudaLibraryGetGlobal", [&] {

@@ -8,6 +8,7 @@
 #include <texture_types.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "interpose/cudart/cuda12/structures.h"
 #include "interpose/cudart/device/errors.h"
@@ -106,6 +107,14 @@ cudaError_t cudaGetDeviceProperties_v2(device_properties* result, int device) {
   set(device_properties::memory_clock_rate, cudaDevAttrMemoryClockRate);
   set(device_properties::single_to_double_precision_perf_ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio);
   return cudaSuccess;
+}
+
+/// CUDA 11's structure is the beginning of CUDA 12's.
+cudaError_t cudaGetDeviceProperties(void* result, int device) {
+  device_properties wide;
+  const cudaError_t error = cudaGetDeviceProperties_v2(result != nullptr ? &wide : nullptr, device);
+  if (error == cudaSuccess) std::memcpy(result, &wide, device_properties::bytes_of_cuda11);
+  return error;
 }
 
 cudaError_t cudaChooseDevice(int* device, const device_properties* wish) {
@@ -272,9 +281,8 @@ cudaError_t cudaThreadSetCacheConfig(cudaFuncCache config) { return cudaDeviceSe
 cudaError_t cudaSetDoubleForDevice(double*) { return cudaSuccess; }
 cudaError_t cudaSetDoubleForHost(double*) { return cudaSuccess; }
 
-// Not implemented: an older signature with a CUDA 11 structure, and functions that no soft device supports.
+// Not implemented: functions that no soft device supports.
 
-cudaError_t cudaGetDeviceProperties() { return hpe_cudart_absent(__func__); }
 cudaError_t cudaLaunchCooperativeKernelMultiDevice() { return hpe_cudart_absent(__func__); }
 cudaError_t cudaSignalExternalSemaphoresAsync() { return cudaSignalExternalSemaphoresAsync_v2(); }
 cudaError_t cudaSignalExternalSemaphoresAsync_ptsz() { return cudaSignalExternalSemaphoresAsync_v2(); }

@@ -51,6 +51,7 @@ class alignas(8) device_properties {
     single_to_double_precision_perf_ratio = 668,
     cooperative_multi_device_launch = 692,
   };
+  static constexpr std::size_t bytes_of_cuda11 = 728;  // up to reservedSharedMemPerBlock
 
   device_properties() = default;
   explicit device_properties(const cudaDeviceProp& from);

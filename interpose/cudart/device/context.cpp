@@ -50,6 +50,7 @@ struct context::started {
         pools(memory, devices.count()),
         graph_memory(memory),
         arrays(memory),
+        mipmaps(arrays),
         textures(memory),
         surfaces(memory),
         ipc(memory) {}
@@ -65,6 +66,7 @@ struct context::started {
   pool_table pools;
   graph_memory_table graph_memory;
   array_table arrays;
+  mipmap_table mipmaps;
   texture_table textures;
   texture_table surfaces;
   user_object_table user_objects;
@@ -111,6 +113,7 @@ condition_table& context::conditions() { return start().conditions; }
 pool_table& context::pools() { return start().pools; }
 graph_memory_table& context::graph_memory() { return start().graph_memory; }
 array_table& context::arrays() { return start().arrays; }
+mipmap_table& context::mipmaps() { return start().mipmaps; }
 texture_table& context::textures() { return start().textures; }
 texture_table& context::surfaces() { return start().surfaces; }
 user_object_table& context::user_objects() { return start().user_objects; }
@@ -170,6 +173,7 @@ void context::reset(int device) {
   }
   ipc().drop_closed();
   pools().reset(device);
+  mipmaps().reset(device);
   arrays().reset(device);
   textures().reset(device);
   surfaces().reset(device);

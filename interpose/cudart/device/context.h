@@ -27,6 +27,7 @@ class exec_table;
 class graph_memory_table;
 class graph_table;
 class ipc_table;
+class mipmap_table;
 class module_table;
 class pool_table;
 class stream;
@@ -62,6 +63,7 @@ class context {
   [[nodiscard]] pool_table& pools();
   [[nodiscard]] graph_memory_table& graph_memory();
   [[nodiscard]] array_table& arrays();
+  [[nodiscard]] mipmap_table& mipmaps();
   [[nodiscard]] texture_table& textures();
   [[nodiscard]] texture_table& surfaces();
   [[nodiscard]] user_object_table& user_objects();

@@ -29,6 +29,7 @@ void set_memory(cudaDeviceProp& p) {
   p.canMapHostMemory = 1;
   p.unifiedAddressing = 1;
   p.managedMemory = 1;
+  p.concurrentManagedAccess = 1;  // CPU code may touch it while kernels run, and waits for those that use it
   p.memoryPoolsSupported = 1;
   p.hostRegisterSupported = 1;
   p.ipcEventSupported = 1;

@@ -51,6 +51,11 @@ cudaArray_t array_table::create(const cudaChannelFormatDesc& format, cudaExtent 
   *made = {format, extent, flags, device, nullptr, (row + pitch_alignment - 1) / pitch_alignment * pitch_alignment};
   const bool has_its_dimensions = made->is_layered() ? extent.depth != 0 : extent.depth == 0 || extent.height != 0;
   require(row != 0 && has_its_dimensions, cudaErrorInvalidValue);
+  if (made->is_cube()) {
+    const bool has_layers = (flags & cudaArrayLayered) != 0;
+    require(extent.width == extent.height && (has_layers ? extent.depth % 6 == 0 : extent.depth == 6),
+            cudaErrorInvalidValue);
+  }
   const std::size_t size = made->pitch * made->rows() * made->planes();
   check(::hpeMallocOn(&made->base, size, device));
   memory_.add({.base = made->base, .size = size, .kind = memory_kind::device, .device = device});
@@ -64,6 +69,30 @@ void array_table::free(cudaArray_t handle) {
 
 void array_table::reset(int device) {
   take_if([&](const device_array& each) { return each.device == device; });
+}
+
+cudaMipmappedArray_t mipmap_table::create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned levels,
+                                          unsigned flags, int device) {
+  require(levels > 0, cudaErrorInvalidValue);
+  const bool keeps_depth = (flags & (cudaArrayLayered | cudaArrayCubemap)) != 0;
+  const std::size_t greatest = std::max({extent.width, extent.height, keeps_depth ? 0 : extent.depth});
+  auto made = std::make_shared<mipmapped_array>();
+  made->device = device;
+  const auto smaller = [](std::size_t size) { return size == 0 ? 0 : std::max<std::size_t>(size / 2, 1); };
+  for (std::size_t size = std::max<std::size_t>(greatest, 1); size > 0 && made->levels.size() < levels; size /= 2) {
+    made->levels.push_back(arrays_.create(format, extent, flags, device));
+    extent = {smaller(extent.width), smaller(extent.height), keeps_depth ? extent.depth : smaller(extent.depth)};
+  }
+  return const_cast<cudaMipmappedArray_t>(adopt(std::move(made)));
+}
+
+void mipmap_table::free(cudaMipmappedArray_t handle) {
+  const auto gone = destroy(handle);
+  for (const cudaArray_t level : gone->levels) arrays_.free(level);
+}
+
+void mipmap_table::reset(int device) {
+  take_if([&](const mipmapped_array& each) { return each.device == device; });
 }
 
 }  // namespace hpe::cudart

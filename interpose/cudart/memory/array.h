@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "interpose/cudart/device/handle_table.h"
 #include "interpose/cudart/memory/box.h"
@@ -21,7 +22,8 @@ struct device_array {
   void* base = nullptr;
   std::size_t pitch = 0;  ///< bytes from row to row
 
-  bool is_layered() const { return (flags & cudaArrayLayered) != 0; }
+  bool is_cube() const { return (flags & cudaArrayCubemap) != 0; }  ///< each face is a layer
+  bool is_layered() const { return (flags & (cudaArrayLayered | cudaArrayCubemap)) != 0; }
   std::size_t element_bytes() const;
   std::size_t rows() const { return extent.height == 0 ? 1 : extent.height; }
   std::size_t planes() const { return extent.depth == 0 ? 1 : extent.depth; }
@@ -45,6 +47,27 @@ class array_table : public handle_table<cudaArray_const_t, const device_array, c
 
  private:
   memory_table& memory_;
+};
+
+/// A mipmapped array: arrays of half the extent each.
+struct mipmapped_array {
+  std::vector<cudaArray_t> levels;
+  int device = 0;
+};
+
+/// Members throw failure and hpe::error.
+class mipmap_table : public handle_table<cudaMipmappedArray_const_t, const mipmapped_array, cudaErrorInvalidValue> {
+ public:
+  explicit mipmap_table(array_table& arrays) : arrays_(arrays) {}
+
+  /// As many levels as the program asks for, and at most down to an extent of 1.
+  cudaMipmappedArray_t create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned levels, unsigned flags,
+                              int device);
+  void free(cudaMipmappedArray_t handle);
+  void reset(int device);
+
+ private:
+  array_table& arrays_;
 };
 
 }  // namespace hpe::cudart

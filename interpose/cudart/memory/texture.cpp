@@ -31,10 +31,18 @@ ptx::texture empty_of(const cudaChannelFormatDesc& format) {
 }
 
 /// The memory of a resource.
-ptx::texture memory_of(const cudaResourceDesc& resource, const array_table& arrays) {
+ptx::texture memory_of(const cudaResourceDesc& resource, const array_table& arrays, const mipmap_table& mipmaps) {
   ptx::texture result;
   switch (resource.resType) {
     case cudaResourceTypeArray: return layout_of(*arrays.find(resource.res.array.array));
+    case cudaResourceTypeMipmappedArray: {
+      const auto levels = mipmaps.find(resource.res.mipmap.mipmap)->levels;
+      result = layout_of(*arrays.find(levels.front()));
+      result.levels = static_cast<std::uint32_t>(levels.size());
+      require(result.levels <= ptx::texture::most_levels, cudaErrorInvalidValue);
+      for (std::size_t n = 1; n < levels.size(); ++n) result.smaller[n - 1] = layout_of(*arrays.find(levels[n]));
+      return result;
+    }
     case cudaResourceTypeLinear:
       result = empty_of(resource.res.linear.desc);
       result.data = resource.res.linear.devPtr;
@@ -70,11 +78,12 @@ ptx::texture layout_of(const device_array& array) {
   result.pitch = array.pitch;
   (array.is_layered() ? result.layers : result.depth) = array.extent.depth;
   result.slice = array.pitch * array.rows();
+  result.cube = array.is_cube();
   return result;
 }
 
-ptx::texture describe(const texture_object& object, const array_table& arrays) {
-  ptx::texture result = memory_of(object.resource, arrays);
+ptx::texture describe(const texture_object& object, const array_table& arrays, const mipmap_table& mipmaps) {
+  ptx::texture result = memory_of(object.resource, arrays, mipmaps);
   const cudaTextureDesc& wanted = object.description;
   result.across = addressing_of(wanted.addressMode[0]);
   result.down = addressing_of(wanted.addressMode[1]);
@@ -84,7 +93,14 @@ ptx::texture describe(const texture_object& object, const array_table& arrays) {
   result.to_float = wanted.readMode == cudaReadModeNormalizedFloat && !result.gives_floats();
   require(!result.to_float || result.channel_bytes() < 4, cudaErrorInvalidValue);  // no 32-bit channels
   require(!result.linear || result.gives_floats(), cudaErrorInvalidValue);
-  require(wanted.sRGB == 0, cudaErrorNotSupported);
+  result.srgb = wanted.sRGB != 0;
+  require(!result.srgb || (result.to_float && result.format == element::u8), cudaErrorInvalidValue);
+  result.seamless = wanted.seamlessCubemap != 0;
+  result.between_levels = wanted.mipmapFilterMode == cudaFilterModeLinear;
+  require(result.levels == 1 || !result.between_levels || result.gives_floats(), cudaErrorInvalidValue);
+  result.level_bias = wanted.mipmapLevelBias;
+  result.least_level = wanted.minMipmapLevelClamp;
+  result.greatest_level = wanted.maxMipmapLevelClamp;
   const bool is_black =
       std::all_of(std::begin(wanted.borderColor), std::end(wanted.borderColor), [](float c) { return c == 0; });
   require(is_black || result.gives_floats(), cudaErrorNotSupported);
@@ -126,7 +142,7 @@ cudaError_t CUDARTAPI cudaCreateTextureObject(cudaTextureObject_t* made, const c
     require(made != nullptr && resource != nullptr && description != nullptr, cudaErrorInvalidValue);
     texture_object object{*resource, *description, std::nullopt, process().current_device()};
     if (view != nullptr) object.view = *view;
-    *made = process().textures().create(object, describe(object, process().arrays()));
+    *made = process().textures().create(object, describe(object, process().arrays(), process().mipmaps()));
   });
 }
 

@@ -26,7 +26,7 @@ ptx::texture layout_of(const device_array& array);
 
 /// The description by which kernels read a texture object. Throws cudaErrorInvalidValue for parameters that CUDA does
 /// not allow, cudaErrorNotSupported for those that soft devices do not support.
-ptx::texture describe(const texture_object& object, const array_table& arrays);
+ptx::texture describe(const texture_object& object, const array_table& arrays, const mipmap_table& mipmaps);
 
 /// Texture or surface objects. A handle is the address of the object's description in device memory. Members throw
 /// failure and hpe::error.

@@ -19,7 +19,15 @@ geometry geometry_of(const statement& s) {
   if (s.has(modifier::d3)) return {false, 3};
   if (s.has(modifier::layered_1d)) return {true, 1};
   if (s.has(modifier::layered_2d)) return {true, 2};
+  if (s.has(modifier::cube)) return {false, 3};
+  if (s.has(modifier::layered_cube)) return {true, 3};
   return {};
+}
+
+operand absent_coordinate() {
+  operand zero;
+  zero.what = operand::kind::immediate;
+  return zero;
 }
 
 }  // namespace
@@ -34,9 +42,7 @@ std::vector<operand> builder::texture_place(const operand_syntax& where, type co
   const std::vector<operand_syntax> written = is_vector ? where.parts[1].parts : std::vector{where.parts[1]};
   const std::size_t first = layered ? 1 : 0;
   if (written.size() < first + dimensions) fail("a coordinate is missing");
-  operand absent;
-  absent.what = operand::kind::immediate;
-  std::vector<operand> found(first_surface_value, absent);
+  std::vector<operand> found(first_surface_value, absent_coordinate());
   found[0] = lookup(where.parts[0], type::u64);
   if (layered) found[texture_layer] = lookup(written[0], type::u32);
   for (std::size_t n = 0; n < dimensions; ++n) found[texture_x + n] = lookup(written[first + n], coordinates);
@@ -44,10 +50,12 @@ std::vector<operand> builder::texture_place(const operand_syntax& where, type co
 }
 
 void builder::build_texture() {
-  const std::size_t types = statement_.form->op == opcode::tex ? 2 : 1;
+  const bool reads = statement_.form->op == opcode::tex || statement_.form->op == opcode::tld4;
+  const std::size_t types = reads ? 2 : 1;
   if (statement_.types.size() != types) fail(fmt::format("{} types, expected {}", statement_.types.size(), types));
   switch (statement_.form->op) {
-    case opcode::tex: return build_texture_read();
+    case opcode::tex:
+    case opcode::tld4: return build_texture_read();
     case opcode::txq:
     case opcode::suq: return build_texture_query();
     default: return build_surface_access();
@@ -55,11 +63,25 @@ void builder::build_texture() {
 }
 
 void builder::build_texture_read() {
-  expect(2, 4);  // levels and gradients select a mipmap level, and there is only one
+  const std::size_t more = statement_.has(modifier::level) ? 1 : statement_.has(modifier::grad) ? 2 : 0;
+  expect(2 + more, 2 + more);  // without an offset and a depth to compare with
   instruction i = make();
   i.results = elements(written(0), i.types[0], true);
   if (i.results.size() != 4) unsupported("another vector than one of four");
+  if (i.op == opcode::tld4 && i.types[1] != type::f32) fail("a gather takes coordinates of f32");
+  if (more != 0 && i.types[1] != type::f32) unsupported("a level with coordinates of integers");
   i.sources = texture_place(written(1), i.types[1]);
+  if (statement_.has(modifier::level)) i.sources.push_back(lookup(written(2), type::f32));
+  if (statement_.has(modifier::grad)) {
+    const std::size_t dimensions = geometry_of(statement_).dimensions;
+    for (std::size_t n = 0; n < 2; ++n) {
+      std::vector<operand> gradient = elements(written(2 + n), type::f32, false);
+      if (gradient.size() < dimensions) fail("a gradient is incomplete");
+      gradient.resize(dimensions);  // extra elements are ignored
+      gradient.resize(3, absent_coordinate());
+      i.sources.insert(i.sources.end(), gradient.begin(), gradient.end());
+    }
+  }
   append(std::move(i));
 }
 

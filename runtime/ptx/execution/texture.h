@@ -1,32 +1,44 @@
 #pragma once
 
-/// Textures: reads of elements in one to three dimensions, or in layers of one or two, as a texture object
-/// describes.
+/// Textures: reads of elements in one to three dimensions, in layers of one or two, or of a cube's faces, from one or
+/// several levels (mipmaps), as a texture object describes.
 
 #include <array>
 #include <cstdint>
 
 namespace hpe::ptx {
 
-/// The data at the address that is the handle of a texture or surface object. Surfaces use only the memory and its
-/// layout.
-struct texture {
-  enum class addressing : std::uint8_t { wrap, clamp, mirror, border };  // the order of cudaTextureAddressMode
-  enum class element : std::uint8_t { f32, s32, u32, f16, s16, u16, s8, u8 };
-
+/// The memory of a texture or surface, or of one level of it.
+struct texture_level {
   void* data = nullptr;
   std::uint64_t width = 0, height = 0;  // in elements of all channels; height 0: one-dimensional
   std::uint64_t pitch = 0;              // bytes from row to row
   std::uint64_t depth = 0;              // 0: no third dimension
-  std::uint64_t layers = 0;             // 0: not layered
+  std::uint64_t layers = 0;             // 0: not layered; the faces of a cube are six layers
   std::uint64_t slice = 0;              // bytes from one plane or layer to the next
+};
+
+/// The data at the address that is the handle of a texture or surface object: the first level and everything else.
+/// Surfaces use only the memory and its layout.
+struct texture : texture_level {
+  static constexpr unsigned most_levels = 18;
+  enum class addressing : std::uint8_t { wrap, clamp, mirror, border };  // the order of cudaTextureAddressMode
+  enum class element : std::uint8_t { f32, s32, u32, f16, s16, u16, s8, u8 };
+
   std::uint32_t channels = 1;
   element format = element::f32;
   addressing across = addressing::clamp, down = addressing::clamp, deep = addressing::clamp;
-  bool linear = false;                    // filtered
-  bool normalized = false;                // coordinates from 0 to 1
-  bool to_float = false;                  // integers are read as fractions of their range
-  std::array<std::uint32_t, 4> border{};  // the raw values of reads outside
+  bool linear = false;          // filtered
+  bool normalized = false;      // coordinates from 0 to 1
+  bool to_float = false;        // integers are read as fractions of their range
+  bool srgb = false;            // of these fractions, the first three channels are sRGB and become linear
+  bool cube = false;            // layers are faces, in the order +x, -x, +y, -y, +z, -z
+  bool seamless = false;        // a cube is filtered across its edges
+  bool between_levels = false;  // filtered between levels
+  float level_bias = 0, least_level = 0, greatest_level = 0;
+  std::uint32_t levels = 1;
+  std::array<texture_level, most_levels - 1> smaller{};  // the levels behind the first
+  std::array<std::uint32_t, 4> border{};                 // the raw values of reads outside
 
   [[nodiscard]] bool gives_floats() const { return format == element::f32 || format == element::f16 || to_float; }
 
@@ -34,7 +46,7 @@ struct texture {
   [[nodiscard]] std::uint64_t row_bytes() const { return width * channels * channel_bytes(); }
 };
 
-/// The position of an access. Coordinates that the object does not have are 0.
+/// The position of an access; in a cube, a direction. Coordinates that the object does not have are 0.
 template <class T>
 struct texture_position {
   T x = 0, y = 0, z = 0;
@@ -42,8 +54,17 @@ struct texture_position {
 };
 
 /// Reads the four channels as raw 32-bit values; missing channels are 0, but the fourth is 1. A layer beyond the last
-/// is read as the last.
-[[nodiscard]] std::array<std::uint32_t, 4> read_texture(const texture& t, const texture_position<float>& where);
+/// is read as the last. `level` is the level of detail before the bias.
+[[nodiscard]] std::array<std::uint32_t, 4> read_texture(const texture& t, const texture_position<float>& where,
+                                                        float level = 0);
+/// The level of detail for derivatives of the coordinates in two directions: the logarithm of the greater number of
+/// elements from one read to the next.
+[[nodiscard]] float level_of_gradients(const texture& t, const texture_position<float>& where,
+                                       const std::array<float, 3>& along, const std::array<float, 3>& down);
+/// Reads one channel of the four elements between which a read in two dimensions, or of a cube's face, is filtered:
+/// (x, y + 1), (x + 1, y + 1), (x + 1, y), (x, y). A missing channel is 0.
+[[nodiscard]] std::array<std::uint32_t, 4> gather_texture(const texture& t, const texture_position<float>& where,
+                                                          unsigned channel);
 /// Reads without filtering or addressing mode. Positions outside give zeros.
 [[nodiscard]] std::array<std::uint32_t, 4> fetch_texture(const texture& t, const texture_position<std::int32_t>& where);
 

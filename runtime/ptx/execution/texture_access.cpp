@@ -31,13 +31,33 @@ struct access {
   }
 };
 
-void read(const access& by) {
-  const auto coordinate = [&](std::size_t n) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(by.sources[texture_x + n]));
+float float_at(const access& by, std::size_t n) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(by.sources[n]));
+}
+
+texture_position<float> place(const access& by) {
+  return {float_at(by, texture_x), float_at(by, texture_x + 1), float_at(by, texture_x + 2), by.position().layer};
+}
+
+std::array<std::uint32_t, 4> found_at(const access& by) {
+  using enum modifier;
+  if (by.what.op == opcode::tld4) {
+    const modifier channel = by.what.modifiers.one_of(r, g, b, a);
+    return gather_texture(by.object, place(by), channel == r ? 0 : channel == g ? 1 : channel == b ? 2 : 3);
+  }
+  if (by.what.types[1] != type::f32) return fetch_texture(by.object, by.position());
+  if (by.what.has(level)) return read_texture(by.object, place(by), float_at(by, texture_level_of_detail));
+  if (!by.what.has(grad)) return read_texture(by.object, place(by));
+  const auto gradient = [&](std::size_t n) -> std::array<float, 3> {
+    return {float_at(by, n), float_at(by, n + 1), float_at(by, n + 2)};
   };
-  const auto found = by.what.types[1] == type::f32
-                         ? read_texture(by.object, {coordinate(0), coordinate(1), coordinate(2), by.position().layer})
-                         : fetch_texture(by.object, by.position());
+  return read_texture(
+      by.object, place(by),
+      level_of_gradients(by.object, place(by), gradient(first_texture_gradient), gradient(first_texture_gradient + 3)));
+}
+
+void read(const access& by) {
+  const auto found = found_at(by);
   for (std::size_t n = 0; n < by.what.results.size(); ++n) by.results[n] = found[n];
 }
 
@@ -121,7 +141,8 @@ void access_texture(block_context& block, std::uint32_t thread, const instructio
   }
   const access by{block, thread, i, *reinterpret_cast<const texture*>(sources[0]), sources, results};
   switch (i.op) {
-    case opcode::tex: return read(by);
+    case opcode::tex:
+    case opcode::tld4: return read(by);
     case opcode::suld: return load(by);
     case opcode::sust: return i.has(modifier::p) ? store_formatted(by) : store(by);
     default: results[0] = query(by);

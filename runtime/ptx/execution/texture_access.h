@@ -6,16 +6,18 @@
 
 namespace hpe::ptx {
 
-/// Sources of such an instruction: the object; layer, x, y and z, 0 if the geometry has no such coordinate; values to
-/// store.
+/// Sources of such an instruction: the object; layer, x, y and z, 0 if the geometry has no such coordinate; then values
+/// to store, or the level of a read, or its two gradients.
 inline constexpr std::size_t texture_layer = 1;
 inline constexpr std::size_t texture_x = 2;
 inline constexpr std::size_t first_surface_value = 5;
-inline constexpr std::size_t most_texture_sources = first_surface_value + 4;
+inline constexpr std::size_t texture_level_of_detail = 5;
+inline constexpr std::size_t first_texture_gradient = 5;
+inline constexpr std::size_t most_texture_sources = first_texture_gradient + 6;
 inline constexpr std::size_t most_texture_results = 4;
 
-/// Executes tex, suld, sust, txq or suq. `sources` are the raw values of i.sources; `results` gets one value for each
-/// of i.results. Stops the kernel for the object 0, and for an access outside of a surface that traps.
+/// Executes tex, tld4, suld, sust, txq or suq. `sources` are the raw values of i.sources; `results` gets one value for
+/// each of i.results. Stops the kernel for the object 0, and for an access outside of a surface that traps.
 void access_texture(block_context& block, std::uint32_t thread, const instruction& i, const std::uint64_t* sources,
                     std::uint64_t* results);
 

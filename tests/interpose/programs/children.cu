@@ -1,5 +1,5 @@
-// Kernels that launch kernels: recursion, fire and forget, tail launches, streams and events of a device, its copies and
-// fills, and launches that cannot be made.
+// Kernels that launch kernels: recursion, fire and forget, tail launches, streams and events of a device, its copies
+// and fills, and launches that cannot be made.
 #include <vector>
 
 #include "check.h"

@@ -37,17 +37,16 @@ TEST(Messages, OfWhatProgramsOftenOverlook) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto overlook = [] {
     void* p = nullptr;
-    cudaGraphConditionalHandle handle{};
     for (int round = 0; round < 2; ++round) {
       cudaMalloc(&p, std::size_t{1} << 35);
       cudaMallocAsync(&p, std::size_t{1} << 35, nullptr);
-      cudaGraphConditionalHandleCreate(&handle, nullptr, 0, 0);
+      cudaDeviceGetNvSciSyncAttributes(nullptr, 0, 0);
     }
     std::_Exit(cudaGetLastError() == cudaErrorNotSupported ? 0 : 1);
   };
   EXPECT_EXIT(overlook(), testing::ExitedWithCode(0),
               "^hpe: cudaMalloc: cudaErrorMemoryAllocation: [^\n]*HPE_SOFT_MEMORY[^\n]*\n"
-              "hpe: cudaGraphConditionalHandleCreate: cudaErrorNotSupported: soft devices do not support[^\n]*\n$");
+              "hpe: cudaDeviceGetNvSciSyncAttributes: cudaErrorNotSupported: soft devices do not support[^\n]*\n$");
 }
 
 TEST(Faults, OfTraps) {

@@ -219,6 +219,17 @@ TEST(Libraries, AreLoadedFromText) {
   EXPECT_EQ(bytes, 4U);
   EXPECT_EQ(*static_cast<int*>(address), 11);
   EXPECT_FAILS(cudaLibraryGetKernel(&kernel, library, "thrice"), cudaErrorSymbolNotFound);
+  unsigned kernels = 0;
+  ASSERT_CUDA(cudaLibraryGetKernelCount(&kernels, library));
+  ASSERT_EQ(kernels, 1U);
+  kernel = nullptr;
+  ASSERT_CUDA(cudaLibraryEnumerateKernels(&kernel, 5, library));
+  const char* name = nullptr;
+  ASSERT_CUDA(cudaFuncGetName(&name, reinterpret_cast<const void*>(kernel)));
+  EXPECT_STREQ(name, "twice");
+  EXPECT_CUDA(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), 1, 1, arguments, 0, nullptr));
+  EXPECT_CUDA(cudaDeviceSynchronize());
+  EXPECT_FAILS(cudaLibraryEnumerateKernels(nullptr, 1, library), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaLibraryGetGlobal(&address, &bytes, library, "constant"), cudaErrorSymbolNotFound);
   EXPECT_CUDA(cudaLibraryUnload(library));
   EXPECT_FAILS(cudaLibraryUnload(library), cudaErrorInvalidResourceHandle);

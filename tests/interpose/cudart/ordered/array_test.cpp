@@ -104,7 +104,8 @@ TEST(Array, RefusesFormatsThatItCannotHave) {
   }
   EXPECT_FAILS(cudaMallocArray(&array, &quads, 0, 4), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaMallocArray(nullptr, &quads, 4, 4), cudaErrorInvalidValue);
-  EXPECT_FAILS(cudaMallocArray(&array, &quads, 4, 4, cudaArrayCubemap), cudaErrorNotSupported);
+  EXPECT_FAILS(cudaMallocArray(&array, &quads, 4, 4, cudaArrayCubemap), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMallocArray(&array, &quads, 4, 4, cudaArraySparse), cudaErrorNotSupported);
 }
 
 }  // namespace

@@ -191,7 +191,10 @@ TEST(Array, OfLayersHasTheirNumber) {
   EXPECT_FAILS(cudaMalloc3DArray(&array, &shorts, {8, 8, 0}, cudaArrayLayered), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaMallocArray(&array, &shorts, 8, 8, cudaArrayLayered), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaMalloc3DArray(&array, &shorts, {8, 0, 8}, 0), cudaErrorInvalidValue);
-  EXPECT_FAILS(cudaMalloc3DArray(&array, &shorts, {8, 8, 6}, cudaArrayCubemap), cudaErrorNotSupported);
+  for (const cudaExtent& no_cube : {cudaExtent{8, 8, 5}, cudaExtent{8, 7, 6}, cudaExtent{8, 8, 12}})
+    EXPECT_FAILS(cudaMalloc3DArray(&array, &shorts, no_cube, cudaArrayCubemap), cudaErrorInvalidValue);
+  ASSERT_CUDA(cudaMalloc3DArray(&array, &shorts, {8, 8, 12}, cudaArrayCubemap | cudaArrayLayered));
+  EXPECT_CUDA(cudaFreeArray(array));
   ASSERT_CUDA(cudaMalloc3DArray(&array, &shorts, {8, 0, 5}, cudaArrayLayered));
   cudaChannelFormatDesc format{};
   cudaExtent extent{};

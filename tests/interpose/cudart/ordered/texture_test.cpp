@@ -141,10 +141,13 @@ TEST_F(Texture, RefusesWhatItCannotRead) {
   cudaTextureObject_t texture = 0;
   const auto create = [&] { return cudaCreateTextureObject(&texture, &resource_, &description_, nullptr); };
   description_.sRGB = 1;
-  EXPECT_FAILS(create(), cudaErrorNotSupported);
+  EXPECT_FAILS(create(), cudaErrorInvalidValue);  // floats are no sRGB
   description_.sRGB = 0;
+  cudaResourceViewDesc view{};
+  view.format = cudaResViewFormatFloat1;
+  EXPECT_FAILS(cudaCreateTextureObject(&texture, &resource_, &description_, &view), cudaErrorNotSupported);
   resource_.resType = cudaResourceTypeMipmappedArray;
-  EXPECT_FAILS(create(), cudaErrorNotSupported);
+  EXPECT_FAILS(create(), cudaErrorInvalidValue);  // an array is no mipmapped one
   resource_.resType = cudaResourceTypeLinear;
   resource_.res.linear.devPtr = nullptr;
   resource_.res.linear.desc = floats;

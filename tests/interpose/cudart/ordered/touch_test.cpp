@@ -56,6 +56,27 @@ TEST_F(Touch, SeesAQueuedKernel) {
   EXPECT_EQ(p_.data()[at_], 5);
 }
 
+// The attribute says so: programs ask it before they touch managed memory beside kernels.
+TEST_F(Touch, OfManagedMemoryIsCoherentWhileKernelsRun) {
+  int concurrent = 0;
+  ASSERT_CUDA(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
+  EXPECT_EQ(concurrent, 1);
+  int* managed = nullptr;
+  int* other = nullptr;
+  ASSERT_CUDA(cudaMallocManaged(reinterpret_cast<void**>(&managed), bytes));
+  ASSERT_CUDA(cudaMallocManaged(reinterpret_cast<void**>(&other), bytes));
+  int expected = 0;
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_CUDA(add_to(managed, count, 1, stream_));
+    ASSERT_CUDA(add_to(other, count, 2, other_));
+    EXPECT_EQ(managed[at_], ++expected);
+    managed[at_] = expected += 10;
+    EXPECT_EQ(other[at_], 2 * (round + 1));
+  }
+  EXPECT_CUDA(cudaFree(managed));
+  EXPECT_CUDA(cudaFree(other));
+}
+
 TEST_F(Touch, OfWhatTheHostHasOpenBeforeSeesAQueuedKernel) {
   p_.data()[at_] = 7;            // its view is now open for writing
   EXPECT_EQ(q_.data()[at_], 0);  // its view is now open for reading

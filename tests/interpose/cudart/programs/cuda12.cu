@@ -35,6 +35,7 @@ CUDA12(dependencies12, "cudaGraphNodeGetDependencies", cudaGraphNode_t, cudaGrap
 CUDA12(edges12, "cudaGraphGetEdges", cudaGraph_t, cudaGraphNode_t*, cudaGraphNode_t*, std::size_t*);
 CUDA12(elapsed12, "cudaEventElapsedTime_v2", float*, cudaEvent_t, cudaEvent_t);
 CUDA12(prefetch12, "cudaMemPrefetchAsync", const void*, std::size_t, int, cudaStream_t);
+CUDA12(properties11, "cudaGetDeviceProperties", void*, int);
 CUDA12(properties12, "cudaGetDeviceProperties_v2", void*, int);
 CUDA12(resource_of12, "cudaGetTextureObjectResourceDesc", void*, cudaTextureObject_t);
 CUDA12(synchronize12, "cudaThreadSynchronize", void);
@@ -84,6 +85,12 @@ void structures() {
     CHECK(cudaDeviceGetAttribute(&value, which, 1));
     return value;
   };
+  guarded eleven = before;
+  constexpr std::size_t bytes_of_cuda11 = 728;
+  CHECK(properties11(&eleven, 1));
+  EXPECT(std::memcmp(&eleven, &properties, bytes_of_cuda11) == 0);
+  EXPECT(std::memcmp(reinterpret_cast<char*>(&eleven) + bytes_of_cuda11, reinterpret_cast<const char*>(&before) + bytes_of_cuda11,
+                     sizeof before - bytes_of_cuda11) == 0);
   EXPECT(member<std::size_t>(properties, 288) >= 1 << 20);  // totalGlobalMem
   EXPECT(member<int>(properties, 308) == 32);               // warpSize
   EXPECT(member<int>(properties, 320) == 1024);             // maxThreadsPerBlock
