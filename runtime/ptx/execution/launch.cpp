@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/ptx/execution/scheduler.h"
+#include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
 
@@ -52,6 +53,7 @@ class gang {
     ++taken_;
     here.cluster.blocks.clear();
     here.cluster.phases = 0;
+    if (here.races != nullptr) here.races->begin();
     const dimensions first = first_block(number);
     std::size_t next = 0;
     for (std::uint32_t z = 0; z < size_.z; ++z)
@@ -105,6 +107,7 @@ class gang {
   struct seat {
     std::vector<resident> residents;
     cluster_members cluster;
+    std::unique_ptr<race_finder> races;
     bool is_taken = false;
   };
 
@@ -132,6 +135,11 @@ class gang {
       auto block = std::make_unique<scheduler>(*runs, configuration_);
       made->residents.push_back({std::move(runs), std::move(block), true});
     }
+    if (configuration_.races != nullptr)
+      made->races =
+          std::make_unique<race_finder>(*configuration_.races, static_cast<std::uint32_t>(configuration_.block.count()),
+                                        static_cast<std::uint32_t>(size_.count()));
+    made->cluster.races = made->races.get();
     return made;
   }
 

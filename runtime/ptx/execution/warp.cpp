@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "runtime/ptx/execution/scheduler.h"
+#include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
 
@@ -167,7 +168,7 @@ void meet_together(block_context& block, const engine& points, const instruction
     meet_matrices(block, what, first);
   } else if (what.op == opcode::shfl) {
     shuffle_together(block, what, first);
-  } else if (!what.has(modifier::warp)) {
+  } else if (!what.has(modifier::warp) || block.races != nullptr) {
     meet(block, points, first, ~0U);
   }
 }
@@ -191,7 +192,9 @@ void meet(block_context& block, const engine& points, std::uint32_t first, std::
         m.result(lane, 1, lane == leader ? 1 : 0);
       }
       return;
-    default: return;  // bar.warp and converge only synchronize
+    default:  // bar.warp and converge only synchronize
+      if (block.races != nullptr && m.what(leader).op != opcode::converge) block.races->meet_lanes(block, first, lanes);
+      return;
   }
 }
 

@@ -34,15 +34,13 @@ void check_calls(const program& p) {
                 "the variable {} is declared .extern and defined nowhere in the program", s.name);
 }
 
-bool is_static_shared(const symbol& s) { return s.where == symbol::space::shared && !s.is_dynamic_shared; }
-
-// Numbers of the static shared variables of each kernel: its own, those that it or a function that it may call names,
+// Numbers of the shared variables of each kernel: its own, those that it or a function that it may call names,
 // and those whose addresses are initial values of variables.
 class shared_variables {
  public:
   explicit shared_variables(const program& p) : calls_(p), named_(p.functions.size()) {
     const auto add = [&](std::uint32_t variable, std::set<std::uint32_t>& to) {
-      if (is_static_shared(p.symbols[variable])) to.insert(variable);
+      if (p.symbols[variable].where == symbol::space::shared) to.insert(variable);
     };
     for (std::uint32_t n = 0; n < p.symbols.size(); ++n) {
       if (p.symbols[n].owner != symbol::no_owner) add(n, named_[p.symbols[n].owner]);
@@ -87,6 +85,8 @@ void lay_out_shared(program& p) {
   for (std::uint32_t f = 0; f < p.functions.size(); ++f) {
     if (!p.functions[f]->is_kernel) continue;
     used[f] = variables.of_kernel(f);
+    p.functions[f]->shared_variables.assign(used[f].begin(), used[f].end());
+    std::erase_if(used[f], [&p](std::uint32_t n) { return p.symbols[n].is_dynamic_shared; });
     for (const std::uint32_t n : used[f]) {
       if (users[n].empty()) order.push_back(n);
       users[n].push_back(f);

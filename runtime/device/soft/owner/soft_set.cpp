@@ -123,7 +123,10 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
               "HPE_PTX_ENGINE=\"{}\" is neither compiler nor interpreter", wanted.ptx_engine);
   HPE_REQUIRE(wanted.warps == "independent" || wanted.warps == "lockstep", HPE_ERROR_INITIALIZATION,
               "HPE_WARPS=\"{}\" is neither independent nor lockstep", wanted.warps);
-  state.ptx = {wanted.ptx_engine == "interpreter", wanted.warps == "lockstep"};
+  HPE_REQUIRE(wanted.races == "off" || wanted.races == "report", HPE_ERROR_INITIALIZATION,
+              "HPE_RACES=\"{}\" is neither report nor off", wanted.races);
+  const bool finds_races = wanted.races == "report";
+  state.ptx = {finds_races || wanted.ptx_engine == "interpreter", wanted.warps == "lockstep", finds_races};
   state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
   state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);
 }

@@ -72,6 +72,7 @@ struct device_status {
 struct ptx_execution {
   bool interprets = false;   // instead of compiling them
   bool in_lockstep = false;  // the threads of a warp
+  bool finds_races = false;  // in shared memory, which only the interpreter can
 };
 
 /// Written by the owner.

@@ -39,6 +39,14 @@ std::shared_ptr<ptx::engine> loaded_ptx_module::engine_for(const ptx::function& 
   return std::make_shared<ptx::interpreter>(image_->program());
 }
 
+ptx::race_report* loaded_ptx_module::races_of(const ptx::function& kernel) {
+  if (!execution_.finds_races) return nullptr;
+  const lock_guard lock(mutex_);
+  auto& races = races_[&kernel];
+  if (races == nullptr) races = std::make_unique<ptx::race_report>(image_->program(), kernel);
+  return races.get();
+}
+
 namespace {
 
 struct stopped final : std::exception {};
@@ -146,6 +154,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
   c.parameters = parameters;
   c.number = what.number;
   c.surroundings = &around;
+  c.races = module.races_of(function);
 
   static constexpr std::uint32_t all_at_once[3] = {1, 1, 1};
   const running_launch* const argument = &launch;
@@ -153,6 +162,9 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
 
   const lock_guard lock(launch.mutex);
   output_.append(what.number, launch.printed, false);
+  if (c.races != nullptr)
+    for (const std::string& race : c.races->take())
+      output_.append(what.number, fmt::format("hpe: on device {}, {}\n", device_, race), true);
   if (launch.trap && launch.trap->why == ptx::trap::reason::assertion)
     output_.append(what.number, launch.trap->detail + "\n", true);
   if (launch.trap) return describe(*launch.trap);

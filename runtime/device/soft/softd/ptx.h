@@ -2,6 +2,7 @@
 
 /// Modules of PTX and their launches, in a device process.
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -15,6 +16,7 @@
 #include "runtime/os/file_descriptor.h"
 #include "runtime/ptx/compiler/compiler.h"
 #include "runtime/ptx/program/image.h"
+#include "runtime/ptx/races/race_report.h"
 
 namespace hpe::device::soft {
 
@@ -31,6 +33,8 @@ class loaded_ptx_module {
   [[nodiscard]] const ptx::image& image() const { return *image_; }
   /// The engine that runs a kernel's blocks in one thread; the first call compiles the kernel. To be called after find.
   [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel);
+  /// The races of a kernel so far; null if they are not looked for. To be called after find.
+  [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel);
 
  private:
   void prepare();
@@ -42,13 +46,15 @@ class loaded_ptx_module {
   std::once_flag prepared_;
   std::unique_ptr<ptx::image> image_;
   std::unique_ptr<ptx::compiled_image> compiled_;  // null: interpreted
+  mutex mutex_;
+  std::map<const ptx::function*, std::unique_ptr<ptx::race_report>> races_ HPE_GUARDED_BY(mutex_);
 };
 
 /// Runs kernels of PTX on the threads of a device. Thread-safe.
 class ptx_runner {
  public:
-  ptx_runner(const address_space& memory, tile_pool& pool, output_writer& output)
-      : memory_(memory), pool_(pool), output_(output) {}
+  ptx_runner(unsigned device, const address_space& memory, tile_pool& pool, output_writer& output)
+      : device_(device), memory_(memory), pool_(pool), output_(output) {}
 
   /// How a kernel failed.
   struct trouble {
@@ -61,6 +67,7 @@ class ptx_runner {
                              const void* parameters);
 
  private:
+  unsigned device_;
   const address_space& memory_;
   tile_pool& pool_;
   output_writer& output_;
