@@ -93,7 +93,6 @@ struct function {
   std::uint32_t scratch_size = 0;
   std::uint32_t local_size = 0;
   std::uint32_t shared_size = 0;                  // of kernels: static shared memory of a block
-  std::vector<std::uint32_t> shared_variables;    // of kernels: those that it and its callees use, dynamic ones too
   std::uint32_t max_threads = 0;                  // .maxntid or .reqntid; 0 if not given
   std::array<std::uint32_t, 3> required_block{};  // .reqntid; zeros if not given
   std::array<std::uint32_t, 3> cluster{};         // .reqnctapercluster; zeros if not given

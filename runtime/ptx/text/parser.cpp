@@ -34,13 +34,15 @@ void check_calls(const program& p) {
                 "the variable {} is declared .extern and defined nowhere in the program", s.name);
 }
 
-// Numbers of the shared variables of each kernel: its own, those that it or a function that it may call names,
+bool is_static_shared(const symbol& s) { return s.where == symbol::space::shared && !s.is_dynamic_shared; }
+
+// Numbers of the static shared variables of each kernel: its own, those that it or a function that it may call names,
 // and those whose addresses are initial values of variables.
 class shared_variables {
  public:
   explicit shared_variables(const program& p) : calls_(p), named_(p.functions.size()) {
     const auto add = [&](std::uint32_t variable, std::set<std::uint32_t>& to) {
-      if (p.symbols[variable].where == symbol::space::shared) to.insert(variable);
+      if (is_static_shared(p.symbols[variable])) to.insert(variable);
     };
     for (std::uint32_t n = 0; n < p.symbols.size(); ++n) {
       if (p.symbols[n].owner != symbol::no_owner) add(n, named_[p.symbols[n].owner]);
@@ -85,8 +87,6 @@ void lay_out_shared(program& p) {
   for (std::uint32_t f = 0; f < p.functions.size(); ++f) {
     if (!p.functions[f]->is_kernel) continue;
     used[f] = variables.of_kernel(f);
-    p.functions[f]->shared_variables.assign(used[f].begin(), used[f].end());
-    std::erase_if(used[f], [&p](std::uint32_t n) { return p.symbols[n].is_dynamic_shared; });
     for (const std::uint32_t n : used[f]) {
       if (users[n].empty()) order.push_back(n);
       users[n].push_back(f);
@@ -134,8 +134,11 @@ std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order)
   check_calls(*result);
   lay_out_shared(*result);
   verify(*result);
-  if (order == warp_order::lockstep)
+  if (order == warp_order::lockstep) {
     for (const auto& f : result->functions) insert_convergence(*f);
+    // The texts tell programs apart, for example in a cache of compiled kernels.
+    result->texts.emplace_back("// warps in lockstep");
+  }
   return result;
 }
 

@@ -172,8 +172,8 @@ class function_verifier {
       for (std::size_t n = first_surface_value; n < i.sources.size(); ++n)
         check(i, i.sources[n], i.types[0], "the operand", true);
     check(i, i.sources[0], type::u64, "the object");
-    const type coordinate = i.op == opcode::tex ? i.types[1] : type::s32;
-    for (std::size_t n = texture_x; n < first_surface_value && n < i.sources.size(); ++n)
+    const type coordinate = i.types[1] == type::none ? type::s32 : i.types[1];
+    for (std::size_t n = texture_layer; n < first_surface_value && n < i.sources.size(); ++n)
       check(i, i.sources[n], n == texture_layer ? type::u32 : coordinate, "the coordinate");
   }
 

@@ -49,12 +49,16 @@ ptx::race_report* loaded_ptx_module::races_of(const ptx::function& kernel) {
 
 namespace {
 
+// As CUDA devices hold in a multiprocessor, which a thread stands for.
+constexpr std::uint32_t blocks_per_thread = 32;
+
 struct stopped final : std::exception {};
 
 struct running_launch {
   loaded_ptx_module& module;
   ptx::launch_configuration configuration;
   bool cooperative = false;
+  ptx::block_room room{};
   hpe::mutex mutex{};
   std::optional<ptx::trap> trap HPE_GUARDED_BY(mutex){};
   std::string printed HPE_GUARDED_BY(mutex){};
@@ -63,7 +67,8 @@ struct running_launch {
 
   void run(ptx::block_range blocks) {
     auto found = cooperative ? ptx::run_together([this] { return make_engine(); }, configuration)
-                             : ptx::run_blocks(*make_engine(), configuration, blocks, [this] { return more(); });
+                             : ptx::run_blocks(
+                                   *make_engine(), configuration, blocks, [this] { return more(); }, room);
     if (!found) return;
     const lock_guard lock(mutex);
     if (!trap) trap = std::move(found);
@@ -143,6 +148,9 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
   };
   around.allocate = [this](std::size_t bytes) { return heap_.allocate(bytes); };
   around.release = [this](void* memory) { heap_.release(memory); };
+  std::atomic<std::uint64_t>& crowd = shared_.status(device_).crowd;
+  launch.room = {blocks_per_thread * shared_.configuration().threads,
+                 [&crowd](std::uint64_t resident) { crowd = resident; }};
 
   ptx::launch_configuration& c = launch.configuration;
   c.image = &module.image();
@@ -159,6 +167,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
   static constexpr std::uint32_t all_at_once[3] = {1, 1, 1};
   const running_launch* const argument = &launch;
   const auto trouble = pool_.run(run_share, &argument, what.cooperative ? all_at_once : what.grid);
+  crowd = 0;
 
   const lock_guard lock(launch.mutex);
   output_.append(what.number, launch.printed, false);

@@ -53,8 +53,8 @@ class loaded_ptx_module {
 /// Runs kernels of PTX on the threads of a device. Thread-safe.
 class ptx_runner {
  public:
-  ptx_runner(unsigned device, const address_space& memory, tile_pool& pool, output_writer& output)
-      : device_(device), memory_(memory), pool_(pool), output_(output) {}
+  ptx_runner(unsigned device, fabric& shared, const address_space& memory, tile_pool& pool, output_writer& output)
+      : device_(device), shared_(shared), memory_(memory), pool_(pool), output_(output) {}
 
   /// How a kernel failed.
   struct trouble {
@@ -68,6 +68,7 @@ class ptx_runner {
 
  private:
   unsigned device_;
+  fabric& shared_;
   const address_space& memory_;
   tile_pool& pool_;
   output_writer& output_;
