@@ -16,12 +16,13 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order)
+kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order,
+                             const kernel_store& kept)
     : program_(parse(std::move(texts), order)) {
   image_ = std::make_unique<image>(
       program_, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
   const bool compiles = kind == engine_kind::compiler || kind == engine_kind::compiler_in_parts;
-  if (compiles) compiled_ = compile(*image_);
+  if (compiles) compiled_ = compile(*image_, kept);
   if (kind == engine_kind::interpreter_in_parts || kind == engine_kind::compiler_in_parts) make_parts(compiles, order);
   surroundings_.print = [this](std::string_view text) { printed_ += text; };
   surroundings_.may_touch = [this](std::uint64_t address, std::size_t bytes) { return may_touch(address, bytes); };

@@ -33,7 +33,9 @@ std::string read_file(const std::string& path);
 
 class kernel_runner {
  public:
-  kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order = warp_order::independent);
+  /// kept: where compiled kernels are kept; by default nowhere.
+  kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order = warp_order::independent,
+                const kernel_store& kept = {});
 
   struct shape {
     dimensions grid, block;

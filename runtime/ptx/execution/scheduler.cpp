@@ -57,7 +57,10 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
   frame_.resize(slots * threads);
   block_.frame = frame_.data();
   bases_.resize(threads);
-  for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = frame_.data() + t * slots;
+  if (slots != 0) {
+    for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = frame_.data() + t;
+    block_.register_stride = threads;
+  }
   block_.bases = bases_.data();
   next_.resize(threads);
   block_.next = next_.data();
@@ -223,8 +226,9 @@ bool scheduler::names_all_lanes(const instruction& what) const {
   if (is_whole(what)) return true;
   if (what.kind != kind::warp || is_maskless(what) || !what.sources.back().is_register()) return false;
   const std::uint32_t r = what.sources.back().index;
-  return std::all_of(bases_.begin(), bases_.end(),
-                     [r](const std::uint64_t* registers) { return static_cast<std::uint32_t>(registers[r]) == ~0U; });
+  for (std::uint32_t t = 0; t < block_.thread_count; ++t)
+    if (static_cast<std::uint32_t>(block_.register_of(t, r)) != ~0U) return false;
+  return true;
 }
 
 // Meetings with a mask come first. Those without run only when no other lane of the warp can still advance, and then

@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/device/soft/softd/guard.h"
 #include "runtime/device/soft/softd/process.h"
@@ -122,10 +125,13 @@ int main(int argc, char** argv) {
   try {
     memory = std::make_unique<address_space>(layout);
     install_crash_handlers();
+    hpe::set_log_level(hpe::parse_log_level(hpe::options::from_environment().log));
   } catch (const hpe::error& e) {
     memory.reset();
     refusal = e.what();
   }
+  // A file that becomes longer than the user's limit is an error of the call that writes.
+  static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
   // Output of kernels appears line by line, also from a device that is killed.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   serve(static_cast<unsigned>(std::strtoul(argv[1], nullptr, 0)), std::move(memory), refusal);

@@ -7,6 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/shared/ptx_layout.h"
+#include "runtime/ptx/execution/device_runtime.h"
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/launch.h"
 #include "runtime/ptx/text/parser.h"
@@ -22,7 +23,7 @@ void loaded_ptx_module::prepare() {
       ptx::parse(unpack_texts(texts_.get(), bytes_),
                  execution_.in_lockstep ? ptx::warp_order::lockstep : ptx::warp_order::independent);
   auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
-  if (!execution_.interprets) compiled_ = ptx::compile(*image);
+  if (!execution_.interprets) compiled_ = ptx::compile(*image, ptx::kernel_store_of(options::from_environment()));
   image_ = std::move(image);
   texts_.reset();
 }
@@ -90,6 +91,10 @@ void run_share(const void* launch, const hpeTiles* blocks) {
   (*static_cast<running_launch* const*>(launch))->run({blocks->begin, blocks->end});
 }
 
+void run_rows(const void* work, const hpeTiles* /*one*/) {
+  (*static_cast<const ptx::queued_work* const*>(work))->copy_or_fill();
+}
+
 ptx::dimensions dimensions_of(const std::uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
 
 hpeFault fault_of(ptx::trap::reason why) noexcept {
@@ -133,51 +138,91 @@ ptx_runner::trouble describe(ptx::trap what) {
 
 std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, const std::string& kernel,
                                                    const command& what, const void* parameters) {
-  const ptx::function& function = module.find(kernel);
-  // Compile here, so that an error of the compilation is not a fault of a block.
-  static_cast<void>(module.engine_for(function));
-
-  ptx::surroundings around;
-  running_launch launch{module, {}, what.cooperative};
-  around.print = [&launch](std::string_view text) {
-    const lock_guard lock(launch.mutex);
-    launch.printed += text;
-  };
-  around.may_touch = [this](std::uint64_t address, std::size_t bytes) {
-    return memory_.holds(address, bytes) || heap_.contains(address, bytes);
-  };
-  around.allocate = [this](std::size_t bytes) { return heap_.allocate(bytes); };
-  around.release = [this](void* memory) { heap_.release(memory); };
-  std::atomic<std::uint64_t>& crowd = shared_.status(device_).crowd;
-  launch.room = {blocks_per_thread * shared_.configuration().threads,
-                 [&crowd](std::uint64_t resident) { crowd = resident; }};
-
-  ptx::launch_configuration& c = launch.configuration;
-  c.image = &module.image();
-  c.kernel = &function;
+  ptx::launch_configuration c;
+  c.kernel = &module.find(kernel);
   c.grid = dimensions_of(what.grid);
   c.block = dimensions_of(what.block);
   if (what.cluster[0] != 0) c.cluster = dimensions_of(what.cluster);
   c.dynamic_shared = what.shared_bytes;
   c.parameters = parameters;
   c.number = what.number;
-  c.surroundings = &around;
-  c.races = module.races_of(function);
+
+  ptx::descendants order;
+  auto failed = run_grid(module, c, what.cooperative, order);
+  while (const auto next = order.next()) {
+    if (!failed) failed = run_queued(module, *next, what.number, order);
+    heap_.release(next->parameters);
+  }
+  return failed;
+}
+
+std::optional<ptx_runner::trouble> ptx_runner::run_queued(loaded_ptx_module& module, const ptx::queued_work& what,
+                                                          std::uint64_t number, ptx::descendants& order) {
+  static constexpr std::uint32_t one[3] = {1, 1, 1};
+  if (what.kernel == nullptr) {
+    const ptx::queued_work* const argument = &what;
+    const auto failed = pool_.run(run_rows, &argument, one);
+    if (!failed) return std::nullopt;
+    return trouble{
+        HPE_FAULT_ADDRESS,
+        fmt::format("a copy or fill that a kernel queued touched an address that is not the device's ({:#x})",
+                    failed->signal ? failed->signal->address : 0)};
+  }
+  ptx::launch_configuration c;
+  c.kernel = what.kernel;
+  c.grid = what.grid;
+  c.block = what.block;
+  c.dynamic_shared = what.dynamic_shared;
+  c.parameters = what.parameters;
+  c.number = number;
+  return run_grid(module, c, false, order);
+}
+
+std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& module,
+                                                        const ptx::launch_configuration& grid, bool cooperative,
+                                                        ptx::descendants& order) {
+  // Compile here, so that an error of the compilation is not a fault of a block.
+  static_cast<void>(module.engine_for(*grid.kernel));
+
+  ptx::device_queue queue([this](void* memory) { heap_.release(memory); });
+  ptx::surroundings around;
+  running_launch launch{module, grid, cooperative};
+  around.print = [&launch](std::string_view text) {
+    const lock_guard lock(launch.mutex);
+    launch.printed += text;
+  };
+  around.may_touch = [this](std::uint64_t address, std::size_t bytes) {
+    return memory_.holds(address, bytes) || heap_.contains(address, bytes) ||
+           ptx::is_text_of_device_runtime(address, bytes);
+  };
+  around.allocate = [this](std::size_t bytes) { return heap_.allocate(bytes); };
+  around.release = [this](void* memory) { heap_.release(memory); };
+  around.queue = &queue;
+  around.device = device_;
+  around.device_count = shared_.configuration().shape.devices();
+  launch.configuration.image = &module.image();
+  launch.configuration.surroundings = &around;
+  launch.configuration.races = module.races_of(*grid.kernel);
+  std::atomic<std::uint64_t>& crowd = shared_.status(device_).crowd;
+  launch.room = {blocks_per_thread * shared_.configuration().threads,
+                 [&crowd](std::uint64_t resident) { crowd = resident; }};
 
   static constexpr std::uint32_t all_at_once[3] = {1, 1, 1};
+  const std::uint32_t tiles[3] = {grid.grid.x, grid.grid.y, grid.grid.z};
   const running_launch* const argument = &launch;
-  const auto trouble = pool_.run(run_share, &argument, what.cooperative ? all_at_once : what.grid);
+  const auto trouble = pool_.run(run_share, &argument, cooperative ? all_at_once : tiles);
   crowd = 0;
+  order.enter(queue.take());
 
   const lock_guard lock(launch.mutex);
-  output_.append(what.number, launch.printed, false);
-  if (c.races != nullptr)
-    for (const std::string& race : c.races->take())
-      output_.append(what.number, fmt::format("hpe: on device {}, {}\n", device_, race), true);
+  output_.append(grid.number, launch.printed, false);
+  if (launch.configuration.races != nullptr)
+    for (const std::string& race : launch.configuration.races->take())
+      output_.append(grid.number, fmt::format("hpe: on device {}, {}\n", device_, race), true);
   if (launch.trap && launch.trap->why == ptx::trap::reason::assertion)
-    output_.append(what.number, launch.trap->detail + "\n", true);
+    output_.append(grid.number, launch.trap->detail + "\n", true);
   if (launch.trap) return describe(*launch.trap);
-  if (trouble) return describe(*trouble, shortened(kernel));
+  if (trouble) return describe(*trouble, shortened(grid.kernel->name));
   return std::nullopt;
 }
 

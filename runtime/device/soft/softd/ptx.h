@@ -15,6 +15,7 @@
 #include "runtime/device/soft/softd/pool.h"
 #include "runtime/os/file_descriptor.h"
 #include "runtime/ptx/compiler/compiler.h"
+#include "runtime/ptx/execution/device_queue.h"
 #include "runtime/ptx/program/image.h"
 #include "runtime/ptx/races/race_report.h"
 
@@ -62,12 +63,19 @@ class ptx_runner {
     std::string sentence;
   };
 
-  /// Runs a kernel; its output has been appended when this returns. Throws hpe::error if the kernel cannot be started.
+  /// Runs a kernel and the work that it queues; their output has been appended when this returns. Throws hpe::error if
+  /// the kernel cannot be started.
   std::optional<trouble> run(loaded_ptx_module& module, const std::string& kernel, const command& what,
                              const void* parameters);
 
  private:
-  unsigned device_;
+  std::optional<trouble> run_queued(loaded_ptx_module& module, const ptx::queued_work& what, std::uint64_t number,
+                                    ptx::descendants& order);
+  /// The work that the grid's kernels queue enters the order.
+  std::optional<trouble> run_grid(loaded_ptx_module& module, const ptx::launch_configuration& grid, bool cooperative,
+                                  ptx::descendants& order);
+
+  const unsigned device_;
   fabric& shared_;
   const address_space& memory_;
   tile_pool& pool_;
