@@ -83,8 +83,18 @@ std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s
   if (parts_ != nullptr && !s.together && !s.cluster)
     if (const auto* const kernel = parts_->module.find(f.name); kernel != nullptr && kernel->obstacles.empty())
       return launch_in_parts(*kernel, c);
-  if (s.together) return run_together([&] { return make_engine(f); }, c);
-  return run_blocks(*make_engine(f), c, {0, s.grid.count()});
+  if (compiled_ == nullptr) c.races = &report_for(f);
+  auto stopped = s.together ? run_together([&] { return make_engine(f); }, c)
+                            : run_blocks(*make_engine(f), c, {0, s.grid.count()});
+  if (compiled_ == nullptr && !allows_races_)
+    for (const std::string& race : c.races->take()) throw std::runtime_error(race);
+  return stopped;
+}
+
+race_report& kernel_runner::report_for(const function& kernel) {
+  auto& report = races_[&kernel];
+  if (report == nullptr) report = std::make_unique<race_report>(*program_, kernel);
+  return *report;
 }
 
 void kernel_runner::make_parts(bool compile_them, warp_order order) {

@@ -3,6 +3,7 @@
 /// Loads PTX and runs its kernels with an engine, for tests and benchmarks.
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -15,6 +16,7 @@
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/launch.h"
 #include "runtime/ptx/patch/patch.h"
+#include "runtime/ptx/races/race_report.h"
 #include "runtime/ptx/text/parser.h"
 
 namespace hpe::ptx::test {
@@ -64,6 +66,10 @@ class kernel_runner {
     return memory;
   }
   [[nodiscard]] void* address_of(const std::string& variable) const;
+  /// New races of an interpreted kernel. Unless they are allowed, a launch with a race throws: so the tests of kernels
+  /// also test that no false race is told.
+  [[nodiscard]] std::vector<std::string> races_of(const std::string& kernel) { return report_for(find(kernel)).take(); }
+  void allow_races() { allows_races_ = true; }
   [[nodiscard]] const std::string& printed() const { return printed_; }
   [[nodiscard]] const ptx::program& program() const { return *program_; }
   [[nodiscard]] std::size_t blocks_on_heap() const { return heap_.size(); }
@@ -87,6 +93,7 @@ class kernel_runner {
     std::mt19937 random{7};
   };
 
+  race_report& report_for(const function& kernel);
   bool may_touch(std::uint64_t address, std::size_t bytes) const;
   void make_parts(bool compile_them, warp_order order);
   std::optional<trap> launch_in_parts(const patch::patched_kernel& kernel, launch_configuration c);
@@ -99,6 +106,8 @@ class kernel_runner {
   std::unique_ptr<compiled_image> compiled_;
   std::unique_ptr<program_of_parts> parts_;
   surroundings surroundings_;
+  std::map<const function*, std::unique_ptr<race_report>> races_;
+  bool allows_races_ = false;
   std::string printed_;
 };
 

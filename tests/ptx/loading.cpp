@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 
 #include "hpe/error.hpp"
 #include "runtime/ptx/files/fat_binary.h"
@@ -44,7 +45,8 @@ TEST(Parsing, NamesTheInstructionAndItsLine) {
                  {"line 8", "'tcgen05.alloc.cta %r1;'", "in k", "tcgen05"});
   expect_refusal("add.rn.s17 %r1, %r2, %r3;", HPE_ERROR_NOT_SUPPORTED, {"line 8", ".s17"});
   expect_refusal("\nfma.f32 %r1, %r2, %r3, %r1;", HPE_ERROR_NOT_SUPPORTED, {"line 9", "'fma.f32 %r1, %r2, %r3, %r1;'"});
-  expect_refusal("add.s64 %rd1, %r2, %rd3;", HPE_ERROR_INVALID_ARGUMENT, {"line 8", "%r2", "32 bits, expected 64"});
+  expect_refusal("add.s64 %rd1, %r2, %rd3;", HPE_ERROR_INVALID_ARGUMENT,
+                 {"line 8", "the operand %r2 is declared .b32", ".s64"});
   expect_refusal("add.s32 %r1, %r2;", HPE_ERROR_INVALID_ARGUMENT, {"2 operands, expected 3"});
   expect_refusal("add.s32 %r1, %r9, 1;", HPE_ERROR_INVALID_ARGUMENT, {"'%r9' is not declared"});
   expect_refusal("bra nowhere;", HPE_ERROR_INVALID_ARGUMENT, {"nowhere"});
@@ -57,6 +59,133 @@ TEST(Parsing, NamesTheInstructionAndItsLine) {
       "__cudaCDP2DeviceSynchronize; ret; }\n");
   EXPECT_EQ(status, HPE_ERROR_NOT_SUPPORTED);
   EXPECT_NE(sentence.find("dynamic parallelism"), std::string::npos) << sentence;
+}
+
+// The types of a register that ptxas of CUDA 13 accepts in the place of @; it refuses all others.
+struct accepted {
+  const char* instruction;
+  const char* types;
+};
+constexpr accepted as_ptxas[] = {
+    {"add.s32 @,%rs1,%rs2;", "b32 u32 s32"},
+    {"add.s32 %rs1,@,%rs2;", "b32 u32 s32"},
+    {"add.f32 @,%rf1,%rf2;", "b32 f32"},
+    {"add.f32 %rf1,@,%rf2;", "b32 f32"},
+    {"and.b32 @,%rb1,%rb2;", "b32 u32 s32 f32"},
+    {"and.b32 %rb1,@,%rb2;", "b32 u32 s32 f32"},
+    {"add.f16 @,%hb1,%hb2;", "b16 f16"},
+    {"add.f16 %hb1,@,%hb1;", "b16 f16"},
+    {"add.f16x2 @,%rb1,%rb1;", "b32"},
+    {"add.f16x2 %rb1,@,%rb1;", "b32"},
+    {"add.bf16 @,%hb1,%hb2;", "b16"},
+    {"add.bf16 %hb1,@,%hb1;", "b16"},
+    {"add.u16 @,%hb1,%hb2;", "b16 u16 s16"},
+    {"add.u16 %hb1,@,%hb1;", "b16 u16 s16"},
+    {"mov.b32 @,%rb1;", "b32 u32 s32 f32"},
+    {"mov.b32 %rb1,@;", "b32 u32 s32 f32"},
+    {"mov.u32 @,%rb1;", "b32 u32 s32"},
+    {"mov.u32 %rb1,@;", "b32 u32 s32"},
+    {"mov.f32 @,%rf1;", "b32 f32"},
+    {"mov.f32 %rf1,@;", "b32 f32"},
+    {"selp.f32 @,%rf1,%rf1,%p1;", "b32 f32"},
+    {"selp.f32 %rf1,@,%rf1,%p1;", "b32 f32"},
+    {"selp.b32 @,%rb1,%rb1,%p1;", "b32 u32 s32 f32"},
+    {"selp.b32 %rb1,@,%rb1,%p1;", "b32 u32 s32 f32"},
+    {"ld.global.f32 @,[g];", "b32 f32 b64"},
+    {"st.global.f32 [g],@;", "b32 f32 b64"},
+    {"ld.global.b32 @,[g];", "b32 u32 s32 f32 b64 u64 s64 f64"},
+    {"st.global.b32 [g],@;", "b32 u32 s32 f32 b64 u64 s64 f64"},
+    {"ld.global.u32 @,[g];", "b32 u32 s32 b64 u64 s64"},
+    {"st.global.u32 [g],@;", "b32 u32 s32 b64 u64 s64"},
+    {"ld.global.u8 @,[g];", "b16 u16 s16 b32 u32 s32 b64 u64 s64 b8 u8 s8"},
+    {"st.global.u8 [g],@;", "b16 u16 s16 b32 u32 s32 b64 u64 s64 b8 u8 s8"},
+    {"ld.global.b8 @,[g];", "b16 u16 s16 f16 b32 u32 s32 f32 b64 u64 s64 f64 b8 u8 s8"},
+    {"st.global.b8 [g],@;", "b16 u16 s16 f16 b32 u32 s32 f32 b64 u64 s64 f64 b8 u8 s8"},
+    {"ld.global.b16 @,[g];", "b16 u16 s16 f16 b32 u32 s32 f32 b64 u64 s64 f64"},
+    {"st.global.b16 [g],@;", "b16 u16 s16 f16 b32 u32 s32 f32 b64 u64 s64 f64"},
+    {"ld.global.s16 @,[g];", "b16 u16 s16 b32 u32 s32 b64 u64 s64"},
+    {"st.global.s16 [g],@;", "b16 u16 s16 b32 u32 s32 b64 u64 s64"},
+    {"ld.global.f64 @,[g];", "b64 f64"},
+    {"st.global.f64 [g],@;", "b64 f64"},
+    {"ld.global.f16 @,[g];", ""},
+    {"st.global.f16 [g],@;", ""},
+    {"ld.global.f16x2 @,[g];", ""},
+    {"st.global.f16x2 [g],@;", ""},
+    {"ld.global.bf16 @,[g];", ""},
+    {"cvt.rzi.s32.f32 @,%rf1;", "b32 u32 s32 b64 u64 s64"},
+    {"cvt.rn.f32.s32 %rf1,@;", "b32 u32 s32 b64 u64 s64"},
+    {"cvt.rn.f32.s32 @,%rs1;", "b32 f32 b64"},
+    {"cvt.rzi.s32.f32 %rs1,@;", "b32 f32 b64"},
+    {"cvt.u8.u32 @,%ru1;", "b16 u16 s16 b32 u32 s32 b64 u64 s64 b8 u8 s8"},
+    {"cvt.u32.u8 %ru1,@;", "b16 u16 s16 b32 u32 s32 b64 u64 s64 b8 u8 s8"},
+    {"cvt.u64.u32 @,%ru1;", "b64 u64 s64"},
+    {"cvt.u64.u32 %du1,@;", "b32 u32 s32 b64 u64 s64"},
+    {"cvt.rn.f16.f32 @,%rf1;", "b16 f16 b32 b64"},
+    {"cvt.f32.f16 %rf1,@;", "b16 f16 b32 b64"},
+    {"atom.global.add.u32 @,[g],%ru1;", "b32 u32 s32"},
+    {"atom.global.add.u32 %ru1,[g],@;", "b32 u32 s32"},
+    {"atom.global.add.f32 @,[g],%rf1;", "b32 f32"},
+    {"atom.global.add.f32 %rf1,[g],@;", "b32 f32"},
+    {"atom.global.exch.b32 @,[g],%rb1;", "b32 u32 s32 f32"},
+    {"atom.global.exch.b32 %rb1,[g],@;", "b32 u32 s32 f32"},
+    {"shl.b32 @,%rb1,%ru1;", "b32 u32 s32 f32"},
+    {"shl.b32 %rb1,%rb1,@;", "b32 u32 s32"},
+    {"setp.eq.s32 @,%rs1,%rs2;", "pred"},
+    {"setp.eq.s32 %p1,@,%rs1;", "b32 u32 s32"},
+    {"setp.eq.f32 @,%rf1,%rf2;", "pred"},
+    {"setp.eq.f32 %p1,@,%rf1;", "b32 f32"},
+    {"mul.wide.s32 @,%rs1,%rs1;", "b64 u64 s64"},
+    {"mul.wide.s32 %ds1,@,%rs1;", "b32 u32 s32"},
+    {"popc.b64 @,%db1;", "b32 u32 s32"},
+    {"popc.b64 %rb1,@;", "b64 u64 s64 f64"},
+    {"shfl.sync.idx.b32 @,%rb1,0,31,-1;", "b32 u32 s32 f32"},
+    {"shfl.sync.idx.b32 %rb1,@,0,31,-1;", "b32 u32 s32 f32"},
+    {"cvta.global.u64 @,%du1;", "b64 u64 s64"},
+    {"cvta.global.u64 %du1,@;", "b64 u64 s64"},
+    {"bfe.u32 @,%ru1,%ru1,%ru1;", "b32 u32 s32"},
+    {"bfe.u32 %ru1,%ru1,@,%ru1;", "b32 u32 s32"},
+    {"vote.sync.ballot.b32 @,%p1,-1;", "b32 u32 s32 f32"},
+    {"vote.sync.ballot.b32 %rb1,@,-1;", "pred"},
+    {"slct.f32.s32 @,%rf1,%rf1,%rs1;", "b32 f32"},
+    {"slct.f32.s32 %rf1,%rf1,%rf1,@;", "b32 u32 s32"},
+    {"set.eq.f32.s32 @,%rs1,%rs1;", "b32 f32"},
+    {"set.eq.f32.s32 %rf1,@,%rs1;", "b32 u32 s32"},
+    {"set.eq.u32.f32 @,%rf1,%rf1;", "b32 u32 s32"},
+    {"set.eq.u32.f32 %ru1,@,%rf1;", "b32 f32"},
+};
+
+TEST(Parsing, AcceptsTheTypesThatPtxasAccepts) {
+  const std::vector<std::pair<std::string, std::string>> registers{
+      {"pred", "p"}, {"b8", "cb"},  {"u8", "cu"},  {"s8", "cs"},  {"b16", "hb"}, {"u16", "hu"},
+      {"s16", "hs"}, {"f16", "hf"}, {"b32", "rb"}, {"u32", "ru"}, {"s32", "rs"}, {"f32", "rf"},
+      {"b64", "db"}, {"u64", "du"}, {"s64", "ds"}, {"f64", "df"}};
+  std::string head =
+      ".version 8.6\n.target sm_90\n.address_size 64\n.global .align 16 .b8 g[64];\n.visible .entry k() {\n";
+  for (const auto& [type, name] : registers)
+    head.append(".reg .").append(type).append(" %").append(name).append("<4>;\n");
+  for (const auto& [instruction, types] : as_ptxas) {
+    std::string found;
+    for (const auto& [type, name] : registers) {
+      std::string text = instruction;
+      text.replace(text.find('@'), 1, "%" + name + "3");
+      const auto [status, sentence] = refusal(head + text + "\nret;\n}\n");
+      if (status == HPE_SUCCESS) {
+        found += (found.empty() ? "" : " ") + type;
+      } else if (*types != '\0') {
+        EXPECT_NE(sentence.find("%" + name + "3 is declared ." + type), std::string::npos) << sentence;
+      }
+    }
+    std::vector<std::string> expected, got;
+    std::istringstream wanted(types), seen(found);
+    for (std::string t; wanted >> t;) expected.push_back(t);
+    for (std::string t; seen >> t;) got.push_back(t);
+    std::sort(expected.begin(), expected.end());
+    std::sort(got.begin(), got.end());
+    EXPECT_EQ(got, expected) << instruction;
+  }
+  expect_refusal("mul.wide.f32 %rd1, %r1, %r2;", HPE_ERROR_INVALID_ARGUMENT, {"line 8", "are for integers"});
+  expect_refusal("mul.wide.s64 %rd1, %rd1, %rd2;", HPE_ERROR_NOT_SUPPORTED, {"line 8", "combination of types"});
+  expect_refusal("ld.shared.f16x2 %r1, [%r2];", HPE_ERROR_NOT_SUPPORTED, {"line 8", ".f16x2 of ld"});
 }
 
 TEST(Parsing, ReadsWhatAKernelSaysOfClusters) {

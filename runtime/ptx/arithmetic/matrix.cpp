@@ -85,6 +85,15 @@ void store_fragment(const instruction& i, std::uint32_t lane, void* matrix, std:
   }
 }
 
+std::vector<std::uint64_t> fragment_offsets(const instruction& i, std::uint32_t lane, std::uint64_t stride) {
+  const matrix_part part = part_of(i, *matrix_shape_of(i));
+  const unsigned mine = part.elements_per_thread();
+  std::vector<std::uint64_t> offsets;
+  for (unsigned e = 0; e < mine; ++e)
+    offsets.push_back(memory_index(part, lane * mine + e, i.has(modifier::row), stride) * bytes_of(part.element));
+  return offsets;
+}
+
 std::uint64_t fragment_bytes(const instruction& i, std::uint64_t stride) {
   const matrix_part part = part_of(i, *matrix_shape_of(i));
   return (memory_index(part, part.rows * part.columns - 1, i.has(modifier::row), stride) + 1) * bytes_of(part.element);

@@ -18,6 +18,9 @@ void store_fragment(const instruction& i, std::uint32_t lane, void* matrix, std:
 [[nodiscard]] std::uint64_t encode_element(double value, type t);
 /// Converts to s32: saturates, or keeps the low 32 bits.
 [[nodiscard]] std::uint64_t encode_integer(double value, bool saturates);
+/// The distance in bytes from the first element of the matrix to each element of a thread's fragment.
+[[nodiscard]] std::vector<std::uint64_t> fragment_offsets(const instruction& i, std::uint32_t lane,
+                                                          std::uint64_t stride);
 /// Bytes from the first to the last byte that a warp touches.
 [[nodiscard]] std::uint64_t fragment_bytes(const instruction& i, std::uint64_t stride);
 

@@ -7,6 +7,7 @@
 #include "runtime/ptx/arithmetic/matrix.h"
 #include "runtime/ptx/execution/scheduler.h"
 #include "runtime/ptx/execution/thread_memory.h"
+#include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
 
@@ -178,7 +179,12 @@ void move_matrices(block_context& block, const instruction& what, std::uint32_t 
   const bool is_load = what.op == opcode::ldmatrix;
   for (unsigned m = 0; m < what.vector; ++m) {
     std::uint8_t* rows[8];
-    for (u32 r = 0; r < 8; ++r) rows[r] = row_of(block, what, first + 8 * m + r);
+    for (u32 r = 0; r < 8; ++r) {
+      const u32 thread = first + 8 * m + r;
+      rows[r] = row_of(block, what, thread);
+      if (block.races != nullptr)
+        block.races->touch(block, thread, what, rows[r], 16, is_load ? memory_use::read : memory_use::write);
+    }
     for (u32 lane = 0; lane < warp_size; ++lane) {
       u64 value = is_load ? 0 : value_of(block, first + lane, what.sources[1 + m]);
       for (u32 h = 0; h < 2; ++h) {

@@ -143,8 +143,9 @@ void builder::build_copy_async() {
   const bool tells = statement_.has(modifier::complete_bytes), groups = statement_.has(modifier::bulk_group);
   if (arrives || (statement_.has(modifier::bulk) && tells != groups)) return build_routine();
   if (i.modifiers.one_of(modifier::commit_group, modifier::wait_group, modifier::wait_all) != modifier::count) {
-    // Copies complete when they start, so there is nothing to wait for.
+    // Copies complete when they start, so there is nothing to wait for. The race finder asks which group is meant.
     i.kind = kind::nothing;
+    if (!statement_.operands.empty()) i.sources = {lookup(written(0), type::u32)};
     return append(std::move(i));
   }
   if (statement_.has(modifier::bulk) && statement_.has(modifier::prefetch)) {

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/execution/thread_memory.h"
 
 namespace hpe::ptx {
 
@@ -45,8 +46,8 @@ std::string trap::message() const {
   std::string text = fmt::format("kernel {}: thread ({}, {}, {}) of block ({}, {}, {}) {}", kernel, thread.x, thread.y,
                                  thread.z, block.x, block.y, block.z, sentence_of(why));
   if (shared) {
-    text +=
-        fmt::format(" (shared memory, offset {}, where the block has {} bytes)", shared->offset, shared->block_bytes);
+    text += fmt::format(" (shared memory, offset {}{}, where the block has {} bytes)", shared->offset,
+                        shared->variable.empty() ? "" : ", at " + shared->variable, shared->block_bytes);
   } else if (why == reason::address || why == reason::misaligned || why == reason::bad_function) {
     text += fmt::format(" ({:#x})", address);
   }
@@ -57,9 +58,12 @@ std::string trap::message() const {
 void block_context::record(ptx::trap::reason why, std::uint64_t address, const std::string& detail) {
   trap = {why, configuration->kernel->name, ctaid, thread_of(current), address, detail, {}};
   const bool has_address = why == ptx::trap::reason::address || why == ptx::trap::reason::misaligned;
-  if (has_address && shared_memory::is_near(shared, address))
-    trap.shared = {static_cast<std::int64_t>(address - reinterpret_cast<std::uint64_t>(shared)),
-                   dynamic_shared_offset + dynamic_shared_size};
+  if (!has_address || !shared_memory::is_near(shared, address)) return;
+  const auto offset = static_cast<std::int64_t>(address - reinterpret_cast<std::uint64_t>(shared));
+  trap.shared = {offset, dynamic_shared_offset + dynamic_shared_size, {}};
+  if (offset >= 0)
+    trap.shared->variable =
+        name_of_shared(configuration->image->program(), *configuration->kernel, static_cast<std::uint64_t>(offset));
 }
 
 void block_context::stop() {

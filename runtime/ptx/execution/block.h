@@ -46,6 +46,7 @@ struct trap {
   struct shared_place {
     std::int64_t offset;
     std::uint32_t block_bytes;  // of shared memory
+    std::string variable;       // name_of_shared
   };
   std::optional<shared_place> shared;  // set if the address was meant for shared memory
 
@@ -66,6 +67,9 @@ struct surroundings {
   std::uint32_t device = 0, device_count = 1;
 };
 
+class race_report;
+class race_finder;
+
 /// The alignment of a launch's parameters.
 inline constexpr std::size_t parameter_alignment = 16;
 
@@ -84,6 +88,7 @@ struct launch_configuration {
   std::uint32_t local_limit =
       16 << 10;  // local memory and call frames per thread in bytes, beyond those that the kernel declares
   const ptx::surroundings* surroundings = nullptr;
+  race_report* races = nullptr;  // null: races are not looked for; only the interpreter finds them
 };
 
 struct block_context;
@@ -94,6 +99,7 @@ struct cluster_members {
   bool is_explicit = false;            // the launch or the kernel asks for it
   std::vector<block_context*> blocks;  // by rank, x fastest
   std::uint64_t phases = 0;            // completed phases of barrier.cluster
+  race_finder* races = nullptr;        // null: races are not looked for
 };
 
 /// Compiled code reads the members up to `current` by their offsets.
@@ -122,6 +128,7 @@ struct block_context {
   const launch_configuration* configuration = nullptr;
   const cluster_members* cluster = nullptr;
   std::uint32_t cluster_rank = 0;
+  race_finder* races = nullptr;
   std::uint64_t** bases = nullptr;  // registers of waiting threads, see register_of()
   std::size_t register_stride = 1;
   bool in_compiled_code = false;

@@ -4,6 +4,7 @@
 
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/thread_memory.h"
+#include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
 
@@ -47,6 +48,10 @@ class interpreted_thread {
   void store(const instruction& i);
   void update(const instruction& i);
   void copy(const instruction& i);
+  void touch(const instruction& i, const std::uint8_t* at, std::uint64_t bytes, memory_use how,
+             const void* value = nullptr);
+  void touch_fragment(const instruction& i, const std::uint8_t* matrix, std::uint64_t stride, memory_use how);
+  void order_copies(const instruction& i);
 
   interpreter& interpreter_;
   block_context& block_;

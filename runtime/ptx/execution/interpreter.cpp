@@ -191,7 +191,9 @@ void interpreted_thread::execute(const instruction& i) {
       top_ = nullptr;
       return;
     case kind::trap: fail(trap::reason::trap, 0);
-    default: return;  // no effect, or a meeting
+    default:
+      if (i.op == opcode::cp && block_.races != nullptr) order_copies(i);
+      return;  // no effect, or a meeting
   }
 }
 

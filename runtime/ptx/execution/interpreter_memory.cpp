@@ -68,11 +68,36 @@ std::uint8_t* interpreted_thread::checked(const instruction& i, const operand& w
   return checked(window_of(i), at, bytes, alignment);
 }
 
+// A race finder sees each access; the value is what a write stores.
+void interpreted_thread::touch(const instruction& i, const std::uint8_t* at, std::uint64_t bytes, memory_use how,
+                               const void* value) {
+  if (block_.races == nullptr) return;
+  const bool is_strong =
+      i.modifiers.one_of(modifier::relaxed, modifier::acquire, modifier::release, modifier::mmio) != modifier::count;
+  block_.races->touch(block_, number_, i, at, bytes, is_strong ? memory_use::atomic : how, value);
+}
+
+void interpreted_thread::touch_fragment(const instruction& i, const std::uint8_t* matrix, std::uint64_t stride,
+                                        memory_use how) {
+  if (block_.races == nullptr) return;
+  const unsigned bytes = bytes_of(part_of(i, *matrix_shape_of(i)).element);
+  for (const std::uint64_t offset : fragment_offsets(i, number_ % 32, stride)) touch(i, matrix + offset, bytes, how);
+}
+
+// The groups of cp.async: commit_group, wait_group n, wait_all.
+void interpreted_thread::order_copies(const instruction& i) {
+  if (i.has(modifier::commit_group) || i.has(modifier::wait_all)) block_.races->commit_copies(block_, number_);
+  if (i.has(modifier::wait_all)) block_.races->wait_for_copies(block_, number_, 0);
+  if (i.has(modifier::wait_group) && !i.has(modifier::bulk))
+    block_.races->wait_for_copies(block_, number_, static_cast<std::uint32_t>(value(i.sources[0])));
+}
+
 void interpreted_thread::load(const instruction& i) {
   if (i.op == opcode::wmma) {
     std::uint64_t registers[8] = {};
     const std::uint64_t stride = value(i.sources[1]);
     const std::uint8_t* const matrix = checked(i, i.sources[0], fragment_bytes(i, stride), 1);
+    touch_fragment(i, matrix, stride, memory_use::read);
     load_fragment(i, number_ % 32, matrix, stride, registers);
     for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], registers[n]);
     return;
@@ -80,6 +105,7 @@ void interpreted_thread::load(const instruction& i) {
   const unsigned bytes = bytes_of(i.types[0]);
   const std::uint8_t* const at =
       checked(i, i.sources[0], std::uint64_t{bytes} * i.vector, std::uint64_t{bytes} * i.vector);
+  touch(i, at, std::uint64_t{bytes} * i.vector, memory_use::read);
   std::uint64_t values[8];
   for (unsigned n = 0; n < i.vector; ++n)
     values[n] = sign_extended(read(at + std::size_t{n} * bytes, bytes), i.types[0]);
@@ -91,16 +117,27 @@ void interpreted_thread::store(const instruction& i) {
     std::uint64_t registers[8] = {};
     for (std::size_t n = 2; n < i.sources.size(); ++n) registers[n - 2] = value(i.sources[n]);
     const std::uint64_t stride = value(i.sources[1]);
-    return store_fragment(i, number_ % 32, checked(i, i.sources[0], fragment_bytes(i, stride), 1), stride, registers);
+    std::uint8_t* const matrix = checked(i, i.sources[0], fragment_bytes(i, stride), 1);
+    touch_fragment(i, matrix, stride, memory_use::write);
+    return store_fragment(i, number_ % 32, matrix, stride, registers);
   }
   const unsigned bytes = bytes_of(i.types[0]);
   std::uint8_t* const at = checked(i, i.sources[0], std::uint64_t{bytes} * i.vector, std::uint64_t{bytes} * i.vector);
+  if (block_.races != nullptr) {
+    std::uint8_t stored[64];
+    for (unsigned n = 0; n < i.vector; ++n) {
+      const std::uint64_t element = value(i.sources[1 + n]);
+      std::memcpy(stored + std::size_t{n} * bytes, &element, bytes);
+    }
+    touch(i, at, std::uint64_t{bytes} * i.vector, memory_use::write, stored);
+  }
   for (unsigned n = 0; n < i.vector; ++n) write(at + std::size_t{n} * bytes, bytes, value(i.sources[1 + n]));
 }
 
 void interpreted_thread::update(const instruction& i) {
   const unsigned bytes = bytes_of(i.types[0]);
   std::uint8_t* const at = checked(i, i.sources[0], bytes, bytes);
+  touch(i, at, bytes, memory_use::atomic);
   const std::uint64_t old = i.atomic(at, value(i.sources[1]), i.sources.size() > 2 ? value(i.sources[2]) : 0);
   if (!i.results.empty()) set(i.results[0], old);
 }
@@ -112,6 +149,7 @@ void interpreted_thread::copy(const instruction& i) {
   std::uint8_t* const to = checked(address_window::own_shared, address(i.sources[0]), size, size);
   const std::uint8_t* const from =
       checked(address_window::generic, address(i.sources[1]), given, given == 0 ? 1 : size);
+  touch(i, to, size, memory_use::asynchronous_copy, given == size ? from : nullptr);
   std::memcpy(to, from, given);
   std::memset(to + given, 0, size - given);
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/ptx/execution/scheduler.h"
+#include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
 
@@ -20,8 +21,8 @@ using steady = std::chrono::steady_clock;
 // Clusters that are resident at the same time and take turns in this thread.
 class gang {
  public:
-  gang(const launch_configuration& c, std::function<std::shared_ptr<engine>()> engines)
-      : configuration_(c), engines_(std::move(engines)), size_(cluster_size(c)) {
+  gang(const launch_configuration& c, std::function<std::shared_ptr<engine>()> engines, block_room room = {})
+      : configuration_(c), engines_(std::move(engines)), room_(std::move(room)), size_(cluster_size(c)) {
     const dimensions& g = c.grid;
     if (g.x % size_.x != 0 || g.y % size_.y != 0 || g.z % size_.z != 0 || size_.count() > most_blocks_of_cluster) {
       trap wrong;
@@ -52,6 +53,7 @@ class gang {
     ++taken_;
     here.cluster.blocks.clear();
     here.cluster.phases = 0;
+    if (here.races != nullptr) here.races->begin();
     const dimensions first = first_block(number);
     std::size_t next = 0;
     for (std::uint32_t z = 0; z < size_.z; ++z)
@@ -90,6 +92,8 @@ class gang {
           if (!cluster) break;
           admit(*cluster);
         }
+        const std::uint64_t resident = taken_ * size_.count();
+        if (taken_ >= most_seats() && resident < configuration_.grid.count() && room_.crowded) room_.crowded(resident);
       }
       ::sched_yield();
     }
@@ -105,6 +109,7 @@ class gang {
   struct seat {
     std::vector<resident> residents;
     cluster_members cluster;
+    std::unique_ptr<race_finder> races;
     bool is_taken = false;
   };
 
@@ -132,15 +137,19 @@ class gang {
       auto block = std::make_unique<scheduler>(*runs, configuration_);
       made->residents.push_back({std::move(runs), std::move(block), true});
     }
+    if (configuration_.races != nullptr)
+      made->races =
+          std::make_unique<race_finder>(*configuration_.races, static_cast<std::uint32_t>(configuration_.block.count()),
+                                        static_cast<std::uint32_t>(size_.count()));
+    made->cluster.races = made->races.get();
     return made;
   }
 
-  // At least the 32 blocks that CUDA devices hold in a multiprocessor, which a thread stands for; more if they are
-  // small.
+  // As many blocks as the whole device claims to hold, because one thread may have all of them; more if they are small.
   [[nodiscard]] std::size_t most_seats() const {
-    constexpr std::size_t least_blocks = 32, most_blocks = 1024, most_bytes = std::size_t{256} << 20;
-    const std::size_t blocks = most_bytes / seats_.front()->residents.front().block->bytes();
-    return std::max<std::size_t>(1, std::clamp(blocks, least_blocks, most_blocks) / size_.count());
+    constexpr std::size_t most_blocks = 1024, most_bytes = std::size_t{256} << 20;
+    const std::size_t blocks = std::min(most_bytes / seats_.front()->residents.front().block->bytes(), most_blocks);
+    return std::max<std::size_t>(1, std::max<std::size_t>(blocks, room_.least) / size_.count());
   }
 
   // Lets each block of a cluster run. Returns whether a block ended or the cluster completed a phase of its barrier.
@@ -174,6 +183,7 @@ class gang {
 
   const launch_configuration& configuration_;
   const std::function<std::shared_ptr<engine>()> engines_;
+  const block_room room_;
   const dimensions size_;
   std::vector<std::unique_ptr<seat>> seats_;
   std::size_t taken_ = 0;
@@ -182,11 +192,12 @@ class gang {
 }  // namespace
 
 std::optional<trap> run_blocks(engine& runs, const launch_configuration& configuration, block_range blocks,
-                               const std::function<std::optional<block_range>()>& more) {
+                               const std::function<std::optional<block_range>()>& more, const block_room& room) {
   // The caller owns the first engine.
   std::shared_ptr<engine> first(&runs, [](engine*) {});
   try {
-    gang residents(configuration, [&] { return first != nullptr ? std::exchange(first, nullptr) : runs.another(); });
+    gang residents(
+        configuration, [&] { return first != nullptr ? std::exchange(first, nullptr) : runs.another(); }, room);
     residents.run([&]() -> std::optional<std::uint64_t> {
       for (;;) {
         for (; blocks.begin < blocks.end; ++blocks.begin)

@@ -13,6 +13,13 @@ struct block_range {
   std::uint64_t begin = 0, end = 0;
 };
 
+/// The room for blocks that wait for each other.
+struct block_room {
+  std::uint32_t least = 32;  // as many blocks have room beside each other; more if they are small
+  /// Called now and then while there is no room left, all blocks that have it wait in loops, and the grid has more.
+  std::function<void(std::uint64_t resident)> crowded = {};
+};
+
 /// Runs these blocks one after the other. In a grid of clusters, runs the clusters whose first block is among these,
 /// all blocks of a cluster at once. Blocks that do not end for some time, and may wait for others of the grid, let the
 /// next ones run beside them: those of the range, then those that `more` gives. Several threads may run parts of one
@@ -20,7 +27,8 @@ struct block_range {
 /// kernel, returns the trap. Exceptions of `more` pass through.
 [[nodiscard]] std::optional<trap> run_blocks(engine& runs, const launch_configuration& configuration,
                                              block_range blocks,
-                                             const std::function<std::optional<block_range>()>& more = {});
+                                             const std::function<std::optional<block_range>()>& more = {},
+                                             const block_room& room = {});
 
 /// Runs all blocks of the grid at once, in turns, for kernels whose blocks wait for each other. `engines` makes an
 /// engine for each block.

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
 
@@ -89,6 +90,7 @@ void scheduler::begin(dimensions block, cluster_members* cluster) {
   if (cluster != nullptr) {
     block_.cluster_rank = static_cast<std::uint32_t>(cluster->blocks.size());
     cluster->blocks.push_back(&block_);
+    block_.races = cluster->races;
   }
   arrivals_.clear();
   together_ = 0;
@@ -113,6 +115,7 @@ scheduler::state scheduler::advance() {
     });
     if (alike && is_plain_barrier(engine_.at(warps_[0].point))) {
       together_ = warps_[0].point;
+      if (block_.races != nullptr) block_.races->meet_all(block_);
       if (run_together() == state::ended) return state::ended;
       continue;
     }
@@ -133,7 +136,14 @@ scheduler::state scheduler::run_together() {
     together_ = point;
     if (point == block_context::mixed) break;
     const instruction& what = engine_.at(point);
-    if (is_plain_barrier(what) || (what.op == opcode::converge && stand_together())) continue;
+    if (is_plain_barrier(what)) {
+      if (block_.races != nullptr) block_.races->meet_all(block_);
+      continue;
+    }
+    if (what.op == opcode::converge && stand_together()) {
+      for (std::uint32_t w = 0; w < warps_.size(); ++w) note_lockstep(w);
+      continue;
+    }
     if (threads % warp_size != 0 || !names_all_lanes(what)) break;
     for (std::uint32_t first = 0; first < threads; first += warp_size) meet_together(block_, engine_, what, first);
   }
@@ -146,6 +156,11 @@ bool scheduler::stand_together() const {
   for (std::uint32_t w = 0; w < warps_.size(); ++w)
     if (engine_.earliest(block_, w * warp_size, warps_[w].lanes) != warps_[w].lanes) return false;
   return true;
+}
+
+// Lanes that pass a converge go on after all accesses that other lanes of the warp have made.
+void scheduler::note_lockstep(std::uint32_t w) {
+  if (block_.races != nullptr) block_.races->meet_lanes(block_, w * warp_size, warps_[w].lanes);
 }
 
 // Divides the block into warps, which the scheduler then examines one by one. All threads wait.
@@ -236,6 +251,7 @@ bool scheduler::meet_warps() {
       }
       if (what.op == opcode::converge) {
         here.ready = engine_.earliest(block_, first, here.alive);
+        note_lockstep(w);
         any = true;
         continue;
       }
@@ -256,6 +272,7 @@ bool scheduler::meet_warps() {
       const std::uint32_t point = next_[first + static_cast<std::uint32_t>(std::countr_zero(group))];
       if (pauses && engine_.at(point).op == opcode::converge) continue;
       meet(block_, engine_, first, group);
+      if (engine_.at(point).op == opcode::converge) note_lockstep(w);
       here.ready |= group;
       any = true;
     }

@@ -44,6 +44,7 @@ class scheduler {
 
   state run_together();
   [[nodiscard]] bool stand_together() const;
+  void note_lockstep(std::uint32_t w);
   void part();
   void run_ready();
   void look_at(std::uint32_t w);

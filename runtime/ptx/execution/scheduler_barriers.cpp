@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/execution/scheduler.h"
+#include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
 
@@ -31,6 +32,7 @@ bool scheduler::meet_barriers() {
     if (!waits(t) || what.kind != kind::barrier || what.has(modifier::cluster)) continue;
     const std::uint64_t number = number_of(t, what);
     if (what.has(modifier::arrive)) {
+      if (block_.races != nullptr) block_.races->arrive(block_, t, static_cast<std::uint32_t>(number));
       ++arrived_[number];
       release(t);
       any = true;
@@ -46,6 +48,7 @@ bool scheduler::meet_barriers() {
     b.some |= holds;
     b.holding += holds ? 1 : 0;
   }
+  std::array<std::vector<std::uint32_t>, 16> met;
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
     if (has_ended(t) || !waits(t)) continue;
     const instruction& what = engine_.at(next_[t]);
@@ -63,9 +66,19 @@ bool scheduler::meet_barriers() {
     release(t);
     b.complete = true;
     any = true;
+    if (block_.races != nullptr) met[number].push_back(t);
   }
-  for (std::size_t n = 0; n < barriers.size(); ++n)
-    if (barriers[n].complete) arrived_[n] = 0;
+  for (std::uint32_t n = 0; n < barriers.size(); ++n) {
+    if (!barriers[n].complete) continue;
+    arrived_[n] = 0;
+    if (block_.races == nullptr) continue;
+    // Threads that have ended wrote before this barrier of all others.
+    if (met[n].size() == alive) {
+      block_.races->meet_all(block_);
+    } else {
+      block_.races->meet(block_, met[n], n);
+    }
+  }
   return any;
 }
 
@@ -84,10 +97,14 @@ bool scheduler::meet_cluster() {
     const instruction& what = engine_.at(next_[t]);
     if (what.kind != kind::barrier || !what.has(modifier::cluster)) continue;
     if (arrivals_.empty()) arrivals_.resize(block_.thread_count);
+    // Each phase's barrier is a flag of its own, until the phase after the next one.
     if (what.has(modifier::arrive)) {
       ++arrivals_[t];
+      if (block_.races != nullptr) block_.races->release(block_, t, arrivals_[t] % 2);
     } else if (block_.cluster == nullptr || block_.cluster->phases < arrivals_[t]) {
       continue;
+    } else if (block_.races != nullptr) {
+      block_.races->acquire(block_, t, arrivals_[t] % 2);
     }
     release(t);
     any = true;

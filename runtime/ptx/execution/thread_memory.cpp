@@ -1,10 +1,14 @@
 #include "runtime/ptx/execution/thread_memory.h"
 
+#include <cxxabi.h>
 #include <fmt/core.h>
 #include <x86intrin.h>
 
 #include <bit>
 #include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <set>
 
 namespace hpe::ptx {
 
@@ -172,6 +176,54 @@ std::uint64_t convert_address(const block_context& block, const instruction& i, 
       address - reinterpret_cast<std::uint64_t>(block.parameters) < block.configuration->kernel->formals_size;
   if (i.has(modifier::param) || i.has(modifier::param_entry)) return parameter ? 1 : 0;
   return owner_of_shared(block, address) == nullptr && !local && !constant && !parameter ? 1 : 0;
+}
+
+namespace {
+
+// _ZZ6kernelPiE4tile is "kernel(int*)::tile".
+std::string source_name(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  const std::string whole = text == nullptr ? name : text.get();
+  const std::size_t colons = whole.rfind("::");
+  return colons == std::string::npos ? whole : whole.substr(colons + 2);
+}
+
+// The shared variables that a kernel and the functions that it calls by name use. Those of other kernels may have the
+// same offsets.
+std::set<std::uint32_t> shared_variables_of(const program& p, const function& kernel) {
+  std::set<std::uint32_t> variables;
+  std::set<const function*> seen{&kernel};
+  for (std::vector<const function*> open{&kernel}; !open.empty();) {
+    const function& f = *open.back();
+    open.pop_back();
+    for (const instruction& i : f.code) {
+      for (const operand& o : i.sources)
+        if (o.what == operand::kind::symbol && p.symbols[o.index].where == symbol::space::shared)
+          variables.insert(o.index);
+      if (i.kind != kind::call || !i.sources.empty()) continue;
+      const function* const callee = p.functions[i.callee].get();
+      if (seen.insert(callee).second) open.push_back(callee);
+    }
+  }
+  return variables;
+}
+
+}  // namespace
+
+std::string name_of_shared(const program& p, const function& kernel, std::uint64_t offset) {
+  const symbol* found = nullptr;
+  std::uint64_t place = 0;
+  for (const std::uint32_t n : shared_variables_of(p, kernel)) {
+    const symbol& s = p.symbols[n];
+    const std::uint64_t begin = s.is_dynamic_shared ? (kernel.shared_size + 15) / 16 * 16 : s.shared_offset;
+    if (begin > offset || (found != nullptr && begin < place)) continue;
+    found = &s;
+    place = begin;
+  }
+  if (found == nullptr) return {};
+  return offset == place ? source_name(found->name) : fmt::format("{} + {}", source_name(found->name), offset - place);
 }
 
 std::string place_of(const program& p, const function& f, const instruction& i) {

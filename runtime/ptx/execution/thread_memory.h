@@ -36,6 +36,10 @@ struct cluster_address {
 [[nodiscard]] bool is_shared_access(const instruction& i);
 [[nodiscard]] address_window window_of(const instruction& i);
 
+/// The variable of a kernel that has a byte of its shared memory, "tile" or "tile + 8", or that stands before it; empty
+/// if there is none. Its name is that of the source code, without the function that declares it.
+[[nodiscard]] std::string name_of_shared(const program& p, const function& kernel, std::uint64_t offset);
+
 /// "PTX line 12, 'st.global.u32 [%rd1], %r2;', kernel.cu:7"
 [[nodiscard]] std::string place_of(const program& p, const function& f, const instruction& i);
 /// The same text for a block: with the block's kernel as the function.

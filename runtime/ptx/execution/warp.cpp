@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "runtime/ptx/execution/scheduler.h"
+#include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
 
@@ -88,7 +89,9 @@ void shuffle_together(block_context& block, const instruction& what, u32 first) 
   const modifier how = mode_of(what);
   const operand none;
   const operand &d = what.results[0], &p = what.results.size() > 1 ? what.results[1] : none;
-  const auto value = [&](u32 lane, const operand& o) { return o.is_register() ? block.register_of(first + lane, o.index) : o.value; };
+  const auto value = [&](u32 lane, const operand& o) {
+    return o.is_register() ? block.register_of(first + lane, o.index) : o.value;
+  };
   for (u32 lane = 0; lane < warp_size; ++lane) values[lane] = value(lane, what.sources[0]);
   for (u32 lane = 0; lane < warp_size; ++lane) {
     const auto [from, inside] = find_source(how, lane, static_cast<u32>(value(lane, what.sources[1])),
@@ -166,7 +169,7 @@ void meet_together(block_context& block, const engine& points, const instruction
     meet_matrices(block, what, first);
   } else if (what.op == opcode::shfl) {
     shuffle_together(block, what, first);
-  } else if (!what.has(modifier::warp)) {
+  } else if (!what.has(modifier::warp) || block.races != nullptr) {
     meet(block, points, first, ~0U);
   }
 }
@@ -190,7 +193,9 @@ void meet(block_context& block, const engine& points, std::uint32_t first, std::
         m.result(lane, 1, lane == leader ? 1 : 0);
       }
       return;
-    default: return;  // bar.warp and converge only synchronize
+    default:  // bar.warp and converge only synchronize
+      if (block.races != nullptr && m.what(leader).op != opcode::converge) block.races->meet_lanes(block, first, lanes);
+      return;
   }
 }
 

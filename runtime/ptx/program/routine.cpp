@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "runtime/ptx/execution/thread_memory.h"
+#include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
 
@@ -32,6 +33,23 @@ struct access {
     if (reinterpret_cast<u64>(at) % alignment != 0) fail(trap::reason::misaligned, address);
     return at;
   }
+  void touch(const std::uint8_t* at, u64 size, memory_use how) const {
+    if (block.races != nullptr) block.races->touch(block, thread, what, at, size, how);
+  }
+  // A barrier in shared memory orders what threads do before they arrive before what others do after their wait.
+  void arrive_at(const void* barrier) const {
+    if (block.races != nullptr) block.races->release(block, thread, reinterpret_cast<u64>(barrier));
+  }
+  // The arrival of the thread's asynchronous copies, which are complete then.
+  void arrive_with_copies(u64 barrier) const {
+    if (block.races == nullptr) return;
+    block.races->commit_copies(block, thread);
+    block.races->wait_for_copies(block, thread, 0);
+    arrive_at(bytes(window_of(what), barrier, sizeof(u64), sizeof(u64)));
+  }
+  void leave(const void* barrier) const {
+    if (block.races != nullptr) block.races->acquire(block, thread, reinterpret_cast<u64>(barrier));
+  }
   void require(bool possible) const {
     if (!possible) fail(trap::reason::illegal, 0);
   }
@@ -43,7 +61,9 @@ class shared_barrier {
       : at_(reinterpret_cast<u64*>(by.bytes(window, address, sizeof(u64), sizeof(u64)))) {}
   [[nodiscard]] barrier_word get() const { return barrier_word(*at_); }
   void set(barrier_word w) const { *at_ = w.bits(); }
+  [[nodiscard]] const void* place() const { return at_; }
   void complete(const access& by, u64 bytes) const {
+    by.arrive_at(at_);
     barrier_word w = get();
     by.require(w.expect(-static_cast<std::int64_t>(bytes)));
     set(w);
@@ -69,12 +89,16 @@ u64 run_barrier(const access& by, const u64* sources) {
   }
   barrier_word w = at.get();
   const u64 before = w.bits();
-  if (i.has(test_wait) || i.has(try_wait))
-    return w.parity() != (i.has(parity) ? sources[1] & 1 : barrier_word(sources[1]).parity()) ? 1 : 0;
+  if (i.has(test_wait) || i.has(try_wait)) {
+    const bool is_complete = w.parity() != (i.has(parity) ? sources[1] & 1 : barrier_word(sources[1]).parity());
+    if (is_complete) by.leave(at.place());
+    return is_complete ? 1 : 0;
+  }
   const bool arrives = i.has(arrive) || i.has(arrive_drop);
   if (i.has(complete_tx)) by.require(w.expect(-static_cast<std::int64_t>(sources[1])));
   if (i.has(expect_tx)) by.require(w.expect(static_cast<std::int64_t>(sources[1])));
   if (arrives) {
+    by.arrive_at(at.place());
     const u64 count = i.has(expect_tx) || i.sources.size() < 2 ? 1 : sources[1];
     by.require(i.has(arrive) ? w.arrive(count) : w.drop(count));
   }
@@ -95,8 +119,11 @@ void copy_bulk(const access& by, const u64* sources) {
   by.require(size % unit == 0);
   const std::uint8_t* const from =
       by.bytes(from_shared ? address_window::own_shared : address_window::generic, sources[1], size, unit);
+  by.touch(from, size, memory_use::read);
   if (!i.has(modifier::multicast)) {
-    std::memmove(by.bytes(to, sources[0], size, unit), from, size);
+    std::uint8_t* const target = by.bytes(to, sources[0], size, unit);
+    by.touch(target, size, memory_use::write);
+    std::memmove(target, from, size);
     if (!to_global) shared_barrier(by, to, sources[3]).complete(by, size);
     return;
   }
@@ -105,7 +132,9 @@ void copy_bulk(const access& by, const u64* sources) {
   const std::uint32_t told = split_cluster_address(by.block, sources[3]).offset;
   for (u64 rest = sources[4] & 0xffff; rest != 0; rest &= rest - 1) {
     const auto rank = static_cast<std::uint32_t>(std::countr_zero(rest));
-    std::memmove(by.bytes(to, address_in_cluster(rank, place), size, unit), from, size);
+    std::uint8_t* const target = by.bytes(to, address_in_cluster(rank, place), size, unit);
+    by.touch(target, size, memory_use::write);
+    std::memmove(target, from, size);
     shared_barrier(by, to, address_in_cluster(rank, told)).complete(by, size);
   }
 }
@@ -115,6 +144,7 @@ void store_async(const access& by, const u64* sources) {
   const unsigned bytes = bytes_of(by.what.types[0]);
   const u64 size = u64{bytes} * by.what.vector;
   std::uint8_t* const to = by.bytes(address_window::cluster_shared, sources[0], size, size);
+  by.touch(to, size, memory_use::write);
   for (unsigned n = 0; n < by.what.vector; ++n) std::memcpy(to + std::size_t{n} * bytes, &sources[2 + n], bytes);
   shared_barrier(by, address_window::cluster_shared, sources[1]).complete(by, size);
 }
@@ -177,7 +207,10 @@ std::uint64_t run_routine(block_context& block, std::uint32_t thread, const inst
     case opcode::cp:
       if (i.has(modifier::bulk)) {
         copy_bulk(by, sources);
-      } else if (i.has(modifier::noinc)) {
+        return 0;
+      }
+      by.arrive_with_copies(sources[0]);
+      if (i.has(modifier::noinc)) {
         // Without .noinc the arrival of the copies is expected additionally, so it cancels out.
         const shared_barrier at(by, window_of(i), sources[0]);
         barrier_word w = at.get();

@@ -1,10 +1,24 @@
 #include "runtime/ptx/text/verifier.h"
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/execution/texture_access.h"
 
 namespace hpe::ptx {
 
 namespace {
+
+// Whether a register may be an operand of an instruction's type (PTX ISA, sections "Operand Type Conversion" and
+// "Type Checking Rules"): as ptxas has it, also for packed halves, which only bits and integers may have in place of
+// .b32.
+bool agree(type wanted, type declared) {
+  if (wanted == type::pred || declared == type::pred) return wanted == declared;
+  const bool is_bits = !is_float(wanted) && name_of(wanted).starts_with('b');
+  const bool declared_bits = !is_float(declared) && name_of(declared).starts_with('b');
+  const bool is_pair = declared == type::f16x2 || declared == type::bf16x2;
+  if (is_bits || declared_bits || wanted == declared) return true;
+  if (is_float(wanted)) return false;
+  return !is_float(declared) || is_pair;
+}
 
 class function_verifier {
  public:
@@ -12,17 +26,23 @@ class function_verifier {
 
   void run() {
     for (const instruction& i : function_.code) {
-      if (i.guard.is_register()) check(i, i.guard, 1, "the guard");
+      if (i.guard.is_register()) check(i, i.guard, type::pred, "the guard");
       switch (i.kind) {
         case kind::pure: check_pure(i); break;
-        case kind::load:
-          if (i.op != opcode::wmma) check_access(i, i.results, 0);
-          break;
-        case kind::store:
-          if (i.op != opcode::wmma) check_access(i, i.sources, 1);
-          break;
+        case kind::load: i.op == opcode::wmma ? check_fragments(i) : check_access(i, i.results, 0); break;
+        case kind::store: i.op == opcode::wmma ? check_fragments(i) : check_access(i, i.sources, 1); break;
         case kind::atomic: check_atomic(i); break;
-        case kind::address_space: check_address_space(i); break;
+        case kind::address_space:
+          if (!i.results[0].is_register()) fail(i, "the result is missing");
+          check_shape(i);
+          break;
+        case kind::warp:
+          if (form_of(i.op).kind == kind::warp) check_shape(i);
+          if (i.op == opcode::bar) check(i, i.sources[0], type::u32, "the mask");
+          break;
+        case kind::barrier: check_barrier(i); break;
+        case kind::matrix: check_fragments(i); break;
+        case kind::texture: check_texture(i); break;
         default: break;
       }
     }
@@ -34,40 +54,60 @@ class function_verifier {
               function_.name, what);
   }
 
-  [[nodiscard]] unsigned width(const operand& o) const { return bits_of(function_.registers[o.index]); }
+  [[nodiscard]] type declared(const operand& o) const { return function_.registers[o.index]; }
 
-  void check(const instruction& i, const operand& o, unsigned bits, const char* what) const {
-    if (!o.is_register() || bits == 0 || width(o) == bits) return;
-    fail(i, fmt::format("{} {} has {} bits, expected {}", what, function_.register_names[o.index], width(o), bits));
+  // A register of this type, or of the same size and a type that agrees with it; is_least: or of a larger size.
+  void check(const instruction& i, const operand& o, type wanted, const char* what, bool is_least = false) const {
+    if (!o.is_register() || wanted == type::none) return;
+    const type has = declared(o);
+    const bool fits = is_least ? bits_of(has) >= bits_of(wanted) : bits_of(has) == bits_of(wanted);
+    const bool is_wider_float = bits_of(has) > bits_of(wanted) && is_float(wanted) && is_float(has);
+    if (fits && agree(wanted, has) && !is_wider_float) return;
+    fail(i, fmt::format("{} {} is declared .{}, which does not agree with .{}", what, function_.register_names[o.index],
+                        name_of(has), name_of(wanted)));
   }
 
-  // The width of an operand for a letter of the table.
-  [[nodiscard]] static unsigned width_of_letter(char letter, const instruction& i) {
+  // The type of an operand for a letter of the table.
+  [[nodiscard]] static type type_of_letter(char letter, const instruction& i) {
     switch (letter) {
-      case 't': return bits_of(i.types[0]);
-      case 's': return bits_of(i.second_type());
-      case 'w': return bits_of(i.types[0]) * (i.has(modifier::wide) ? 2 : 1);
-      case 'p': return 1;
-      case 'h': return 16;
-      case 'u': return 32;
-      case 'v': return 64;
-      default: return 0;
+      case 't': return i.types[0];
+      case 's': return i.second_type();
+      case 'w':
+        if (!i.has(modifier::wide)) return i.types[0];
+        return bits_of(i.types[0]) == 16 ? type::u32 : type::u64;
+      case 'p': return type::pred;
+      case 'h': return type::u16;
+      case 'u': return type::u32;
+      case 'v': return type::u64;
+      default: return type::none;
     }
   }
 
-  void check_pure(const instruction& i) const {
+  // A warp's meeting may leave out its second result.
+  void check_shape(const instruction& i) const {
     const std::string_view shape = form_of(i.op).operands;
-    if (i.op == opcode::cvt) return check_conversion(i);
     if (shape == "*") return;
     const std::size_t equals = shape.find('=');
     const std::size_t sources = shape.size() - equals - 1;
-    // The predicate operand of set and setp has been lowered to other instructions; operands of prmt and div are as
-    // written.
-    if (i.results.size() != equals || i.sources.size() != sources)
+    const bool may_leave_out = i.kind == kind::warp && i.results.size() < equals;
+    if ((i.results.size() != equals && !may_leave_out) || i.sources.size() != sources)
       fail(i, fmt::format("{} operands, expected {}", i.results.size() + i.sources.size(), equals + sources));
-    for (std::size_t n = 0; n < equals; ++n) check(i, i.results[n], width_of_letter(shape[n], i), "the result");
+    if (shape.find('t') != std::string_view::npos && i.types[0] == type::none) fail(i, "the type is missing");
+    for (std::size_t n = 0; n < i.results.size(); ++n)
+      check(i, i.results[n], type_of_letter(shape[n], i), "the result");
     for (std::size_t n = 0; n < sources; ++n)
-      check(i, i.sources[n], width_of_letter(shape[equals + 1 + n], i), "the operand");
+      check(i, i.sources[n], type_of_letter(shape[equals + 1 + n], i), "the operand");
+  }
+
+  void check_pure(const instruction& i) const {
+    if (i.op == opcode::cvt) return check_conversion(i);
+    const type t = i.types[0];
+    // Only products of integers have halves, and only those of 16 and 32 bits have one of twice their size.
+    const bool is_product = i.op == opcode::mul || i.op == opcode::mad;
+    if (is_product && is_float(t) && i.modifiers.one_of(modifier::wide, modifier::lo, modifier::hi) != modifier::count)
+      fail(i, fmt::format(".wide, .lo and .hi are for integers, and .{} is none", name_of(t)));
+    if (i.has(modifier::wide) && bits_of(t) > 32) fail(i, fmt::format("nothing is twice as wide as .{}", name_of(t)));
+    check_shape(i);
   }
 
   // cvt accepts registers that are wider than its types.
@@ -76,34 +116,65 @@ class function_verifier {
     const bool packed = to == type::f16x2 || to == type::bf16x2 || to == type::e4m3x2 || to == type::e5m2x2;
     const bool pair = packed && i.second_type() == type::f32;
     if (i.sources.size() != (pair ? 2 : 1)) fail(i, "the wrong number of operands");
-    if (width(i.results[0]) < bits_of(i.types[0])) fail(i, "the result is narrower than its type");
-    for (const operand& o : i.sources)
-      if (o.is_register() && width(o) < bits_of(i.second_type())) fail(i, "an operand is narrower than its type");
+    check(i, i.results[0], to, "the result", true);
+    for (const operand& o : i.sources) check(i, o, i.second_type(), "the operand", true);
   }
 
   void check_address(const instruction& i) const {
     const operand& address = i.sources[0];
-    if (address.is_register() && width(address) != 64 && width(address) != 32)
-      fail(i, "an address has 64 bits, or 32 in shared memory");
+    if (!address.is_register()) return;
+    const type t = declared(address);
+    if ((bits_of(t) != 64 && bits_of(t) != 32) || is_float(t))
+      fail(i, "an address is an integer of 64 bits, or of 32 in shared memory");
   }
 
   void check_access(const instruction& i, const std::vector<operand>& values, std::size_t from) const {
     check_address(i);
-    for (std::size_t n = from; n < values.size(); ++n)
-      if (values[n].is_register() && width(values[n]) < bits_of(i.types[0]))
-        fail(i, fmt::format("the register {} is narrower than the type", function_.register_names[values[n].index]));
+    for (std::size_t n = from; n < values.size(); ++n) check(i, values[n], i.types[0], "the register", true);
   }
 
   void check_atomic(const instruction& i) const {
     check_address(i);
-    if (!i.results.empty()) check(i, i.results[0], bits_of(i.types[0]), "the result");
-    for (std::size_t n = 1; n < i.sources.size(); ++n) check(i, i.sources[n], bits_of(i.types[0]), "the operand");
+    if (!i.results.empty()) check(i, i.results[0], i.types[0], "the result");
+    for (std::size_t n = 1; n < i.sources.size(); ++n) check(i, i.sources[n], i.types[0], "the operand");
   }
 
-  void check_address_space(const instruction& i) const {
-    if (!i.results[0].is_register()) fail(i, "the result is missing");
-    check(i, i.results[0], i.op == opcode::cvta ? 64 : 1, "the result");
-    check(i, i.sources[0], 64, "the operand");
+  // sources: the number, the number of threads, the predicate
+  void check_barrier(const instruction& i) const {
+    if (i.has(modifier::cluster)) return;
+    check(i, i.sources[0], type::u32, "the barrier");
+    check(i, i.sources[1], type::u32, "the number of threads");
+    check(i, i.sources[2], type::pred, "the operand");
+    if (!i.results.empty()) check(i, i.results[0], i.has(modifier::op_popc) ? type::u32 : type::pred, "the result");
+  }
+
+  // The registers of a fragment hold packed elements.
+  void check_fragments(const instruction& i) const {
+    const bool is_mma = i.op == opcode::mma, is_load_or_store = i.kind == kind::load || i.kind == kind::store;
+    std::size_t first = 0;
+    if (is_load_or_store || i.op == opcode::ldmatrix || i.op == opcode::stmatrix) {
+      check_address(i);
+      first = 1;
+    }
+    const auto check_register = [&](const operand& o) {
+      if (!o.is_register()) return;
+      const unsigned bits = bits_of(declared(o));
+      if (bits != 32 && !(is_mma && bits == 64))
+        fail(i, fmt::format("the register {} has {} bits, expected 32", function_.register_names[o.index], bits));
+    };
+    for (const operand& o : i.results) check_register(o);
+    for (std::size_t n = first; n < i.sources.size(); ++n) check_register(i.sources[n]);
+  }
+
+  void check_texture(const instruction& i) const {
+    for (const operand& o : i.results) check(i, o, i.types[0], "the result", true);
+    if (i.op == opcode::sust)
+      for (std::size_t n = first_surface_value; n < i.sources.size(); ++n)
+        check(i, i.sources[n], i.types[0], "the operand", true);
+    check(i, i.sources[0], type::u64, "the object");
+    const type coordinate = i.types[1] == type::none ? type::s32 : i.types[1];
+    for (std::size_t n = texture_layer; n < first_surface_value && n < i.sources.size(); ++n)
+      check(i, i.sources[n], n == texture_layer ? type::u32 : coordinate, "the coordinate");
   }
 
   const program& program_;

@@ -206,7 +206,15 @@ std::string soft_device::work_before(timepoint point) const {
     if (its != streams_.end()) current = (*its)->current();
   }
   if (current.what == command::kind::wait) return set_.work_before({current.timeline, current.point});
-  return fmt::format("{} on device {}", words_for(current), index_);
+  std::string words = fmt::format("{} on device {}", words_for(current), index_);
+  const std::uint64_t crowd = set_.shared().status(index_).crowd.load();
+  if (current.what == command::kind::launch && crowd != 0)
+    words += fmt::format(
+        ": {} of its blocks wait in loops, and there is no room for further blocks beside them; blocks that wait for "
+        "each other must fit on the device at once, and it holds 32 for each thread (HPE_SOFT_THREADS), of which it "
+        "has {}",
+        crowd, set_.configuration().threads);
+  return words;
 }
 
 void soft_device::leave_out_failure(timepoint point) {

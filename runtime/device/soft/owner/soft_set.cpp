@@ -119,11 +119,11 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   state.layout = layout;
   state.threads = threads_of_each(state.shape, wanted.soft_threads);
   state.core_shares = core_shares(state.shape, wanted);
-  HPE_REQUIRE(wanted.ptx_engine == "compiler" || wanted.ptx_engine == "interpreter", HPE_ERROR_INITIALIZATION,
-              "HPE_PTX_ENGINE=\"{}\" is neither compiler nor interpreter", wanted.ptx_engine);
-  HPE_REQUIRE(wanted.warps == "independent" || wanted.warps == "lockstep", HPE_ERROR_INITIALIZATION,
-              "HPE_WARPS=\"{}\" is neither independent nor lockstep", wanted.warps);
-  state.ptx = {wanted.ptx_engine == "interpreter", wanted.warps == "lockstep"};
+  const bool finds_races = parse_choice("HPE_RACES", wanted.races, "off", "report");
+  const bool interprets = parse_choice("HPE_PTX_ENGINE", wanted.ptx_engine, "compiler", "interpreter");
+  state.ptx = {.interprets = interprets || finds_races,
+               .in_lockstep = parse_choice("HPE_WARPS", wanted.warps, "independent", "lockstep"),
+               .finds_races = finds_races};
   state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
   state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);
 }

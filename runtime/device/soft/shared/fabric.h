@@ -64,6 +64,7 @@ struct command_ring {
 /// Written by the device, and by the owner after the device has died.
 struct device_status {
   std::atomic<std::uint64_t> output{0};  // bytes in the file of kernel output
+  std::atomic<std::uint64_t> crowd{0};   // blocks of a running kernel that wait in loops and leave no room for others
   std::array<char, 256> last_words{};    // why the device ended its own process
   std::array<timeline, max_streams> timelines{};
 };
@@ -72,6 +73,7 @@ struct device_status {
 struct ptx_execution {
   bool interprets = false;   // instead of compiling them
   bool in_lockstep = false;  // the threads of a warp
+  bool finds_races = false;  // in shared memory, which only the interpreter can
 };
 
 /// Written by the owner.

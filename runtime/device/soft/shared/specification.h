@@ -36,6 +36,10 @@ struct link_limit {
 /// for no limit. `variable` names the option in the message of HPE_ERROR_INITIALIZATION.
 [[nodiscard]] link_limit parse_link(const std::string& variable, const std::string& text);
 
+/// Whether an option with two values has the second one. Throws HPE_ERROR_INITIALIZATION for any other value.
+[[nodiscard]] bool parse_choice(const std::string& variable, const std::string& value, const std::string& first,
+                                const std::string& second);
+
 /// Parses HPE_SOFT_NODES, "0,1" or "", into the node of each device; unknown_node if it is empty. Throws
 /// HPE_ERROR_INITIALIZATION.
 [[nodiscard]] std::vector<int> parse_nodes(const std::string& text, unsigned devices);

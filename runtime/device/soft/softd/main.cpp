@@ -70,7 +70,7 @@ class server {
   kernel_table kernels_;
   tile_pool pool_;
   output_writer output_;
-  ptx_runner ptx_{device_, fabric_.configuration().shape.devices(), memory_, pool_, output_};
+  ptx_runner ptx_{device_, fabric_, memory_, pool_, output_};
   device_engines engines_{device_, fabric_, memory_, copy_engine(device_, fabric_, memory_), kernels_, pool_, ptx_};
 };
 

@@ -9,6 +9,9 @@ namespace hpe::device::soft {
 
 namespace {
 
+constexpr std::size_t room = std::size_t{64} << 10;
+static_assert(room < granule_size);
+
 void* pointer(std::uintptr_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): addresses are data here
 }
@@ -45,14 +48,30 @@ void page_tables::forget(const void* address, std::size_t bytes) {
 }
 
 address_space::address_space(const uvas_layout& layout)
-    : layout_(layout), space_(layout.base, layout.size(), granule_size) {
+    : layout_(layout), space_(layout.base - granule_size, layout.size() + granule_size, granule_size) {
   HPE_REQUIRE(
-      reinterpret_cast<std::uintptr_t>(space_.data()) == layout.base, HPE_ERROR_INITIALIZATION,
+      reinterpret_cast<std::uintptr_t>(space_.data()) == layout.base - granule_size, HPE_ERROR_INITIALIZATION,
       "the {} bytes at {:#x} are not free in the process of a soft device; HPE_ADDRESS_BASE can name another place",
       layout.size(), layout.base);
 }
 
+void address_space::make_room_below(std::uintptr_t address) {
+  if (table_.find(address - room) || table_.find(address - 1)) return;
+  if (!os::protect(pointer(address - room), room, os::access::read_write)) return;
+  const lock_guard lock(mutex_);
+  rooms_.insert(address);
+}
+
+// Takes back the rooms that lie in a range which is about to be mapped.
+void address_space::take_room(std::uintptr_t begin, std::uintptr_t end) {
+  const lock_guard lock(mutex_);
+  for (auto its = rooms_.upper_bound(begin); its != rooms_.end() && *its - room < end; its = rooms_.erase(its))
+    os::unmap_to_reserved(pointer(*its - room), room);
+}
+
 void address_space::map(unsigned device, std::uintptr_t address, std::size_t bytes) {
+  take_room(address, address + bytes);
+  make_room_below(address);
   os::map_file(pointer(address), bytes, os::access::read_write, files_.at(device).get(), address - layout_.base);
   table_.insert(address, bytes, {static_cast<int>(device), 0});
 }
@@ -63,6 +82,14 @@ void address_space::unmap(unsigned device, std::uintptr_t address, std::size_t b
 }
 
 bool address_space::holds(std::uintptr_t address, std::size_t bytes) const {
+  {
+    const shared_lock_guard lock(mutex_);
+    if (const auto its = rooms_.upper_bound(address); its != rooms_.end() && address >= *its - room) {
+      if (address + bytes <= *its) return true;
+      bytes -= *its - address;
+      address = *its;
+    }
+  }
   for (std::uintptr_t at = address; at < address + bytes;) {
     const auto piece = contains(at) ? table_.find(at) : std::nullopt;
     if (!piece) return false;
@@ -74,11 +101,14 @@ bool address_space::holds(std::uintptr_t address, std::size_t bytes) const {
 void address_space::take_away(std::uintptr_t address, std::size_t bytes) {
   pages_.forget(pointer(address), bytes);
   os::unmap_to_reserved(pointer(address), bytes);
+  const lock_guard lock(mutex_);
+  if (rooms_.erase(address) != 0) os::unmap_to_reserved(pointer(address - room), room);
 }
 
 void address_space::register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset) {
   const auto file_offset = static_cast<std::uint64_t>(offset);
   if (contains(address)) {
+    take_room(address, address + bytes);
     os::map_file(pointer(address), bytes, os::access::read_write, file, file_offset);
     table_.insert(address, bytes, {});
     return;
@@ -108,6 +138,7 @@ void address_space::unregister_host(std::uintptr_t address, std::size_t bytes) {
 }
 
 void address_space::import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset) {
+  take_room(address, address + bytes);
   os::map_file(pointer(address), bytes, os::access::read_write, file, static_cast<std::uint64_t>(offset));
   table_.insert(address, bytes, {foreign_location, 0});
 }

@@ -1,10 +1,12 @@
 #pragma once
 
 /// The address space of a device process. The UVAS lies at the owner's addresses, with memory behind the parts that
-/// this device can access and nothing behind the rest, so that a stray access faults. Registered host memory lies
-/// wherever it fits.
+/// this device can access and nothing behind the rest, so that a stray access faults. Only the room below an allocation
+/// has memory of its own: on a GPU a kernel that reads a little below its array finds other memory of the driver there.
+/// Registered host memory lies wherever it fits.
 
 #include <map>
+#include <set>
 #include <unordered_set>
 #include <vector>
 
@@ -63,6 +65,8 @@ class address_space {
   }
 
  private:
+  void make_room_below(std::uintptr_t address);
+  void take_room(std::uintptr_t begin, std::uintptr_t end);
   void take_away(std::uintptr_t address, std::size_t bytes);
 
   uvas_layout layout_;
@@ -71,6 +75,8 @@ class address_space {
   std::map<std::uintptr_t, os::reservation> registered_;  // outside the UVAS; by the program's address
   address_table table_;
   page_tables pages_;
+  mutable shared_mutex mutex_;
+  std::set<std::uintptr_t> rooms_ HPE_GUARDED_BY(mutex_);  // the ends of rooms, where allocations begin
 };
 
 }  // namespace hpe::device::soft

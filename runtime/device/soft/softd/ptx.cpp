@@ -40,7 +40,18 @@ std::shared_ptr<ptx::engine> loaded_ptx_module::engine_for(const ptx::function& 
   return std::make_shared<ptx::interpreter>(image_->program());
 }
 
+ptx::race_report* loaded_ptx_module::races_of(const ptx::function& kernel) {
+  if (!execution_.finds_races) return nullptr;
+  const lock_guard lock(mutex_);
+  auto& races = races_[&kernel];
+  if (races == nullptr) races = std::make_unique<ptx::race_report>(image_->program(), kernel);
+  return races.get();
+}
+
 namespace {
+
+// As CUDA devices hold in a multiprocessor, which a thread stands for.
+constexpr std::uint32_t blocks_per_thread = 32;
 
 struct stopped final : std::exception {};
 
@@ -48,6 +59,7 @@ struct running_launch {
   loaded_ptx_module& module;
   ptx::launch_configuration configuration;
   bool cooperative = false;
+  ptx::block_room room{};
   hpe::mutex mutex{};
   std::optional<ptx::trap> trap HPE_GUARDED_BY(mutex){};
   std::string printed HPE_GUARDED_BY(mutex){};
@@ -56,7 +68,8 @@ struct running_launch {
 
   void run(ptx::block_range blocks) {
     auto found = cooperative ? ptx::run_together([this] { return make_engine(); }, configuration)
-                             : ptx::run_blocks(*make_engine(), configuration, blocks, [this] { return more(); });
+                             : ptx::run_blocks(
+                                   *make_engine(), configuration, blocks, [this] { return more(); }, room);
     if (!found) return;
     const lock_guard lock(mutex);
     if (!trap) trap = std::move(found);
@@ -186,18 +199,26 @@ std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& modul
   around.release = [this](void* memory) { heap_.release(memory); };
   around.queue = &queue;
   around.device = device_;
-  around.device_count = device_count_;
+  around.device_count = shared_.configuration().shape.devices();
   launch.configuration.image = &module.image();
   launch.configuration.surroundings = &around;
+  launch.configuration.races = module.races_of(*grid.kernel);
+  std::atomic<std::uint64_t>& crowd = shared_.status(device_).crowd;
+  launch.room = {blocks_per_thread * shared_.configuration().threads,
+                 [&crowd](std::uint64_t resident) { crowd = resident; }};
 
   static constexpr std::uint32_t all_at_once[3] = {1, 1, 1};
   const std::uint32_t tiles[3] = {grid.grid.x, grid.grid.y, grid.grid.z};
   const running_launch* const argument = &launch;
   const auto trouble = pool_.run(run_share, &argument, cooperative ? all_at_once : tiles);
+  crowd = 0;
   order.enter(queue.take());
 
   const lock_guard lock(launch.mutex);
   output_.append(grid.number, launch.printed, false);
+  if (launch.configuration.races != nullptr)
+    for (const std::string& race : launch.configuration.races->take())
+      output_.append(grid.number, fmt::format("hpe: on device {}, {}\n", device_, race), true);
   if (launch.trap && launch.trap->why == ptx::trap::reason::assertion)
     output_.append(grid.number, launch.trap->detail + "\n", true);
   if (launch.trap) return describe(*launch.trap);

@@ -2,6 +2,7 @@
 
 /// Modules of PTX and their launches, in a device process.
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,6 +17,7 @@
 #include "runtime/ptx/compiler/compiler.h"
 #include "runtime/ptx/execution/device_queue.h"
 #include "runtime/ptx/program/image.h"
+#include "runtime/ptx/races/race_report.h"
 
 namespace hpe::device::soft {
 
@@ -32,6 +34,8 @@ class loaded_ptx_module {
   [[nodiscard]] const ptx::image& image() const { return *image_; }
   /// The engine that runs a kernel's blocks in one thread; the first call compiles the kernel. To be called after find.
   [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel);
+  /// The races of a kernel so far; null if they are not looked for. To be called after find.
+  [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel);
 
  private:
   void prepare();
@@ -43,14 +47,15 @@ class loaded_ptx_module {
   std::once_flag prepared_;
   std::unique_ptr<ptx::image> image_;
   std::unique_ptr<ptx::compiled_image> compiled_;  // null: interpreted
+  mutex mutex_;
+  std::map<const ptx::function*, std::unique_ptr<ptx::race_report>> races_ HPE_GUARDED_BY(mutex_);
 };
 
 /// Runs kernels of PTX on the threads of a device. Thread-safe.
 class ptx_runner {
  public:
-  ptx_runner(unsigned device, unsigned device_count, const address_space& memory, tile_pool& pool,
-             output_writer& output)
-      : device_(device), device_count_(device_count), memory_(memory), pool_(pool), output_(output) {}
+  ptx_runner(unsigned device, fabric& shared, const address_space& memory, tile_pool& pool, output_writer& output)
+      : device_(device), shared_(shared), memory_(memory), pool_(pool), output_(output) {}
 
   /// How a kernel failed.
   struct trouble {
@@ -70,7 +75,8 @@ class ptx_runner {
   std::optional<trouble> run_grid(loaded_ptx_module& module, const ptx::launch_configuration& grid, bool cooperative,
                                   ptx::descendants& order);
 
-  const unsigned device_, device_count_;
+  const unsigned device_;
+  fabric& shared_;
   const address_space& memory_;
   tile_pool& pool_;
   output_writer& output_;

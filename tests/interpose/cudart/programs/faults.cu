@@ -1,8 +1,11 @@
 // Kernels with errors, and the results that the program sees:
 //
-//   faults bounds|null|host|misaligned|assert|trap|surface|stack|launch
+//   faults bounds|null|host|misaligned|shared|assert|trap|surface|stack|launch
 //
-// All lines but the last are names of errors; the last line has further information, such as an address.
+// All lines but the last are names of errors; the last line has further information, such as an address. Other errors
+// need not fail:
+//
+//   faults warps|below|waiting [BLOCKS]
 #include <cassert>
 #include <cstring>
 #include <string>
@@ -35,6 +38,31 @@ __global__ void write_row(cudaSurfaceObject_t surface, int row) {
   if (blockIdx.x == 2 && threadIdx.x == 37) surf2Dwrite(1.0F, surface, 4 * int(threadIdx.x), row);
 }
 
+__global__ void fill_tile() {  // launched without dynamic shared memory
+  extern __shared__ volatile int tile[];
+  if (blockIdx.x == 2 && threadIdx.x == 37) tile[threadIdx.x] = 1;
+}
+
+__global__ void add_in_warp(int* out) {  // as for GPUs before Volta: no __syncwarp
+  __shared__ volatile int sums[64];
+  const int t = threadIdx.x;
+  sums[t] = t;
+  __syncthreads();
+  if (t < 32) {
+    for (int step = 32; step > 0; step /= 2) sums[t] += sums[t + step];
+  }
+  if (t == 0) *out = sums[0];
+}
+
+__global__ void read_below(int* data) { data[0] = data[-1] + data[-1000]; }
+
+__global__ void wait_for_all(volatile int* count, int blocks) {
+  if (threadIdx.x != 0) return;
+  atomicAdd(const_cast<int*>(count), 1);
+  while (*count < blocks) {
+  }
+}
+
 static cudaSurfaceObject_t make_surface(int width, int height) {
   const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
   cudaResourceDesc resource{};
@@ -47,11 +75,33 @@ static cudaSurfaceObject_t make_surface(int width, int height) {
 
 static void tell(const char* when, cudaError_t error) { std::printf("%s: %s\n", when, cudaGetErrorName(error)); }
 
+static int run_other(const std::string& which, int* data, int blocks) {
+  if (which == "warps") {
+    add_in_warp<<<1, 64>>>(data);
+  } else if (which == "below") {
+    read_below<<<1, 1>>>(data);
+  } else {
+    int each = 0, processors = 0;
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, wait_for_all, 64, 0));
+    CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+    if (blocks == 0) blocks = each * processors;
+    CHECK(cudaMemset(data, 0, 4));
+    wait_for_all<<<blocks, 64>>>(data, blocks);
+  }
+  tell("synchronize", cudaDeviceSynchronize());
+  int result = 0;
+  tell("copy", cudaMemcpy(&result, data, 4, cudaMemcpyDeviceToHost));
+  std::printf("result: %d\n", result);
+  return 0;
+}
+
 int main(int argc, char** argv) {
   const std::string which = argc > 1 ? argv[1] : "";
   int* data;
   CHECK(cudaMalloc(&data, 100 * sizeof(int)));
   CHECK(cudaMemset(data, 0, 100 * sizeof(int)));
+  if (which == "warps" || which == "below" || which == "waiting")
+    return run_other(which, data, argc > 2 ? std::atoi(argv[2]) : 0);
   char told[64] = "";
   if (which == "bounds") {
     constexpr long beyond = 3L << 30;
@@ -67,6 +117,8 @@ int main(int argc, char** argv) {
   } else if (which == "misaligned") {
     std::snprintf(told, sizeof told, "%lx", reinterpret_cast<unsigned long>(data) + 2);
     read_misaligned<<<5, 64>>>(reinterpret_cast<const char*>(data), data);
+  } else if (which == "shared") {
+    fill_tile<<<5, 64>>>();
   } else if (which == "assert") {
     check_limit<<<1, 64>>>(50);
   } else if (which == "trap") {

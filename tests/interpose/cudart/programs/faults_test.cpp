@@ -51,6 +51,9 @@ INSTANTIATE_TEST_SUITE_P(
             fault{"host", "cudaErrorIllegalAddress", "write_beyond", "thread (37, 0, 0) of block (2, 0, 0)"},
             fault{"misaligned", "cudaErrorMisalignedAddress", "read_misaligned",
                   "thread (37, 0, 0) of block (2, 0, 0)"},
+            fault{"shared", "cudaErrorIllegalAddress", "fill_tile",
+                  "thread (37, 0, 0) of block (2, 0, 0) touched an address that is not the device's (shared memory, "
+                  "offset 148, at tile + 148, where the block has 0 bytes)"},
             fault{"assert", "cudaErrorAssert", "check_limit", "too many"},
             fault{"trap", "cudaErrorLaunchFailure", "give_up", "thread (37, 0, 0) of block (2, 0, 0)"},
             fault{"surface", "cudaErrorLaunchFailure", "write_row",
@@ -62,6 +65,44 @@ INSTANTIATE_TEST_SUITE_P(
     [](const testing::TestParamInfo<Faults::ParamType>& f) {
       return std::string(std::get<0>(f.param).name) + "_by_" + std::get<1>(f.param);
     });
+
+bool has(const outcome& o, const std::string& words) { return o.text.find(words) != std::string::npos; }
+
+TEST(Faults, CodeForWarpsInLockstepRunsSoIfAsked) {
+  for (const char* const engine : {"compiler", "interpreter"}) {
+    const outcome o =
+        soft_run(std::string("env HPE_WARPS=lockstep HPE_PTX_ENGINE=") + engine + " " + cuda_program("faults warps"));
+    EXPECT_EQ(o.text, "synchronize: cudaSuccess\ncopy: cudaSuccess\nresult: 2016\n");
+  }
+}
+
+TEST(Faults, RacesAreToldIfAsked) {
+  const outcome o = soft_run("env HPE_RACES=report " + cuda_program("faults warps"));
+  EXPECT_TRUE(has(o, "hpe: on device 0, kernel _Z11add_in_warpPi: race in shared memory: thread (")) << o.text;
+  EXPECT_TRUE(has(o, "(sums") && has(o, "faults.cu:") && has(o, "with no barrier between")) << o.text;
+  EXPECT_EQ(soft_run("env HPE_RACES=yes " + cuda_program("faults below")).text.find("result"), std::string::npos);
+}
+
+TEST(Faults, ThereIsRoomBelowAnAllocation) {
+  for (const char* const engine : {"compiler", "interpreter"}) {
+    const outcome o = soft_run(std::string("env HPE_PTX_ENGINE=") + engine + " " + cuda_program("faults below"));
+    EXPECT_EQ(o.text, "synchronize: cudaSuccess\ncopy: cudaSuccess\nresult: 0\n") << engine;
+  }
+}
+
+TEST(Faults, AsManyBlocksWaitForEachOtherAsTheDeviceClaimsToHold) {
+  const outcome o = soft_run("env HPE_SOFT_THREADS=16 " + cuda_program("faults waiting"), 1);
+  EXPECT_EQ(o.text, "synchronize: cudaSuccess\ncopy: cudaSuccess\nresult: 512\n");
+}
+
+TEST(Faults, MoreWaitingBlocksThanThereIsRoomForAreTold) {
+  const outcome o = soft_run(
+      "env HPE_SOFT_THREADS=1 HPE_STALL_AFTER=1 HPE_DEVICE_TIMEOUT=6 " + cuda_program("faults waiting 3000"), 1);
+  EXPECT_TRUE(has(o,
+                  "it waits for kernel \"_Z12wait_for_allPVii\" on device 0: 1024 of its blocks wait in loops, and "
+                  "there is no room for further blocks beside them"))
+      << o.text;
+}
 
 TEST(Faults, ALaunchThatIsRefusedHarmsNothing) {
   const outcome o = soft_run(cuda_program("faults launch"));

@@ -1,0 +1,97 @@
+#pragma once
+
+/// Finds races in the shared memory of the blocks of a cluster while the interpreter runs them: two accesses of
+/// different threads to the same bytes, of which one writes and not both are atomic, that no synchronisation orders.
+/// The order in which the interpreter happens to run the threads does not matter.
+///
+/// Each thread has a clock, which its barriers advance, and knows a time of each other thread's clock: of the last
+/// barrier after which that thread's accesses are ordered before its own (vector clocks; compare Flanagan and Freund,
+/// "FastTrack", 2009). A shuffle or a vote orders no memory, so it counts for nothing here. Volatile accesses are plain
+/// ones. Two writes of the same value are no race.
+
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/ptx/races/race_report.h"
+
+namespace hpe::ptx {
+
+class race_finder {
+ public:
+  /// For blocks of one size, which all run in one thread of the machine.
+  race_finder(race_report& report, std::uint32_t threads_of_a_block, std::uint32_t blocks);
+
+  /// Other blocks begin in the place of those before.
+  void begin();
+
+  /// A thread of `by` is about to access memory; `at` is its address in this process. A write has `value`, the bytes
+  /// that it will store; null if they are not known.
+  void touch(const block_context& by, std::uint32_t thread, const instruction& what, const std::uint8_t* at,
+             std::uint64_t bytes, memory_use how, const void* value = nullptr);
+
+  // Barriers. What each thread did before is ordered before all that the group does later.
+  void meet(const block_context& block, std::span<const std::uint32_t> threads, std::uint32_t barrier = no_barrier);
+  void meet_lanes(const block_context& block, std::uint32_t first, std::uint32_t lanes);
+  void meet_all(const block_context& block);
+  /// The thread arrives at a barrier of the block and does not wait: bar.arrive.
+  void arrive(const block_context& block, std::uint32_t thread, std::uint32_t barrier);
+
+  // A barrier or flag in memory, or another thing that a number names. acquire: what other threads did before their
+  // releases is ordered before all that this thread does later.
+  void acquire(const block_context& block, std::uint32_t thread, std::uint64_t flag);
+  void release(const block_context& block, std::uint32_t thread, std::uint64_t flag);
+
+  // Asynchronous copies of a thread, which are in groups. pending: the groups that may be left.
+  void commit_copies(const block_context& block, std::uint32_t thread);
+  void wait_for_copies(const block_context& block, std::uint32_t thread, std::uint32_t pending);
+
+  static constexpr std::uint32_t no_barrier = 16;
+
+ private:
+  using clock = std::uint32_t;
+  // A time of each thread's clock, then for each thread the group of its copies that is complete.
+  using times = std::vector<clock>;
+  struct thread_state {
+    clock now = 1;
+    clock committed = 0, complete = 0;   // groups of copies
+    clock settled = 0;                   // the groups that were complete at the last barrier of the whole block
+    std::shared_ptr<const times> known;  // null: nothing since that barrier
+  };
+  // Accesses to a word by the same instruction at the same time.
+  struct record {
+    const instruction* what = nullptr;
+    clock when = 0;
+    memory_use how = memory_use::read;
+    std::uint8_t bytes = 0;  // of the word, bit n for byte n
+    std::vector<std::uint64_t> threads;
+  };
+  struct word {
+    std::uint32_t epoch = 0;
+    std::vector<record> records;
+  };
+
+  void touch_word(word& in, const record& access, const block_context& block, std::uint32_t by, bool changes,
+                  race& where);
+  [[nodiscard]] bool is_ordered(const record& r, std::uint32_t earlier, std::uint32_t later) const;
+  [[nodiscard]] std::optional<std::uint32_t> find_unordered(const record& r, std::uint32_t later) const;
+  void forget(word& in) const;
+  [[nodiscard]] std::shared_ptr<times> known_to(std::span<const std::uint32_t> threads,
+                                                const std::shared_ptr<const times>& more) const;
+  void note_in(std::shared_ptr<const times>& to, std::uint32_t thread);
+  [[nodiscard]] std::uint32_t number(const block_context& block, std::uint32_t thread) const {
+    return block.cluster_rank * threads_ + thread;
+  }
+  [[nodiscard]] race::access access_of(const block_context& by, std::uint32_t number, const record& r) const;
+
+  race_report& report_;
+  const std::uint32_t threads_, blocks_;
+  std::uint32_t epoch_ = 1;  // of a single block: barriers of the whole block, before which everything is ordered
+  std::vector<thread_state> states_;
+  std::vector<std::vector<word>> words_;                                       // by block
+  std::vector<std::array<std::shared_ptr<const times>, no_barrier>> arrived_;  // by block: bar.arrive
+  std::unordered_map<std::uint64_t, std::shared_ptr<const times>> flags_;
+};
+
+}  // namespace hpe::ptx

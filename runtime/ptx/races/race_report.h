@@ -1,0 +1,59 @@
+#pragma once
+
+/// The races in shared memory that launches of one kernel had, as sentences.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "runtime/base/thread_safety.h"
+#include "runtime/ptx/execution/block.h"
+
+namespace hpe::ptx {
+
+/// How an instruction uses memory. Strong loads and stores (ld.acquire, st.relaxed, ...) count as atomic operations.
+enum class memory_use : std::uint8_t { read, write, atomic, asynchronous_copy };
+
+/// Two accesses to the same bytes of shared memory that no barrier orders.
+struct race {
+  struct access {
+    const instruction* what = nullptr;
+    memory_use how = memory_use::read;
+    dimensions block, thread;
+  };
+  access earlier, later;     // in the order in which they were executed
+  std::uint32_t offset = 0;  // of a byte that both use, in the shared memory of `owner`
+  dimensions owner;          // the block whose shared memory it is
+};
+
+/// Keeps one race for each pair of lines. Thread-safe.
+class race_report {
+ public:
+  /// Both must outlive the report.
+  race_report(const ptx::program& program, const function& kernel) : program_(program), kernel_(kernel) {}
+
+  void add(const race& found);
+  /// A sentence for each pair of lines that the report did not have at the last call, in the order of the lines.
+  [[nodiscard]] std::vector<std::string> take();
+
+ private:
+  // Source file and line of both accesses; file 0 and the line of the PTX text if the source is unknown.
+  using pair_of_lines = std::tuple<std::uint32_t, std::uint32_t, memory_use, std::uint32_t, std::uint32_t, memory_use>;
+  struct entry {
+    race example;  // of the first block that has the race
+    std::uint64_t times = 0;
+    bool is_told = false;
+  };
+
+  [[nodiscard]] std::string sentence(const entry& e) const;
+  [[nodiscard]] std::string place(const instruction& i) const;
+
+  const ptx::program& program_;
+  const function& kernel_;
+  mutex mutex_;
+  std::map<pair_of_lines, entry> entries_ HPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace hpe::ptx
