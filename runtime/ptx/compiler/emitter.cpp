@@ -69,7 +69,9 @@ Value* emitter::get_raw(std::uint32_t r) {
   if (from == view_ || view_ == view::first) return value;
   if (shape.what != lane_shape::kind::linear) return spread(value);
   if (is_wide()) return at.CreateAdd(splat(value), steps(type_of(r), shape.step));
-  const auto number_of = [&](std::int64_t n) { return llvm::ConstantInt::get(type_of(r), static_cast<std::uint64_t>(n)); };
+  const auto number_of = [&](std::int64_t n) {
+    return llvm::ConstantInt::get(type_of(r), static_cast<std::uint64_t>(n));
+  };
   if (!is_one) return at.CreateAdd(value, number_of(shape.step * (lane_count - 1)));
   return at.CreateAdd(value, at.CreateMul(at.CreateZExtOrTrunc(lane_, type_of(r)), number_of(shape.step)));
 }
@@ -83,7 +85,8 @@ void emitter::set_raw(std::uint32_t r, Value* value) {
     if (view_ == view::one) {
       const in_view every(*this, view::every);
       value = at.CreateInsertElement(get_raw(r), value, lane_);
-    } else if (mask != nullptr && kept != nullptr && kept->has(r)) value = at.CreateSelect(mask, value, get_raw(r));
+    } else if (mask != nullptr && kept != nullptr && kept->has(r))
+      value = at.CreateSelect(mask, value, get_raw(r));
   }
   at.CreateStore(value, slot(r, to));
 }

@@ -60,9 +60,9 @@ class region_emitter {
   const flat_kernel& kernel_;
   control_flow flow_;
   loose_floats loose_;
-  std::vector<std::uint32_t> points_;    // positions of meetings in the code; [0] is unused
-  std::vector<std::uint32_t> point_of_;  // by position in the code; 0: no meeting
-  std::vector<std::uint32_t> slot_of_;   // by register
+  std::vector<std::uint32_t> points_;         // positions of meetings in the code; [0] is unused
+  std::vector<std::uint32_t> point_of_;       // by position in the code; 0: no meeting
+  std::vector<std::uint32_t> slot_of_;        // by register
   std::vector<const instruction*> repeated_;  // by register: computes it again after a meeting; null: the frame has it
   std::optional<lane_analysis> lanes_;
   region_table table_;
@@ -74,7 +74,7 @@ class region_emitter {
   llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread goes on
   // its loop in lanes
   std::vector<llvm::BasicBlock*> lane_blocks_;
-  std::vector<llvm::AllocaInst*> waiting_;       // by block: a mask of the lanes that wait for it
+  std::vector<llvm::AllocaInst*> waiting_;  // by block: a mask of the lanes that wait for it
   llvm::AllocaInst* lane_outcomes_ = nullptr;
 };
 

@@ -88,7 +88,9 @@ void shuffle_together(block_context& block, const instruction& what, u32 first) 
   const modifier how = mode_of(what);
   const operand none;
   const operand &d = what.results[0], &p = what.results.size() > 1 ? what.results[1] : none;
-  const auto value = [&](u32 lane, const operand& o) { return o.is_register() ? block.register_of(first + lane, o.index) : o.value; };
+  const auto value = [&](u32 lane, const operand& o) {
+    return o.is_register() ? block.register_of(first + lane, o.index) : o.value;
+  };
   for (u32 lane = 0; lane < warp_size; ++lane) values[lane] = value(lane, what.sources[0]);
   for (u32 lane = 0; lane < warp_size; ++lane) {
     const auto [from, inside] = find_source(how, lane, static_cast<u32>(value(lane, what.sources[1])),
