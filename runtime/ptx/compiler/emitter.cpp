@@ -12,19 +12,26 @@ namespace hpe::ptx {
 
 using llvm::Value;
 
-module_context::module_context(const ptx::image& i, llvm::Module& m) : image(i), module(m) {
+module_context::module_context(const ptx::image& i, const link_names& n, llvm::Module& m)
+    : image(i), names(n), module(m) {
   llvm::LLVMContext& c = m.getContext();
   invariant = llvm::MDNode::get(c, {});
   llvm::MDNode* const domain = llvm::MDNode::get(c, {llvm::MDString::get(c, "hpe")});
   own_scope = llvm::MDNode::get(c, {llvm::MDNode::get(c, {llvm::MDString::get(c, "own"), domain})});
-  for (std::uint32_t n = 0; n < i.program().functions.size(); ++n) numbers[i.program().functions[n].get()] = n;
+  for (std::uint32_t f = 0; f < i.program().functions.size(); ++f) numbers[i.program().functions[f].get()] = f;
 }
 
 llvm::Constant* module_context::pointer(const void* p) const {
-  llvm::LLVMContext& c = module.getContext();
-  return llvm::ConstantExpr::getIntToPtr(
-      llvm::ConstantInt::get(llvm::Type::getInt64Ty(c), reinterpret_cast<std::uint64_t>(p)),
-      llvm::PointerType::get(c, 0));
+  return module.getOrInsertGlobal(names.name_of(p), llvm::Type::getInt8Ty(module.getContext()));
+}
+
+llvm::Constant* module_context::variable(std::uint32_t symbol) const {
+  llvm::Type* const byte = llvm::Type::getInt8Ty(module.getContext());
+  auto* const found =
+      llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(link_names::name_of_variable(symbol), byte));
+  constexpr std::uint32_t most = 256;  // that memory for variables always has
+  found->setAlignment(llvm::Align(std::min(most, image.program().symbols[symbol].alignment)));
+  return found;
 }
 
 emitter::emitter(module_context& shared, llvm::Function* into, const std::vector<instruction>& code,
@@ -104,7 +111,8 @@ Value* emitter::address_value(const operand& o) {
   switch (o.what) {
     case operand::kind::symbol: {
       const symbol& s = shared_.image.program().symbols[o.index];
-      if (s.where != symbol::space::shared) return at.getInt64(shared_.image.address_of(o.index) + o.value);
+      if (s.where != symbol::space::shared)
+        return at.CreateAdd(at.CreatePtrToInt(shared_.variable(o.index), at.getInt64Ty()), at.getInt64(o.value));
       if (!s.is_dynamic_shared) return at.getInt64(s.shared_offset + o.value);
       Value* const base = member(offsetof(block_context, dynamic_shared_offset), at.getInt32Ty());
       return at.CreateAdd(known_aligned(at.CreateZExt(base, at.getInt64Ty())), at.getInt64(o.value));

@@ -12,7 +12,9 @@
 #include <span>
 #include <utility>
 
+#include "runtime/ptx/compiler/flow.h"
 #include "runtime/ptx/compiler/lanes.h"
+#include "runtime/ptx/compiler/link_names.h"
 #include "runtime/ptx/program/image.h"
 
 namespace hpe::ptx {
@@ -57,6 +59,7 @@ void for_each_read(const instruction& i, const Body& body) {
 /// State that all functions of one LLVM module share.
 struct module_context {
   const ptx::image& image;
+  const link_names& names;
   llvm::Module& module;
   llvm::MDNode* invariant = nullptr;                   // empty node for !invariant.load
   llvm::MDNode* own_scope = nullptr;                   // alias scope of the runtime's own memory: frames, next, current
@@ -64,8 +67,11 @@ struct module_context {
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
 
-  module_context(const ptx::image& i, llvm::Module& m);
+  module_context(const ptx::image& i, const link_names& n, llvm::Module& m);
+  /// An address that link_names can name.
   [[nodiscard]] llvm::Constant* pointer(const void* p) const;
+  /// The address of a variable in global or constant memory.
+  [[nodiscard]] llvm::Constant* variable(std::uint32_t symbol) const;
 };
 
 class emitter {

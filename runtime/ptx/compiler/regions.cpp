@@ -25,12 +25,11 @@ region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel
   assign_slots();
 }
 
-region_table region_emitter::emit() {
+void region_emitter::emit() {
   std::vector<std::uint32_t> starts;
   for (std::uint32_t point = 0; point < points_.size(); ++point) starts.push_back(first_block(point));
   lanes_.emplace(kernel_.code, kernel_.registers, flow_, starts);
   for (std::uint32_t point = 0; point < points_.size(); ++point) emit_region(point);
-  return std::move(table_);
 }
 
 void region_emitter::find_points() {

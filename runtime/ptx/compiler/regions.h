@@ -22,8 +22,9 @@ struct region_table {
 class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
-  /// Emits functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
-  region_table emit();
+  [[nodiscard]] const region_table& table() const { return table_; }
+  /// Emits their functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
+  void emit();
 
  private:
   /// How code comes to run threads one by one: the first of them, and the outcome of the threads before it.

@@ -53,6 +53,8 @@ struct trap {
   [[nodiscard]] std::string message() const;
 };
 
+class device_queue;
+
 /// The functions that a kernel needs from its host. Threads that run blocks call them, several at a time.
 struct surroundings {
   std::function<void(std::string_view)> print;  // output of printf
@@ -60,6 +62,8 @@ struct surroundings {
   std::function<bool(std::uint64_t address, std::size_t bytes)> may_touch;
   std::function<void*(std::size_t bytes)> allocate;  // malloc in kernels; null gives NULL
   std::function<void(void*)> release;
+  device_queue* queue = nullptr;  // of the grid, for dynamic parallelism; null: kernels cannot queue work
+  std::uint32_t device = 0, device_count = 1;
 };
 
 /// The alignment of a launch's parameters.
@@ -189,6 +193,10 @@ class engine {
   /// or its end. Returns that point if it is the same for all; else returns mixed, and block.next has the points.
   /// Throws trap_exception.
   virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
+  /// Of some lanes of a warp, which all wait at meetings, those at the earliest place of the program. A call stands
+  /// before the code that follows it. `first` is the thread of lane 0; bit n of `lanes` stands for lane n.
+  [[nodiscard]] virtual std::uint32_t earliest(const block_context& block, std::uint32_t first,
+                                               std::uint32_t lanes) const;
   /// A new engine for another block of the same kernel, whose turns alternate with this engine's.
   [[nodiscard]] virtual std::shared_ptr<engine> another() const = 0;
 };

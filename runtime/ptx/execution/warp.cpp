@@ -192,7 +192,7 @@ void meet(block_context& block, const engine& points, std::uint32_t first, std::
         m.result(lane, 1, lane == leader ? 1 : 0);
       }
       return;
-    default: return;  // bar.warp only synchronizes
+    default: return;  // bar.warp and converge only synchronize
   }
 }
 
