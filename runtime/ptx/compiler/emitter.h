@@ -12,9 +12,9 @@
 #include <span>
 #include <utility>
 
-#include "runtime/ptx/compiler/flow.h"
-#include "runtime/ptx/compiler/lanes.h"
 #include "runtime/ptx/compiler/link_names.h"
+#include "runtime/ptx/flow/flow.h"
+#include "runtime/ptx/flow/lanes.h"
 #include "runtime/ptx/program/image.h"
 
 namespace hpe::ptx {

@@ -1,4 +1,4 @@
-#include "runtime/ptx/compiler/lanes.h"
+#include "runtime/ptx/flow/lanes.h"
 
 #include <algorithm>
 #include <bit>

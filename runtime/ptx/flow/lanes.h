@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 
-#include "runtime/ptx/compiler/flow.h"
+#include "runtime/ptx/flow/flow.h"
 
 namespace hpe::ptx {
 
