@@ -154,7 +154,7 @@ Value* emitter::pointers_of(const instruction& i, view v) {
 // Whether all lanes run and access one piece of memory, lane by lane; null if that is never so.
 Value* emitter::is_contiguous(const instruction& i) {
   const lane_shape shape = lanes->shape_of(i.sources[0]);
-  if (!shape.has_step() || shape.step != static_cast<std::int64_t>(bytes_of(i.types[0]) * i.vector)) return nullptr;
+  if (!shape.has_step() || shape.step != std::int64_t{bytes_of(i.types[0])} * i.vector) return nullptr;
   Value* const full = all(mask);
   if (shape.what == lane_shape::kind::linear && window_of(i) != address_window::own_shared) return full;
   Value* const apart = at.CreateSub(offset_of(i, view::last), offset_of(i, view::first));
