@@ -57,7 +57,8 @@ struct lane_region {
 
 class lane_analysis {
  public:
-  /// starts: the blocks at which regions begin; [0] is the kernel's entry. The other arguments must outlive the analysis.
+  /// starts: the blocks at which regions begin; [0] is the kernel's entry. The other arguments must outlive the
+  /// analysis.
   lane_analysis(const std::vector<instruction>& code, const std::vector<type>& registers, const control_flow& flow,
                 const std::vector<std::uint32_t>& starts);
 
