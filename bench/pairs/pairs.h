@@ -1,7 +1,7 @@
 #pragma once
 
-/// Programs of the kinds that public suites have, each written twice: in CUDA and in OpenMP. Both versions make the same
-/// input and are written as people write them.
+/// Programs of the kinds that public suites have, each written twice: in CUDA and in OpenMP. Both versions make the
+/// same input and are written as people write them.
 
 #include <cmath>
 #include <cstdint>
@@ -43,6 +43,21 @@ struct pair {
 [[nodiscard]] inline std::vector<float> inputs(std::size_t count) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = input(static_cast<std::uint32_t>(i));
+  return values;
+}
+
+[[nodiscard]] inline std::vector<unsigned char> input_bytes(std::size_t count) {
+  std::vector<unsigned char> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<unsigned char>(input(static_cast<std::uint32_t>(i)) * 256);
+  return values;
+}
+
+/// Keys of 24 bits.
+[[nodiscard]] inline std::vector<unsigned> input_keys(std::size_t count) {
+  std::vector<unsigned> values(count);
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<unsigned>(input(static_cast<std::uint32_t>(i)) * 0x1p24F);
   return values;
 }
 
@@ -90,13 +105,13 @@ constexpr int paths_per_thread = 64;
   return weights;
 }
 
-// CUDA versions (cuda.cu) and OpenMP versions (openmp.cpp).
-#define HPE_PAIR(name)                     \
-  namespace cuda {                         \
-  [[nodiscard]] version name(int n);       \
-  }                                        \
-  namespace openmp {                       \
-  [[nodiscard]] version name(int n);       \
+// CUDA versions (cuda_*.cu) and OpenMP versions (openmp_*.cpp).
+#define HPE_PAIR(name)               \
+  namespace cuda {                   \
+  [[nodiscard]] version name(int n); \
+  }                                  \
+  namespace openmp {                 \
+  [[nodiscard]] version name(int n); \
   }
 HPE_PAIR(triad)
 HPE_PAIR(stencil_2d)

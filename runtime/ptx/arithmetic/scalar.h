@@ -49,4 +49,24 @@ struct descriptor {
 [[nodiscard]] scalar_function find_compare_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_conversion_scalar(const instruction& i);
 
+/// ex2.approx in both engines: 2^x is this polynomial of x - n times 2^n, where n is the nearest integer, evaluated in
+/// double precision by Horner's rule with fused multiplications, and x is limited to exp2_limit.
+inline constexpr double exp2_coefficients[] = {  // ln(2)^k / k!
+    0x1p+0,
+    0x1.62e42fefa39efp-1,
+    0x1.ebfbdff82c58fp-3,
+    0x1.c6b08d704a0c0p-5,
+    0x1.3b2ab6fba4e77p-7,
+    0x1.5d87fe78a6731p-10,
+    0x1.430912f86c787p-13,
+    0x1.ffcbfc588b0c7p-17,
+    0x1.62c0223a5c824p-20,
+    0x1.b5253d395e7c4p-24,
+    0x1.e4cf5158b8ecap-28,
+    0x1.e8cac7351bb25p-32,
+    0x1.c3bd650fc2986p-36};
+inline constexpr double exp2_limit = 200;  // beyond it, the f32 is infinite or 0
+/// Added to a number of small size, this leaves the nearest integer in the low bits.
+inline constexpr double exp2_rounder = 0x1.8p52;
+
 }  // namespace hpe::ptx

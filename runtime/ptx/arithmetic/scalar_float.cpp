@@ -185,6 +185,16 @@ double angle(double x) {
   return std::copysign(std::nearbyint(part * 0x1p24) * 0x1p-24, x) * 6.283185307179586;
 }
 
+// See exp2_coefficients. A NaN stays one.
+double power_of_two(double x) {
+  const double limited = x > exp2_limit ? exp2_limit : x < -exp2_limit ? -exp2_limit : x;
+  const double rounded = limited + exp2_rounder;
+  const double rest = limited - (rounded - exp2_rounder);
+  double sum = exp2_coefficients[std::size(exp2_coefficients) - 1];
+  for (std::size_t n = std::size(exp2_coefficients) - 1; n-- > 0;) sum = std::fma(sum, rest, exp2_coefficients[n]);
+  return sum * std::bit_cast<double>((std::bit_cast<u64>(rounded) + 1023) << 52);
+}
+
 // A divisor whose reciprocal is subnormal counts as infinite (PTX ISA, div.approx).
 float quotient_by_reciprocal(float a, float b) {
   if (std::fabs(b) > 0x1p126F && std::isfinite(b)) return a * std::copysign(0.0F, b);
@@ -216,7 +226,7 @@ scalar_function find_approximate(const instruction& i) {
     case opcode::sqrt: return HPE_APPROXIMATE(std::sqrt(a));
     case opcode::sin: return HPE_APPROXIMATE(std::sin(angle(a)));
     case opcode::cos: return HPE_APPROXIMATE(std::cos(angle(a)));
-    case opcode::ex2: return HPE_APPROXIMATE(std::exp2(a));
+    case opcode::ex2: return HPE_APPROXIMATE(power_of_two(a));
     case opcode::lg2: return HPE_APPROXIMATE(std::log2(a));
     case opcode::tanh: return HPE_APPROXIMATE(std::tanh(a));
     default: return nullptr;

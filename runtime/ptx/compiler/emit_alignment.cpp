@@ -100,13 +100,16 @@ std::vector<const instruction*> with_addresses_first(std::span<const instruction
 }  // namespace
 
 void emitter::emit(std::span<const instruction> code) {
+  std::vector<const instruction*> ordered;
   if (lanes != nullptr) {
-    for (const instruction& i : code) emit(i);
-    return;
+    for (const instruction& i : code) ordered.push_back(&i);
+  } else {
+    ordered = with_addresses_first(code);
   }
-  const std::vector<const instruction*> ordered = with_addresses_first(code);
-  for (std::size_t n = 0; n < ordered.size(); ++n) {
-    if (can_share_a_check(*ordered[n]) && !checked_.contains(ordered[n])) {
+  for (std::size_t n = 0; n < ordered.size();) {
+    n += emit_pure_sequence(std::span(ordered).subspan(n));
+    if (n == ordered.size()) break;
+    if (lanes == nullptr && can_share_a_check(*ordered[n]) && !checked_.contains(ordered[n])) {
       std::vector<const instruction*> group;
       numbers written;
       const std::size_t end = std::min(ordered.size(), n + most_ahead);
@@ -118,7 +121,7 @@ void emitter::emit(std::span<const instruction> code) {
       check_alignment(group);
       checked_.insert(group.begin(), group.end());
     }
-    emit(*ordered[n]);
+    emit(*ordered[n++]);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <llvm/IR/MDBuilder.h>
 
+#include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"
 
 namespace hpe::ptx {
@@ -18,11 +19,19 @@ bool rounds_to_integral(const instruction& i) {
 bool is_emitted(const instruction& i) {
   const type t = i.types[0];
   if (i.kind != kind::pure || (t != type::f32 && t != type::f64)) return false;
-  if (i.modifiers.one_of(modifier::rz, modifier::rm, modifier::rp, modifier::sat, modifier::nan_, modifier::xorsign) !=
-      modifier::count)
+  if (i.modifiers.one_of(modifier::rz, modifier::rp, modifier::nan_, modifier::xorsign) != modifier::count)
     return false;
+  // expf of CUDA's library uses these two.
+  const bool is_fused = i.op == opcode::fma || i.op == opcode::mad;
+  if (i.has(modifier::rm) && (t != type::f32 || !is_fused)) return false;
+  if (i.has(modifier::sat)) {
+    if (t != type::f32) return false;
+    if (i.op == opcode::cvt) return i.second_type() == type::f32 && !rounds_to_integral(i);
+    if (!is_fused && i.op != opcode::add && i.op != opcode::sub && i.op != opcode::mul) return false;
+  }
   const bool approximate = i.has(modifier::approx) || i.has(modifier::full);
   if (approximate && t == type::f64) return false;
+  if (i.op == opcode::ex2) return approximate && t == type::f32;
   switch (i.op) {
     case opcode::add:
     case opcode::sub:
@@ -101,24 +110,6 @@ Value* emitter::flushed(Value* value, bool ftz) {
   return at.CreateBitCast(at.CreateSelect(tiny, at.CreateAnd(bits, 0x80000000), bits), value->getType());
 }
 
-// The NaN result of an f64 operation is an operand that is a NaN, made quiet (scalar_float.cpp). Neither LLVM nor the
-// processor defines which operand, so it is selected here. Branch weights mark the case as rare, so that loops of
-// arithmetic branch around it.
-Value* emitter::with_exact_nan(Value* result, llvm::ArrayRef<Value*> in_order) {
-  if (!result->getType()->getScalarType()->isDoubleTy()) return result;
-  llvm::Type* const bits = ints(64);
-  Value* chosen = llvm::ConstantInt::get(bits, 0xfff8000000000000);
-  for (Value* const operand : llvm::reverse(in_order)) {
-    Value* const quiet = at.CreateOr(at.CreateBitCast(operand, bits), std::uint64_t{1} << 51);
-    chosen = at.CreateSelect(at.CreateFCmpUNO(operand, operand), quiet, chosen);
-  }
-  Value* const exact =
-      at.CreateSelect(at.CreateFCmpUNO(result, result), at.CreateBitCast(chosen, result->getType()), result);
-  if (auto* const choice = llvm::dyn_cast<llvm::SelectInst>(exact))
-    choice->setMetadata(llvm::LLVMContext::MD_prof, llvm::MDBuilder(at.getContext()).createBranchWeights(1, 1 << 20));
-  return exact;
-}
-
 Value* emitter::emit_conversion_to_float(const instruction& i) {
   const type t = i.types[0], from = i.second_type();
   const bool ftz = i.has(modifier::ftz);
@@ -144,7 +135,58 @@ Value* emitter::emit_conversion_to_float(const instruction& i) {
       value = at.CreateBitCast(quiet, as);
     }
   }
-  return flushed(value, ftz);
+  return saturated(flushed(value, ftz), i.has(modifier::sat));
+}
+
+Value* emitter::saturated(Value* value, bool is_wanted) {
+  if (!is_wanted) return value;
+  Value *const zero = llvm::ConstantFP::get(value->getType(), 0.0), *const one =
+                                                                        llvm::ConstantFP::get(value->getType(), 1.0);
+  value = at.CreateSelect(at.CreateFCmpOGT(value, zero), value, zero);  // 0 for a NaN
+  return at.CreateSelect(at.CreateFCmpOGT(value, one), one, value);
+}
+
+// a * b + c in f32, rounded down. In f64 the product is exact, and the sum is exact with its error (Knuth's TwoSum).
+Value* emitter::fused_rounded_down(Value* a, Value* b, Value* c) {
+  Value* const product = at.CreateFMul(at.CreateFPExt(a, floats(64)), at.CreateFPExt(b, floats(64)));
+  Value* const addend = at.CreateFPExt(c, floats(64));
+  Value* const sum = at.CreateFAdd(product, addend);
+  Value* const part = at.CreateFSub(sum, product);
+  Value* const error = at.CreateFAdd(at.CreateFSub(product, at.CreateFSub(sum, part)), at.CreateFSub(addend, part));
+  Value* const nearest = at.CreateFPTrunc(sum, floats(32));
+  Value* const back = at.CreateFPExt(nearest, floats(64));
+  Value *const zero = llvm::ConstantFP::get(floats(64), 0.0), *const zero_bits = number(32, 0);
+  Value* const is_above = at.CreateOr(at.CreateFCmpOGT(back, sum),
+                                      at.CreateAnd(at.CreateFCmpOEQ(back, sum), at.CreateFCmpOLT(error, zero)));
+  Value* const bits = at.CreateBitCast(nearest, ints(32));
+  Value* const below =
+      at.CreateSelect(at.CreateFCmpOEQ(back, zero), number(32, 0x80000001),
+                      at.CreateSelect(at.CreateICmpSLT(bits, zero_bits), at.CreateAdd(bits, number(32, 1)),
+                                      at.CreateSub(bits, number(32, 1))));
+  // A sum of zero is negative unless both operands are +0.
+  Value* const both = at.CreateOr(at.CreateBitCast(product, ints(64)), at.CreateBitCast(addend, ints(64)));
+  Value* const of_zero = at.CreateSelect(at.CreateICmpEQ(both, number(64, 0)), zero_bits, number(32, 0x80000000));
+  Value* const exact = at.CreateSelect(at.CreateFCmpOEQ(sum, zero), of_zero, bits);
+  return at.CreateBitCast(at.CreateSelect(is_above, below, exact), floats(32));
+}
+
+// power_of_two of scalar_float.cpp.
+Value* emitter::power_of_two(Value* x) {
+  const auto number_of = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
+  const auto limit = [&](double most, bool is_above) {
+    Value* const beyond = is_above ? at.CreateFCmpOGT(x, number_of(most)) : at.CreateFCmpOLT(x, number_of(most));
+    x = at.CreateSelect(beyond, number_of(most), x);
+  };
+  limit(exp2_limit, true);
+  limit(-exp2_limit, false);
+  Value* const rounded = at.CreateFAdd(x, number_of(exp2_rounder));
+  Value* const rest = at.CreateFSub(x, at.CreateFSub(rounded, number_of(exp2_rounder)));
+  constexpr std::size_t count = std::size(exp2_coefficients);
+  Value* sum = number_of(exp2_coefficients[count - 1]);
+  for (std::size_t n = count - 1; n-- > 0;)
+    sum = at.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {sum, rest, number_of(exp2_coefficients[n])});
+  Value* const exponent = at.CreateShl(at.CreateAdd(at.CreateBitCast(rounded, ints(64)), number(64, 1023)), 52);
+  return at.CreateFMul(sum, at.CreateBitCast(exponent, x->getType()));
 }
 
 // Like the scalar functions: computes in double and rounds once.
@@ -171,6 +213,7 @@ Value* emitter::emit_approximate(const instruction& i) {
     case opcode::rcp: result = at.CreateFDiv(one, precise(0)); break;
     case opcode::sqrt: result = root(precise(0)); break;
     case opcode::rsqrt: result = at.CreateFDiv(one, root(precise(0))); break;
+    case opcode::ex2: result = power_of_two(precise(0)); break;
     default: return nullptr;
   }
   return flushed(at.CreateFPTrunc(result, floats(32)), ftz);
@@ -202,7 +245,10 @@ Value* emitter::emit_float(const instruction& i) {
     case opcode::sub: result = at.CreateFSub(s[0], s[1]); break;
     case opcode::mul: result = at.CreateFMul(s[0], s[1]); break;
     case opcode::fma:
-    case opcode::mad: result = at.CreateIntrinsic(llvm::Intrinsic::fma, {s[0]->getType()}, s); break;
+    case opcode::mad:
+      result = i.has(modifier::rm) ? fused_rounded_down(s[0], s[1], s[2])
+                                   : at.CreateIntrinsic(llvm::Intrinsic::fma, {s[0]->getType()}, s);
+      break;
     case opcode::div:
       result = at.CreateFDiv(s[0], s[1]);
       nans = {s[0], s[1]};
@@ -215,7 +261,7 @@ Value* emitter::emit_float(const instruction& i) {
     case opcode::max: result = emit_extreme(i.op == opcode::min, s[0], s[1]); break;
     default: return nullptr;
   }
-  return flushed(with_exact_nan(result, nans), ftz);
+  return saturated(flushed(with_exact_nan(result, nans), ftz), i.has(modifier::sat));
 }
 
 Value* emitter::to_integral(const instruction& i, Value* value) {

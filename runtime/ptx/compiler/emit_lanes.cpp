@@ -1,7 +1,8 @@
 // Code that runs several threads at once, in lanes (lanes.h).
 //
-// The emitter has a view of registers: the code that it emits computes the value of lane 0, of the last lane, of one lane
-// in a loop over the running lanes, or of every lane. A register that is uniform or linear has only the value of lane 0.
+// The emitter has a view of registers: the code that it emits computes the value of lane 0, of the last lane, of one
+// lane in a loop over the running lanes, or of every lane. A register that is uniform or linear has only the value of
+// lane 0.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -22,6 +23,12 @@ llvm::Constant* emitter::steps(llvm::Type* element, std::int64_t step) {
   for (unsigned k = 0; k < lane_count; ++k)
     values.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(step * k)));
   return llvm::ConstantVector::get(values);
+}
+
+std::vector<emitter::view> emitter::views_of(lane_shape::kind what) {
+  if (what == lane_shape::kind::varying) return {view::every};
+  if (what == lane_shape::kind::widened) return {view::every, view::last, view::first};
+  return {view::first};
 }
 
 Value* emitter::lane_bits(Value* of) {
@@ -101,11 +108,9 @@ void emitter::emit_in_views(const instruction& i) {
       default: emit_pure(i); break;
     }
   };
-  const lane_shape::kind what = i.results[0].is_register() ? shape_of(i.results[0].index).what : lane_shape::kind::uniform;
-  const bool is_widened = what == lane_shape::kind::widened;
-  if (what == lane_shape::kind::varying || is_widened) emit_once(view::every);
-  if (is_widened) emit_once(view::last);
-  if (what != lane_shape::kind::varying) emit_once(view::first);
+  const lane_shape::kind what =
+      i.results[0].is_register() ? shape_of(i.results[0].index).what : lane_shape::kind::uniform;
+  for (const view v : views_of(what)) emit_once(v);
 }
 
 // Emits code in a loop over the running lanes, with registers and thread of one lane.
@@ -149,11 +154,12 @@ Value* emitter::pointers_of(const instruction& i, view v) {
 // Whether all lanes run and access one piece of memory, lane by lane; null if that is never so.
 Value* emitter::is_contiguous(const instruction& i) {
   const lane_shape shape = lanes->shape_of(i.sources[0]);
-  if (!shape.has_step() || shape.step != static_cast<std::int64_t>(bytes_of(i.types[0]) * i.vector)) return nullptr;
+  if (!shape.has_step() || shape.step != std::int64_t{bytes_of(i.types[0])} * i.vector) return nullptr;
   Value* const full = all(mask);
   if (shape.what == lane_shape::kind::linear && window_of(i) != address_window::own_shared) return full;
   Value* const apart = at.CreateSub(offset_of(i, view::last), offset_of(i, view::first));
-  return at.CreateAnd(full, at.CreateICmpEQ(apart, at.getInt64(static_cast<std::uint64_t>(shape.step * (lane_count - 1)))));
+  return at.CreateAnd(full,
+                      at.CreateICmpEQ(apart, at.getInt64(static_cast<std::uint64_t>(shape.step * (lane_count - 1)))));
 }
 
 void emitter::check_alignment_in_lanes(const instruction& i) {
@@ -166,8 +172,9 @@ void emitter::check_alignment_in_lanes(const instruction& i) {
   if (is_alike) {
     wrong = at.CreateICmpNE(at.CreateAnd(offset_of(i, view::first), bytes - 1), at.getInt64(0));
   } else {
-    Value* lanes_wrong = at.CreateICmpNE(at.CreateAnd(offset_of(i, view::every), bytes - 1),
-                                         llvm::Constant::getNullValue(llvm::FixedVectorType::get(at.getInt64Ty(), lane_count)));
+    Value* lanes_wrong =
+        at.CreateICmpNE(at.CreateAnd(offset_of(i, view::every), bytes - 1),
+                        llvm::Constant::getNullValue(llvm::FixedVectorType::get(at.getInt64Ty(), lane_count)));
     wrong = any(mask == nullptr ? lanes_wrong : at.CreateAnd(lanes_wrong, mask));
   }
   llvm::LLVMContext& c = at.getContext();
@@ -251,7 +258,8 @@ void emitter::emit_load_in_lanes(const instruction& i) {
       llvm::Type* const element = llvm::FixedVectorType::get(at.getIntNTy(8 * bytes), lane_count);
       values.push_back(users(at.CreateMaskedGather(
           element, at.CreateGEP(at.getInt8Ty(), pointers, at.getInt64(std::uint64_t{n} * bytes)), llvm::Align(bytes),
-          mask != nullptr ? mask : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count)),
+          mask != nullptr ? mask
+                          : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count)),
           llvm::Constant::getNullValue(element))));
     }
     for (unsigned n = 0; n < i.vector; ++n) set_every(i.results[n], extended(values[n], wide), true);
@@ -287,7 +295,8 @@ void emitter::emit_store_in_lanes(const instruction& i) {
       }
       std::vector<int> merged(wider.size());
       std::iota(merged.begin(), merged.end(), 0);
-      for (unsigned k = 0; k < lane_count; ++k) merged[std::size_t{k} * i.vector + n] = static_cast<int>(wider.size() + k);
+      for (unsigned k = 0; k < lane_count; ++k)
+        merged[std::size_t{k} * i.vector + n] = static_cast<int>(wider.size() + k);
       whole = at.CreateShuffleVector(whole, more, merged);
     }
     users(at.CreateAlignedStore(whole, pointers_of(i, view::first), llvm::Align(bytes)));
@@ -301,7 +310,8 @@ void emitter::emit_store_in_lanes(const instruction& i) {
     for (unsigned n = 0; n < i.vector; ++n)
       users(at.CreateMaskedScatter(
           values(n), at.CreateGEP(at.getInt8Ty(), pointers, at.getInt64(std::uint64_t{n} * bytes)), llvm::Align(bytes),
-          mask != nullptr ? mask : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count))));
+          mask != nullptr ? mask
+                          : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count))));
   }
   at.CreateBr(rest);
   at.SetInsertPoint(rest);

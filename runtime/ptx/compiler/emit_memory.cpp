@@ -30,7 +30,7 @@ llvm::AtomicOrdering ordering_of(const instruction& i) {
 }  // namespace
 
 Value* emitter::address_of(const operand& o) {
-  if (!o.is_register()) return address_value(o);
+  if (!o.is_register()) return spread(address_value(o));
   Value* const address = get({operand::kind::reg, false, o.index, 0}, 64);
   return o.value == 0 ? address : at.CreateAdd(address, number(64, o.value));
 }

@@ -114,15 +114,15 @@ Value* emitter::emit_integer(const instruction& i) {
     case opcode::sub_borrow: return at.CreateSub(at.CreateSub(source(0), source(1)), get(i.sources[2], w));
     case opcode::carry_out: {
       Value* const sum = at.CreateAdd(at.CreateAdd(get(i.sources[0], w), number(w, 0)), number(w, 0));
-      Value* const whole = at.CreateAdd(
-          at.CreateAdd(at.CreateZExt(sum, ints(2 * w)), at.CreateZExt(source(1), ints(2 * w))),
-          get(i.sources[2], 2 * w));
+      Value* const whole =
+          at.CreateAdd(at.CreateAdd(at.CreateZExt(sum, ints(2 * w)), at.CreateZExt(source(1), ints(2 * w))),
+                       get(i.sources[2], 2 * w));
       return at.CreateTrunc(at.CreateLShr(whole, w), ints(1));
     }
     case opcode::borrow_out: {
-      Value* const whole = at.CreateSub(
-          at.CreateSub(at.CreateZExt(source(0), ints(2 * w)), at.CreateZExt(source(1), ints(2 * w))),
-          get(i.sources[2], 2 * w));
+      Value* const whole =
+          at.CreateSub(at.CreateSub(at.CreateZExt(source(0), ints(2 * w)), at.CreateZExt(source(1), ints(2 * w))),
+                       get(i.sources[2], 2 * w));
       return at.CreateTrunc(at.CreateLShr(whole, 2 * w - 1), ints(1));
     }
     default: return nullptr;
@@ -228,8 +228,7 @@ Value* emitter::emit_bits(const instruction& i) {
         result = at.CreateOr(result, at.CreateShl(at.CreateZExt(get(i.sources[n], part), ints(w)), n * part));
       return result;
     }
-    case opcode::unpack:
-      return at.CreateTrunc(at.CreateLShr(get(i.sources[0], 64), i.sources[1].value), ints(w));
+    case opcode::unpack: return at.CreateTrunc(at.CreateLShr(get(i.sources[0], 64), i.sources[1].value), ints(w));
     case opcode::half_select: return at.CreateTrunc(at.CreateLShr(source(0), i.sources[1].value), ints(1));
     default: return nullptr;
   }
@@ -243,8 +242,8 @@ Value* emitter::emit_conversion(const instruction& i) {
   if (is_float(from)) return emit_float_conversion(i);
   if (i.has(modifier::sat)) return nullptr;
   Value* value = get(i.sources[0], bits_of(from));
-  value = is_signed(from) ? at.CreateSExtOrTrunc(value, ints(bits_of(to)))
-                          : at.CreateZExtOrTrunc(value, ints(bits_of(to)));
+  value =
+      is_signed(from) ? at.CreateSExtOrTrunc(value, ints(bits_of(to))) : at.CreateZExtOrTrunc(value, ints(bits_of(to)));
   return is_signed(to) ? at.CreateSExt(value, ints(64)) : at.CreateZExt(value, ints(64));
 }
 

@@ -12,9 +12,9 @@
 #include <span>
 #include <utility>
 
-#include "runtime/ptx/compiler/flow.h"
-#include "runtime/ptx/compiler/lanes.h"
 #include "runtime/ptx/compiler/link_names.h"
+#include "runtime/ptx/flow/flow.h"
+#include "runtime/ptx/flow/lanes.h"
 #include "runtime/ptx/program/image.h"
 
 namespace hpe::ptx {
@@ -43,6 +43,14 @@ class loose_floats {
 /// Whether an operand of a load or store is memory for parameters and arguments, which the compiled code provides.
 [[nodiscard]] inline bool is_runtime_memory(const operand& o) {
   return o.what == operand::kind::formal || o.what == operand::kind::scratch;
+}
+
+/// Calls body for each register that an instruction reads, once for each operand.
+template <class Body>
+void for_each_read(const instruction& i, const Body& body) {
+  if (i.guard.is_register()) body(i.guard.index);
+  for (const operand& o : i.sources)
+    if (o.is_register()) body(o.index);
 }
 
 /// The alignment that an access needs; 1 if there is nothing to check. find_in_cluster checks alignment itself.
@@ -148,7 +156,9 @@ class emitter {
     view before_;
   };
 
-  llvm::AllocaInst* slot(std::uint32_t r, view v = view::first);
+  /// The values that a register of a shape has.
+  [[nodiscard]] static std::vector<view> views_of(lane_shape::kind what);
+  llvm::AllocaInst* slot(std::uint32_t r, view v);
   [[nodiscard]] bool is_wide() const { return view_ == view::every; }
   llvm::Type* of_lanes(llvm::Type* t) { return is_wide() ? llvm::FixedVectorType::get(t, lane_count) : t; }
   llvm::Type* ints(unsigned bits) { return of_lanes(at.getIntNTy(bits)); }
@@ -186,7 +196,12 @@ class emitter {
   llvm::Value* emit_approximate(const instruction& i);
   llvm::Value* emit_extreme(bool minimum, llvm::Value* a, llvm::Value* b);
   llvm::Value* to_integral(const instruction& i, llvm::Value* value);
+  llvm::Value* saturated(llvm::Value* value, bool is_wanted);
+  llvm::Value* fused_rounded_down(llvm::Value* a, llvm::Value* b, llvm::Value* c);
+  llvm::Value* power_of_two(llvm::Value* x);  // an f64, which was an f32
   llvm::Value* with_exact_nan(llvm::Value* result, llvm::ArrayRef<llvm::Value*> in_order);
+  /// Emits the pure instructions at the beginning of the code; returns their number.
+  std::size_t emit_pure_sequence(std::span<const instruction* const> code);
   llvm::Value* emit_float_conversion(const instruction& i);
   llvm::Value* call_scalar(const instruction& i);
   llvm::Value* flushed(llvm::Value* value, bool ftz);
@@ -226,6 +241,8 @@ class emitter {
   view view_ = view::first;
   llvm::Value* lane_ = nullptr;  // i32
   std::vector<llvm::AllocaInst*> used_;
+  bool is_exact_ = true;                    // a NaN of an f64 must be the right one
+  std::vector<std::uint32_t> reads_;        // by register: reads in the code; empty until needed
   std::set<const instruction*> checked_;    // accesses whose alignment was checked in advance
   llvm::BasicBlock* misaligned_ = nullptr;  // reports a misaligned access and does not return
   llvm::PHINode* misaligned_address_ = nullptr;

@@ -22,8 +22,7 @@ Value* full_mask(emitter& e) { return llvm::Constant::getAllOnesValue(of_lanes(e
 Value* region_emitter::can_group(emitter& e, llvm::Function* f) {
   Value* const width = e.member(offsetof(block_context, ntid.x), e.at.getInt32Ty());
   Value* const rest = e.at.CreateAnd(e.at.CreateOr(width, f->getArg(1)), e.at.getInt32(lane_count - 1));
-  Value* const enough =
-      e.at.CreateICmpUGE(e.at.CreateSub(f->getArg(2), f->getArg(1)), e.at.getInt32(lane_count));
+  Value* const enough = e.at.CreateICmpUGE(e.at.CreateSub(f->getArg(2), f->getArg(1)), e.at.getInt32(lane_count));
   Value* const allowed =
       e.at.CreateICmpNE(e.member(offsetof(block_context, may_group), e.at.getInt32Ty(), false), e.at.getInt32(0));
   return e.at.CreateAnd(e.at.CreateAnd(e.at.CreateICmpEQ(rest, e.at.getInt32(0)), enough), allowed);
@@ -53,8 +52,8 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   before->addIncoming(e.at.getInt32(first_outcome), &f->getEntryBlock());
   e.thread = thread;
   // Volatile, because the handler of page faults reads it.
-  e.own(e.at.CreateStore(
-      thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true));
+  e.own(e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)),
+                         true));
   e.at.CreateBr(start);
 
   lane_blocks_.assign(flow_.blocks().size(), nullptr);
@@ -107,15 +106,15 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   return body;
 }
 
-// Loads registers from the frame. Returns whether they have their shapes: threads that come from different iterations of
-// a loop may not.
+// Loads registers from the frame. Returns whether they have their shapes: threads that come from different iterations
+// of a loop may not.
 Value* region_emitter::restore_in_lanes(emitter& e, std::uint32_t point) {
   std::vector<std::pair<std::uint32_t, Value*>> restored;
   if (point != 0)
     for (const std::uint32_t r : flow_.alive_at(first_block(point)).members())
       if (repeated_[r] == nullptr)
-        restored.emplace_back(r, e.own(e.at.CreateAlignedLoad(of_lanes(e.at.getInt64Ty()), frame_place(e, r),
-                                                              llvm::Align(8))));
+        restored.emplace_back(
+            r, e.own(e.at.CreateAlignedLoad(of_lanes(e.at.getInt64Ty()), frame_place(e, r), llvm::Align(8))));
   e.clear_registers();
   Value* fits = e.at.getTrue();
   for (const auto& [r, values] : restored) fits = e.at.CreateAnd(fits, e.restore(r, values));
@@ -137,7 +136,8 @@ void region_emitter::emit_block_in_lanes(emitter& e, const lane_region& region, 
   }
   e.mask = mask;
   e.kept = &kept;
-  const bool is_branch = end.kind == kind::branch || end.kind == kind::exit || end.kind == kind::ret || point_of_[last] != 0;
+  const bool is_branch =
+      end.kind == kind::branch || end.kind == kind::exit || end.kind == kind::ret || point_of_[last] != 0;
   e.emit(std::span(kernel_.code).subspan(b.first, (is_branch ? last : b.last) - b.first));
   const bool is_uniform = lanes_->shape_of(end.guard).is_uniform();
   const auto outcomes = outcomes_of(flow_, kernel_.code, block, is_uniform);
@@ -202,7 +202,8 @@ void region_emitter::go_on(emitter& e, const lane_region& region, std::uint32_t 
       return;
     }
     llvm::BasicBlock* const other = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
-    e.at.CreateCondBr(e.any(e.at.CreateLoad(of_lanes(e.at.getInt1Ty()), waiting_[next[n]])), lane_blocks_[next[n]], other);
+    e.at.CreateCondBr(e.any(e.at.CreateLoad(of_lanes(e.at.getInt1Ty()), waiting_[next[n]])), lane_blocks_[next[n]],
+                      other);
     e.at.SetInsertPoint(other);
   }
   e.at.CreateBr(latch_);

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/ptx/compiler/flat_kernel.h"
+#include "runtime/ptx/flow/flat_kernel.h"
 #include "runtime/ptx/program/image.h"
 
 namespace hpe::ptx {

@@ -9,7 +9,7 @@
 /// from every meeting instead of from a tree).
 
 #include "runtime/ptx/compiler/emitter.h"
-#include "runtime/ptx/compiler/flat_kernel.h"
+#include "runtime/ptx/flow/flat_kernel.h"
 
 namespace hpe::ptx {
 

@@ -1,4 +1,4 @@
-#include "runtime/ptx/compiler/flat_kernel.h"
+#include "runtime/ptx/flow/flat_kernel.h"
 
 #include <algorithm>
 #include <functional>

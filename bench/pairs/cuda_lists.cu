@@ -1,62 +1,8 @@
-// The CUDA versions.
+// The CUDA versions: lists, sorting and numbers.
 
-#include <cuda_runtime.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-
-#include "bench/pairs/pairs.h"
+#include "bench/pairs/cuda_arrays.h"
 
 namespace hpe::bench::pairs::cuda {
-
-namespace {
-
-void check(cudaError_t status) {
-  if (status == cudaSuccess) return;
-  std::fprintf(stderr, "%s\n", cudaGetErrorString(status));
-  std::exit(EXIT_FAILURE);
-}
-
-void finish() {
-  check(cudaGetLastError());
-  check(cudaDeviceSynchronize());
-}
-
-// An array in device memory.
-template <class T>
-class array {
- public:
-  explicit array(std::size_t count) : count_(count) { check(cudaMalloc(&data_, count * sizeof(T))); }
-  explicit array(const std::vector<T>& values) : array(values.size()) { fill(values); }
-  array(const array&) = delete;
-  ~array() { cudaFree(data_); }
-
-  void fill(const std::vector<T>& values) {
-    check(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice));
-  }
-  void copy(const array& from) { check(cudaMemcpyAsync(data_, from.data_, count_ * sizeof(T), cudaMemcpyDeviceToDevice)); }
-  void clear() { check(cudaMemsetAsync(data_, 0, count_ * sizeof(T))); }
-  T* get() const { return data_; }
-  std::vector<double> values() const {
-    std::vector<T> here(count_);
-    check(cudaMemcpy(here.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost));
-    return {here.begin(), here.end()};
-  }
-
- private:
-  std::size_t count_;
-  T* data_ = nullptr;
-};
-
-template <class T, class... From>
-std::shared_ptr<array<T>> make(From&&... from) {
-  return std::make_shared<array<T>>(std::forward<From>(from)...);
-}
-
-int parts(int n, int size) { return (n + size - 1) / size; }
-
-}  // namespace
 
 __global__ void triad_kernel(const float* a, const float* b, float* c, float s, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -70,93 +16,6 @@ version triad(int n) {
             finish();
           },
           [=] { return c->values(); }};
-}
-
-__global__ void stencil_2d_kernel(const float* in, float* out, int n) {
-  int x = blockIdx.x * blockDim.x + threadIdx.x;
-  int y = blockIdx.y * blockDim.y + threadIdx.y;
-  if (x < 1 || y < 1 || x >= n - 1 || y >= n - 1) return;
-  int i = y * n + x;
-  out[i] = 0.5F * in[i] + 0.125F * (in[i - 1] + in[i + 1] + in[i - n] + in[i + n]);
-}
-
-version stencil_2d(int n) {
-  auto a = make<float>(inputs(std::size_t(n) * n)), b = make<float>(inputs(std::size_t(n) * n));
-  return {[=] {
-            dim3 block(32, 8), grid(parts(n, 32), parts(n, 8));
-            for (int s = 0; s < stencil_steps; ++s)
-              stencil_2d_kernel<<<grid, block>>>(s % 2 ? b->get() : a->get(), s % 2 ? a->get() : b->get(), n);
-            finish();
-          },
-          [=] { return a->values(); }};
-}
-
-__global__ void stencil_3d_kernel(const float* in, float* out, int n) {
-  int x = blockIdx.x * blockDim.x + threadIdx.x;
-  int y = blockIdx.y * blockDim.y + threadIdx.y;
-  if (x < 1 || y < 1 || x >= n - 1 || y >= n - 1) return;
-  int plane = n * n;
-  int i = plane + y * n + x;
-  float below = in[i - plane], here = in[i];
-  for (int z = 1; z < n - 1; ++z) {
-    float above = in[i + plane];
-    out[i] = 0.4F * here + 0.1F * (in[i - 1] + in[i + 1] + in[i - n] + in[i + n] + below + above);
-    below = here;
-    here = above;
-    i += plane;
-  }
-}
-
-version stencil_3d(int n) {
-  auto a = make<float>(inputs(std::size_t(n) * n * n)), b = make<float>(inputs(std::size_t(n) * n * n));
-  return {[=] {
-            dim3 block(32, 8), grid(parts(n, 32), parts(n, 8));
-            for (int s = 0; s < stencil_steps; ++s)
-              stencil_3d_kernel<<<grid, block>>>(s % 2 ? b->get() : a->get(), s % 2 ? a->get() : b->get(), n);
-            finish();
-          },
-          [=] { return a->values(); }};
-}
-
-__global__ void jacobi_kernel(const float* in, float* out, float* change, int n) {
-  __shared__ float sums[256];
-  int x = blockIdx.x * blockDim.x + threadIdx.x;
-  int y = blockIdx.y * blockDim.y + threadIdx.y;
-  int t = threadIdx.y * blockDim.x + threadIdx.x;
-  float difference = 0;
-  if (x > 0 && y > 0 && x < n - 1 && y < n - 1) {
-    int i = y * n + x;
-    float next = 0.25F * (in[i - 1] + in[i + 1] + in[i - n] + in[i + n]);
-    difference = (next - in[i]) * (next - in[i]);
-    out[i] = next;
-  }
-  sums[t] = difference;
-  __syncthreads();
-  for (int s = blockDim.x * blockDim.y / 2; s > 0; s /= 2) {
-    if (t < s) sums[t] += sums[t + s];
-    __syncthreads();
-  }
-  if (t == 0) atomicAdd(change, sums[0]);
-}
-
-version jacobi(int n) {
-  auto start = make<float>(inputs(std::size_t(n) * n)), a = make<float>(std::size_t(n) * n),
-       b = make<float>(std::size_t(n) * n), change = make<float>(1);
-  return {[=] {
-            a->copy(*start);
-            b->copy(*start);
-            dim3 block(16, 16), grid(parts(n, 16), parts(n, 16));
-            for (int s = 0; s < jacobi_steps; ++s) {
-              change->clear();
-              jacobi_kernel<<<grid, block>>>(s % 2 ? b->get() : a->get(), s % 2 ? a->get() : b->get(), change->get(), n);
-            }
-            finish();
-          },
-          [=] {
-            std::vector<double> values = a->values();
-            values.push_back(change->values()[0] * 1e-3);
-            return values;
-          }};
 }
 
 __global__ void reduction_kernel(const float* in, float* sum, int n) {
@@ -350,16 +209,8 @@ __global__ void bitonic_shared_kernel(unsigned* data, int first_k, int last_k, i
   data[i] = tile[t];
 }
 
-namespace {
-std::vector<unsigned> keys(int n) {
-  std::vector<unsigned> values(n);
-  for (int i = 0; i < n; ++i) values[i] = unsigned(input(i) * 0x1p24F);
-  return values;
-}
-}  // namespace
-
 version bitonic_sort(int n) {
-  auto start = make<unsigned>(keys(n)), data = make<unsigned>(n);
+  auto start = make<unsigned>(input_keys(n)), data = make<unsigned>(n);
   return {[=] {
             data->copy(*start);
             bitonic_shared_kernel<<<n / 512, 512>>>(data->get(), 2, 512, 1);
@@ -429,7 +280,8 @@ __global__ void radix_scatter_kernel(const unsigned* in, unsigned* out, const un
 
 version radix_sort(int n) {
   const int tiles = parts(n, sort_tile);
-  auto start = make<unsigned>(keys(n)), a = make<unsigned>(n), b = make<unsigned>(n), counts = make<unsigned>(16 * tiles);
+  auto start = make<unsigned>(input_keys(n)), a = make<unsigned>(n), b = make<unsigned>(n),
+       counts = make<unsigned>(16 * tiles);
   return {[=] {
             a->copy(*start);
             for (int pass = 0; pass < 6; ++pass) {
@@ -443,169 +295,6 @@ version radix_sort(int n) {
           [=] { return a->values(); }};
 }
 
-__global__ void sparse_product_kernel(const int* first, const int* column, const double* value, const double* x, double* y,
-                                      int rows) {
-  int row = blockIdx.x * blockDim.x + threadIdx.x;
-  if (row >= rows) return;
-  double sum = 0;
-  for (int i = first[row]; i < first[row + 1]; ++i) sum += value[i] * x[column[i]];
-  y[row] = sum;
-}
-
-version sparse_product(int n) {
-  const sparse_matrix m = make_sparse(n);
-  const std::vector<float> some = inputs(n);
-  auto first = make<int>(m.first), column = make<int>(m.column);
-  auto value = make<double>(m.value), x = make<double>(std::vector<double>(some.begin(), some.end())), y = make<double>(n);
-  return {[=] {
-            sparse_product_kernel<<<parts(n, 128), 128>>>(first->get(), column->get(), value->get(), x->get(), y->get(), n);
-            finish();
-          },
-          [=] { return y->values(); }};
-}
-
-__global__ void product_kernel(const float* a, const float* b, float* c, int n) {
-  int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
-  if (row >= n || column >= n) return;
-  float sum = 0;
-  for (int k = 0; k < n; ++k) sum += a[row * n + k] * b[k * n + column];
-  c[row * n + column] = sum;
-}
-
-__global__ void tiled_product_kernel(const float* a, const float* b, float* c, int n) {
-  __shared__ float left[16][16], right[16][16];
-  int x = threadIdx.x, y = threadIdx.y, column = blockIdx.x * 16 + x, row = blockIdx.y * 16 + y;
-  float sum = 0;
-  for (int first = 0; first < n; first += 16) {
-    left[y][x] = a[row * n + first + x];
-    right[y][x] = b[(first + y) * n + column];
-    __syncthreads();
-    for (int k = 0; k < 16; ++k) sum += left[y][k] * right[k][x];
-    __syncthreads();
-  }
-  c[row * n + column] = sum;
-}
-
-namespace {
-version any_product(int n, void (*kernel)(const float*, const float*, float*, int)) {
-  auto a = make<float>(inputs(std::size_t(n) * n)), b = make<float>(inputs(std::size_t(n) * n)),
-       c = make<float>(std::size_t(n) * n);
-  return {[=] {
-            kernel<<<dim3(parts(n, 16), parts(n, 16)), dim3(16, 16)>>>(a->get(), b->get(), c->get(), n);
-            finish();
-          },
-          [=] { return c->values(); }};
-}
-}  // namespace
-
-version product(int n) { return any_product(n, product_kernel); }
-version tiled_product(int n) { return any_product(n, tiled_product_kernel); }
-
-__constant__ float weights[(2 * filter_radius + 1) * (2 * filter_radius + 1)];
-
-__global__ void convolution_kernel(const float* in, float* out, int n) {
-  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-  if (x >= n || y >= n) return;
-  float sum = 0;
-  for (int dy = -filter_radius; dy <= filter_radius; ++dy)
-    for (int dx = -filter_radius; dx <= filter_radius; ++dx) {
-      int u = min(max(x + dx, 0), n - 1), v = min(max(y + dy, 0), n - 1);
-      sum += weights[(dy + filter_radius) * (2 * filter_radius + 1) + dx + filter_radius] * in[v * n + u];
-    }
-  out[y * n + x] = sum;
-}
-
-version convolution(int n) {
-  const std::vector<float> w = filter_weights();
-  check(cudaMemcpyToSymbol(weights, w.data(), w.size() * sizeof(float)));
-  auto in = make<float>(inputs(std::size_t(n) * n)), out = make<float>(std::size_t(n) * n);
-  return {[=] {
-            convolution_kernel<<<dim3(parts(n, 32), parts(n, 8)), dim3(32, 8)>>>(in->get(), out->get(), n);
-            finish();
-          },
-          [=] { return out->values(); }};
-}
-
-__device__ void order(unsigned char& a, unsigned char& b) {
-  unsigned char low = min(a, b);
-  b = max(a, b);
-  a = low;
-}
-
-__global__ void median_filter_kernel(const unsigned char* in, unsigned char* out, int n) {
-  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-  if (x < 1 || y < 1 || x >= n - 1 || y >= n - 1) return;
-  unsigned char v[9];
-  for (int k = 0; k < 9; ++k) v[k] = in[(y + k / 3 - 1) * n + x + k % 3 - 1];
-  for (int end = 8; end >= 4; --end)
-    for (int k = 0; k < end; ++k) order(v[k], v[k + 1]);
-  out[y * n + x] = v[4];
-}
-
-namespace {
-std::vector<unsigned char> bytes(std::size_t n) {
-  std::vector<unsigned char> values(n);
-  for (std::size_t i = 0; i < n; ++i) values[i] = (unsigned char)(input(i) * 256);
-  return values;
-}
-}  // namespace
-
-version median_filter(int n) {
-  auto in = make<unsigned char>(bytes(std::size_t(n) * n)), out = make<unsigned char>(bytes(std::size_t(n) * n));
-  return {[=] {
-            median_filter_kernel<<<dim3(parts(n, 32), parts(n, 8)), dim3(32, 8)>>>(in->get(), out->get(), n);
-            finish();
-          },
-          [=] { return out->values(); }};
-}
-
-__global__ void mandelbrot_kernel(int* out, int n) {
-  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-  if (x >= n || y >= n) return;
-  double cr = -2.0 + 2.5 * x / n, ci = -1.25 + 2.5 * y / n, zr = 0, zi = 0;
-  int k = 0;
-  while (k < most_iterations && zr * zr + zi * zi < 4.0) {
-    double next = zr * zr - zi * zi + cr;
-    zi = 2 * zr * zi + ci;
-    zr = next;
-    ++k;
-  }
-  out[y * n + x] = k;
-}
-
-version mandelbrot(int n) {
-  auto out = make<int>(std::size_t(n) * n);
-  return {[=] {
-            mandelbrot_kernel<<<dim3(parts(n, 16), parts(n, 16)), dim3(16, 16)>>>(out->get(), n);
-            finish();
-          },
-          [=] { return out->values(); }};
-}
-
-// Newton's method for z^3 = 1, with complex numbers in double precision.
-__global__ void complex_roots_kernel(double2* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= n * n) return;
-  double zr = 0.5 + double(i % n) / n, zi = 0.5 + double(i / n) / n;
-  for (int k = 0; k < 30; ++k) {
-    double sr = zr * zr - zi * zi, si = 2 * zr * zi;          // z^2
-    double cr = sr * zr - si * zi - 1, ci = sr * zi + si * zr;  // z^3 - 1
-    double dr = 3 * sr, di = 3 * si, norm = dr * dr + di * di;
-    zr -= (cr * dr + ci * di) / norm;
-    zi -= (ci * dr - cr * di) / norm;
-  }
-  out[i] = make_double2(zr, zi);
-}
-
-version complex_roots(int n) {
-  auto out = make<double>(std::size_t(n) * n * 2);
-  return {[=] {
-            complex_roots_kernel<<<parts(n * n, 128), 128>>>(reinterpret_cast<double2*>(out->get()), n);
-            finish();
-          },
-          [=] { return out->values(); }};
-}
-
 __global__ void histogram_kernel(const unsigned char* in, unsigned* bins, int n) {
   __shared__ unsigned own[256];
   own[threadIdx.x] = 0;
@@ -616,7 +305,7 @@ __global__ void histogram_kernel(const unsigned char* in, unsigned* bins, int n)
 }
 
 version histogram(int n) {
-  auto in = make<unsigned char>(bytes(n));
+  auto in = make<unsigned char>(input_bytes(n));
   auto bins = make<unsigned>(256);
   return {[=] {
             bins->clear();
@@ -624,25 +313,6 @@ version histogram(int n) {
             finish();
           },
           [=] { return bins->values(); }};
-}
-
-__global__ void transpose_kernel(const float* in, float* out, int n) {
-  __shared__ float tile[32][33];
-  int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
-  for (int r = 0; r < 32; r += 8) tile[threadIdx.y + r][threadIdx.x] = in[(y + r) * n + x];
-  __syncthreads();
-  x = blockIdx.y * 32 + threadIdx.x;
-  y = blockIdx.x * 32 + threadIdx.y;
-  for (int r = 0; r < 32; r += 8) out[(y + r) * n + x] = tile[threadIdx.x][threadIdx.y + r];
-}
-
-version transpose(int n) {
-  auto in = make<float>(inputs(std::size_t(n) * n)), out = make<float>(std::size_t(n) * n);
-  return {[=] {
-            transpose_kernel<<<dim3(n / 32, n / 32), dim3(32, 8)>>>(in->get(), out->get(), n);
-            finish();
-          },
-          [=] { return out->values(); }};
 }
 
 __device__ float normal_distribution(float d) {
@@ -687,7 +357,8 @@ __global__ void k_means_kernel(const float4* points, const float4* centres, int*
   int which = 0;
   for (int c = 0; c < clusters; ++c) {
     float4 q = centres[c];
-    float d = (p.x - q.x) * (p.x - q.x) + (p.y - q.y) * (p.y - q.y) + (p.z - q.z) * (p.z - q.z) + (p.w - q.w) * (p.w - q.w);
+    float d =
+        (p.x - q.x) * (p.x - q.x) + (p.y - q.y) * (p.y - q.y) + (p.z - q.z) * (p.z - q.z) + (p.w - q.w) * (p.w - q.w);
     if (d < best) {
       best = d;
       which = c;

@@ -1,8 +1,8 @@
-#include "runtime/ptx/compiler/flow.h"
+#include "runtime/ptx/flow/flow.h"
 
 #include <bit>
 
-#include "runtime/ptx/compiler/flat_kernel.h"
+#include "runtime/ptx/flow/flat_kernel.h"
 
 namespace hpe::ptx {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Adjacent threads of a block that run together: *lanes*. Native code executes an instruction for all lanes at once, in
-/// vector registers, where the block's shape and the instructions allow that.
+/// Adjacent threads of a block that run together: *lanes*. Native code executes an instruction for all lanes at once,
+/// in vector registers, where the block's shape and the instructions allow that.
 ///
 /// Lanes that take different branches wait for each other. The blocks of a region have an order in which loops are
 /// contiguous; the code goes on with the first block that lanes wait for, so lanes that parted meet again where their
@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 
-#include "runtime/ptx/compiler/flow.h"
+#include "runtime/ptx/flow/flow.h"
 
 namespace hpe::ptx {
 
@@ -43,12 +43,12 @@ struct lane_region {
   bool is_possible = false;  // the rest is valid only if so
   std::uint32_t first = 0;   // block
   std::vector<std::uint32_t> order;
-  std::vector<std::uint32_t> position;                // in order, by block; ~0U: not reached
-  std::vector<std::uint32_t> loop_end;                // by block: for a loop's header, the position of its last block
-  std::vector<std::set<std::uint32_t>> waiting;       // by block: where other lanes may be while it runs
+  std::vector<std::uint32_t> position;           // in order, by block; ~0U: not reached
+  std::vector<std::uint32_t> loop_end;           // by block: for a loop's header, the position of its last block
+  std::vector<std::set<std::uint32_t>> waiting;  // by block: where other lanes may be while it runs
 
-  /// The blocks with which lanes may go on after `block` when some of them go to `outcome`, in order. One of those lanes
-  /// is in the last block at the latest, unless all went to `gone`.
+  /// The blocks with which lanes may go on after `block` when some of them go to `outcome`, in order. One of those
+  /// lanes is in the last block at the latest, unless all went to `gone`.
   [[nodiscard]] std::vector<std::uint32_t> next(std::uint32_t block, const std::set<std::uint32_t>& outcome) const;
 
  private:
@@ -57,7 +57,8 @@ struct lane_region {
 
 class lane_analysis {
  public:
-  /// starts: the blocks at which regions begin; [0] is the kernel's entry. meets: whether a block ends with a meeting.
+  /// starts: the blocks at which regions begin; [0] is the kernel's entry. The other arguments must outlive the
+  /// analysis.
   lane_analysis(const std::vector<instruction>& code, const std::vector<type>& registers, const control_flow& flow,
                 const std::vector<std::uint32_t>& starts);
 
@@ -84,8 +85,8 @@ class lane_analysis {
 /// Where lanes go after the last instruction of a block: sets of blocks and lane_region::gone. With several sets, all
 /// lanes that run go to one of them; with one set of several blocks, each lane goes to one of the blocks.
 [[nodiscard]] std::vector<std::set<std::uint32_t>> outcomes_of(const control_flow& flow,
-                                                               const std::vector<instruction>& code, std::uint32_t block,
-                                                               bool is_uniform);
+                                                               const std::vector<instruction>& code,
+                                                               std::uint32_t block, bool is_uniform);
 
 /// Whether there is code for lanes for an instruction.
 [[nodiscard]] bool runs_in_lanes(const instruction& i);

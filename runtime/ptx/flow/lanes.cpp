@@ -1,6 +1,7 @@
-#include "runtime/ptx/compiler/lanes.h"
+#include "runtime/ptx/flow/lanes.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
@@ -63,13 +64,17 @@ bool runs_in_lanes(const instruction& i) {
     case kind::special: {
       const auto which = static_cast<special_register>(i.sources[0].value);
       if (i.guard.is_register()) return false;
-      return which <= special_register::warpid || (which >= special_register::lanemask_eq && which <= special_register::lanemask_gt);
+      return which <= special_register::warpid ||
+             (which >= special_register::lanemask_eq && which <= special_register::lanemask_gt);
     }
     case kind::load:
-    case kind::store: return i.op != opcode::wmma && !is_ordered(i) && bytes_of(i.types[0]) <= 8 && window_of(i) != address_window::cluster_shared;
+    case kind::store:
+      return i.op != opcode::wmma && !is_ordered(i) && bytes_of(i.types[0]) <= 8 &&
+             window_of(i) != address_window::cluster_shared;
     case kind::atomic: return window_of(i) != address_window::cluster_shared;
     case kind::address_space:
-      return !i.guard.is_register() && i.op == opcode::cvta && (window_of(i) == address_window::generic || (is_shared_access(i) && !i.has(modifier::to)));
+      return !i.guard.is_register() && i.op == opcode::cvta &&
+             (window_of(i) == address_window::generic || (is_shared_access(i) && !i.has(modifier::to)));
     default: return i.op != opcode::pause && is_meeting(i);
   }
 }
@@ -87,8 +92,8 @@ std::vector<std::set<std::uint32_t>> outcomes_of(const control_flow& flow, const
   return {{taken, after}};
 }
 
-// Blocks that follow in the order come first. The header of a loop that contains the block comes again behind the loop's
-// end, an inner loop's before an outer one's.
+// Blocks that follow in the order come first. The header of a loop that contains the block comes again behind the
+// loop's end, an inner loop's before an outer one's.
 std::pair<std::uint64_t, std::uint64_t> lane_region::turn(std::uint32_t block, std::uint32_t other) const {
   if (position[other] > position[block]) return {2 * std::uint64_t{position[other]}, 0};
   return {2 * std::uint64_t{loop_end[other]} + 1, order.size() - position[other]};
@@ -335,7 +340,7 @@ lane_shape lane_analysis::result_of_pure(const instruction& i) const {
     }
     case opcode::shr: {
       const auto by = constant(i.sources[1], bits);
-      return by && *by >= 3 && *by < 32 && shape(0).is_aligned ? uniform : varying;
+      return by && *by >= std::countr_zero(lane_count) && *by < 32 && shape(0).is_aligned ? uniform : varying;
     }
     case opcode::and_: {
       const auto mask = constant(i.sources[1], bits);

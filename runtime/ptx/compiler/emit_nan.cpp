@@ -1,0 +1,111 @@
+// NaNs of f64. The NaN result of an operation is an operand that is a NaN, made quiet (scalar_float.cpp). Neither LLVM
+// nor the processor defines which operand, so it must be selected.
+//
+// A sequence of pure instructions is emitted twice: first without that selection, which gives right numbers and some
+// NaN where there is one; and once more with it, for the case that a result which is read later is a NaN.
+
+#include <llvm/IR/MDBuilder.h>
+
+#include <algorithm>
+
+#include "runtime/ptx/compiler/emitter.h"
+
+namespace hpe::ptx {
+
+using llvm::Value;
+
+namespace {
+
+bool is_arithmetic(const instruction& i) {
+  if (i.kind != kind::pure || i.types[0] != type::f64) return false;
+  switch (i.op) {
+    case opcode::add:
+    case opcode::sub:
+    case opcode::mul:
+    case opcode::fma:
+    case opcode::mad:
+    case opcode::div:
+    case opcode::rcp:
+    case opcode::sqrt: return true;
+    default: return false;
+  }
+}
+
+// Whether a NaN operand makes the result a NaN, or if only its being a NaN counts.
+bool passes_nan(const instruction& i) {
+  return is_arithmetic(i) || (i.op == opcode::setp && i.types[0] == type::f64) ||
+         ((i.op == opcode::neg || i.op == opcode::abs) && i.types[0] == type::f64);
+}
+
+}  // namespace
+
+Value* emitter::with_exact_nan(Value* result, llvm::ArrayRef<Value*> in_order) {
+  if (!is_exact_ || !result->getType()->getScalarType()->isDoubleTy()) return result;
+  Value* chosen = number(64, 0xfff8000000000000);
+  for (Value* const operand : llvm::reverse(in_order)) {
+    Value* const quiet = at.CreateOr(at.CreateBitCast(operand, ints(64)), std::uint64_t{1} << 51);
+    chosen = at.CreateSelect(at.CreateFCmpUNO(operand, operand), quiet, chosen);
+  }
+  return at.CreateSelect(at.CreateFCmpUNO(result, result), at.CreateBitCast(chosen, result->getType()), result);
+}
+
+std::size_t emitter::emit_pure_sequence(std::span<const instruction* const> code) {
+  std::size_t count = 0;
+  while (count < code.size() && code[count]->kind == kind::pure) ++count;
+  code = code.first(count);
+  if (std::none_of(code.begin(), code.end(), [](const instruction* i) { return is_arithmetic(*i); })) {
+    for (const instruction* const i : code) emit(*i);
+    return count;
+  }
+  if (reads_.empty()) {
+    reads_.resize(registers_.size());
+    for (const instruction& i : code_) for_each_read(i, [&](std::uint32_t r) { ++reads_[r]; });
+  }
+  // Registers that are read before they are written, and arithmetic results that later code reads.
+  std::set<std::uint32_t> written, exposed, results, seen;
+  std::map<std::uint32_t, std::uint32_t> passed;  // how often arithmetic of this sequence reads a register
+  for (const instruction* const i : code) {
+    for_each_read(*i, [&](std::uint32_t r) {
+      if (!written.contains(r)) exposed.insert(r);
+      if (passes_nan(*i)) ++passed[r];
+    });
+    const std::uint32_t d = i->results[0].is_register() ? i->results[0].index : 0;
+    if (!i->results[0].is_register()) continue;
+    if (i->guard.is_register() && !written.contains(d)) exposed.insert(d);
+    written.insert(d);
+    if (passes_nan(*i)) results.insert(d);
+  }
+  std::erase_if(exposed, [&](std::uint32_t r) { return !written.contains(r); });
+  for (const std::uint32_t r : results)
+    if (bits_of(registers_[r]) == 64 && (exposed.contains(r) || reads_[r] != passed[r])) seen.insert(r);
+
+  std::vector<std::pair<llvm::AllocaInst*, Value*>> before;
+  for (const std::uint32_t r : exposed)
+    for (const view v : views_of(shape_of(r).what))
+      before.emplace_back(slot(r, v), at.CreateLoad(slot(r, v)->getAllocatedType(), slot(r, v)));
+  is_exact_ = false;
+  for (const instruction* const i : code) emit(*i);
+  is_exact_ = true;
+  Value* wrong = nullptr;
+  for (const std::uint32_t r : seen) {
+    const bool is_varying = shape_of(r).what == lane_shape::kind::varying;
+    const in_view here(*this, is_varying ? view::every : view::first);
+    Value* const value = at.CreateBitCast(get_raw(r), floats(64));
+    Value* const is_nan = at.CreateFCmpUNO(value, value);
+    Value* const one = is_varying ? any(is_nan) : is_nan;
+    wrong = wrong == nullptr ? one : at.CreateOr(wrong, one);
+  }
+  if (wrong == nullptr) return count;
+  llvm::LLVMContext& c = at.getContext();
+  llvm::BasicBlock* const again = llvm::BasicBlock::Create(c, "", function_);
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
+  at.CreateCondBr(wrong, again, rest, llvm::MDBuilder(c).createBranchWeights(1, 1 << 20));
+  at.SetInsertPoint(again);
+  for (const auto& [slot, value] : before) at.CreateStore(value, slot);
+  for (const instruction* const i : code) emit(*i);
+  at.CreateBr(rest);
+  at.SetInsertPoint(rest);
+  return count;
+}
+
+}  // namespace hpe::ptx
