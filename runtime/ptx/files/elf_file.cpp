@@ -9,10 +9,10 @@ namespace hpe::ptx {
 
 namespace {
 
-std::string_view name_in(file_bytes table, std::uint64_t offset) {
-  if (offset >= table.size()) return {};
-  const char* const first = table.data() + offset;
-  return {first, ::strnlen(first, table.size() - offset)};
+// Reads no more of the table than the name, because a damaged file can have many names in one long string.
+bool has_name(file_bytes table, std::uint64_t offset, std::string_view name) {
+  const file_bytes found = part(table, offset, name.size() + 1);
+  return !found.empty() && std::string_view(found.data(), name.size()) == name && found.back() == '\0';
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ elf_file::elf_file(file_bytes content) : content_(content) {
 
 file_bytes elf_file::named(std::string_view name) const {
   for (unsigned i = 0; i < header_.e_shnum; ++i)
-    if (const Elf64_Shdr s = section(i); name_in(names_, s.sh_name) == name) return bytes_of(s);
+    if (const Elf64_Shdr s = section(i); has_name(names_, s.sh_name, name)) return bytes_of(s);
   return {};
 }
 
@@ -59,7 +59,7 @@ bool elf_file::imports(std::string_view name) const {
     const file_bytes symbols = bytes_of(s);
     const file_bytes strings = bytes_of(section(s.sh_link));
     for (std::uint64_t at = 0; const auto symbol = read<Elf64_Sym>(symbols, at); at += sizeof *symbol)
-      if (symbol->st_shndx == SHN_UNDEF && name_in(strings, symbol->st_name) == name) return true;
+      if (symbol->st_shndx == SHN_UNDEF && has_name(strings, symbol->st_name, name)) return true;
   }
   return false;
 }
