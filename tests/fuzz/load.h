@@ -16,7 +16,7 @@ void load_ptx(std::vector<std::string> texts);
 /// input.
 class memory_limit {
  public:
-  static constexpr std::size_t fixed_bytes = 32 << 20;
+  static constexpr std::size_t fixed_bytes = 128 << 20;
   static constexpr std::size_t most_ratio = 8192;
 
   explicit memory_limit(std::size_t input_bytes);
