@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 DECLARATION = re.compile(r"\bCUresult\s+CUDAAPI\s+(cu[A-Z]\w*)\s*\(")
-VERSION = re.compile(r"^\s*#define\s+cu[A-Z]\w*\s+(cu[A-Z]\w*)\s*$", re.MULTILINE)
+# Other names for inline functions of the header end with _ptsz.
+VERSION = re.compile(r"^\s*#define\s+cu[A-Z]\w*\s+(cu[A-Z]\w*)(?<!_ptsz)\s*$", re.MULTILINE)
 RENAMED = re.compile(r"\b__CUDA_API_PT(DS|SZ)\((cu[A-Z]\w*)\)")
 HOOK = re.compile(r"^HPE_HOOK\((\w+), .*\)$", re.MULTILINE)
 

@@ -99,7 +99,7 @@ class kept_kernels : public testing::Test {
 
   // Runs the kernel of a new program, and checks all that it does.
   void run(unsigned added = 100) {
-    kernel_runner program({text_with(added)}, engine_kind::compiler, kept_);
+    kernel_runner program({text_with(added)}, engine_kind::compiler, warp_order::independent, kept_);
     auto* const to = program.upload(std::vector<std::uint32_t>(1));
     ASSERT_FALSE(program.launch("work", {{1}, {1}}, to));
     EXPECT_EQ(*to, 5 + added);

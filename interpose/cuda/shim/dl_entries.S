@@ -1,40 +1,10 @@
-// The process's dlopen, dlsym and dlvsym while the shim is preloaded. Their results may depend on the caller (RTLD_NEXT,
+// The process's dlsym and dlvsym while the shim is preloaded (dlopen: interpose/dl_open.S). Their results may depend on the caller (RTLD_NEXT,
 // the search path and the caller's namespace), which the C library finds by the return address. So these functions end in
 // a jump instead of a call wherever the caller can matter. dl.cpp has the functions that they use.
 
-        .hidden hpe_name_to_open, hpe_next_dlopen, hpe_dlsym, hpe_next_dlsym, hpe_dlvsym, hpe_next_dlvsym
+        .hidden hpe_dlsym, hpe_next_dlsym, hpe_dlvsym, hpe_next_dlvsym
 
         .text
-
-// Replaces a path of the driver by the shim's own; passes all other arguments on unchanged.
-        .globl dlopen
-        .type dlopen, @function
-        .p2align 4
-dlopen:
-        .cfi_startproc
-        endbr64
-        pushq %rdi
-        .cfi_adjust_cfa_offset 8
-        pushq %rsi
-        .cfi_adjust_cfa_offset 8
-        subq $8, %rsp
-        .cfi_adjust_cfa_offset 8
-        call hpe_name_to_open
-        movq %rax, (%rsp)
-        call hpe_next_dlopen
-        movq %rax, %r11
-        movq (%rsp), %rax
-        addq $8, %rsp
-        .cfi_adjust_cfa_offset -8
-        popq %rsi
-        .cfi_adjust_cfa_offset -8
-        popq %rdi
-        .cfi_adjust_cfa_offset -8
-        testq %rax, %rax
-        cmovnzq %rax, %rdi
-        jmp *%r11
-        .cfi_endproc
-        .size dlopen, . - dlopen
 
 // The caller matters for RTLD_DEFAULT (0) and RTLD_NEXT (-1), but not for handles, which name libraries.
         .macro HPE_LOOK_UP name

@@ -35,7 +35,19 @@ bool is_library(const char* file) {
          head.e_machine == EM_X86_64 && head.e_type == ET_DYN;
 }
 
-bool is_another_library(const char* file) { return is_library(file) && !same_file(file, own_file()); }
+// hpe's driver library for soft devices (interpose/libcuda), in the folder beside the shim's.
+bool is_for_soft_devices(const char* file) {
+  path soft{};
+  const char* const own = own_file();
+  const char* const name = std::strrchr(own, '/');
+  if (name == nullptr) return false;
+  const int length = std::snprintf(soft.text, sizeof soft.text, "%.*s/../cudart/%s", static_cast<int>(name - own), own, driver_name);
+  return length > 0 && static_cast<std::size_t>(length) < sizeof soft.text && same_file(file, soft.text);
+}
+
+bool is_another_library(const char* file) {
+  return is_library(file) && !same_file(file, own_file()) && !is_for_soft_devices(file);
+}
 
 // Searches the folders that the linker would search for a dependency of the program, without the linker's cache.
 bool find_in_folders(const char* name, path& result) {

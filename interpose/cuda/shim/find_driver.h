@@ -12,7 +12,7 @@ struct path {
 
 /// The file that the dynamic linker would load for a library that is not loaded yet, for a program started like this
 /// one: searches the folders of LD_LIBRARY_PATH and of the program itself, then the linker's cache. Skips the shim's
-/// own file. Returns false if there is none.
+/// own file and hpe's driver library for soft devices. Returns false if there is none.
 bool find_library(const char* name, path& result);
 
 /// Finds the driver's file: `wanted`, if it is not empty, else what find_library finds.

@@ -125,9 +125,10 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
   what.bytes = bytes;
   what.extent = round_up(bytes, os::page_size());
   what.block_size = coherence::choose_block_size(bytes, option_.block_size);
+  what.least_block_size = coherence::choose_least_block_size(bytes, option_.block_size);
   const bool reuse = what.kind != region_kind::host;
-  const std::optional<std::byte*> had = reuse ? kept_.take(segment, what.extent) : std::nullopt;
-  what.base = had ? *had : segment.allocate(with_guard);
+  const auto had = reuse ? kept_.take(segment, with_guard) : std::nullopt;
+  what.base = had ? had->base : segment.allocate(with_guard);
   if (what.base == nullptr) {
     kept_.clear();
     what.base = segment.allocate(with_guard);
@@ -140,13 +141,14 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
   try {
     backing_.give(what);
     backed = true;
-    if (!had) space_.map_view(base, what.extent, os::access::none);
-    publish(what, had.has_value());
+    space_.map_view(base, what.extent, os::access::none);
+    publish(what, had && had->pages == kept_memory::contents::old);
   } catch (...) {
     if (backed) backing_.take(what);
-    kept_.drop({&segment, base, what.extent, with_guard});
+    kept_.drop({&segment, base, with_guard});
     throw;
   }
+  if (what.kind != region_kind::host) with_.devices.prepare_host(space_.alias(base), what.extent);
   return base;
 }
 
@@ -229,8 +231,16 @@ void allocator::finish_removal(region& r, removal&& what) noexcept {
 void allocator::give_back_memory(const region_layout& what, bool shadow_used) noexcept {
   if (space_.segment_of(what.base).kind == segment_kind::foreign) return opened_.close(what);
   backing_.take(what);
-  const kept_memory::mapping left{&segment_of(what.base), what.base, what.extent, granules_for(what.bytes) + guard};
-  what.kind != region_kind::host&& shadow_used ? kept_.keep(left) : kept_.drop(left);
+  kept_memory::space left{&segment_of(what.base), what.base, granules_for(what.bytes) + guard};
+  if (what.kind != region_kind::host && shadow_used) return kept_.keep(left, kept_memory::contents::old);
+  // Pages that were prepared, but not used, still read as zero.
+  const std::size_t prepared = with_.devices.prepared_host(space_.alias(what.base), what.extent);
+  kept_memory::space front = left;
+  front.granules = prepared == what.extent ? left.granules : prepared / granule_size;
+  left.base += front.granules * granule_size;
+  left.granules -= front.granules;
+  if (left.granules != 0) kept_.drop(left);
+  if (front.granules != 0) kept_.keep(front, kept_memory::contents::zero);
 }
 
 std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {

@@ -78,6 +78,7 @@ class native_engine final : public engine {
     block.in_compiled_code = true;
     if (setjmp(block.landing) != 0) {
       block.in_compiled_code = false;
+      if (block.trap.why == trap::reason::address && block.may_group != 0) find_thread(block, point, last);
       throw trap_exception{block.trap};
     }
     const std::uint32_t next = kernel_.regions[point](&block, first, last);
@@ -87,6 +88,20 @@ class native_engine final : public engine {
   [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
 
  private:
+  // A group of threads has touched a wrong address. Its threads run once more, one by one, so that the trap names the
+  // right one. The memory that they write meanwhile has no meaning any more, because the kernel has failed.
+  void find_thread(block_context& block, std::uint32_t point, std::uint32_t last) {
+    const trap first = block.trap;
+    block.may_group = 0;
+    try {
+      run(block, point, block.current, last);
+      block.trap = first;
+    } catch (const trap_exception&) {
+      // block.trap names the thread now
+    }
+    block.may_group = 1;
+  }
+
   const native_kernel& kernel_;
 };
 
@@ -162,7 +177,7 @@ class native_image final : public compiled_image {
     module.setTargetTriple(target_->getTargetTriple().str());
     module_context shared(image_, names, module);
     region_emitter regions(shared, result->flat);
-    result->table = regions.plan();
+    result->table = regions.table();
     if (auto kept = cache_->find(kernel.name)) {
       llvm::Error failure = link(*result, names, std::move(kept));
       if (!failure) return result;
@@ -200,8 +215,8 @@ class native_image final : public compiled_image {
     return llvm::Error::success();
   }
 
-  // The code of a kernel depends on the texts, the processor, the parser, which numbers instructions and variables,
-  // this compiler, and LLVM.
+  // The code of a kernel depends on the texts, the order of warps, the processor, the parser, which numbers
+  // instructions and variables, this compiler, and LLVM.
   std::unique_ptr<kernel_cache> make_cache(const compile_request& request) const {
     const auto llvm = static_cast<llvm::StringRef (*)()>(&llvm::sys::getHostCPUName);
     std::vector<std::string_view> inputs{target_->getTargetCPU(), target_->getTargetFeatureString()};
@@ -214,6 +229,7 @@ class native_image final : public compiled_image {
       }
       inputs.push_back(object->build_id);
     }
+    inputs.emplace_back(image_.program().in_lockstep ? "lockstep" : "independent");
     inputs.insert(inputs.end(), image_.program().texts.begin(), image_.program().texts.end());
     return std::make_unique<kernel_cache>(request.kept, inputs);
   }

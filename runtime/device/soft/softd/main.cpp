@@ -52,9 +52,8 @@ class server {
       case request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
       case request::kind::load_module: return kernels_.load(what.id, what.text);
       case request::kind::load_ptx:
-        return kernels_.load(
-            what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes, what.ptx_parts,
-                                                         fabric_.configuration().interpret_ptx));
+        return kernels_.load(what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes,
+                                                                          what.ptx_parts, fabric_.configuration().ptx));
       case request::kind::unload_ptx: return kernels_.unload(what.id);
       case request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
       case request::kind::start_stream: return start_executor(engines_, what.id);
@@ -71,7 +70,7 @@ class server {
   kernel_table kernels_;
   tile_pool pool_;
   output_writer output_;
-  ptx_runner ptx_{memory_, pool_, output_};
+  ptx_runner ptx_{device_, fabric_.configuration().shape.devices(), memory_, pool_, output_};
   device_engines engines_{device_, fabric_, memory_, copy_engine(device_, fabric_, memory_), kernels_, pool_, ptx_};
 };
 
