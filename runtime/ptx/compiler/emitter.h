@@ -14,7 +14,7 @@
 
 #include "runtime/ptx/compiler/flow.h"
 #include "runtime/ptx/compiler/lanes.h"
-#include "runtime/ptx/compiler/link_names.h"
+#include "runtime/ptx/compiler/objects/link_names.h"
 #include "runtime/ptx/program/image.h"
 
 namespace hpe::ptx {
