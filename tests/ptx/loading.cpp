@@ -113,7 +113,8 @@ TEST(Parsing, TakesNoMemoryForWhatIsOnlyDeclared) {
   expect_refusal(body + "add.s64 %a7_16000000, %a8_0, %a8_0;", HPE_ERROR_INVALID_ARGUMENT, {"%a7_16000000"});
   expect_refusal(body + "add.s64 %a7_01, %a8_0, %a8_0;", HPE_ERROR_INVALID_ARGUMENT, {"%a7_01"});
   expect_refusal(".local .b8 a[4294967300];", HPE_ERROR_INVALID_ARGUMENT, {"line 8", "524288 bytes of local memory"});
-  expect_refusal(".local .b8 a[400000];.local .b8 b[200000];", HPE_ERROR_INVALID_ARGUMENT, {"524288 bytes of local memory"});
+  expect_refusal(".local .b8 a[400000];.local .b8 b[200000];", HPE_ERROR_INVALID_ARGUMENT,
+                 {"524288 bytes of local memory"});
   expect_refusal("{.param .b8 a[4294967300];}", HPE_ERROR_INVALID_ARGUMENT, {"524288 bytes of local memory"});
   expect_refusal(".shared .b64 a[2305843009213693953];", HPE_ERROR_INVALID_ARGUMENT, {"too large"});
   expect_refusal(".shared .b8 a[1099511627776][1099511627776];", HPE_ERROR_INVALID_ARGUMENT, {"too large"});
