@@ -1,5 +1,6 @@
 #include "apps/command_line/program.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -45,7 +46,19 @@ int complain(const std::string& name, const char* sentence, int status) {
 
 double free_on_host(const fs::path& root) { return os::free_memory(root); }
 
+namespace {
+
+// A file that is opened while standard output is closed would get its number, and the output. Files that were closed
+// are opened such that writing to standard output fails.
+void open_standard_files() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(file, F_GETFD) < 0) static_cast<void>(::open("/dev/null", file == STDERR_FILENO ? O_WRONLY : O_RDONLY));
+}
+
+}  // namespace
+
 int guarded(const std::string& name, const std::function<int()>& body) {
+  open_standard_files();
   try {
     return body();
   } catch (const bad_input& e) {

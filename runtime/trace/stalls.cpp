@@ -239,7 +239,15 @@ void tell(const slot& s, const noted_wait& wait, std::uint64_t seconds, std::tim
         last = {wait->number, now, std::time(nullptr), false};
       } else if (wait->number != 0 && !last.told && now - last.since >= limit) {
         last.told = true;
-        tell(slots[i], *wait, seconds, last.time);
+        try {
+          tell(slots[i], *wait, seconds, last.time);
+        } catch (const std::bad_alloc&) {
+          handler_line()
+              .text("hpe: a thread waits for more than ")
+              .decimal(seconds)
+              .text(" s; the process has no memory to tell for what")
+              .write();
+        }
       }
     }
   }

@@ -114,6 +114,19 @@ TEST(help, fails_where_standard_output_cannot_be_written) {
   EXPECT_TRUE(contains(o, "standard output cannot be written: No space left on device")) << o.text;
 }
 
+// A file of the runtime must not take the number of standard output.
+TEST(info, fails_where_standard_output_is_closed) {
+  const outcome o = shell(fmt::format("{{ HPE_DEVICES=soft:1 '{}' info >&-; }}", HPE_COMMAND));
+  EXPECT_EQ(exit_status(o), 1) << o.text;
+  EXPECT_EQ(o.text, "hpe: standard output cannot be written: Bad file descriptor\n");
+}
+
+TEST(run, takes_commands_of_hpe_without_a_word_about_their_cuda_runtime) {
+  const outcome o = hpe("run -- " HPE_COMMAND " info", "HPE_DEVICES=soft:1");
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_FALSE(contains(o, "CUDA runtime")) << o.text;
+}
+
 TEST(info, warns_of_a_misspelt_variable) {
   const outcome o = hpe("info", "HPE_DEVICES=soft:1 HPE_SOFT_MEMRY=64M");
   EXPECT_EQ(exit_status(o), 0) << o.text;

@@ -1,8 +1,11 @@
 // Waits that take longer than HPE_STALL_AFTER. The kernels here end at last, so that their programs end too.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csetjmp>
 #include <csignal>
+#include <cstdlib>
+#include <thread>
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
@@ -42,6 +45,31 @@ TEST(Stalls, OfATouchNameTheKernelAndTheLine) {
   EXPECT_TRUE(child.said("its read of 0x")) << child;
   EXPECT_TRUE(child.said("waits for kernel \"increment\" on device 1")) << child;
   EXPECT_TRUE(child.said("stalls.cpp:")) << child;
+}
+
+// The thread that looks for stalls needs memory for its first message, as std::string.
+TEST(Stalls, AreToldWithoutMemory) {
+  const ended child = run_child(
+      [] {
+        const numbers data(1000, hpe::on_device(1));
+        launch_long_kernel(data);
+        rlimit before{};
+        check(::getrlimit(RLIMIT_DATA, &before) == 0);
+        std::thread relief([before] {
+          ::sleep(2);
+          ::setrlimit(RLIMIT_DATA, &before);
+        });
+        const rlimit none{1 << 16, before.rlim_max};
+        check(::setrlimit(RLIMIT_DATA, &none) == 0);
+        for (std::size_t bytes = 1 << 20; bytes >= 16; bytes /= 2)
+          while (std::malloc(bytes) != nullptr) continue;
+        const std::uint32_t seen = touched(&data[7]);
+        relief.join();
+        check(seen == 1);
+      },
+      soon);
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_TRUE(child.said("waits for more than 1 s; the process has no memory")) << child;
 }
 
 TEST(Stalls, OfASynchronizationNameTheKernelAndTheLine) {

@@ -64,6 +64,19 @@ TEST(HostileKernels, DeepChains) {
   }
 }
 
+// Each product is made of sums of all earlier ones, so the words for it would be endless.
+TEST(HostileKernels, ExpressionsInsideExpressions) {
+  std::string body = "mov.u32 %r3, %ntid.x;\n";
+  for (unsigned n = 0; n < 300; ++n)
+    body +=
+        "mul.lo.s32 %r2, %r0, %r1;\nadd.s32 %r0, %r2, %r3;\nmul.lo.s32 %r3, %r1, %r0;\nadd.s32 %r1, %r3, %r2;\nadd.s32 "
+        "%r3, %r3, %r0;\n";
+  const auto a = analysed(body + "mul.wide.u32 %d1, %r0, 4;\nadd.s64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r0;\n");
+  ASSERT_EQ(a.found.accesses.size(), 1U);
+  const analysis::words words(*a.parsed, a.found);
+  for (const analysis::address_form& f : a.found.accesses[0].forms) EXPECT_LT(words.of(f.whole).size(), 1000000U);
+}
+
 TEST(HostileKernels, RecursiveFunctionsAndEmptyOnes) {
   const std::string recursive =
       ".func f(.param .u64 p) {\n.reg .b64 %d<2>;\nld.param.u64 %d0, [p];\nst.global.u64 [%d0], %d0;\n{\n.param .b64 "

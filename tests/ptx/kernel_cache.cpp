@@ -98,8 +98,8 @@ class kept_kernels : public testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   // Runs the kernel of a new program, and checks all that it does.
-  void run(unsigned added = 100) {
-    kernel_runner program({text_with(added)}, engine_kind::compiler, warp_order::independent, kept_);
+  void run(unsigned added = 100, warp_order order = warp_order::independent) {
+    kernel_runner program({text_with(added)}, engine_kind::compiler, order, kept_);
     auto* const to = program.upload(std::vector<std::uint32_t>(1));
     ASSERT_FALSE(program.launch("work", {{1}, {1}}, to));
     EXPECT_EQ(*to, 5 + added);
@@ -154,6 +154,8 @@ TEST_F(kept_kernels, AreUsedByTheNextProgramWithTheSameText) {
   EXPECT_EQ(number_of(only_file()), number);
   run(200);
   EXPECT_EQ(files().size(), 2U);
+  run(100, warp_order::lockstep);
+  EXPECT_EQ(files().size(), 3U);
   EXPECT_EQ(number_of(file), number);
   struct stat about {};
   ASSERT_EQ(::stat(file.c_str(), &about), 0);

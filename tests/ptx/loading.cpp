@@ -1,5 +1,6 @@
 // Loading: fat binaries, and messages for text that is no PTX or not supported.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <lz4.h>
 #include <sys/resource.h>
@@ -232,6 +233,39 @@ TEST(Parsing, RefusesDeepNesting) {
   EXPECT_EQ(refusal(text_with(blocks)).first, HPE_SUCCESS);
 }
 
+// Texts that declare more than they use: a register of a family exists once it is named.
+TEST(Parsing, TakesNoMemoryForWhatIsOnlyDeclared) {
+  std::string body;
+  for (int n = 0; n < 200; ++n) body += fmt::format(".reg .b64 %a{}_<16000000>;\n", n);
+  const auto program = parse({text_with(body + "add.s64 %a7_15999999, %a8_0, %a8_0;")});
+  EXPECT_EQ(program->functions[0]->registers.size(), 2U);
+  expect_refusal(body + "add.s64 %a7_16000000, %a8_0, %a8_0;", HPE_ERROR_INVALID_ARGUMENT, {"%a7_16000000"});
+  expect_refusal(body + "add.s64 %a7_01, %a8_0, %a8_0;", HPE_ERROR_INVALID_ARGUMENT, {"%a7_01"});
+  expect_refusal(".local .b8 a[4294967300];", HPE_ERROR_INVALID_ARGUMENT, {"line 8", "524288 bytes of local memory"});
+  expect_refusal(".local .b8 a[400000];.local .b8 b[200000];", HPE_ERROR_INVALID_ARGUMENT,
+                 {"524288 bytes of local memory"});
+  expect_refusal("{.param .b8 a[4294967300];}", HPE_ERROR_INVALID_ARGUMENT, {"524288 bytes of local memory"});
+  expect_refusal(".shared .b64 a[2305843009213693953];", HPE_ERROR_INVALID_ARGUMENT, {"too large"});
+  expect_refusal(".shared .b8 a[1099511627776][1099511627776];", HPE_ERROR_INVALID_ARGUMENT, {"too large"});
+  expect_refusal(".shared .align 3 .b8 a[4];", HPE_ERROR_INVALID_ARGUMENT, {"an alignment of 3"});
+  std::string table = "T: .branchtargets L";
+  for (int n = 0; n < 2000; ++n) table += ", L";
+  std::string uses;
+  for (int n = 0; n < 2000; ++n) uses += "brx.idx %r1, T;\n";
+  expect_refusal(table + ";\n" + uses + "L:", HPE_ERROR_INVALID_ARGUMENT, {"1048576 targets of branches"});
+}
+
+// Each kernel may use each shared variable, because their addresses are initial values. Took minutes.
+TEST(Parsing, LaysOutManySharedVariablesOfManyKernels) {
+  constexpr unsigned most = 1500;
+  std::string text = ".version 8.6\n.target sm_75\n.address_size 64\n";
+  for (unsigned n = 0; n < most; ++n)
+    text += fmt::format(".shared .u32 s{0};\n.global .u64 g{0} = s{0};\n.visible .entry k{0}() {{ ret; }}\n", n);
+  const auto program = parse({text});
+  EXPECT_EQ(program->find_kernel("k0")->shared_size, 4 * most);
+  EXPECT_EQ(program->find_symbol(fmt::format("s{}", most - 1))->shared_offset, 4 * (most - 1));
+}
+
 TEST(Parsing, LinksTexts) {
   const std::string head = ".version 8.6\n.target sm_75\n.address_size 64\n";
   const std::string one = head +
@@ -379,6 +413,12 @@ TEST(FatBinary, ReadsTextsOfSeveralMebibytes) {
     const std::string bytes = container(ptx, flags);
     EXPECT_EQ(choose_ptx(read_fat_binary(bytes.data(), bytes.size())).text, ptx);
   }
+}
+
+TEST(FatBinary, RefusesATextThatIsFarLargerThanItsBytes) {
+  const std::string bytes = container(text_with(std::string(64 << 20, ' ')), 0x8000);
+  ASSERT_LT(bytes.size(), 32U << 10);
+  EXPECT_THROW(static_cast<void>(read_fat_binary(bytes.data(), bytes.size())), error);
 }
 
 TEST(FatBinary, TellsHowToGetPtx) {

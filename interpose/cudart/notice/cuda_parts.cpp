@@ -30,6 +30,7 @@ std::optional<cuda_parts> read_cuda_parts(const std::string& path) {
   const ptx::mapped_file file(path);
   const ptx::elf_file elf(file.content());
   if (elf.named(".nvFatBinSegment").empty()) return std::nullopt;
+  if (elf.needs("libhpe.so.")) return std::nullopt;  // its kernels run where hpe has its devices
   cuda_parts result;
   result.imports_runtime = elf.imports("__cudaRegisterFatBinary");
   try {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t most_letters = 300;  // of a quantity made of others
 constexpr unsigned most_depth = 6;
+constexpr unsigned most_parts = 500;  // expressions inside one
 
 std::string axis(const char* name, std::uint32_t number) { return fmt::format("{}.{}", name, "xyz"[number % 3]); }
 
@@ -122,6 +123,8 @@ std::string words::of_sum(const polynomial& p) const {
 }
 
 std::string words::of(expression_id e) const {
+  if (depth_ == 0) parts_ = 0;
+  if (++parts_ > most_parts) return "...";
   ++depth_;
   std::string text = of_sum(kernel_.walk->table().at(e));
   --depth_;

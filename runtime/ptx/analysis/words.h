@@ -37,6 +37,7 @@ class words {
   const program& program_;
   const kernel_analysis& kernel_;
   mutable unsigned depth_ = 0;  // of the expression in others
+  mutable unsigned parts_ = 0;  // expressions written inside the outermost one
 };
 
 [[nodiscard]] std::string_view name_of(address_class how);

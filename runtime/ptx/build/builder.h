@@ -21,6 +21,7 @@ struct function_context {
   std::unordered_map<std::string_view, std::uint32_t> label_numbers;
   std::vector<std::uint32_t> label_positions;  // unplaced until the label is defined
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> branch_tables;  // .branchtargets
+  std::size_t table_targets = 0;  // of all branches that use these lists; each has a copy
   static constexpr std::uint32_t unplaced = ~0U;
   std::optional<std::uint32_t> carry;  // the predicate register of the carry flag, once used
 

@@ -17,6 +17,9 @@ void builder::build_branch() {
     i.sources = {lookup(written(0), type::u32)};
     const auto table = context_.branch_tables.find(written(1).text);
     if (table == context_.branch_tables.end()) fail(fmt::format("'{}' is no list of .branchtargets", written(1).text));
+    constexpr std::size_t most = 1 << 20;
+    context_.table_targets += table->second.size();
+    if (context_.table_targets > most) fail(fmt::format("more than {} targets of branches in a function", most));
     i.targets = table->second;
   }
   append(std::move(i));

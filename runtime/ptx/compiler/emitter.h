@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-#include "runtime/ptx/compiler/link_names.h"
+#include "runtime/ptx/compiler/objects/link_names.h"
 #include "runtime/ptx/flow/flow.h"
 #include "runtime/ptx/flow/lanes.h"
 #include "runtime/ptx/program/image.h"

@@ -16,7 +16,7 @@
 #include "runtime/ptx/compiler/compiler.h"
 #include "runtime/ptx/compiler/device_function.h"
 #include "runtime/ptx/compiler/helpers.h"
-#include "runtime/ptx/compiler/kernel_cache.h"
+#include "runtime/ptx/compiler/objects/kernel_cache.h"
 #include "runtime/ptx/compiler/regions.h"
 #include "runtime/ptx/execution/interpreter.h"
 

@@ -55,8 +55,12 @@ device_code read_device_code(const std::string& path) {
   HPE_REQUIRE(std::filesystem::is_regular_file(path, why), HPE_ERROR_INVALID_ARGUMENT, "there is no file {}", path);
   const mapped_file file(path);
   HPE_REQUIRE(!file.content().empty(), HPE_ERROR_INVALID_ARGUMENT, "the file {} is empty or cannot be read", path);
+  return device_code_in(file.content(), path);
+}
+
+device_code device_code_in(file_bytes content, const std::string& path) {
   device_code found;
-  const elf_file elf(file.content());
+  const elf_file elf(content);
   if (elf.is_elf()) {
     for (std::string& text : texts_in(elf.named(fat_binaries_section), found.without_ptx))
       found.modules.push_back({std::move(text)});
@@ -65,11 +69,11 @@ device_code read_device_code(const std::string& path) {
     HPE_REQUIRE(!found.modules.empty() || found.without_ptx > 0, HPE_ERROR_NOT_SUPPORTED,
                 "{} has no code for GPUs (no fat binaries in its sections {} and {}): nvcc did not make it", path,
                 fat_binaries_section, linked_fat_binaries_section);
-  } else if (read<std::uint32_t>(file.content(), 0) == fat_binary_magic) {
-    for (std::string& text : texts_in(file.content(), found.without_ptx)) found.modules.push_back({std::move(text)});
+  } else if (read<std::uint32_t>(content, 0) == fat_binary_magic) {
+    for (std::string& text : texts_in(content, found.without_ptx)) found.modules.push_back({std::move(text)});
   } else {
-    const std::string_view text(file.content().data(), file.content().size());
-    HPE_REQUIRE(is_text(file.content()) && text.find(".version") != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT,
+    const std::string_view text(content.data(), content.size());
+    HPE_REQUIRE(is_text(content) && text.find(".version") != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT,
                 "{} is neither PTX (it has no .version), nor a fat binary, nor a program or an object of 64 bits (ELF)",
                 path);
     found.modules.push_back({std::string(text)});

@@ -31,4 +31,7 @@ struct device_code {
 /// no such file, it is none of these, or it is damaged, and HPE_ERROR_NOT_SUPPORTED if it has no PTX.
 [[nodiscard]] device_code read_device_code(const std::string& path);
 
+/// The same of the content of a file; messages name `path`.
+[[nodiscard]] device_code device_code_in(file_bytes content, const std::string& path);
+
 }  // namespace hpe::ptx

@@ -9,10 +9,14 @@ namespace hpe::ptx {
 
 namespace {
 
-std::string_view name_in(file_bytes table, std::uint64_t offset) {
-  if (offset >= table.size()) return {};
-  const char* const first = table.data() + offset;
-  return {first, ::strnlen(first, table.size() - offset)};
+// Reads no more of the table than the name, because a damaged file can have many names in one long string.
+bool begins(file_bytes table, std::uint64_t offset, std::string_view name) {
+  const file_bytes found = part(table, offset, name.size());
+  return !found.empty() && std::string_view(found.data(), found.size()) == name;
+}
+
+bool has_name(file_bytes table, std::uint64_t offset, std::string_view name) {
+  return begins(table, offset, name) && read<char>(table, offset + name.size()) == '\0';
 }
 
 }  // namespace
@@ -48,8 +52,20 @@ elf_file::elf_file(file_bytes content) : content_(content) {
 
 file_bytes elf_file::named(std::string_view name) const {
   for (unsigned i = 0; i < header_.e_shnum; ++i)
-    if (const Elf64_Shdr s = section(i); name_in(names_, s.sh_name) == name) return bytes_of(s);
+    if (const Elf64_Shdr s = section(i); has_name(names_, s.sh_name, name)) return bytes_of(s);
   return {};
+}
+
+bool elf_file::needs(std::string_view library) const {
+  for (unsigned i = 0; i < header_.e_shnum; ++i) {
+    const Elf64_Shdr s = section(i);
+    if (s.sh_type != SHT_DYNAMIC) continue;
+    const file_bytes entries = bytes_of(s);
+    const file_bytes strings = bytes_of(section(s.sh_link));
+    for (std::uint64_t at = 0; const auto entry = read<Elf64_Dyn>(entries, at); at += sizeof *entry)
+      if (entry->d_tag == DT_NEEDED && begins(strings, entry->d_un.d_val, library)) return true;
+  }
+  return false;
 }
 
 bool elf_file::imports(std::string_view name) const {
@@ -59,7 +75,7 @@ bool elf_file::imports(std::string_view name) const {
     const file_bytes symbols = bytes_of(s);
     const file_bytes strings = bytes_of(section(s.sh_link));
     for (std::uint64_t at = 0; const auto symbol = read<Elf64_Sym>(symbols, at); at += sizeof *symbol)
-      if (symbol->st_shndx == SHN_UNDEF && name_in(strings, symbol->st_name) == name) return true;
+      if (symbol->st_shndx == SHN_UNDEF && has_name(strings, symbol->st_name, name)) return true;
   }
   return false;
 }

@@ -52,6 +52,8 @@ class elf_file {
   [[nodiscard]] bool is_elf() const { return is_elf_; }
   /// The content of a section; empty if there is none of this name.
   [[nodiscard]] file_bytes named(std::string_view name) const;
+  /// Whether it is linked with a shared object whose name begins so.
+  [[nodiscard]] bool needs(std::string_view library) const;
   /// Whether this is an undefined dynamic symbol.
   [[nodiscard]] bool imports(std::string_view name) const;
 

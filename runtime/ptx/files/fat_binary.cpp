@@ -28,6 +28,7 @@ constexpr std::uint32_t container_magic = 0xba55ed50;
 constexpr std::uint64_t flag_lz4 = 1 << 13;
 constexpr std::uint64_t flag_zstd = 1 << 15;
 constexpr std::uint64_t largest_text = std::uint64_t{1} << 32;
+constexpr std::uint64_t small_text = 16 << 20, largest_zstd_ratio = 1000;  // nvcc's texts have a ratio below 100
 
 class reader {
  public:
@@ -51,8 +52,9 @@ class reader {
   std::size_t bytes_;
 };
 
-// A damaged container may state any size. So neither function takes more memory than the bytes can fill. Both are empty
-// where the bytes are not `size` bytes of text.
+// A damaged container may state any size. So neither function takes more memory than the bytes can fill; zstd could
+// fill any amount, so larger texts have a largest ratio to their bytes. Both are empty where the bytes are not `size`
+// bytes of text.
 std::optional<std::string> decompress_lz4(const char* data, std::size_t bytes, std::uint64_t size) {
   constexpr std::uint64_t largest_ratio = 255;
   if (bytes > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE || size > largest_ratio * bytes) return std::nullopt;
@@ -63,6 +65,7 @@ std::optional<std::string> decompress_lz4(const char* data, std::size_t bytes, s
 }
 
 std::optional<std::string> decompress_zstd(const char* data, std::size_t bytes, std::uint64_t size) {
+  if (size > small_text + largest_zstd_ratio * bytes) return std::nullopt;
   const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
   ZSTD_inBuffer in{data, bytes, 0};
   std::string text;

@@ -4,21 +4,29 @@
 
 namespace hpe::ptx {
 
-void scope::declare_family(std::string_view prefix, std::uint32_t first, std::uint32_t count) {
-  levels_.back().families[prefix] = {first, count};
+scope::level scope::close() {
+  level inner = std::move(levels_.back());
+  levels_.pop_back();
+  return inner;
 }
 
-std::optional<entity> scope::find(std::string_view name) const {
+void scope::declare_family(std::string_view prefix, std::uint32_t count,
+                           std::function<std::uint32_t(std::string_view name)> make) {
+  levels_.back().families_[prefix] = {count, std::move(make)};
+}
+
+std::optional<entity> scope::find(std::string_view name) {
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  const std::string_view written = name.substr(digits);
   std::uint32_t number = 0;
-  const bool numbered = digits > 0 && digits < name.size() &&
-                        std::from_chars(name.data() + digits, name.data() + name.size(), number).ec == std::errc();
+  const bool numbered = digits > 0 && !written.empty() && (written == "0" || written[0] != '0') &&
+                        std::from_chars(written.data(), written.data() + written.size(), number).ec == std::errc();
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
-    if (const auto found = level->names.find(name); found != level->names.end()) return found->second;
+    if (const auto found = level->names_.find(name); found != level->names_.end()) return found->second;
     if (!numbered) continue;
-    if (const auto found = level->families.find(name.substr(0, digits));
-        found != level->families.end() && number < found->second.count)
-      return entity{operand::kind::reg, found->second.first + number, 0, 0};
+    if (const auto found = level->families_.find(name.substr(0, digits));
+        found != level->families_.end() && number < found->second.count)
+      return level->names_[name] = {operand::kind::reg, found->second.make(name), 0, 0};
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 
 /// The meanings of names at a position in a PTX text.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,23 +25,29 @@ struct entity {
 /// Nested scopes. The names are views into the PTX text.
 class scope {
  public:
+  /// The names of one scope.
+  class level {
+    friend class scope;
+    struct family {
+      std::uint32_t count = 0;
+      std::function<std::uint32_t(std::string_view name)> make;
+    };
+    std::unordered_map<std::string_view, entity> names_;
+    std::unordered_map<std::string_view, family> families_;
+  };
+
   scope() { open(); }
-  void open() { levels_.emplace_back(); }
-  void close() { levels_.pop_back(); }
-  void declare(std::string_view name, const entity& what) { levels_.back().names[name] = what; }
-  /// `.reg .b32 %r<5>` declares %r0 to %r4.
-  void declare_family(std::string_view prefix, std::uint32_t first, std::uint32_t count);
-  [[nodiscard]] std::optional<entity> find(std::string_view name) const;
+  void open(level inner = {}) { levels_.push_back(std::move(inner)); }
+  /// Returns the names, for a scope that is opened again.
+  level close();
+  void declare(std::string_view name, const entity& what) { levels_.back().names_[name] = what; }
+  /// `.reg .b32 %r<5>` declares %r0 to %r4. A text can declare far more registers than it uses, so `make` gives a
+  /// register its number when find() meets its name for the first time.
+  void declare_family(std::string_view prefix, std::uint32_t count,
+                      std::function<std::uint32_t(std::string_view name)> make);
+  [[nodiscard]] std::optional<entity> find(std::string_view name);
 
  private:
-  struct family {
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
-  };
-  struct level {
-    std::unordered_map<std::string_view, entity> names;
-    std::unordered_map<std::string_view, family> families;
-  };
   std::vector<level> levels_;
 };
 

@@ -1,8 +1,8 @@
 #include "runtime/ptx/text/parser.h"
 
 #include <algorithm>
+#include <boost/dynamic_bitset.hpp>
 #include <map>
-#include <set>
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/build/builder.h"
@@ -38,18 +38,20 @@ void check_calls(const program& p) {
 
 bool is_static_shared(const symbol& s) { return s.where == symbol::space::shared && !s.is_dynamic_shared; }
 
-// Numbers of the static shared variables of each kernel: its own, those that it or a function that it may call names,
-// and those whose addresses are initial values of variables.
+using variable_set = boost::dynamic_bitset<>;  // by number of the symbol
+
+// The static shared variables of each kernel: its own, those that it or a function that it may call names, and those
+// whose addresses are initial values of variables.
 class shared_variables {
  public:
-  explicit shared_variables(const program& p) : calls_(p), named_(p.functions.size()) {
-    const auto add = [&](std::uint32_t variable, std::set<std::uint32_t>& to) {
-      if (is_static_shared(p.symbols[variable])) to.insert(variable);
+  explicit shared_variables(const program& p) : calls_(p), named_(p.functions.size()), of_all_(p.symbols.size()) {
+    const auto add = [&](std::uint32_t variable, std::vector<std::uint32_t>& to) {
+      if (is_static_shared(p.symbols[variable]) && (to.empty() || to.back() != variable)) to.push_back(variable);
     };
     for (std::uint32_t n = 0; n < p.symbols.size(); ++n) {
       if (p.symbols[n].owner != symbol::no_owner) add(n, named_[p.symbols[n].owner]);
       for (const symbol::relocation& r : p.symbols[n].relocations)
-        if (!r.is_function) add(r.target, in_initial_values_);
+        if (!r.is_function && is_static_shared(p.symbols[r.target])) of_all_.set(r.target);
     }
     for (std::uint32_t f = 0; f < p.functions.size(); ++f)
       for (const instruction& i : p.functions[f]->code)
@@ -57,40 +59,43 @@ class shared_variables {
           if (o.what == operand::kind::symbol) add(o.index, named_[f]);
   }
 
-  [[nodiscard]] std::set<std::uint32_t> of_kernel(std::uint32_t kernel) const {
-    std::set<std::uint32_t> variables = in_initial_values_, reached{kernel};
-    for (std::vector<std::uint32_t> open{kernel}; !open.empty();) {
+  [[nodiscard]] variable_set of_kernel(std::uint32_t kernel) const {
+    variable_set variables = of_all_, reached(named_.size());
+    std::vector<std::uint32_t> open;
+    const auto reach = [&](std::uint32_t function) {
+      if (!reached.test_set(function)) open.push_back(function);
+    };
+    reach(kernel);
+    while (!open.empty()) {
       const std::uint32_t f = open.back();
       open.pop_back();
-      variables.insert(named_[f].begin(), named_[f].end());
-      const auto reach = [&](const std::vector<std::uint32_t>& callees) {
-        for (const std::uint32_t callee : callees)
-          if (reached.insert(callee).second) open.push_back(callee);
-      };
-      reach(calls_.callees(f));
-      if (calls_.calls_pointers(f)) reach(calls_.targets_of_pointers());
+      for (const std::uint32_t n : named_[f]) variables.set(n);
+      for (const std::uint32_t callee : calls_.callees(f)) reach(callee);
+      if (calls_.calls_pointers(f))
+        for (const std::uint32_t callee : calls_.targets_of_pointers()) reach(callee);
     }
     return variables;
   }
 
  private:
   call_graph calls_;
-  std::vector<std::set<std::uint32_t>> named_;  // by function
-  std::set<std::uint32_t> in_initial_values_;
+  std::vector<std::vector<std::uint32_t>> named_;  // by function
+  variable_set of_all_;                            // those in initial values
 };
 
 // Variables overlap unless some kernel uses both, because a block runs only one kernel. With -rdc=true nvcc declares
 // all of them outside of the kernels, and in all a program may have more than a block can.
 void lay_out_shared(program& p) {
+  if (std::none_of(p.symbols.begin(), p.symbols.end(), is_static_shared)) return;
   const shared_variables variables(p);
-  std::vector<std::set<std::uint32_t>> used(p.functions.size());
+  std::vector<variable_set> used(p.functions.size());
   std::vector<std::vector<std::uint32_t>> users(p.symbols.size());
   std::vector<std::uint32_t> order;
   for (std::uint32_t f = 0; f < p.functions.size(); ++f) {
     if (!p.functions[f]->is_kernel) continue;
     used[f] = variables.of_kernel(f);
-    for (const std::uint32_t n : used[f]) {
-      if (users[n].empty()) order.push_back(n);
+    for (auto n = used[f].find_first(); n != variable_set::npos; n = used[f].find_next(n)) {
+      if (users[n].empty()) order.push_back(static_cast<std::uint32_t>(n));
       users[n].push_back(f);
     }
   }
@@ -98,17 +103,17 @@ void lay_out_shared(program& p) {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return users[a].size() > users[b].size(); });
 
-  std::set<std::uint32_t> placed;
+  variable_set placed(p.symbols.size());
   for (const std::uint32_t n : order) {
     symbol& s = p.symbols[n];
-    std::map<std::uint64_t, std::uint64_t> taken;  // begin and end of variables that may not overlap this one
-    for (const std::uint32_t f : users[n]) {
-      for (const std::uint32_t other : used[f]) {
-        if (!placed.contains(other)) continue;
-        const symbol& o = p.symbols[other];
-        std::uint64_t& end = taken[o.shared_offset];
-        end = std::max(end, o.shared_offset + o.size);
-      }
+    variable_set beside(p.symbols.size());  // variables that may not overlap this one
+    for (const std::uint32_t f : users[n]) beside |= used[f];
+    beside &= placed;
+    std::map<std::uint64_t, std::uint64_t> taken;  // begin and end
+    for (auto other = beside.find_first(); other != variable_set::npos; other = beside.find_next(other)) {
+      const symbol& o = p.symbols[other];
+      std::uint64_t& end = taken[o.shared_offset];
+      end = std::max(end, o.shared_offset + o.size);
     }
     std::uint64_t offset = 0;
     for (const auto& [begin, end] : taken) {
@@ -119,7 +124,7 @@ void lay_out_shared(program& p) {
                 "{} needs {} bytes of shared memory at {}; a block may have {}", s.name, s.size, offset,
                 most_shared_memory);
     s.shared_offset = static_cast<std::uint32_t>(offset);
-    placed.insert(n);
+    placed.set(n);
     for (const std::uint32_t f : users[n])
       p.functions[f]->shared_size = std::max(p.functions[f]->shared_size, static_cast<std::uint32_t>(offset + s.size));
   }

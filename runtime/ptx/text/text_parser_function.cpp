@@ -9,6 +9,18 @@
 
 namespace hpe::ptx {
 
+// As of a GPU: local memory of a thread, and also parameters.
+static constexpr std::uint64_t most_local_memory = 512 << 10;
+
+// Appends a piece of memory to `end` bytes; returns its offset.
+std::uint32_t text_parser::append_piece(std::uint32_t& end, std::uint64_t size, std::uint64_t alignment) const {
+  const std::uint64_t offset = (end + alignment - 1) / alignment * alignment;
+  if (size > most_local_memory || offset + size > most_local_memory)
+    fail(fmt::format("more than {} bytes of local memory or parameters", most_local_memory));
+  end = static_cast<std::uint32_t>(offset + size);
+  return static_cast<std::uint32_t>(offset);
+}
+
 // Parameters of a kernel have the host's layout. Those of functions are at multiples of 16, so that a call through a
 // pointer can compute their offsets from their sizes alone.
 void text_parser::parse_formals(function& f, bool results, scope& names) {
@@ -25,9 +37,7 @@ void text_parser::parse_formals(function& f, bool results, scope& names) {
     p.size = static_cast<std::uint32_t>(v.size);
     p.alignment = std::max<std::uint32_t>(v.alignment, 1);
     p.is_result = results;
-    const std::uint32_t step = f.is_kernel ? p.alignment : 16;
-    p.offset = (f.formals_size + step - 1) / step * step;
-    f.formals_size = p.offset + p.size;
+    p.offset = append_piece(f.formals_size, v.size, f.is_kernel ? p.alignment : 16);
     names.declare(v.name, {operand::kind::formal, 0, p.offset, p.size});
     f.formals.push_back(std::move(p));
   }
@@ -68,8 +78,7 @@ void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
   parse_formals(header, false, names_);
   parse_limits(header);
   const bool has_body = tokens_.peek().is('{');
-  scope inner = names_;
-  names_.close();
+  scope::level inner = names_.close();
   const std::uint32_t index = declare_function(name, q);
   function& f = *program_.functions[index];
   if (!has_body) {
@@ -95,13 +104,13 @@ void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
   f.needs_cluster = header.needs_cluster;
   f.required_block = header.required_block;
   f.text = text_;
-  inner.declare(name, {operand::kind::function, index, 0, 0});
-  std::swap(names_, inner);
+  names_.open(std::move(inner));
+  names_.declare(name, {operand::kind::function, index, 0, 0});
   function_context context(program_, f, names_);
   context_ = &context;
   parse_body(f);
   context_ = nullptr;
-  std::swap(names_, inner);
+  names_.close();
 }
 
 void text_parser::parse_body(function& f) {
@@ -149,9 +158,9 @@ void text_parser::parse_registers() {
       const std::uint64_t count = expect_integer();
       expect('>');
       if (count > 1 << 24) fail("too many registers");
-      const auto first = static_cast<std::uint32_t>(context_->function.registers.size());
-      for (std::uint64_t n = 0; n < count; ++n) context_->new_register(*t, fmt::format("{}{}", prefix, n));
-      names_.declare_family(prefix, first, static_cast<std::uint32_t>(count));
+      names_.declare_family(prefix, static_cast<std::uint32_t>(count), [this, t = *t](std::string_view register_name) {
+        return context_->new_register(t, register_name);
+      });
     } else {
       names_.declare(prefix, {operand::kind::reg, context_->new_register(*t, prefix), 0, 0});
     }
@@ -195,13 +204,12 @@ void text_parser::parse_body_directive() {
       const variable v = parse_declarator(true);
       function& f = context_->function;
       if (name == "local") {
-        const std::uint32_t alignment = std::max<std::uint32_t>(v.alignment, 1);
-        const std::uint32_t offset = (f.local_size + alignment - 1) / alignment * alignment;
-        f.local_size = offset + static_cast<std::uint32_t>(v.size);
+        const std::uint32_t offset = append_piece(f.local_size, v.size, std::max<std::uint32_t>(v.alignment, 1));
         names_.declare(v.name, {operand::kind::local, 0, offset, static_cast<std::uint32_t>(v.size)});
       } else {
-        const auto size = static_cast<std::uint32_t>(v.size);
-        names_.declare(v.name, {operand::kind::scratch, 0, context_->new_scratch(size), size});
+        const std::uint32_t offset = append_piece(context_->scratch_top, (v.size + 15) / 16 * 16, 16);
+        f.scratch_size = std::max(f.scratch_size, context_->scratch_top);
+        names_.declare(v.name, {operand::kind::scratch, 0, offset, static_cast<std::uint32_t>(v.size)});
       }
     } while (accept(','));
     return expect(';');

@@ -11,6 +11,7 @@ namespace hpe::ptx {
 namespace {
 
 constexpr std::uint64_t most_alignment = 1 << 16;
+constexpr std::uint64_t most_size = std::uint64_t{1} << 48;
 
 }  // namespace
 
@@ -53,7 +54,9 @@ text_parser::variable text_parser::parse_declarator(bool with_name) {
       v.open_ended = true;
       v.size = 0;
     } else {
-      v.size *= expect_integer();
+      const std::uint64_t elements = expect_integer();
+      if (elements > most_size / std::max<std::uint64_t>(v.size, 1)) fail("a variable that is too large");
+      v.size *= elements;
     }
     expect(']');
   }

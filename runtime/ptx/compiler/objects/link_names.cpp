@@ -1,7 +1,7 @@
 // The names: kernel.N (instruction N of the kernel), code.F.N (of function F), function.F, variable.N, and
 // native.ID.OFFSET: an offset, in hexadecimal digits, from the beginning of the loaded object with this build id.
 
-#include "runtime/ptx/compiler/link_names.h"
+#include "runtime/ptx/compiler/objects/link_names.h"
 
 #include <elf.h>
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 // LLVM's localCache and pruneCache do not fit: TempFile takes the signal handlers of the process, which a soft device
 // needs for page faults of kernels, and pruneCache ends the process if another one removes the folder meanwhile.
 
-#include "runtime/ptx/compiler/kernel_cache.h"
+#include "runtime/ptx/compiler/objects/kernel_cache.h"
 
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/BLAKE3.h>
