@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/device/soft/softd/guard.h"
 #include "runtime/device/soft/softd/page_maker.h"
@@ -56,9 +59,8 @@ class server {
       case request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
       case request::kind::load_module: return kernels_.load(what.id, what.text);
       case request::kind::load_ptx:
-        return kernels_.load(
-            what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes, what.ptx_parts,
-                                                         fabric_.configuration().interpret_ptx));
+        return kernels_.load(what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes,
+                                                                          what.ptx_parts, fabric_.configuration().ptx));
       case request::kind::unload_ptx: return kernels_.unload(what.id);
       case request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
       case request::kind::start_stream: return start_executor(engines_, what.id);
@@ -76,7 +78,7 @@ class server {
   tile_pool pool_;
   page_maker pages_{std::min(4U, fabric_.configuration().threads), fabric_.configuration().prepared_memory};
   output_writer output_;
-  ptx_runner ptx_{memory_, pool_, output_};
+  ptx_runner ptx_{device_, fabric_.configuration().shape.devices(), memory_, pool_, output_};
   device_engines engines_{device_,  fabric_, memory_, copy_engine(device_, fabric_, memory_, pool_),
                           kernels_, pool_,   ptx_};
 };
@@ -132,10 +134,13 @@ int main(int argc, char** argv) {
   try {
     memory = std::make_unique<address_space>(layout);
     install_crash_handlers();
+    hpe::set_log_level(hpe::parse_log_level(hpe::options::from_environment().log));
   } catch (const hpe::error& e) {
     memory.reset();
     refusal = e.what();
   }
+  // A file that becomes longer than the user's limit is an error of the call that writes.
+  static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
   // Output of kernels appears line by line, also from a device that is killed.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   serve(static_cast<unsigned>(std::strtoul(argv[1], nullptr, 0)), std::move(memory), refusal);
