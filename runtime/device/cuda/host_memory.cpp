@@ -5,6 +5,7 @@
 #include "runtime/device/cuda/host_memory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -28,6 +29,10 @@ constexpr std::size_t largest_piece = 16 * granule_size;
 constexpr std::size_t expected_piece = 8 * granule_size;
 // At the beginning of a walk all threads are idle and little is expected: they share it in pieces of this size.
 constexpr std::size_t least_expected_piece = 2 * granule_size;
+
+// The driver keeps a lock while it registers memory, and takes it to queue a copy. So only one thread registers at a
+// time, and leaves the lock free for this time afterwards. (H200: first touches at 21.7 GB/s, otherwise 19.4.)
+constexpr std::chrono::microseconds between_registrations{50};
 
 // Prepared pieces that no copy has used yet take at most this part of the memory that is free without them.
 constexpr double share_of_free_memory = 4;
@@ -131,7 +136,7 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   if (p == pieces_.end()) {
     make_room(lock, gap_for_copy(address, bytes).size());
     p = pinned_piece(lock, address);
-    if (p == pieces_.end() && pin(lock, gap_for_copy(address, bytes))) p = pinned_piece(lock, address);
+    if (p == pieces_.end() && pin(lock, gap_for_copy(address, bytes), purpose::copy)) p = pinned_piece(lock, address);
   }
   if (p == pieces_.end()) {
     auto next = pieces_.from(address);
@@ -194,7 +199,16 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
   return result;
 }
 
-bool host_memory::pin(locked& lock, gap where, bool prepares) {
+CUresult host_memory::register_in_turn(gap where) {
+  const std::lock_guard lock(registering_);
+  const CUresult result = cu_.cuMemHostRegister(pointer(where.begin), where.size(), CU_MEMHOSTREGISTER_PORTABLE);
+  const auto end = std::chrono::steady_clock::now() + between_registrations;
+  while (std::chrono::steady_clock::now() < end) __builtin_ia32_pause();
+  return result;
+}
+
+bool host_memory::pin(locked& lock, gap where, purpose why) {
+  const bool prepares = why == purpose::preparation;
   const std::size_t bytes = where.size();
   if (pinned_ + bytes > most_.pinned) return false;
   pieces_.insert(where.begin, where.end, piece{.prepared = prepares, .age = ++clock_});
@@ -202,7 +216,9 @@ bool host_memory::pin(locked& lock, gap where, bool prepares) {
   if (prepares) prepared_ += bytes;
   lock.unlock();
   os::populate_with_huge_pages(pointer(where.begin), bytes);
-  const CUresult result = cu_.cuMemHostRegister(pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE);
+  const CUresult result = why == purpose::copy
+                              ? cu_.cuMemHostRegister(pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE)
+                              : register_in_turn(where);
   lock.lock();
   const auto made = pieces_.find(where.begin);
   if (result == CUDA_SUCCESS) {
@@ -314,7 +330,7 @@ void host_memory::work_ahead() {
       continue;
     }
     const entered here(cu_, around_.context());
-    if (pin(lock, where, prepares)) continue;
+    if (pin(lock, where, prepares ? purpose::preparation : purpose::expectation)) continue;
     (prepares ? to_prepare_ : expected_).clear();  // no room: drop the hints
   }
 }

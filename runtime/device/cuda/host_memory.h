@@ -111,7 +111,10 @@ class host_memory {
   /// The next gap to prepare; empty if there is none, or a budget is spent. May release the lock meanwhile.
   [[nodiscard]] gap next_to_prepare(locked& lock);
   /// Pins a gap; releases the lock meanwhile. Returns false if the system or the budget does not allow it.
-  bool pin(locked& lock, gap where, bool prepares = false);
+  enum class purpose : std::uint8_t { copy, expectation, preparation };
+  bool pin(locked& lock, gap where, purpose why);
+  /// For threads that pin ahead of copies.
+  CUresult register_in_turn(gap where);
   void work_ahead();
   /// Unpins the pieces that were not used for the longest time, as far as they are idle, until so many bytes more can
   /// be pinned. May release the lock meanwhile.
@@ -127,6 +130,7 @@ class host_memory {
   const budgets most_;
   const environment around_;
   mutable std::mutex mutex_;
+  std::mutex registering_;           // held without mutex_
   std::condition_variable changed_;  // a piece was pinned or could not be; a range is expected; stop_
   interval_map<std::uintptr_t, range> ranges_;
   pieces pieces_;
