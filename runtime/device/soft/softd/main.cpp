@@ -76,7 +76,7 @@ class server {
   fabric fabric_;
   kernel_table kernels_;
   tile_pool pool_;
-  page_maker pages_{std::min(4U, fabric_.configuration().threads), fabric_.configuration().prepared_memory};
+  page_maker pages_{std::min(4U, fabric_.configuration().threads - 1), fabric_.configuration().prepared_memory};
   output_writer output_;
   ptx_runner ptx_{device_, fabric_.configuration().shape.devices(), memory_, pool_, output_};
   device_engines engines_{device_,  fabric_, memory_, copy_engine(device_, fabric_, memory_, pool_),

@@ -24,7 +24,7 @@ constexpr double share_of_free_memory = 16;
 }  // namespace
 
 void page_maker::add(std::uintptr_t address, std::size_t bytes) {
-  if (bytes < worth_making || budget_ == 0) return;
+  if (bytes < worth_making || budget_ == 0 || most_threads_ == 0) return;
   const lock_guard lock(mutex_);
   ranges_[address] = {bytes, 0};
   const std::size_t wanted = std::min<std::size_t>(most_threads_, (bytes + largest_piece - 1) / largest_piece);
@@ -58,8 +58,9 @@ std::optional<page_maker::piece> page_maker::next() {
 
 void page_maker::work() {
   ::pthread_setname_np(::pthread_self(), "softd-pages");
+  // Not SCHED_IDLE: on busy cores such a thread would keep locks of the kernel that other threads wait for.
   const sched_param none{};
-  ::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &none);
+  ::pthread_setschedparam(::pthread_self(), SCHED_BATCH, &none);
   unique_lock lock(mutex_);
   for (;;) {
     const auto found = next();

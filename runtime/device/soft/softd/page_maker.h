@@ -1,6 +1,6 @@
 #pragma once
 
-/// Threads that make the pages of new device memory while the machine has nothing else to do. Page faults make small
+/// Threads that make the pages of new device memory beside the compute units. Page faults make small
 /// pages, at a tenth of the rate at which these threads make huge ones.
 
 #include <cstddef>
@@ -15,7 +15,8 @@ namespace hpe::device::soft {
 /// Thread-safe. Lives as long as the process.
 class page_maker {
  public:
-  /// threads: the most that work at the same time. budget: the most bytes made of all ranges that are there.
+  /// threads: the most that work at the same time; 0: page faults make all pages. budget: the most bytes made of all
+  /// ranges that are there.
   page_maker(unsigned threads, std::size_t budget) : most_threads_(threads), budget_(budget) {}
 
   /// Adds a range that was mapped. Small ones are left to page faults.
