@@ -365,7 +365,8 @@ TEST(copy_engine, takes_a_link_for_no_more_than_the_bytes_it_copies) {
   memory.map(0, layout.base, granule_size);
   const os::file_descriptor host = os::create_memory_file("hpe-test", granule_size);
   memory.register_host(layout.base + granule_size, granule_size, host.get(), 0);
-  const copy_engine engine(0, shared, memory);
+  tile_pool pool(1, 0, 0);
+  const copy_engine engine(0, shared, memory, pool);
   const std::uint64_t begin = link_time();
   engine.copy(layout.base, layout.base + granule_size, granule_size, priority::launch);
   const link_clock& up = shared.common().host_links[0][0];

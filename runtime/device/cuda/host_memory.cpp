@@ -1,9 +1,11 @@
-// Invariants: pieces are disjoint, and each lies in one range. A piece that is not pinned yet belongs to one thread,
-// which pins it without the mutex and then marks it, or erases it. A piece is unpinned only when no copy is being
-// queued on it and all its users are reached. Copies never cross the end of a piece, which the driver would refuse.
+// Invariants: pieces are disjoint, and each lies in one range. A piece that is not pinned belongs to one thread, which
+// pins it without the mutex and then marks it, or unpins it and then erases it. A piece is unpinned only when no copy
+// is being queued on it and all its users are reached. Copies never cross the end of a piece, which the driver would
+// refuse.
 #include "runtime/device/cuda/host_memory.h"
 
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -27,6 +29,10 @@ constexpr std::size_t largest_piece = 16 * granule_size;
 constexpr std::size_t expected_piece = 8 * granule_size;
 // At the beginning of a walk all threads are idle and little is expected: they share it in pieces of this size.
 constexpr std::size_t least_expected_piece = 2 * granule_size;
+
+// The driver keeps a lock while it registers memory, and takes it to queue a copy. So only one thread registers at a
+// time, and leaves the lock free for this time afterwards. (H200: first touches at 21.7 GB/s, otherwise 19.4.)
+constexpr std::chrono::microseconds between_registrations{50};
 
 // Prepared pieces that no copy has used yet take at most this part of the memory that is free without them.
 constexpr double share_of_free_memory = 4;
@@ -105,7 +111,7 @@ void host_memory::release(std::uintptr_t address, std::size_t bytes) {
       continue;
     }
     if (idle(p->second.value)) {
-      unpin(p);
+      unpin(lock, p);
       continue;
     }
     // Copies of neighbouring bytes may use the piece. Wait for its users without the mutex, then search again.
@@ -127,7 +133,11 @@ std::optional<std::uintptr_t> host_memory::find(std::uintptr_t address) const {
 host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   locked lock(mutex_);
   auto p = pinned_piece(lock, address);
-  if (p == pieces_.end() && pin(lock, gap_for_copy(address, bytes))) p = pinned_piece(lock, address);
+  if (p == pieces_.end()) {
+    make_room(lock, gap_for_copy(address, bytes).size());
+    p = pinned_piece(lock, address);
+    if (p == pieces_.end() && pin(lock, gap_for_copy(address, bytes), purpose::copy)) p = pinned_piece(lock, address);
+  }
   if (p == pieces_.end()) {
     auto next = pieces_.from(address);
     if (next != pieces_.end() && next->first <= address) ++next;  // another thread is pinning it
@@ -189,15 +199,26 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
   return result;
 }
 
-bool host_memory::pin(locked& lock, gap where, bool prepares) {
-  const std::size_t bytes = where.end - where.begin;
-  if (!make_room(bytes)) return false;
+CUresult host_memory::register_in_turn(gap where) {
+  const std::lock_guard lock(registering_);
+  const CUresult result = cu_.cuMemHostRegister(pointer(where.begin), where.size(), CU_MEMHOSTREGISTER_PORTABLE);
+  const auto end = std::chrono::steady_clock::now() + between_registrations;
+  while (std::chrono::steady_clock::now() < end) __builtin_ia32_pause();
+  return result;
+}
+
+bool host_memory::pin(locked& lock, gap where, purpose why) {
+  const bool prepares = why == purpose::preparation;
+  const std::size_t bytes = where.size();
+  if (pinned_ + bytes > most_.pinned) return false;
   pieces_.insert(where.begin, where.end, piece{.prepared = prepares, .age = ++clock_});
   pinned_ += bytes;
   if (prepares) prepared_ += bytes;
   lock.unlock();
   os::populate_with_huge_pages(pointer(where.begin), bytes);
-  const CUresult result = cu_.cuMemHostRegister(pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE);
+  const CUresult result = why == purpose::copy
+                              ? cu_.cuMemHostRegister(pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE)
+                              : register_in_turn(where);
   lock.lock();
   const auto made = pieces_.find(where.begin);
   if (result == CUDA_SUCCESS) {
@@ -287,40 +308,43 @@ host_memory::gap host_memory::next_to_prepare(locked& lock) {
     if (to_prepare_.empty() || left() == 0) return {};
   }
   const gap result = next(to_prepare_, std::min(left(), unchecked_));
-  unchecked_ -= result.end - result.begin;
+  unchecked_ -= result.size();
   return result;
 }
 
 void host_memory::work_ahead() {
   locked lock(mutex_);
   while (!stop_) {
+    if (!expected_.empty() || !to_prepare_.empty()) {
+      const entered here(cu_, around_.context());
+      make_room(lock, std::min(expected_piece, most_.pinned));
+    }
     gap where = next(expected_, expected_piece);
-    const bool prepares = where.begin == where.end;
+    const bool prepares = where.size() == 0;
     if (prepares) where = next_to_prepare(lock);
-    if (where.begin == where.end) {
+    if (stop_) return;
+    if (where.size() == 0) {
       ++idle_;
       changed_.wait(lock);
       --idle_;
       continue;
     }
-    if (stop_) return;
     const entered here(cu_, around_.context());
-    if (pin(lock, where, prepares)) continue;
+    if (pin(lock, where, prepares ? purpose::preparation : purpose::expectation)) continue;
     (prepares ? to_prepare_ : expected_).clear();  // no room: drop the hints
   }
 }
 
-bool host_memory::make_room(std::size_t bytes) {
+void host_memory::make_room(locked& lock, std::size_t bytes) {
   while (pinned_ + bytes > most_.pinned) {
     auto oldest = pieces_.end();
     for (auto p = pieces_.begin(); p != pieces_.end(); ++p)
       if (!in_space(p->first) && p->second.value.pinned && idle(p->second.value) &&
           (oldest == pieces_.end() || p->second.value.age < oldest->second.value.age))
         oldest = p;
-    if (oldest == pieces_.end()) return false;
-    unpin(oldest);
+    if (oldest == pieces_.end()) return;
+    unpin(lock, oldest);
   }
-  return true;
 }
 
 bool host_memory::idle(const piece& p) const {
@@ -328,13 +352,18 @@ bool host_memory::idle(const piece& p) const {
          std::all_of(p.users.begin(), p.users.end(), [&](timepoint user) { return around_.reached(user); });
 }
 
-void host_memory::unpin(pieces::iterator p) {
+void host_memory::unpin(locked& lock, pieces::iterator p) {
+  const std::size_t bytes = p->second.end - p->first;
+  p->second.value.pinned = false;
+  if (!in_space(p->first)) pinned_ -= bytes;
+  count_as_used(p->second.value, bytes);
+  lock.unlock();
   // Fails after the loss of the device in whose context it was pinned; the process's end then releases the pages.
   const CUresult result = cu_.cuMemHostUnregister(pointer(p->first));
   if (result != CUDA_SUCCESS) log(log_level::debug, "unpinning host memory: {}", cu_.words_for(result));
-  if (!in_space(p->first)) pinned_ -= p->second.end - p->first;
-  count_as_used(p->second.value, p->second.end - p->first);
+  lock.lock();
   pieces_.erase(p);
+  changed_.notify_all();
 }
 
 }  // namespace hpe::device::cuda

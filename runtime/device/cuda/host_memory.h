@@ -94,6 +94,8 @@ class host_memory {
   struct gap {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
+
+    [[nodiscard]] std::size_t size() const noexcept { return end - begin; }
   };
   using gaps = std::deque<gap>;
   using locked = std::unique_lock<std::mutex>;
@@ -109,19 +111,26 @@ class host_memory {
   /// The next gap to prepare; empty if there is none, or a budget is spent. May release the lock meanwhile.
   [[nodiscard]] gap next_to_prepare(locked& lock);
   /// Pins a gap; releases the lock meanwhile. Returns false if the system or the budget does not allow it.
-  bool pin(locked& lock, gap where, bool prepares = false);
+  enum class purpose : std::uint8_t { copy, expectation, preparation };
+  bool pin(locked& lock, gap where, purpose why);
+  /// For threads that pin ahead of copies.
+  CUresult register_in_turn(gap where);
   void work_ahead();
-  bool make_room(std::size_t bytes);
+  /// Unpins the pieces that were not used for the longest time, as far as they are idle, until so many bytes more can
+  /// be pinned. May release the lock meanwhile.
+  void make_room(locked& lock, std::size_t bytes);
   /// Takes a piece of this size out of the budget of prepared pieces, if it is one.
   void count_as_used(piece& p, std::size_t bytes);
   bool idle(const piece& p) const;
-  void unpin(pieces::iterator p);
+  /// Releases the lock meanwhile.
+  void unpin(locked& lock, pieces::iterator p);
 
   const driver& cu_;
   const uvas_layout layout_;
   const budgets most_;
   const environment around_;
   mutable std::mutex mutex_;
+  std::mutex registering_;           // held without mutex_
   std::condition_variable changed_;  // a piece was pinned or could not be; a range is expected; stop_
   interval_map<std::uintptr_t, range> ranges_;
   pieces pieces_;

@@ -124,6 +124,7 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   state.ptx = {.interprets = interprets || finds_races,
                .in_lockstep = parse_choice("HPE_WARPS", wanted.warps, "independent", "lockstep"),
                .finds_races = finds_races};
+  state.prepared_memory = wanted.prepared_memory;
   state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
   state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);
 }

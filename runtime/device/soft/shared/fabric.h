@@ -83,6 +83,7 @@ struct fabric_configuration {
   unsigned threads = 1;      // of each device
   unsigned core_shares = 0;  // parts into which the cores are divided, one for each device's kernels; 0: not divided
   ptx_execution ptx;
+  std::uint64_t prepared_memory = 0;  // the most bytes of pages that a device makes before they are used
   link_limit host_limit;
   link_limit peer_limit;
   std::array<std::atomic<std::uint32_t>, max_devices> streams{};  // number of streams, by device

@@ -53,9 +53,7 @@ void plain_copy(void* destination, const void* source, std::size_t bytes) noexce
   std::memcpy(destination, source, bytes);
 }
 
-template <class Body>
-void guarded(Body body) {
-  const auto crashed = run_guarded(body);
+void require_no_crash(const std::optional<crash>& crashed) {
   if (!crashed) return;
   HPE_REQUIRE(
       crashed->signal != SIGBUS, HPE_ERROR_OUT_OF_MEMORY,
@@ -64,7 +62,35 @@ void guarded(Body body) {
   HPE_THROW(HPE_ERROR_INTERNAL, "a copy crashed at {:#x} with signal {}", crashed->address, crashed->signal);
 }
 
+template <class Body>
+void guarded(Body body) {
+  require_no_crash(run_guarded(body));
+}
+
+// A copy as a launch: each tile is a slice of it.
+struct slices {
+  static constexpr std::size_t size = std::size_t{512} << 10;
+
+  std::byte* to;
+  const std::byte* from;
+  std::size_t bytes;
+  bool through_caches;
+};
+
+void copy_slices(const void* parameters, const hpeTiles* tiles) {
+  const auto& all = *static_cast<const slices*>(parameters);
+  const std::size_t begin = tiles->begin * slices::size;
+  const std::size_t end = std::min(all.bytes, tiles->end * slices::size);
+  (all.through_caches ? plain_copy : os::copy_past_caches)(all.to + begin, all.from + begin, end - begin);
+}
+
 }  // namespace
+
+void copy_engine::copy_together(void* destination, const void* source, std::size_t bytes, bool through_caches) const {
+  const slices all{static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), bytes, through_caches};
+  const std::uint32_t grid[3] = {static_cast<std::uint32_t>((bytes + slices::size - 1) / slices::size), 1, 1};
+  if (const auto trouble = pool_.run(copy_slices, &all, grid)) require_no_crash(trouble->signal);
+}
 
 address_table::piece copy_engine::find(std::uintptr_t address) const {
   const auto found = memory_.find(address);
@@ -92,9 +118,13 @@ void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::s
     // emptied while they are in the caches.
     constexpr std::size_t is_short = std::size_t{256} << 10;
     const bool through_caches = piece < (to.where.device == host_location ? granule_size : is_short);
-    guarded([&] {
-      (through_caches ? plain_copy : os::copy_past_caches)(local(destination, to), local(source, from), piece);
-    });
+    if (piece > slices::size && !way.limited() && pool_.threads() > 1) {
+      copy_together(local(destination, to), local(source, from), piece, through_caches);
+    } else {
+      guarded([&] {
+        (through_caches ? plain_copy : os::copy_past_caches)(local(destination, to), local(source, from), piece);
+      });
+    }
     if (way.limited()) approach(arrival);
     destination += piece;
     source += piece;

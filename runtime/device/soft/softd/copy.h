@@ -4,13 +4,15 @@
 
 #include "runtime/device/soft/shared/fabric.h"
 #include "runtime/device/soft/softd/memory.h"
+#include "runtime/device/soft/softd/pool.h"
 
 namespace hpe::device::soft {
 
 class copy_engine {
  public:
-  copy_engine(unsigned device, fabric& shared, address_space& memory)
-      : device_(device), shared_(shared), memory_(memory) {}
+  /// Large copies over links without a limit are made by the threads of `pool` together.
+  copy_engine(unsigned device, fabric& shared, address_space& memory, tile_pool& pool)
+      : device_(device), shared_(shared), memory_(memory), pool_(pool) {}
 
   /// Addresses are those of the program. A copy over links with a limit takes the time of the links, and pieces of
   /// copies with a more urgent level go first. Throws hpe::error.
@@ -19,10 +21,12 @@ class copy_engine {
 
  private:
   [[nodiscard]] address_table::piece find(std::uintptr_t address) const;
+  void copy_together(void* destination, const void* source, std::size_t bytes, bool through_caches) const;
 
   unsigned device_;
   fabric& shared_;
   address_space& memory_;
+  tile_pool& pool_;
 };
 
 }  // namespace hpe::device::soft

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include "runtime/base/options.h"
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/device/soft/softd/guard.h"
+#include "runtime/device/soft/softd/page_maker.h"
 #include "runtime/device/soft/softd/process.h"
 
 namespace hpe::device::soft {
@@ -42,8 +44,13 @@ class server {
 
   void answer(const request& what, std::vector<os::file_descriptor>& descriptors) {
     switch (what.what) {
-      case request::kind::map: return memory_.map(what.device, what.address, what.bytes);
-      case request::kind::unmap: return memory_.unmap(what.device, what.address, what.bytes);
+      case request::kind::map:
+        memory_.map(what.device, what.address, what.bytes);
+        if (what.device == device_) pages_.add(what.address, what.bytes);
+        return;
+      case request::kind::unmap:
+        if (what.device == device_) pages_.remove(what.address, what.bytes);
+        return memory_.unmap(what.device, what.address, what.bytes);
       case request::kind::register_host:
         return memory_.register_host(what.address, what.bytes, descriptors.at(0).get(), what.offset);
       case request::kind::unregister_host: return memory_.unregister_host(what.address, what.bytes);
@@ -69,9 +76,11 @@ class server {
   fabric fabric_;
   kernel_table kernels_;
   tile_pool pool_;
+  page_maker pages_{std::min(4U, fabric_.configuration().threads - 1), fabric_.configuration().prepared_memory};
   output_writer output_;
   ptx_runner ptx_{device_, fabric_, memory_, pool_, output_};
-  device_engines engines_{device_, fabric_, memory_, copy_engine(device_, fabric_, memory_), kernels_, pool_, ptx_};
+  device_engines engines_{device_,  fabric_, memory_, copy_engine(device_, fabric_, memory_, pool_),
+                          kernels_, pool_,   ptx_};
 };
 
 template <class Action>

@@ -34,7 +34,10 @@ void page_tables::prepare(void* address, std::size_t bytes) {
     }
     const std::uintptr_t first = number;
     while (number < last && !filled(number)) ++number;
-    os::populate_for_writing(reinterpret_cast<void*>(first * unit), (number - first) * unit);  // NOLINT
+    auto* const place = reinterpret_cast<void*>(first * unit);  // NOLINT(performance-no-int-to-ptr): of this process
+    const std::size_t size = (number - first) * unit;
+    // A call that makes huge pages has a fixed cost: it first makes every processor drain its lists of pages.
+    size >= worth_huge_pages ? os::populate_with_huge_pages(place, size) : os::populate_for_writing(place, size);
     const lock_guard lock(mutex_);
     for (std::uintptr_t n = first; n < number; ++n) filled_.insert(n);
   }

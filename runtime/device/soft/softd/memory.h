@@ -30,6 +30,7 @@ class page_tables {
 
  private:
   static constexpr std::size_t unit = std::size_t{64} << 10;
+  static constexpr std::size_t worth_huge_pages = std::size_t{4} << 20;
 
   [[nodiscard]] bool filled(std::uintptr_t number) const;
 

@@ -26,6 +26,8 @@ class tile_pool {
   /// which are divided into `shares`; with 0 shares they are not bound.
   tile_pool(unsigned threads, unsigned share, unsigned shares);
 
+  [[nodiscard]] unsigned threads() const noexcept { return threads_; }
+
   /// Runs all tiles and returns when they are done. After trouble in one tile no further tile begins. Thread-safe;
   /// launches that run at the same time share the threads.
   /// `team`: the devices that run parts of the launch, bit d; 0: this device alone.
