@@ -202,11 +202,11 @@ struct wave_step {
   }
 };
 
-/// wave_step as a kernel for each order, which is twice the radius of the layout: wave_step_2_f32 to wave_step_16_f32
-/// with every even order, and in double with orders 4, 8, 12 and 16.
 /// Whether steps of an order take a potential.
 [[nodiscard]] constexpr bool takes_potential(int64_t order) { return order % 4 == 0; }
 
+/// wave_step as a kernel for each order, which is twice the radius of the layout: wave_step_2_f32 to wave_step_16_f32
+/// with every even order, and in double with orders 4, 8, 12 and 16.
 template <class T, int64_t order>
 struct wave_step_of : wave_step<T> {};
 template <int64_t order>

@@ -24,7 +24,7 @@ struct boundaries {
   [[nodiscard]] std::int64_t cells() const { return cpml > 0 ? cpml : sponge < 0 ? 40 : sponge; }
 };
 
-/// How far the y ends of a model of ny planes are.
+/// The neighbours beyond the first and the last row of a model of ny planes.
 [[nodiscard]] kernels::y_ends ends_of(std::int64_t ny, const boundaries& b);
 
 /// The cells of a model and of the absorbing layers around it: their layout in memory, and how strongly each cell

@@ -93,7 +93,7 @@ class traces {
 
 /// The velocities and densities of one model in the form that kernels use: speed = g (c dt)^2 and, where the density
 /// varies, the potential on every cell of the grid. The model's outermost values continue through the absorbing layers.
-/// With a density wave fields are pressure / sqrt(density).
+/// With a varying density wave fields are pressure / sqrt(density).
 template <class T>
 struct medium {
   /// density: null: constant.

@@ -88,7 +88,7 @@ struct damped_point {
 /// The same with a potential, of which the quad of the next plane is fetched ahead.
 struct potential_point : damped_point {
   const float* place;
-  int64_t last;  ///< plane of the range
+  int64_t last;  ///< the last plane of the range
   quad here, ahead;
 
   __device__ potential_point(const wave_step<float>& p, const tile& t) : damped_point{p, 0, 0, {}}, last(t.x1 - 1) {}
