@@ -157,20 +157,24 @@ struct slab {
 ///
 ///   next = now + (2 g - 1) (now - next) + speed * laplacian(now),   speed = g (c dt)^2
 ///
+/// With a potential v the laplacian is laplacian(now) - v now: where the density rho varies, p / sqrt(rho) obeys this
+/// equation with v = sqrt(rho) laplacian(1 / sqrt(rho)), and the step stays its own adjoint.
+///
 /// `next` holds the step before `now` on entry and the step after it on return. Then the step adds, inside the cells
 /// of the slab, speed * amplitude[i] to next at injected[i], and copies now at recorded[i] to record[i]. Points may
 /// be listed more than once and must lie in the slab. With a free surface, which is at z = 0, next is made odd about
 /// it.
 ///
 /// Computes the planes of `part` and in them the cells of `across`. Reads: now in planes x0 - radius to x1 + radius.
-/// Writes and reads: next in planes x0 to x1. taper_z has z1 elements rounded up to row_multiple. On GPUs taper_z is
-/// aligned to 16 bytes, z0 is a multiple of 4, and up to three elements of next behind z1 are overwritten: rim cells of
-/// boxes, which are received again before they are read, or zeros, which stay zero.
+/// Writes and reads: next in planes x0 to x1. A potential is read like speed. taper_z has z1 elements rounded up to
+/// row_multiple. On GPUs taper_z is aligned to 16 bytes, z0 is a multiple of 4, and up to three elements of next behind
+/// z1 are overwritten: rim cells of boxes, which are received again before they are read, or zeros, which stay zero.
 template <class T>
 struct wave_step {
   T* next;
   const T* now;
   const T* speed;
+  const T* potential;  ///< null: density is constant; else with orders 4, 8, 12 and 16
   const T* taper_x;
   const T* taper_y;
   const T* taper_z;
@@ -197,6 +201,9 @@ struct wave_step {
         weights[axis][k - 1] = T(stencil_weight(layout.radius, k) * per_area[axis]);
   }
 };
+
+/// Whether steps of an order take a potential.
+[[nodiscard]] constexpr bool takes_potential(int64_t order) { return order % 4 == 0; }
 
 /// wave_step as a kernel for each order, which is twice the radius of the layout: wave_step_2_f32 to wave_step_16_f32
 /// with every even order, and in double with orders 4, 8, 12 and 16.

@@ -1,5 +1,7 @@
 #include "apps/rtm/grid.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -46,6 +48,11 @@ void append_rates(std::vector<double>& rates, const kernels::layer_ends& ends, d
 
 }  // namespace
 
+kernels::y_ends ends_of(std::int64_t ny, const boundaries& b) {
+  using kernels::y_ends;
+  return ny == 1 ? y_ends::flat : ny <= b.thin ? y_ends::periodic : y_ends::closed;
+}
+
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order) {
   if (order != 4 && order != 8 && order != 12 && order != 16)
@@ -57,7 +64,7 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& s
     throw bad_input("a sponge of " + std::to_string(b.sponge) + " cells and matched layers of " +
                     std::to_string(b.cpml) + ": only one of them is possible");
   using kernels::y_ends;
-  const y_ends ends = ny == 1 ? y_ends::flat : ny <= b.thin ? y_ends::periodic : y_ends::closed;
+  const y_ends ends = ends_of(ny, b);
   const std::int64_t side = b.cells(), top = b.free_surface ? 0 : side, y_side = ends == y_ends::closed ? side : 0;
   grid g{kernels::make_layout(nx + 2 * side, ny + 2 * y_side, nz + top + side, ends, b.free_surface, order / 2),
          ends,
@@ -102,10 +109,73 @@ grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1) {
   return g;
 }
 
-double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order) {
+density_potential::density_potential(const volume& density, kernels::y_ends ends, bool free_surface, std::int64_t order)
+    : nx_(density.nx),
+      ny_(density.ny),
+      nz_(density.nz),
+      spacing_(density.spacing),
+      ends_(ends),
+      free_surface_(free_surface),
+      radius_(order / 2) {
+  // Of all patterns of two densities, order 16 has a growing mode first, from a contrast between 8 and 10 on.
+  constexpr int most = 8;
+  const auto [least, largest] = std::minmax_element(density.values.begin(), density.values.end());
+  if (!(*least > 0) || !std::isfinite(*largest) || *largest > most * *least)
+    throw bad_input(
+        fmt::format("densities from {} to {}: they must be positive, and the largest at most {} times the smallest",
+                    *least, *largest, most));
+  for (const float value : density.values) inverse_roots_.push_back(1 / std::sqrt(static_cast<double>(value)));
+}
+
+double density_potential::inverse_root(std::int64_t x, std::int64_t y, std::int64_t z) const {
+  if (ends_ == kernels::y_ends::periodic) y = (y % ny_ + ny_) % ny_;
+  if (free_surface_) z = std::abs(z);  // the field is odd about the surface, densities are even
+  x = std::clamp<std::int64_t>(x, 0, nx_ - 1);
+  y = std::clamp<std::int64_t>(y, 0, ny_ - 1);
+  z = std::clamp<std::int64_t>(z, 0, nz_ - 1);
+  return inverse_roots_[static_cast<std::size_t>((x * ny_ + y) * nz_ + z)];
+}
+
+double density_potential::at(std::int64_t x, std::int64_t y, std::int64_t z) const {
+  const double here = inverse_root(x, y, z);
+  const auto along = [&](std::int64_t dx, std::int64_t dy, std::int64_t dz, double side) {
+    double sum = kernels::stencil_weight(radius_, 0) * here;
+    for (std::int64_t k = 1; k <= radius_; ++k)
+      sum += kernels::stencil_weight(radius_, k) *
+             (inverse_root(x - k * dx, y - k * dy, z - k * dz) + inverse_root(x + k * dx, y + k * dy, z + k * dz));
+    return sum / (side * side);
+  };
+  double sum = along(1, 0, 0, spacing_.x) + along(0, 0, 1, spacing_.z);
+  if (ends_ != kernels::y_ends::flat) sum += along(0, 1, 0, spacing_.y);
+  return sum / here;
+}
+
+double density_potential::largest() const {
+  double most = 0;
+  // Further out densities do not change.
+  const std::int64_t beyond = radius_, beyond_y = ends_ == kernels::y_ends::closed ? radius_ : 0;
+  for (std::int64_t x = -beyond; x < nx_ + beyond; ++x)
+    for (std::int64_t y = -beyond_y; y < ny_ + beyond_y; ++y)
+      for (std::int64_t z = free_surface_ ? 0 : -beyond; z < nz_ + beyond; ++z) most = std::max(most, at(x, y, z));
+  return most;
+}
+
+double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order, double potential) {
   double per_area = 1 / (spacing.x * spacing.x) + 1 / (spacing.z * spacing.z);
   if (dimensions == 3) per_area += 1 / (spacing.y * spacing.y);
-  return 2 / (fastest * std::sqrt(per_area * kernels::stencil_bound(order / 2)));
+  return 2 / (fastest * std::sqrt(per_area * kernels::stencil_bound(order / 2) + potential));
+}
+
+double stable_step(const volume& model, const volume* density, const boundaries& edges, double fastest,
+                   std::int64_t order) {
+  const kernels::y_ends ends = ends_of(model.ny, edges);
+  double potential = 0;
+  if (density != nullptr) {
+    if (density->shape() != model.shape())
+      throw bad_input("densities on " + density->shape() + " cells, but velocities on " + model.shape());
+    potential = density_potential(*density, ends, edges.free_surface, order).largest();
+  }
+  return stable_step(ends == kernels::y_ends::flat ? 2 : 3, model.spacing, fastest, order, potential);
 }
 
 }  // namespace hpe::rtm

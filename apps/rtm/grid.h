@@ -24,6 +24,9 @@ struct boundaries {
   [[nodiscard]] std::int64_t cells() const { return cpml > 0 ? cpml : sponge < 0 ? 40 : sponge; }
 };
 
+/// The neighbours beyond the first and the last row of a model of ny planes.
+[[nodiscard]] kernels::y_ends ends_of(std::int64_t ny, const boundaries& b);
+
 /// The cells of a model and of the absorbing layers around it: their layout in memory, and how strongly each cell
 /// damps. Damping in sponges follows g = 1 / (1 + a) = x[i] y[j] z[k], see kernels/wave.h; matched layers have the
 /// rates of kernels/absorb.h.
@@ -57,8 +60,39 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& s
 /// than the stencil reaches.
 grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1);
 
+/// The potential of kernels/wave.h that densities on the cells of a model make: sqrt(density) laplacian(1 /
+/// sqrt(density)) by the weights of the wave step. So a constant pressure stays constant, and a jump of density between
+/// two cells acts like their geometric mean at the face between them. The outermost densities continue beyond the
+/// model.
+class density_potential {
+ public:
+  /// Throws bad_input for values that are not positive, or whose contrast makes the scheme unstable.
+  density_potential(const volume& density, kernels::y_ends ends, bool free_surface, std::int64_t order);
+
+  /// In the cell (x, y, z) of the model or beyond it, 1 / m^2.
+  [[nodiscard]] double at(std::int64_t x, std::int64_t y, std::int64_t z) const;
+  /// The largest value anywhere, at least 0.
+  [[nodiscard]] double largest() const;
+
+ private:
+  /// 1 / sqrt(density).
+  [[nodiscard]] double inverse_root(std::int64_t x, std::int64_t y, std::int64_t z) const;
+
+  const std::int64_t nx_, ny_, nz_;
+  const sides spacing_;
+  std::vector<double> inverse_roots_;  ///< of the model's cells
+  const kernels::y_ends ends_;
+  const bool free_surface_;
+  const std::int64_t radius_;
+};
+
 /// The longest stable time step in seconds (Courant, Friedrichs, Lewy): 2 / (c sqrt(largest eigenvalue of the
-/// negative Laplacian)) for the fastest velocity c in m/s.
-double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order = usual_order);
+/// negative Laplacian, and the potential)) for the fastest velocity c in m/s and the largest potential in 1 / m^2.
+double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order = usual_order,
+                   double potential = 0);
+
+/// The same for a model with these densities; null: they are constant. Throws bad_input for densities on other cells.
+double stable_step(const volume& model, const volume* density, const boundaries& edges, double fastest,
+                   std::int64_t order);
 
 }  // namespace hpe::rtm

@@ -20,9 +20,15 @@ std::string number(double value) {
   return text;
 }
 
+/// Multiplies the samples [step][point] by a factor of each point.
+std::vector<float> scaled(std::vector<float> samples, const std::vector<float>& factors) {
+  for (std::size_t i = 0; i < samples.size(); ++i) samples[i] *= factors[i % factors.size()];
+  return samples;
+}
+
 /// The grid of a model. Throws bad_input if the time step is not stable on it.
 grid checked_grid(const volume& model, double fastest, const migration_settings& s, const team& with) {
-  const double limit = stable_step(model.ny == 1 ? 2 : 3, model.spacing, fastest, s.order);
+  const double limit = stable_step(model, s.density.get(), s.edges, fastest, s.order);
   if (!(s.time_step > 0) || s.time_step > limit)
     throw bad_input("a time step of " + number(s.time_step * 1e3) + " ms: with cells of " + model.spacing.text() +
                     " m and velocities up to " + number(fastest) + " m/s it must be positive and at most " +
@@ -118,7 +124,7 @@ medium<float> simulation::medium_of(const volume& velocity) const {
   if (fastest(velocity) > fastest_)
     throw bad_input("a velocity of " + number(fastest(velocity)) + " m/s, where at most " + number(fastest_) +
                     " m/s were expected");
-  return {grid_, parts_, velocity, settings_.time_step};
+  return {grid_, parts_, velocity, settings_.time_step, settings_.density.get()};
 }
 
 std::vector<kernels::point> simulation::on_grid(const std::vector<kernels::point>& cells) const {
@@ -133,6 +139,13 @@ std::vector<kernels::point> simulation::on_grid(const std::vector<kernels::point
     points.push_back(grid_.cell(c.x, c.y, c.z));
   }
   return points;
+}
+
+std::vector<float> simulation::roots_at(const std::vector<kernels::point>& cells) const {
+  std::vector<float> roots;
+  for (const kernels::point& c : cells)
+    roots.push_back(settings_.density == nullptr ? 1.0F : std::sqrt(settings_.density->at(c.x, c.y, c.z)));
+  return roots;
 }
 
 void simulation::begin_shot(int passes) {
@@ -159,8 +172,10 @@ traces<float> simulation::source_of(const shot& s) const {
   traces<float> source(parts_, on_grid(at), settings_.steps);
   const std::vector<float> wavelet =
       settings_.wavelet.empty() ? ricker(settings_.frequency, settings_.time_step, settings_.steps) : settings_.wavelet;
+  const std::vector<float> roots = roots_at(at);
   std::vector<float> signatures;
-  for (const float w : wavelet) signatures.insert(signatures.end(), at.size(), w);
+  for (const float w : wavelet)
+    for (const float root : roots) signatures.push_back(w / root);
   source.write(signatures);
   return source;
 }
@@ -190,7 +205,7 @@ std::vector<float> simulation::record(const medium<float>& m, const shot& s, con
   const traces<float> receivers = receivers_of(s);
   forward(m, source_of(s), receivers, nullptr, what);
   // Each part has the records of its receivers, and zeros for the receivers of other parts.
-  std::vector<float> mine = receivers.read();
+  std::vector<float> mine = scaled(receivers.read(), roots_at(s.receivers));
   const std::size_t samples = mine.size();
   std::vector<float> all = with_.gather(std::move(mine));
   for (std::size_t i = samples; i < all.size(); ++i)
@@ -239,12 +254,13 @@ sums migration::migrate(const shot& s, std::vector<float> data) {
   const traces<float> source = on_.source_of(s);
   on_.forward(medium_, source, receivers, history_.get(), "propagating");
   if (on_.settings().data == preparation::residual) {
-    const std::vector<float> predicted = receivers.read();
+    const std::vector<float> predicted = scaled(receivers.read(), on_.roots_at(s.receivers));
     for (std::size_t i = 0; i < data.size(); ++i) data[i] -= predicted[i];
   } else {
     mute(data, s);
   }
-  receivers.write(adjoint_source(data, on_.settings().steps, on_.settings().time_step));
+  receivers.write(
+      scaled(adjoint_source(data, on_.settings().steps, on_.settings().time_step), on_.roots_at(s.receivers)));
   stack_.clear();
   on_.backward(medium_, receivers, *history_, stack_, "migrating");
   return {on_.with().gather({stack_.image.begin(), stack_.image.end()}),

@@ -54,8 +54,9 @@ struct migration_settings {
   std::int64_t keep_every = 8;  ///< steps between kept wave fields
   keeping keep = {};            ///< how and where
   int devices = 1;
-  int first_device = 0;  ///< of these consecutive devices
-  int at_once = 1;       ///< simulations in this process, each on devices of its own
+  int first_device = 0;                             ///< of these consecutive devices
+  int at_once = 1;                                  ///< simulations in this process, each on devices of its own
+  std::shared_ptr<const volume> density = nullptr;  ///< of the model's cells, in any unit; null: constant
   boundaries edges;
   std::int64_t order = usual_order;  ///< of the derivatives in space
   preparation data = preparation::mute;
@@ -91,10 +92,13 @@ class simulation {
   /// Tells the progress of the next passes as those of one shot.
   void begin_shot(int passes);
 
+  /// sqrt(density) at cells of the model, by which wave fields become pressure; ones where the density is constant.
+  [[nodiscard]] std::vector<float> roots_at(const std::vector<kernels::point>& cells) const;
+
   /// The places of receivers on the grid, with a record of zeros. Throws bad_input for a place outside the model.
   [[nodiscard]] traces<float> receivers_of(const shot& s) const;
 
-  /// The wavelet at the place of the source.
+  /// The wavelet at the place of the source, over sqrt(density).
   [[nodiscard]] traces<float> source_of(const shot& s) const;
 
   /// One pass in rising time: the source's wavelet goes into the ground, the receivers are recorded, and the history is

@@ -105,7 +105,8 @@ double default_interval(double frequency) {
 
 }  // namespace
 
-run_settings settings_of(const survey& s, const volume& velocity, double interval, double length, int devices) {
+run_settings settings_of(const survey& s, const volume& velocity, std::shared_ptr<const volume> density,
+                         double interval, double length, int devices) {
   constexpr double most_steps = 1e7;
   run_settings r;
   migration_settings& w = r.wave;
@@ -124,7 +125,11 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
         fmt::format("records sampled every {:.4g} ms: a wavelet with its peak at {:.4g} Hz needs at most {:.4g} ms",
                     r.interval * 1e3, w.frequency, longest * 1e3));
   w.order = s.order;
-  double step = 0.9 * stable_step(velocity.ny == 1 ? 2 : 3, velocity.spacing, *fast, w.order);
+  w.edges.sponge = s.sponge;
+  w.edges.cpml = s.cpml;
+  w.edges.free_surface = s.free_surface;
+  w.density = std::move(density);
+  double step = 0.9 * stable_step(velocity, w.density.get(), w.edges, *fast, w.order);
   if (s.time_step > 0) step = std::min(step, s.time_step);
   r.stride = std::max<std::int64_t>(1, std::llround(std::ceil(std::min(r.interval / step, most_steps) - 1e-9)));
   w.time_step = r.interval / static_cast<double>(r.stride);
@@ -137,9 +142,6 @@ run_settings settings_of(const survey& s, const volume& velocity, double interva
   if (!given.samples.empty()) w.wavelet = resample({given.samples}, given.interval, 0, w.time_step, w.steps);
   w.keep_every = s.keep_every > 0 ? s.keep_every : default_keep_every(w.frequency, w.time_step);
   w.keep = s.keep;
-  w.edges.sponge = s.sponge;
-  w.edges.cpml = s.cpml;
-  w.edges.free_surface = s.free_surface;
   w.data = s.data == "mute" ? preparation::mute : preparation::residual;
   if (w.data != preparation::mute && s.angle != 90) throw bad_input("[migration] angle belongs to data = \"mute\"");
   w.largest_angle = s.angle;
@@ -160,6 +162,7 @@ std::string run_mark(const volume& velocity, const run_settings& r, const std::v
         static_cast<std::int64_t>(r.wave.keep.how == keep_method::boundary)})
     h.add(number);
   h.add(velocity.values);
+  if (r.wave.density != nullptr) h.add(r.wave.density->values);
   h.add(r.wave.wavelet);
   for (const placed_shot& s : shots) {
     h.add(s.number);

@@ -28,8 +28,8 @@ struct run_settings {
 
 /// Settings for records of this interval and length in seconds; 0 means: as the survey states, or else chosen. Throws
 /// bad_input for an interval that is too long for the wavelet, and for a wavelet file that cannot be used.
-[[nodiscard]] run_settings settings_of(const survey& s, const volume& velocity, double interval, double length,
-                                       int devices);
+[[nodiscard]] run_settings settings_of(const survey& s, const volume& velocity, std::shared_ptr<const volume> density,
+                                       double interval, double length, int devices);
 
 /// Sixteen hexadecimal digits that differ for runs with other results: a hash of velocities, settings, places and
 /// `also`.

@@ -32,6 +32,7 @@ struct text {
 };
 struct path {
   std::string* place;
+  std::string word = {};  ///< possible in place of a path
 };
 struct one_of {
   std::string* place;
@@ -80,6 +81,8 @@ std::vector<field> velocities(const std::string& table, velocity_source& v) {
       {table, "unit", one_of{&v.unit, {"m/s", "km/s"}}, "of the file's velocities"},
       {table, "order", text{&v.order}, "raw and .npy: the axes from the fastest to the slowest (\"zyx\")"},
       {table, "origin", list{&v.origin, 2}, "x and y of the first cell; SEG-Y files state it themselves"},
+      {table, "density", path{&v.density, "gardner"},
+       "densities of the same cells, kg/m3 or g/cm3; or those of Gardner's relation (constant)"},
       {table, "picture", path{&v.picture}, "a PNG file of the velocities to write"},
   };
 }
@@ -152,7 +155,9 @@ std::string type_of(const field& f) {
     std::string operator()(yes_or_no) const { return "true or false"; }
     std::string operator()(cell) const { return "number or 3 numbers"; }
     std::string operator()(const text&) const { return "text"; }
-    std::string operator()(const path&) const { return "path"; }
+    std::string operator()(const path& p) const {
+      return p.word.empty() ? "path" : fmt::format("path or \"{}\"", p.word);
+    }
     std::string operator()(const one_of& o) const { return fmt::format("\"{}\"", fmt::join(o.possible, "\" or \"")); }
     std::string operator()(const named& n) const { return fmt::format("\"{}\"", fmt::join(n.possible, "\" or \"")); }
     std::string operator()(const number_of& n) const { return fmt::format("{}", fmt::join(n.possible, " or ")); }
@@ -188,7 +193,8 @@ class given {
   }
   void operator()(const text& to) const { *to.place = word(node_); }
   void operator()(const path& to) const {
-    *to.place = (std::filesystem::path(file_).parent_path() / word(node_)).string();
+    const std::string given = word(node_);
+    *to.place = given == to.word ? given : (std::filesystem::path(file_).parent_path() / given).string();
   }
   void operator()(const one_of& to) const {
     if (std::find(to.possible.begin(), to.possible.end(), word(node_)) == to.possible.end()) refuse();

@@ -135,7 +135,7 @@ int model(const request& r, team& with) {
   const int devices = devices_in_groups(r);
   const volume velocity = load(s.model);
   const std::vector<placed_shot> shots = shots_of(s, velocity);
-  run_settings run = settings_of(s, velocity, 0, 0, devices);
+  run_settings run = settings_of(s, velocity, load_density(s.model, velocity), 0, 0, devices);
   run.wave.at_once = static_cast<int>(r.groups);
   check_records(shots, run);
   if (with.first())
@@ -197,6 +197,13 @@ volume migration_velocities(const survey& s) {
   return smooth(truth, s.smooth < 0 ? 8 * truth.spacing.z : s.smooth, 6 * truth.spacing.z);
 }
 
+/// Their densities, in files like those of the model if it is migrated in.
+std::shared_ptr<const volume> migration_density(const survey& s, const volume& velocity) {
+  velocity_source from = s.migration.file.empty() && s.migration.builtin.empty() ? s.model : s.migration;
+  from.density = s.migration.density;
+  return load_density(from, velocity);
+}
+
 /// Writes the stack so far: the picture alone while the run goes on, all files at its end.
 class image_files {
  public:
@@ -253,7 +260,8 @@ int migrate(const request& r, team& with) {
   const volume velocity = migration_velocities(s);
   const shot_file records(s.records, velocity);
   const std::vector<placed_shot>& shots = records.shots();
-  run_settings run = settings_of(s, velocity, records.interval(), records.length(), devices);
+  run_settings run =
+      settings_of(s, velocity, migration_density(s, velocity), records.interval(), records.length(), devices);
   run.wave.at_once = static_cast<int>(r.groups);
   check_records(shots, run);
   const image_files image(s, r, with.first());

@@ -131,7 +131,8 @@ void traces<T>::write(const std::vector<T>& samples) {
 }
 
 template <class T>
-medium<T>::medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step)
+medium<T>::medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step,
+                  const volume* density)
     : speed(static_cast<std::size_t>(g.layout.size()), block_distribution(parts.list())) {
   std::fill(speed.begin(), speed.end(), T(0));
   const kernels::window& m = g.whole;
@@ -146,6 +147,15 @@ medium<T>::medium(const grid& g, const decomposition& parts, const volume& veloc
         row[z] = static_cast<T>(side * g.taper_z[static_cast<std::size_t>(z)] * way * way);
       }
     }
+  if (density == nullptr) return;
+  potential = array<T>(speed.size(), block_distribution(parts.list()));
+  std::fill(potential.begin(), potential.end(), T(0));
+  const density_potential of(*density, g.ends, g.free_surface, 2 * g.layout.radius);
+  for (std::int64_t x = 0; x < g.layout.nx; ++x)
+    for (std::int64_t y = 0; y < g.layout.ny; ++y)
+      for (std::int64_t z = 0; z < g.layout.nz; ++z)
+        potential[static_cast<std::size_t>(g.layout.index(x, y, z))] =
+            static_cast<T>(of.at(x + g.first_plane - m.x, y - m.y, z - m.z));
 }
 
 template <class T>
@@ -279,6 +289,7 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
   const sides& h = grid_.spacing;
   kernels::wave_step<T> p{};
   p.speed = m.speed.data();
+  p.potential = m.potential.data();
   p.layout = grid_.layout;
   p.across = kernels::whole_section(p.layout);
   p.ends = grid_.ends;
@@ -299,6 +310,8 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
       receivers = recorded->of(n).points.span();
       record = recorded->of(n).row(t);
     }
+    std::span<T> potential;
+    if (m.potential.size() > 0) potential = planes(m.potential, slab.x0, slab.x1);
     p.next = next_.seen_by(d);
     p.now = now_.seen_by(d);
     p.part = slab;
@@ -313,8 +326,8 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
     p.recorded_count = static_cast<std::int64_t>(receivers.size());
     launch_on(parts_.device(d), step_, kernels::step_shape(slab, p.across), p,
               in(now_.planes(d, slab.x0 - radius, slab.x1 + radius)), inout(next_.planes(d, slab.x0, slab.x1)),
-              in(planes(m.speed, slab.x0, slab.x1)), in(tapers), in(sources), in(amplitude), in(receivers),
-              out(record));
+              in(planes(m.speed, slab.x0, slab.x1)), in(potential), in(tapers), in(sources), in(amplitude),
+              in(receivers), out(record));
   }
   next_.send();
   begin_exchange();

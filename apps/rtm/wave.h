@@ -91,12 +91,16 @@ class traces {
   std::vector<share> shares_;
 };
 
-/// The velocities of one model in the form that kernels use: speed = g (c dt)^2 on every cell of the grid. The model's
-/// outermost values continue through the absorbing layers.
+/// The velocities and densities of one model in the form that kernels use: speed = g (c dt)^2 and, where the density
+/// varies, the potential on every cell of the grid. The model's outermost values continue through the absorbing layers.
+/// With a varying density wave fields are pressure / sqrt(density).
 template <class T>
 struct medium {
-  medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step);
+  /// density: null: constant.
+  medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step,
+         const volume* density = nullptr);
   array<T> speed;
+  array<T> potential;  ///< empty where the density is constant
 };
 
 /// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. With bits 4, 8

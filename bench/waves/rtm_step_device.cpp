@@ -1,6 +1,6 @@
 // The wave step on a GPU: order 8 at several sizes, and every order with a sponge, which costs nothing beside the step,
-// and with matched layers of 20 cells within the grid. Launches follow each other without a pause; the reference is the
-// driver's copy between two arrays of the wave field.
+// with matched layers of 20 cells within the grid, and with a density that varies. Launches follow each other without a
+// pause; the reference is the driver's copy between two arrays of the wave field.
 
 #include <algorithm>
 #include <string>
@@ -23,7 +23,8 @@ constexpr int at_once = 8;
 
 class stepper {
  public:
-  explicit stepper(std::int64_t cells, std::int64_t order = 2 * usual_radius, std::int64_t matched = 0)
+  explicit stepper(std::int64_t cells, std::int64_t order = 2 * usual_radius, std::int64_t matched = 0,
+                   bool varying_density = false)
       : layout_(make_layout(cells, cells, cells, y_ends::closed, false, order / 2)),
         now_(static_cast<std::size_t>(layout_.size())),
         next_(now_.size()),
@@ -44,6 +45,11 @@ class stepper {
     p_.ends = y_ends::closed;
     p_.part = make_cuda_slab(p_.across, p_.ends, 0, cells, hpe::device_info(0).compute_units);
     p_.set_weights(1, 1, 1);
+    if (varying_density) {
+      potential_ = hpe::array<float>(now_.size());
+      hpe::fill(potential_.data(), 0, potential_.size() * sizeof(float));
+      p_.potential = potential_.data();
+    }
     if (matched == 0) return;
 
     layers_.speed = speed_.data();
@@ -72,7 +78,8 @@ class stepper {
         hpe::launch(absorb_, absorb_shape(layers_, true), layers_, in(now_), inout(next_), in(speed_), inout(memory_),
                     in(rates_));
       }
-      hpe::launch(step_, step_shape(p_.part, p_.across), p_, in(now_), inout(next_), in(speed_), in(tapers_));
+      hpe::launch(step_, step_shape(p_.part, p_.across), p_, in(now_), inout(next_), in(speed_), in(potential_),
+                  in(tapers_));
       std::swap(now_, next_);
     }
     hpe::synchronize();
@@ -88,7 +95,7 @@ class stepper {
 
  private:
   const field_layout layout_;
-  hpe::array<float> now_, next_, speed_, tapers_, rates_, memory_;
+  hpe::array<float> now_, next_, speed_, tapers_, rates_, memory_, potential_;
   wave_step<float> p_{};
   absorb<float> layers_{};
   hpe::kernel<wave_step<float>> step_;
@@ -126,5 +133,13 @@ int hpe::bench::measure_device_step(const arguments& options) {
       results.push_back({name + ", 16 bytes a point", stepped * 1e-9, "GB/s", "", true});
       results.push_back({name + ", of the copy rate", stepped / copied, "", "", true});
     }
+  for (const std::int64_t order : {4, 8, 12, 16}) {
+    stepper it(512, order, 0, true);
+    const auto [copied, stepped] = measured(it, options);
+    constexpr double bytes = 20.0 / 16;
+    const std::string name = "512^3, order " + std::to_string(order) + ", varying density";
+    results.push_back({name + ", 20 bytes a point", bytes * stepped * 1e-9, "GB/s", "", true});
+    results.push_back({name + ", of the copy rate", bytes * stepped / copied, "", "", true});
+  }
   return report("wave step on " + std::string(device_info(0).name), results, options);
 }

@@ -17,7 +17,7 @@ template <class T>
 struct cell_rates {
   T r[layer_rates];
 
-  __device__ cell_rates() = default;
+  cell_rates() = default;
   __device__ cell_rates(const absorb<T>& p, int axis, int64_t number) {
     const T* const from = p.rates_of(axis, number);
     const auto width = static_cast<int>(p.ends[axis].width());

@@ -63,8 +63,9 @@ __device__ void step_cells(const wave_step<T>& p, const tile& t) {
     const int64_t x = t.x0 + n / width / rows, y = t.y0 + n / width % rows, z = t.z0 + n % width;
     const int64_t cell = p.layout.index(x, y, z);
     const T twice = 2 * multiply(p.taper_x[x], p.taper_y[y]);
-    p.next[cell] =
-        stepped(p.now[cell], p.next[cell], p.speed[cell], laplacian<radius>(p, p.now + cell, y), twice, p.taper_z[z]);
+    T curvature = laplacian<radius>(p, p.now + cell, y);
+    if (p.potential != nullptr) curvature = multiply_add(-p.potential[cell], p.now[cell], curvature);
+    p.next[cell] = stepped(p.now[cell], p.next[cell], p.speed[cell], curvature, twice, p.taper_z[z]);
   }
 }
 
@@ -74,13 +75,36 @@ struct damped_point {
   float taper_y, twice;
   quad taper_z;
 
-  __device__ void start(bool computes, int64_t y, int64_t z) {
+  __device__ void start(bool computes, int64_t y, int64_t z, int64_t /*x*/) {
     taper_y = computes ? p.taper_y[y] : 0;
     taper_z = computes ? load_quad(p.taper_z + z) : quad{};
   }
   __device__ void plane(int64_t x) { twice = 2 * multiply(p.taper_x[x], taper_y); }
   __device__ float step(int i, float here, float before, float speed, float laplacian) const {
     return stepped(here, before, speed, laplacian, twice, taper_z.v[i]);
+  }
+};
+
+/// The same with a potential, of which the quad of the next plane is fetched ahead.
+struct potential_point : damped_point {
+  const float* place;
+  int64_t last;  ///< the last plane of the range
+  quad here, ahead;
+
+  __device__ potential_point(const wave_step<float>& p, const tile& t) : damped_point{p, 0, 0, {}}, last(t.x1 - 1) {}
+
+  __device__ void start(bool computes, int64_t y, int64_t z, int64_t x) {
+    damped_point::start(computes, y, z, x);
+    place = p.potential + p.layout.index(0, y, z);
+    if (computes) ahead = load_quad(place + x * p.layout.plane);
+  }
+  __device__ void plane(int64_t x) {
+    damped_point::plane(x);
+    here = ahead;
+    ahead = load_quad(place + min(x + 1, last) * p.layout.plane);
+  }
+  __device__ float step(int i, float now, float before, float speed, float laplacian) const {
+    return damped_point::step(i, now, before, speed, multiply_add(-here.v[i], now, laplacian));
   }
 };
 
@@ -94,7 +118,10 @@ __device__ void step_tile(const wave_step<float>& p, const tile& t) {
   if (p.ends != y_ends::closed || !fits) return step_cells<radius>(p, t);
   constexpr int depth = radius <= 4 ? 2 : 1;
   __shared__ march_memory<radius, march_cells, march_rows, depth> memory;
-  march(memory, p, march_range{t.x0, t.x1, p.across.y1, p.across.z1, t.y0, t.z0}, damped_point{p, 0, 0, {}});
+  const march_range range{t.x0, t.x1, p.across.y1, p.across.z1, t.y0, t.z0};
+  if constexpr (takes_potential(2 * radius))
+    if (p.potential != nullptr) return march(memory, p, range, potential_point(p, t));
+  march(memory, p, range, damped_point{p, 0, 0, {}});
 }
 
 /// If a cell is listed several times, the thread of its first entry adds the amplitudes, in the order of the list.

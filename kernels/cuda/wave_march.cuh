@@ -107,8 +107,8 @@ struct march_memory {
 
 /// Computes next from now, next, speed and the laplacian of now in the range, by a block of tile_z / 4 * tile_y threads
 /// that fetch `depth` planes ahead. p has the members now, next, speed, layout, centre and weights[3], like the
-/// parameters of the steps. point gets its place by start(whether it computes anything, y, z) and plane(x); step(i,
-/// here, before, speed, laplacian) returns cell i of its quad.
+/// parameters of the steps. point gets its place by start(whether it computes anything, y, z, its first plane) and
+/// plane(x); step(i, here, before, speed, laplacian) returns cell i of its quad.
 template <int radius, int tile_z, int tile_y, int depth, class Parameters, class Point>
 __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const Parameters& p,
                       const march_range& range, Point point) {
@@ -135,7 +135,7 @@ __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const
     end_group();
   };
 
-  point.start(at.writes, at.y, at.z);
+  point.start(at.writes, at.y, at.z, x0);
   quad column[2 * radius + 1];  // planes x - radius to x + radius
 #pragma unroll
   for (int k = 0; k < 2 * radius; ++k)

@@ -33,13 +33,14 @@ inline neighbours rows_about(const field_layout& layout, y_ends ends, int64_t y)
 }
 
 // Steps one row of several planes at once, so that a value loaded for one plane is also the x neighbour in the others.
-template <class T, int radius, bool with_y, int planes>
+template <class T, int radius, bool with_y, bool with_potential, int planes>
 void step_rows(const wave_step<T>& p, int64_t x, int64_t y0, const neighbours& rows) {
   const int64_t first = p.layout.index(x, y0, p.across.z0), count = p.across.z1 - p.across.z0;
   const int64_t plane = p.layout.plane;
   T* next = p.next + first;
   const T* now = p.now + first;
   const T* speed = p.speed + first;
+  const T* potential = with_potential ? p.potential + first : nullptr;
   const T* taper = p.taper_z + p.across.z0;
   const T centre = p.centre;
   const neighbours y = rows;
@@ -73,6 +74,7 @@ void step_rows(const wave_step<T>& p, int64_t x, int64_t y0, const neighbours& r
           along_y = multiply_add(w[1][k - 1], n[i + y.before[k - 1]] + n[i + y.after[k - 1]], along_y);
         laplacian = laplacian + along_y;
       }
+      if constexpr (with_potential) laplacian = multiply_add(-potential[i + u * plane], here, laplacian);
       T* q = next + u * plane;
       const T rest = multiply_add(multiply_add(twice[u], taper[i], T(-1)), here - q[i], here);
       q[i] = multiply_add(speed[i + u * plane], laplacian, rest);
@@ -80,13 +82,29 @@ void step_rows(const wave_step<T>& p, int64_t x, int64_t y0, const neighbours& r
   }
 }
 
-template <class T, int radius, bool with_y>
-void step_box(const wave_step<T>& p, int64_t x0, int64_t x1, int64_t y0, int64_t y1) {
-  int64_t x = x0;
-  for (; x + 2 <= x1; x += 2)
-    for (int64_t y = y0; y < y1; ++y) step_rows<T, radius, with_y, 2>(p, x, y, rows_about(p.layout, p.ends, y));
-  for (; x < x1; ++x)
-    for (int64_t y = y0; y < y1; ++y) step_rows<T, radius, with_y, 1>(p, x, y, rows_about(p.layout, p.ends, y));
+// The cells of one tile: planes x0 to x1, rows y0 to y1.
+struct box {
+  int64_t x0, x1, y0, y1;
+  [[nodiscard]] bool has(const point& p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
+};
+
+template <class T, int radius, bool with_y, bool with_potential>
+void step_box(const wave_step<T>& p, const box& b) {
+  int64_t x = b.x0;
+  for (; x + 2 <= b.x1; x += 2)
+    for (int64_t y = b.y0; y < b.y1; ++y)
+      step_rows<T, radius, with_y, with_potential, 2>(p, x, y, rows_about(p.layout, p.ends, y));
+  for (; x < b.x1; ++x)
+    for (int64_t y = b.y0; y < b.y1; ++y)
+      step_rows<T, radius, with_y, with_potential, 1>(p, x, y, rows_about(p.layout, p.ends, y));
+}
+
+template <class T, int radius, bool with_potential>
+void step_tile(const wave_step<T>& p, const box& b) {
+  if (p.ends == y_ends::flat)
+    step_box<T, radius, false, with_potential>(p, b);
+  else
+    step_box<T, radius, true, with_potential>(p, b);
 }
 
 // Makes the field odd about z = 0 in one row.
@@ -95,12 +113,6 @@ void mirror_row(T* row, int64_t radius) {
   row[0] = 0;
   for (int64_t k = 1; k <= radius; ++k) row[-k] = -row[k];
 }
-
-// The cells of one tile: planes x0 to x1, rows y0 to y1.
-struct box {
-  int64_t x0, x1, y0, y1;
-  [[nodiscard]] bool has(const point& p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
-};
 
 inline box tile_box(const slab& part, const section& across, const hpeTiles& tiles, uint64_t tile) {
   const int64_t x = part.x0 + int64_t(tile % tiles.grid[0]) * part.tile_x;
@@ -130,10 +142,10 @@ template <class T, int64_t order>
 void run(const wave_step_of<T, order>& p, const hpeTiles& tiles) {
   for (uint64_t n = tiles.begin; n < tiles.end; ++n) {
     const box tile = tile_box(p.part, p.across, tiles, n);
-    if (p.ends == y_ends::flat)
-      step_box<T, order / 2, false>(p, tile.x0, tile.x1, tile.y0, tile.y1);
+    if (takes_potential(order) && p.potential != nullptr)
+      step_tile<T, order / 2, takes_potential(order)>(p, tile);
     else
-      step_box<T, order / 2, true>(p, tile.x0, tile.x1, tile.y0, tile.y1);
+      step_tile<T, order / 2, false>(p, tile);
     finish_tile(p, tile);
   }
 }

@@ -92,6 +92,7 @@ outcome<T> on_devices(const problem<T>& g, const std::vector<slab>& slabs) {
   const int devices = device_count();
   outcome<T> o{{}, std::vector<T>(g.recorded.size())};
   const array<T> now = on_device(0, g.now), next = on_device(devices - 1, g.next), speed = on_device(0, g.speed);
+  const array<T> potential = on_device(0, g.potential);
   const array<T> tx = on_device(0, g.taper_x), ty = on_device(0, g.taper_y), tz = on_device(0, g.taper_z);
   const auto plane = [&](const array<T>& a, int64_t x0, int64_t x1) {
     return a.subspan(static_cast<std::size_t>((x0 + g.layout.radius) * g.layout.plane),
@@ -110,6 +111,7 @@ outcome<T> on_devices(const problem<T>& g, const std::vector<slab>& slabs) {
     p.now = now.data();
     p.next = next.data();
     p.speed = speed.data();
+    p.potential = potential.data();
     p.taper_x = tx.data();
     p.taper_y = ty.data();
     p.taper_z = tz.data();
@@ -122,8 +124,8 @@ outcome<T> on_devices(const problem<T>& g, const std::vector<slab>& slabs) {
     p.recorded_count = static_cast<int64_t>(from.size());
     launch_on(device, step, step_shape(part, p.across), p,
               in(plane(now, part.x0 - g.layout.radius, part.x1 + g.layout.radius)),
-              inout(plane(next, part.x0, part.x1)), in(plane(speed, part.x0, part.x1)), in(tx), in(ty), in(tz),
-              in(at_sources), in(amplitude), in(at_receivers), out(record));
+              inout(plane(next, part.x0, part.x1)), in(plane(speed, part.x0, part.x1)), in(potential), in(tx), in(ty),
+              in(tz), in(at_sources), in(amplitude), in(at_receivers), out(record));
     for (std::size_t i = 0; i < from.size(); ++i) o.record[from[i]] = record[i];
     device = (device + 1) % devices;
   }

@@ -18,11 +18,12 @@ struct problem {
   field_layout layout;
   y_ends ends;
   bool free_surface;
-  std::vector<T> now, next, speed, taper_x, taper_y, taper_z;
+  std::vector<T> now, next, speed, potential, taper_x, taper_y, taper_z;
   std::vector<point> injected, recorded;
   std::vector<T> amplitude;
 
-  problem(int64_t nx, int64_t ny, int64_t nz, y_ends how, bool surface, int64_t radius = usual_radius)
+  problem(int64_t nx, int64_t ny, int64_t nz, y_ends how, bool surface, int64_t radius = usual_radius,
+          bool with_potential = false)
       : layout(make_layout(nx, ny, nz, how, surface, radius)), ends(how), free_surface(surface) {
     std::mt19937 random(static_cast<unsigned>(nx * 10007 + ny * 101 + nz));
     std::uniform_real_distribution<double> any(-1, 1);
@@ -49,12 +50,14 @@ struct problem {
       recorded.push_back({cell(nx), cell(ny), cell(nz)});
       amplitude.push_back(static_cast<T>(any(random)));
     }
+    if (with_potential) fill(potential, -0.5, 1);
   }
 
   wave_step<T> parameters() const {
     wave_step<T> p{};
     p.now = now.data();
     p.speed = speed.data();
+    p.potential = potential.empty() ? nullptr : potential.data();
     p.taper_x = taper_x.data();
     p.taper_y = taper_y.data();
     p.taper_z = taper_z.data();
@@ -70,11 +73,13 @@ struct problem {
 template <class T>
 std::vector<problem<T>> problems(int64_t radius = usual_radius) {
   std::vector<problem<T>> all;
+  const bool potential = takes_potential(2 * radius);
   all.emplace_back(23, 1, 37, y_ends::flat, false, radius);
-  all.emplace_back(23, 1, 16, y_ends::flat, true, radius);
+  all.emplace_back(23, 1, 16, y_ends::flat, true, radius, potential);
   all.emplace_back(12, 3, 45, y_ends::periodic, false, radius);
   all.emplace_back(17, 19, 29, y_ends::closed, false, radius);
-  all.emplace_back(16, 11, 64, y_ends::closed, true, radius);
+  all.emplace_back(16, 11, 64, y_ends::closed, true, radius, potential);
+  all.emplace_back(13, 18, 21, y_ends::closed, false, radius, potential);
   all.emplace_back(1, 1, 1, y_ends::flat, false, radius);
   return all;
 }

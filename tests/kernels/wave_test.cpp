@@ -119,6 +119,7 @@ std::vector<long double> reference(const problem<T>& g) {
                        (at(x - k, y, z) + at(x + k, y, z) + 1.3 * (at(x, y, z - k) + at(x, y, z + k)));
           if (along_y > 0) laplacian += along_y * stencil_weight(l.radius, k) * (at(x, y - k, z) + at(x, y + k, z));
         }
+        if (!g.potential.empty()) laplacian -= g.potential[i] * at(x, y, z);
         const long double taper = static_cast<long double>(g.taper_x[static_cast<std::size_t>(x)]) *
                                   g.taper_y[static_cast<std::size_t>(y)] * g.taper_z[static_cast<std::size_t>(z)];
         next[i] = at(x, y, z) + (2 * taper - 1) * (at(x, y, z) - next[i]) + g.speed[i] * laplacian;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -23,15 +25,24 @@ struct experiment {
   double time_step;
   grid cells;
   decomposition parts;
+  std::shared_ptr<const volume> density = nullptr;
 };
 
-/// The time step is part_of_limit times the longest stable one for `fastest` m/s.
+/// The time step is part_of_limit times the longest stable one for `fastest` m/s. density: null: constant.
 inline experiment make_experiment(volume ground, double fastest, double part_of_limit, int devices,
-                                  boundaries edges = {}, std::int64_t order = usual_order) {
-  const int dimensions = ground.ny == 1 ? 2 : 3;
-  const double step = part_of_limit * stable_step(dimensions, ground.spacing, fastest, order);
+                                  boundaries edges = {}, std::int64_t order = usual_order,
+                                  std::shared_ptr<const volume> density = nullptr) {
+  const double step = part_of_limit * stable_step(ground, density.get(), edges, fastest, order);
   const grid g = make_grid(ground.nx, ground.ny, ground.nz, ground.spacing, edges, part_of_limit, order);
-  return {std::move(ground), step, g, decompose(g.layout, devices, sizeof(float))};
+  return {std::move(ground), step, g, decompose(g.layout, devices, sizeof(float)), std::move(density)};
+}
+
+/// Densities of the given contrast at random in every cell.
+inline std::shared_ptr<const volume> random_densities(const volume& ground, float contrast) {
+  std::mt19937 random(17);
+  auto density = std::make_shared<volume>(ground);
+  for (float& value : density->values) value = random() % 2 == 0 ? 1000 : 1000 * contrast;
+  return density;
 }
 
 /// The records at `to` while `samples` ([step][source]) are injected at `from`; with descending steps on request.
@@ -39,7 +50,7 @@ template <class T>
 std::vector<T> record(const experiment& e, const std::vector<kernels::point>& from, const std::vector<T>& samples,
                       const std::vector<kernels::point>& to, bool backwards = false) {
   const auto steps = static_cast<std::int64_t>(samples.size() / from.size());
-  const medium<T> m(e.cells, e.parts, e.ground, e.time_step);
+  const medium<T> m(e.cells, e.parts, e.ground, e.time_step, e.density.get());
   propagator<T> wave(e.cells, e.parts);
   traces<T> sources(e.parts, from, steps), receivers(e.parts, to, steps);
   sources.write(samples);

@@ -24,7 +24,7 @@ TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
   s.frequency = frequency;
   s.time_step = 0.9 * stable_step(2, spacing, below);
   s.steps = static_cast<std::int64_t>(0.85 / s.time_step);
-  s.devices = device_count();
+  s.devices = 1;  // more would only take longer
   for (const preparation how : {preparation::mute, preparation::residual}) {
     s.data = how;
     simulation on(truth, fastest(truth), s, nullptr);
@@ -116,7 +116,7 @@ TEST(Image, CompressedWaveFieldsChangeItLittle) {
     s.time_step = 0.9 * stable_step(2, spacing, 2500);
     s.steps = static_cast<std::int64_t>(0.6 / s.time_step);
     s.keep_every = default_keep_every(s.frequency, s.time_step);
-    s.devices = devices;
+    s.devices = std::min(devices, device_count());
     s.keep.bits = bits;
     simulation on(truth, 2500, s, nullptr);
     const medium<float> ground = on.medium_of(truth);

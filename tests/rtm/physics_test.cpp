@@ -15,6 +15,8 @@ namespace {
 
 using kernels::point;
 
+constexpr double pi = 3.14159265358979323846;
+
 double largest(const std::vector<float>& v) {
   double most = 0;
   for (const float x : v) most = std::max(most, std::isfinite(x) ? std::abs(static_cast<double>(x)) : HUGE_VAL);
@@ -53,6 +55,20 @@ TEST(Stability, MatchedLayersStayBounded) {
     EXPECT_LT(after_two_thousand_steps(1, 0.99, cells), 10.0);
     EXPECT_LT(after_two_thousand_steps(34, 0.99, cells), 10.0);
   }
+}
+
+TEST(Stability, ContrastsOfDensityStayBounded) {
+  boundaries edges;
+  edges.cpml = 10;
+  for (const std::int64_t order : {8, 16}) {
+    const volume ground = make_volume(40, 1, 36, spacing, 2000);
+    const experiment e = make_experiment(ground, 2000, 0.99, device_count(), edges, order, random_densities(ground, 8));
+    std::vector<float> spike(2000, 0.0f);
+    spike[0] = 1;
+    EXPECT_LT(largest(record<float>(e, {e.cells.cell(17, 0, 15)}, spike, {e.cells.cell(20, 0, 18)})), 10.0) << order;
+  }
+  const volume ground = make_volume(40, 1, 36, spacing, 2000);
+  EXPECT_THROW(make_experiment(ground, 2000, 0.9, 1, edges, 8, random_densities(ground, 9)), bad_input);
 }
 
 TEST(Stability, JustAboveTheLimitBlowsUp) {
@@ -119,6 +135,37 @@ TEST(Boundary, FreeSurfaceTurnsTheSign) {
   const auto wanted = difference(direct, mirrored);
   EXPECT_LT(norm(difference(got, wanted)), 0.03 * norm(wanted));
   EXPECT_GT(norm(difference(got, direct)), 0.3 * norm(wanted));
+}
+
+TEST(Density, AContrastReflectsItsPartAtAllAngles) {
+  // Where velocities are equal, the reflection coefficient does not depend on the angle. So the reflected wave is that
+  // of a mirrored source times (b - a) / (b + a).
+  constexpr std::int64_t nx = 200, nz = 160, face = 90;
+  constexpr float a = 1000, b = 2500;
+  const volume ground = make_volume(nx, 1, nz, spacing, 2000);
+  auto density = std::make_shared<volume>(make_volume(nx, 1, nz, spacing, a));
+  for (std::int64_t x = 0; x < nx; ++x)
+    for (std::int64_t z = face; z < nz; ++z) density->at(x, 0, z) = b;
+  migration_settings s;
+  s.frequency = 12;
+  s.steps = 560;
+  s.devices = device_count();
+  s.edges.cpml = 20;
+  s.time_step = 0.9 * stable_step(ground, density.get(), s.edges, 2000, s.order);
+  const auto records = [&](const std::shared_ptr<const volume>& of, std::int32_t source) {
+    s.density = of;
+    simulation on(ground, 2000, s, nullptr);
+    shot one{{100, 0, source}, {}};
+    for (std::int32_t x = 60; x < 170; x += 10) one.receivers.push_back({x, 0, 40});
+    return on.record(on.medium_of(ground), one, "");
+  };
+  constexpr std::int32_t source = 50;
+  const auto reflected = difference(records(density, source), records(nullptr, source));
+  auto wanted = records(nullptr, 2 * face - 1 - source);
+  for (float& v : wanted) v *= (b - a) / (b + a);
+  const double error = norm(difference(reflected, wanted)) / norm(wanted);
+  RecordProperty("relative_l2", scientific(error));
+  EXPECT_LE(error, 0.05);
 }
 
 /// Records of `traces` receivers at intervals of a millisecond.
@@ -198,10 +245,12 @@ TEST(Reciprocity, SourceAndReceiverChangePlaces) {
 /// | <F q, d> - <q, F* d> | over |F q| |d|, where q are the sources, F q the records at the receivers, and F* the steps
 /// backward in time from the receivers to the sources.
 template <class T>
-double dot_product_error(std::int64_t ny, std::int64_t order = usual_order) {
+double dot_product_error(std::int64_t ny, std::int64_t order = usual_order, bool varying_density = false) {
   boundaries edges;
   edges.sponge = 10;
-  const experiment e = make_experiment(layered(50, ny, 40), 3750, 0.9, device_count(), edges, order);
+  const volume ground = layered(50, ny, 40);
+  const experiment e = make_experiment(ground, 3750, 0.9, device_count(), edges, order,
+                                       varying_density ? random_densities(ground, 3) : nullptr);
   const std::vector<point> sources{e.cells.cell(5, 0, 3), e.cells.cell(30, ny / 2, 20)};
   const std::vector<point> receivers{e.cells.cell(44, ny - 1, 2), e.cells.cell(20, 0, 33), e.cells.cell(25, 0, 25)};
   constexpr std::size_t steps = 250;
@@ -233,9 +282,22 @@ TEST(Adjoint, StepsDownwardsAreTheAdjointOfStepsUpwards) {
   for (const std::int64_t order : {4, 12, 16}) EXPECT_LE(dot_product_error<double>(34, order), 1e-11) << order;
 }
 
+TEST(Adjoint, VaryingDensityLeavesStepsTheirOwnAdjoint) {
+  for (const std::int64_t order : {4, 8, 12, 16}) {
+    const double error = dot_product_error<double>(34, order, true);
+    RecordProperty("double_" + std::to_string(order), scientific(error));
+    EXPECT_LE(error, 1e-11) << order;
+  }
+  EXPECT_LE(dot_product_error<double>(1, usual_order, true), 1e-11);
+  EXPECT_LE(dot_product_error<double>(5, usual_order, true), 1e-11);
+  EXPECT_LE(dot_product_error<float>(34, usual_order, true), 1e-6);
+}
+
 /// What six receivers record of a smooth pulse, at fixed places and times, on cells of `h` metres and with steps of
-/// `time_step` seconds. The pulse is a Gaussian in space and time and never reaches the edges.
-std::vector<double> records_of_a_pulse(double h, double time_step, double every, std::int64_t order = 8) {
+/// `time_step` seconds. The pulse is a Gaussian in space and time and never reaches the edges. The density, if it
+/// varies, is smooth.
+std::vector<double> records_of_a_pulse(double h, double time_step, double every, std::int64_t order = 8,
+                                       bool varying_density = false) {
   constexpr double side = 1400, velocity = 2000, width = 50, duration = 0.012, seconds = 0.18;
   constexpr double reach = 7 * width;  // beyond, the pulse is below the rounding of its middle
   const auto cells = static_cast<std::int64_t>(side / h);
@@ -246,13 +308,19 @@ std::vector<double> records_of_a_pulse(double h, double time_step, double every,
   const decomposition parts = decompose(g.layout, device_count(), sizeof(double));
   const auto steps = static_cast<std::int64_t>(std::lround(seconds / time_step)) + 1;
   const double middle = side / 2;
+  volume density = make_volume(cells, 1, cells, h, 1);
+  for (std::int64_t x = 0; x < cells && varying_density; ++x)
+    for (std::int64_t z = 0; z < cells; ++z)
+      density.at(x, 0, z) = static_cast<float>(2 + std::sin(2 * pi * static_cast<double>(x) * h / 700) *
+                                                       std::cos(2 * pi * static_cast<double>(z) * h / 560));
+  const auto root = [&](const point& at) { return std::sqrt(density.at(at.x, 0, at.z)); };
   std::vector<point> from;
   std::vector<double> shape;
   const auto radius = static_cast<std::int32_t>(reach / h), centre = static_cast<std::int32_t>(middle / h);
   for (std::int32_t x = -radius; x <= radius; ++x)
     for (std::int32_t z = -radius; z <= radius; ++z) {
       from.push_back(g.cell(centre + x, 0, centre + z));
-      shape.push_back(std::exp(-0.5 * h * h * (x * x + z * z) / (width * width)));
+      shape.push_back(std::exp(-0.5 * h * h * (x * x + z * z) / (width * width)) / root(from.back()));
     }
   std::vector<double> samples;
   for (std::int64_t t = 0; t < steps; ++t) {
@@ -264,12 +332,13 @@ std::vector<double> records_of_a_pulse(double h, double time_step, double every,
     to.push_back(
         g.cell(centre + static_cast<std::int32_t>(metres / h), 0, centre + static_cast<std::int32_t>(metres / 2 / h)));
 
-  const medium<double> m(g, parts, ground, time_step);
+  const medium<double> m(g, parts, ground, time_step, varying_density ? &density : nullptr);
   propagator<double> wave(g, parts);
   traces<double> sources(parts, from, steps), receivers(parts, to, steps);
   sources.write(samples);
   for (std::int64_t t = 0; t < steps; ++t) wave.step(m, &sources, &receivers, t);
-  const std::vector<double> all = receivers.read();
+  std::vector<double> all = receivers.read();
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] *= root(to[i % to.size()]);
   const auto stride = static_cast<std::size_t>(std::lround(every / time_step));
   std::vector<double> chosen;
   for (std::size_t t = 0; t < static_cast<std::size_t>(steps); t += stride)
@@ -283,10 +352,10 @@ double order_of(const std::vector<double>& whole, const std::vector<double>& hal
   return std::log2(norm(difference(whole, half)) / norm(difference(half, quarter)));
 }
 
-void expect_convergence_of(std::int64_t order) {
+void expect_convergence_of(std::int64_t order, bool varying_density = false) {
   constexpr double step = 1e-3;
-  const double found = order_of(records_of_a_pulse(20, step, step, order), records_of_a_pulse(10, step, step, order),
-                                records_of_a_pulse(5, step, step, order));
+  const auto records = [&](double h) { return records_of_a_pulse(h, step, step, order, varying_density); };
+  const double found = order_of(records(20), records(10), records(5));
   ::testing::Test::RecordProperty("order", std::to_string(found));
   const auto wanted = static_cast<double>(order);
   EXPECT_NEAR(found, wanted, 0.2 * wanted);
@@ -296,6 +365,11 @@ TEST(Convergence, InSpaceIsOfFourthOrder) { expect_convergence_of(4); }
 TEST(Convergence, InSpaceIsOfEighthOrder) { expect_convergence_of(8); }
 TEST(Convergence, InSpaceIsOfTwelfthOrder) { expect_convergence_of(12); }
 TEST(Convergence, InSpaceIsOfSixteenthOrder) { expect_convergence_of(16); }
+
+TEST(Convergence, WithVaryingDensityToo) {
+  expect_convergence_of(4, true);
+  expect_convergence_of(8, true);
+}
 
 TEST(Convergence, InTimeIsOfSecondOrder) {
   constexpr double step = 2e-3;

@@ -25,15 +25,16 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 /// A small migration: forward with kept fields, then backward with the records and correlation.
-outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries& edges, std::int64_t order, int devices,
-            exchange how = exchange::direct) {
+outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries& edges, std::int64_t order,
+            bool varying_density, int devices, exchange how = exchange::direct) {
   volume ground = make_volume(nx, ny, nz, spacing);
   for (std::int64_t x = 0; x < nx; ++x)
     for (std::int64_t y = 0; y < ny; ++y)
       for (std::int64_t z = 0; z < nz; ++z)
         ground.at(x, y, z) = static_cast<float>(1500 + 600.0 * static_cast<double>(x) / static_cast<double>(nx) +
                                                 7.0 * static_cast<double>(y) + (2 * z > nz ? 800 : 0));
-  const experiment e = make_experiment(std::move(ground), 3500, 0.9, devices, edges, order);
+  const auto density = varying_density ? random_densities(ground, 3) : nullptr;
+  const experiment e = make_experiment(std::move(ground), 3500, 0.9, devices, edges, order, density);
 
   constexpr std::int64_t steps = 61, every = 4;
   std::vector<kernels::point> receivers;
@@ -41,7 +42,7 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries&
   receivers.push_back(receivers.front());  // a place may be listed twice
   traces<float> source(e.parts, {e.cells.cell(nx / 2, ny / 2, 3)}, steps), heard(e.parts, receivers, steps);
   source.write(ricker(40, e.time_step, steps));
-  const medium<float> m(e.cells, e.parts, e.ground, e.time_step);
+  const medium<float> m(e.cells, e.parts, e.ground, e.time_step, e.density.get());
   propagator<float> wave(e.cells, e.parts, how);
   const kept_fields<float> kept(e.cells, e.parts, steps / every + 1);
   const stack<float> image(e.cells, e.parts);
@@ -63,13 +64,14 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries&
 }
 
 void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, std::int64_t nz, bool free_surface,
-                                              std::int64_t cpml = 0, std::int64_t order = usual_order) {
+                                              std::int64_t cpml = 0, std::int64_t order = usual_order,
+                                              bool varying_density = false) {
   boundaries edges;
   edges.sponge = cpml > 0 ? -1 : 9;
   edges.cpml = cpml;
   edges.free_surface = free_surface;
   ASSERT_GE(device_count(), 2) << "this test needs several devices, as HPE_DEVICES=soft:4";
-  const outcome one = run(nx, ny, nz, edges, order, 1);
+  const outcome one = run(nx, ny, nz, edges, order, varying_density, 1);
   EXPECT_GT(norm(one.field), 0);
   EXPECT_GT(norm(one.records), 0);
   EXPECT_GT(norm(one.image), 0);
@@ -77,7 +79,7 @@ void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, 
     for (const exchange how : {exchange::direct, exchange::copied}) {
       if (how == exchange::copied && devices < std::min(device_count(), 4)) continue;  // to save time
       SCOPED_TRACE(std::to_string(devices) + (how == exchange::copied ? " devices, copied" : " devices, direct"));
-      const outcome several = run(nx, ny, nz, edges, order, devices, how);
+      const outcome several = run(nx, ny, nz, edges, order, varying_density, devices, how);
       EXPECT_TRUE(same_bits(one.field, several.field));
       EXPECT_TRUE(same_bits(one.records, several.records));
       EXPECT_TRUE(same_bits(one.image, several.image));
@@ -96,6 +98,7 @@ TEST(Split, MatchedLayersOfASection) { expect_the_same_on_any_number_of_devices(
 TEST(Split, MatchedLayersOfAVolume) { expect_the_same_on_any_number_of_devices(21, 35, 33, true, 7); }
 TEST(Split, OrderFour) { expect_the_same_on_any_number_of_devices(41, 35, 33, false, 0, 4); }
 TEST(Split, OrderSixteen) { expect_the_same_on_any_number_of_devices(41, 35, 33, true, 9, 16); }
+TEST(Split, VaryingDensity) { expect_the_same_on_any_number_of_devices(41, 35, 33, true, 7, usual_order, true); }
 TEST(Split, LargerThanAGranule) { expect_the_same_on_any_number_of_devices(1500, 1, 480, false); }
 
 TEST(Split, SlabsOfFewerPlanesThanTheStencilReaches) {

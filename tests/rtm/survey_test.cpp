@@ -101,6 +101,44 @@ TEST_F(on_disk, cells_that_are_no_cubes_survive_segy_and_surveys) {
   EXPECT_EQ(read.spacing.text(), "20 x 20 x 10");
 }
 
+TEST_F(on_disk, densities_come_from_files_or_velocities) {
+  const volume v = salt_model(12, 1, 9, 25);
+  volume heavy = v;
+  for (float& value : heavy.values) value = 1000 + value / 4;
+  const std::string model = "[model]\nfile = \"v.npy\"\nspacing = 25\nevery = 2\nunit = \"km/s\"\n";
+  volume in_kilometres = v;
+  for (float& value : in_kilometres.values) value /= 1000;
+  save(path("v.npy"), in_kilometres, {});
+  const auto density = [&](const std::string& stated) {
+    const survey s = read_survey(save_text(model + stated));
+    return load_density(s.model, load(s.model));
+  };
+  EXPECT_EQ(density(""), nullptr);
+  for (const std::string name : {"d.npy", "d.sgy"}) {
+    save(path(name), heavy, {});
+    const auto read = density("density = \"" + name + "\"\n");
+    ASSERT_EQ(read->shape(), "6 x 1 x 5") << name;
+    EXPECT_FLOAT_EQ(read->at(2, 0, 3), heavy.at(4, 0, 6)) << name << " has the unit of densities";
+  }
+  const auto related = density("density = \"gardner\"\n");
+  EXPECT_FLOAT_EQ(related->at(0, 0, 0), 1000) << "water";
+  EXPECT_NEAR(related->at(3, 0, 4), 310 * std::pow(v.at(6, 0, 8), 0.25), 0.1);
+
+  heavy.values[5] = -1;
+  save(path("d.npy"), heavy, {});
+  try {
+    static_cast<void>(density("density = \"d.npy\"\n"));
+    FAIL() << "a density below zero";
+  } catch (const bad_input& e) {
+    EXPECT_NE(std::string(e.what()).find("densities are from 0.1 to 100000 kg/m3"), std::string::npos) << e.what();
+  }
+  // On other cells.
+  save(path("d.npy"), salt_model(10, 1, 9, 25), {});
+  const survey s = read_survey(save_text(model + "density = \"d.npy\"\n"));
+  const volume velocity = load(s.model);
+  EXPECT_THROW(static_cast<void>(settings_of(s, velocity, load_density(s.model, velocity), 0, 0, 1)), bad_input);
+}
+
 TEST_F(on_disk, models_survive_segy_and_npy) {
   volume v = salt_model(12, 5, 9, 25);
   v.x0 = 6500;
@@ -277,13 +315,13 @@ TEST_F(on_disk, a_wavelet_may_come_from_a_file) {
 
   survey s = read_survey(small_survey());
   const volume model = load(s.model);
-  const run_settings wanted = settings_of(s, model, 0, 0, 1);
+  const run_settings wanted = settings_of(s, model, nullptr, 0, 0, 1);
   const std::vector<float> known = ricker(9, wanted.wave.time_step, wanted.wave.steps);
   s.frequency = 0;
   s.wavelet_interval = 0.002;
   for (const char* const name : {"w.npy", "w.sgy"}) {
     s.wavelet_file = path(name);
-    const run_settings got = settings_of(s, model, s.interval, 0.9, 1);
+    const run_settings got = settings_of(s, model, nullptr, s.interval, 0.9, 1);
     EXPECT_NEAR(got.wave.frequency, 9, 1.3) << "the peak of the spectrum, to its resolution of 2.5 Hz";
     EXPECT_NEAR(got.wave.delay, ricker_delay(9), 0.002);
     ASSERT_EQ(got.wave.wavelet.size(), known.size());
@@ -291,11 +329,11 @@ TEST_F(on_disk, a_wavelet_may_come_from_a_file) {
   }
   s.wavelet_file = path("w.npy");
   s.wavelet_interval = 0;
-  EXPECT_THROW(static_cast<void>(settings_of(s, model, s.interval, 0.9, 1)), bad_input);
+  EXPECT_THROW(static_cast<void>(settings_of(s, model, nullptr, s.interval, 0.9, 1)), bad_input);
   const std::vector<float> silence(20, 0.0f);
   files::write(path("w.npy"), "f32", {20}, silence.data(), sizeof(float));
   s.wavelet_interval = 0.002;
-  EXPECT_THROW(static_cast<void>(settings_of(s, model, s.interval, 0.9, 1)), bad_input);
+  EXPECT_THROW(static_cast<void>(settings_of(s, model, nullptr, s.interval, 0.9, 1)), bad_input);
 }
 
 }  // namespace

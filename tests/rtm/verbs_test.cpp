@@ -102,6 +102,23 @@ TEST_F(on_disk, groups_of_devices_write_the_bytes_of_one_device) {
   EXPECT_NE(uneven.errors.find("--groups 3: 4 devices do not form"), std::string::npos) << uneven.errors;
 }
 
+TEST_F(on_disk, densities_change_records_and_belong_to_the_run) {
+  ASSERT_EQ(rtm({"model", small_survey()}).status, 0);
+  const std::string constant = contents(path("r.sgy"));
+  std::string text = contents(small_survey());
+  text.insert(text.find("origin ="), "density = \"gardner\"\n");
+  text.insert(text.find("smooth ="), "density = \"gardner\"\n");
+  const std::string file = save_text(text);
+  const result refused = rtm({"model", file});
+  EXPECT_EQ(refused.status, 2) << "records of another ground are there";
+  ASSERT_EQ(rtm({"model", "--fresh", file}).status, 0);
+  const std::string varying = contents(path("r.sgy"));
+  EXPECT_EQ(varying.size(), constant.size());
+  EXPECT_FALSE(varying == constant);
+  const result migrated = rtm({"migrate", file});
+  EXPECT_EQ(migrated.status, 0) << migrated.errors;
+}
+
 TEST_F(on_disk, modelling_goes_on_after_a_full_disk_and_after_a_cut) {
   const std::string file = small_survey();
   ASSERT_EQ(rtm({"model", file}).status, 0);

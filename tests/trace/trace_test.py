@@ -55,6 +55,26 @@ class Trace(unittest.TestCase):
             for (_, end), (begin, _) in zip(row, row[1:]):
                 self.assertLessEqual(end, begin + 0.002)
 
+    def test_time_line_draws_it(self):
+        script = Path(__file__).resolve().parents[2] / "scripts" / "time-line"
+        python = "/usr/bin/python3"  # Debian's, which has Debian's Matplotlib
+        if subprocess.run([python, "-c", "import matplotlib"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("there is no Matplotlib")
+        with tempfile.TemporaryDirectory() as folder:
+            trace, picture = Path(folder) / "wave.json", Path(folder) / "wave.png"
+            trace.write_text(self.text)
+
+            def draw(*words):
+                return subprocess.run([python, script, *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
+
+            result = draw(trace, trace, picture)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertTrue(picture.read_bytes().startswith(b"\x89PNG"))
+            late = draw("--from", 1e6, "--to", 2e6, trace, picture)
+            self.assertIn("no event from 1000000.0 to 2000000.0 ms", late.stderr)
+            trace.write_text('{"traceEvents": []}')
+            self.assertIn("no kernels", draw(trace, picture).stderr)
+
     def test_calls_and_touches_are_on_the_program_s_threads(self):
         for category in ("call", "fault"):
             self.assertTrue(self.of(category), category)

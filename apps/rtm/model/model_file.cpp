@@ -43,7 +43,12 @@ std::int64_t number_of(double value, const std::vector<double>& places, double s
   return step > 0 ? std::lround((value - places.front()) / step) : 0;
 }
 
-volume read_segy(const velocity_source& from) {
+/// Factor from the unit of the file to that of the property.
+double scale_of(const velocity_source& from, const property& of) {
+  return of.unit == std::string("m/s") && from.unit == "km/s" ? 1000.0 : 1.0;
+}
+
+volume read_segy(const velocity_source& from, const property& of) {
   const segy::reader file(from.file);
   const double metre = file.head().get(segy::in_file::unit) == 2 ? feet : 1;
   std::vector<double> xs, ys;
@@ -90,13 +95,13 @@ volume read_segy(const velocity_source& from) {
     std::transform(t.samples.begin(), t.samples.end(), values.begin() + static_cast<std::ptrdiff_t>(column) * nz,
                    [](double v) { return static_cast<float>(v); });
   }
-  volume v = from_axes(from.file, {nx, ny, nz, spacing, from.unit == "m/s" ? 1.0 : 1000.0, "zyx"}, values);
+  volume v = from_axes(from.file, {nx, ny, nz, spacing, scale_of(from, of), "zyx", of}, values);
   v.x0 = across.front();
   v.y0 = along.front();
   return v;
 }
 
-volume read_npy(const velocity_source& from) {
+volume read_npy(const velocity_source& from, const property& of) {
   const files::description file = files::describe(from.file);
   file.must_hold("f32");
   if (file.shape.size() != 2 && file.shape.size() != 3)
@@ -105,7 +110,7 @@ volume read_npy(const velocity_source& from) {
   files::read(file, values.data());
   std::string order = from.order;
   if (file.shape.size() == 2) std::erase(order, 'y');
-  raw_format format{1, 1, 1, from.spacing, from.unit == "m/s" ? 1.0 : 1000.0, from.order};
+  raw_format format{1, 1, 1, from.spacing, scale_of(from, of), from.order, of};
   for (std::size_t i = 0; i < order.size() && i < file.shape.size(); ++i) {
     const auto n = static_cast<std::int64_t>(file.shape[file.shape.size() - 1 - i]);
     (order[i] == 'x' ? format.nx : order[i] == 'y' ? format.ny : format.nz) = n;
@@ -141,14 +146,14 @@ bool is_segy(const std::string& path) { return path.ends_with(".sgy") || path.en
 
 namespace {
 
-volume load_all(const velocity_source& from) {
+volume load_all(const velocity_source& from, const property& of) {
   if (from.file.empty() == from.builtin.empty())
     throw bad_input("a model needs a file or the name of a built-in model, and not both");
-  if (!from.file.empty() && is_segy(from.file)) return read_segy(from);
+  if (!from.file.empty() && is_segy(from.file)) return read_segy(from, of);
   if (!(from.spacing.x > 0)) throw bad_input("a model that is not SEG-Y needs its spacing");
   volume v;
   if (files::is_npy(from.file)) {
-    v = read_npy(from);
+    v = read_npy(from, of);
   } else {
     if (from.size.size() != 3) throw bad_input("a raw or built-in model needs its size: cells along x, y and z");
     std::int64_t n[3];
@@ -163,7 +168,7 @@ volume load_all(const velocity_source& from) {
       command_line::check_room(fmt::format("models of {} x {} x {} cells", n[0], n[1], n[2]),
                                {.on_host = copies * sizeof(float) * from.size[0] * from.size[1] * from.size[2]}, 0);
     if (!from.file.empty())
-      v = read_raw(from.file, {n[0], n[1], n[2], from.spacing, from.unit == "m/s" ? 1.0 : 1000.0, from.order});
+      v = read_raw(from.file, {n[0], n[1], n[2], from.spacing, scale_of(from, of), from.order, of});
     else if (from.builtin == "salt")
       v = salt_model(n[0], n[1], n[2], from.spacing);
     else
@@ -189,11 +194,22 @@ volume thinned(const volume& v, std::int64_t every) {
   return thin;
 }
 
+volume load_property(const velocity_source& from, const property& of) {
+  volume v = load_all(from, of);
+  return from.every > 1 ? thinned(v, from.every) : v;
+}
+
 }  // namespace
 
-volume load(const velocity_source& from) {
-  volume v = load_all(from);
-  return from.every > 1 ? thinned(v, from.every) : v;
+volume load(const velocity_source& from) { return load_property(from, velocities); }
+
+std::shared_ptr<const volume> load_density(const velocity_source& from, const volume& velocity) {
+  if (from.density.empty()) return nullptr;
+  if (from.density == "gardner") return std::make_shared<volume>(gardner(velocity));
+  velocity_source file = from;
+  file.file = from.density;
+  file.builtin.clear();
+  return std::make_shared<volume>(load_property(file, densities));
 }
 
 void save(const std::string& path, const volume& v, const std::vector<std::string>& text) {

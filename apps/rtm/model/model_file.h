@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct velocity_source {
   std::string unit = "m/s";    ///< or km/s
   std::string picture;         ///< PNG file to write
   std::string order = "zyx";   ///< of raw and .npy files: the axes from the fastest to the slowest
+  std::string density;         ///< a file like that of the velocities, of kg/m^3, or "gardner"
 };
 
 /// Whether a file's name is that of a SEG-Y file.
@@ -26,6 +28,10 @@ struct velocity_source {
 /// Reads or makes velocities in m/s. A SEG-Y file holds a trace for each column of cells, at equal distances, with
 /// the distance of samples in millimetres. Throws bad_input.
 [[nodiscard]] volume load(const velocity_source& from);
+
+/// Densities of the cells of these velocities; null where the source states none, so that they are constant. Throws
+/// bad_input.
+[[nodiscard]] std::shared_ptr<const volume> load_density(const velocity_source& from, const volume& velocity);
 
 /// Writes values on cells in the format that the name's ending tells: SEG-Y, with the text in its header, .npy, or
 /// raw float32. Throws std::runtime_error if that fails.

@@ -43,6 +43,8 @@ std::string sides::text() const {
   return x == y && y == z ? fmt::format("{:.4g}", x) : fmt::format("{:.4g} x {:.4g} x {:.4g}", x, y, z);
 }
 
+std::string volume::shape() const { return rtm::shape(nx, ny, nz); }
+
 volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, float value) {
   constexpr std::int64_t most = 1'000'000;
   if (nx < 1 || ny < 1 || nz < 1 || nx > most || ny > most || nz > most)
@@ -78,10 +80,11 @@ volume from_axes(const std::string& name, const raw_format& format, const std::v
       for (std::int64_t z = 0; z < v.nz; ++z) {
         const double value =
             values[static_cast<std::size_t>(x * stride[0] + y * stride[1] + z * stride[2])] * format.scale;
-        if (!(value >= 100 && value <= 20000))
-          throw bad_input(name + " holds " + std::to_string(value) + " m/s at cell (" + std::to_string(x) + ", " +
-                          std::to_string(y) + ", " + std::to_string(z) +
-                          "); velocities are from 100 to 20000 m/s: are unit, size and axis order right?");
+        const property& of = format.of;
+        if (!(value >= of.least && value <= of.most))
+          throw bad_input(fmt::format(
+              "{} holds {} {} at cell ({}, {}, {}); {} are from {} to {} {}: are unit, size and axis order right?",
+              name, value, of.unit, x, y, z, of.name, of.least, of.most, of.unit));
         v.at(x, y, z) = static_cast<float>(value);
       }
   return v;
@@ -107,6 +110,14 @@ volume read_raw(const std::string& path, const raw_format& format) {
 
 void write_raw(const std::string& path, const volume& v) {
   files::write(path, "f32", {static_cast<std::uint64_t>(v.cells())}, v.values.data(), sizeof(float));
+}
+
+volume gardner(const volume& velocity) {
+  constexpr float water = 1500, of_water = 1000;
+  volume v = velocity;
+  for (float& value : v.values)
+    value = value <= water ? of_water : static_cast<float>(310 * std::pow(static_cast<double>(value), 0.25));
+  return v;
 }
 
 volume extrude(const volume& section, std::int64_t planes) {

@@ -30,6 +30,8 @@ struct volume {
   double x0 = 0, y0 = 0;  ///< place of the first cell in the survey's coordinates, metres
 
   [[nodiscard]] std::int64_t cells() const { return nx * ny * nz; }
+  /// "300 x 1 x 200"
+  [[nodiscard]] std::string shape() const;
   [[nodiscard]] std::size_t index(std::int64_t x, std::int64_t y, std::int64_t z) const {
     return static_cast<std::size_t>((x * ny + y) * nz + z);
   }
@@ -46,24 +48,37 @@ double longest_side(const volume& v);
 /// The largest value.
 float fastest(const volume& velocity);
 
+/// A property of the ground, and the values that it may have.
+struct property {
+  const char* name;  ///< in the plural
+  const char* unit;
+  double least, most;
+};
+inline constexpr property velocities{"velocities", "m/s", 100, 20000}, densities{"densities", "kg/m3", 0.1, 1e5};
+
 /// How a raw file of 32-bit floats is to be read.
 struct raw_format {
   std::int64_t nx = 0, ny = 0, nz = 0;
   sides spacing;
-  double scale = 1;           ///< factor from the file's unit to m/s
+  double scale = 1;           ///< factor from the file's unit to that of the property
   std::string order = "zyx";  ///< the axes from the fastest in the file to the slowest
+  property of = velocities;
 };
 
-/// Turns values whose axes lie as in `format` into a volume of velocities. Throws bad_input for a value that is none;
-/// the message calls the values `name`.
+/// Turns values whose axes lie as in `format` into a volume. Throws bad_input for a value that the property cannot
+/// have; the message calls the values `name`.
 volume from_axes(const std::string& name, const raw_format& format, const std::vector<float>& values);
 
-/// Reads velocities in m/s. Throws bad_input if the file's size is not that of the format, or a value is no
-/// velocity.
+/// Reads a property. Throws bad_input if the file's size is not that of the format, or for a value that the property
+/// cannot have.
 volume read_raw(const std::string& path, const raw_format& format);
 
 /// Writes the values as they lie in memory, as apps/files does.
 void write_raw(const std::string& path, const volume& v);
+
+/// Densities in kg/m^3 that follow from velocities: 310 c^(1/4) (Gardner and others, Formation velocity and density,
+/// Geophysics 39, 1974), and 1000 in water, which has at most 1500 m/s.
+volume gardner(const volume& velocity);
 
 /// Repeats a section of one plane along y. Throws bad_input for a volume of more planes.
 volume extrude(const volume& section, std::int64_t planes);
