@@ -110,9 +110,9 @@ std::vector<residency::candidate> residency::candidates(unsigned home, std::uint
   const auto enough = std::ranges::find_if(result, [&](const candidate& c) { return (sum += c.range.size()) > bytes; });
   if (enough != result.end()) result.erase(enough + 1, result.end());
   for (candidate& c : result) {
-    const lock_guard lock(c.region->mutex);
-    c.region->mutex.assert_held();
-    if (c.region->alive && needs_copy(*c.region, c.range)) c.age = c.age * cost_of_clean / cost_of_dirty;
+    region& r = *c.region;
+    const lock_guard lock(r.mutex);
+    if (r.alive && needs_copy(r, c.range)) c.age = c.age * cost_of_clean / cost_of_dirty;
   }
   std::ranges::stable_sort(result, first);
   return result;

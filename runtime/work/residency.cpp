@@ -63,7 +63,8 @@ void for_each_gap(const region& r, byte_range range, const Visit& visit) HPE_REQ
 
 std::string in_words(std::span<const device_access> accesses, bool everything) {
   if (everything)
-    return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL); with a list, "
+    return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL, or "
+           "HPE_SCOPE=all in CUDA programs); with a list, "
            "only the named data must fit";
   return fmt::format(
       "it names {} range{}; a launch over a part of the data, or accesses of only the bytes that it uses "
@@ -72,15 +73,6 @@ std::string in_words(std::span<const device_access> accesses, bool everything) {
 }
 
 }  // namespace
-
-/// A part of a region that gets memory.
-struct residency::gap {
-  coherence::region* region;
-  byte_range range;
-  std::uint16_t home;
-  byte_range read;     // bytes whose contents the work needs
-  bool write = false;  // the work writes some
-};
 
 struct residency::plan {
   std::vector<gap> gaps;                                 // by region and offset
@@ -109,19 +101,18 @@ residency::residency(device::device_set& devices, transfer::engine& engine, host
   for (unsigned d = 0; d < devices.size(); ++d) turns_.push_back(std::make_unique<mutex>());
 }
 
-byte_range residency::needed(const device_access& access) {
-  const region& r = *access.region;
-  return r.degraded ? byte_range{0, r.bytes_at_homes()} : access.range;
+byte_range residency::needed(const region& r, byte_range named) {
+  return r.degraded ? byte_range{0, r.bytes_at_homes()} : named;
 }
 
 bool residency::has(std::span<const device_access> accesses) {
   const bool note = short_.load(std::memory_order_relaxed);
   const std::uint64_t now = note ? clock_.fetch_add(1) + 1 : 0;
   for (const device_access& access : accesses) {
-    access.region->mutex.assert_held();
     region& r = *access.region;
+    r.mutex.assert_held();
     if (r.single_copy()) continue;
-    const byte_range range = needed(access);
+    const byte_range range = needed(r, access.range);
     if (!r.resident.usable(range)) return false;
     if (note) r.resident.use(range, now);
   }
@@ -140,11 +131,10 @@ std::uint64_t residency::homes_of(std::span<const device_access> accesses) {
 residency::plan residency::make_plan(std::span<const device_access> accesses, std::uint64_t now) const {
   plan result;
   for (const device_access& access : accesses) {
-    const lock_guard lock(access.region->mutex);
-    access.region->mutex.assert_held();
     region& r = *access.region;
+    const lock_guard lock(r.mutex);
     if (!r.alive || r.single_copy() || access.range.end > r.layout.extent) continue;
-    const byte_range range = needed(access);
+    const byte_range range = needed(r, access.range);
     auto& pieces = r.resident.all();
     for (auto at = pieces.from(range.begin); at != pieces.end() && at->first < range.end; ++at) {
       resident_pieces::piece& piece = at->second.value;
@@ -217,9 +207,8 @@ void residency::bring_in(std::span<const device_access> accesses, turn& mine) {
 }
 
 bool residency::fill(const gap& g, std::uint64_t now) {
-  const lock_guard lock(g.region->mutex);
-  g.region->mutex.assert_held();
   region& r = *g.region;
+  const lock_guard lock(r.mutex);
   // The submission looks again when it has locked its regions.
   if (!r.alive || g.range.end > r.bytes_at_homes() || r.home_of(g.range.begin) != g.home ||
       r.end_of_home(g.range.begin, g.range.end) != g.range.end || r.resident.all().overlaps(g.range.begin, g.range.end))
@@ -242,13 +231,12 @@ bool residency::fill(const gap& g, std::uint64_t now) {
   }
   counters::add(count_.device_memory[g.home], bytes);
   counters::add(count_.bytes_brought_in, bytes);
-  upload_into(g);
+  upload_into(r, g);
   return true;
 }
 
 // So the uploads of a long launch run beside the copies to the host that make room for the rest of it.
-void residency::upload_into(const gap& g) {
-  region& r = *g.region;
+void residency::upload_into(region& r, const gap& g) {
   if (g.read.empty() || r.degraded) return;
   const block_run run = r.blocks_of({g.read.begin, std::min(g.read.end, r.layout.extent)});
   for (std::uint64_t b = run.begin; b < run.end;) {

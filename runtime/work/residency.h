@@ -60,7 +60,14 @@ class residency {
   [[nodiscard]] std::uint64_t piece_size(std::span<const std::uint16_t> homes) const;
 
  private:
-  struct gap;
+  /// A part of a region that gets memory.
+  struct gap {
+    coherence::region* region;
+    coherence::byte_range range;
+    std::uint16_t home;
+    coherence::byte_range read;  // bytes whose contents the work needs
+    bool write = false;          // the work writes some
+  };
   struct plan;
   struct candidate {
     coherence::region* region;
@@ -92,7 +99,9 @@ class residency {
     std::uint64_t ahead_ = 0;  // bytes from next_ to copied_
   };
 
-  [[nodiscard]] static coherence::byte_range needed(const device_access& access) HPE_REQUIRES(access.region->mutex);
+  /// The bytes of a region that must be in device memory for work that names these.
+  [[nodiscard]] static coherence::byte_range needed(const coherence::region& r, coherence::byte_range named)
+      HPE_REQUIRES(r.mutex);
   /// Whether a block of the bytes is in a state for which `is` holds.
   [[nodiscard]] static bool any_block(const coherence::region& r, coherence::byte_range bytes,
                                       bool (*is)(coherence::block_state) noexcept) HPE_REQUIRES(r.mutex);
@@ -103,7 +112,7 @@ class residency {
   void require_room(const plan& what, bool everything) const;
   /// Maps memory for a gap, unless the region has changed meanwhile. Returns false if there is no room.
   bool fill(const gap& g, std::uint64_t now);
-  void upload_into(const gap& g) HPE_REQUIRES(g.region->mutex);
+  void upload_into(coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
   /// Queues the copy of a piece to the host, unless there is a copy that is still good.
   void copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
   /// Takes a piece's memory, after a wait for its users and its copy to the host. Returns the bytes that became free.

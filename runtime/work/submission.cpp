@@ -61,8 +61,8 @@ void submission::lock_and_prepare(const preparation& prepare) {
 void submission::keep_resident_parts() {
   std::vector<device_access> parts;
   for (const device_access& access : accesses_) {
-    access.region->mutex.assert_held();
     region& r = *access.region;
+    r.mutex.assert_held();
     if (r.single_copy() || r.resident.covers(access.range)) {
       parts.push_back(access);
       continue;
