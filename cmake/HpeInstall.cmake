@@ -46,7 +46,9 @@ set(same_places OFF)
 if(libraries STREQUAL "../lib")
   set(same_places ON)
 endif()
-set_target_properties(hpe-command ${benchmark_programs} PROPERTIES INSTALL_RPATH "$ORIGIN/${libraries}" BUILD_WITH_INSTALL_RPATH ${same_places})
+# Benchmarks that are CUDA programs find hpe's runtime library, not NVIDIA's, also outside of `hpe run`.
+set_target_properties(hpe-command ${benchmark_programs} PROPERTIES
+  INSTALL_RPATH "$ORIGIN/${libraries};$ORIGIN/${libraries}/hpe/cudart" BUILD_WITH_INSTALL_RPATH ${same_places})
 install(TARGETS hpe-command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(benchmark_programs)
   install(TARGETS ${benchmark_programs} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT benchmarks)

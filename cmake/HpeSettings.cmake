@@ -16,6 +16,9 @@ endif()
 
 add_compile_options(-Wall -Wextra -Werror)
 
+# Kernels that are kept on disk name the code that they need by its build id (runtime/ptx/compiler/link_names).
+add_link_options(-Wl,--build-id=sha1)
+
 set(HPE_SANITIZE "" CACHE STRING "Sanitizers to build with, as in -fsanitize=: address,undefined or thread")
 if(HPE_SANITIZE)
   add_compile_options(-fsanitize=${HPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -69,6 +69,8 @@ struct absorb {
 
   /// Planes of the slab in layers of x.
   [[nodiscard]] constexpr int64_t layer_planes() const { return ends[0].below(x1) - ends[0].below(x0); }
+  /// The first plane of the slab that lies in no layer of x.
+  [[nodiscard]] constexpr int64_t first_other_plane() const { return x0 > ends[0].before ? x0 : ends[0].before; }
   /// Cells of the slab in layers of an axis.
   [[nodiscard]] constexpr int64_t cells(int axis) const {
     if (axis == 0) return layer_planes() * layout.ny * layout.nz;
@@ -93,18 +95,20 @@ struct absorb {
   }
 };
 
-/// On GPUs: the cells that a block takes, and the blocks of a plane in layers of x and of another one.
-inline constexpr int64_t absorb_block_cells = 4096;
+/// On GPUs: the rows that a block takes, one for each warp, or the cells at the ends of other rows.
+inline constexpr int64_t absorb_block_rows = march_threads / 32, absorb_block_cells = 4096;
 struct absorb_blocks {
-  int64_t of_layer_plane, of_other_plane;
+  int64_t rows;  ///< that lie in a layer of x or y
+  int64_t ends;  ///< cells of other rows in layers of z
 
   template <class T>
-  constexpr explicit absorb_blocks(const absorb<T>& p) : of_layer_plane(0), of_other_plane(0) {
-    const int64_t wide_y = p.ends[1].width(), wide_z = p.ends[2].width();
-    of_layer_plane = (p.layout.ny * p.layout.nz + absorb_block_cells - 1) / absorb_block_cells;
-    const int64_t cells = wide_y * p.layout.nz + (p.layout.ny - wide_y) * wide_z;
-    of_other_plane = (cells + absorb_block_cells - 1) / absorb_block_cells;
+  constexpr explicit absorb_blocks(const absorb<T>& p) : rows(0), ends(0) {
+    const int64_t others = p.x1 - p.x0 - p.layer_planes(), wide_y = p.ends[1].width();
+    rows = p.layer_planes() * p.layout.ny + others * wide_y;
+    ends = others * (p.layout.ny - wide_y) * p.ends[2].width();
   }
+  [[nodiscard]] constexpr int64_t of_rows() const { return (rows + absorb_block_rows - 1) / absorb_block_rows; }
+  [[nodiscard]] constexpr int64_t of_ends() const { return (ends + absorb_block_cells - 1) / absorb_block_cells; }
 };
 
 /// The shape of a launch of absorb. Soft devices take a plane as a tile. GPUs have orders 4, 8, 12 and 16.
@@ -113,7 +117,7 @@ template <class T>
   const int64_t planes = p.x1 - p.x0;
   if (!on_gpu) return {{uint32_t(planes), 1, 1}, {1, 1, 1}};
   const absorb_blocks blocks(p);
-  const int64_t all = p.layer_planes() * blocks.of_layer_plane + (planes - p.layer_planes()) * blocks.of_other_plane;
+  const int64_t all = blocks.of_rows() + blocks.of_ends();
   return {{uint32_t(all), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 

@@ -14,6 +14,7 @@
 #include "apps/rtm/rtm_main.h"
 #include "apps/scan/scan_main.h"
 #include "apps/sort/sort_main.h"
+#include "apps/sparse/sparse_main.h"
 
 namespace hpe::cli {
 
@@ -37,6 +38,9 @@ constexpr std::array table{
     command{"multiply", "products of matrices by Fox's algorithm", multiply_main},
     command{"gather", "reads elements of a table by index, on all devices", gather_main},
     command{"scatter", "writes elements of a table by index, on all devices", scatter_main},
+    command{"spmv", "products of a sparse matrix and a vector", spmv_main},
+    command{"bfs", "breadth-first search in a graph", bfs_main},
+    command{"hash", "a hash table, built by scatters and searched by gathers", hash_main},
     command{"predict", "how fast an application would be on more devices or another machine", predict_main},
     command{"bench", "measurements of this machine; alone it lists them", bench},
     command{"help", "this text; `hpe help options` lists all options", help},

@@ -2,10 +2,11 @@
 // standard streams and process number are its own. hpe's settings go through the environment, which the children of the
 // program inherit: the ranks of mpirun as well.
 //
-// CUDA programs get one of two libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices,
-// hpe's own CUDA runtime. The runtime is preloaded: the dynamic linker then uses it for every libcudart.so.13 or
-// libcudart.so.12 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions keep the two
-// apart. LD_LIBRARY_PATH is for programs that open libcudart.so by dlopen.
+// CUDA programs get libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices, hpe's own CUDA
+// runtime and driver. These are preloaded: the dynamic linker then uses them for every libcudart.so.13, libcudart.so.12 or
+// libcuda.so.1 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions keep the two runtimes
+// apart. LD_LIBRARY_PATH is for programs that open libcudart.so or libcuda.so by dlopen, PATH for programs that call nvcc to
+// compile kernels.
 
 #include <dlfcn.h>
 #include <fmt/core.h>
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <sstream>
 
 #include "apps/command_line/program.h"
 #include "apps/hpe/command.h"
@@ -99,9 +101,10 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-/// hpe's own CUDA runtime library, and its form for CUDA 12. Builds without the CUDA toolkit have neither.
+/// hpe's own CUDA runtime library, its form for CUDA 12, and hpe's own driver library. Builds without the CUDA toolkit have none.
 std::filesystem::path soft_runtime() { return library().parent_path() / "hpe" / "cudart" / "libcudart.so.13"; }
 std::filesystem::path soft_runtime_of_cuda_12() { return soft_runtime().replace_filename("libcudart.so.12"); }
+std::filesystem::path soft_driver() { return soft_runtime().replace_filename("libcuda.so.1"); }
 
 /// The library that is loaded in front of NVIDIA's driver. Builds without the CUDA toolkit do not have it.
 std::filesystem::path shim() { return library().parent_path() / "hpe" / "cuda" / "libcuda.so.1"; }
@@ -120,6 +123,14 @@ bool lacks_the_shim() {
   if (std::filesystem::exists(shim())) return false;
   const std::string named = variable("HPE_CUDA_DRIVER");
   return ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
+}
+
+/// Whether a folder of PATH has a program of this name.
+bool is_on_path(const char* name) {
+  std::istringstream folders(variable("PATH"));
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (::access((std::filesystem::path(folder) / name).c_str(), X_OK) == 0) return true;
+  return false;
 }
 
 /// Two lists of files or folders, joined by a colon unless one is empty.
@@ -144,7 +155,9 @@ void preload(bool on_soft_devices, bool driver) {
   if (on_soft_devices && std::filesystem::exists(runtime)) {
     add(runtime);
     add(soft_runtime_of_cuda_12());
+    add(soft_driver());
     set_variable("LD_LIBRARY_PATH", joined(runtime.parent_path(), variable("LD_LIBRARY_PATH")));
+    if (is_on_path("nvcc")) set_variable("PATH", joined(runtime.parent_path() / "bin", variable("PATH")));
     // If there is a driver, hpe would choose the GPUs by default.
     if (driver && variable("HPE_DEVICES").empty()) set_variable("HPE_DEVICES", "soft:2");
   } else if (!on_soft_devices && driver) {

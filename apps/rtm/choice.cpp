@@ -21,11 +21,11 @@ namespace {
 /// Of the memory that is free, records and the runtime need some.
 constexpr double usable = 0.9;
 
-double seconds_of(const std::function<void()>& work) {
-  synchronize();
+double seconds_of(const decomposition& parts, const std::function<void()>& work) {
+  parts.synchronize();
   const auto begin = std::chrono::steady_clock::now();
   work();
-  synchronize();
+  parts.synchronize();
   return std::max(1e-9, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
 
@@ -40,7 +40,7 @@ std::unique_ptr<std::uint8_t, decltype(&std::free)> written_memory(std::size_t b
 double free_on_devices(const history_shape& shape) {
   double least = HUGE_VAL;
   for (int d = 0; d < shape.parts.devices(); ++d)
-    least = std::min(least, static_cast<double>(device_info(d).memory_free));
+    least = std::min(least, static_cast<double>(device_info(shape.parts.device(d)).memory_free));
   return usable * least;
 }
 
@@ -136,8 +136,8 @@ keep_rates measure_rates(propagator<float>& wave, const medium<float>& m, const 
   };
   steps();  // loads the kernels
   keeps();
-  r.step = seconds_of(steps) / repeats;
-  r.keep = seconds_of(keeps) / (2 * repeats);
+  r.step = seconds_of(shape.parts, steps) / repeats;
+  r.keep = seconds_of(shape.parts, keeps) / (2 * repeats);
   const double moved = static_cast<double>(bytes_of_field(shape, wanted).on_devices);
   r.boundary = r.keep * static_cast<double>(bytes_of_boundary(shape).on_devices) / moved;
 
@@ -146,12 +146,13 @@ keep_rates measure_rates(propagator<float>& wave, const medium<float>& m, const 
     const array<std::uint8_t> host(bytes, on_host());
     const auto copies = [&] { copy(host.data(), one.room(0, 0).data(), bytes); };
     copies();
-    r.link = static_cast<double>(bytes) / seconds_of(copies) * shape.parts.devices();
+    r.link = static_cast<double>(bytes) / seconds_of(shape.parts, copies) * shape.parts.devices();
   }
   const auto memory = written_memory(written);
   try {
     const std::unique_ptr<sink> file = file_in(wanted.folder, written);
-    r.disk = static_cast<double>(written) / seconds_of([&] { file->write(memory.get(), written, 0); });
+    r.disk = static_cast<double>(written) / static_cast<double>(shape.at_once) /
+             seconds_of(shape.parts, [&] { file->write(memory.get(), written, 0); });
   } catch (const bad_input&) {
     r.disk = 0;  // the choice says that the folder has no space
   }
@@ -161,7 +162,7 @@ keep_rates measure_rates(propagator<float>& wave, const medium<float>& m, const 
     const std::unique_ptr<codec> zfp = make_zfp({{edge, edge, edge}}, wanted.bits);
     std::vector<std::uint8_t> packed(zfp->packed_bytes(0));
     const std::span<std::uint8_t> part(memory.get(), cells * sizeof(float));
-    const double both = seconds_of([&] {
+    const double both = seconds_of(shape.parts, [&] {
       zfp->pack(0, part, packed.data());
       zfp->unpack(0, packed.data(), part);
     });
@@ -177,8 +178,9 @@ std::vector<keep_option> keep_options(const history_shape& shape, const keeping&
   all.push_back(checkpoints_on_devices(shape, wanted, rates));
   for (const keep_place where : {keep_place::device, keep_place::host, keep_place::disk})
     all.push_back(boundary_in(where, shape, wanted, rates));
-  const double on_devices = free_on_devices(shape), on_host = usable * command_line::free_on_host();
-  const double on_disk = free_in(wanted.folder);
+  const auto sharers = static_cast<double>(shape.at_once);
+  const double on_devices = free_on_devices(shape), on_host = usable * command_line::free_on_host() / sharers;
+  const double on_disk = free_in(wanted.folder) / sharers;
   for (keep_option& o : all) {
     const bool fields = o.how.how == keep_method::fields;
     const bool packed_on_devices = fields && o.how.where == keep_place::device && wanted.zfp;

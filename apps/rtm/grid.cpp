@@ -78,8 +78,6 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& s
 }
 
 grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1) {
-  if (!whole.rates.empty())
-    throw bad_input("a grid that is cut over processes absorbs by a sponge; matched layers are not possible");
   if (x1 - x0 < whole.layout.radius)
     throw bad_input("a slab of " + std::to_string(x1 - x0) + " planes: a process needs at least " +
                     std::to_string(whole.layout.radius) + "; use fewer parts");
@@ -91,6 +89,16 @@ grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1) {
   g.model.nx = to - from;
   g.taper_x.assign(whole.taper_x.begin() + x0, whole.taper_x.begin() + x1);
   g.taper_x.resize(static_cast<std::size_t>(kernels::whole_vectors(x1 - x0)), 1.0);
+  if (whole.rates.empty()) return g;
+  const kernels::layer_ends& all = whole.matched[0];
+  g.matched[0] = {x1 - x0, std::clamp(all.before - x0, std::int64_t{0}, x1 - x0),
+                  std::clamp(x1 - (all.n - all.after), std::int64_t{0}, x1 - x0)};
+  g.rates.clear();
+  for (std::int64_t k = 0; k < kernels::layer_rates; ++k) {
+    const auto row = whole.rates.begin() + k * all.width();
+    g.rates.insert(g.rates.end(), row + all.below(x0), row + all.below(x1));
+  }
+  g.rates.insert(g.rates.end(), whole.rates.begin() + kernels::layer_rates * all.width(), whole.rates.end());
   return g;
 }
 

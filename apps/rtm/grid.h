@@ -53,8 +53,8 @@ struct grid {
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order = usual_order);
 
-/// Planes [x0, x1) of a grid, as the grid of a process that shares it with others. Throws bad_input for matched layers,
-/// and for fewer planes than the stencil reaches.
+/// Planes [x0, x1) of a grid, as the grid of a process that shares it with others. Throws bad_input for fewer planes
+/// than the stencil reaches.
 grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1);
 
 /// The longest stable time step in seconds (Courant, Friedrichs, Lewy): 2 / (c sqrt(largest eigenvalue of the

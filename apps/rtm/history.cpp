@@ -138,7 +138,7 @@ class boundary_history final : public computed_history {
     for (int d = 0; d < devices(); ++d) {
       boxes_.push_back(boxes_around(shape.cells, shape.parts.first(d), shape.parts.last(d)));
       const std::size_t bytes = bytes_of_boxes(boxes_.back());
-      ring_.emplace_back(bytes * memory.size(), on_device(d));
+      ring_.emplace_back(bytes * memory.size(), on_device(shape.parts.device(d)));
       for (std::size_t s = 0; s < memory.size(); ++s) memory[s].push_back(ring_.back().subspan(bytes * s, bytes));
     }
     slots_ = memory;
@@ -185,8 +185,9 @@ class boundary_history final : public computed_history {
       p.restore = back ? 1 : 0;
       const std::span<float> planes = field.planes(d, shape_.parts.first(d), shape_.parts.last(d));
       const hpeShape shape = kernels::boxes_shape(static_cast<std::int64_t>(kept.size() / sizeof(float)),
-                                                  device_info(d).kind == HPE_DEVICE_SOFT);
-      launch_on(d, copy_, shape, p, back ? in(kept) : out(kept), back ? inout(planes) : in(planes));
+                                                  device_info(shape_.parts.device(d)).kind == HPE_DEVICE_SOFT);
+      launch_on(shape_.parts.device(d), copy_, shape, p, back ? in(kept) : out(kept),
+                back ? inout(planes) : in(planes));
     }
   }
 
@@ -204,7 +205,8 @@ class checkpoint_history final : public computed_history {
     for (std::int64_t s = 0; s < checkpoints; ++s) {
       std::vector<array<float>>& slot = slots_.emplace_back();
       for (int d = 0; d < devices(); ++d)
-        for (const std::span<float>& part : again_.state(d)) slot.emplace_back(part.size(), on_device(d));
+        for (const std::span<float>& part : again_.state(d))
+          slot.emplace_back(part.size(), on_device(shape.parts.device(d)));
     }
   }
 

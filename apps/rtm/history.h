@@ -38,7 +38,8 @@ struct history_shape {
   std::int64_t steps;
   std::int64_t keep_every;
 
-  bool cut = false;  ///< over processes: only fields can be kept
+  bool cut = false;          ///< over processes: only fields can be kept
+  std::int64_t at_once = 1;  ///< histories that share the host's memory and the disk
 
   /// Fields that the imaging condition uses.
   [[nodiscard]] std::int64_t fields() const { return (steps + keep_every - 1) / keep_every; }

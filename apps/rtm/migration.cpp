@@ -39,7 +39,7 @@ grid checked_grid(const volume& model, double fastest, const migration_settings&
 
 decomposition checked_parts(const grid& g, const migration_settings& s, const team& with) {
   const int available = device_count();
-  if (s.devices < 1 || s.devices > available)
+  if (s.devices < 1 || s.first_device + s.devices > available)
     throw bad_input(std::to_string(s.devices) + " devices: there are " + std::to_string(available) +
                     "; HPE_DEVICES=soft:N gives N");
   if (s.devices > g.layout.nx)
@@ -49,7 +49,8 @@ decomposition checked_parts(const grid& g, const migration_settings& s, const te
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
   const neighbours beyond{with.part() > 0, with.part() + 1 < with.parts()};
   return decompose(g.layout, s.devices, sizeof(float),
-                   gpus && with.parts() == 1 ? launch_order::at_once : launch_order::rims_first, beyond);
+                   gpus && with.parts() == 1 ? launch_order::at_once : launch_order::rims_first, beyond,
+                   s.first_device);
 }
 
 }  // namespace
@@ -108,8 +109,7 @@ simulation::simulation(const volume& model, double fastest, const migration_sett
       fastest_(fastest),
       grid_(checked_grid(model, fastest, settings, with)),
       parts_(checked_parts(grid_, settings, with)),
-      halo_(with.halo()),
-      wave_(grid_, parts_, exchange::direct, halo_.get()) {}
+      wave_(grid_, parts_, exchange::direct, with.halo()) {}
 
 medium<float> simulation::medium_of(const volume& velocity) const {
   const kernels::window& m = grid_.whole;
@@ -144,7 +144,7 @@ void simulation::report(const std::string& what, std::int64_t done) {
   constexpr std::int64_t interval = 200;
   const bool ends = done == settings_.steps;
   if (done % interval != 0 && !ends) return;
-  synchronize();
+  parts_.synchronize();
   if (tell_) tell_(what, (pass_ + static_cast<double>(done) / static_cast<double>(settings_.steps)) / passes_);
   if (ends) ++pass_;
 }

@@ -54,6 +54,8 @@ struct migration_settings {
   std::int64_t keep_every = 8;  ///< steps between kept wave fields
   keeping keep = {};            ///< how and where
   int devices = 1;
+  int first_device = 0;  ///< of these consecutive devices
+  int at_once = 1;       ///< simulations in this process, each on devices of its own
   boundaries edges;
   std::int64_t order = usual_order;  ///< of the derivatives in space
   preparation data = preparation::mute;
@@ -78,7 +80,7 @@ class simulation {
   [[nodiscard]] const grid& cells() const { return grid_; }
   [[nodiscard]] const decomposition& parts() const { return parts_; }
   [[nodiscard]] history_shape shape() const {
-    return {grid_, parts_, settings_.steps, settings_.keep_every, halo_ != nullptr};
+    return {grid_, parts_, settings_.steps, settings_.keep_every, with_.parts() > 1, settings_.at_once};
   }
   [[nodiscard]] team& with() const { return with_; }
   [[nodiscard]] propagator<float>& wave() { return wave_; }
@@ -123,7 +125,6 @@ class simulation {
   const double fastest_;
   const grid grid_;
   const decomposition parts_;
-  const std::unique_ptr<halo_exchange> halo_;
   propagator<float> wave_;
   int pass_ = 0, passes_ = 1;  ///< of the present shot
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <utility>
 
 #include "apps/command_line/program.h"
@@ -172,9 +173,38 @@ void check_records(const std::vector<placed_shot>& shots, const run_settings& r)
   std::size_t most = 0;
   for (const placed_shot& s : shots) most = std::max(most, s.where.receivers.size());
   // Each sample twice on the devices, and on the host while the data are prepared.
-  const double bytes = 2.0 * static_cast<double>(most) * static_cast<double>(r.wave.steps) * sizeof(float);
+  const double bytes =
+      2.0 * r.wave.at_once * static_cast<double>(most) * static_cast<double>(r.wave.steps) * sizeof(float);
   command_line::check_room(fmt::format("records of {} receivers and {} steps", most, r.wave.steps), {bytes, bytes},
                            r.wave.devices);
+}
+
+device_groups::device_groups(const volume& velocity, const run_settings& run, double shots, bool quiet, team& with)
+    : velocity_(velocity),
+      all_(run.wave),
+      with_(with),
+      parts_(static_cast<std::size_t>(run.wave.at_once)),
+      progress_("shot", shots, quiet) {}
+
+std::unique_ptr<simulation> device_groups::make(std::size_t group, const keeping& keep) {
+  migration_settings s = all_;
+  s.devices = all_.devices / all_.at_once;
+  s.first_device = static_cast<int>(group) * s.devices;
+  s.keep = keep;
+  return std::make_unique<simulation>(
+      velocity_, fastest(velocity_), s,
+      [this, group](const std::string& what, double part) { tell(group, what, part); }, with_);
+}
+
+void device_groups::tell(std::size_t group, const std::string& what, double part) {
+  const std::lock_guard lock(mutex_);
+  parts_[group] = part;
+  progress_.at(done_ + std::accumulate(parts_.begin(), parts_.end(), 0.0) * with_.groups(), what);
+}
+
+void device_groups::finish_one() {
+  ++done_;
+  std::fill(parts_.begin(), parts_.end(), 0.0);
 }
 
 sums_file::sums_file(std::string path, std::string mark) : path_(std::move(path)), mark_(std::move(mark)) {}

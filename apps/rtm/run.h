@@ -4,10 +4,13 @@
 /// apart, and the sums that a migration keeps on disk.
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/command_line/progress.h"
 #include "apps/rtm/migration.h"
 #include "apps/rtm/model/volume.h"
 #include "apps/rtm/records.h"
@@ -35,6 +38,38 @@ struct run_settings {
 
 /// Throws bad_input if devices or the host have too little memory for the records of a shot.
 void check_records(const std::vector<placed_shot>& shots, const run_settings& r);
+
+/// The groups of this process's devices, each with a simulation of its own, and the progress of the shots that they
+/// make at once.
+class device_groups {
+ public:
+  /// `shots` is the number of all shots. The velocities and the team must outlive this object, and it the simulations.
+  device_groups(const volume& velocity, const run_settings& run, double shots, bool quiet, team& with);
+
+  [[nodiscard]] std::size_t count() const { return parts_.size(); }
+  [[nodiscard]] double seconds() const { return progress_.seconds(); }
+  [[nodiscard]] double done() const { return done_; }
+
+  /// A simulation on the devices of a group.
+  [[nodiscard]] std::unique_ptr<simulation> make(std::size_t group, const keeping& keep);
+
+  /// So many shots are finished already.
+  void begin_at(std::size_t shots) { done_ = static_cast<double>(shots); }
+
+  /// Counts a finished shot, while no group is making one.
+  void finish_one();
+
+ private:
+  void tell(std::size_t group, const std::string& what, double part);
+
+  const volume& velocity_;
+  const migration_settings all_;
+  team& with_;
+  std::mutex mutex_;
+  std::vector<double> parts_;  ///< of the present shot of each group
+  double done_ = 0;
+  command_line::progress progress_;
+};
 
 /// The sums of a migration and the number of shots in them, in a file that is replaced as a whole: a run that is
 /// interrupted at any time leaves the previous file or the new one.

@@ -1,10 +1,11 @@
 #pragma once
 
 /// The processes that share a run, in two levels: groups of processes do different shots, and the processes of a group
-/// have consecutive slabs of one grid.
+/// have consecutive slabs of one grid. The devices of a process may form groups too, which do different shots.
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <span>
 #include <utility>
@@ -50,5 +51,31 @@ class team {
   /// The value of the first process.
   [[nodiscard]] virtual std::int64_t of_first(std::int64_t mine) { return mine; }
 };
+
+/// Makes the shots [first, shots) in rounds: a shot for each group of the team, or for each of the `here` groups of
+/// devices in every process. make(g, n) makes shot n on group g of this process and returns an array of lists of
+/// values; it is called by a thread for each group. take(n, lists) is called on the first process for each shot, in
+/// ascending order, with the lists of part 0 of the group that made it.
+template <class Make, class Take>
+void in_rounds(team& with, std::size_t here, std::size_t first, std::size_t shots, Make make, Take take) {
+  using lists = decltype(make(here, first));
+  const std::size_t at_once = here * static_cast<std::size_t>(with.groups());
+  for (std::size_t round = first; round < shots; round += at_once) {
+    const std::size_t mine = round + here * static_cast<std::size_t>(with.group());
+    const auto make_one = [&](std::size_t g) { return mine + g < shots ? make(g, mine + g) : lists{}; };
+    std::vector<std::future<lists>> others;
+    for (std::size_t g = 1; g < here; ++g) others.push_back(std::async(std::launch::async, make_one, g));
+    std::vector<lists> made;
+    made.push_back(make_one(0));
+    for (std::future<lists>& it : others) made.push_back(it.get());
+    for (std::size_t g = 0; g < at_once && round + g < shots; ++g) {
+      const auto group = static_cast<int>(g / here);
+      lists taken;
+      for (std::size_t i = 0; i < taken.size(); ++i)
+        taken[i] = with.from_group(group, group == with.group() ? std::move(made[g % here][i]) : std::vector<float>{});
+      if (with.first()) take(round + g, std::move(taken));
+    }
+  }
+}
 
 }  // namespace hpe::rtm

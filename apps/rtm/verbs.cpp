@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
@@ -27,7 +29,7 @@ namespace {
 
 struct request {
   std::string survey, json;
-  std::int64_t devices = 0, parts = 1;
+  std::int64_t devices = 0, groups = 1, parts = 1;
   bool fresh = false, explain = false, quiet = false, help = false;
 };
 
@@ -40,6 +42,8 @@ std::vector<command_line::option> options_of(request& r, bool migrates) {
       {"--parts", "N", "under mpirun: share each grid among N ranks; groups of N ranks do different shots (1)",
        to_whole(r.parts, 1, 1 << 20)},
       devices_option(r.devices),
+      {"--groups", "N", "divide the devices into N groups that make different shots at once (1)",
+       to_whole(r.groups, 1, 1 << 20)},
       json_option(r.json),
       quiet_option(r.quiet),
       help_option(r.help)};
@@ -66,6 +70,8 @@ request parsed(const std::string& verb, int argc, char** argv, const team& with)
   if (!r.help && r.survey.empty()) throw bad_input("which survey? Usage: hpe rtm " + verb + " [options] SURVEY");
   if (r.parts > 1 && with.parts() == 1)
     throw bad_input(fmt::format("--parts {} needs as many ranks: mpirun -n {} hpe rtm {} ...", r.parts, r.parts, verb));
+  if (r.parts > 1 && r.groups > 1)
+    throw bad_input("--groups and --parts: the devices of a rank that has a part of each grid form one group");
   r.quiet = r.quiet || !with.first();
   return r;
 }
@@ -93,6 +99,14 @@ void answer(const request& r, const std::string& verb, const std::string& about,
                        text, r.json, r.quiet);
 }
 
+/// The number of devices to use. Throws bad_input if they do not form equal groups.
+int devices_in_groups(const request& r) {
+  const int devices = command_line::devices_of(r.devices);
+  if (devices % r.groups != 0)
+    throw bad_input(fmt::format("--groups {}: {} devices do not form so many equal groups", r.groups, devices));
+  return devices;
+}
+
 /// How many of the shots, from the first one on, a file with so many traces holds, and their traces.
 struct finished {
   std::size_t shots = 0;
@@ -115,29 +129,14 @@ finished found(const request& r, const std::string& path, const files::segy::hea
   }
 }
 
-/// Makes shots in rounds, one for each group of the team. make(n) makes shot n and returns lists of values. The first
-/// process calls take(n, values) for each shot, in ascending order, with the lists of part 0 of the group.
-template <class Make, class Take>
-void in_rounds(team& with, std::size_t first, std::size_t shots, Make make, Take take) {
-  const auto groups = static_cast<std::size_t>(with.groups());
-  for (std::size_t round = first; round < shots; round += groups) {
-    const std::size_t mine = round + static_cast<std::size_t>(with.group());
-    auto lists = mine < shots ? make(mine) : decltype(make(mine)){};
-    for (std::size_t g = 0; g < groups && round + g < shots; ++g) {
-      decltype(lists) taken;
-      for (std::size_t i = 0; i < lists.size(); ++i) taken[i] = with.from_group(static_cast<int>(g), lists[i]);
-      if (with.first()) take(round + g, std::move(taken));
-    }
-  }
-}
-
 int model(const request& r, team& with) {
   const survey s = read_survey(r.survey);
   must_state(s.records, "[records] file", r);
-  const int devices = command_line::devices_of(r.devices);
+  const int devices = devices_in_groups(r);
   const volume velocity = load(s.model);
   const std::vector<placed_shot> shots = shots_of(s, velocity);
-  const run_settings run = settings_of(s, velocity, 0, 0, devices);
+  run_settings run = settings_of(s, velocity, 0, 0, devices);
+  run.wave.at_once = static_cast<int>(r.groups);
   check_records(shots, run);
   if (with.first())
     for (const std::string& file : {s.records, s.records_picture, s.model.picture, r.json})
@@ -153,19 +152,20 @@ int model(const request& r, team& with) {
   if (!r.quiet) fmt::print(stderr, "{}\n", title);
   if (!r.quiet && before.shots > 0) fmt::print(stderr, "{} shots are there already\n", before.shots);
   if (with.first()) draw_if_asked(s.model, velocity, "Velocities", s.width);
-  command_line::progress progress("shot", static_cast<double>(shots.size() - before.shots), r.quiet);
-  double done = 0;
-  simulation on(
-      velocity, fastest(velocity), run.wave,
-      [&](const std::string& what, double part) { progress.at(done + part * with.groups(), what); }, with);
-  const medium<float> ground = on.medium_of(velocity);
+  device_groups groups(velocity, run, static_cast<double>(shots.size() - before.shots), r.quiet, with);
+  std::vector<std::unique_ptr<simulation>> on;
+  std::vector<medium<float>> ground;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    on.push_back(groups.make(g, run.wave.keep));
+    ground.push_back(on.back()->medium_of(velocity));
+  }
   std::optional<files::segy::writer> file;
   if (with.first()) file.emplace(s.records, head, before.traces);
   in_rounds(
-      with, before.shots, shots.size(),
-      [&](std::size_t n) {
-        on.begin_shot(1);
-        return std::array{on.record(ground, shots[n].where, "recording")};
+      with, groups.count(), before.shots, shots.size(),
+      [&](std::size_t g, std::size_t n) {
+        on[g]->begin_shot(1);
+        return std::array{on[g]->record(ground[g], shots[n].where, "recording")};
       },
       [&](std::size_t n, const auto& lists) {
         try {
@@ -174,7 +174,7 @@ int model(const request& r, team& with) {
           throw std::runtime_error(fmt::format(
               "{}; it keeps {} of {} shots, and the same command goes on with the others", e.what(), n, shots.size()));
         }
-        ++done;
+        groups.finish_one();
       });
   if (!with.first()) return 0;
   file->close();
@@ -185,9 +185,8 @@ int model(const request& r, team& with) {
                         draw_gather(written.data(shown, 0, run.interval, run.samples), run.samples, run.interval,
                                     fmt::format("Records of shot {}", shots[shown].number), s.width));
   }
-  answer(
-      r, "model", "shot records from a velocity model", title, run, progress.seconds(), shots.size() - before.shots,
-      fmt::format("{}: {} shots, {} traces\n{:.1f} s\n", s.records, shots.size(), file->traces(), progress.seconds()));
+  answer(r, "model", "shot records from a velocity model", title, run, groups.seconds(), shots.size() - before.shots,
+         fmt::format("{}: {} shots, {} traces\n{:.1f} s\n", s.records, shots.size(), file->traces(), groups.seconds()));
   return 0;
 }
 
@@ -250,11 +249,12 @@ int migrate(const request& r, team& with) {
   const survey s = read_survey(r.survey);
   must_state(s.records, "[records] file", r);
   must_state(s.image, "[image] name", r);
-  const int devices = command_line::devices_of(r.devices);
+  const int devices = devices_in_groups(r);
   const volume velocity = migration_velocities(s);
   const shot_file records(s.records, velocity);
   const std::vector<placed_shot>& shots = records.shots();
-  const run_settings run = settings_of(s, velocity, records.interval(), records.length(), devices);
+  run_settings run = settings_of(s, velocity, records.interval(), records.length(), devices);
+  run.wave.at_once = static_cast<int>(r.groups);
   check_records(shots, run);
   const image_files image(s, r, with.first());
   if (with.first())
@@ -268,49 +268,54 @@ int migrate(const request& r, team& with) {
   const std::string title = title_of(velocity, run, shots.size());
   if (!r.quiet) fmt::print(stderr, "{}\n", title);
   if (with.first()) draw_if_asked(s.migration, velocity, "Migration velocities", s.width);
-  double done = 0;
-  command_line::progress progress("shot", static_cast<double>(shots.size()), r.quiet);
-  simulation on(
-      velocity, fastest(velocity), run.wave,
-      [&](const std::string& what, double part) { progress.at(done + part * with.groups(), what); }, with);
-  if (r.explain) return explain(on, velocity);
-  migration work(on, velocity);
-  if (!r.quiet) fmt::print(stderr, "the source's wave field is kept as {}\n", name_of(work.kept()));
+  device_groups groups(velocity, run, static_cast<double>(shots.size()), r.quiet, with);
+  std::vector<std::unique_ptr<simulation>> on;
+  on.push_back(groups.make(0, run.wave.keep));
+  if (r.explain) return explain(*on[0], velocity);
+  std::vector<std::unique_ptr<migration>> work;
+  work.push_back(std::make_unique<migration>(*on[0], velocity));
+  // All groups keep the field in the same way, so that the image does not depend on the group of a shot.
+  for (std::size_t g = 1; g < groups.count(); ++g) {
+    on.push_back(groups.make(g, work[0]->kept()));
+    work.push_back(std::make_unique<migration>(*on[g], velocity));
+  }
+  migration& first = *work[0];
+  if (!r.quiet) fmt::print(stderr, "the source's wave field is kept as {}\n", name_of(first.kept()));
   std::int64_t stored = 0;
-  if (with.first()) stored = sums.load(work.stacked, static_cast<std::size_t>(velocity.cells()));
+  if (with.first()) stored = sums.load(first.stacked, static_cast<std::size_t>(velocity.cells()));
   const auto before = static_cast<std::size_t>(
       std::clamp<std::int64_t>(with.of_first(stored), 0, static_cast<std::int64_t>(shots.size())));
   if (!r.quiet && before > 0) fmt::print(stderr, "{} shots are in {} already\n", before, sums.path());
   constexpr double between_pictures = 5;  // seconds
   double last_picture = 0;
-  done = static_cast<double>(before);
+  groups.begin_at(before);
   in_rounds(
-      with, before, shots.size(),
-      [&](std::size_t n) {
-        on.begin_shot(2);
+      with, groups.count(), before, shots.size(),
+      [&](std::size_t g, std::size_t n) {
+        on[g]->begin_shot(2);
         try {
           const struct sums made =
-              work.migrate(shots[n].where, records.data(n, s.shift, run.wave.time_step, run.wave.steps));
+              work[g]->migrate(shots[n].where, records.data(n, s.shift, run.wave.time_step, run.wave.steps));
           return std::array{made.image, made.illumination};
         } catch (const std::runtime_error& e) {  // for example a disk without room for wave fields
-          if (done == 0) throw;
+          if (groups.done() == 0) throw;
           throw std::runtime_error(
               fmt::format("{}; {} keeps {} of {} shots, and the same command goes on with the others", e.what(),
-                          sums.path(), done, shots.size()));
+                          sums.path(), groups.done(), shots.size()));
         }
       },
       [&](std::size_t n, auto lists) {
-        work.stacked.add({std::move(lists[0]), std::move(lists[1])});
-        sums.store(work.stacked, static_cast<std::int64_t>(n) + 1);
-        ++done;
-        if (progress.seconds() - last_picture > between_pictures && n + 1 < shots.size()) {
-          image.write(work, n + 1, shots.size());
-          last_picture = progress.seconds();
+        first.stacked.add({std::move(lists[0]), std::move(lists[1])});
+        sums.store(first.stacked, static_cast<std::int64_t>(n) + 1);
+        groups.finish_one();
+        if (groups.seconds() - last_picture > between_pictures && n + 1 < shots.size()) {
+          image.write(first, n + 1, shots.size());
+          last_picture = groups.seconds();
         }
       });
   if (!with.first()) return 0;
-  const double seconds = progress.seconds();
-  image.write(work, shots.size(), shots.size());
+  const double seconds = groups.seconds();
+  image.write(first, shots.size(), shots.size());
   sums.remove();
   answer(
       r, "migrate", "a seismic image from shot records", title, run, seconds, shots.size() - before,

@@ -67,17 +67,22 @@ std::size_t kept_bytes(const kernels::window& w, std::int64_t bits) {
 
 std::vector<int> decomposition::list() const {
   std::vector<int> all(static_cast<std::size_t>(devices()));
-  for (int d = 0; d < devices(); ++d) all[static_cast<std::size_t>(d)] = d;
+  for (int d = 0; d < devices(); ++d) all[static_cast<std::size_t>(d)] = device(d);
   return all;
 }
 
+void decomposition::synchronize() const {
+  for (const int d : list()) hpe::synchronize(d);
+}
+
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size, launch_order order,
-                        neighbours beyond) {
+                        neighbours beyond, int first_device) {
   const auto granule = static_cast<std::int64_t>(granularity());
   const std::int64_t plane = layout.plane * static_cast<std::int64_t>(element_size);
   const std::int64_t granules = (layout.size() * static_cast<std::int64_t>(element_size) + granule - 1) / granule;
   const std::int64_t tolerated = layout.nx / devices / 50;
   decomposition parts;
+  parts.first_device = first_device;
   for (int d = 0; d <= devices; ++d) {
     const std::int64_t even = layout.nx * d / devices;
     const std::int64_t placed = granules * d / devices * granule / plane - layout.radius;
@@ -97,9 +102,9 @@ traces<T>::traces(const decomposition& parts, const std::vector<kernels::point>&
     for (std::size_t i = 0; i < points.size(); ++i)
       if (points[i].x >= mine.x0 && points[i].x < mine.x1) s.numbers.push_back(i);
     if (s.numbers.empty()) continue;
-    s.points = array<kernels::point>(s.count(), on_device(mine.device));
+    s.points = array<kernels::point>(s.count(), on_device(parts.device(mine.device)));
     for (std::size_t i = 0; i < s.count(); ++i) s.points[i] = points[s.numbers[i]];
-    s.samples = array<T>(s.count() * static_cast<std::size_t>(steps), on_device(mine.device));
+    s.samples = array<T>(s.count() * static_cast<std::size_t>(steps), on_device(parts.device(mine.device)));
     std::fill(s.samples.begin(), s.samples.end(), T(0));
   }
 }
@@ -188,27 +193,28 @@ void stack<T>::clear() const {
 }
 
 template <class T>
-propagator<T>::propagator(const grid& g, const decomposition& parts, exchange how, halo_exchange* outside)
+propagator<T>::propagator(const grid& g, const decomposition& parts, exchange how,
+                          std::unique_ptr<halo_exchange> outside)
     : grid_(g),
       parts_(parts),
-      outside_(outside),
-      now_(g.layout, parts.planes, how),
-      next_(g.layout, parts.planes, how),
+      now_(g.layout, parts.planes, how, parts.first_device),
+      next_(g.layout, parts.planes, how, parts.first_device),
       step_(module(), kernel_name<T>("wave_step_" + std::to_string(2 * g.layout.radius)).c_str()),
       absorb_(module(), kernel_name<T>("absorb").c_str()),
       keep_(module(), kernel_name<T>("keep").c_str()),
       correlate_(module(), kernel_name<T>("correlate").c_str()),
       keep_compressed_(module(), kernel_name<T>("keep_compressed").c_str()),
-      correlate_compressed_(module(), kernel_name<T>("correlate_compressed").c_str()) {
+      correlate_compressed_(module(), kernel_name<T>("correlate_compressed").c_str()),
+      outside_(std::move(outside)) {
   std::vector<double> all;
   for (const auto* axis : {&g.taper_x, &g.taper_y, &g.taper_z}) all.insert(all.end(), axis->begin(), axis->end());
   for (int d = 0; d < parts.devices(); ++d) {
-    slabs_.push_back(cut<T>(g, d, parts.first(d), parts.last(d)));
-    tapers_.emplace_back(all.size(), on_device(d));
+    slabs_.push_back(cut<T>(g, parts.device(d), parts.first(d), parts.last(d)));
+    tapers_.emplace_back(all.size(), on_device(parts.device(d)));
     std::transform(all.begin(), all.end(), tapers_.back().begin(), [](double v) { return static_cast<T>(v); });
     if (!g.rates.empty()) layers_.push_back(make_layers(d));
   }
-  for (const piece& it : parts.pieces) cuts_.push_back(cut<T>(g, it.device, it.x0, it.x1));
+  for (const piece& it : parts.pieces) cuts_.push_back(cut<T>(g, parts.device(it.device), it.x0, it.x1));
   reset();
 }
 
@@ -231,13 +237,13 @@ typename propagator<T>::layer_part propagator<T>::make_layers(int device) const 
     p.ends[axis] = grid_.matched[axis];
     p.set_weights(static_cast<int>(axis), per_area[axis]);
   }
-  const auto on = on_device(device);
+  const auto on = on_device(parts_.device(device));
   layer_part part{array<T>(static_cast<std::size_t>(p.memory_size()), on), array<T>(grid_.rates.size(), on), p, {}};
   std::transform(grid_.rates.begin(), grid_.rates.end(), part.rates.begin(),
                  [](double v) { return static_cast<T>(v); });
   part.parameters.memory = part.memory.data();
   part.parameters.rates = part.rates.data();
-  part.shape = kernels::absorb_shape(p, device_info(device).kind == HPE_DEVICE_CUDA);
+  part.shape = kernels::absorb_shape(p, device_info(parts_.device(device)).kind == HPE_DEVICE_CUDA);
   return part;
 }
 
@@ -260,7 +266,7 @@ void propagator<T>::absorb(const medium<T>& m) {
     p.next = next_.seen_by(d);
     p.now = now_.seen_by(d);
     p.speed = m.speed.data();
-    launch_on(d, absorb_, it.shape, p, in(now_.planes(d, p.x0 - radius, p.x1 + radius)),
+    launch_on(parts_.device(d), absorb_, it.shape, p, in(now_.planes(d, p.x0 - radius, p.x1 + radius)),
               inout(next_.planes(d, p.x0, p.x1)), in(planes(m.speed, p.x0, p.x1)), inout(it.memory), in(it.rates));
   }
 }
@@ -305,9 +311,10 @@ void propagator<T>::step(const medium<T>& m, const traces<T>* injected, const tr
     p.recorded = receivers.data();
     p.record = record.data();
     p.recorded_count = static_cast<std::int64_t>(receivers.size());
-    launch_on(d, step_, kernels::step_shape(slab, p.across), p, in(now_.planes(d, slab.x0 - radius, slab.x1 + radius)),
-              inout(next_.planes(d, slab.x0, slab.x1)), in(planes(m.speed, slab.x0, slab.x1)), in(tapers), in(sources),
-              in(amplitude), in(receivers), out(record));
+    launch_on(parts_.device(d), step_, kernels::step_shape(slab, p.across), p,
+              in(now_.planes(d, slab.x0 - radius, slab.x1 + radius)), inout(next_.planes(d, slab.x0, slab.x1)),
+              in(planes(m.speed, slab.x0, slab.x1)), in(tapers), in(sources), in(amplitude), in(receivers),
+              out(record));
   }
   next_.send();
   begin_exchange();
@@ -335,11 +342,11 @@ void propagator<T>::keep(const kept_fields<T>& to, std::int64_t number) {
     if (to.bits() != 0) {
       const std::span<std::uint8_t> kept = to.bytes(d, number);
       const kernels::keep_compressed<T> p{kept.data(), now_.seen_by(d), grid_.layout, slab, w, to.bits()};
-      launch_on(d, keep_compressed_, kernels::window_shape(slab, w), p, out(kept), in(field));
+      launch_on(parts_.device(d), keep_compressed_, kernels::window_shape(slab, w), p, out(kept), in(field));
     } else {
       const std::span<T> kept = to.on(d, number);
       const kernels::keep<T> p{kept.data(), now_.seen_by(d), grid_.layout, slab, w};
-      launch_on(d, keep_, kernels::window_shape(slab, w), p, out(kept), in(field));
+      launch_on(parts_.device(d), keep_, kernels::window_shape(slab, w), p, out(kept), in(field));
     }
   }
 }
@@ -358,14 +365,14 @@ void propagator<T>::correlate(const kept_fields<T>& with, std::int64_t number, c
       const std::span<std::uint8_t> kept = with.bytes(d, number);
       const kernels::correlate_compressed<T> p{
           image.data(), illumination.data(), kept.data(), now_.seen_by(d), grid_.layout, slab, w, with.bits()};
-      launch_on(d, correlate_compressed_, kernels::window_shape(slab, w), p, inout(image), inout(illumination),
-                in(kept), in(field));
+      launch_on(parts_.device(d), correlate_compressed_, kernels::window_shape(slab, w), p, inout(image),
+                inout(illumination), in(kept), in(field));
     } else {
       const std::span<T> kept = with.on(d, number);
       const kernels::correlate<T> p{
           image.data(), illumination.data(), kept.data(), now_.seen_by(d), grid_.layout, slab, w};
-      launch_on(d, correlate_, kernels::window_shape(slab, w), p, inout(image), inout(illumination), in(kept),
-                in(field));
+      launch_on(parts_.device(d), correlate_, kernels::window_shape(slab, w), p, inout(image), inout(illumination),
+                in(kept), in(field));
     }
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,7 @@
 
 namespace hpe::rtm {
 
-/// Planes [x0, x1) that one launch of a step computes.
+/// Planes [x0, x1) that one launch of a step computes, on a device of the decomposition.
 struct piece {
   int device;
   std::int64_t x0, x1;
@@ -24,15 +25,21 @@ struct piece {
 /// neighbours do not wait for the rest.
 enum class launch_order { at_once, rims_first };
 
-/// How a grid is shared among devices: device d owns the planes [planes[d], planes[d + 1]).
+/// How a grid is shared among a group of consecutive devices: number d of them owns the planes [planes[d], planes[d +
+/// 1]).
 struct decomposition {
   std::vector<std::int64_t> planes;
   std::vector<piece> pieces;
+  int first_device = 0;
 
   [[nodiscard]] int devices() const { return static_cast<int>(planes.size()) - 1; }
   [[nodiscard]] std::int64_t first(int d) const { return planes[static_cast<std::size_t>(d)]; }
   [[nodiscard]] std::int64_t last(int d) const { return planes[static_cast<std::size_t>(d) + 1]; }
+  /// The device with number d in the group, as launches and placements count devices.
+  [[nodiscard]] int device(int d) const { return first_device + d; }
   [[nodiscard]] std::vector<int> list() const;
+  /// Waits for all work on these devices.
+  void synchronize() const;
 };
 
 /// Which ends of a grid have planes of another process beyond them.
@@ -42,7 +49,7 @@ struct neighbours {
 
 /// Makes equal slabs, moved to the boundaries of placement if that unbalances them by less than a fiftieth.
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
-                        launch_order order = launch_order::rims_first, neighbours beyond = {});
+                        launch_order order = launch_order::rims_first, neighbours beyond = {}, int first_device = 0);
 
 /// The cells of the model that device d owns; nx may be 0.
 [[nodiscard]] kernels::window model_part(const grid& g, const decomposition& parts, int d);
@@ -135,10 +142,10 @@ struct stack {
 template <class T>
 class propagator {
  public:
-  /// outside: the exchange with the other processes that have slabs of the grid, which the caller owns; null: there are
-  /// none. The outermost planes are computed first, so that the exchange runs while the others are computed.
+  /// outside: the exchange with the other processes that have slabs of the grid; null: there are none. The outermost
+  /// planes are computed first, so that the exchange runs while the others are computed.
   propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct,
-             halo_exchange* outside = nullptr);
+             std::unique_ptr<halo_exchange> outside = nullptr);
 
   /// Sets the field, now and one step ago, and the memories of matched layers to zero.
   void reset();
@@ -185,7 +192,6 @@ class propagator {
 
   const grid grid_;
   const decomposition parts_;
-  halo_exchange* const outside_;
   wave_field<T> now_, next_;
   std::vector<array<T>> tapers_;      ///< x, then y, then z; a copy for each device
   std::vector<kernels::slab> slabs_;  ///< by device
@@ -197,6 +203,7 @@ class propagator {
   kernel<kernels::correlate<T>> correlate_;
   kernel<kernels::keep_compressed<T>> keep_compressed_;
   kernel<kernels::correlate_compressed<T>> correlate_compressed_;
+  const std::unique_ptr<halo_exchange> outside_;  ///< the last member: it waits for messages into the fields
 };
 
 }  // namespace hpe::rtm

@@ -6,9 +6,9 @@ namespace hpe::rtm {
 
 namespace {
 
-std::vector<int> devices_up_to(int count) {
+std::vector<int> devices_from(int first, int count) {
   std::vector<int> all;
-  for (int d = 0; d < count; ++d) all.push_back(d);
+  for (int d = 0; d < count; ++d) all.push_back(first + d);
   return all;
 }
 
@@ -20,17 +20,19 @@ void copy_planes(std::span<T> to, std::span<const T> from) {
 }  // namespace
 
 template <class T>
-wave_field<T>::wave_field(const kernels::field_layout& layout, const std::vector<std::int64_t>& planes, exchange how)
-    : layout_(layout), planes_(planes) {
+wave_field<T>::wave_field(const kernels::field_layout& layout, const std::vector<std::int64_t>& planes, exchange how,
+                          int first_device)
+    : layout_(layout), planes_(planes), first_device_(first_device) {
   bool thick = true;
   for (int d = 0; d < devices(); ++d) thick = thick && last(d) - first(d) >= layout_.radius;
   if (how == exchange::direct || !thick) {
-    whole_ = array<T>(static_cast<std::size_t>(layout_.size()), block_distribution(devices_up_to(devices())));
+    whole_ =
+        array<T>(static_cast<std::size_t>(layout_.size()), block_distribution(devices_from(first_device_, devices())));
     return;
   }
   for (int d = 0; d < devices(); ++d)
     parts_.emplace_back(static_cast<std::size_t>((last(d) - first(d) + 2 * layout_.radius) * layout_.plane),
-                        on_device(d));
+                        on_device(first_device_ + d));
 }
 
 template <class T>
@@ -66,7 +68,8 @@ template <class T>
 const array<T>& wave_field<T>::whole() {
   if (parts_.empty()) return whole_;
   if (whole_.size() == 0)
-    whole_ = array<T>(static_cast<std::size_t>(layout_.size()), block_distribution(devices_up_to(devices())));
+    whole_ =
+        array<T>(static_cast<std::size_t>(layout_.size()), block_distribution(devices_from(first_device_, devices())));
   for (int d = 0; d < devices(); ++d) {
     const std::int64_t x0 = d == 0 ? -layout_.radius : first(d);
     const std::int64_t x1 = d + 1 == devices() ? layout_.nx + layout_.radius : last(d);

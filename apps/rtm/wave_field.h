@@ -15,13 +15,15 @@ enum class exchange {
   copied   ///< an array for each device, with room for the neighbours' planes, which copy engines fill after each step
 };
 
-/// A wave field on the planes [planes[d], planes[d + 1]) of each device d. With either exchange a kernel finds the cell
-/// (x, y, z) at seen_by(d)[layout.index(x, y, z)].
+/// A wave field on the planes [planes[d], planes[d + 1]) of each device d of a group. With either exchange a kernel
+/// finds the cell (x, y, z) at seen_by(d)[layout.index(x, y, z)].
 template <class T>
 class wave_field {
  public:
-  /// If a slab has fewer planes than the stencil reaches, the exchange is direct.
-  wave_field(const kernels::field_layout& layout, const std::vector<std::int64_t>& planes, exchange how);
+  /// On consecutive devices from `first_device` on. If a slab has fewer planes than the stencil reaches, the exchange
+  /// is direct.
+  wave_field(const kernels::field_layout& layout, const std::vector<std::int64_t>& planes, exchange how,
+             int first_device = 0);
 
   /// Sets all cells to zero.
   void clear() const;
@@ -46,6 +48,7 @@ class wave_field {
 
   kernels::field_layout layout_;
   std::vector<std::int64_t> planes_;
+  int first_device_;
   array<T> whole_;               ///< copied: made by the first call of whole()
   std::vector<array<T>> parts_;  ///< copied: by device, from plane first(d) - radius on; direct: none
 };

@@ -1,11 +1,8 @@
 // One pointer on the host and the GPU, and hpeMemcpy.
 #include <fmt/core.h>
-#include <sys/mman.h>
 
-#include <atomic>
 #include <cstring>
 #include <memory>
-#include <thread>
 
 #include "bench/transfers/parts.h"
 #include "tests/core/kernels.h"
@@ -14,36 +11,14 @@ namespace hpe::bench {
 
 namespace {
 
-constexpr unsigned crowd = 8;
 constexpr std::uint32_t tiles = 1024;
 constexpr std::size_t words = stream_bytes / sizeof(std::uint32_t);
 
 volatile std::uint64_t sink;
 
-template <class Body>
-void in_crowd(std::size_t bytes, std::size_t chunk, Body body) {
-  std::atomic<std::size_t> next{0};
-  std::vector<std::jthread> threads;
-  for (unsigned t = 0; t < crowd; ++t)
-    threads.emplace_back([&] {
-      for (std::size_t at = 0; (at = next.fetch_add(chunk)) < bytes;) body(at, std::min(chunk, bytes - at));
-    });
-}
-
 constexpr const char* of_both = "of what memory and link give at once";
 
 std::byte* bytes_of(const hpe::array<std::uint32_t>& a) { return reinterpret_cast<std::byte*>(a.data()); }
-
-/// Allocates, touches and frees as much memory as the benchmark uses. A virtual machine gets memory from its host only
-/// at the first use, which takes longer than anything measured here.
-void wake_memory(std::size_t bytes) {
-  void* const p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) return;
-  in_crowd(bytes, 8 * mebi, [&](std::size_t at, std::size_t size) {
-    for (std::size_t i = 0; i < size; i += page) static_cast<std::byte*>(p)[at + i] = std::byte{1};
-  });
-  ::munmap(p, bytes);
-}
 
 }  // namespace
 
@@ -105,7 +80,6 @@ void launch_fill(const hpe::array<std::uint32_t>& a) {
 
 void host_reads(table& t, const link_rates& is) {
   std::unique_ptr<hpe::array<std::uint32_t>> a;
-  std::vector<std::unique_ptr<hpe::array<std::uint32_t>>> earlier;
   const auto touch = [&] { touch_pages(bytes_of(*a), stream_bytes); };
   const auto all = [&] { read_all(bytes_of(*a), stream_bytes); };
   const auto line = [&](const std::string& what, double bar, const std::function<void()>& prepare,
@@ -122,16 +96,8 @@ void host_reads(table& t, const link_rates& is) {
     a.reset();
     new_array();
   };
-  const auto beside_all_others = [&] {
-    if (a) earlier.push_back(std::move(a));
-    new_array();
-  };
   const auto again = [&] { launch_fill(*a); };
 
-  wake_memory((2 * t.repeats + 4) * stream_bytes);
-  line("pages that no allocation had before, 1 thread", 0, beside_all_others, touch);
-  line("pages that no allocation had before, 8 threads", 0, beside_all_others, all);
-  earlier.clear();
   line("a new allocation after one was freed, 1 thread", 0.88, instead_of_another, touch);
   line("a new allocation after one was freed, 8 threads", 0.88, instead_of_another, all);
   line("1 thread touching pages", 0.95, again, touch);

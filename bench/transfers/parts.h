@@ -2,6 +2,11 @@
 
 /// The parts of the benchmark. Each adds lines to the table.
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
 #include "bench/common/table.h"
 #include "bench/transfers/raw_gpu.h"
 #include "hpe/hpe.hpp"
@@ -24,6 +29,13 @@ link_rates plain_copies(table& t, const raw_gpu& gpu);
 /// Managed memory, with and without prefetch.
 void managed_memory(table& t, const raw_gpu& gpu, const link_rates& is);
 
+/// The first access of the host to memory whose host pages no allocation had before.
+void first_touches(table& t, const link_rates& is);
+/// The time of a program that never touches its memory, with and without prepared pages: this program again, with the
+/// option --only untouched, which calls work_without_touches.
+void untouched_programs(table& t);
+void work_without_touches();
+
 /// One pointer on the host and the GPU.
 void host_reads(table& t, const link_rates& is);
 void host_writes(table& t, const link_rates& is);
@@ -38,6 +50,17 @@ void launches(table& t, const raw_gpu& gpu);
 /// Two GPUs: directly, or through the host where they do not reach each other.
 void peers(table& t, const raw_gpu& first, const raw_gpu& second);
 void staged_exchange(table& t, const raw_gpu& first, const raw_gpu& second);
+
+/// Calls body(offset, size) for the chunks of some bytes in several threads.
+template <class Body>
+void in_crowd(std::size_t bytes, std::size_t chunk, Body body, unsigned crowd = 8) {
+  std::atomic<std::size_t> next{0};
+  std::vector<std::jthread> threads;
+  for (unsigned t = 0; t < crowd; ++t)
+    threads.emplace_back([&] {
+      for (std::size_t at = 0; (at = next.fetch_add(chunk)) < bytes;) body(at, std::min(chunk, bytes - at));
+    });
+}
 
 /// Ways in which the host accesses memory.
 void touch_pages(const std::byte* data, std::size_t bytes);

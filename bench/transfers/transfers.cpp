@@ -16,10 +16,14 @@ int main(int argc, char** argv) {
   std::string only;
   const auto arguments =
       parse(argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
-            {{"--only", "PARTS", "some of managed,reads,writes,copies,touches,launches,peers", to_text(only)}});
+            {{"--only", "PARTS", "some of first,managed,reads,writes,copies,touches,launches,peers", to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only.find(part) != std::string::npos; };
   if (!hpe::device::cuda::present()) {
     fmt::print("transfers: there are no GPUs\n");
+    return 0;
+  }
+  if (only == "untouched") {
+    work_without_touches();
     return 0;
   }
   // hpe starts first, so that its address space is free.
@@ -31,6 +35,10 @@ int main(int argc, char** argv) {
   if (direct) {
     const link_rates is = plain_copies(t, gpu);
     if (wanted("managed")) managed_memory(t, gpu, is);
+    if (wanted("first")) {
+      first_touches(t, is);
+      untouched_programs(t);
+    }
     if (wanted("reads")) host_reads(t, is);
     if (wanted("writes")) host_writes(t, is);
     if (wanted("copies")) pageable_copies(t, is);

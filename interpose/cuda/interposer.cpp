@@ -1,7 +1,7 @@
 #include "interpose/cuda/interposer.h"
 
 #include "interpose/cuda/calls/host_calls.h"
-#include "interpose/cuda/queuing_threads.h"
+#include "interpose/cuda/work/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/trace/profile.h"

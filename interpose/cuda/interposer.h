@@ -4,11 +4,11 @@
 #include <mutex>
 #include <set>
 
-#include "interpose/cuda/adopted_memory.h"
-#include "interpose/cuda/copy_shapes.h"
-#include "interpose/cuda/pageable_copy.h"
-#include "interpose/cuda/peer_copy.h"
-#include "interpose/cuda/touch_service.h"
+#include "interpose/cuda/adopted/adopted_memory.h"
+#include "interpose/cuda/adopted/touch_service.h"
+#include "interpose/cuda/copies/copy_shapes.h"
+#include "interpose/cuda/copies/pageable_copy.h"
+#include "interpose/cuda/copies/peer_copy.h"
 #include "runtime/base/options.h"
 #include "runtime/device/cuda/driver.h"
 

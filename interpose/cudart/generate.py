@@ -1,19 +1,31 @@
 #!/usr/bin/env python3
-"""Makes what follows from the toolkit's header and from the names that its library exports.
+"""Makes the parts of the library that follow from the toolkit's header and from the toolkit's own library.
 
-    generate.py cuda_runtime_api.h functions.txt absent.S own_default_stream.cpp
+    generate.py cuda_runtime_api.h libcudart.so FOLDER
 
-absent.S has a weak definition of every name: it serves calls of functions that nothing in this folder defines.
-own_default_stream.cpp has the functions that end with _ptsz and _ptds, which programs compiled with --default-stream per-thread
-call: each is the function without the ending, called while stream 0 means the thread's own.
+writes into FOLDER:
+    absent.S                a weak definition of every function that the toolkit's library exports: it serves calls of functions
+                            that nothing in this folder defines
+    own_default_stream.cpp  the functions that end with _ptsz and _ptds, which programs compiled with --default-stream per-thread
+                            call: each is the function without the ending, called while stream 0 means the thread's own
+    errors.def              the codes of errors with the names and sentences that the toolkit's library gives
+
+    generate.py forward LIBRARY FILE [OBJECT...]
+
+writes a function for every function of CUDA in libhpe-cudart.so: a jump to it. The objects, with CUDA 12's own forms of
+functions, tell which functions libcudart.so.12 has by another name: they call CUDA 13's form of NAME as NAME_v2 or NAME_v3 if
+that is CUDA 12's name of the form, and else as hpe_cuda13_NAME.
 """
 
+import ctypes
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 PROTOTYPE = re.compile(r"^\s*extern\s[^;{}()]*?(cudaError_t)\s+CUDARTAPI\s+(\w+)\s*\(([^;]*)\)\s*;", re.MULTILINE)
 OWN_DEFAULT_STREAM = re.compile(r"(\w+)_pt[sd][sz]$")
+ERROR_CODES = range(10001)  # cudaErrorApiFailureBase is the last
 
 
 def prototypes(header):
@@ -23,6 +35,13 @@ def prototypes(header):
         parameters = re.sub(r"\s*__dv\([^)]*\)|\s*=\s*\w+", "", parameters)
         found.setdefault(name, [each.strip() for each in parameters.split(",") if each.strip() != "void"])
     return found
+
+
+def symbols(files, *options):
+    """The names of the functions of objects, archives or libraries that nm lists with these options, sorted."""
+    listed = subprocess.run(["nm", "--format=posix", *options, *files], check=True, capture_output=True, text=True).stdout
+    words = [line.split() for line in listed.splitlines()]
+    return sorted({each[0].split("@")[0] for each in words if len(each) > 1 and each[1] in "TWU"})
 
 
 def absent(names):
@@ -55,12 +74,58 @@ def own_default_stream(names, known):
     yield "}"
 
 
+def errors(library):
+    runtime = ctypes.CDLL(str(library.resolve()))
+    runtime.cudaGetErrorName.restype = runtime.cudaGetErrorString.restype = ctypes.c_char_p
+    yield "// Made by generate.py: HPE_CUDART_ERROR(code, the sentence of cudaGetErrorString), in the order of the codes."
+    for code in ERROR_CODES:
+        name = runtime.cudaGetErrorName(code).decode()
+        if name.startswith("cuda"):
+            yield f'HPE_CUDART_ERROR({name}, "{runtime.cudaGetErrorString(code).decode()}")'
+
+
+def renamed(called, defined):
+    for name in called:
+        match = re.match(r"hpe_cuda13_(\w+)|(\w+?)_v\d$", name)
+        if not match:
+            continue
+        old = match[1] or match[2]
+        for ending in ("", "_ptsz", "_ptds"):
+            if old + ending in defined:
+                yield old + ending, name + ending
+
+
+def forward(names):
+    """names: the name in libhpe-cudart.so, and the name here."""
+    yield "/* Made by generate.py. The version of a symbol tells the function of libhpe-cudart.so from the one here. */"
+    yield "        .text"
+    for name, here in names:
+        yield f"        .globl {here}\n        .type {here}, @function\n{here}:\n        endbr64"
+        yield f"        jmp *next_{here}@GOTPCREL(%rip)\n        .size {here}, . - {here}"
+        yield f"        .symver next_{here}, {name}@HPE_CUDA"
+    yield '        .section .note.GNU-stack, "", @progbits'
+
+
 def main():
-    header, names, absent_path, own_path = (Path(each) for each in sys.argv[1:])
-    names = names.read_text().split()
+    if sys.argv[1] == "forward":
+        library, to, *objects = sys.argv[2:]
+        functions = [name for name in symbols([library], "--dynamic", "--defined-only") if re.match(r"(__)?cuda", name)]
+        others = dict(renamed(symbols(objects, "--undefined-only"), functions)) if objects else {}
+        own = set(symbols(objects, "--defined-only")) if objects else set()
+        here = [(name, others.get(name, name)) for name in functions]
+        Path(to).write_text("\n".join(forward([pair for pair in here if pair[1] not in own])) + "\n")
+        return
+    header, library, folder = (Path(each) for each in sys.argv[1:])
+    exported = symbols([library], "--dynamic", "--defined-only")
+    functions = [name for name in exported if re.match(r"(__)?cuda", name)]
     known = prototypes(header.read_text())
-    absent_path.write_text("\n".join(absent(names)) + "\n")
-    own_path.write_text("\n".join(own_default_stream(names, known)) + "\n")
+    made = {
+        "absent.S": absent(functions),
+        "own_default_stream.cpp": own_default_stream(functions, known),
+        "errors.def": errors(library),
+    }
+    for name, lines in made.items():
+        (folder / name).write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

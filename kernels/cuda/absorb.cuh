@@ -1,6 +1,9 @@
 #pragma once
 
-/// The body of the kernel of kernels/absorb.h for GPUs: a block takes cells of one plane, a thread one cell at a time.
+/// The body of the kernel of kernels/absorb.h for GPUs. First come the blocks of rows that lie in a layer of x or y as
+/// a whole: a warp takes a row, so that its lanes use neighbouring cells and the rates of both axes stay in registers.
+/// Then come the blocks of the ends of all other rows, which lie in layers of z.
+///
 /// The operations of a cell and their order are those of kernels/host/absorb_bodies.h.
 
 #include "kernels/absorb.h"
@@ -9,11 +12,25 @@
 namespace hpe::kernels::cuda {
 namespace {
 
-/// Adds the layer of one axis to the value of `next` at a cell.
-template <int radius, class T>
-__device__ T absorbed(const absorb<T>& p, int axis, int64_t x, int64_t y, int64_t z, int64_t number, T next) {
-  const int64_t cell = p.layout.index(x, y, z), stride = p.stride(axis), width = p.ends[axis].width();
-  const T* const now = p.now + cell;
+/// The rates of a cell of a layer.
+template <class T>
+struct cell_rates {
+  T r[layer_rates];
+
+  __device__ cell_rates() = default;
+  __device__ cell_rates(const absorb<T>& p, int axis, int64_t number) {
+    const T* const from = p.rates_of(axis, number);
+    const auto width = static_cast<int>(p.ends[axis].width());
+#pragma unroll
+    for (int k = 0; k < layer_rates; ++k) r[k] = from[k * width];
+  }
+};
+
+/// Adds the layer of one axis to the value of `next` at a cell. `now` and `memory` point to the cell.
+template <int radius, int axis, class T>
+__device__ T absorbed(const absorb<T>& p, const T* __restrict__ now, int64_t stride, T* memory, int64_t apart,
+                      const cell_rates<T>& rates, T speed, T next) {
+  const T outer = memory[0], middle = memory[apart], inner = memory[2 * apart];
   T slope = 0, curvature = multiply(p.curvatures[axis][0], *now);
 #pragma unroll
   for (int k = 1; k <= radius; ++k) {
@@ -21,59 +38,91 @@ __device__ T absorbed(const absorb<T>& p, int axis, int64_t x, int64_t y, int64_
     slope = multiply_add(p.slopes[axis][k - 1], add(after, -before), slope);
     curvature = multiply_add(p.curvatures[axis][k], add(before, after), curvature);
   }
-  const int64_t apart = p.cells(axis);
-  T* const memory = p.memory + p.place(axis, x, y, z);
-  const T* const r = p.rates_of(axis, number);
-  const T decay = r[0], gain = r[width];
-  const T third = multiply_add(decay, memory[2 * apart], multiply(r[6 * width], slope));
-  const T driven = multiply_add(gain, third, multiply_add(r[4 * width], curvature, multiply(r[5 * width], slope)));
-  const T second = multiply_add(decay, memory[apart], driven);
-  const T terms = multiply_add(gain, second, multiply_add(r[2 * width], curvature, multiply(r[3 * width], slope)));
-  const T first = multiply_add(decay, memory[0], terms);
+  const T(&r)[layer_rates] = rates.r;
+  const T third = multiply_add(r[0], inner, multiply(r[6], slope));
+  const T driven = multiply_add(r[1], third, multiply_add(r[4], curvature, multiply(r[5], slope)));
+  const T second = multiply_add(r[0], middle, driven);
+  const T terms = multiply_add(r[1], second, multiply_add(r[2], curvature, multiply(r[3], slope)));
+  const T first = multiply_add(r[0], outer, terms);
   memory[2 * apart] = third;
   memory[apart] = second;
   memory[0] = first;
-  return multiply_add(-p.speed[cell], first, next);
+  return multiply_add(-speed, first, next);
 }
 
-/// The layers at a cell in rising order of axes. The cell lies in a layer of axis `from` and in none of lower axes.
-template <int radius, int from, class T>
-__device__ void absorb_cell(const absorb<T>& p, int64_t x, uint32_t y, uint32_t z) {
-  const int64_t at[3] = {x, y, z}, cell = p.layout.index(x, y, z);
-  T next = p.next[cell];
-#pragma unroll
-  for (int axis = from; axis < 3; ++axis)
-    if (const int64_t number = p.ends[axis].number(at[axis]); number >= 0)
-      next = absorbed<radius>(p, axis, x, y, z, number, next);
-  p.next[cell] = next;
+/// The layers at all cells of a row, by a warp.
+template <int radius, bool in_x, bool in_y, class T>
+__device__ void absorb_row(const absorb<T>& p, int64_t x, int64_t y) {
+  const int64_t row = p.layout.index(x, y, 0), plane = p.layout.plane, width = p.layout.row;
+  const T* const now = p.now + row;
+  cell_rates<T> rates_x, rates_y;
+  T *memory_x = nullptr, *memory_y = nullptr;
+  if (in_x) {
+    rates_x = cell_rates<T>(p, 0, p.ends[0].number(x));
+    memory_x = p.memory + p.place(0, x, y, 0);
+  }
+  if (in_y) {
+    rates_y = cell_rates<T>(p, 1, p.ends[1].number(y));
+    memory_y = p.memory + p.place(1, x, y, 0);
+  }
+  const int64_t apart_x = p.cells(0), apart_y = p.cells(1), apart_z = p.cells(2);
+  const auto nz = static_cast<int>(p.layout.nz);
+  const auto before_z = static_cast<int>(p.ends[2].before), after_z = nz - static_cast<int>(p.ends[2].after);
+  for (int z = static_cast<int>(threadIdx.x) % 32; z < nz; z += 32) {
+    T next = p.next[row + z];
+    const T speed = p.speed[row + z];
+    if (in_x) next = absorbed<radius, 0>(p, now + z, plane, memory_x + z, apart_x, rates_x, speed, next);
+    if (in_y) next = absorbed<radius, 1>(p, now + z, width, memory_y + z, apart_y, rates_y, speed, next);
+    if (z < before_z || z >= after_z)
+      next = absorbed<radius, 2>(p, now + z, 1, p.memory + p.place(2, x, y, z), apart_z,
+                                 cell_rates<T>(p, 2, p.ends[2].number(z)), speed, next);
+    p.next[row + z] = next;
+  }
 }
 
-/// First come the blocks of the planes in layers of x, which have the most cells.
+/// The rows numbered from `begin` on that lie in a layer of x or y: those of planes in layers of x come first.
 template <int radius, class T>
-__device__ void absorb_block(const absorb<T>& p) {
-  const auto ny = static_cast<uint32_t>(p.layout.ny), nz = static_cast<uint32_t>(p.layout.nz);
-  const auto wide_y = static_cast<uint32_t>(p.ends[1].width()), wide_z = static_cast<uint32_t>(p.ends[2].width());
-  const auto each = static_cast<uint32_t>(absorb_block_cells);
-  const absorb_blocks blocks(p);
-  const uint32_t whole = static_cast<uint32_t>(p.layer_planes() * blocks.of_layer_plane);
-  if (blockIdx.x < whole) {
-    const auto per_plane = static_cast<uint32_t>(blocks.of_layer_plane), begin = blockIdx.x % per_plane * each;
-    const int64_t x = p.ends[0].cell(p.ends[0].below(p.x0) + blockIdx.x / per_plane);
-    for (uint32_t n = begin + threadIdx.x; n < begin + each && n < ny * nz; n += blockDim.x)
-      absorb_cell<radius, 0>(p, x, n / nz, n % nz);
+__device__ void absorb_rows(const absorb<T>& p, const absorb_blocks& blocks, uint32_t block) {
+  const auto ny = static_cast<uint32_t>(p.layout.ny), wide_y = static_cast<uint32_t>(p.ends[1].width());
+  const auto in_planes = static_cast<uint32_t>(p.layer_planes()) * ny;
+  const uint32_t row = block * static_cast<uint32_t>(absorb_block_rows) + threadIdx.x / 32;
+  if (row >= blocks.rows) return;
+  if (row < in_planes) {
+    const int64_t x = p.ends[0].cell(p.ends[0].below(p.x0) + row / ny), y = row % ny;
+    if (p.ends[1].number(y) >= 0)
+      absorb_row<radius, true, true>(p, x, y);
+    else
+      absorb_row<radius, true, false>(p, x, y);
     return;
   }
-  const auto per_plane = static_cast<uint32_t>(blocks.of_other_plane), block = blockIdx.x - whole;
-  const int64_t x = (p.x0 > p.ends[0].before ? p.x0 : p.ends[0].before) + block / per_plane;
-  const uint32_t begin = block % per_plane * each, in_rows = wide_y * nz, all = in_rows + (ny - wide_y) * wide_z;
-  for (uint32_t n = begin + threadIdx.x; n < begin + each && n < all; n += blockDim.x) {
-    if (n < in_rows) {
-      absorb_cell<radius, 1>(p, x, static_cast<uint32_t>(p.ends[1].cell(n / nz)), n % nz);
-    } else {
-      const uint32_t m = n - in_rows, row = static_cast<uint32_t>(p.ends[1].before) + m / wide_z;
-      absorb_cell<radius, 2>(p, x, row, static_cast<uint32_t>(p.ends[2].cell(m % wide_z)));
-    }
+  const uint32_t n = row - in_planes;
+  absorb_row<radius, false, true>(p, p.first_other_plane() + n / wide_y, p.ends[1].cell(n % wide_y));
+}
+
+/// Cells at the ends of the rows that lie in no layer of x or y.
+template <int radius, class T>
+__device__ void absorb_ends(const absorb<T>& p, const absorb_blocks& blocks, uint32_t block) {
+  const auto wide = static_cast<uint32_t>(p.ends[2].width()), each = static_cast<uint32_t>(absorb_block_cells);
+  const auto rows = static_cast<uint32_t>(p.layout.ny - p.ends[1].width());  // of a plane
+  const int64_t apart = p.cells(2), x0 = p.first_other_plane();
+  const uint32_t begin = block * each, end = min(begin + each, static_cast<uint32_t>(blocks.ends));
+  for (uint32_t n = begin + threadIdx.x; n < end; n += blockDim.x) {
+    const uint32_t row = n / wide, number = n % wide;
+    const int64_t x = x0 + row / rows, y = p.ends[1].before + row % rows, z = p.ends[2].cell(number);
+    const int64_t cell = p.layout.index(x, y, z);
+    p.next[cell] = absorbed<radius, 2>(p, p.now + cell, 1, p.memory + p.place(2, x, y, z), apart,
+                                       cell_rates<T>(p, 2, number), p.speed[cell], p.next[cell]);
   }
+}
+
+template <int radius, class T>
+__device__ void absorb_block(const absorb<T>& p) {
+  const absorb_blocks blocks(p);
+  const auto of_rows = static_cast<uint32_t>(blocks.of_rows());
+  if (blockIdx.x < of_rows)
+    absorb_rows<radius>(p, blocks, blockIdx.x);
+  else
+    absorb_ends<radius>(p, blocks, blockIdx.x - of_rows);
 }
 
 template <class T>

@@ -6,9 +6,23 @@
 #include "kernels/cuda/fdtd.cuh"
 #include "kernels/cuda/wave.cuh"
 
-#define HPE_KERNEL(name, ...)                                                                           \
-  extern "C" __global__ void __launch_bounds__(hpe::kernels::march_threads, hpe::kernels::march_blocks) \
-      name(const __grid_constant__ __VA_ARGS__ p) {                                                     \
-    hpe::kernels::cuda::run(p);                                                                         \
+namespace hpe::kernels::cuda {
+namespace {
+
+/// Blocks that a multiprocessor can hold, which bounds the registers of a thread.
+template <class Parameters>
+inline constexpr int blocks_at_once = march_blocks;
+/// More of them hide the latency of memory, and three do without spilling registers.
+template <>
+inline constexpr int blocks_at_once<absorb<float>> = 3;
+
+}  // namespace
+}  // namespace hpe::kernels::cuda
+
+#define HPE_KERNEL(name, ...)                                                                   \
+  extern "C" __global__ void __launch_bounds__(hpe::kernels::march_threads,                     \
+                                               hpe::kernels::cuda::blocks_at_once<__VA_ARGS__>) \
+      name(const __grid_constant__ __VA_ARGS__ p) {                                             \
+    hpe::kernels::cuda::run(p);                                                                 \
   }
 #include "kernels/kernels.def"

@@ -13,7 +13,7 @@ namespace hpe {
 
 namespace {
 
-std::atomic<log_level> current_level{log_level::warn};
+std::atomic<log_level> chosen_level{log_level::warn};
 
 // Errors are ignored: there is no other place to report them. The system call, unlike write(), is no cancellation
 // point.
@@ -36,9 +36,11 @@ log_level parse_log_level(std::string_view name) {
   HPE_THROW(HPE_ERROR_INITIALIZATION, "HPE_LOG=\"{}\" is none of silent, error, warn, info and debug", name);
 }
 
-void set_log_level(log_level level) noexcept { current_level.store(level, std::memory_order_relaxed); }
+void set_log_level(log_level level) noexcept { chosen_level.store(level, std::memory_order_relaxed); }
 
-bool log_enabled(log_level level) noexcept { return level <= current_level.load(std::memory_order_relaxed); }
+log_level current_log_level() noexcept { return chosen_level.load(std::memory_order_relaxed); }
+
+bool log_enabled(log_level level) noexcept { return level <= current_log_level(); }
 
 void write_log(log_level level, std::string_view text) {
   if (!log_enabled(level)) return;

@@ -18,6 +18,7 @@ enum class log_level : std::uint8_t { silent, error, warn, info, debug };
 [[nodiscard]] log_level parse_log_level(std::string_view name);
 
 void set_log_level(log_level level) noexcept;
+[[nodiscard]] log_level current_log_level() noexcept;
 [[nodiscard]] bool log_enabled(log_level level) noexcept;
 
 /// Writes "hpe: text\n" if the level is enabled. Not async-signal-safe.

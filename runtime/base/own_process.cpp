@@ -37,6 +37,13 @@ std::string find_own_file(const std::string& name, std::initializer_list<const c
   HPE_THROW(missing, "{} was not found in{}; {} can name it", name, looked_in, option);
 }
 
+fs::path own_cache_folder() {
+  const char* const wished = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): read only
+  if (wished != nullptr && *wished == '/') return fs::path(wished) / "hpe";
+  const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): likewise
+  return home != nullptr && *home == '/' ? fs::path(home) / ".cache" / "hpe" : fs::path();
+}
+
 const char* rank_by_environment() noexcept {
   for (const char* const variable : rank_variables)
     if (const char* const rank = std::getenv(variable)) return rank;  // NOLINT(concurrency-mt-unsafe): read only

@@ -3,6 +3,7 @@
 /// Facts about this process: the files that are installed with its code, and its rank in an MPI job.
 
 #include <array>
+#include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ namespace hpe {
 /// status `missing` that names the searched folders, and `option`, which can name the file.
 [[nodiscard]] std::string find_own_file(const std::string& name, std::initializer_list<const char*> relative,
                                         hpeStatus missing, const char* option);
+
+/// The folder of hpe's files that may be deleted at any time: hpe below XDG_CACHE_HOME, or below ~/.cache. Empty if
+/// neither XDG_CACHE_HOME nor HOME is an absolute path. The folder need not exist.
+[[nodiscard]] std::filesystem::path own_cache_folder();
 
 /// The variables in which mpirun and Slurm tell a process its rank; the first that is set counts.
 inline constexpr std::array rank_variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};

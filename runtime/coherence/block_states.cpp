@@ -1,5 +1,7 @@
 #include "runtime/coherence/block_states.h"
 
+#include <utility>
+
 namespace hpe::coherence {
 
 void block_states::reset(std::uint64_t count, block_state initial) {
@@ -28,6 +30,16 @@ void block_states::transition(block_run run, block_event event) noexcept {
 void block_states::begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept {
   transition(run, event);
   for (std::uint64_t b = run.begin; b < run.end; ++b) blocks_[b].fetch = number;
+}
+
+void block_states::split(std::uint64_t times, std::uint64_t count) {
+  std::vector<block> parts(count);
+  off_device_ = 0;
+  for (std::uint64_t b = 0; b < count; ++b) {
+    parts[b] = blocks_[b / times];
+    off_device_ += parts[b].state != block_state::device ? 1 : 0;
+  }
+  blocks_ = std::move(parts);
 }
 
 void block_states::set_rolled(block_run run, bool rolled) noexcept {

@@ -40,6 +40,9 @@ class block_states {
     return blocks_[block].state == block_state::fetching && blocks_[block].fetch == number;
   }
 
+  /// Cuts each block into `times` blocks with its state, of which the last block gets fewer: there are `count` then.
+  void split(std::uint64_t times, std::uint64_t count);
+
   /// Whether the block was uploaded behind a writing host since the last device work on it.
   [[nodiscard]] bool rolled(std::uint64_t block) const noexcept { return blocks_[block].rolled; }
   void set_rolled(block_run run, bool rolled) noexcept;

@@ -9,6 +9,7 @@ void read_ahead::reset(std::uint64_t blocks, std::uint64_t window) noexcept {
   blocks_ = blocks;
   limit_ = window;
   clock_ = 0;
+  lone_touches_ = 0;
 }
 
 bool read_ahead::is_marker(std::uint64_t block) const noexcept {
@@ -21,14 +22,21 @@ std::uint64_t read_ahead::walked(std::uint64_t next) const noexcept {
   return its == walks_.end() ? 0 : next - its->begin;
 }
 
-block_run read_ahead::touched(std::uint64_t block) noexcept {
-  if (limit_ == 0) return {};
+block_run read_ahead::touched(std::uint64_t block, bool alone) noexcept {
+  const auto count = [&](bool lone) {
+    lone_touches_ = lone ? lone_touches_ + 1 : std::max<std::uint64_t>(lone_touches_, 1) - 1;
+  };
+  if (limit_ == 0) {
+    count(alone);
+    return {};
+  }
   ++clock_;
 
   for (walk& w : walks_) {
     if (w.window == 0) continue;
     const bool at_marker = block == w.marker;
     if (!at_marker && (block < w.next || block >= w.next + slack)) continue;
+    count(false);
     // The walk goes on: the next window is twice as large, and a marker at its start will ask for the one after it.
     const std::uint64_t from = w.next;
     const std::uint64_t ahead = at_marker ? w.next : block + 1;
@@ -39,6 +47,7 @@ block_run read_ahead::touched(std::uint64_t block) noexcept {
     return {from, w.next};
   }
 
+  count(alone);
   walk& oldest =
       *std::min_element(walks_.begin(), walks_.end(), [](const walk& a, const walk& b) { return a.used < b.used; });
   oldest = {block, block + 1, 1, none, clock_};

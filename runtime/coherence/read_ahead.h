@@ -26,8 +26,12 @@ class read_ahead {
   void reset(std::uint64_t blocks, std::uint64_t window) noexcept;
 
   /// The host touched a closed block. Returns the blocks to fetch besides that block, which may include it; empty at
-  /// the end of the region, or if no walk is recognised.
-  [[nodiscard]] block_run touched(std::uint64_t block) noexcept;
+  /// the end of the region, or if no walk is recognised. alone: neither neighbour of the block is on the host.
+  [[nodiscard]] block_run touched(std::uint64_t block, bool alone = false) noexcept;
+
+  /// Whether the host reads here and there: far more touches were of lone blocks than continued a walk or were beside
+  /// blocks on the host.
+  [[nodiscard]] bool scattered() const noexcept { return lone_touches_ >= many_lone_touches; }
 
   /// The length in blocks of the walk whose last window ended at `next`; 0 if there is no such walk.
   [[nodiscard]] std::uint64_t walked(std::uint64_t next) const noexcept;
@@ -46,8 +50,11 @@ class read_ahead {
   };
   // A walk may touch this many blocks beyond `next`: threads that share a walk arrive a little out of order.
   static constexpr std::uint64_t slack = 4;
+  // More than the threads that usually begin walks of their own at the same time.
+  static constexpr std::uint64_t many_lone_touches = 32;
 
   std::array<walk, 8> walks_{};
+  std::uint64_t lone_touches_ = 0;  // less the other touches; at least 0
   std::uint64_t blocks_ = 0;
   std::uint64_t limit_ = 0;
   std::uint64_t clock_ = 0;

@@ -8,9 +8,22 @@
 
 namespace hpe::coherence {
 
+namespace {
+
+constexpr std::uint64_t smallest_block = std::uint64_t{64} << 10;
+constexpr std::uint64_t largest_block = std::uint64_t{2} << 20;
+
+}  // namespace
+
 std::uint64_t choose_block_size(std::uint64_t bytes, std::uint64_t wished) noexcept {
   if (wished != 0) return wished;
-  return std::clamp<std::uint64_t>(std::bit_ceil(bytes / 256), std::uint64_t{64} << 10, std::uint64_t{2} << 20);
+  return std::clamp(std::bit_ceil(bytes / 256), smallest_block, largest_block);
+}
+
+std::uint64_t choose_least_block_size(std::uint64_t bytes, std::uint64_t wished) noexcept {
+  if (wished != 0) return wished;
+  constexpr std::uint64_t most_blocks = 16384;  // Linux gives a process 65,530 mappings
+  return std::clamp(std::bit_ceil(bytes / most_blocks), smallest_block, largest_block);
 }
 
 void region::begin(region_layout description, std::uint64_t prefetch_window, std::uint64_t rolling_window,
@@ -70,6 +83,15 @@ void region::collapse() {
   blocks_.reset(1, state);
   open_to_host = true;
   reset_patterns();
+}
+
+std::uint64_t region::refine() {
+  if (layout.least_block_size == 0 || layout.least_block_size >= layout.block_size || degraded) return 1;
+  const std::uint64_t times = layout.block_size / layout.least_block_size;
+  blocks_.split(times, (layout.extent + layout.least_block_size - 1) / layout.least_block_size);
+  layout.block_size = layout.least_block_size;
+  reset_patterns();
+  return times;
 }
 
 block_run region::blocks_of(byte_range range) const noexcept {

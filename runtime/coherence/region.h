@@ -43,6 +43,7 @@ struct region_layout {
   std::uint64_t piece_size = 0;            ///< a power of two: device memory comes and goes in pieces of this size
   std::uint64_t first = 0;                 ///< the offset of the allocation; not 0 only in memory of other processes
   memory::small_objects* small = nullptr;  ///< in a slab: the table of its small allocations
+  std::uint64_t least_block_size = 0;      ///< for hosts that read here and there; 0: block_size
 };
 
 class region {
@@ -93,6 +94,9 @@ class region {
   void set_rolled(block_run run, bool rolled) noexcept HPE_REQUIRES(mutex) { blocks_.set_rolled(run, rolled); }
   /// Makes the whole region one block, in the state that all its blocks must have.
   void collapse() HPE_REQUIRES(mutex);
+  /// Cuts each block into blocks of layout.least_block_size with the same state, and forgets the recognised patterns.
+  /// Returns the number of blocks that each old one became; 1: nothing changed.
+  std::uint64_t refine() HPE_REQUIRES(mutex);
 
   [[nodiscard]] bool contains(const void* p) const noexcept {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(p) - layout.base) < layout.extent;
@@ -154,5 +158,8 @@ class region {
 
 /// The block size of an allocation: `wished`, or if that is 0 about 1/256 of the bytes, from 64 KiB to 2 MiB.
 [[nodiscard]] std::uint64_t choose_block_size(std::uint64_t bytes, std::uint64_t wished) noexcept;
+/// The block size that a region may be refined to: `wished`, or if that is 0 about 1/16384 of the bytes, because each
+/// block may need a mapping of its own, from 64 KiB to 2 MiB.
+[[nodiscard]] std::uint64_t choose_least_block_size(std::uint64_t bytes, std::uint64_t wished) noexcept;
 
 }  // namespace hpe::coherence

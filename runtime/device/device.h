@@ -191,6 +191,13 @@ class device_set {
   /// pin pages pin them ahead of the copies.
   virtual void expect_copies(const void* address, std::size_t bytes) = 0;
 
+  /// A hint: copies may use these bytes of registered memory at some time. Returns at once. Devices that pin pages make
+  /// and pin them when they have no expected copies to prepare, in ascending order, within the budget
+  /// HPE_PREPARED_MEMORY.
+  virtual void prepare_host(const void* address, std::size_t bytes) = 0;
+  /// The number of these bytes, from address on, whose pages prepare_host or a copy has made and pinned.
+  [[nodiscard]] virtual std::size_t prepared_host(const void* address, std::size_t bytes) const noexcept = 0;
+
   /// Makes devices unpin the pages of a part of registered memory, because the pages were given back to the system;
   /// other pages take their place at the next use. Waits for copies that use neighbouring bytes.
   virtual void release_host(void* address, std::size_t bytes) noexcept = 0;

@@ -152,7 +152,11 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   }
   if (actions.fetch) {
     counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
-    const block_run ahead = r.reader.touched(block);
+    const block_run ahead = r.reader.touched(block, is_alone(r, block));
+    if (ahead.empty() && r.reader.scattered()) {
+      refine(r);
+      block = r.block_of(r.offset_of(wish.address()));
+    }
     start_fetches(r, {block, block + 1}, priority::waiting_host);
     fetch_ahead(r, ahead);
     return outcome::waiting;

@@ -75,6 +75,10 @@ class lane {
   outcome try_to_serve(request& r);
   outcome serve_locked(request& r, coherence::region& region, std::uint64_t block) HPE_REQUIRES(region.mutex);
 
+  /// Whether the neighbours of a block are only at home.
+  [[nodiscard]] static bool is_alone(const coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
+  /// Makes the blocks of a region smaller, for a host that reads here and there. Nothing changes if memory is short.
+  void refine(coherence::region& r) noexcept HPE_REQUIRES(r.mutex);
   void open_for_reading(coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
   /// Opens the block, and blocks ahead of the writer. Returns the blocks to upload when the writer has gone on.
   [[nodiscard]] std::deque<coherence::block_run> open_for_writing(coherence::region& r, std::uint64_t block,

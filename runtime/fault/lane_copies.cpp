@@ -51,6 +51,21 @@ void lane::upload_behind(region& r, block_run run) {
   }
 }
 
+bool lane::is_alone(const region& r, std::uint64_t block) {
+  const auto at_home = [&](std::uint64_t b) HPE_REQUIRES(r.mutex) { return r.state(b) == block_state::device; };
+  return (block == 0 || at_home(block - 1)) && (block + 1 == r.blocks().count() || at_home(block + 1));
+}
+
+void lane::refine(region& r) noexcept {
+  try {
+    const std::uint64_t times = r.refine();
+    for (fetch& f : fetches_)
+      if (f.region == &r) f.run = {f.run.begin * times, std::min(f.run.end * times, r.blocks().count())};
+  } catch (const std::bad_alloc&) {
+    log(log_level::debug, "no memory is left to make the blocks of a region smaller");
+  }
+}
+
 void lane::start_fetches(region& r, block_run run, priority level) {
   run.end = std::min<std::uint64_t>(run.end, r.blocks().count());
   for (std::uint64_t b = run.begin; b < run.end;) {

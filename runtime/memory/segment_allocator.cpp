@@ -37,6 +37,15 @@ std::byte* segment_allocator::allocate(std::size_t granules) {
   return nullptr;
 }
 
+bool segment_allocator::allocate_at(std::byte* address, std::size_t granules) {
+  const lock_guard lock(mutex_);
+  std::byte* const end = address + granules * granule_size;
+  const auto e = free_.find(address);
+  if (e == free_.end() || e->second.end < end) return false;
+  free_.erase(address, end);
+  return true;
+}
+
 void segment_allocator::free(std::byte* address, std::size_t granules) {
   const lock_guard lock(mutex_);
   std::byte* end = address + granules * granule_size;

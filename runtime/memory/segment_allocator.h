@@ -18,6 +18,9 @@ class segment_allocator {
   /// Takes a free range and returns its start; nullptr if no range is long enough. granules must not be 0.
   [[nodiscard]] std::byte* allocate(std::size_t granules);
 
+  /// Takes the range that begins at address. Returns false if not all of it is free.
+  [[nodiscard]] bool allocate_at(std::byte* address, std::size_t granules);
+
   /// Frees a range that allocate gave, or a part of one. If memory is too short to record the range, it is never handed
   /// out again, and the log says so.
   void free(std::byte* address, std::size_t granules);

@@ -63,6 +63,10 @@ class uvas {
   /// nothing is mapped.
   void map_view(void* p, std::size_t bytes, os::access allowed);
 
+  /// Unmaps the view; the shadow keeps its pages. The addresses stay reserved. Returns false, and logs why, if they
+  /// cannot be used again.
+  [[nodiscard]] static bool close_view(void* p, std::size_t bytes) noexcept;
+
   /// Unmaps the view and gives its shadow pages back: the bytes read as zero when they are used next. The addresses
   /// stay reserved. Returns false, and logs why, if they cannot be used again.
   [[nodiscard]] bool unmap_view(void* p, std::size_t bytes) noexcept;
@@ -74,8 +78,6 @@ class uvas {
   [[nodiscard]] bool unmap_foreign(void* p, std::size_t bytes) noexcept;
 
  private:
-  [[nodiscard]] static bool close_view(void* p, std::size_t bytes) noexcept;
-
   uvas_layout layout_;
   unsigned device_count_;
   os::reservation view_;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <deque>
 #include <fstream>
 #include <functional>
@@ -15,6 +14,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/base/own_process.h"
 #include "runtime/transfer/copy_crew.h"
 #include "runtime/transfer/staging.h"
 
@@ -132,13 +132,6 @@ class trial {
   std::vector<std::byte> host_;
 };
 
-std::filesystem::path cache_folder() {
-  const char* const wished = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): read once
-  if (wished != nullptr && *wished == '/') return std::filesystem::path(wished) / "hpe";
-  const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): likewise
-  return home != nullptr && *home == '/' ? std::filesystem::path(home) / ".cache" / "hpe" : std::filesystem::path();
-}
-
 std::string first_line(const char* path) {
   std::ifstream file(path);
   std::string line;
@@ -183,9 +176,9 @@ calibration_cache::calibration_cache(std::filesystem::path folder, std::string k
 }
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
-  return {cache_folder(), fmt::format("8; {}; at most {} threads; {} x {}; {}", first_line("/etc/machine-id"),
-                                      copy_crew::threads_for_this_machine(), devices.size(), first.name,
-                                      first_line("/proc/driver/nvidia/version"))};
+  return {own_cache_folder(), fmt::format("8; {}; at most {} threads; {} x {}; {}", first_line("/etc/machine-id"),
+                                          copy_crew::threads_for_this_machine(), devices.size(), first.name,
+                                          first_line("/proc/driver/nvidia/version"))};
 }
 
 std::filesystem::path calibration_cache::file() const {

@@ -31,6 +31,9 @@ RUNS = {
     "sort": (["1000", "--repeats", "1"], "report"),
     "gather": (["1000", "--method", "single-pass", "--repeats", "1"], "report"),
     "scatter": (["1000", "--method", "partitioned", "--devices", "1", "--repeats", "1"], "report"),
+    "spmv": (["1000", "--repeats", "1"], "report"),
+    "bfs": (["1000", "--repeats", "1"], "report"),
+    "hash": (["1000", "--method", "single-pass", "--repeats", "1"], "report"),
     "predict": (["ray-tracing", "--machine", "dgx-h100", "--gpus", "1..4", "--what-if", "link=2x"], "predictions"),
 }
 

@@ -120,6 +120,32 @@ TEST(read_ahead, backwards_and_random_readers_are_left_alone) {
   EXPECT_LE(anywhere.fetched(), 550u);
 }
 
+TEST(read_ahead, tells_a_host_that_reads_here_and_there) {
+  read_ahead ahead;
+  ahead.reset(100000, 16);
+  const auto touch = [&](std::uint64_t block, bool alone) { static_cast<void>(ahead.touched(block, alone)); };
+  std::uint64_t block = 0;
+  const auto lone_touches = [&](int n) {
+    for (int i = 0; i < n; ++i) touch(block += 100, true);
+  };
+  lone_touches(31);
+  EXPECT_FALSE(ahead.scattered());
+  touch(block - 1, false);  // beside a block that was touched before
+  lone_touches(1);
+  EXPECT_FALSE(ahead.scattered());
+  touch(block + 1, true);  // a walk
+  lone_touches(1);
+  EXPECT_FALSE(ahead.scattered());
+  lone_touches(1);
+  EXPECT_TRUE(ahead.scattered());
+  for (int i = 0; i < 100; ++i) touch(++block, true);
+  EXPECT_FALSE(ahead.scattered());
+  lone_touches(31);
+  EXPECT_FALSE(ahead.scattered());
+  ahead.reset(100000, 16);
+  EXPECT_FALSE(ahead.scattered());
+}
+
 TEST(read_ahead, tells_how_far_a_walk_has_come) {
   read_ahead ahead;
   ahead.reset(1000, 4);

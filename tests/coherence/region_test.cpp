@@ -168,6 +168,32 @@ TEST_F(region_test, collapses_to_one_block) {
   EXPECT_EQ(it.blocks().off_device(), 0u);
 }
 
+TEST_F(region_test, is_refined_to_smaller_blocks_with_the_same_states) {
+  region_layout what = one_home(1000 * kib, 256 * kib);
+  what.least_block_size = 64 * kib;
+  begin(what);
+  it.transition({0, 4}, block_event::host_write);
+  it.transition({1, 3}, block_event::device_write);
+  it.begin_fetch({2, 3}, block_event::host_read, 7);
+  it.set_rolled({0, 1}, true);
+  EXPECT_EQ(it.refine(), 4u);
+  ASSERT_EQ(it.blocks().count(), 16u);  // the last one is cut
+  for (std::uint64_t b = 0; b < 16; ++b) {
+    const block_state expected[] = {block_state::host, block_state::device, block_state::fetching, block_state::host};
+    EXPECT_EQ(it.state(b), expected[b / 4]) << b;
+    EXPECT_EQ(it.blocks().fetched_by(b, 7), b / 4 == 2) << b;
+    EXPECT_EQ(it.blocks().rolled(b), b / 4 == 0) << b;
+  }
+  EXPECT_EQ(it.blocks().off_device(), 12u);
+  EXPECT_EQ(it.bytes_of({15, 16}), (byte_range{960 * kib, 1000 * kib}));
+  EXPECT_EQ(it.refine(), 1u) << "it is refined already";
+  it.transition(it.all_blocks(), block_event::device_write);
+  EXPECT_EQ(it.blocks().off_device(), 0u);
+
+  begin(one_home(1000 * kib, 64 * kib));
+  EXPECT_EQ(it.refine(), 1u) << "it has no smaller blocks";
+}
+
 TEST_F(region_test, is_used_again_without_a_memory_of_what_it_was) {
   begin(one_home(1000 * kib, 64 * kib));
   it.advise(HPE_ADVISE_LAZY);
@@ -231,6 +257,11 @@ TEST(choose_block_size, is_a_256th_between_its_bounds_unless_wished) {
   EXPECT_EQ(choose_block_size(100 << 20, 0), 512 * kib);
   EXPECT_EQ(choose_block_size(std::uint64_t{1} << 40, 0), 2048 * kib);
   EXPECT_EQ(choose_block_size(1 << 30, 4 * kib), 4 * kib);
+  EXPECT_EQ(choose_least_block_size(1, 0), 64 * kib);
+  EXPECT_EQ(choose_least_block_size(1 << 30, 0), 64 * kib);
+  EXPECT_EQ(choose_least_block_size((1 << 30) + 16384, 0), 128 * kib);
+  EXPECT_EQ(choose_least_block_size(std::uint64_t{1} << 40, 0), 2048 * kib);
+  EXPECT_EQ(choose_least_block_size(1 << 30, 4 * kib), 4 * kib);
 }
 
 }  // namespace

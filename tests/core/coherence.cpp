@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -311,6 +312,30 @@ TEST(coherence, PrefetchRunsAheadOfASequentialReader) {
   EXPECT_GT(s.blocks_prefetched, blocks * 3 / 4);
   EXPECT_LT(s.faults_read, blocks / 2);
   EXPECT_EQ(s.bytes_to_host, n * 4);
+}
+
+// Touches of lone blocks make the blocks of the array smaller, so that each further touch moves less.
+TEST(coherence, AHostThatReadsHereAndThereFetchesLess) {
+  const std::size_t n = 16 * mebi;
+  const hpe::array<std::uint32_t> a(n);
+  const std::size_t block = hpe::pointer_info(a.data()).block / sizeof(std::uint32_t);
+  std::vector<std::size_t> places;
+  for (std::size_t at = block / 2; at < n; at += 3 * block) places.push_back(at);
+  std::shuffle(places.begin(), places.end(), std::mt19937(5));
+  hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 0}, out(a));
+  for (const std::size_t at : places) ASSERT_EQ(a[at], at);
+  const std::size_t smaller = hpe::pointer_info(a.data()).block / sizeof(std::uint32_t);
+  EXPECT_LT(smaller, block);
+
+  hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+  hpe::check(hpeResetStatistics());
+  for (const std::size_t at : places) a[at] += 1;
+  EXPECT_EQ(hpe::statistics().bytes_to_host, places.size() * smaller * sizeof(std::uint32_t));
+  hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+  for (std::size_t i = 0; i < n; ++i) {
+    const bool touched = i % (3 * block) == block / 2;
+    ASSERT_EQ(a[i], i + 2 + (touched ? 1 : 0)) << i;
+  }
 }
 
 TEST(coherence, MigrationKeepsAddressAndContents) {

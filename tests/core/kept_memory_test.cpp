@@ -21,12 +21,14 @@ using transfer_test::mib;
 class kept_memory_test : public testing::Test {
  protected:
   /// Mapped and written memory, like that of a freed allocation.
-  kept_memory::mapping used_mapping(std::size_t granules, int value) {
-    const kept_memory::mapping result{&segment, segment.allocate(granules + 1), granules * granule_size, granules + 1};
-    soft.space.map_view(result.base, result.extent, os::access::read_write);
-    std::memset(result.base, value, result.extent);
+  kept_memory::space used_space(std::size_t granules, int value) {
+    const kept_memory::space result{&segment, segment.allocate(granules), granules};
+    const std::size_t bytes = granules * granule_size;
+    soft.space.map_view(result.base, bytes, os::access::read_write);
+    std::memset(result.base, value, bytes);
     return result;
   }
+  [[nodiscard]] std::byte byte_at(const std::byte* p) const { return *soft.space.alias(p); }
   [[nodiscard]] std::size_t shadow_bytes() const {
     struct stat s {};
     ::fstat(soft.space.shadow_file(), &s);
@@ -37,56 +39,96 @@ class kept_memory_test : public testing::Test {
   memory::segment_allocator segment{soft.at(0), 64};
 };
 
-TEST_F(kept_memory_test, gives_back_mappings_of_the_very_size) {
+constexpr auto old = kept_memory::contents::old;
+constexpr auto zero = kept_memory::contents::zero;
+
+TEST_F(kept_memory_test, gives_the_smallest_space_that_is_large_enough) {
   kept_memory kept(soft.space, *soft.set, 64 * mib);
-  const auto first = used_mapping(2, 5);
-  const auto second = used_mapping(2, 6);
-  kept.keep(first);
-  kept.keep(second);
+  const auto large = used_space(5, 5);
+  (void)segment.allocate(1);  // apart
+  const auto small = used_space(3, 6);
+  kept.keep(large, old);
+  kept.keep(small, old);
   memory::segment_allocator another(soft.at(1), 64);
-  EXPECT_FALSE(kept.take(segment, first.extent - 4096));
-  EXPECT_FALSE(kept.take(another, first.extent));
-  EXPECT_EQ(kept.take(segment, first.extent), first.base) << "the one that was kept longest";
-  EXPECT_EQ(*soft.space.alias(first.base), std::byte{5}) << "its pages are there";
-  EXPECT_EQ(kept.take(segment, first.extent), second.base);
-  EXPECT_FALSE(kept.take(segment, first.extent));
+  EXPECT_FALSE(kept.take(another, 1));
+  const auto first = kept.take(segment, 2);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->base, small.base);
+  EXPECT_EQ(first->pages, old);
+  EXPECT_EQ(byte_at(small.base), std::byte{6}) << "its pages are there";
+  EXPECT_EQ(kept.take(segment, 1)->base, small.base + 2 * granule_size) << "the rest";
+  EXPECT_EQ(kept.take(segment, 4)->base, large.base);
+  EXPECT_EQ(kept.take(segment, 1)->base, large.base + 4 * granule_size);
+  EXPECT_FALSE(kept.take(segment, 1));
 }
 
-TEST_F(kept_memory_test, what_is_too_much_goes_back_to_the_system_oldest_first) {
+TEST_F(kept_memory_test, neighbours_with_the_same_contents_become_one) {
+  kept_memory kept(soft.space, *soft.set, 64 * mib);
+  const auto first = used_space(2, 1);
+  const auto second = used_space(2, 2);
+  const auto third = used_space(2, 0);
+  kept.keep(second, old);
+  kept.keep(first, old);
+  kept.keep(third, zero);
+  EXPECT_EQ(kept.take(segment, 4)->base, first.base);
+  const auto clean = kept.take(segment, 2);
+  ASSERT_TRUE(clean);
+  EXPECT_EQ(clean->base, third.base);
+  EXPECT_EQ(clean->pages, zero);
+}
+
+TEST_F(kept_memory_test, a_larger_allocation_goes_on_behind_it_where_that_is_free) {
+  kept_memory kept(soft.space, *soft.set, 64 * mib);
+  const auto before = used_space(3, 1);
+  const auto other = used_space(1, 2);  // in the way of `before`
+  const auto last = used_space(2, 3);
+  const std::size_t free = segment.free_granules();
+  kept.keep(before, old);
+  EXPECT_FALSE(kept.take(segment, 4));
+  kept.keep(last, zero);
+  EXPECT_FALSE(kept.take(segment, 4)) << "the largest one ends at an allocation";
+  EXPECT_TRUE(kept.take(segment, 3));
+  const auto longer = kept.take(segment, 5);
+  ASSERT_TRUE(longer);
+  EXPECT_EQ(longer->base, last.base);
+  EXPECT_EQ(segment.free_granules(), free - 3);
+  EXPECT_EQ(byte_at(last.base + 4 * granule_size), std::byte{0});
+  (void)other;
+}
+
+TEST_F(kept_memory_test, what_is_too_much_goes_back_to_the_system) {
   kept_memory kept(soft.space, *soft.set, 6 * granule_size);
   const std::size_t free_at_first = segment.free_granules();
-  const auto first = used_mapping(4, 1);
-  const auto second = used_mapping(3, 2);
+  const auto first = used_space(4, 1);
+  (void)segment.allocate(1);
+  const auto second = used_space(3, 2);
   const std::size_t both = shadow_bytes();
-  kept.keep(first);
+  kept.keep(first, old);
   EXPECT_EQ(shadow_bytes(), both);
-  kept.keep(second);
-  EXPECT_EQ(shadow_bytes(), both - first.extent);
-  EXPECT_EQ(*soft.space.alias(first.base), std::byte{0});
-  EXPECT_FALSE(kept.take(segment, first.extent));
-  EXPECT_EQ(segment.free_granules(), free_at_first - second.granules);
+  kept.keep(second, old);
+  EXPECT_EQ(shadow_bytes(), both - granule_size) << "no more than necessary";
+  EXPECT_EQ(byte_at(first.base + granule_size), std::byte{1});
+  EXPECT_EQ(segment.free_granules(), free_at_first - 7);
   kept.clear();
-  EXPECT_EQ(segment.free_granules(), free_at_first);
-  EXPECT_FALSE(kept.take(segment, second.extent));
+  EXPECT_EQ(segment.free_granules(), free_at_first - 1);
+  EXPECT_EQ(shadow_bytes(), both - 7 * granule_size);
+  EXPECT_FALSE(kept.take(segment, 1));
 }
 
-TEST_F(kept_memory_test, gives_each_mapping_to_one_of_several_threads) {
-  kept_memory kept(soft.space, *soft.set, 64 * mib);
-  constexpr std::size_t count = 250;
-  constexpr std::uint64_t page = 4096;
+TEST_F(kept_memory_test, gives_each_space_to_one_of_several_threads) {
+  kept_memory kept(soft.space, *soft.set, 128 * mib);
+  constexpr std::size_t count = 32;
   constexpr int threads = 3;
-  std::vector<kept_memory::mapping> all;
-  std::byte* const pages = used_mapping(1, 1).base;
-  for (std::size_t i = 0; i < count; ++i) all.push_back({&segment, pages + i * page, page, 0});
+  const auto all = used_space(count, 1);
   for (int round = 0; round < 200; ++round) {
-    for (const auto& m : all) kept.keep(m);
+    for (std::size_t i = 0; i < count; ++i) kept.keep({&segment, all.base + i * granule_size, 1}, old);
     std::barrier together(threads);
     std::array<std::vector<std::byte*>, threads> taken;
     std::vector<std::thread> takers;
     for (auto& mine : taken)
       takers.emplace_back([&] {
         together.arrive_and_wait();
-        while (const auto base = kept.take(segment, page)) mine.push_back(*base);
+        while (const auto found = kept.take(segment, 1)) mine.push_back(found->base);
       });
     for (std::thread& t : takers) t.join();
     std::set<std::byte*> different;
@@ -102,11 +144,11 @@ TEST_F(kept_memory_test, gives_each_mapping_to_one_of_several_threads) {
 
 TEST_F(kept_memory_test, nothing_is_kept_that_is_larger_than_the_limit) {
   kept_memory kept(soft.space, *soft.set, 0);
-  const auto only = used_mapping(1, 3);
+  const auto only = used_space(1, 3);
   const std::size_t before = shadow_bytes();
-  kept.keep(only);
-  EXPECT_EQ(shadow_bytes(), before - only.extent);
-  EXPECT_FALSE(kept.take(segment, only.extent));
+  kept.keep(only, old);
+  EXPECT_EQ(shadow_bytes(), before - granule_size);
+  EXPECT_FALSE(kept.take(segment, 1));
 }
 
 }  // namespace

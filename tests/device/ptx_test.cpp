@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "runtime/base/granule.h"
 #include "runtime/device/ptx_module.h"
@@ -91,6 +93,29 @@ TEST_P(ptx, devices_close_the_text_of_a_module_that_they_have_read) {
   for (unsigned d = 0; d < m.size(); ++d) m.finish(launch(d, {reinterpret_cast<std::uint32_t*>(results(d)), 12}));
   for (const pid_t pid : soft_devices_of(::getpid()))
     for (const std::string& file : open_files_of(pid)) EXPECT_EQ(file.find("hpe-ptx"), std::string::npos) << file;
+}
+
+TEST_P(ptx, kernels_are_kept_where_the_options_say) {
+  if (HPE_PTX_COMPILER == 0) GTEST_SKIP() << "built without LLVM";
+  std::string folder = (std::filesystem::temp_directory_path() / "hpe-kept-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto run_with = [&](const char* place, const char* size) {
+    const environment chosen(
+        {{"HPE_KERNEL_CACHE", place}, {"HPE_KERNEL_CACHE_SIZE", size}, {"XDG_CACHE_HOME", folder.c_str()}});
+    machine other(GetParam());
+    const auto loaded = other.set().ptx()->load({head + ".visible .entry nothing() { ret; }\n"});
+    for (unsigned d = 0; d < other.size(); ++d) loaded->place(d, {});
+    for (unsigned d = 0; d < other.size(); ++d)
+      other.finish(other.stream(d).launch(other.set().find_kernel(loaded->id(), "nothing"), {}, {}));
+  };
+  run_with("off", "1M");
+  run_with("", "0");
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  run_with("", "1M");
+  EXPECT_FALSE(std::filesystem::is_empty(folder + "/hpe/kernels"));
+  run_with((folder + "/chosen").c_str(), "1M");
+  EXPECT_FALSE(std::filesystem::is_empty(folder + "/chosen"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST_P(ptx, modules_are_described) {

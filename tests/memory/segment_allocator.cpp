@@ -35,6 +35,18 @@ TEST(SegmentAllocator, ReusesFreedRangesLast) {
   EXPECT_EQ(segment.allocate(2), first);
 }
 
+TEST(SegmentAllocator, TakesARangeAtAnAddressIfAllOfItIsFree) {
+  segment_allocator segment(begin, 8);
+  EXPECT_EQ(segment.allocate(3), granule(0));
+  EXPECT_FALSE(segment.allocate_at(granule(2), 2));
+  EXPECT_FALSE(segment.allocate_at(granule(6), 3)) << "beyond the end";
+  EXPECT_TRUE(segment.allocate_at(granule(4), 2));
+  EXPECT_FALSE(segment.allocate_at(granule(5), 1));
+  EXPECT_EQ(segment.free_granules(), 3u);
+  segment.free(granule(4), 2);
+  EXPECT_TRUE(segment.allocate_at(granule(3), 5));
+}
+
 TEST(SegmentAllocator, MergesNeighbours) {
   segment_allocator segment(begin, 9);
   for (int i = 0; i < 3; ++i) ASSERT_NE(segment.allocate(3), nullptr);

@@ -16,12 +16,14 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind) : program_(parse(std::move(texts))) {
+kernel_runner::kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order,
+                             const kernel_store& kept)
+    : program_(parse(std::move(texts), order)) {
   image_ = std::make_unique<image>(
       program_, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
   const bool compiles = kind == engine_kind::compiler || kind == engine_kind::compiler_in_parts;
-  if (compiles) compiled_ = compile(*image_);
-  if (kind == engine_kind::interpreter_in_parts || kind == engine_kind::compiler_in_parts) make_parts(compiles);
+  if (compiles) compiled_ = compile(*image_, kept);
+  if (kind == engine_kind::interpreter_in_parts || kind == engine_kind::compiler_in_parts) make_parts(compiles, order);
   surroundings_.print = [this](std::string_view text) { printed_ += text; };
   surroundings_.may_touch = [this](std::uint64_t address, std::size_t bytes) { return may_touch(address, bytes); };
   surroundings_.allocate = [this](std::size_t bytes) {
@@ -85,7 +87,7 @@ std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s
   return run_blocks(*make_engine(f), c, {0, s.grid.count()});
 }
 
-void kernel_runner::make_parts(bool compile_them) {
+void kernel_runner::make_parts(bool compile_them, warp_order order) {
   std::vector<analysis::kernel_analysis> analyses;
   for (const auto& f : program_->functions)
     if (f->is_kernel && f->is_defined) analyses.push_back(analysis::analyse(*program_, *f));
@@ -95,7 +97,7 @@ void kernel_runner::make_parts(bool compile_them) {
   auto made = std::make_unique<program_of_parts>();
   made->module = patch::patch(*program_, pointers);
   if (!made->module.texts.empty()) {
-    made->program = parse(made->module.texts);
+    made->program = parse(made->module.texts, order);
     made->image = std::make_unique<image>(
         made->program, [this](std::size_t bytes, std::size_t alignment) { return allocate(bytes, alignment); });
     if (compile_them) made->compiled = compile(*made->image);

@@ -31,7 +31,9 @@ std::string read_file(const std::string& path);
 
 class kernel_runner {
  public:
-  kernel_runner(std::vector<std::string> texts, engine_kind kind);
+  /// kept: where compiled kernels are kept; by default nowhere.
+  kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order = warp_order::independent,
+                const kernel_store& kept = {});
 
   struct shape {
     dimensions grid, block;
@@ -86,7 +88,7 @@ class kernel_runner {
   };
 
   bool may_touch(std::uint64_t address, std::size_t bytes) const;
-  void make_parts(bool compile_them);
+  void make_parts(bool compile_them, warp_order order);
   std::optional<trap> launch_in_parts(const patch::patched_kernel& kernel, launch_configuration c);
 
   std::vector<std::pair<std::uint64_t, std::size_t>> memory_;

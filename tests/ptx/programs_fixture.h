@@ -16,8 +16,8 @@ class programs_fixture : public ::testing::TestWithParam<engine_kind> {
     const bool compiles = GetParam() == engine_kind::compiler || GetParam() == engine_kind::compiler_in_parts;
     if (compiles && !has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
   }
-  kernel_runner load(const std::string& name) {
-    return kernel_runner({read_file(std::string(HPE_PTX_PROGRAMS) + "/" + name + ".ptx")}, GetParam());
+  kernel_runner load(const std::string& name, warp_order order = warp_order::independent) {
+    return kernel_runner({read_file(std::string(HPE_PTX_PROGRAMS) + "/" + name + ".ptx")}, GetParam(), order);
   }
   std::mt19937 random_{std::random_device{}()};
 };

@@ -218,6 +218,24 @@ TEST_P(WarpPrograms, MatrixProducts) {
     }
 }
 
+TEST_P(WarpPrograms, LockstepForCodeWithoutWarpBarriers) {
+  auto runner = load("warps", warp_order::lockstep);
+  constexpr int blocks = 3;
+  std::vector<int> in(64 * blocks);
+  for (int& x : in) x = static_cast<int>(random_() % 1000);
+  auto* const sums = runner.upload(std::vector<int>(blocks, -1));
+  EXPECT_RUNS(runner.launch("lockstep_reduce", {{blocks}, {64}}, runner.upload(in), sums));
+  for (int b = 0; b < blocks; ++b)
+    EXPECT_EQ(sums[b], std::accumulate(in.begin() + 64 * b, in.begin() + 64 * (b + 1), 0));
+  auto* const scanned = runner.upload(std::vector<int>(64, -1));
+  EXPECT_RUNS(runner.launch("lockstep_scan", {{1}, {64}}, scanned));
+  for (int t = 0; t < 64; ++t) EXPECT_EQ(scanned[t], 528 * 1000 + (t % 32 + 1) * (t % 32 + 2) / 2) << t;
+  if (GetParam() == engine_kind::compiler) {
+    EXPECT_TRUE(runner.is_compiled("lockstep_reduce"));
+    EXPECT_TRUE(runner.is_compiled("lockstep_scan"));
+  }
+}
+
 TEST_P(WarpPrograms, Mathematics) {
   auto runner = load("mathematics");
   const std::vector<double> x{0.3, 1.25, 2.5, 0.001, 7.75, 0.99, 3.14159, 0.5};

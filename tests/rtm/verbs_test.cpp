@@ -26,7 +26,8 @@ struct result {
 
 int run_verb(std::vector<std::string> words) {
   words.insert(words.begin(), "rtm");
-  words.insert(words.end(), {"--devices", "1"});  // more would only take longer
+  if (std::find(words.begin(), words.end(), "--devices") == words.end())
+    words.insert(words.end(), {"--devices", "1"});  // more would only take longer
   std::vector<char*> argv;
   for (std::string& w : words) argv.push_back(w.data());
   return rtm_main(static_cast<int>(argv.size()), argv.data());
@@ -76,6 +77,29 @@ TEST_F(on_disk, the_image_is_the_correlation_over_the_illumination) {
     const double wanted = plain[i] / (light[i] + 1e-3 * mean);
     EXPECT_NEAR(normalised[i], wanted, 1e-5 * (std::abs(wanted) + 1));
   }
+}
+
+TEST_F(on_disk, groups_of_devices_write_the_bytes_of_one_device) {
+  ASSERT_GE(device_count(), 4) << "this test needs several devices, as HPE_DEVICES=soft:4";
+  const std::string file = small_survey();
+  ASSERT_EQ(rtm({"model", file}).status, 0);
+  ASSERT_EQ(rtm({"migrate", file}).status, 0);
+  const std::string records = contents(path("r.sgy")), image = contents(path("image.npy"));
+  // Three shots: two rounds of two groups, or one round in which a group of four has none.
+  for (const char* groups : {"2", "4"}) {
+    const std::vector<std::string> several{"--devices", "4", "--groups", groups, "--fresh", file};
+    for (const char* verb : {"model", "migrate"}) {
+      std::vector<std::string> words{verb};
+      words.insert(words.end(), several.begin(), several.end());
+      const result r = rtm(words);
+      ASSERT_EQ(r.status, 0) << r.errors;
+    }
+    EXPECT_TRUE(contents(path("r.sgy")) == records) << groups;
+    EXPECT_TRUE(contents(path("image.npy")) == image) << groups;
+  }
+  const result uneven = rtm({"model", "--devices", "4", "--groups", "3", file});
+  EXPECT_EQ(uneven.status, 2);
+  EXPECT_NE(uneven.errors.find("--groups 3: 4 devices do not form"), std::string::npos) << uneven.errors;
 }
 
 TEST_F(on_disk, modelling_goes_on_after_a_full_disk_and_after_a_cut) {

@@ -195,6 +195,10 @@ class failing_set final : public device::device_set {
   }
   void unregister_host(void* address, std::size_t bytes) noexcept override { real_->unregister_host(address, bytes); }
   void expect_copies(const void* address, std::size_t bytes) override { real_->expect_copies(address, bytes); }
+  void prepare_host(const void* address, std::size_t bytes) override { real_->prepare_host(address, bytes); }
+  [[nodiscard]] std::size_t prepared_host(const void* address, std::size_t bytes) const noexcept override {
+    return real_->prepared_host(address, bytes);
+  }
   void release_host(void* address, std::size_t bytes) noexcept override { real_->release_host(address, bytes); }
   std::vector<device::shared_part> share(void* address, std::size_t bytes) override {
     return perform("share", HPE_ERROR_SYSTEM, [&] { return real_->share(address, bytes); });

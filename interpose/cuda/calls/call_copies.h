@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "interpose/adopted_pointers.h"
-#include "interpose/cuda/context_parts.h"
+#include "interpose/cuda/work/context_parts.h"
 
 namespace hpe::cuda_hooks {
 

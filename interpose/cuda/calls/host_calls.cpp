@@ -6,7 +6,7 @@
 #include <cstring>
 #include <functional>
 
-#include "interpose/cuda/device_work.h"
+#include "interpose/cuda/work/device_work.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <map>
 
-#include "interpose/cuda/adopted_memory.h"
+#include "interpose/cuda/adopted/adopted_memory.h"
 #include "interpose/cuda/calls/call_copies.h"
 #include "interpose/cuda/calls/call_kernels.h"
 #include "interpose/cuda/calls/known_memory.h"

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <optional>
 
-#include "interpose/cuda/granule_marks.h"
-#include "interpose/cuda/program_contexts.h"
+#include "interpose/cuda/adopted/granule_marks.h"
+#include "interpose/cuda/work/program_contexts.h"
 
 namespace hpe::cuda_hooks {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "interpose/cuda/context_parts.h"
+#include "interpose/cuda/work/context_parts.h"
 
 namespace hpe::cuda_hooks {
 

@@ -61,7 +61,7 @@ cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* mad
     const auto active = where->capturing();
     require(active != nullptr, cudaErrorIllegalState);
     *made = nullptr;
-    *made = process().graphs().adopt(active->end(*where));
+    *made = process().graphs().handle_of_captured(active->end(*where));
   });
 }
 

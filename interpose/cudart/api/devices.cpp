@@ -48,6 +48,7 @@ cudaError_t CUDARTAPI cudaSetDevice(int device) {
     devices().require_device(device);
     check(::hpeSetDevice(device));
     this_thread().device = device;
+    this_thread().uses_device = true;
   });
 }
 

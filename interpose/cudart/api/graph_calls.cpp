@@ -72,6 +72,7 @@ const char* name_of(cudaGraphNodeType type) {
     case cudaGraphNodeTypeEventRecord: return "event record";
     case cudaGraphNodeTypeMemAlloc: return "memory allocation";
     case cudaGraphNodeTypeMemFree: return "memory free";
+    case cudaGraphNodeTypeConditional: return "conditional";
     default: return "empty";
   }
 }

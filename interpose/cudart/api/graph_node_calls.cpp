@@ -5,6 +5,7 @@
 #include "interpose/cudart/api/graph_calls.h"
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/errors.h"
+#include "interpose/cudart/graph/condition.h"
 #include "interpose/cudart/graph/graph_operations.h"
 #include "interpose/cudart/stream/operations.h"
 
@@ -26,6 +27,23 @@ void add_child(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t*
   auto copy = process().graphs().find(child).clone();  // before adding the node, because child may be the same graph
   add(made, handle, before, count, std::make_shared<marker_operation>(cudaGraphNodeTypeGraph))
       .set_child(std::move(copy));
+}
+
+void add_conditional(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t* before, size_t count,
+                     cudaConditionalNodeParams& parameters) {
+  const unsigned most = parameters.type == cudaGraphCondTypeIf      ? 2
+                        : parameters.type == cudaGraphCondTypeWhile ? 1
+                                                                    : ~0U;
+  require(parameters.type >= cudaGraphCondTypeIf && parameters.type <= cudaGraphCondTypeSwitch && parameters.size > 0 &&
+              parameters.size <= most,
+          cudaErrorInvalidValue);
+  auto decides = process().conditions().find(parameters.handle);
+  decides->claim();
+  std::vector<std::shared_ptr<graph>> bodies(parameters.size);
+  for (auto& each : bodies) each = process().graphs().make();
+  graph_node& node =
+      add(made, handle, before, count, std::make_shared<conditional_operation>(std::move(decides), parameters.type));
+  parameters.phGraph_out = node.add_bodies(std::move(bodies));
 }
 
 graph_node& node_of(cudaGraphNode_t handle) { return process().graphs().find(handle); }
@@ -257,9 +275,23 @@ cudaError_t CUDARTAPI cudaGraphAddNode(cudaGraphNode_t* made, cudaGraph_t handle
     require_plain_edges(edges, count);
     if (parameters->type == cudaGraphNodeTypeGraph) {
       add_child(made, handle, before, count, parameters->graph.graph);
+    } else if (parameters->type == cudaGraphNodeTypeConditional) {
+      add_conditional(made, handle, before, count, parameters->conditional);
     } else {
       add(made, handle, before, count, make_operation(*parameters));
     }
+  });
+}
+
+/// The handle lives as long as the graph and its executable graphs.
+cudaError_t CUDARTAPI cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* made, cudaGraph_t handle,
+                                                       unsigned initial, unsigned flags) {
+  return api_call(__func__, [&] {
+    require(made != nullptr && (flags & ~unsigned{cudaGraphCondAssignDefault}) == 0, cudaErrorInvalidValue);
+    graph& owner = process().graphs().find(handle);
+    const auto decides = process().conditions().make(initial, flags == cudaGraphCondAssignDefault);
+    owner.keep(decides.get(), decides, 1);
+    *made = decides->handle();
   });
 }
 

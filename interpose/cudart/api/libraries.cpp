@@ -2,50 +2,23 @@
 
 #include <cuda_runtime_api.h>
 
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/device_table.h"
+#include "interpose/cudart/module/image.h"
 #include "interpose/cudart/module/module_table.h"
-#include "runtime/ptx/files/fat_binary.h"
 
 using namespace hpe::cudart;
 
 namespace {
 
-module& module_of(cudaLibrary_t library) {
-  auto* const candidate = reinterpret_cast<module*>(library);
-  require(process().modules().holds(candidate), cudaErrorInvalidResourceHandle);
-  return *candidate;
-}
+module& module_of(cudaLibrary_t library) { return process().modules().find_module(library); }
 
-bool begins_with_fat_binary(const void* code) {
-  const unsigned char wrapper[] = {0xb1, 0x43, 0x62, 0x46};
-  const unsigned char container[] = {0x50, 0xed, 0x55, 0xba};
-  return std::memcmp(code, wrapper, sizeof wrapper) == 0 || std::memcmp(code, container, sizeof container) == 0;
-}
-
-/// The PTX in `code`, which is a fat binary, whose header gives its size, or PTX text that ends with a zero byte.
-/// Throws cudaErrorNoKernelImageForDevice for machine code of GPUs.
-std::string text_of(const void* code) {
-  require(code != nullptr, cudaErrorInvalidValue);
-  if (begins_with_fat_binary(code)) {
-    const std::size_t not_bounded = SIZE_MAX / 2;
-    return hpe::ptx::choose_ptx(hpe::ptx::read_fat_binary(code, not_bounded)).text;
-  }
-  require(std::memcmp(code, "\177ELF", 4) != 0, cudaErrorNoKernelImageForDevice);
-  return static_cast<const char*>(code);
-}
-
-cudaLibrary_t load(std::string text) {
-  auto made = std::make_unique<module>(std::move(text), process().memory());
-  static_cast<void>(made->handle());
-  return reinterpret_cast<cudaLibrary_t>(&process().modules().add(std::move(made)));
+cudaLibrary_t load(std::vector<std::string> texts) {
+  return reinterpret_cast<cudaLibrary_t>(&process().modules().load(std::move(texts), process().memory()));
 }
 
 }  // namespace
@@ -58,7 +31,7 @@ cudaError_t CUDARTAPI cudaLibraryLoadData(cudaLibrary_t* library, const void* co
                                           unsigned /*library_option_count*/) {
   return api_call("cudaLibraryLoadData", [&] {
     require(library != nullptr, cudaErrorInvalidValue);
-    *library = load(text_of(code));
+    *library = load(read_image(code));
   });
 }
 
@@ -68,11 +41,7 @@ cudaError_t CUDARTAPI cudaLibraryLoadFromFile(cudaLibrary_t* library, const char
                                               unsigned /*library_option_count*/) {
   return api_call("cudaLibraryLoadFromFile", [&] {
     require(library != nullptr && path != nullptr, cudaErrorInvalidValue);
-    std::ifstream file(path, std::ios::binary);
-    require(file.good(), cudaErrorFileNotFound);
-    std::string code((std::istreambuf_iterator<char>(file)), {});
-    require(code.size() >= 16, cudaErrorInvalidKernelImage);
-    *library = load(text_of(code.c_str()));
+    *library = load(read_image_file(path));
   });
 }
 
@@ -87,10 +56,7 @@ cudaError_t CUDARTAPI cudaLibraryUnload(cudaLibrary_t library) {
 cudaError_t CUDARTAPI cudaLibraryGetKernel(cudaKernel_t* handle, cudaLibrary_t library, const char* name) {
   return api_call("cudaLibraryGetKernel", [&] {
     require(handle != nullptr && name != nullptr, cudaErrorInvalidValue);
-    hpeKernel found = nullptr;
-    module& owner = module_of(library);
-    require(::hpeModuleGetKernel(&found, owner.handle(), name) == HPE_SUCCESS, cudaErrorSymbolNotFound);
-    *handle = reinterpret_cast<cudaKernel_t>(process().modules().add_kernel(owner, name, nullptr).get());
+    *handle = reinterpret_cast<cudaKernel_t>(process().modules().find_kernel(module_of(library), name).get());
   });
 }
 

@@ -10,7 +10,6 @@
 #include "interpose/cudart/memory/pool_table.h"
 #include "interpose/cudart/stream/capture.h"
 #include "interpose/cudart/stream/stream_table.h"
-#include "runtime/base/log.h"
 
 using namespace hpe::cudart;
 
@@ -64,9 +63,7 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t handle) {
   return api_call(__func__, [&] {
     require(!in_host_function(), cudaErrorNotPermitted);
     const auto open = process().find_stream(handle);
-    if (const auto active = open->capturing(); active && active->lose(*open))
-      hpe::log(hpe::log_level::info,
-               "cudaStreamDestroy: the capture that began in this stream is invalid; nothing can end it");
+    if (const auto active = open->capturing()) active->lose(*open);
     require(process().streams().destroy(handle), cudaErrorInvalidResourceHandle);
   });
 }

@@ -1,6 +1,7 @@
-// The functions of the CUDA 12 runtime whose signature CUDA 13 changed. They call the CUDA 13 functions by the names of
-// renamed.txt: the versioned name if CUDA 12 also has that signature (cudaMemAdvise_v2), else a name that is not
-// exported (hpe_cuda13_...). Functions that only have another name are at the end.
+// The functions of the CUDA 12 runtime whose signature CUDA 13 changed. They call CUDA 13's functions by the versioned
+// name if CUDA 12 also has that signature (cudaMemAdvise_v2), else by a name that is not exported (hpe_cuda13_...).
+// generate.py reads these names from the object and renames CUDA 13's functions. Functions that only have another name
+// are at the end.
 
 #include <driver_types.h>
 #include <surface_types.h>
@@ -55,10 +56,12 @@ cudaError_t cudaGraphRemoveDependencies_v2(cudaGraph_t, const cudaGraphNode_t*, 
                                            const cudaGraphEdgeData*, size_t);
 cudaError_t cudaMemAdvise_v2(const void*, size_t, cudaMemoryAdvise, cudaMemLocation);
 cudaError_t cudaMemPrefetchAsync_v2(const void*, size_t, cudaMemLocation, unsigned, cudaStream_t);
+cudaError_t cudaSignalExternalSemaphoresAsync_v2();
 cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t, cudaStreamCaptureStatus*, unsigned long long*, cudaGraph_t*,
                                         const cudaGraphNode_t**, const cudaGraphEdgeData**, size_t*);
 cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t, cudaGraphNode_t*, const cudaGraphEdgeData*, size_t,
                                                    unsigned);
+cudaError_t cudaWaitExternalSemaphoresAsync_v2();
 
 // Functions that are the same in both.
 cudaError_t cudaDeviceGetAttribute(int*, cudaDeviceAttr, int);
@@ -273,8 +276,8 @@ cudaError_t cudaSetDoubleForHost(double*) { return cudaSuccess; }
 
 cudaError_t cudaGetDeviceProperties() { return hpe_cudart_absent(__func__); }
 cudaError_t cudaLaunchCooperativeKernelMultiDevice() { return hpe_cudart_absent(__func__); }
-cudaError_t cudaSignalExternalSemaphoresAsync() { return hpe_cudart_absent(__func__); }
-cudaError_t cudaSignalExternalSemaphoresAsync_ptsz() { return hpe_cudart_absent(__func__); }
-cudaError_t cudaWaitExternalSemaphoresAsync() { return hpe_cudart_absent(__func__); }
-cudaError_t cudaWaitExternalSemaphoresAsync_ptsz() { return hpe_cudart_absent(__func__); }
+cudaError_t cudaSignalExternalSemaphoresAsync() { return cudaSignalExternalSemaphoresAsync_v2(); }
+cudaError_t cudaSignalExternalSemaphoresAsync_ptsz() { return cudaSignalExternalSemaphoresAsync_v2(); }
+cudaError_t cudaWaitExternalSemaphoresAsync() { return cudaWaitExternalSemaphoresAsync_v2(); }
+cudaError_t cudaWaitExternalSemaphoresAsync_ptsz() { return cudaWaitExternalSemaphoresAsync_v2(); }
 }

@@ -11,6 +11,7 @@
 #include "interpose/cudart/device/announce.h"
 #include "interpose/cudart/device/device_table.h"
 #include "interpose/cudart/device/thread_state.h"
+#include "interpose/cudart/graph/condition.h"
 #include "interpose/cudart/graph/graph.h"
 #include "interpose/cudart/graph/graph_exec.h"
 #include "interpose/cudart/graph/graph_memory.h"
@@ -52,6 +53,7 @@ struct context::started {
   explicit started(memory_table& memory)
       : streams(devices.count(),
                 [this, &memory](const memory_uses& uses) { return announce_to_hpe(devices, memory, uses); }),
+        conditions(memory),
         pools(memory, devices.count()),
         graph_memory(memory),
         arrays(memory),
@@ -65,6 +67,7 @@ struct context::started {
   stream_table streams;
   event_table events;
   capture_table captures;
+  condition_table conditions;  // graphs refer to them
   graph_table graphs;
   exec_table execs;
   pool_table pools;
@@ -78,11 +81,11 @@ struct context::started {
 
 namespace {
 
-/// Frees memory that was removed from the table; modules and pools free theirs themselves. Ignores errors, because the
+/// Frees memory that was removed from the table; modules, pools and mappings free theirs themselves. Ignores errors, because the
 /// program no longer uses any of it.
 void release(const allocation& gone) {
   const bool is_variable = gone.kind == memory_kind::variable || gone.kind == memory_kind::managed_variable;
-  if (!is_variable && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
+  if (!is_variable && gone.kind != memory_kind::mapped && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
 }
 
 }  // namespace
@@ -112,6 +115,7 @@ event_table& context::events() { return start().events; }
 capture_table& context::captures() { return start().captures; }
 graph_table& context::graphs() { return start().graphs; }
 exec_table& context::execs() { return start().execs; }
+condition_table& context::conditions() { return start().conditions; }
 pool_table& context::pools() { return start().pools; }
 graph_memory_table& context::graph_memory() { return start().graph_memory; }
 array_table& context::arrays() { return start().arrays; }
@@ -121,7 +125,8 @@ user_object_table& context::user_objects() { return start().user_objects; }
 ipc_table& context::ipc() { return start().ipc; }
 
 std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
-  const thread_state& thread = this_thread();
+  thread_state& thread = this_thread();
+  thread.uses_device = true;
   const auto zero = thread.default_stream_is_own ? default_stream::per_thread : default_stream::legacy;
   auto found = streams().find(handle, thread.device, zero);
   require(found != nullptr, cudaErrorInvalidResourceHandle);
@@ -130,6 +135,7 @@ std::shared_ptr<stream> context::find_stream(cudaStream_t handle) {
 
 int context::current_device() {
   start();
+  this_thread().uses_device = true;
   return this_thread().device;
 }
 
@@ -137,6 +143,7 @@ std::vector<hpeAccess> context::accesses(int device) {
   const device_table& table = devices();
   return memory_.accesses([&](const allocation& each) {
     if (each.kind == memory_kind::registered) return false;
+    if (each.kind == memory_kind::mapped) return (each.flags >> device & 1U) != 0;
     if (each.kind == memory_kind::pool) return each.device == device || (each.flags >> device & 1U) != 0;
     return !each.is_on_device() || each.is_managed() || each.device == device ||
            table.peer_enabled(device, each.device);

@@ -20,6 +20,7 @@ namespace hpe::cudart {
 
 class array_table;
 class capture_table;
+class condition_table;
 class device_table;
 class event_table;
 class exec_table;
@@ -47,6 +48,8 @@ class context {
   [[nodiscard]] managed_advice& advice() noexcept { return advice_; }
   [[nodiscard]] module_table& modules() noexcept { return *modules_; }
 
+  [[nodiscard]] bool has_started() const noexcept { return is_started_; }
+
   /// These start hpe at the first call. They throw hpe::error if it cannot start, and cudaErrorInitializationError in a
   /// child that was forked after the start.
   [[nodiscard]] device_table& devices();
@@ -55,6 +58,7 @@ class context {
   [[nodiscard]] capture_table& captures();
   [[nodiscard]] graph_table& graphs();
   [[nodiscard]] exec_table& execs();
+  [[nodiscard]] condition_table& conditions();
   [[nodiscard]] pool_table& pools();
   [[nodiscard]] graph_memory_table& graph_memory();
   [[nodiscard]] array_table& arrays();

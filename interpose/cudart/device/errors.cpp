@@ -26,7 +26,7 @@ struct description {
 
 constexpr std::array descriptions{
 #define HPE_CUDART_ERROR(code, sentence) description{code, #code, sentence},
-#include "interpose/cudart/device/errors.def"
+#include <errors.def>  // made by generate.py
 #undef HPE_CUDART_ERROR
 };
 
@@ -74,6 +74,11 @@ std::string words_for_call(const void* function, std::uint64_t /*none*/, std::ui
   return std::string(static_cast<const char*>(function)) + " waits for work of the program on devices";
 }
 
+const char* called_function(const char* function) noexcept {
+  const char* const outer = this_thread().driver_call;
+  return outer != nullptr ? outer : function;
+}
+
 void check(hpeStatus status) {
   if (status != HPE_SUCCESS) throw error(status, hpeGetLastErrorMessage());
 }
@@ -117,7 +122,8 @@ cudaError_t code_of_current_exception(const char* function) noexcept {
   try {
     throw;
   } catch (const failure& caught) {
-    log_failure(function, caught.code(), reason_for(caught.code()));
+    const bool has_reason = !caught.reason().empty();
+    log_failure(function, caught.code(), has_reason ? caught.reason().c_str() : reason_for(caught.code()));
     return caught.code();
   } catch (const error& caught) {
     const cudaError_t code = translate(caught.status());

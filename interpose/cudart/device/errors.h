@@ -14,6 +14,7 @@
 
 #include "hpe/error.hpp"
 #include "interpose/cudart/device/failure.h"
+#include "interpose/cudart/device/thread_state.h"
 #include "runtime/trace/stalls.h"
 
 namespace hpe::cudart {
@@ -52,11 +53,15 @@ class sticky_error {
 /// For trace::awaited: the name of a function.
 [[nodiscard]] std::string words_for_call(const void* function, std::uint64_t none, std::uint64_t nothing);
 
+/// The function for messages: the driver's that the thread is in, else this one.
+[[nodiscard]] const char* called_function(const char* function) noexcept;
+
 /// Runs the body of an exported function; it returns a cudaError_t or nothing. `function` is the name for the log.
 /// Calls that must also work after a fault (error queries, versions, cudaDeviceReset) use api_call_always.
 template <class Body>
 cudaError_t api_call_always(const char* function, Body&& body) noexcept {
-  const trace::awaited here({words_for_call, function});
+  const trace::awaited here({words_for_call, called_function(function)});
+  const call_scope scope(called_function(function));
   try {
     if constexpr (std::is_void_v<decltype(body())>) {
       body();
@@ -65,7 +70,7 @@ cudaError_t api_call_always(const char* function, Body&& body) noexcept {
       return remember(body());
     }
   } catch (...) {
-    return remember(code_of_current_exception(function));
+    return remember(code_of_current_exception(called_function(function)));
   }
 }
 

@@ -3,18 +3,25 @@
 #include <driver_types.h>
 
 #include <exception>
+#include <string>
+#include <utility>
 
 namespace hpe::cudart {
 
 /// An error of CUDA that an exported function returns to the program.
 class failure : public std::exception {
  public:
-  explicit failure(cudaError_t code) : code_(code) {}
+  /// `reason` is a sentence for the log; without one, the log has CUDA's sentence for the code.
+  explicit failure(cudaError_t code, std::string reason = {}) : code_(code), reason_(std::move(reason)) {}
   [[nodiscard]] cudaError_t code() const noexcept { return code_; }
-  [[nodiscard]] const char* what() const noexcept override { return "a call of the CUDA runtime failed"; }
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  [[nodiscard]] const char* what() const noexcept override {
+    return reason_.empty() ? "a call of the CUDA runtime failed" : reason_.c_str();
+  }
 
  private:
   cudaError_t code_;
+  std::string reason_;
 };
 
 /// Throws failure(code) unless the condition holds.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The state that the CUDA runtime keeps for each thread of the program.
+/// The state that the CUDA runtime and the driver keep for each thread of the program.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -20,7 +20,10 @@ struct call_configuration {
 
 struct thread_state {
   cudaError_t last_error = cudaSuccess;
+  const char* call = nullptr;  // the function of CUDA that the thread is in; null outside of them
   int device = 0;
+  bool uses_device = false;  // a function of the runtime has used the device since the driver's functions looked
+  const char* driver_call = nullptr;  // the function of the driver that runs in this thread
   bool default_stream_is_own =
       false;  // in a function whose name ends with _ptsz or _ptds: stream 0 is the thread's own
   std::vector<call_configuration> configurations;
@@ -28,6 +31,22 @@ struct thread_state {
 
 /// The calling thread's state.
 [[nodiscard]] thread_state& this_thread() noexcept;
+
+/// While an object exists, the calling thread is in the function `name`, unless it was in one before.
+class call_scope {
+ public:
+  explicit call_scope(const char* name) noexcept : is_outermost_(this_thread().call == nullptr) {
+    if (is_outermost_) this_thread().call = name;
+  }
+  ~call_scope() {
+    if (is_outermost_) this_thread().call = nullptr;
+  }
+  call_scope(const call_scope&) = delete;
+  call_scope& operator=(const call_scope&) = delete;
+
+ private:
+  bool is_outermost_;
+};
 
 /// While an object exists, stream 0 means the calling thread's own default stream, as in programs compiled with
 /// --default-stream per-thread.

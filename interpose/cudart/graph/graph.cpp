@@ -51,6 +51,15 @@ void graph_node::set(std::shared_ptr<const operation> what) {
 
 void graph_node::set_child(std::unique_ptr<graph> child) { child_ = std::move(child); }
 
+cudaGraph_t* graph_node::add_bodies(std::vector<std::shared_ptr<graph>> bodies) {
+  for (const auto& each : bodies) {
+    each->is_body_ = true;
+    body_handles_.push_back(handle_of(*each));
+  }
+  bodies_ = std::move(bodies);
+  return body_handles_.data();
+}
+
 graph::graph(std::shared_ptr<live_objects> live) : live_(std::move(live)) { live_->enter(this); }
 
 graph::~graph() {
@@ -126,9 +135,12 @@ void graph::let_go(const void* name, unsigned count) {
 std::vector<std::shared_ptr<void>> graph::kept() const {
   std::vector<std::shared_ptr<void>> result;
   for (const auto& [_, each] : kept_) result.push_back(each.value);
+  const auto add = [&](const graph& inner) {
+    for (auto& value : inner.kept()) result.push_back(std::move(value));
+  };
   for (const auto& each : nodes_) {
-    if (!each->child_) continue;
-    for (auto& value : each->child_->kept()) result.push_back(std::move(value));
+    if (each->child_) add(*each->child_);
+    for (const auto& body : each->bodies_) add(*body);
   }
   return result;
 }
@@ -140,6 +152,9 @@ std::unique_ptr<graph> graph::clone() const {
   for (const auto& each : nodes_) {
     graph_node& copy = result->add(each->what_, {}, each->device_, each->id_);
     if (each->child_) copy.set_child(each->child_->clone());
+    std::vector<std::shared_ptr<graph>> bodies;
+    for (const auto& body : each->bodies_) bodies.push_back(body->clone());
+    copy.add_bodies(std::move(bodies));
     copies[each.get()] = &copy;
   }
   for (const auto& each : nodes_) {
@@ -150,6 +165,15 @@ std::unique_ptr<graph> graph::clone() const {
 }
 
 std::shared_ptr<graph> graph_table::make() const { return std::make_shared<graph>(live_); }
+
+cudaGraph_t graph_table::handle_of_captured(std::shared_ptr<graph> captured) {
+  return captured->is_body_ ? handle_of(*captured) : adopt(std::move(captured));
+}
+
+std::shared_ptr<graph> graph_table::share(cudaGraph_t handle) const {
+  graph& it = find(handle);
+  return it.is_body_ ? it.shared_from_this() : graphs_.find(handle);
+}
 
 graph& graph_table::find(cudaGraph_t handle) const {
   require(live_->has(handle), cudaErrorInvalidValue);

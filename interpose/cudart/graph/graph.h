@@ -51,6 +51,10 @@ class graph_node {
   graph* child() const { return child_.get(); }  ///< null if this is no child graph node
   void set_child(std::unique_ptr<graph> child);
 
+  /// The graphs of a conditional node; empty if this is none. The handles of new ones live as long as the node.
+  const std::vector<std::shared_ptr<graph>>& bodies() const { return bodies_; }
+  cudaGraph_t* add_bodies(std::vector<std::shared_ptr<graph>> bodies);
+
   const std::vector<graph_node*>& before() const { return before_; }  ///< the nodes that it depends on
   const std::vector<graph_node*>& after() const { return after_; }    ///< the nodes that depend on it
 
@@ -62,6 +66,8 @@ class graph_node {
   const int device_;
   std::shared_ptr<const operation> what_;
   std::unique_ptr<graph> child_;
+  std::vector<std::shared_ptr<graph>> bodies_;
+  std::vector<cudaGraph_t> body_handles_;
   std::shared_ptr<const void> told_;
   std::vector<graph_node*> before_;
   std::vector<graph_node*> after_;
@@ -69,7 +75,7 @@ class graph_node {
 
 /// A graph of operations with their dependencies. As in CUDA, several threads must not use a graph at the same time.
 /// Members throw failure, mostly cudaErrorInvalidValue.
-class graph {
+class graph : public std::enable_shared_from_this<graph> {
  public:
   explicit graph(std::shared_ptr<live_objects> live);
   ~graph();
@@ -93,13 +99,14 @@ class graph {
   /// graphs of this graph keep the object too. let_go throws if the graph has fewer references.
   void keep(const void* name, std::shared_ptr<void> value, unsigned count);
   void let_go(const void* name, unsigned count);
-  std::vector<std::shared_ptr<void>> kept() const;  ///< including those of child graphs
+  std::vector<std::shared_ptr<void>> kept() const;  ///< including those of child graphs and bodies
 
   /// Clones child graphs too. Each new node knows the node that it was cloned from.
   std::unique_ptr<graph> clone() const;
 
  private:
   friend class graph_node;
+  friend class graph_table;
   struct kept_object {
     std::shared_ptr<void> value;
     unsigned times = 0;
@@ -107,6 +114,7 @@ class graph {
   std::shared_ptr<live_objects> live_;
   std::vector<std::unique_ptr<graph_node>> nodes_;
   std::unordered_map<const void*, kept_object> kept_;
+  bool is_body_ = false;  // of a conditional node, which owns it
 };
 
 /// Maps handles to graphs and nodes. Thread safe. Members throw failure(cudaErrorInvalidValue).
@@ -114,10 +122,12 @@ class graph_table {
  public:
   cudaGraph_t create() { return adopt(make()); }
   cudaGraph_t adopt(std::shared_ptr<graph> made) { return graphs_.adopt(std::move(made)); }
+  /// The handle of a graph that a stream captured into: an own graph, or the body of a conditional node.
+  cudaGraph_t handle_of_captured(std::shared_ptr<graph> captured);
   std::shared_ptr<graph> make() const;  ///< a graph without a handle
   void destroy(cudaGraph_t handle) { graphs_.destroy(handle); }
-  graph& find(cudaGraph_t handle) const;                                                   ///< also finds child graphs
-  std::shared_ptr<graph> share(cudaGraph_t handle) const { return graphs_.find(handle); }  ///< not child graphs
+  graph& find(cudaGraph_t handle) const;                   ///< also finds child graphs
+  std::shared_ptr<graph> share(cudaGraph_t handle) const;  ///< not child graphs
   graph_node& find(cudaGraphNode_t handle) const;
 
  private:

@@ -45,6 +45,8 @@ class graph_exec {
   bool enabled(const graph_node& node) const;
 
  private:
+  struct step;
+  using plan = std::vector<step>;
   struct step {
     std::uint64_t id = 0;  // of the node that it was made from
     int device = 0;
@@ -54,12 +56,23 @@ class graph_exec {
     std::vector<std::size_t> before;  // the steps that it depends on
     std::size_t parts = 0;            // for a child graph node: how many steps right before this one belong to it
     graph_node* node = nullptr;       // for update() only, which reports it; it may be gone later
+    std::vector<plan> bodies{};       // of a conditional node
   };
-  using plan = std::vector<step>;
+  struct begun_plan;  // one launch of a plan
 
   static void append(plan& steps, const graph& from, const std::vector<std::size_t>& roots_depend_on);
   static plan make_plan(const graph& from);
-  static std::size_t find(const plan& steps, const graph_node& node);
+  static begun_plan begin(const plan& steps, stream& where, memory_uses& uses);
+  static cudaError_t run(const begun_plan& begun);
+  static void begin_conditions(const plan& steps);
+  static cudaGraphExecUpdateResult compare(const plan& steps, const plan& given, graph_node*& differing);
+  static void take_names(plan& given, const plan& steps);
+  static std::size_t place_of(const plan& steps, const graph_node& node);
+  static const step* find_or_null(const plan& steps, const graph_node& node);
+  static const step& find(const plan& steps, const graph_node& node);  // bodies too
+  static step& find(plan& steps, const graph_node& node) {
+    return const_cast<step&>(find(static_cast<const plan&>(steps), node));
+  }
   template <class Change>
   void change(const Change& how);
 

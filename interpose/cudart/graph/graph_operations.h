@@ -2,6 +2,7 @@
 
 #include <driver_types.h>
 
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -32,6 +33,20 @@ class marker_operation final : public operation {
 
  private:
   cudaGraphNodeType type_;
+};
+
+/// A conditional node: runs one of its bodies, which are graphs of the node, or none.
+class branch_operation : public operation {
+ public:
+  cudaGraphNodeType type() const override { return cudaGraphNodeTypeConditional; }
+  cudaError_t prepare(int /*device*/, work& out) const override {
+    out = [] { return cudaSuccess; };
+    return cudaSuccess;
+  }
+
+  virtual void begin_launch() const = 0;      ///< before each launch of the whole graph
+  virtual std::size_t choose() const = 0;     ///< the number of the body to run now; others than its bodies': none
+  virtual bool is_loop() const noexcept = 0;  ///< chooses again after a body has run
 };
 
 /// Records an event; each launch of the graph makes a new recording.

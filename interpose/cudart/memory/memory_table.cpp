@@ -19,6 +19,7 @@ void memory_table::add(const allocation& made) {
   allocation entry = made;
   if (entry.device_base == nullptr) entry.device_base = entry.base;
   allocation& place = allocations_[number(entry.base)];  // may exist already: the flags of a pool's memory change
+  entry.id = place.base != nullptr ? place.id : ++added_;
   if (place.base != nullptr && place.is_for_other_devices()) --for_other_devices_;
   if (entry.is_for_other_devices()) ++for_other_devices_;
   place = entry;
@@ -46,7 +47,8 @@ std::optional<allocation> memory_table::find(const void* address) const {
 
 bool memory_table::is_empty() const {
   const std::shared_lock lock(mutex_);
-  return allocations_.empty();
+  return std::none_of(allocations_.begin(), allocations_.end(),
+                      [](const auto& each) { return each.second.device >= 0; });
 }
 
 std::vector<allocation> memory_table::remove_all(int device) {

@@ -20,6 +20,7 @@ enum class memory_kind : std::uint8_t {
   host,        // cudaMallocHost, cudaHostAlloc
   registered,  // the program's own, by cudaHostRegister
   pool,        // cudaMallocAsync
+  mapped,      // by cuMemMap; the flags have a bit for each device that may use it
   variable,    // of a module, which frees it
   managed_variable,
   imported,  // from another process
@@ -32,6 +33,7 @@ struct allocation {
   int device = 0;               // its home; for host memory the device that was current when it was allocated
   unsigned flags = 0;           // as given to cudaHostAlloc, cudaHostRegister or cudaMallocManaged
   void* device_base = nullptr;  // its address for kernels; differs from base only for registered memory
+  std::uint64_t id = 0;         // given by memory_table::add, never used again in this process
 
   [[nodiscard]] bool holds(const void* address, std::size_t bytes) const noexcept {
     const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base);
@@ -45,7 +47,8 @@ struct allocation {
   }
   /// Whether kernels on other devices than the home may use it even without peer access to the home.
   [[nodiscard]] bool is_for_other_devices() const noexcept {
-    return kind == memory_kind::managed || (kind == memory_kind::pool && (flags & ~(1U << device)) != 0);
+    const bool has_devices_in_flags = kind == memory_kind::pool || kind == memory_kind::mapped;
+    return kind == memory_kind::managed || (has_devices_in_flags && (flags & ~(1U << device)) != 0);
   }
 };
 
@@ -73,7 +76,7 @@ class memory_table {
     return named;
   }
 
-  [[nodiscard]] bool is_empty() const;
+  [[nodiscard]] bool is_empty() const;  ///< of memory that belongs to a device
 
   /// Whether any allocation has is_for_other_devices(). Costs one load.
   [[nodiscard]] bool any_for_other_devices() const noexcept { return for_other_devices_ != 0; }
@@ -85,6 +88,7 @@ class memory_table {
   mutable std::shared_mutex kept_;  // locked before mutex_
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, allocation> allocations_;  // by base
+  std::uint64_t added_ = 0;
   std::atomic<std::size_t> for_other_devices_{0};
 };
 

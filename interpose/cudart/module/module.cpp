@@ -5,6 +5,7 @@
 #include <fatbinary_section.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "interpose/cudart/device/errors.h"
@@ -136,9 +137,30 @@ hpeModule module::load() {
     return loaded;
   } catch (const error& caught) {
     failure_ = code_of_load(caught.status(), is_read);
+    why_it_failed_ = caught.what();
     log(log_level::error, "CUDA code of this program cannot run on soft devices: {}", caught.what());
     throw failure(failure_);
   }
+}
+
+std::vector<std::string> module::kernel_names() {
+  static_cast<void>(handle());  // which reads the texts
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  constexpr std::string_view directive = ".entry", space = " \t\r\n";
+  for (const std::string_view text : texts_) {
+    for (auto at = text.find(directive); at != text.npos; at = text.find(directive, at + 1)) {
+      const auto begin = text.find_first_not_of(space, at + directive.size());
+      if (begin == text.npos || begin == at + directive.size()) continue;
+      names.emplace_back(text.substr(begin, text.find_first_of(" \t\r\n(", begin) - begin));
+    }
+  }
+  return names;
+}
+
+std::string module::why_it_failed() {
+  const std::lock_guard lock(mutex_);
+  return why_it_failed_;
 }
 
 memory_range module::enter(hpeModule loaded, const std::string& name, int device, bool is_managed) {

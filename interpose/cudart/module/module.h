@@ -81,11 +81,11 @@ struct memory_range {
 class module {
  public:
   /// Fat binary containers in the program's memory; their PTX is linked. They must outlive the module.
-  module(std::vector<const void*> containers, memory_table& memory) :memory_(memory),
-      containers_(std::move(containers)) {}
+  module(std::vector<const void*> containers, memory_table& memory)
+      : memory_(memory), containers_(std::move(containers)) {}
 
-  /// PTX text.
-  module(std::string text, memory_table& memory) :memory_(memory), texts_{std::move(text)} {}
+  /// PTX texts, which are linked.
+  module(std::vector<std::string> texts, memory_table& memory) : memory_(memory), texts_(std::move(texts)) {}
 
   ~module();
   module(const module&) = delete;
@@ -95,6 +95,12 @@ class module {
   /// throws cudaErrorNoKernelImageForDevice if there is no PTX, cudaErrorInvalidPtx for PTX that hpe cannot run, or
   /// another error.
   [[nodiscard]] hpeModule handle();
+
+  /// The names of its kernels, in the order of its texts.
+  [[nodiscard]] std::vector<std::string> kernel_names();
+
+  /// hpe's sentence on the failure of loading; empty if there was none.
+  [[nodiscard]] std::string why_it_failed();
 
   /// The address of a variable on a device; adds the variable to the table of memory, because the host may now use it.
   /// Throws cudaErrorInvalidSymbol.
@@ -117,6 +123,7 @@ class module {
   std::mutex mutex_;
   hpeModule handle_ = nullptr;
   cudaError_t failure_ = cudaSuccess;
+  std::string why_it_failed_;
   std::vector<void*> entered_;  // variables that are in the table of memory
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "interpose/cudart/device/errors.h"
 
@@ -14,6 +15,17 @@ module& module_table::add(std::unique_ptr<module> made) {
   const std::lock_guard lock(mutex_);
   modules_.push_back(std::move(made));
   return *modules_.back();
+}
+
+module& module_table::load(std::vector<std::string> texts, memory_table& memory, std::string* why) {
+  auto made = std::make_unique<module>(std::move(texts), memory);
+  try {
+    static_cast<void>(made->handle());
+  } catch (const failure&) {
+    if (why != nullptr) *why = made->why_it_failed();
+    throw;
+  }
+  return add(std::move(made));
 }
 
 bool module_table::remove(module& gone) {
@@ -41,12 +53,30 @@ bool module_table::holds(const module* candidate) const {
   return std::any_of(modules_.begin(), modules_.end(), [&](const auto& each) { return each.get() == candidate; });
 }
 
+module& module_table::find_module(const void* handle) const {
+  auto* const candidate = static_cast<module*>(const_cast<void*>(handle));
+  require(holds(candidate), cudaErrorInvalidResourceHandle);
+  return *candidate;
+}
+
 std::shared_ptr<kernel> module_table::add_kernel(module& owner, const char* name, const void* host_function) {
   auto made = std::make_shared<kernel>(owner, name, host_function);
   const std::lock_guard lock(mutex_);
   by_handle_.emplace(made.get(), made);
   if (host_function != nullptr) by_host_function_.try_emplace(host_function, made);
   return made;
+}
+
+std::shared_ptr<kernel> module_table::find_kernel(module& owner, const char* name) {
+  hpeKernel found = nullptr;
+  require(::hpeModuleGetKernel(&found, owner.handle(), name) == HPE_SUCCESS, cudaErrorSymbolNotFound);
+  {
+    const std::shared_lock lock(mutex_);
+    for (const auto& [handle, each] : by_handle_) {
+      if (&each->owner() == &owner && each->name() == name) return each;
+    }
+  }
+  return add_kernel(owner, name, nullptr);
 }
 
 void module_table::add_variable(const variable& made) {

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <shared_mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -18,12 +19,22 @@ class module_table {
  public:
   module& add(std::unique_ptr<module> made);
 
+  /// Adds a module of these PTX texts and loads it. Throws what module::handle throws; *why (may be null) then becomes hpe's
+  /// sentence.
+  module& load(std::vector<std::string> texts, memory_table& memory, std::string* why = nullptr);
+
   /// Removes a module with its kernels and variables, and unloads it. Returns false if there is no such module.
   bool remove(module& gone);
   [[nodiscard]] bool holds(const module* candidate) const;
 
+  /// The module of a cudaLibrary_t, CUlibrary or CUmodule. Throws cudaErrorInvalidResourceHandle.
+  [[nodiscard]] module& find_module(const void* handle) const;
+
   std::shared_ptr<kernel> add_kernel(module& owner, const char* name, const void* host_function);
   void add_variable(const variable& made);
+
+  /// The kernel of this name, the same at each call. Throws cudaErrorSymbolNotFound.
+  std::shared_ptr<kernel> find_kernel(module& owner, const char* name);
 
   /// The kernel for the address of a host function, a cudaKernel_t or a cudaFunction_t. Throws
   /// cudaErrorInvalidDeviceFunction.

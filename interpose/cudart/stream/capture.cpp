@@ -3,12 +3,15 @@
 
 #include "interpose/cudart/stream/capture.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <unordered_set>
 #include <utility>
 
 #include "interpose/cudart/device/failure.h"
+#include "interpose/cudart/device/thread_state.h"
 #include "interpose/cudart/graph/graph_operations.h"
 
 namespace hpe::cudart {
@@ -20,7 +23,9 @@ std::uint64_t next_id() {
 }
 
 [[noreturn]] void fail_and_invalidate(const std::vector<std::shared_ptr<capture>>& active, cudaError_t code) {
-  for (const auto& each : active) each->invalidate();
+  const char* const call = this_thread().call;
+  for (const auto& each : active)
+    each->invalidate(fmt::format("{} invalidated the capture", call != nullptr ? call : "a call"));
   throw failure(code);
 }
 
@@ -45,7 +50,9 @@ void capture::begin(const std::shared_ptr<stream>& origin, std::span<graph_node*
   origin->set_capturing(shared_from_this());
 }
 
-void capture::require_valid() const { require(valid_, cudaErrorStreamCaptureInvalidated); }
+void capture::require_valid() const {
+  if (!valid_) throw failure(cudaErrorStreamCaptureInvalidated, why_invalid_);
+}
 
 bool capture::all_joined() const {
   std::unordered_set<const graph_node*> joined;
@@ -66,12 +73,12 @@ std::shared_ptr<graph> capture::end(stream& origin) {
   require(&origin == origin_, cudaErrorStreamCaptureUnmatched);
   require(mode_ == cudaStreamCaptureModeRelaxed || thread_ == std::this_thread::get_id(),
           cudaErrorStreamCaptureWrongThread);
-  const bool valid = std::exchange(valid_, false);
   const bool joined = all_joined();
   for (const auto& each : streams_) each->set_capturing(nullptr);
   streams_.clear();
   positions_.clear();
-  require(valid, cudaErrorStreamCaptureInvalidated);
+  require_valid();
+  valid_ = false;
   require(joined, cudaErrorStreamCaptureUnjoined);
   return graph_;
 }
@@ -112,14 +119,13 @@ void capture::set_position(stream& where, std::span<graph_node* const> after) {
   positions_.at(&where).assign(after.begin(), after.end());
 }
 
-void capture::invalidate() {
+void capture::invalidate(std::string why) {
   const std::scoped_lock lock(mutex_);
-  valid_ = false;
+  if (std::exchange(valid_, false)) why_invalid_ = std::move(why);
 }
 
-bool capture::lose(const stream& destroyed) {
-  const std::scoped_lock lock(mutex_);
-  return &destroyed == origin_ && std::exchange(valid_, false);
+void capture::lose(const stream& destroyed) {
+  if (&destroyed == origin_) invalidate("cudaStreamDestroy destroyed the stream in which the capture began");
 }
 
 capture_state capture::state(const stream& where) const {

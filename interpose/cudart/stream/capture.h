@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -46,12 +47,11 @@ class capture : public std::enable_shared_from_this<capture> {
   void record(stream& where, event& what);                       ///< sets the event to the stream's position
   void join(stream& where, std::span<graph_node* const> after);  ///< the stream's next node depends on these too
   void set_position(stream& where, std::span<graph_node* const> after);
-  void invalidate();
+  void invalidate(std::string why);  ///< `why` is a sentence for the log; the first one stays
 
   /// To be called when the program destroys a stream of the capture. If the capture began in it, nothing can end the
   /// capture, and it is invalidated. Any other stream stays part of it: its work must join, as that of other streams.
-  /// Returns whether this invalidated the capture.
-  [[nodiscard]] bool lose(const stream& destroyed);
+  void lose(const stream& destroyed);
 
   capture_state state(const stream& where) const;                      ///< status None after the end
   bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< to the calling thread
@@ -67,6 +67,7 @@ class capture : public std::enable_shared_from_this<capture> {
 
   mutable std::mutex mutex_;
   bool valid_ = true;
+  std::string why_invalid_;
   const stream* origin_ = nullptr;
   std::vector<std::shared_ptr<stream>> streams_;
   std::unordered_map<const stream*, std::vector<graph_node*>> positions_;  // dependencies of each stream's next node

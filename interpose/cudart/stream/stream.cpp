@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "runtime/base/log.h"
 
 namespace hpe::cudart {
 namespace {
@@ -30,6 +33,21 @@ class signals_blocked {
  private:
   sigset_t before_{};
 };
+
+/// Starts a thread that nobody joins. Returns false, and says why on standard error, if the system has no room for it.
+bool start_thread(std::function<void()> run) {
+  const signals_blocked inherited_by_it;
+  try {
+    std::thread(std::move(run)).detach();
+    return true;
+  } catch (const std::system_error& caught) {
+    log(log_level::warn,
+        "the thread of a stream cannot be made: pthread_create: {}; limits are RLIMIT_NPROC (ulimit -u), RLIMIT_AS "
+        "(ulimit -v) and pids.max of the control group",
+        caught.what());
+    return false;
+  }
+}
 
 std::uint64_t next_id() {
   static std::atomic<std::uint64_t> last{0};
@@ -117,14 +135,11 @@ cudaError_t stream::push(std::function<void()> run, std::vector<point> after, po
   const std::scoped_lock order(order_->mutex);
   for (point& each : order_->before(*this)) after.push_back(std::move(each));
   const std::scoped_lock lock(mutex_);
+  if (!running_ && !start_thread([self = shared_from_this()] { self->run_queue(); })) return cudaErrorOperatingSystem;
+  running_ = true;
   queue_.push_back({std::move(after), std::move(run)});
   ++queued_;
   if (end != nullptr) *end = {line_, queued_};
-  if (!running_) {
-    running_ = true;
-    const signals_blocked inherited_by_it;
-    std::thread([self = shared_from_this()] { self->run_queue(); }).detach();
-  }
   changed_.notify_one();
   return cudaSuccess;
 }

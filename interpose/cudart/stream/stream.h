@@ -34,7 +34,8 @@ class stream : public std::enable_shared_from_this<stream> {
 
   /// Announces work and queues it after all earlier work of this stream, after the work that CUDA's rules on default
   /// streams name, and after `after`. Returns the device's sticky error, if there is one, and cudaErrorNotPermitted
-  /// inside a host function. *end (end may be null) becomes the point at which the work has finished.
+  /// inside a host function; cudaErrorOperatingSystem, with a line on standard error, if the system has no room for the
+  /// stream's thread. *end (end may be null) becomes the point at which the work has finished.
   cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
 
   /// Queues a function that runs even after a sticky error; its argument is that error, or cudaSuccess. Nothing that

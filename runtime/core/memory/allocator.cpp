@@ -127,10 +127,11 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
   what.bytes = bytes;
   what.extent = round_up(bytes, os::page_size());
   what.block_size = coherence::choose_block_size(bytes, option_.block_size);
+  what.least_block_size = coherence::choose_least_block_size(bytes, option_.block_size);
   what.piece_size = with_.room.piece_size(what.homes);
   const bool reuse = what.kind != region_kind::host;
-  std::optional<std::byte*> had = reuse ? kept_.take(segment, what.extent) : std::nullopt;
-  what.base = had ? *had : segment.allocate(with_guard);
+  const auto had = reuse ? kept_.take(segment, with_guard) : std::nullopt;
+  what.base = had ? had->base : segment.allocate(with_guard);
   if (what.base == nullptr) {
     kept_.clear();
     what.base = segment.allocate(with_guard);
@@ -144,26 +145,30 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
     mapped = give_memory(what);
     backed = true;
     // Pages of a freed allocation hold old bytes, and only device memory can say that the new one reads as zero.
-    const bool usable = had && !mapped.empty();
-    if (had && !usable) {
+    const bool old_pages = had && had->pages == kept_memory::contents::old;
+    if (old_pages && mapped.empty()) {
       HPE_REQUIRE(space_.unmap_view(what.base, what.extent), HPE_ERROR_SYSTEM,
                   "mprotect or munmap of {} bytes failed for lack of mappings; raise vm.max_map_count", what.extent);
       with_.devices.release_host(space_.alias(what.base), what.extent);
     }
-    if (!usable) space_.map_view(what.base, what.extent, os::access::none);
-    publish(what, mapped, usable);
+    space_.map_view(what.base, what.extent, os::access::none);
+    publish(what, mapped, old_pages && !mapped.empty());
   } catch (...) {
     if (backed) backing_.take(what, mapped);
-    kept_.drop({&segment, what.base, what.extent, with_guard});
+    kept_.drop({&segment, what.base, with_guard});
     throw;
   }
-  on_devices_ += what.kind != region_kind::host ? what.extent : 0;
+  if (what.kind != region_kind::host) {
+    on_devices_ += what.extent;
+    with_.devices.prepare_host(space_.alias(what.base), what.extent);
+  }
   return what.base;
 }
 
 backing::parts allocator::give_memory(const region_layout& what) {
   if (what.kind == region_kind::host || !oversubscribe_) return backing_.give(what);
   try {
+    // Also where there is no room: the CUDA driver must reserve the addresses before the view is mapped there.
     return backing_.give(what);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
@@ -265,8 +270,16 @@ void allocator::give_back_memory(const region_layout& what, const backing::parts
   if (space_.segment_of(what.base).kind == segment_kind::foreign) return opened_.close(what);
   backing_.take(what, mapped);
   on_devices_ -= what.kind != region_kind::host ? what.extent : 0;
-  const kept_memory::mapping left{&segment_of(what.base), what.base, what.extent, granules_for(what.bytes) + guard};
-  what.kind != region_kind::host&& shadow_used ? kept_.keep(left) : kept_.drop(left);
+  kept_memory::space left{&segment_of(what.base), what.base, granules_for(what.bytes) + guard};
+  if (what.kind != region_kind::host && shadow_used) return kept_.keep(left, kept_memory::contents::old);
+  // Pages that were prepared, but not used, still read as zero.
+  const std::size_t prepared = with_.devices.prepared_host(space_.alias(what.base), what.extent);
+  kept_memory::space front = left;
+  front.granules = prepared == what.extent ? left.granules : prepared / granule_size;
+  left.base += front.granules * granule_size;
+  left.granules -= front.granules;
+  if (left.granules != 0) kept_.drop(left);
+  if (front.granules != 0) kept_.keep(front, kept_memory::contents::zero);
 }
 
 std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {

@@ -2,9 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <map>
 #include <optional>
 
+#include "runtime/base/interval_map.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/segment_allocator.h"
@@ -12,44 +13,53 @@
 
 namespace hpe::core {
 
-/// Keeps parts of freed allocations for new ones of the same size: address space with its view mapped (and closed), and
-/// host pages that copies find pinned. Making these takes several times as long as filling them over the link of a GPU.
-/// The pages hold bytes of the freed allocation. Thread-safe.
+/// Keeps address space of freed allocations whose host pages exist, for new allocations of any size: copies find the
+/// pages pinned, and making them takes several times as long as filling them over the link of a GPU. Thread-safe.
 class kept_memory {
  public:
-  struct mapping {
+  /// Address space of a segment that belongs to the caller.
+  struct space {
     memory::segment_allocator* segment = nullptr;
     std::byte* base = nullptr;
-    std::uint64_t extent = 0;  ///< bytes of the view
-    std::size_t granules = 0;  ///< of address space in the segment
+    std::size_t granules = 0;
+  };
+  enum class contents : std::uint8_t {
+    zero,  ///< the pages read as zero
+    old    ///< the pages may hold bytes of freed allocations
+  };
+  struct taken {
+    std::byte* base;
+    contents pages;
   };
 
   /// limit: the most bytes kept.
   kept_memory(memory::uvas& space, device::device_set& devices, std::uint64_t limit)
       : space_(space), devices_(devices), limit_(limit) {}
 
-  /// Keeps a mapping that nothing uses any more. Drops the oldest ones if there is too much.
-  void keep(const mapping& what) noexcept;
-  /// Takes the oldest mapping with this extent, which then belongs to the caller; empty if there is none.
-  [[nodiscard]] std::optional<std::byte*> take(const memory::segment_allocator& segment, std::uint64_t extent);
-  /// Gives a mapping back to the system. Addresses that the system does not release are not handed out again.
-  void drop(const mapping& what) noexcept;
-  /// Drops all mappings.
+  /// Keeps space that nothing uses any more, without its view. If there is too much, drops the space with the lowest
+  /// addresses.
+  void keep(const space& what, contents pages) noexcept;
+  /// Takes space of this size, which then belongs to the caller, without a view: the beginning of the smallest kept
+  /// space that is large enough, or else the largest kept space together with free address space behind it, whose
+  /// pages are made at their first use. Empty if there is neither.
+  [[nodiscard]] std::optional<taken> take(memory::segment_allocator& segment, std::size_t granules);
+  /// Gives space and its pages back to the system. Addresses that the system does not release are not handed out again.
+  void drop(const space& what) noexcept;
+  /// Drops all space.
   void clear() noexcept;
 
  private:
-  // Each uses one of the 65,000 mappings that the system gives a process.
-  static constexpr std::size_t most_mappings = 256;
+  using spaces = interval_map<std::byte*, contents>;
+
+  [[nodiscard]] bool put(const space& what, contents pages) noexcept;
+  /// Removes space from the lowest address on while there is more than `bytes`; empty if there is not.
+  [[nodiscard]] std::optional<space> take_above(std::uint64_t bytes) noexcept;
 
   memory::uvas& space_;
   device::device_set& devices_;
   const std::uint64_t limit_;
-  /// Closes the view and adds the mapping. Returns false if either fails.
-  [[nodiscard]] bool put(const mapping& what) noexcept;
-  [[nodiscard]] std::optional<mapping> take_first_above(std::uint64_t bytes, std::size_t mappings) noexcept;
-
   mutex mutex_;
-  std::deque<mapping> mappings_ HPE_GUARDED_BY(mutex_);  // the oldest one first
+  std::map<memory::segment_allocator*, spaces> kept_ HPE_GUARDED_BY(mutex_);
   std::uint64_t bytes_ HPE_GUARDED_BY(mutex_) = 0;
 };
 

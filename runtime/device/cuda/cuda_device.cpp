@@ -111,6 +111,7 @@ void cuda_device::map(void* address, std::size_t bytes, contents first) {
     if (set_.gpu(d).can_access(index_) && !set_.gpu(d).lost()) users.push_back(set_.gpu(d).ordinal());
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const entered here(cu_, context_);
+  set_.memory().reserve(begin, bytes);
   memory_->take(index_, bytes);
   try {
     set_.memory().map(begin, bytes, index_, ordinal_, users);

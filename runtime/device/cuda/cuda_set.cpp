@@ -17,11 +17,11 @@ namespace hpe::device::cuda {
 
 namespace {
 
-std::size_t pin_budget(std::uint64_t wanted) {
-  if (wanted != 0) return wanted;
-  constexpr std::size_t share = 10;
-  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) /
-         share;
+host_memory::budgets budgets_of(const options& wanted) {
+  const std::size_t all =
+      static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t pinned = wanted.pinned_memory != 0 ? wanted.pinned_memory : all / 10;
+  return {pinned, std::min<std::size_t>({wanted.prepared_memory, all / 16, pinned / 2})};
 }
 
 bool parse_peers(const std::string& text) {
@@ -55,9 +55,9 @@ cuda_set::cuda_set(const driver& entries, std::optional<unsigned> wished, const 
   const auto forever = std::chrono::steady_clock::time_point::max();
   memory_ = std::make_unique<device_memory>(cu_, layout_);
   host_ = std::make_unique<host_memory>(
-      cu_, layout_, pin_budget(wanted.pinned_memory),
-      host_memory::set_access{[this](timepoint p) { return reached(p); },
-                              [this, forever](timepoint p) { wait(p, forever); }, [this] { return live_context(); }});
+      cu_, layout_, budgets_of(wanted),
+      host_memory::environment{[this](timepoint p) { return reached(p); },
+                               [this, forever](timepoint p) { wait(p, forever); }, [this] { return live_context(); }});
   kernels_ = std::make_unique<kernel_table>(cu_, std::move(contexts));
 }
 
@@ -94,6 +94,14 @@ void cuda_set::unregister_host(void* address, std::size_t bytes) noexcept {
 
 void cuda_set::expect_copies(const void* address, std::size_t bytes) {
   host_->expect(reinterpret_cast<std::uintptr_t>(address), bytes);
+}
+
+void cuda_set::prepare_host(const void* address, std::size_t bytes) {
+  host_->prepare(reinterpret_cast<std::uintptr_t>(address), bytes);
+}
+
+std::size_t cuda_set::prepared_host(const void* address, std::size_t bytes) const noexcept {
+  return host_->prepared(reinterpret_cast<std::uintptr_t>(address), bytes);
 }
 
 void cuda_set::release_host(void* address, std::size_t bytes) noexcept {

@@ -33,6 +33,8 @@ class cuda_set final : public device_set, public ptx_capability {
   void register_host(void* address, std::size_t bytes, int fd, std::int64_t offset) override;
   void unregister_host(void* address, std::size_t bytes) noexcept override;
   void expect_copies(const void* address, std::size_t bytes) override;
+  void prepare_host(const void* address, std::size_t bytes) override;
+  [[nodiscard]] std::size_t prepared_host(const void* address, std::size_t bytes) const noexcept override;
   void release_host(void* address, std::size_t bytes) noexcept override;
   std::vector<shared_part> share(void* address, std::size_t bytes) override;
   std::uint32_t import_memory(void* address, std::span<const shared_part> parts) override;

@@ -52,6 +52,8 @@ driver::driver() {
   HPE_REQUIRE(handle != nullptr, HPE_ERROR_INITIALIZATION,
               "this machine has no CUDA driver ({}); HPE_DEVICES=soft:2 needs none",
               ::dlerror());  // NOLINT(concurrency-mt-unsafe): glibc's is
+  HPE_REQUIRE(::dlsym(handle, "hpe_cuda_on_soft_devices") == nullptr, HPE_ERROR_INITIALIZATION,
+              "this process runs CUDA on soft devices (hpe run), so it has no CUDA driver; HPE_DEVICES=soft:2 needs none");
   const library_entries entries(handle);
 #define HPE_CUDA_REQUIRED(name) require(entries, HPE_CUDA_STRING_OF(name), name);
 #define HPE_CUDA_OPTIONAL(name) entries.find(HPE_CUDA_STRING_OF(name), name);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -27,6 +28,10 @@ constexpr std::size_t expected_piece = 8 * granule_size;
 // At the beginning of a walk all threads are idle and little is expected: they share it in pieces of this size.
 constexpr std::size_t least_expected_piece = 2 * granule_size;
 
+// Prepared pieces that no copy has used yet take at most this part of the memory that is free without them.
+constexpr double share_of_free_memory = 4;
+constexpr std::size_t prepared_between_checks = 128 * granule_size;
+
 // More threads would only wait for each other in the kernel and in the driver.
 unsigned thread_count() { return std::clamp(os::usable_cores() / 2, 1U, 8U); }
 
@@ -36,8 +41,8 @@ void* pointer(std::uintptr_t address) {
 
 }  // namespace
 
-host_memory::host_memory(const driver& cu, const uvas_layout& layout, std::size_t budget, set_access set)
-    : cu_(cu), layout_(layout), budget_(budget), set_(std::move(set)) {}
+host_memory::host_memory(const driver& cu, const uvas_layout& layout, budgets most, environment around)
+    : cu_(cu), layout_(layout), most_(most), around_(std::move(around)) {}
 
 host_memory::~host_memory() {
   {
@@ -66,7 +71,7 @@ void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std:
       HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{} bytes of host memory cannot be pinned for the devices: {}", bytes,
                 cu_.words_for(result));
     }
-    pieces_.insert(address, address + bytes, piece{true, 0, {}, 0});
+    pieces_.insert(address, address + bytes, piece{.pinned = true});
   }
   ranges_.insert(address, address + bytes, range{for_kernels});
 }
@@ -84,12 +89,14 @@ void host_memory::erase(std::uintptr_t address, std::size_t bytes) {
 void host_memory::release(std::uintptr_t address, std::size_t bytes) {
   locked lock(mutex_);
   const std::uintptr_t end = address + bytes;
-  std::deque<gap> kept;
-  for (const gap& g : expected_) {
-    if (g.begin < address) kept.push_back({g.begin, std::min(g.end, address)});
-    if (g.end > end) kept.push_back({std::max(g.begin, end), g.end});
+  for (gaps* const ranges : {&expected_, &to_prepare_}) {
+    gaps kept;
+    for (const gap& g : *ranges) {
+      if (g.begin < address) kept.push_back({g.begin, std::min(g.end, address)});
+      if (g.end > end) kept.push_back({std::max(g.begin, end), g.end});
+    }
+    *ranges = std::move(kept);
   }
-  expected_ = std::move(kept);
   for (;;) {
     const auto p = pieces_.from(address);
     if (p == pieces_.end() || p->first >= end) return;
@@ -104,7 +111,7 @@ void host_memory::release(std::uintptr_t address, std::size_t bytes) {
     // Copies of neighbouring bytes may use the piece. Wait for its users without the mutex, then search again.
     const std::vector<timepoint> users = p->second.value.users;
     lock.unlock();
-    for (const timepoint user : users) set_.wait(user);
+    for (const timepoint user : users) around_.wait(user);
     std::this_thread::yield();
     lock.lock();
   }
@@ -128,7 +135,14 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   }
   ++p->second.value.busy;
   p->second.value.age = ++clock_;
+  count_as_used(p->second.value, p->second.end - p->first);
   return {p->first, std::min(p->second.end, address + bytes)};
+}
+
+void host_memory::count_as_used(piece& p, std::size_t bytes) {
+  if (!std::exchange(p.prepared, false)) return;
+  prepared_ -= bytes;
+  if (!to_prepare_.empty()) changed_.notify_all();  // the budget has room again
 }
 
 host_memory::pieces::iterator host_memory::pinned_piece(locked& lock, std::uintptr_t address) {
@@ -166,7 +180,7 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
     const auto& [previous_begin, previous] = *std::prev(next);
     result.begin = std::max(result.begin, previous.end);
     // If a walk is expected, threads pin the bytes ahead, and the copy waits for no more than its own bytes.
-    if (previous.end == result.begin && expected_.empty())
+    if (previous.end == result.begin && expected_.empty() && to_prepare_.empty())
       result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
   }
   result.begin = std::max(result.begin, in->first);
@@ -175,27 +189,45 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
   return result;
 }
 
-bool host_memory::pin(locked& lock, gap where) {
+bool host_memory::pin(locked& lock, gap where, bool prepares) {
   const std::size_t bytes = where.end - where.begin;
   if (!make_room(bytes)) return false;
-  pieces_.insert(where.begin, where.end, piece{false, 0, {}, 0});
+  pieces_.insert(where.begin, where.end, piece{.prepared = prepares, .age = ++clock_});
   pinned_ += bytes;
+  if (prepares) prepared_ += bytes;
   lock.unlock();
   os::populate_with_huge_pages(pointer(where.begin), bytes);
   const CUresult result = cu_.cuMemHostRegister(pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE);
   lock.lock();
+  const auto made = pieces_.find(where.begin);
   if (result == CUDA_SUCCESS) {
-    pieces_.find(where.begin)->second.value.pinned = true;
+    made->second.value.pinned = true;
   } else {
     log(log_level::debug, "{} bytes of host memory cannot be pinned: {}", bytes, cu_.words_for(result));
-    pieces_.erase(pieces_.find(where.begin));
+    count_as_used(made->second.value, bytes);
+    pieces_.erase(made);
     pinned_ -= bytes;
   }
   changed_.notify_all();
   return result == CUDA_SUCCESS;
 }
 
-void host_memory::expect(std::uintptr_t address, std::size_t bytes) {
+void host_memory::expect(std::uintptr_t address, std::size_t bytes) { add(expected_, address, bytes); }
+
+void host_memory::prepare(std::uintptr_t address, std::size_t bytes) {
+  if (most_.prepared != 0) add(to_prepare_, address, bytes);
+}
+
+std::size_t host_memory::prepared(std::uintptr_t address, std::size_t bytes) const noexcept {
+  const std::lock_guard lock(mutex_);
+  std::uintptr_t at = address;
+  for (auto p = pieces_.find(at); p != pieces_.end() && p->second.value.pinned && at < address + bytes;
+       p = pieces_.find(at))
+    at = p->second.end;
+  return std::min(at - address, bytes);
+}
+
+void host_memory::add(gaps& ranges, std::uintptr_t address, std::size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     const auto in = ranges_.find(address);
@@ -204,32 +236,32 @@ void host_memory::expect(std::uintptr_t address, std::size_t bytes) {
                   std::min(round_up(address + bytes, smallest_piece), in->second.end)};
     const auto there = pieces_.find(all.begin);
     const bool nothing_left = there != pieces_.end() && there->second.end >= all.end;
-    const bool known = std::any_of(expected_.begin(), expected_.end(),
+    const bool known = std::any_of(ranges.begin(), ranges.end(),
                                    [&](const gap& g) { return g.begin <= all.begin && all.end <= g.end; });
     if (nothing_left || known) return;
-    expected_.push_back(all);
+    ranges.push_back(all);
     try {
       while (threads_.size() < thread_count())
-        threads_.push_back(os::start_thread("hpe-pin", [this] { pin_what_is_expected(); }));
+        threads_.push_back(os::start_thread("hpe-pin", [this] { work_ahead(); }));
     } catch (const error&) {
-      if (threads_.empty()) expected_.clear();  // a hint only: copies pin what they need themselves
+      if (threads_.empty()) ranges.clear();  // a hint only: copies pin what they need themselves
     }
   }
   changed_.notify_all();
 }
 
-host_memory::gap host_memory::next_expected() {
-  while (!expected_.empty()) {
-    gap& first = expected_.front();
+host_memory::gap host_memory::next(gaps& ranges, std::size_t most) {
+  while (!ranges.empty()) {
+    gap& first = ranges.front();
     // Continue behind the piece that contains the begin, up to the next piece.
     if (const auto in = pieces_.find(first.begin); in != pieces_.end()) first.begin = in->second.end;
     const auto next = pieces_.from(first.begin);
     const std::size_t share = round_up((first.end - first.begin) / (idle_ + 1), granule_size);
-    const std::size_t size = std::clamp(share, least_expected_piece, expected_piece);
+    const std::size_t size = std::min(std::clamp(share, least_expected_piece, expected_piece), most);
     const gap result{first.begin,
                      std::min({first.end, first.begin + size, next == pieces_.end() ? first.end : next->first})};
     if (result.begin >= first.end) {
-      expected_.pop_front();
+      ranges.pop_front();
       continue;
     }
     if (result.begin == result.end) continue;  // a piece begins here
@@ -239,23 +271,47 @@ host_memory::gap host_memory::next_expected() {
   return {};
 }
 
-void host_memory::pin_what_is_expected() {
+host_memory::gap host_memory::next_to_prepare(locked& lock) {
+  const auto left = [&] {
+    return (most_.prepared - std::min(prepared_, most_.prepared)) / granule_size * granule_size;
+  };
+  if (to_prepare_.empty() || left() == 0) return {};
+  if (unchecked_ == 0) {
+    lock.unlock();
+    const double free = around_.free_memory();
+    lock.lock();
+    const double allowed = free / share_of_free_memory - static_cast<double>(prepared_);
+    unchecked_ = static_cast<std::size_t>(std::clamp(allowed, 0.0, static_cast<double>(prepared_between_checks))) /
+                 granule_size * granule_size;
+    if (unchecked_ == 0) to_prepare_.clear();
+    if (to_prepare_.empty() || left() == 0) return {};
+  }
+  const gap result = next(to_prepare_, std::min(left(), unchecked_));
+  unchecked_ -= result.end - result.begin;
+  return result;
+}
+
+void host_memory::work_ahead() {
   locked lock(mutex_);
   while (!stop_) {
-    const gap next = next_expected();
-    if (next.begin == next.end) {
+    gap where = next(expected_, expected_piece);
+    const bool prepares = where.begin == where.end;
+    if (prepares) where = next_to_prepare(lock);
+    if (where.begin == where.end) {
       ++idle_;
       changed_.wait(lock);
       --idle_;
       continue;
     }
-    const entered here(cu_, set_.context());
-    if (!pin(lock, next)) expected_.clear();  // no room: drop the hints
+    if (stop_) return;
+    const entered here(cu_, around_.context());
+    if (pin(lock, where, prepares)) continue;
+    (prepares ? to_prepare_ : expected_).clear();  // no room: drop the hints
   }
 }
 
 bool host_memory::make_room(std::size_t bytes) {
-  while (pinned_ + bytes > budget_) {
+  while (pinned_ + bytes > most_.pinned) {
     auto oldest = pieces_.end();
     for (auto p = pieces_.begin(); p != pieces_.end(); ++p)
       if (!in_space(p->first) && p->second.value.pinned && idle(p->second.value) &&
@@ -268,7 +324,8 @@ bool host_memory::make_room(std::size_t bytes) {
 }
 
 bool host_memory::idle(const piece& p) const {
-  return p.busy == 0 && std::all_of(p.users.begin(), p.users.end(), [&](timepoint user) { return set_.reached(user); });
+  return p.busy == 0 &&
+         std::all_of(p.users.begin(), p.users.end(), [&](timepoint user) { return around_.reached(user); });
 }
 
 void host_memory::unpin(pieces::iterator p) {
@@ -276,6 +333,7 @@ void host_memory::unpin(pieces::iterator p) {
   const CUresult result = cu_.cuMemHostUnregister(pointer(p->first));
   if (result != CUDA_SUCCESS) log(log_level::debug, "unpinning host memory: {}", cu_.words_for(result));
   if (!in_space(p->first)) pinned_ -= p->second.end - p->first;
+  count_as_used(p->second.value, p->second.end - p->first);
   pieces_.erase(p);
 }
 

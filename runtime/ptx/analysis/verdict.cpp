@@ -68,6 +68,8 @@ class judge_of_function {
         if (const builtin b = program_.functions[i.callee]->system_call;
             b == builtin::allocate || b == builtin::release)
           add(no, "it allocates memory in the kernel (malloc), from a heap that each device has for itself");
+        else if (b == builtin::device_runtime)
+          add(no, "it calls CUDA's device runtime, whose work belongs to one device");
         return;
       case kind::atomic:
         if (is_shared(i) || has_block_scope(i)) return;

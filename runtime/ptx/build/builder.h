@@ -95,5 +95,9 @@ void resolve_labels(function_context& context);
 /// volatile or ordered load, an atomic whose result is used, or an mbarrier test. So no thread keeps others from
 /// running. Call before resolve_labels.
 void insert_pauses(function_context& context);
+/// Inserts meetings of all lanes of a warp that can come, so that no lane makes an access to memory before the others
+/// have made those that stand before it: a store, and a load that may follow a store. Lanes that diverge go on in the
+/// order of the code. Call after resolve_labels.
+void insert_convergence(function& f);
 
 }  // namespace hpe::ptx

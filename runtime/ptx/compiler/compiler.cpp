@@ -2,10 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
 #include <string>
 
-#include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace hpe::ptx {
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr const char* library_name = "libhpe-ptx-compiler.so";
 
-using compile_function = compiled_image* (*)(const image*);
+using compile_function = compiled_image* (*)(const compile_request*);
 
 // In this library's own folder, in lib folders next to it, or on the loader's search path.
 std::vector<std::string> places() {
@@ -38,9 +39,25 @@ compile_function load() {
 
 }  // namespace
 
-std::unique_ptr<compiled_image> compile(const image& what) {
+std::unique_ptr<compiled_image> compile(const image& what, const kernel_store& kept) {
   static const compile_function function = load();
-  return std::unique_ptr<compiled_image>(function == nullptr ? nullptr : function(&what));
+  if (function == nullptr) return nullptr;
+  const compile_request request{what, kept, current_log_level(), reinterpret_cast<const void*>(&parse)};
+  return std::unique_ptr<compiled_image>(function(&request));
+}
+
+kernel_store kernel_store_of(const options& option) {
+  kernel_store kept;
+  if (option.kernel_cache == "off" || option.kernel_cache_size == 0) return kept;
+  kept.most_bytes = option.kernel_cache_size;
+  if (!option.kernel_cache.empty()) {
+    kept.folder = std::filesystem::absolute(option.kernel_cache);
+  } else if (const std::filesystem::path folder = own_cache_folder(); !folder.empty()) {
+    kept.folder = folder / "kernels";
+  } else {
+    log(log_level::info, "compiled kernels are not kept: neither XDG_CACHE_HOME nor HOME names a folder");
+  }
+  return kept;
 }
 
 }  // namespace hpe::ptx

@@ -4,7 +4,10 @@
 /// compile().
 
 #include <memory>
+#include <string>
 
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
 #include "runtime/ptx/execution/block.h"
 
 namespace hpe::ptx {
@@ -24,8 +27,25 @@ class compiled_image {
   [[nodiscard]] virtual bool is_compiled(const function& kernel) = 0;
 };
 
+/// Where compiled kernels are kept between runs. Several processes may use one folder.
+struct kernel_store {
+  std::string folder;            // empty: kernels are not kept
+  std::uint64_t most_bytes = 0;  // files that were not used for longest are removed; 0: kernels are not kept
+};
+
+/// The place that the options HPE_KERNEL_CACHE and HPE_KERNEL_CACHE_SIZE name.
+[[nodiscard]] kernel_store kernel_store_of(const options& option);
+
 /// Returns null, for interpreted kernels, if hpe was built without LLVM or if the shared object cannot be loaded. The
 /// image must outlive the result.
-[[nodiscard]] std::unique_ptr<compiled_image> compile(const image& what);
+[[nodiscard]] std::unique_ptr<compiled_image> compile(const image& what, const kernel_store& kept = {});
+
+/// What compile() passes to the shared object.
+struct compile_request {
+  const image& what;
+  const kernel_store& kept;
+  log_level level;     // the shared object has a log level of its own
+  const void* parser;  // an address in the object that parsed the program
+};
 
 }  // namespace hpe::ptx

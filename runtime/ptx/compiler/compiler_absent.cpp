@@ -2,6 +2,8 @@
 
 namespace hpe::ptx {
 
-std::unique_ptr<compiled_image> compile(const image&) { return nullptr; }
+std::unique_ptr<compiled_image> compile(const image&, const kernel_store&) { return nullptr; }
+
+kernel_store kernel_store_of(const options&) { return {}; }
 
 }  // namespace hpe::ptx

@@ -18,17 +18,16 @@ namespace hpe::ptx {
 
 using llvm::Value;
 
-namespace {
-
-constexpr std::size_t most_ahead = 300;  // instructions examined for one test
-
-// The alignment that an access needs; 1 if there is nothing to check. find_in_cluster checks alignment itself.
 unsigned alignment_of(const instruction& i) {
   if ((i.kind != kind::load && i.kind != kind::store && i.kind != kind::atomic) || i.op == opcode::wmma) return 1;
   const bool is_parameter = i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func);
   if (is_runtime_memory(i.sources[0]) || is_parameter || window_of(i) == address_window::cluster_shared) return 1;
   return bytes_of(i.types[0]) * (i.kind == kind::atomic ? 1U : i.vector);
 }
+
+namespace {
+
+constexpr std::size_t most_ahead = 300;  // instructions examined for one test
 
 bool can_share_a_check(const instruction& i) {
   return alignment_of(i) > 1 && i.sources[0].is_register() && !i.guard.is_register();
@@ -101,6 +100,10 @@ std::vector<const instruction*> with_addresses_first(std::span<const instruction
 }  // namespace
 
 void emitter::emit(std::span<const instruction> code) {
+  if (lanes != nullptr) {
+    for (const instruction& i : code) emit(i);
+    return;
+  }
   const std::vector<const instruction*> ordered = with_addresses_first(code);
   for (std::size_t n = 0; n < ordered.size(); ++n) {
     if (can_share_a_check(*ordered[n]) && !checked_.contains(ordered[n])) {

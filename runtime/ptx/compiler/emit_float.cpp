@@ -95,9 +95,9 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
 }
 
 Value* emitter::flushed(Value* value, bool ftz) {
-  if (!ftz || !value->getType()->isFloatTy()) return value;
-  Value* const bits = at.CreateBitCast(value, at.getInt32Ty());
-  Value* const tiny = at.CreateICmpEQ(at.CreateAnd(bits, 0x7f800000), at.getInt32(0));
+  if (!ftz || !value->getType()->getScalarType()->isFloatTy()) return value;
+  Value* const bits = at.CreateBitCast(value, ints(32));
+  Value* const tiny = at.CreateICmpEQ(at.CreateAnd(bits, 0x7f800000), number(32, 0));
   return at.CreateBitCast(at.CreateSelect(tiny, at.CreateAnd(bits, 0x80000000), bits), value->getType());
 }
 
@@ -105,8 +105,8 @@ Value* emitter::flushed(Value* value, bool ftz) {
 // processor defines which operand, so it is selected here. Branch weights mark the case as rare, so that loops of
 // arithmetic branch around it.
 Value* emitter::with_exact_nan(Value* result, llvm::ArrayRef<Value*> in_order) {
-  if (!result->getType()->isDoubleTy()) return result;
-  llvm::Type* const bits = at.getInt64Ty();
+  if (!result->getType()->getScalarType()->isDoubleTy()) return result;
+  llvm::Type* const bits = ints(64);
   Value* chosen = llvm::ConstantInt::get(bits, 0xfff8000000000000);
   for (Value* const operand : llvm::reverse(in_order)) {
     Value* const quiet = at.CreateOr(at.CreateBitCast(operand, bits), std::uint64_t{1} << 51);
@@ -122,7 +122,7 @@ Value* emitter::with_exact_nan(Value* result, llvm::ArrayRef<Value*> in_order) {
 Value* emitter::emit_conversion_to_float(const instruction& i) {
   const type t = i.types[0], from = i.second_type();
   const bool ftz = i.has(modifier::ftz);
-  llvm::Type* const as = t == type::f32 ? at.getFloatTy() : at.getDoubleTy();
+  llvm::Type* const as = floats(bits_of(t));
   if (!is_float(from)) {
     Value* const whole = get(i.sources[0], bits_of(from));
     return is_signed(from) ? at.CreateSIToFP(whole, as) : at.CreateUIToFP(whole, as);
@@ -135,11 +135,11 @@ Value* emitter::emit_conversion_to_float(const instruction& i) {
     if (t == type::f64) {
       Value* bits = get(i.sources[0], 32);
       if (ftz) bits = canonical(bits, type::f32);
-      value = at.CreateBitCast(bits, at.getFloatTy());
+      value = at.CreateBitCast(bits, floats(32));
     }
     value = at.CreateFPCast(flushed(value, ftz), as);
     if (t == type::f32) {  // quiet, even if LLVM finds that the f64 was converted from an f32
-      Value* const bits = at.CreateBitCast(value, at.getInt32Ty());
+      Value* const bits = at.CreateBitCast(value, ints(32));
       Value* const quiet = at.CreateSelect(at.CreateFCmpUNO(value, value), at.CreateOr(bits, 0x400000), bits);
       value = at.CreateBitCast(quiet, as);
     }
@@ -151,18 +151,18 @@ Value* emitter::emit_conversion_to_float(const instruction& i) {
 Value* emitter::emit_approximate(const instruction& i) {
   const bool ftz = i.has(modifier::ftz);
   const auto precise = [&](std::size_t n) {
-    return at.CreateFPExt(flushed(get_float(i.sources[n], type::f32), ftz), at.getDoubleTy());
+    return at.CreateFPExt(flushed(get_float(i.sources[n], type::f32), ftz), floats(64));
   };
   const auto root = [&](Value* of) { return at.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, of); };
-  Value* const one = llvm::ConstantFP::get(at.getDoubleTy(), 1.0);
+  Value* const one = llvm::ConstantFP::get(floats(64), 1.0);
   Value* result = nullptr;
   switch (i.op) {
     case opcode::div: {
       Value *const a = precise(0), *b = precise(1);
       if (i.has(modifier::approx)) {  // quotient_by_reciprocal of scalar_float.cpp
-        Value* const infinity = llvm::ConstantFP::getInfinity(at.getDoubleTy());
+        Value* const infinity = llvm::ConstantFP::getInfinity(floats(64));
         Value* const large = at.CreateFCmpOGT(at.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, b),
-                                              llvm::ConstantFP::get(at.getDoubleTy(), 0x1p126));
+                                              llvm::ConstantFP::get(floats(64), 0x1p126));
         b = at.CreateSelect(large, at.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, infinity, b), b);
       }
       result = at.CreateFDiv(a, b);
@@ -173,12 +173,12 @@ Value* emitter::emit_approximate(const instruction& i) {
     case opcode::rsqrt: result = at.CreateFDiv(one, root(precise(0))); break;
     default: return nullptr;
   }
-  return flushed(at.CreateFPTrunc(result, at.getFloatTy()), ftz);
+  return flushed(at.CreateFPTrunc(result, floats(32)), ftz);
 }
 
 // min and max: of a NaN and a number, the number; of two zeros, the one with the right sign.
 Value* emitter::emit_extreme(bool minimum, Value* a, Value* b) {
-  llvm::Type* const bits = at.getIntNTy(a->getType()->getPrimitiveSizeInBits());
+  llvm::Type* const bits = ints(a->getType()->getScalarSizeInBits());
   Value *const x = at.CreateBitCast(a, bits), *const y = at.CreateBitCast(b, bits);
   Value* const equal = at.CreateBitCast(minimum ? at.CreateOr(x, y) : at.CreateAnd(x, y), a->getType());
   Value* const first = at.CreateOr(minimum ? at.CreateFCmpOLT(a, b) : at.CreateFCmpOGT(a, b), at.CreateFCmpUNO(b, b));
@@ -230,14 +230,14 @@ Value* emitter::emit_float_conversion(const instruction& i) {
   if (from != type::f32 && from != type::f64) return nullptr;
   Value* value = flushed(get_float(i.sources[0], from), i.has(modifier::ftz));
   if (!i.has(modifier::rzi)) value = to_integral(i, value);
-  llvm::Type* const bits = at.getIntNTy(bits_of(to));
+  llvm::Type* const bits = ints(bits_of(to));
   Value* const whole = at.CreateIntrinsic(is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
                                           {bits, value->getType()}, {value});
   Value* result = whole;
   if (bits_of(to) == 64 || from == type::f64)  // as in scalar_convert.cpp
     result = at.CreateSelect(at.CreateFCmpUNO(value, value),
                              llvm::ConstantInt::get(bits, std::uint64_t{1} << (bits_of(to) - 1)), whole);
-  return is_signed(to) ? at.CreateSExt(result, at.getInt64Ty()) : at.CreateZExt(result, at.getInt64Ty());
+  return is_signed(to) ? at.CreateSExt(result, ints(64)) : at.CreateZExt(result, ints(64));
 }
 
 }  // namespace hpe::ptx

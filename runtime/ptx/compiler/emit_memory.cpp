@@ -32,7 +32,7 @@ llvm::AtomicOrdering ordering_of(const instruction& i) {
 Value* emitter::address_of(const operand& o) {
   if (!o.is_register()) return address_value(o);
   Value* const address = get({operand::kind::reg, false, o.index, 0}, 64);
-  return o.value == 0 ? address : at.CreateAdd(address, at.getInt64(o.value));
+  return o.value == 0 ? address : at.CreateAdd(address, number(64, o.value));
 }
 
 // A shared address has 32 bits, and a register plus an immediate wraps. The sum of both in 64 bits, sign-extended, is
@@ -41,12 +41,12 @@ Value* emitter::address_of(const operand& o) {
 Value* emitter::shared_offset_of(const operand& o) {
   constexpr std::int32_t small = 1 << 30;
   const auto immediate = static_cast<std::int32_t>(o.value);
-  if (!o.is_register()) return at.CreateSExt(get(o, 32), at.getInt64Ty());
+  if (!o.is_register()) return at.CreateSExt(get(o, 32), ints(64));
   Value* const base = get({operand::kind::reg, false, o.index, 0}, 32);
   if (immediate >= small || immediate <= -small)
-    return at.CreateSExt(at.CreateAdd(base, at.getInt32(static_cast<std::uint32_t>(immediate))), at.getInt64Ty());
-  Value* const offset = at.CreateSExt(base, at.getInt64Ty());
-  return immediate == 0 ? offset : at.CreateAdd(offset, at.getInt64(static_cast<std::uint64_t>(immediate)));
+    return at.CreateSExt(at.CreateAdd(base, number(32, static_cast<std::uint32_t>(immediate))), ints(64));
+  Value* const offset = at.CreateSExt(base, ints(64));
+  return immediate == 0 ? offset : at.CreateAdd(offset, number(64, static_cast<std::uint64_t>(immediate)));
 }
 
 Value* emitter::pointer_of(const instruction& i, const operand& o) {
@@ -56,7 +56,7 @@ Value* emitter::pointer_of(const instruction& i, const operand& o) {
   if (window == address_window::own_shared)
     return at.CreateGEP(at.getInt8Ty(), member(offsetof(block_context, shared), at.getPtrTy()), shared_offset_of(o));
   Value* const address = address_of(o);
-  if (window == address_window::generic) return at.CreateIntToPtr(address, at.getPtrTy());
+  if (window == address_window::generic) return at.CreateIntToPtr(address, of_lanes(at.getPtrTy()));
   return call(reinterpret_cast<const void*>(helpers::find_in_cluster), at.getPtrTy(),
               {context, shared_.pointer(&i), address});
 }
@@ -205,7 +205,7 @@ void emitter::emit_address_space(const instruction& i) {
   };
   if (!converts || !is_shared_access(i)) return set(i.results[0], convert());
   Value* const base = at.CreatePtrToInt(member(offsetof(block_context, shared), at.getPtrTy()), at.getInt64Ty());
-  if (!i.has(modifier::to)) return set(i.results[0], at.CreateAdd(address, base));
+  if (!i.has(modifier::to)) return set(i.results[0], at.CreateAdd(address, spread(base)));
   // An address in another block's shared memory is rare.
   Value* const offset = at.CreateSub(address, base);
   Value* const size = at.CreateAdd(member(offsetof(block_context, dynamic_shared_offset), at.getInt32Ty()),
@@ -235,15 +235,18 @@ void emitter::emit_special(const instruction& i) {
     load->setMetadata(llvm::LLVMContext::MD_invariant_load, shared_.invariant);
     return own(load);
   };
-  const auto of_block = [&](std::size_t offset) { return member(offset, at.getInt32Ty()); };
+  const auto of_block = [&](std::size_t offset) { return spread(member(offset, at.getInt32Ty())); };
+  const auto next_to_each_other = [&](Value* first) {
+    return is_wide() ? at.CreateAdd(splat(first), steps(at.getInt32Ty(), 1)) : first;
+  };
   Value* value = nullptr;
-  Value* const lane = at.CreateAnd(thread, 31);
-  Value* const bit = at.CreateShl(at.getInt32(1), lane);
+  Value* const lane = next_to_each_other(at.CreateAnd(thread, 31));
+  Value* const bit = at.CreateShl(number(32, 1), lane);
   using enum special_register;
   switch (which) {
-    case tid_x: value = of_thread(offsetof(block_context, tid_x)); break;
-    case tid_y: value = of_thread(offsetof(block_context, tid_y)); break;
-    case tid_z: value = of_thread(offsetof(block_context, tid_z)); break;
+    case tid_x: value = next_to_each_other(of_thread(offsetof(block_context, tid_x))); break;
+    case tid_y: value = spread(of_thread(offsetof(block_context, tid_y))); break;
+    case tid_z: value = spread(of_thread(offsetof(block_context, tid_z))); break;
     case ntid_x: value = of_block(offsetof(block_context, ntid.x)); break;
     case ntid_y: value = of_block(offsetof(block_context, ntid.y)); break;
     case ntid_z: value = of_block(offsetof(block_context, ntid.z)); break;
@@ -254,12 +257,12 @@ void emitter::emit_special(const instruction& i) {
     case nctaid_y: value = of_block(offsetof(block_context, nctaid.y)); break;
     case nctaid_z: value = of_block(offsetof(block_context, nctaid.z)); break;
     case laneid: value = lane; break;
-    case warpid: value = at.CreateLShr(thread, 5); break;
+    case warpid: value = spread(at.CreateLShr(thread, 5)); break;
     case lanemask_eq: value = bit; break;
-    case lanemask_lt: value = at.CreateSub(bit, at.getInt32(1)); break;
-    case lanemask_le: value = at.CreateSub(at.CreateShl(bit, 1), at.getInt32(1)); break;
-    case lanemask_gt: value = at.CreateNot(at.CreateSub(at.CreateShl(bit, 1), at.getInt32(1))); break;
-    case lanemask_ge: value = at.CreateNot(at.CreateSub(bit, at.getInt32(1))); break;
+    case lanemask_lt: value = at.CreateSub(bit, number(32, 1)); break;
+    case lanemask_le: value = at.CreateSub(at.CreateShl(bit, 1), number(32, 1)); break;
+    case lanemask_gt: value = at.CreateNot(at.CreateSub(at.CreateShl(bit, 1), number(32, 1))); break;
+    case lanemask_ge: value = at.CreateNot(at.CreateSub(bit, number(32, 1))); break;
     default:
       value = call(reinterpret_cast<const void*>(helpers::special), at.getInt64Ty(),
                    {context, thread, at.getInt32(static_cast<std::uint32_t>(which))});

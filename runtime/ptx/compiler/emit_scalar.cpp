@@ -30,9 +30,17 @@ void emitter::emit_pure(const instruction& i) {
 
 Value* emitter::call_scalar(const instruction& i) {
   Value* arguments[4];
-  for (std::size_t n = 0; n < 4; ++n) arguments[n] = n < i.sources.size() ? get(i.sources[n], 64) : at.getInt64(0);
-  if (i.sources.size() < 4) arguments[3] = at.getInt64(describe(i).pack());
-  return call(reinterpret_cast<const void*>(i.scalar), at.getInt64Ty(), arguments, true);
+  for (std::size_t n = 0; n < 4; ++n) arguments[n] = n < i.sources.size() ? get(i.sources[n], 64) : number(64, 0);
+  if (i.sources.size() < 4) arguments[3] = number(64, describe(i).pack());
+  const void* const function = reinterpret_cast<const void*>(i.scalar);
+  if (!is_wide()) return call(function, at.getInt64Ty(), arguments, true);
+  Value* results = llvm::PoisonValue::get(ints(64));
+  for (unsigned lane = 0; lane < lane_count; ++lane) {
+    Value* own[4];
+    for (std::size_t n = 0; n < 4; ++n) own[n] = at.CreateExtractElement(arguments[n], lane);
+    results = at.CreateInsertElement(results, call(function, at.getInt64Ty(), own, true), lane);
+  }
+  return results;
 }
 
 Value* emitter::emit_scalar(const instruction& i) {
@@ -55,7 +63,7 @@ bool is_plain_integer(type t) {
 Value* emitter::quotient(const instruction& i, bool rest) {
   const unsigned w = bits_of(i.types[0]);
   Value *const a = get(i.sources[0], w), *const b = get(i.sources[1], w);
-  llvm::Type* const t = at.getIntNTy(w);
+  llvm::Type* const t = ints(w);
   Value *const zero = llvm::ConstantInt::get(t, 0), *const one = llvm::ConstantInt::get(t, 1),
                *const ones = llvm::Constant::getAllOnesValue(t);
   Value* const by_zero = at.CreateICmpEQ(b, zero);
@@ -77,12 +85,12 @@ Value* emitter::emit_integer(const instruction& i) {
   const bool s = is_signed(t);
   const auto source = [&](std::size_t n) { return get(i.sources[n], w); };
   const auto wide = [&](Value* v, unsigned bits) {
-    return s ? at.CreateSExt(v, at.getIntNTy(bits)) : at.CreateZExt(v, at.getIntNTy(bits));
+    return s ? at.CreateSExt(v, ints(bits)) : at.CreateZExt(v, ints(bits));
   };
   const auto product = [&]() -> Value* {
     if (i.has(modifier::lo)) return at.CreateMul(source(0), source(1));
     Value* const whole = at.CreateMul(wide(source(0), 2 * w), wide(source(1), 2 * w));
-    return i.has(modifier::wide) ? whole : at.CreateTrunc(at.CreateLShr(whole, w), at.getIntNTy(w));
+    return i.has(modifier::wide) ? whole : at.CreateTrunc(at.CreateLShr(whole, w), ints(w));
   };
   switch (i.op) {
     case opcode::add: return at.CreateAdd(source(0), source(1));
@@ -105,17 +113,17 @@ Value* emitter::emit_integer(const instruction& i) {
     case opcode::add_carry: return at.CreateAdd(at.CreateAdd(source(0), source(1)), get(i.sources[2], w));
     case opcode::sub_borrow: return at.CreateSub(at.CreateSub(source(0), source(1)), get(i.sources[2], w));
     case opcode::carry_out: {
-      Value* const sum = at.CreateAdd(at.CreateAdd(get(i.sources[0], w), at.getIntN(w, 0)), at.getIntN(w, 0));
+      Value* const sum = at.CreateAdd(at.CreateAdd(get(i.sources[0], w), number(w, 0)), number(w, 0));
       Value* const whole = at.CreateAdd(
-          at.CreateAdd(at.CreateZExt(sum, at.getIntNTy(2 * w)), at.CreateZExt(source(1), at.getIntNTy(2 * w))),
+          at.CreateAdd(at.CreateZExt(sum, ints(2 * w)), at.CreateZExt(source(1), ints(2 * w))),
           get(i.sources[2], 2 * w));
-      return at.CreateTrunc(at.CreateLShr(whole, w), at.getInt1Ty());
+      return at.CreateTrunc(at.CreateLShr(whole, w), ints(1));
     }
     case opcode::borrow_out: {
       Value* const whole = at.CreateSub(
-          at.CreateSub(at.CreateZExt(source(0), at.getIntNTy(2 * w)), at.CreateZExt(source(1), at.getIntNTy(2 * w))),
+          at.CreateSub(at.CreateZExt(source(0), ints(2 * w)), at.CreateZExt(source(1), ints(2 * w))),
           get(i.sources[2], 2 * w));
-      return at.CreateTrunc(at.CreateLShr(whole, 2 * w - 1), at.getInt1Ty());
+      return at.CreateTrunc(at.CreateLShr(whole, 2 * w - 1), ints(1));
     }
     default: return nullptr;
   }
@@ -127,7 +135,7 @@ Value* emitter::emit_bits(const instruction& i) {
   if (w == 0) return nullptr;
   const auto source = [&](std::size_t n) { return get(i.sources[n], w); };
   const auto amount = [&](std::size_t n) { return get(i.sources[n], 32); };
-  const auto number = [&](std::uint64_t v) { return llvm::ConstantInt::get(at.getIntNTy(w), v); };
+  const auto own_number = [&](std::uint64_t v) { return number(w, v); };
   // As in scalar_bits.cpp.
   const auto field_operand = [&](const operand& o) { return o.value & (w == 32 ? 0xffU : 0xffffffffU); };
   switch (i.op) {
@@ -140,14 +148,14 @@ Value* emitter::emit_bits(const instruction& i) {
     case opcode::shl:
     case opcode::shr: {
       Value* const n = amount(1);
-      Value* const fits = at.CreateICmpULT(n, at.getInt32(w));
+      Value* const fits = at.CreateICmpULT(n, number(32, w));
       if (i.op == opcode::shr && is_signed(t)) {
-        Value* const capped = at.CreateSelect(fits, n, at.getInt32(w - 1));
-        return at.CreateAShr(source(0), at.CreateZExtOrTrunc(capped, at.getIntNTy(w)));
+        Value* const capped = at.CreateSelect(fits, n, number(32, w - 1));
+        return at.CreateAShr(source(0), at.CreateZExtOrTrunc(capped, ints(w)));
       }
-      Value* const masked = at.CreateAnd(at.CreateZExtOrTrunc(n, at.getIntNTy(w)), number(w - 1));
+      Value* const masked = at.CreateAnd(at.CreateZExtOrTrunc(n, ints(w)), own_number(w - 1));
       Value* const shifted = i.op == opcode::shl ? at.CreateShl(source(0), masked) : at.CreateLShr(source(0), masked);
-      return at.CreateSelect(fits, shifted, number(0));
+      return at.CreateSelect(fits, shifted, own_number(0));
     }
     case opcode::popc: return at.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, source(0));
     case opcode::clz: return at.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, source(0), at.getFalse());
@@ -156,12 +164,12 @@ Value* emitter::emit_bits(const instruction& i) {
       Value* a = source(0);
       if (is_signed(t)) a = at.CreateXor(a, at.CreateAShr(a, w - 1));
       Value* const zeros =
-          at.CreateZExtOrTrunc(at.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, a, at.getFalse()), at.getInt32Ty());
-      if (!i.has(modifier::shiftamt)) return at.CreateSub(at.getInt32(w - 1), zeros);
-      return at.CreateSelect(at.CreateICmpEQ(a, number(0)), at.getInt32(~0U), zeros);
+          at.CreateZExtOrTrunc(at.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, a, at.getFalse()), ints(32));
+      if (!i.has(modifier::shiftamt)) return at.CreateSub(number(32, w - 1), zeros);
+      return at.CreateSelect(at.CreateICmpEQ(a, own_number(0)), number(32, ~0U), zeros);
     }
     case opcode::lop3: {
-      Value* result = number(0);
+      Value* result = own_number(0);
       if (i.sources[3].what != operand::kind::immediate) return nullptr;
       Value *const a = source(0), *const b = source(1), *const c = source(2);
       for (unsigned n = 0; n < 8; ++n) {
@@ -176,8 +184,8 @@ Value* emitter::emit_bits(const instruction& i) {
     case opcode::shf: {
       Value* n = amount(2);
       n = i.has(modifier::wrap) ? at.CreateAnd(n, 31)
-                                : at.CreateSelect(at.CreateICmpULT(n, at.getInt32(32)), n, at.getInt32(32));
-      n = at.CreateZExt(n, at.getInt64Ty());
+                                : at.CreateSelect(at.CreateICmpULT(n, number(32, 32)), n, number(32, 32));
+      n = at.CreateZExt(n, ints(64));
       Value* const both = at.CreateOr(at.CreateShl(get(i.sources[1], 64), 32), get(i.sources[0], 64));
       return i.has(modifier::l) ? at.CreateLShr(at.CreateShl(both, n), 32) : at.CreateLShr(both, n);
     }
@@ -187,12 +195,12 @@ Value* emitter::emit_bits(const instruction& i) {
                              modifier::rc16) != modifier::count)
         return nullptr;
       Value* const both = at.CreateOr(at.CreateShl(get(i.sources[1], 64), 32), get(i.sources[0], 64));
-      Value* result = at.getInt32(0);
+      Value* result = number(32, 0);
       for (unsigned n = 0; n < 4; ++n) {
         const unsigned choice = i.sources[2].value >> (4 * n) & 15;
-        Value* byte = at.CreateTrunc(at.CreateLShr(both, 8 * (choice & 7)), at.getInt8Ty());
+        Value* byte = at.CreateTrunc(at.CreateLShr(both, 8 * (choice & 7)), ints(8));
         if ((choice & 8) != 0) byte = at.CreateAShr(byte, 7);
-        result = at.CreateOr(result, at.CreateShl(at.CreateZExt(byte, at.getInt32Ty()), 8 * n));
+        result = at.CreateOr(result, at.CreateShl(at.CreateZExt(byte, ints(32)), 8 * n));
       }
       return result;
     }
@@ -210,19 +218,19 @@ Value* emitter::emit_bits(const instruction& i) {
       const std::uint64_t position = field_operand(i.sources[2]), length = field_operand(i.sources[3]);
       if (length == 0 || position + length > w) return nullptr;
       const std::uint64_t mask = (length == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << length) - 1) << position;
-      return at.CreateOr(at.CreateAnd(at.CreateShl(source(0), position), number(mask)),
-                         at.CreateAnd(source(1), number(~mask)));
+      return at.CreateOr(at.CreateAnd(at.CreateShl(source(0), position), own_number(mask)),
+                         at.CreateAnd(source(1), own_number(~mask)));
     }
     case opcode::pack: {
       const unsigned part = w / static_cast<unsigned>(i.sources.size());
-      Value* result = number(0);
+      Value* result = own_number(0);
       for (std::size_t n = 0; n < i.sources.size(); ++n)
-        result = at.CreateOr(result, at.CreateShl(at.CreateZExt(get(i.sources[n], part), at.getIntNTy(w)), n * part));
+        result = at.CreateOr(result, at.CreateShl(at.CreateZExt(get(i.sources[n], part), ints(w)), n * part));
       return result;
     }
     case opcode::unpack:
-      return at.CreateTrunc(at.CreateLShr(get(i.sources[0], 64), i.sources[1].value), at.getIntNTy(w));
-    case opcode::half_select: return at.CreateTrunc(at.CreateLShr(source(0), i.sources[1].value), at.getInt1Ty());
+      return at.CreateTrunc(at.CreateLShr(get(i.sources[0], 64), i.sources[1].value), ints(w));
+    case opcode::half_select: return at.CreateTrunc(at.CreateLShr(source(0), i.sources[1].value), ints(1));
     default: return nullptr;
   }
 }
@@ -235,9 +243,9 @@ Value* emitter::emit_conversion(const instruction& i) {
   if (is_float(from)) return emit_float_conversion(i);
   if (i.has(modifier::sat)) return nullptr;
   Value* value = get(i.sources[0], bits_of(from));
-  value = is_signed(from) ? at.CreateSExtOrTrunc(value, at.getIntNTy(bits_of(to)))
-                          : at.CreateZExtOrTrunc(value, at.getIntNTy(bits_of(to)));
-  return is_signed(to) ? at.CreateSExt(value, at.getInt64Ty()) : at.CreateZExt(value, at.getInt64Ty());
+  value = is_signed(from) ? at.CreateSExtOrTrunc(value, ints(bits_of(to)))
+                          : at.CreateZExtOrTrunc(value, ints(bits_of(to)));
+  return is_signed(to) ? at.CreateSExt(value, ints(64)) : at.CreateZExt(value, ints(64));
 }
 
 }  // namespace hpe::ptx

@@ -12,19 +12,26 @@ namespace hpe::ptx {
 
 using llvm::Value;
 
-module_context::module_context(const ptx::image& i, llvm::Module& m) : image(i), module(m) {
+module_context::module_context(const ptx::image& i, const link_names& n, llvm::Module& m)
+    : image(i), names(n), module(m) {
   llvm::LLVMContext& c = m.getContext();
   invariant = llvm::MDNode::get(c, {});
   llvm::MDNode* const domain = llvm::MDNode::get(c, {llvm::MDString::get(c, "hpe")});
   own_scope = llvm::MDNode::get(c, {llvm::MDNode::get(c, {llvm::MDString::get(c, "own"), domain})});
-  for (std::uint32_t n = 0; n < i.program().functions.size(); ++n) numbers[i.program().functions[n].get()] = n;
+  for (std::uint32_t f = 0; f < i.program().functions.size(); ++f) numbers[i.program().functions[f].get()] = f;
 }
 
 llvm::Constant* module_context::pointer(const void* p) const {
-  llvm::LLVMContext& c = module.getContext();
-  return llvm::ConstantExpr::getIntToPtr(
-      llvm::ConstantInt::get(llvm::Type::getInt64Ty(c), reinterpret_cast<std::uint64_t>(p)),
-      llvm::PointerType::get(c, 0));
+  return module.getOrInsertGlobal(names.name_of(p), llvm::Type::getInt8Ty(module.getContext()));
+}
+
+llvm::Constant* module_context::variable(std::uint32_t symbol) const {
+  llvm::Type* const byte = llvm::Type::getInt8Ty(module.getContext());
+  auto* const found =
+      llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(link_names::name_of_variable(symbol), byte));
+  constexpr std::uint32_t most = 256;  // that memory for variables always has
+  found->setAlignment(llvm::Align(std::min(most, image.program().symbols[symbol].alignment)));
+  return found;
 }
 
 emitter::emitter(module_context& shared, llvm::Function* into, const std::vector<instruction>& code,
@@ -34,29 +41,67 @@ emitter::emitter(module_context& shared, llvm::Function* into, const std::vector
       function_(into),
       code_(code),
       registers_(registers),
-      loose_(loose),
-      slots_(registers.size()) {}
+      loose_(loose) {
+  for (auto& slots : slots_) slots.resize(registers.size());
+}
 
-llvm::AllocaInst* emitter::slot(std::uint32_t r) {
-  if (slots_[r] == nullptr) {
+llvm::AllocaInst* emitter::slot(std::uint32_t r, view v) {
+  llvm::AllocaInst*& result = slots_[static_cast<std::size_t>(v)][r];
+  if (result == nullptr) {
+    llvm::Type* t = type_of(r);
+    if (v == view::every) t = llvm::FixedVectorType::get(t, lane_count);
     llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
-    slots_[r] = entry.CreateAlloca(type_of(r));
-    used_.push_back(r);
+    result = entry.CreateAlloca(t);
+    used_.push_back(result);
   }
-  return slots_[r];
+  return result;
 }
 
 // Emitted last, but placed first, because the set of used registers is only known at the end.
 void emitter::clear_registers() {
-  for (const std::uint32_t r : used_) at.CreateStore(llvm::ConstantInt::get(type_of(r), 0), slots_[r]);
+  for (llvm::AllocaInst* const slot : used_)
+    at.CreateStore(llvm::Constant::getNullValue(slot->getAllocatedType()), slot);
 }
 
-Value* emitter::get_raw(std::uint32_t r) { return at.CreateLoad(type_of(r), slot(r)); }
+Value* emitter::get_raw(std::uint32_t r) {
+  const lane_shape shape = shape_of(r);
+  view from = view::first;
+  if (shape.what == lane_shape::kind::varying) from = view::every;
+  if (shape.what == lane_shape::kind::widened) from = view_;
+  const bool is_one = view_ == view::one;
+  if (is_one && shape.what == lane_shape::kind::widened) from = view::every;
+  llvm::AllocaInst* const place = slot(r, from);
+  Value* const value = at.CreateLoad(place->getAllocatedType(), place);
+  if (from == view::every) return is_one ? at.CreateExtractElement(value, lane_) : value;
+  if (from == view_ || view_ == view::first) return value;
+  if (shape.what != lane_shape::kind::linear) return spread(value);
+  if (is_wide()) return at.CreateAdd(splat(value), steps(type_of(r), shape.step));
+  const auto number_of = [&](std::int64_t n) {
+    return llvm::ConstantInt::get(type_of(r), static_cast<std::uint64_t>(n));
+  };
+  if (!is_one) return at.CreateAdd(value, number_of(shape.step * (lane_count - 1)));
+  return at.CreateAdd(value, at.CreateMul(at.CreateZExtOrTrunc(lane_, type_of(r)), number_of(shape.step)));
+}
+
+void emitter::set_raw(std::uint32_t r, Value* value) {
+  const lane_shape::kind what = shape_of(r).what;
+  view to = view::first;
+  if (what == lane_shape::kind::widened) to = view_;
+  if (what == lane_shape::kind::varying) {
+    to = view::every;
+    if (view_ == view::one) {
+      const in_view every(*this, view::every);
+      value = at.CreateInsertElement(get_raw(r), value, lane_);
+    } else if (mask != nullptr && kept != nullptr && kept->has(r))
+      value = at.CreateSelect(mask, value, get_raw(r));
+  }
+  at.CreateStore(value, slot(r, to));
+}
 
 Value* emitter::canonical(Value* bits, type t) {
   if (t == type::none) return bits;
-  Value* const value = at.CreateBitCast(bits, at.getFloatTy());
-  return at.CreateSelect(at.CreateFCmpUNO(value, value), at.getInt32(0x7fffffff), bits);
+  Value* const value = at.CreateBitCast(bits, floats(32));
+  return at.CreateSelect(at.CreateFCmpUNO(value, value), number(32, 0x7fffffff), bits);
 }
 
 // The address is a multiple of 16; the mask lets LLVM know.
@@ -66,7 +111,8 @@ Value* emitter::address_value(const operand& o) {
   switch (o.what) {
     case operand::kind::symbol: {
       const symbol& s = shared_.image.program().symbols[o.index];
-      if (s.where != symbol::space::shared) return at.getInt64(shared_.image.address_of(o.index) + o.value);
+      if (s.where != symbol::space::shared)
+        return at.CreateAdd(at.CreatePtrToInt(shared_.variable(o.index), at.getInt64Ty()), at.getInt64(o.value));
       if (!s.is_dynamic_shared) return at.getInt64(s.shared_offset + o.value);
       Value* const base = member(offsetof(block_context, dynamic_shared_offset), at.getInt32Ty());
       return at.CreateAdd(known_aligned(at.CreateZExt(base, at.getInt64Ty())), at.getInt64(o.value));
@@ -80,29 +126,29 @@ Value* emitter::address_value(const operand& o) {
 }
 
 Value* emitter::get(const operand& o, unsigned bits) {
-  llvm::Type* const wanted = at.getIntNTy(bits);
+  llvm::Type* const wanted = ints(bits);
   if (o.what == operand::kind::immediate)
     return llvm::ConstantInt::get(wanted, bits >= 64 ? o.value : o.value & ((std::uint64_t{1} << bits) - 1));
   if (o.what == operand::kind::none) return llvm::ConstantInt::get(wanted, 0);
-  if (!o.is_register()) return at.CreateZExtOrTrunc(address_value(o), wanted);
+  if (!o.is_register()) return at.CreateZExtOrTrunc(spread(address_value(o)), wanted);
   Value* value = canonical(get_raw(o.index), loose_.of(o.index));
   if (o.negated) value = at.CreateNot(value);
   return at.CreateZExtOrTrunc(value, wanted);
 }
 
 Value* emitter::get_float(const operand& o, type t) {
-  llvm::Type* const as = t == type::f32 ? at.getFloatTy() : at.getDoubleTy();
+  llvm::Type* const as = floats(bits_of(t));
   if (o.is_register() && bits_of(registers_[o.index]) == bits_of(t)) return at.CreateBitCast(get_raw(o.index), as);
   return at.CreateBitCast(get(o, bits_of(t)), as);
 }
 
 void emitter::set(const operand& o, Value* value) {
-  if (o.is_register()) at.CreateStore(at.CreateZExtOrTrunc(value, type_of(o.index)), slot(o.index));
+  if (o.is_register()) set_raw(o.index, at.CreateZExtOrTrunc(value, of_lanes(type_of(o.index))));
 }
 
 void emitter::set_float(const operand& o, Value* value, bool is_loose) {
   if (!o.is_register()) return;
-  Value* const bits = at.CreateBitCast(value, at.getIntNTy(value->getType()->getPrimitiveSizeInBits()));
+  Value* const bits = at.CreateBitCast(value, ints(value->getType()->getScalarSizeInBits()));
   set(o, is_loose && loose_.of(o.index) == type::none ? canonical(bits, type::f32) : bits);
 }
 
@@ -141,7 +187,7 @@ Value* emitter::call(const void* function, llvm::Type* result, llvm::ArrayRef<Va
   return made;
 }
 
-Value* emitter::allocate(llvm::Type* t, std::uint32_t alignment) {
+llvm::AllocaInst* emitter::allocate(llvm::Type* t, std::uint32_t alignment) {
   llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
   llvm::AllocaInst* const made = entry.CreateAlloca(t);
   made->setAlignment(llvm::Align(alignment));
@@ -155,6 +201,7 @@ void emitter::fail(std::uint32_t why, Value* address, const instruction& i) {
 
 void emitter::emit(const instruction& i) {
   if (i.kind == kind::nothing) return;
+  if (lanes != nullptr) return emit_in_lanes(i);
   if (i.kind == kind::pure) return emit_pure(i);
   llvm::BasicBlock* rest = nullptr;
   if (i.guard.is_register()) {

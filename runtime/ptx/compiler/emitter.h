@@ -5,11 +5,16 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <array>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "runtime/ptx/compiler/flow.h"
+#include "runtime/ptx/compiler/lanes.h"
+#include "runtime/ptx/compiler/link_names.h"
 #include "runtime/ptx/program/image.h"
 
 namespace hpe::ptx {
@@ -40,9 +45,13 @@ class loose_floats {
   return o.what == operand::kind::formal || o.what == operand::kind::scratch;
 }
 
+/// The alignment that an access needs; 1 if there is nothing to check. find_in_cluster checks alignment itself.
+[[nodiscard]] unsigned alignment_of(const instruction& i);
+
 /// State that all functions of one LLVM module share.
 struct module_context {
   const ptx::image& image;
+  const link_names& names;
   llvm::Module& module;
   llvm::MDNode* invariant = nullptr;                   // empty node for !invariant.load
   llvm::MDNode* own_scope = nullptr;                   // alias scope of the runtime's own memory: frames, next, current
@@ -50,8 +59,11 @@ struct module_context {
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
 
-  module_context(const ptx::image& i, llvm::Module& m);
+  module_context(const ptx::image& i, const link_names& n, llvm::Module& m);
+  /// An address that link_names can name.
   [[nodiscard]] llvm::Constant* pointer(const void* p) const;
+  /// The address of a variable in global or constant memory.
+  [[nodiscard]] llvm::Constant* variable(std::uint32_t symbol) const;
 };
 
 class emitter {
@@ -68,6 +80,10 @@ class emitter {
   llvm::Value* scratch = nullptr;    // ptr
   bool formals_are_invariant = false;
   std::uint32_t local_size = 0;
+  // for code that runs in lanes; thread is lane 0's
+  const lane_analysis* lanes = nullptr;
+  llvm::Value* mask = nullptr;         // of lane_count i1: the lanes that run; null: all
+  const register_set* kept = nullptr;  // registers whose values in other lanes must stay
   llvm::IRBuilder<> at;
 
   /// Emits one instruction that is no meeting and does not end its basic block.
@@ -82,11 +98,21 @@ class emitter {
   void set(const operand& o, llvm::Value* value);  // an integer, truncated or zero-extended
   /// Sets an f32 or f64. is_loose: its NaN may not be canonical, and is made canonical if the register is not loose.
   void set_float(const operand& o, llvm::Value* value, bool is_loose);
-  void set_raw(std::uint32_t r, llvm::Value* value) { at.CreateStore(value, slot(r)); }
+  void set_raw(std::uint32_t r, llvm::Value* value);
   llvm::Value* condition(const operand& guard);
   [[nodiscard]] llvm::IntegerType* type_of(std::uint32_t r) {
     return at.getIntNTy(std::max(1U, bits_of(registers_[r])));
   }
+  /// Sets a register to values that were in memory, one for each lane. Returns whether they fit the register's shape.
+  llvm::Value* restore(std::uint32_t r, llvm::Value* values);
+  /// The values of a register in all lanes: raw, or its canonical bits.
+  llvm::Value* in_all_lanes(std::uint32_t r, bool is_raw);
+  /// An i1: whether any lane of a mask, or each, is set. A mask of null is full.
+  llvm::Value* any(llvm::Value* mask);
+  llvm::Value* all(llvm::Value* mask);
+  /// The lanes of the mask in which a guard holds.
+  llvm::Value* lanes_where(const operand& guard);
+  llvm::Value* splat(llvm::Value* value) { return at.CreateVectorSplat(lane_count, value); }
   /// Sets all registers to zero, at the beginning of a thread.
   void clear_registers();
 
@@ -96,7 +122,7 @@ class emitter {
   llvm::Instruction* own(llvm::Instruction* access);
   llvm::Value* call(const void* function, llvm::Type* result, llvm::ArrayRef<llvm::Value*> arguments,
                     bool pure = false);
-  llvm::Value* allocate(llvm::Type* t, std::uint32_t alignment);
+  llvm::AllocaInst* allocate(llvm::Type* t, std::uint32_t alignment);
   llvm::Value* known_aligned(llvm::Value* address);
   void fail(std::uint32_t why, llvm::Value* address, const instruction& i);
 
@@ -104,9 +130,50 @@ class emitter {
   [[nodiscard]] module_context& shared() { return shared_; }
 
  private:
-  llvm::AllocaInst* slot(std::uint32_t r);
+  /// What the code that is being emitted computes: the value of the first lane (or of the only thread), of the last
+  /// lane, of lane_, or of every lane.
+  enum class view : std::uint8_t { first, last, one, every };
+  static constexpr std::size_t views = 4;
+
+  /// The view, until the end of a scope.
+  class in_view {
+   public:
+    in_view(emitter& e, view v) : emitter_(e), before_(std::exchange(e.view_, v)) {}
+    in_view(const in_view&) = delete;
+    in_view& operator=(const in_view&) = delete;
+    ~in_view() { emitter_.view_ = before_; }
+
+   private:
+    emitter& emitter_;
+    view before_;
+  };
+
+  llvm::AllocaInst* slot(std::uint32_t r, view v = view::first);
+  [[nodiscard]] bool is_wide() const { return view_ == view::every; }
+  llvm::Type* of_lanes(llvm::Type* t) { return is_wide() ? llvm::FixedVectorType::get(t, lane_count) : t; }
+  llvm::Type* ints(unsigned bits) { return of_lanes(at.getIntNTy(bits)); }
+  llvm::Type* floats(unsigned bits) { return of_lanes(bits == 32 ? at.getFloatTy() : at.getDoubleTy()); }
+  llvm::Constant* number(unsigned bits, std::uint64_t value) { return llvm::ConstantInt::get(ints(bits), value); }
+  llvm::Value* spread(llvm::Value* value) { return is_wide() ? splat(value) : value; }
+  llvm::Constant* steps(llvm::Type* element, std::int64_t step);
+  [[nodiscard]] lane_shape shape_of(std::uint32_t r) const {
+    return lanes == nullptr ? lane_shape{lane_shape::kind::uniform} : lanes->shape_of(r);
+  }
   llvm::Value* canonical(llvm::Value* bits, type t);
   llvm::Value* address_value(const operand& o);
+
+  // instructions in lanes
+  void emit_in_lanes(const instruction& i);
+  void emit_in_views(const instruction& i);
+  void emit_load_in_lanes(const instruction& i);
+  void emit_store_in_lanes(const instruction& i);
+  llvm::Value* offset_of(const instruction& i, view v);  // as for alignment: of shared memory, in it
+  llvm::Value* pointers_of(const instruction& i, view v);
+  llvm::Value* is_contiguous(const instruction& i);
+  void check_alignment_in_lanes(const instruction& i);
+  void for_each_lane(const std::function<void()>& body);
+  void set_every(const operand& o, llvm::Value* values, bool only_running);
+  llvm::Value* lane_bits(llvm::Value* of);
 
   // pure instructions; null if there is no code for it here and the scalar function must be called
   llvm::Value* emit_scalar(const instruction& i);
@@ -155,8 +222,10 @@ class emitter {
   const std::vector<instruction>& code_;
   const std::vector<type>& registers_;
   const loose_floats& loose_;
-  std::vector<llvm::AllocaInst*> slots_;
-  std::vector<std::uint32_t> used_;
+  std::array<std::vector<llvm::AllocaInst*>, views> slots_;
+  view view_ = view::first;
+  llvm::Value* lane_ = nullptr;  // i32
+  std::vector<llvm::AllocaInst*> used_;
   std::set<const instruction*> checked_;    // accesses whose alignment was checked in advance
   llvm::BasicBlock* misaligned_ = nullptr;  // reports a misaligned access and does not return
   llvm::PHINode* misaligned_address_ = nullptr;

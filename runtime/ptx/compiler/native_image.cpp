@@ -1,17 +1,22 @@
-// The kernels of an image as native code. Each kernel has a module of its own in LLVM's JIT, made at its first use.
+// The kernels of an image as native code. Each kernel is an object file of its own, made at its first use or taken from
+// the kernel cache, and linked by LLVM's JIT.
 
+#include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Host.h>
 
 #include <mutex>
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/compiler/compiler.h"
 #include "runtime/ptx/compiler/device_function.h"
+#include "runtime/ptx/compiler/helpers.h"
+#include "runtime/ptx/compiler/kernel_cache.h"
 #include "runtime/ptx/compiler/regions.h"
 #include "runtime/ptx/execution/interpreter.h"
 
@@ -44,6 +49,24 @@ struct native_kernel {
   std::vector<region_function> regions;
 };
 
+/// Gives the linker the addresses that link_names names.
+class name_generator final : public llvm::orc::DefinitionGenerator {
+ public:
+  explicit name_generator(const link_names& names) : names_(names) {}
+
+  llvm::Error tryToGenerate(llvm::orc::LookupState&, llvm::orc::LookupKind, llvm::orc::JITDylib& library,
+                            llvm::orc::JITDylibLookupFlags, const llvm::orc::SymbolLookupSet& wanted) override {
+    llvm::orc::SymbolMap found;
+    for (const auto& [name, flags] : wanted)
+      if (const auto address = names_.address_of(*name))
+        found[name] = {llvm::orc::ExecutorAddr(*address), llvm::JITSymbolFlags::Exported};
+    return found.empty() ? llvm::Error::success() : library.define(llvm::orc::absoluteSymbols(std::move(found)));
+  }
+
+ private:
+  const link_names names_;
+};
+
 class native_engine final : public engine {
  public:
   explicit native_engine(const native_kernel& k) : kernel_(k) {}
@@ -55,6 +78,7 @@ class native_engine final : public engine {
     block.in_compiled_code = true;
     if (setjmp(block.landing) != 0) {
       block.in_compiled_code = false;
+      if (block.trap.why == trap::reason::address && block.may_group != 0) find_thread(block, point, last);
       throw trap_exception{block.trap};
     }
     const std::uint32_t next = kernel_.regions[point](&block, first, last);
@@ -64,20 +88,39 @@ class native_engine final : public engine {
   [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
 
  private:
+  // A group of threads has touched a wrong address. Its threads run once more, one by one, so that the trap names the
+  // right one. The memory that they write meanwhile has no meaning any more, because the kernel has failed.
+  void find_thread(block_context& block, std::uint32_t point, std::uint32_t last) {
+    const trap first = block.trap;
+    block.may_group = 0;
+    try {
+      run(block, point, block.current, last);
+      block.trap = first;
+    } catch (const trap_exception&) {
+      // block.trap names the thread now
+    }
+    block.may_group = 1;
+  }
+
   const native_kernel& kernel_;
 };
 
 class native_image final : public compiled_image {
  public:
-  explicit native_image(const image& what) : image_(what), graph_(what.program()) {
+  explicit native_image(const compile_request& request)
+      : image_(request.what), graph_(request.what.program()), objects_(find_loaded_objects()) {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     auto host = checked(llvm::orc::JITTargetMachineBuilder::detectHost());
     host.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+    // As LLJIT's linker wants it.
+    host.setRelocationModel(llvm::Reloc::PIC_);
+    host.setCodeModel(llvm::CodeModel::Small);
     target_ = checked(host.createTargetMachine());
     jit_ = checked(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(host)).create());
     jit_->getMainJITDylib().addGenerator(checked(
         llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(jit_->getDataLayout().getGlobalPrefix())));
+    cache_ = make_cache(request);
   }
 
   std::shared_ptr<engine> engine_for(const function& kernel) override {
@@ -127,30 +170,68 @@ class native_image final : public compiled_image {
       return nullptr;
     auto result = std::make_unique<native_kernel>();
     result->flat = std::move(*flat);
-    auto context = std::make_unique<llvm::LLVMContext>();
-    auto module = std::make_unique<llvm::Module>(kernel.name, *context);
-    module->setDataLayout(jit_->getDataLayout());
-    module->setTargetTriple(target_->getTargetTriple().str());
-    {
-      module_context shared(image_, *module);
-      shared.targets_of_pointers = graph_.targets_of_pointers();
-      const std::vector<std::uint32_t> functions = reached(result->flat);
-      for (const std::uint32_t f : functions) declare_device_function(shared, f);
-      for (const std::uint32_t f : functions) emit_device_function(shared, f);
-      result->table = region_emitter(shared, result->flat).emit();
+    const link_names names(image_, result->flat, objects_);
+    llvm::LLVMContext context;
+    llvm::Module module(kernel.name, context);
+    module.setDataLayout(jit_->getDataLayout());
+    module.setTargetTriple(target_->getTargetTriple().str());
+    module_context shared(image_, names, module);
+    region_emitter regions(shared, result->flat);
+    result->table = regions.table();
+    if (auto kept = cache_->find(kernel.name)) {
+      llvm::Error failure = link(*result, names, std::move(kept));
+      if (!failure) return result;
+      log(log_level::info, "the compiled kernel {} is made again: {}", kernel.name, take_message(std::move(failure)));
     }
+    shared.targets_of_pointers = graph_.targets_of_pointers();
+    const std::vector<std::uint32_t> functions = reached(result->flat);
+    for (const std::uint32_t f : functions) declare_device_function(shared, f);
+    for (const std::uint32_t f : functions) emit_device_function(shared, f);
+    regions.emit();
     std::string message;
     llvm::raw_string_ostream stream(message);
-    HPE_REQUIRE(!llvm::verifyModule(*module, &stream), HPE_ERROR_INTERNAL,
+    HPE_REQUIRE(!llvm::verifyModule(module, &stream), HPE_ERROR_INTERNAL,
                 "defect in hpe: the code of kernel {} is not valid: {}", kernel.name, message);
-    optimise(*module);
-    llvm::orc::JITDylib& library = checked(jit_->createJITDylib(kernel.name + "#" + std::to_string(kernels_.size())));
-    library.addToLinkOrder(jit_->getMainJITDylib());
-    check(jit_->addIRModule(library, llvm::orc::ThreadSafeModule(std::move(module), std::move(context))));
-    for (std::size_t point = 0; point < result->table.points.size(); ++point)
-      result->regions.push_back(
-          checked(jit_->lookup(library, "region_" + std::to_string(point))).toPtr<region_function>());
+    optimise(module);
+    auto object = checked(llvm::orc::SimpleCompiler(*target_)(module));
+    cache_->store(kernel.name, *object);
+    check(link(*result, names, std::move(object)));
     return result;
+  }
+
+  llvm::Error link(native_kernel& kernel, const link_names& names, std::unique_ptr<llvm::MemoryBuffer> object) {
+    auto library = jit_->createJITDylib("kernel " + std::to_string(libraries_++));
+    if (!library) return library.takeError();
+    library->addGenerator(std::make_unique<name_generator>(names));
+    library->addToLinkOrder(jit_->getMainJITDylib());
+    if (llvm::Error failure = jit_->addObjectFile(*library, std::move(object))) return failure;
+    llvm::orc::SymbolLookupSet wanted;
+    for (std::size_t point = 0; point < kernel.table.points.size(); ++point)
+      wanted.add(jit_->mangleAndIntern("region_" + std::to_string(point)));
+    auto found = jit_->getExecutionSession().lookup(llvm::orc::makeJITDylibSearchOrder(&*library), wanted);
+    if (!found) return found.takeError();
+    for (const auto& [name, flags] : wanted)
+      kernel.regions.push_back(found->at(name).getAddress().toPtr<region_function>());
+    return llvm::Error::success();
+  }
+
+  // The code of a kernel depends on the texts, the order of warps, the processor, the parser, which numbers
+  // instructions and variables, this compiler, and LLVM.
+  std::unique_ptr<kernel_cache> make_cache(const compile_request& request) const {
+    const auto llvm = static_cast<llvm::StringRef (*)()>(&llvm::sys::getHostCPUName);
+    std::vector<std::string_view> inputs{target_->getTargetCPU(), target_->getTargetFeatureString()};
+    for (const void* const part :
+         {request.parser, reinterpret_cast<const void*>(&helpers::fail), reinterpret_cast<const void*>(llvm)}) {
+      const loaded_object* const object = object_at(objects_, part);
+      if (object == nullptr || object->build_id.empty()) {
+        log(log_level::info, "compiled kernels are not kept: a part of hpe or LLVM has no build id");
+        return std::make_unique<kernel_cache>(kernel_store(), inputs);
+      }
+      inputs.push_back(object->build_id);
+    }
+    inputs.emplace_back(image_.program().in_lockstep ? "lockstep" : "independent");
+    inputs.insert(inputs.end(), image_.program().texts.begin(), image_.program().texts.end());
+    return std::make_unique<kernel_cache>(request.kept, inputs);
   }
 
   void optimise(llvm::Module& module) {
@@ -173,8 +254,11 @@ class native_image final : public compiled_image {
 
   const image& image_;
   call_graph graph_;
+  const std::vector<loaded_object> objects_;
   std::unique_ptr<llvm::TargetMachine> target_;
   std::unique_ptr<llvm::orc::LLJIT> jit_;
+  std::unique_ptr<kernel_cache> cache_;
+  unsigned libraries_ = 0;
   std::mutex mutex_;
   std::unordered_map<const function*, std::unique_ptr<native_kernel>> kernels_;
 };
@@ -186,6 +270,7 @@ class native_image final : public compiled_image {
 /// The only exported symbol of the shared object, which compiler.cpp looks up. Throws HPE_ERROR_INTERNAL if LLVM does
 /// not support this machine.
 extern "C" __attribute__((visibility("default"))) hpe::ptx::compiled_image* hpe_ptx_compile(
-    const hpe::ptx::image* what) {
-  return new hpe::ptx::native_image(*what);
+    const hpe::ptx::compile_request* request) {
+  hpe::set_log_level(request->level);
+  return new hpe::ptx::native_image(*request);
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "runtime/ptx/execution/block.h"
+#include "runtime/ptx/program/special_register.h"
 
 namespace hpe::ptx {
 
@@ -11,7 +12,6 @@ using llvm::Value;
 namespace {
 
 constexpr std::uint32_t no_slot = ~0U;
-constexpr std::uint32_t first_outcome = 0;  // no thread leaves to the entry, so 0 means none yet
 
 }  // namespace
 
@@ -19,13 +19,17 @@ region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel
     : shared_(shared),
       kernel_(kernel),
       flow_(kernel.code, kernel.registers.size()),
-      loose_(kernel.code, kernel.registers.size()) {}
-
-region_table region_emitter::emit() {
+      loose_(kernel.code, kernel.registers.size()) {
   find_points();
+  find_repeated();
   assign_slots();
+}
+
+void region_emitter::emit() {
+  std::vector<std::uint32_t> starts;
+  for (std::uint32_t point = 0; point < points_.size(); ++point) starts.push_back(first_block(point));
+  lanes_.emplace(kernel_.code, kernel_.registers, flow_, starts);
   for (std::uint32_t point = 0; point < points_.size(); ++point) emit_region(point);
-  return std::move(table_);
 }
 
 void region_emitter::find_points() {
@@ -38,6 +42,78 @@ void region_emitter::find_points() {
   }
 }
 
+std::uint32_t region_emitter::first_block(std::uint32_t point) const {
+  return point == 0 ? 0 : flow_.block_at(points_[point] + 1);
+}
+
+namespace {
+
+bool is_cheap(const instruction& i) {
+  if (i.guard.is_register() || i.results.size() != 1 || !i.results[0].is_register()) return false;
+  if (i.kind == kind::load) return i.sources[0].what == operand::kind::formal;
+  if (i.kind == kind::special) return static_cast<special_register>(i.sources[0].value) <= special_register::warpid;
+  if (i.kind != kind::pure) return false;
+  switch (i.op) {
+    case opcode::add:
+    case opcode::sub:
+    case opcode::mul:
+    case opcode::mad: return !is_float(i.types[0]);
+    case opcode::shl:
+    case opcode::shr:
+    case opcode::and_:
+    case opcode::or_:
+    case opcode::xor_:
+    case opcode::mov: return true;
+    case opcode::cvt: return !is_float(i.types[0]) && !is_float(i.second_type());
+    case opcode::setp: return !is_float(i.types[0]);
+    default: return false;
+  }
+}
+
+}  // namespace
+
+// A register with one write, which is cheap and reads only registers of this kind, is computed again after a meeting
+// instead of being kept in the frame: indices, addresses, parameters.
+void region_emitter::find_repeated() {
+  constexpr std::uint32_t most = 12;  // instructions for one register
+  const std::size_t count = kernel_.registers.size();
+  std::vector<std::uint32_t> writes(count);
+  for (const instruction& i : kernel_.code)
+    for (const operand& o : i.results)
+      if (o.is_register()) ++writes[o.index];
+  std::vector<std::uint32_t> cost(count);
+  repeated_.assign(count, nullptr);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const instruction& i : kernel_.code) {
+      if (!is_cheap(i)) continue;
+      const std::uint32_t r = i.results[0].index;
+      if (repeated_[r] != nullptr || writes[r] != 1 || flow_.alive_at(0).has(r)) continue;
+      std::uint32_t sum = 1;
+      for (const operand& o : i.sources)
+        if (o.is_register()) sum += repeated_[o.index] == nullptr ? most : cost[o.index];
+      if (sum > most) continue;
+      cost[r] = sum;
+      repeated_[r] = &i;
+      changed = true;
+    }
+  }
+}
+
+// Emits the instructions that compute these registers again.
+void region_emitter::emit_repeated(emitter& e, const std::vector<std::uint32_t>& registers) {
+  std::vector<bool> done(kernel_.registers.size());
+  const auto emit = [&](const auto& self, std::uint32_t r) -> void {
+    if (done[r]) return;
+    done[r] = true;
+    for (const operand& o : repeated_[r]->sources)
+      if (o.is_register()) self(self, o.index);
+    e.emit(*repeated_[r]);
+  };
+  for (const std::uint32_t r : registers)
+    if (repeated_[r] != nullptr) emit(emit, r);
+}
+
 // Assigns a slot to each register that is alive after a meeting, or that a meeting reads or writes.
 void region_emitter::assign_slots() {
   slot_of_.assign(kernel_.registers.size(), no_slot);
@@ -47,7 +123,8 @@ void region_emitter::assign_slots() {
   table_.points.emplace_back();
   for (std::size_t p = 1; p < points_.size(); ++p) {
     instruction what = kernel_.code[points_[p]];
-    for (const std::uint32_t r : flow_.alive_at(flow_.block_at(points_[p] + 1)).members()) need(r);
+    for (const std::uint32_t r : flow_.alive_at(flow_.block_at(points_[p] + 1)).members())
+      if (repeated_[r] == nullptr) need(r);
     for (operand& o : what.sources) {
       if (!o.is_register()) continue;
       need(o.index);
@@ -65,8 +142,10 @@ void region_emitter::assign_slots() {
 
 Value* region_emitter::frame_place(emitter& e, std::uint32_t r) {
   Value* const frame = e.member(offsetof(block_context, frame), e.at.getPtrTy());
-  Value* const thread = e.at.CreateMul(e.at.CreateZExt(e.thread, e.at.getInt64Ty()), e.at.getInt64(table_.slots));
-  return e.at.CreateConstGEP1_64(e.at.getInt64Ty(), e.at.CreateGEP(e.at.getInt64Ty(), frame, thread), slot_of_[r]);
+  Value* const threads = e.member(offsetof(block_context, thread_count), e.at.getInt32Ty());
+  Value* const before = e.at.CreateMul(e.at.CreateZExt(threads, e.at.getInt64Ty()), e.at.getInt64(slot_of_[r]));
+  Value* const here = e.at.CreateGEP(e.at.getInt64Ty(), frame, before);
+  return e.at.CreateGEP(e.at.getInt64Ty(), here, e.at.CreateZExt(e.thread, e.at.getInt64Ty()));
 }
 
 llvm::BasicBlock* region_emitter::target(emitter& e, std::uint32_t block) {
@@ -77,11 +156,11 @@ llvm::BasicBlock* region_emitter::target(emitter& e, std::uint32_t block) {
   return emitted_[block];
 }
 
-// Stores the registers that are needed later, and goes on with the next thread.
-void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
+// The registers that are needed after a meeting, and whether the scheduler sees them.
+std::vector<std::pair<std::uint32_t, bool>> region_emitter::kept_at(std::uint32_t point) const {
   const instruction& what = kernel_.code[points_[point]];
   register_set kept(kernel_.registers.size());
-  kept.unite(flow_.alive_at(flow_.block_at(points_[point] + 1)));
+  kept.unite(flow_.alive_at(first_block(point)));
   for (const operand& o : what.results)
     if (o.is_register()) kept.remove(o.index);
   std::vector<bool> shown(kernel_.registers.size());
@@ -90,10 +169,17 @@ void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
     kept.add(o.index);
     shown[o.index] = true;
   }
-  for (const std::uint32_t r : kept.members()) {
-    if (!shown[r] && !written_.has(r)) continue;  // its slot has the value since the region began
+  std::vector<std::pair<std::uint32_t, bool>> result;
+  for (const std::uint32_t r : kept.members())  // otherwise its slot has the value since the region began
+    if (shown[r] || (written_.has(r) && repeated_[r] == nullptr)) result.emplace_back(r, shown[r]);
+  return result;
+}
+
+// Stores the registers that are needed later, and goes on with the next thread.
+void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
+  for (const auto& [r, is_shown] : kept_at(point)) {
     Value* const bits =
-        shown[r] ? e.get({operand::kind::reg, false, r, 0}, bits_of(kernel_.registers[r])) : e.get_raw(r);
+        is_shown ? e.get({operand::kind::reg, false, r, 0}, bits_of(kernel_.registers[r])) : e.get_raw(r);
     e.own(e.at.CreateStore(e.at.CreateZExt(bits, e.at.getInt64Ty()), frame_place(e, r)));
   }
   leave_to(e, point);
@@ -190,6 +276,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   f->addDereferenceableParamAttr(0, sizeof(block_context));
   f->addParamAttr(0, llvm::Attribute::getWithAlignment(c, llvm::Align(alignof(block_context))));
   llvm::BasicBlock* const entry = llvm::BasicBlock::Create(c, "entry", f);
+  llvm::BasicBlock* const alone = llvm::BasicBlock::Create(c, "alone", f);  // threads one by one from here
   llvm::BasicBlock* const body = llvm::BasicBlock::Create(c, "thread", f);
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "start", f);
   latch_ = llvm::BasicBlock::Create(c, "latch", f);
@@ -210,9 +297,12 @@ void region_emitter::emit_region(std::uint32_t point) {
   say(llvm::LLVMContext::MD_align, parameter_alignment);
   e.formals = parameters;
 
+  e.at.SetInsertPoint(alone);
+  ways_alone ways{e.at.CreatePHI(i32, 2), e.at.CreatePHI(i32, 2)};
+  e.at.CreateBr(body);
   e.at.SetInsertPoint(body);
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
-  thread->addIncoming(f->getArg(1), entry);
+  thread->addIncoming(ways.thread, alone);
   e.thread = thread;
   // Volatile, because the handler of page faults reads it.
   llvm::StoreInst* const current = e.at.CreateStore(
@@ -233,7 +323,7 @@ void region_emitter::emit_region(std::uint32_t point) {
 
   emitted_.assign(flow_.blocks().size(), nullptr);
   open_.clear();
-  const std::uint32_t first = point == 0 ? 0 : flow_.block_at(points_[point] + 1);
+  const std::uint32_t first = first_block(point);
   find_written(first, point == 0);
   llvm::BasicBlock* const from = target(e, first);
   while (!open_.empty()) {
@@ -248,12 +338,18 @@ void region_emitter::emit_region(std::uint32_t point) {
   std::vector<std::pair<std::uint32_t, Value*>> restored;
   if (point != 0) {
     for (const std::uint32_t r : flow_.alive_at(first).members())
-      restored.emplace_back(
-          r, e.at.CreateTrunc(e.own(e.at.CreateLoad(e.at.getInt64Ty(), frame_place(e, r))), e.type_of(r)));
+      if (repeated_[r] == nullptr)
+        restored.emplace_back(
+            r, e.at.CreateTrunc(e.own(e.at.CreateLoad(e.at.getInt64Ty(), frame_place(e, r))), e.type_of(r)));
   }
+  llvm::BasicBlock* const repeat = llvm::BasicBlock::Create(c, "", f);
+  e.at.SetInsertPoint(repeat);
+  if (point != 0) emit_repeated(e, flow_.alive_at(first).members());
+  e.at.CreateBr(from);
+  e.at.SetInsertPoint(start);
   e.clear_registers();
   for (const auto& [r, value] : restored) e.set_raw(r, value);
-  e.at.CreateBr(from);
+  e.at.CreateBr(repeat);
   e.at.SetInsertPoint(prepared);
   e.at.CreateBr(start);
 
@@ -265,7 +361,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   if (result == nullptr) {
     e.at.SetInsertPoint(body, body->begin());
     before = e.at.CreatePHI(i32, 2);
-    before->addIncoming(e.at.getInt32(first_outcome), entry);
+    before->addIncoming(ways.outcome, alone);
     e.at.SetInsertPoint(latch_);
     Value* const places = e.member(offsetof(block_context, next), e.at.getPtrTy());
     e.own(e.at.CreateStore(outcomes_, e.at.CreateGEP(i32, places, e.at.CreateZExt(thread, e.at.getInt64Ty()))));
@@ -278,9 +374,23 @@ void region_emitter::emit_region(std::uint32_t point) {
   thread->addIncoming(next, latch_);
   e.at.CreateCondBr(e.at.CreateICmpULT(next, f->getArg(2)), body, done);
   e.at.SetInsertPoint(done);
-  e.at.CreateRet(result);
+  llvm::PHINode* const outcome = e.at.CreatePHI(i32, 2);
+  outcome->addIncoming(result, latch_);
+  e.at.CreateRet(outcome);
+
+  llvm::BasicBlock* together = nullptr;
+  if (lanes_->region(point).is_possible) {
+    llvm::ConstantInt* const only = llvm::dyn_cast<llvm::ConstantInt>(result);
+    together = emit_lane_loop(f, point, parameters, only, ways, alone, done, outcome);
+  }
   e.at.SetInsertPoint(entry);
-  e.at.CreateBr(body);
+  ways.thread->addIncoming(f->getArg(1), entry);
+  ways.outcome->addIncoming(e.at.getInt32(first_outcome), entry);
+  if (together == nullptr) {
+    e.at.CreateBr(alone);
+  } else {
+    e.at.CreateCondBr(can_group(e, f), together, alone);
+  }
 }
 
 }  // namespace hpe::ptx

@@ -22,12 +22,23 @@ struct region_table {
 class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
-  /// Emits functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
-  region_table emit();
+  [[nodiscard]] const region_table& table() const { return table_; }
+  /// Emits their functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
+  void emit();
 
  private:
+  /// How code comes to run threads one by one: the first of them, and the outcome of the threads before it.
+  struct ways_alone {
+    llvm::PHINode *thread, *outcome;
+  };
+  static constexpr std::uint32_t first_outcome = 0;  // no thread leaves to the entry, so 0 means none yet
+
   void find_points();
+  void find_repeated();
   void assign_slots();
+  [[nodiscard]] std::uint32_t first_block(std::uint32_t point) const;
+  void emit_repeated(emitter& e, const std::vector<std::uint32_t>& registers);
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, bool>> kept_at(std::uint32_t point) const;
   void emit_region(std::uint32_t point);
   void emit_block(emitter& e, std::uint32_t block);
   llvm::BasicBlock* target(emitter& e, std::uint32_t block);
@@ -36,13 +47,25 @@ class region_emitter {
   void find_written(std::uint32_t first, bool everything);
   llvm::Value* frame_place(emitter& e, std::uint32_t r);
 
+  // threads in lanes (lane_loop.cpp)
+  llvm::Value* can_group(emitter& e, llvm::Function* f);
+  llvm::BasicBlock* emit_lane_loop(llvm::Function* f, std::uint32_t point, llvm::Value* parameters,
+                                   llvm::ConstantInt* only_outcome, ways_alone ways, llvm::BasicBlock* alone,
+                                   llvm::BasicBlock* done, llvm::PHINode* outcome);
+  llvm::Value* restore_in_lanes(emitter& e, std::uint32_t point);
+  void emit_block_in_lanes(emitter& e, const lane_region& region, std::uint32_t block);
+  void send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, llvm::Value* lanes);
+  void go_on(emitter& e, const lane_region& region, std::uint32_t block, const std::set<std::uint32_t>& outcome);
+
   module_context& shared_;
   const flat_kernel& kernel_;
   control_flow flow_;
   loose_floats loose_;
-  std::vector<std::uint32_t> points_;    // positions of meetings in the code; [0] is unused
-  std::vector<std::uint32_t> point_of_;  // by position in the code; 0: no meeting
-  std::vector<std::uint32_t> slot_of_;   // by register
+  std::vector<std::uint32_t> points_;         // positions of meetings in the code; [0] is unused
+  std::vector<std::uint32_t> point_of_;       // by position in the code; 0: no meeting
+  std::vector<std::uint32_t> slot_of_;        // by register
+  std::vector<const instruction*> repeated_;  // by register: computes it again after a meeting; null: the frame has it
+  std::optional<lane_analysis> lanes_;
   region_table table_;
   // the region that is being emitted
   std::vector<llvm::BasicBlock*> emitted_;
@@ -50,6 +73,10 @@ class region_emitter {
   register_set written_;
   llvm::BasicBlock* latch_ = nullptr;
   llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread goes on
+  // its loop in lanes
+  std::vector<llvm::BasicBlock*> lane_blocks_;
+  std::vector<llvm::AllocaInst*> waiting_;  // by block: a mask of the lanes that wait for it
+  llvm::AllocaInst* lane_outcomes_ = nullptr;
 };
 
 }  // namespace hpe::ptx

@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "runtime/base/error.h"
 
 namespace hpe::ptx {
@@ -62,6 +65,19 @@ void block_context::record(ptx::trap::reason why, std::uint64_t address, const s
 void block_context::stop() {
   if (in_compiled_code) longjmp(landing, 1);
   throw trap_exception{trap};
+}
+
+// Meeting points are numbered in the order of the code.
+std::uint32_t engine::earliest(const block_context& block, std::uint32_t first, std::uint32_t lanes) const {
+  std::uint32_t place = block_context::ended, found = 0;
+  for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const std::uint32_t point = block.next[first + lane];
+    if (point < place) found = 0;
+    place = std::min(place, point);
+    if (point == place) found |= 1U << lane;
+  }
+  return found;
 }
 
 struct shared_memory::mapping {

@@ -53,6 +53,8 @@ struct trap {
   [[nodiscard]] std::string message() const;
 };
 
+class device_queue;
+
 /// The functions that a kernel needs from its host. Threads that run blocks call them, several at a time.
 struct surroundings {
   std::function<void(std::string_view)> print;  // output of printf
@@ -60,6 +62,8 @@ struct surroundings {
   std::function<bool(std::uint64_t address, std::size_t bytes)> may_touch;
   std::function<void*(std::size_t bytes)> allocate;  // malloc in kernels; null gives NULL
   std::function<void(void*)> release;
+  device_queue* queue = nullptr;  // of the grid, for dynamic parallelism; null: kernels cannot queue work
+  std::uint32_t device = 0, device_count = 1;
 };
 
 /// The alignment of a launch's parameters.
@@ -101,7 +105,7 @@ struct block_context {
   const std::uint8_t* parameters = nullptr;
   std::uint8_t* local = nullptr;  // local memory; that of thread t begins at t * local_stride
   std::uint64_t local_stride = 0;
-  std::uint64_t* frame = nullptr;  // compiled code: register slot s of thread t is frame[t * slots + s]
+  std::uint64_t* frame = nullptr;  // compiled code: register slot s of thread t is frame[s * thread_count + t]
   std::uint32_t* next = nullptr;   // for each thread the meeting point at which it goes on, or ended
   const std::uint32_t* tid_x = nullptr;
   const std::uint32_t* tid_y = nullptr;
@@ -111,17 +115,23 @@ struct block_context {
   std::uint32_t dynamic_shared_offset = 0;
   std::uint32_t dynamic_shared_size = 0;
   std::uint32_t static_shared_size = 0;
-  std::int32_t budget = 0;    // iterations of waiting loops until the next pause
-  std::uint32_t current = 0;  // the running thread, for messages
+  std::int32_t budget = 0;      // iterations of waiting loops until the next pause
+  std::uint32_t may_group = 1;  // 0: compiled code runs threads one by one, so that `current` is exact
+  std::uint32_t current = 0;    // the running thread, or the first of those that run together, for messages
 
   const launch_configuration* configuration = nullptr;
   const cluster_members* cluster = nullptr;
   std::uint32_t cluster_rank = 0;
-  std::uint64_t** bases = nullptr;  // registers of waiting threads: register n of thread t is bases[t][n]
+  std::uint64_t** bases = nullptr;  // registers of waiting threads, see register_of()
+  std::size_t register_stride = 1;
   bool in_compiled_code = false;
   jmp_buf landing;
   ptx::trap trap;
 
+  /// Register n of a waiting thread.
+  [[nodiscard]] std::uint64_t& register_of(std::uint32_t thread, std::uint32_t n) const {
+    return bases[thread][n * register_stride];
+  }
   [[nodiscard]] std::uint64_t shared_end() const {
     return reinterpret_cast<std::uint64_t>(shared) + dynamic_shared_offset + dynamic_shared_size;
   }
@@ -183,6 +193,10 @@ class engine {
   /// or its end. Returns that point if it is the same for all; else returns mixed, and block.next has the points.
   /// Throws trap_exception.
   virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
+  /// Of some lanes of a warp, which all wait at meetings, those at the earliest place of the program. A call stands
+  /// before the code that follows it. `first` is the thread of lane 0; bit n of `lanes` stands for lane n.
+  [[nodiscard]] virtual std::uint32_t earliest(const block_context& block, std::uint32_t first,
+                                               std::uint32_t lanes) const;
   /// A new engine for another block of the same kernel, whose turns alternate with this engine's.
   [[nodiscard]] virtual std::shared_ptr<engine> another() const = 0;
 };

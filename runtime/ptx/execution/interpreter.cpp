@@ -1,6 +1,8 @@
 #include "runtime/ptx/execution/interpreter.h"
 
 #include <algorithm>
+#include <bit>
+#include <compare>
 #include <cstring>
 
 #include "runtime/ptx/arithmetic/matrix.h"
@@ -41,6 +43,26 @@ std::uint32_t interpreter::run(block_context& block, std::uint32_t point, std::u
   return std::all_of(block.next + first, block.next + last, [next](std::uint32_t n) { return n == next; })
              ? next
              : block_context::mixed;
+}
+
+// Compares the calls that the lanes are in, the outermost first.
+std::uint32_t interpreter::earliest(const block_context& /*block*/, std::uint32_t first, std::uint32_t lanes) const {
+  const auto compare = [](const thread& a, const thread& b) {
+    return std::lexicographical_compare_three_way(
+        a.stack.begin(), a.stack.end(), b.stack.begin(), b.stack.end(),
+        [](const auto& x, const auto& y) { return x->position <=> y->position; });
+  };
+  auto best = static_cast<std::uint32_t>(std::countr_zero(lanes));
+  std::uint32_t found = 0;
+  for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const auto order = compare(*threads_[first + lane], *threads_[first + best]);
+    if (order > 0) continue;
+    if (order < 0) found = 0;
+    best = lane;
+    found |= 1U << lane;
+  }
+  return found;
 }
 
 void interpreted_thread::enter(const function& f) {

@@ -34,6 +34,8 @@ class interpreter final : public engine {
   [[nodiscard]] const instruction& at(std::uint32_t point) const override { return *points_[point]; }
   void begin(block_context& block) override;
   std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override;
+  [[nodiscard]] std::uint32_t earliest(const block_context& block, std::uint32_t first,
+                                       std::uint32_t lanes) const override;
   [[nodiscard]] std::shared_ptr<engine> another() const override {
     return std::make_shared<interpreter>(program_, watcher_);
   }

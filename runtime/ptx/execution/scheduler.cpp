@@ -56,7 +56,10 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
   frame_.resize(slots * threads);
   block_.frame = frame_.data();
   bases_.resize(threads);
-  for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = frame_.data() + t * slots;
+  if (slots != 0) {
+    for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = frame_.data() + t;
+    block_.register_stride = threads;
+  }
   block_.bases = bases_.data();
   next_.resize(threads);
   block_.next = next_.data();
@@ -130,12 +133,19 @@ scheduler::state scheduler::run_together() {
     together_ = point;
     if (point == block_context::mixed) break;
     const instruction& what = engine_.at(point);
-    if (is_plain_barrier(what)) continue;
+    if (is_plain_barrier(what) || (what.op == opcode::converge && stand_together())) continue;
     if (threads % warp_size != 0 || !names_all_lanes(what)) break;
     for (std::uint32_t first = 0; first < threads; first += warp_size) meet_together(block_, engine_, what, first);
   }
   part();
   return state::paused;
+}
+
+// Whether the threads of each warp, which all wait at the same point, came there by the same calls.
+bool scheduler::stand_together() const {
+  for (std::uint32_t w = 0; w < warps_.size(); ++w)
+    if (engine_.earliest(block_, w * warp_size, warps_[w].lanes) != warps_[w].lanes) return false;
+  return true;
 }
 
 // Divides the block into warps, which the scheduler then examines one by one. All threads wait.
@@ -183,10 +193,15 @@ bool scheduler::is_plain_barrier(const instruction& what) {
          !what.has(modifier::arrive) && what.sources[1].what == operand::kind::none;
 }
 
+// Whether an instruction is a meeting of those lanes of a warp that can come, without a mask.
+bool scheduler::is_maskless(const instruction& what) {
+  return what.op == opcode::activemask || what.op == opcode::converge;
+}
+
 // Whether an instruction is a meeting of all lanes of a warp.
 bool scheduler::is_whole(const instruction& what) {
   if (what.kind == kind::matrix) return true;
-  if (what.kind != kind::warp || what.op == opcode::activemask) return false;
+  if (what.kind != kind::warp || is_maskless(what)) return false;
   const operand& mask = what.sources.back();
   return mask.what == operand::kind::immediate && static_cast<std::uint32_t>(mask.value) == ~0U;
 }
@@ -194,14 +209,16 @@ bool scheduler::is_whole(const instruction& what) {
 // As is_whole, but also accepts masks in registers. All threads of the block must wait at the instruction.
 bool scheduler::names_all_lanes(const instruction& what) const {
   if (is_whole(what)) return true;
-  if (what.kind != kind::warp || what.op == opcode::activemask || !what.sources.back().is_register()) return false;
+  if (what.kind != kind::warp || is_maskless(what) || !what.sources.back().is_register()) return false;
   const std::uint32_t r = what.sources.back().index;
-  return std::all_of(bases_.begin(), bases_.end(),
-                     [r](const std::uint64_t* registers) { return static_cast<std::uint32_t>(registers[r]) == ~0U; });
+  for (std::uint32_t t = 0; t < block_.thread_count; ++t)
+    if (static_cast<std::uint32_t>(block_.register_of(t, r)) != ~0U) return false;
+  return true;
 }
 
-// Meetings with a mask come first. activemask runs only when no other lane of the warp can still advance, and then for
-// the lanes at the earliest point: so lanes that diverged meet again, as on a GPU.
+// Meetings with a mask come first. Those without run only when no other lane of the warp can still advance, and then
+// for the lanes at the earliest point: so lanes that diverged meet again, as on a GPU. A lane in a pause can still come
+// to a converge, which waits for it.
 bool scheduler::meet_warps() {
   bool any = false;
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
@@ -217,22 +234,27 @@ bool scheduler::meet_warps() {
         any = true;
         continue;
       }
+      if (what.op == opcode::converge) {
+        here.ready = engine_.earliest(block_, first, here.alive);
+        any = true;
+        continue;
+      }
     }
     std::uint32_t named = 0, asking = 0;
+    bool pauses = false;
     for (std::uint32_t rest = here.alive & ~here.ready; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
       const instruction& what = engine_.at(next_[first + lane]);
+      pauses |= what.kind == kind::pause;
       if (what.kind != kind::warp && what.kind != kind::matrix) continue;
-      (what.op == opcode::activemask ? asking : named) |= 1U << lane;
+      (is_maskless(what) ? asking : named) |= 1U << lane;
     }
     if (meet_named(w, named)) {
       any = true;
     } else if (asking != 0) {
-      std::uint32_t earliest = block_context::ended, group = 0;
-      for (std::uint32_t lane = 0; lane < warp_size; ++lane)
-        if ((asking >> lane & 1) != 0) earliest = std::min(earliest, next_[first + lane]);
-      for (std::uint32_t lane = 0; lane < warp_size; ++lane)
-        if ((asking >> lane & 1) != 0 && next_[first + lane] == earliest) group |= 1U << lane;
+      const std::uint32_t group = engine_.earliest(block_, first, asking);
+      const std::uint32_t point = next_[first + static_cast<std::uint32_t>(std::countr_zero(group))];
+      if (pauses && engine_.at(point).op == opcode::converge) continue;
       meet(block_, engine_, first, group);
       here.ready |= group;
       any = true;

@@ -43,6 +43,7 @@ class scheduler {
   };
 
   state run_together();
+  [[nodiscard]] bool stand_together() const;
   void part();
   void run_ready();
   void look_at(std::uint32_t w);
@@ -51,6 +52,7 @@ class scheduler {
   bool meet_barriers();
   bool release_pauses();
   [[nodiscard]] static bool is_plain_barrier(const instruction& what);
+  [[nodiscard]] static bool is_maskless(const instruction& what);
   [[nodiscard]] static bool is_whole(const instruction& what);
   [[nodiscard]] bool names_all_lanes(const instruction& what) const;
   [[nodiscard]] std::uint32_t mask_of(std::uint32_t thread, const instruction& what) const;

@@ -6,25 +6,12 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/ptx/execution/call_arguments.h"
+#include "runtime/ptx/execution/device_runtime.h"
+
 namespace hpe::ptx {
 
 namespace {
-
-template <class T>
-T argument_at(const std::uint8_t* formals, const function& f, std::size_t n) {
-  T value{};
-  std::size_t seen = 0;
-  for (const formal_parameter& p : f.formals) {
-    if (p.is_result || seen++ != n) continue;
-    std::memcpy(&value, formals + p.offset, std::min<std::size_t>(sizeof value, p.size));
-  }
-  return value;
-}
-
-void set_result(std::uint8_t* formals, const function& f, std::uint64_t value) {
-  if (!f.formals.empty() && f.formals[0].is_result)
-    std::memcpy(formals + f.formals[0].offset, &value, std::min<std::size_t>(8, f.formals[0].size));
-}
 
 class argument_reader {
  public:
@@ -139,22 +126,23 @@ message format_message(const char* format, const void* arguments) {
 
 void call_system(block_context& block, const function& callee, std::uint8_t* formals) {
   const surroundings& around = *block.configuration->surroundings;
+  call_arguments arguments(callee, formals);
   switch (callee.system_call) {
     case builtin::print: {
       // CUDA's printf returns the number of arguments, and -1 without a format.
-      const auto* const format = argument_at<const char*>(formals, callee, 0);
-      if (format == nullptr) return set_result(formals, callee, std::uint64_t(-1));
-      const message printed = format_message(format, argument_at<const void*>(formals, callee, 1));
+      const auto* const format = arguments.get<const char*>(0);
+      if (format == nullptr) return arguments.set_result(std::uint64_t(-1));
+      const message printed = format_message(format, arguments.get<const void*>(1));
       if (around.print) around.print(printed.text);
-      return set_result(formals, callee, printed.arguments);
+      return arguments.set_result(printed.arguments);
     }
     case builtin::allocate: {
-      const auto bytes = argument_at<std::uint64_t>(formals, callee, 0);
-      set_result(formals, callee, around.allocate ? reinterpret_cast<std::uint64_t>(around.allocate(bytes)) : 0);
+      const auto bytes = arguments.get<std::uint64_t>(0);
+      arguments.set_result(around.allocate ? reinterpret_cast<std::uint64_t>(around.allocate(bytes)) : 0);
       return;
     }
     case builtin::release: {
-      void* const memory = argument_at<void*>(formals, callee, 0);
+      void* const memory = arguments.get<void*>(0);
       if (around.release && memory != nullptr) around.release(memory);
       return;
     }
@@ -165,11 +153,11 @@ void call_system(block_context& block, const function& callee, std::uint8_t* for
       block.record(
           trap::reason::assertion, 0,
           fmt::format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.",
-                      argument_at<const char*>(formals, callee, 1), argument_at<std::uint32_t>(formals, callee, 2),
-                      argument_at<const char*>(formals, callee, 3), in.x, in.y, in.z, who.x, who.y, who.z,
-                      argument_at<const char*>(formals, callee, 0)));
+                      arguments.get<const char*>(1), arguments.get<std::uint32_t>(2), arguments.get<const char*>(3),
+                      in.x, in.y, in.z, who.x, who.y, who.z, arguments.get<const char*>(0)));
       block.stop();
     }
+    case builtin::device_runtime: return call_device_runtime(block, callee, formals);
     case builtin::none: return;
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The functions that the CUDA compiler expects a device to have: vprintf, malloc, free, __assertfail.
+/// The functions that the CUDA compiler expects a device to have: vprintf, malloc, free, __assertfail, and those of the
+/// device runtime.
 
 #include "runtime/ptx/execution/block.h"
 

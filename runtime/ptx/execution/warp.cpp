@@ -85,17 +85,16 @@ void shuffle(const meeting& m) {
 // The common case: all lanes are at the same instruction.
 void shuffle_together(block_context& block, const instruction& what, u32 first) {
   std::array<u64, warp_size> values;
-  u64* const* const bases = block.bases + first;
   const modifier how = mode_of(what);
   const operand none;
   const operand &d = what.results[0], &p = what.results.size() > 1 ? what.results[1] : none;
-  const auto value = [&](u32 lane, const operand& o) { return o.is_register() ? bases[lane][o.index] : o.value; };
+  const auto value = [&](u32 lane, const operand& o) { return o.is_register() ? block.register_of(first + lane, o.index) : o.value; };
   for (u32 lane = 0; lane < warp_size; ++lane) values[lane] = value(lane, what.sources[0]);
   for (u32 lane = 0; lane < warp_size; ++lane) {
     const auto [from, inside] = find_source(how, lane, static_cast<u32>(value(lane, what.sources[1])),
                                             static_cast<u32>(value(lane, what.sources[2])));
-    if (d.is_register()) bases[lane][d.index] = values[from];
-    if (p.is_register()) bases[lane][p.index] = inside ? 1 : 0;
+    if (d.is_register()) block.register_of(first + lane, d.index) = values[from];
+    if (p.is_register()) block.register_of(first + lane, p.index) = inside ? 1 : 0;
   }
 }
 
@@ -154,12 +153,12 @@ void reduce(const meeting& m) {
 
 std::uint64_t value_of(const block_context& block, std::uint32_t thread, const operand& o) {
   if (!o.is_register()) return o.value;
-  const u64 value = block.bases[thread][o.index];
+  const u64 value = block.register_of(thread, o.index);
   return o.negated ? value ^ 1 : value;
 }
 
 void set_result(block_context& block, std::uint32_t thread, const operand& o, std::uint64_t value) {
-  if (o.is_register()) block.bases[thread][o.index] = value;
+  if (o.is_register()) block.register_of(thread, o.index) = value;
 }
 
 void meet_together(block_context& block, const engine& points, const instruction& what, std::uint32_t first) {
@@ -191,7 +190,7 @@ void meet(block_context& block, const engine& points, std::uint32_t first, std::
         m.result(lane, 1, lane == leader ? 1 : 0);
       }
       return;
-    default: return;  // bar.warp only synchronizes
+    default: return;  // bar.warp and converge only synchronize
   }
 }
 

@@ -47,7 +47,7 @@ struct argument {
   std::uint32_t size = 0;
 };
 
-enum class builtin : std::uint8_t { none, print, allocate, release, assertion };
+enum class builtin : std::uint8_t { none, print, allocate, release, assertion, device_runtime };
 
 struct instruction {
   opcode op = opcode::count;
@@ -132,6 +132,7 @@ struct program {
   std::vector<std::string> files;                    // of .file directives
   std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
   std::vector<symbol> symbols;
+  bool in_lockstep = false;        // the threads of a warp meet before stores and loads (warp_order)
   std::uint32_t architecture = 0;  // the highest .target of the texts: 75 for sm_75
 
   [[nodiscard]] const function* find_kernel(std::string_view name) const;

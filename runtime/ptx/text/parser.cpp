@@ -5,6 +5,8 @@
 #include <set>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/build/builder.h"
+#include "runtime/ptx/execution/device_runtime.h"
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
 #include "runtime/ptx/text/text_parser.h"
@@ -19,11 +21,12 @@ void check_calls(const program& p) {
     for (const instruction& i : f->code) {
       if (i.kind != kind::call || !i.sources.empty()) continue;
       const function& callee = *p.functions[i.callee];
-      HPE_REQUIRE(!callee.name.starts_with("__cudaCDP2"), HPE_ERROR_NOT_SUPPORTED,
-                  "PTX line {}: '{}' in {}: a kernel that launches kernels (dynamic parallelism) is not supported",
-                  i.line, p.text_of(*f, i), f->name);
-      HPE_REQUIRE(
-          callee.is_defined || callee.system_call != builtin::none, HPE_ERROR_INVALID_ARGUMENT,
+      if (callee.is_defined || callee.system_call != builtin::none) continue;
+      HPE_REQUIRE(!is_absent_from_device_runtime(callee.name), HPE_ERROR_NOT_SUPPORTED,
+                  "PTX line {}: '{}' in {}: dynamic parallelism: soft devices do not have the function {} for kernels",
+                  i.line, p.text_of(*f, i), f->name, callee.name);
+      HPE_THROW(
+          HPE_ERROR_INVALID_ARGUMENT,
           "PTX line {}: '{}' in {}: the function {} is defined nowhere in the program, and hpe has none of that name",
           i.line, p.text_of(*f, i), f->name, callee.name);
     }
@@ -124,7 +127,7 @@ void lay_out_shared(program& p) {
 
 }  // namespace
 
-std::unique_ptr<program> parse(std::vector<std::string> texts) {
+std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order) {
   auto result = std::make_unique<program>();
   result->texts = std::move(texts);
   result->files.emplace_back();  // number 0: unknown
@@ -133,6 +136,9 @@ std::unique_ptr<program> parse(std::vector<std::string> texts) {
   check_calls(*result);
   lay_out_shared(*result);
   verify(*result);
+  result->in_lockstep = order == warp_order::lockstep;
+  if (result->in_lockstep)
+    for (const auto& f : result->functions) insert_convergence(*f);
   return result;
 }
 

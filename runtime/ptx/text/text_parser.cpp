@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/execution/device_runtime.h"
 
 namespace hpe::ptx {
 
@@ -163,6 +164,7 @@ std::uint32_t text_parser::declare_function(std::string_view name, const qualifi
                                                                       {"free", builtin::release},
                                                                       {"__assertfail", builtin::assertion}};
   if (const auto known = builtins.find(name); q.is_extern && known != builtins.end()) f->system_call = known->second;
+  if (q.is_extern && is_in_device_runtime(name)) f->system_call = builtin::device_runtime;
   const auto index = static_cast<std::uint32_t>(program_.functions.size());
   program_.functions.push_back(std::move(f));
   if (shared_name) linkage_.functions[key] = index;

@@ -1,11 +1,18 @@
 // Variables: declarations and initial values.
 
 #include <algorithm>
+#include <bit>
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/text/text_parser.h"
 
 namespace hpe::ptx {
+
+namespace {
+
+constexpr std::uint64_t most_alignment = 1 << 16;
+
+}  // namespace
 
 // [.align n] [.v2] .type [.ptr ...] name[n][m], for variables and parameters
 text_parser::variable text_parser::parse_declarator(bool with_name) {
@@ -15,7 +22,10 @@ text_parser::variable text_parser::parse_declarator(bool with_name) {
     const std::string_view name = tokens_.peek().text;
     if (name == "align") {
       tokens_.take();
-      v.alignment = static_cast<std::uint32_t>(expect_integer());
+      const std::uint64_t alignment = expect_integer();
+      if (!std::has_single_bit(alignment) || alignment > most_alignment)
+        fail(fmt::format("an alignment of {}, which is not a power of two up to {},", alignment, most_alignment));
+      v.alignment = static_cast<std::uint32_t>(alignment);
     } else if (name == "v2" || name == "v4") {
       tokens_.take();
       v.vector = name == "v2" ? 2 : 4;

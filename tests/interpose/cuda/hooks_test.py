@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that every entry of the driver that queues work has a hook: compares hooks.def with cuda.h and with
-the driver's exports.
+"""Checks that every entry of the driver that queues work has a hook: compares hooks.def with cuda.h, and
+the lists that interpose/cuda/generate.py makes of both.
 
-    hooks_test.py cuda.h hooks.def driver_entries.def
+    hooks_test.py cuda.h hooks.def <folder of the generated lists>
 """
 
 import re
@@ -10,7 +10,7 @@ import sys
 import unittest
 from pathlib import Path
 
-HEADER, HOOKS, ENTRIES = map(Path, sys.argv[1:4])
+HEADER, HOOKS, GENERATED = map(Path, sys.argv[1:4])
 
 # Entries that take a stream and need no hook.
 NO_WORK = {
@@ -44,8 +44,10 @@ def prototypes(text):
 class Hooks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.hooks = set(re.findall(r"^HPE_HOOK\((\w+),", HOOKS.read_text(), re.MULTILINE))
-        cls.entries = set(re.findall(r"^HPE_DRIVER_ENTRY\((\w+)\)", ENTRIES.read_text(), re.MULTILINE))
+        hooks = HOOKS.read_text() + (GENERATED / "hook_twins.def").read_text()
+        cls.hooks = set(re.findall(r"^HPE_HOOK\((\w+),", hooks, re.MULTILINE))
+        entries = (GENERATED / "driver_entries.def").read_text()
+        cls.entries = set(re.findall(r"^HPE_DRIVER_ENTRY\((\w+)\)", entries, re.MULTILINE))
         cls.with_stream = {base_of(name) for name, parameters in prototypes(HEADER.read_text())
                            if re.search(r"\bCUstream\b(?!\s*\*)", parameters)}
         cls.no_work = {name for names in NO_WORK.values() for name in names.split()}

@@ -60,7 +60,7 @@ TEST(Shim, FirstCallsOfManyThreadsAtOnce) {
 TEST(Shim, HasEveryNameOfTheToolkitsStub) {
   std::set<std::string> ours;
 #define HPE_DRIVER_ENTRY(name) ours.insert(#name);
-#include "interpose/cuda/driver_entries.def"
+#include "interpose/cuda/shim/driver_entries.def"
 #undef HPE_DRIVER_ENTRY
   std::ifstream names(HPE_TEST_STUB_NAMES);
   std::string name;

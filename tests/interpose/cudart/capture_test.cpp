@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <thread>
 
+#include "interpose/cudart/device/thread_state.h"
 #include "interpose/cudart/graph/graph_exec.h"
 #include "interpose/cudart/stream/stream_table.h"
 #include "tests/interpose/cudart/code_of.h"
@@ -124,7 +126,7 @@ TEST_F(Capture, ADestroyedForkStaysPartOfIt) {
     join(*a, *b);
     note(*b, 2);
     join(*b, *a);
-    EXPECT_FALSE(active->lose(*b));
+    active->lose(*b);
   }
   streams_.destroy(joined);
   note(*a, 3);
@@ -136,11 +138,11 @@ TEST_F(Capture, ADestroyedForkStaysPartOfIt) {
   note(*a, 1);
   join(*a, *b);
   note(*b, 2);
-  EXPECT_FALSE(again->lose(*b));
+  again->lose(*b);
   EXPECT_EQ(code_of([&] { again->end(*a); }), cudaErrorStreamCaptureUnjoined);
 
   const auto third = begin(a);
-  EXPECT_TRUE(third->lose(*a));
+  third->lose(*a);
   EXPECT_EQ(status(*a), cudaStreamCaptureStatusInvalidated);
   EXPECT_EQ(code_of([&] { third->end(*a); }), cudaErrorStreamCaptureInvalidated);
 }
@@ -160,6 +162,31 @@ TEST_F(Capture, ForbiddenCallsInvalidateIt) {
   note(*a, 3);
   EXPECT_EQ(a->synchronize(), cudaSuccess);
   EXPECT_EQ(notes_.take(), std::vector{3});
+}
+
+TEST_F(Capture, TellsWhichCallInvalidatedIt) {
+  const auto reason_of_end = [](capture& active, stream& where) -> std::string {
+    try {
+      active.end(where);
+    } catch (const failure& caught) {
+      return caught.reason();
+    }
+    return "no failure";
+  };
+  const auto a = create();
+  const auto active = begin(a);
+  {
+    const call_scope inside("cudaStreamSynchronize");
+    EXPECT_EQ(code_of([&] { require_not_capturing(*a); }), cudaErrorStreamCaptureUnsupported);
+  }
+  {
+    const call_scope inside("cudaStreamQuery");  // too late: only the first call did it
+    EXPECT_EQ(code_of([&] { require_not_capturing(*a); }), cudaErrorStreamCaptureInvalidated);
+  }
+  EXPECT_EQ(reason_of_end(*active, *a), "cudaStreamSynchronize invalidated the capture");
+  const auto another = begin(a);
+  another->lose(*a);
+  EXPECT_EQ(reason_of_end(*another, *a), "cudaStreamDestroy destroyed the stream in which the capture began");
 }
 
 TEST_F(Capture, SynchronizingTheDeviceIsForbidden) {

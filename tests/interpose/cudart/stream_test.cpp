@@ -4,11 +4,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "interpose/cudart/stream/stream_table.h"
 #include "tests/interpose/cudart/gate.h"
+#include "tests/no_more_threads.h"
 
 namespace hpe::cudart {
 namespace {
@@ -179,6 +183,40 @@ TEST(Stream, HostFunctionsMayNotCall) {
   ASSERT_EQ(answers.size(), 4U);
   for (const cudaError_t each : answers) EXPECT_EQ(each, cudaErrorNotPermitted);
   EXPECT_FALSE(in_host_function());
+}
+
+TEST(Stream, ItsThreadTakesNoneOfTheProgramsSignals) {
+  device_streams device(0);
+  const auto it = device.create(cudaStreamDefault, 0);
+  sigset_t inside;
+  ::sigemptyset(&inside);
+  it->enqueue([&] {
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &inside);
+    return cudaSuccess;
+  });
+  EXPECT_EQ(it->synchronize(), cudaSuccess);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD, SIGPROF, SIGRTMIN + 3})
+    EXPECT_EQ(::sigismember(&inside, signal), 1) << ::strsignal(signal);
+  EXPECT_EQ(::sigismember(&inside, SIGSEGV), 0) << "host functions may touch memory whose view is closed";
+  sigset_t outside;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &outside);
+  EXPECT_EQ(::sigismember(&outside, SIGINT), 0) << "the caller's mask stays";
+}
+
+TEST(Stream, WithoutRoomForItsThreadWorkIsRefused) {
+  device_streams device(0);
+  const auto it = device.create(cudaStreamDefault, 0);
+  std::atomic<int> ran{0};
+  {
+    const hpe::testing::no_more_threads here;
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(it->enqueue(set(ran, 1)), cudaErrorOperatingSystem);
+    EXPECT_NE(::testing::internal::GetCapturedStderr().find("RLIMIT_NPROC"), std::string::npos);
+    EXPECT_EQ(it->synchronize(), cudaSuccess) << "nothing is queued that nothing would run";
+  }
+  EXPECT_EQ(it->enqueue(set(ran, 2)), cudaSuccess);
+  EXPECT_EQ(it->synchronize(), cudaSuccess);
+  EXPECT_EQ(ran, 2);
 }
 
 TEST(Stream, ManyThreadsShareStreams) {

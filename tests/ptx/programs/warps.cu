@@ -30,3 +30,34 @@ extern "C" __global__ void leaves_early(int* out) {
   __syncthreads();
   out[threadIdx.x] = __popc(__activemask()) > 0;
 }
+
+// Code for GPUs before Volta, whose warps run in lockstep: no __syncwarp between the steps. out[b] is the sum of the 64
+// numbers of block b.
+extern "C" __global__ void lockstep_reduce(const int* in, int* out) {
+  __shared__ volatile int s[64];
+  const int t = threadIdx.x;
+  s[t] = in[blockIdx.x * 64 + t];
+  __syncthreads();
+  if (t < 32) {
+    s[t] += s[t + 32];
+    s[t] += s[t + 16];
+    s[t] += s[t + 8];
+    s[t] += s[t + 4];
+    s[t] += s[t + 2];
+    s[t] += s[t + 1];
+  }
+  if (t == 0) out[blockIdx.x] = s[0];
+}
+__device__ __noinline__ void lockstep_step(volatile int* s, int lane, int distance) {
+  if (lane >= distance) s[lane] += s[lane - distance];
+}
+// An inclusive scan of each warp, through a function, after a loop that the lanes leave one after the other.
+extern "C" __global__ void lockstep_scan(int* out) {
+  __shared__ volatile int s[64];
+  const int t = threadIdx.x, lane = t % 32;
+  volatile int* const mine = s + t - lane;
+  mine[lane] = 0;
+  for (int n = 0; n <= lane; ++n) mine[lane] = mine[lane] + 1;
+  for (int distance = 1; distance < 32; distance *= 2) lockstep_step(mine, lane, distance);
+  out[t] = mine[31] * 1000 + mine[lane];
+}

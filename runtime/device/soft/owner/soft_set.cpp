@@ -121,7 +121,9 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   state.core_shares = core_shares(state.shape, wanted);
   HPE_REQUIRE(wanted.ptx_engine == "compiler" || wanted.ptx_engine == "interpreter", HPE_ERROR_INITIALIZATION,
               "HPE_PTX_ENGINE=\"{}\" is neither compiler nor interpreter", wanted.ptx_engine);
-  state.interpret_ptx = wanted.ptx_engine == "interpreter";
+  HPE_REQUIRE(wanted.warps == "independent" || wanted.warps == "lockstep", HPE_ERROR_INITIALIZATION,
+              "HPE_WARPS=\"{}\" is neither independent nor lockstep", wanted.warps);
+  state.ptx = {wanted.ptx_engine == "interpreter", wanted.warps == "lockstep"};
   state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
   state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);
 }

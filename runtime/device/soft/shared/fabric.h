@@ -68,13 +68,19 @@ struct device_status {
   std::array<timeline, max_streams> timelines{};
 };
 
+/// How devices run kernels of PTX.
+struct ptx_execution {
+  bool interprets = false;   // instead of compiling them
+  bool in_lockstep = false;  // the threads of a warp
+};
+
 /// Written by the owner.
 struct fabric_configuration {
   uvas_layout layout;
   topology shape;
-  unsigned threads = 1;        // of each device
-  unsigned core_shares = 0;    // parts into which the cores are divided, one for each device's kernels; 0: not divided
-  bool interpret_ptx = false;  // interpret PTX instead of compiling it
+  unsigned threads = 1;      // of each device
+  unsigned core_shares = 0;  // parts into which the cores are divided, one for each device's kernels; 0: not divided
+  ptx_execution ptx;
   link_limit host_limit;
   link_limit peer_limit;
   std::array<std::atomic<std::uint32_t>, max_devices> streams{};  // number of streams, by device

@@ -26,7 +26,7 @@ void* kernel_heap::allocate(std::size_t bytes) {
 }
 
 void kernel_heap::release(void* memory) {
-  const auto offset = static_cast<std::size_t>(static_cast<std::byte*>(memory) - space_.data());
+  const auto offset = reinterpret_cast<std::uintptr_t>(memory) - reinterpret_cast<std::uintptr_t>(space_.data());
   const lock_guard lock(mutex_);
   const auto found = in_use_.find(offset);
   if (found == in_use_.end()) return;

@@ -21,7 +21,7 @@ class kernel_heap {
 
   /// Aligned to 16 bytes; nullptr if there is no room, or for 0 bytes. Thread-safe.
   [[nodiscard]] void* allocate(std::size_t bytes);
-  /// Ignores addresses that are not allocations. Thread-safe.
+  /// Ignores addresses that are not allocations, such as null. Thread-safe.
   void release(void* memory);
 
   [[nodiscard]] bool contains(std::uintptr_t address, std::size_t bytes) const noexcept {

@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
 #include "runtime/device/soft/shared/control.h"
 #include "runtime/device/soft/softd/guard.h"
 #include "runtime/device/soft/softd/process.h"
@@ -49,9 +52,8 @@ class server {
       case request::kind::drop_import: return memory_.drop_import(what.address, what.bytes);
       case request::kind::load_module: return kernels_.load(what.id, what.text);
       case request::kind::load_ptx:
-        return kernels_.load(
-            what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes, what.ptx_parts,
-                                                         fabric_.configuration().interpret_ptx));
+        return kernels_.load(what.id, std::make_shared<loaded_ptx_module>(std::move(descriptors.at(0)), what.bytes,
+                                                                          what.ptx_parts, fabric_.configuration().ptx));
       case request::kind::unload_ptx: return kernels_.unload(what.id);
       case request::kind::find_kernel: return kernels_.find(what.module, what.id, what.text);
       case request::kind::start_stream: return start_executor(engines_, what.id);
@@ -68,7 +70,7 @@ class server {
   kernel_table kernels_;
   tile_pool pool_;
   output_writer output_;
-  ptx_runner ptx_{memory_, pool_, output_};
+  ptx_runner ptx_{device_, fabric_.configuration().shape.devices(), memory_, pool_, output_};
   device_engines engines_{device_, fabric_, memory_, copy_engine(device_, fabric_, memory_), kernels_, pool_, ptx_};
 };
 
@@ -123,10 +125,13 @@ int main(int argc, char** argv) {
   try {
     memory = std::make_unique<address_space>(layout);
     install_crash_handlers();
+    hpe::set_log_level(hpe::parse_log_level(hpe::options::from_environment().log));
   } catch (const hpe::error& e) {
     memory.reset();
     refusal = e.what();
   }
+  // A file that becomes longer than the user's limit is an error of the call that writes.
+  static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
   // Output of kernels appears line by line, also from a device that is killed.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   serve(static_cast<unsigned>(std::strtoul(argv[1], nullptr, 0)), std::move(memory), refusal);

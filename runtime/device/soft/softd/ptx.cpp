@@ -7,6 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/shared/ptx_layout.h"
+#include "runtime/ptx/execution/device_runtime.h"
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/launch.h"
 #include "runtime/ptx/text/parser.h"
@@ -14,13 +15,15 @@
 namespace hpe::device::soft {
 
 loaded_ptx_module::loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
-                                     bool interpret)
-    : texts_(std::move(texts)), bytes_(bytes), parts_(parts), interpret_(interpret) {}
+                                     const ptx_execution& execution)
+    : texts_(std::move(texts)), bytes_(bytes), parts_(parts), execution_(execution) {}
 
 void loaded_ptx_module::prepare() {
-  const std::shared_ptr<const ptx::program> program = ptx::parse(unpack_texts(texts_.get(), bytes_));
+  const std::shared_ptr<const ptx::program> program =
+      ptx::parse(unpack_texts(texts_.get(), bytes_),
+                 execution_.in_lockstep ? ptx::warp_order::lockstep : ptx::warp_order::independent);
   auto image = std::make_unique<ptx::image>(program, lay_out(*program).addresses(parts_));
-  if (!interpret_) compiled_ = ptx::compile(*image);
+  if (!execution_.interprets) compiled_ = ptx::compile(*image, ptx::kernel_store_of(options::from_environment()));
   image_ = std::move(image);
   texts_.reset();
 }
@@ -75,6 +78,10 @@ void run_share(const void* launch, const hpeTiles* blocks) {
   (*static_cast<running_launch* const*>(launch))->run({blocks->begin, blocks->end});
 }
 
+void run_rows(const void* work, const hpeTiles* /*one*/) {
+  (*static_cast<const ptx::queued_work* const*>(work))->copy_or_fill();
+}
+
 ptx::dimensions dimensions_of(const std::uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
 
 hpeFault fault_of(ptx::trap::reason why) noexcept {
@@ -118,43 +125,83 @@ ptx_runner::trouble describe(ptx::trap what) {
 
 std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, const std::string& kernel,
                                                    const command& what, const void* parameters) {
-  const ptx::function& function = module.find(kernel);
-  // Compile here, so that an error of the compilation is not a fault of a block.
-  static_cast<void>(module.engine_for(function));
-
-  ptx::surroundings around;
-  running_launch launch{module, {}, what.cooperative};
-  around.print = [&launch](std::string_view text) {
-    const lock_guard lock(launch.mutex);
-    launch.printed += text;
-  };
-  around.may_touch = [this](std::uint64_t address, std::size_t bytes) {
-    return memory_.holds(address, bytes) || heap_.contains(address, bytes);
-  };
-  around.allocate = [this](std::size_t bytes) { return heap_.allocate(bytes); };
-  around.release = [this](void* memory) { heap_.release(memory); };
-
-  ptx::launch_configuration& c = launch.configuration;
-  c.image = &module.image();
-  c.kernel = &function;
+  ptx::launch_configuration c;
+  c.kernel = &module.find(kernel);
   c.grid = dimensions_of(what.grid);
   c.block = dimensions_of(what.block);
   if (what.cluster[0] != 0) c.cluster = dimensions_of(what.cluster);
   c.dynamic_shared = what.shared_bytes;
   c.parameters = parameters;
   c.number = what.number;
-  c.surroundings = &around;
+
+  ptx::descendants order;
+  auto failed = run_grid(module, c, what.cooperative, order);
+  while (const auto next = order.next()) {
+    if (!failed) failed = run_queued(module, *next, what.number, order);
+    heap_.release(next->parameters);
+  }
+  return failed;
+}
+
+std::optional<ptx_runner::trouble> ptx_runner::run_queued(loaded_ptx_module& module, const ptx::queued_work& what,
+                                                          std::uint64_t number, ptx::descendants& order) {
+  static constexpr std::uint32_t one[3] = {1, 1, 1};
+  if (what.kernel == nullptr) {
+    const ptx::queued_work* const argument = &what;
+    const auto failed = pool_.run(run_rows, &argument, one);
+    if (!failed) return std::nullopt;
+    return trouble{
+        HPE_FAULT_ADDRESS,
+        fmt::format("a copy or fill that a kernel queued touched an address that is not the device's ({:#x})",
+                    failed->signal ? failed->signal->address : 0)};
+  }
+  ptx::launch_configuration c;
+  c.kernel = what.kernel;
+  c.grid = what.grid;
+  c.block = what.block;
+  c.dynamic_shared = what.dynamic_shared;
+  c.parameters = what.parameters;
+  c.number = number;
+  return run_grid(module, c, false, order);
+}
+
+std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& module,
+                                                        const ptx::launch_configuration& grid, bool cooperative,
+                                                        ptx::descendants& order) {
+  // Compile here, so that an error of the compilation is not a fault of a block.
+  static_cast<void>(module.engine_for(*grid.kernel));
+
+  ptx::device_queue queue([this](void* memory) { heap_.release(memory); });
+  ptx::surroundings around;
+  running_launch launch{module, grid, cooperative};
+  around.print = [&launch](std::string_view text) {
+    const lock_guard lock(launch.mutex);
+    launch.printed += text;
+  };
+  around.may_touch = [this](std::uint64_t address, std::size_t bytes) {
+    return memory_.holds(address, bytes) || heap_.contains(address, bytes) ||
+           ptx::is_text_of_device_runtime(address, bytes);
+  };
+  around.allocate = [this](std::size_t bytes) { return heap_.allocate(bytes); };
+  around.release = [this](void* memory) { heap_.release(memory); };
+  around.queue = &queue;
+  around.device = device_;
+  around.device_count = device_count_;
+  launch.configuration.image = &module.image();
+  launch.configuration.surroundings = &around;
 
   static constexpr std::uint32_t all_at_once[3] = {1, 1, 1};
+  const std::uint32_t tiles[3] = {grid.grid.x, grid.grid.y, grid.grid.z};
   const running_launch* const argument = &launch;
-  const auto trouble = pool_.run(run_share, &argument, what.cooperative ? all_at_once : what.grid);
+  const auto trouble = pool_.run(run_share, &argument, cooperative ? all_at_once : tiles);
+  order.enter(queue.take());
 
   const lock_guard lock(launch.mutex);
-  output_.append(what.number, launch.printed, false);
+  output_.append(grid.number, launch.printed, false);
   if (launch.trap && launch.trap->why == ptx::trap::reason::assertion)
-    output_.append(what.number, launch.trap->detail + "\n", true);
+    output_.append(grid.number, launch.trap->detail + "\n", true);
   if (launch.trap) return describe(*launch.trap);
-  if (trouble) return describe(*trouble, shortened(kernel));
+  if (trouble) return describe(*trouble, shortened(grid.kernel->name));
   return std::nullopt;
 }
 

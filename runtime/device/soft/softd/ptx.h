@@ -14,6 +14,7 @@
 #include "runtime/device/soft/softd/pool.h"
 #include "runtime/os/file_descriptor.h"
 #include "runtime/ptx/compiler/compiler.h"
+#include "runtime/ptx/execution/device_queue.h"
 #include "runtime/ptx/program/image.h"
 
 namespace hpe::device::soft {
@@ -22,7 +23,8 @@ namespace hpe::device::soft {
 class loaded_ptx_module {
  public:
   /// texts: a file of pack_texts. parts: the addresses of the module's variables.
-  loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts, bool interpret);
+  loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
+                    const ptx_execution& execution);
 
   /// Finds a kernel. Throws HPE_ERROR_NOT_FOUND.
   [[nodiscard]] const ptx::function& find(const std::string& kernel);
@@ -37,7 +39,7 @@ class loaded_ptx_module {
   os::file_descriptor texts_;
   std::size_t bytes_;
   ptx_addresses parts_;
-  bool interpret_;
+  ptx_execution execution_;
   std::once_flag prepared_;
   std::unique_ptr<ptx::image> image_;
   std::unique_ptr<ptx::compiled_image> compiled_;  // null: interpreted
@@ -46,8 +48,9 @@ class loaded_ptx_module {
 /// Runs kernels of PTX on the threads of a device. Thread-safe.
 class ptx_runner {
  public:
-  ptx_runner(const address_space& memory, tile_pool& pool, output_writer& output)
-      : memory_(memory), pool_(pool), output_(output) {}
+  ptx_runner(unsigned device, unsigned device_count, const address_space& memory, tile_pool& pool,
+             output_writer& output)
+      : device_(device), device_count_(device_count), memory_(memory), pool_(pool), output_(output) {}
 
   /// How a kernel failed.
   struct trouble {
@@ -55,11 +58,19 @@ class ptx_runner {
     std::string sentence;
   };
 
-  /// Runs a kernel; its output has been appended when this returns. Throws hpe::error if the kernel cannot be started.
+  /// Runs a kernel and the work that it queues; their output has been appended when this returns. Throws hpe::error if
+  /// the kernel cannot be started.
   std::optional<trouble> run(loaded_ptx_module& module, const std::string& kernel, const command& what,
                              const void* parameters);
 
  private:
+  std::optional<trouble> run_queued(loaded_ptx_module& module, const ptx::queued_work& what, std::uint64_t number,
+                                    ptx::descendants& order);
+  /// The work that the grid's kernels queue enters the order.
+  std::optional<trouble> run_grid(loaded_ptx_module& module, const ptx::launch_configuration& grid, bool cooperative,
+                                  ptx::descendants& order);
+
+  const unsigned device_, device_count_;
   const address_space& memory_;
   tile_pool& pool_;
   output_writer& output_;

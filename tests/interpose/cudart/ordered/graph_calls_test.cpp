@@ -299,4 +299,78 @@ TEST_F(GraphCalls, UserObjectsLiveAsLongAsTheGraphsThatKeepThem) {
   EXPECT_EQ(ended, 1);
 }
 
+// What conditional nodes run is compared with a GPU by tests/interpose/programs/conditional.cu.
+TEST(Conditional, WrongOnesAreRefused) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t node = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaGraphConditionalHandle handle = 0;
+  ASSERT_CUDA(cudaGraphCreate(&graph, 0));
+  EXPECT_FAILS(cudaGraphConditionalHandleCreate(&handle, graph, 0, 2), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaGraphConditionalHandleCreate(&handle, nullptr, 0, 0), cudaErrorInvalidValue);
+  ASSERT_CUDA(cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault));
+  cudaGraphNodeParams parameters{};
+  parameters.type = cudaGraphNodeTypeConditional;
+  parameters.conditional.handle = handle;
+  parameters.conditional.type = cudaGraphCondTypeWhile;
+  parameters.conditional.size = 2;
+  EXPECT_FAILS(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &parameters), cudaErrorInvalidValue);
+  parameters.conditional.handle = handle + 4;
+  parameters.conditional.type = cudaGraphCondTypeIf;
+  parameters.conditional.size = 1;
+  EXPECT_FAILS(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &parameters), cudaErrorInvalidValue);
+  parameters.conditional.handle = handle;
+  ASSERT_CUDA(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &parameters));
+  const cudaGraph_t body = parameters.conditional.phGraph_out[0];
+  // A handle has one node.
+  EXPECT_FAILS(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &parameters), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaGraphDestroy(body), cudaErrorInvalidValue);  // the node owns it
+
+  const cudaHostNodeParams host{[](void*) {}, nullptr};
+  ASSERT_CUDA(cudaGraphAddHostNode(&node, body, nullptr, 0, &host));
+  EXPECT_FAILS(cudaGraphInstantiate(&exec, graph, 0), cudaErrorNotSupported);
+  EXPECT_CUDA(cudaGraphDestroyNode(node));
+  EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
+TEST(Conditional, NodesOfItsGraphsChangeInAnExecutableGraph) {
+  const on_device<unsigned char> bytes(8);
+  ASSERT_CUDA(cudaMemset(bytes.data(), 0, 8));
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t node = nullptr;
+  cudaGraphNode_t set = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  cudaGraphNodeParams parameters{};
+  parameters.type = cudaGraphNodeTypeConditional;
+  parameters.conditional.type = cudaGraphCondTypeIf;
+  parameters.conditional.size = 1;
+  ASSERT_CUDA(cudaGraphCreate(&graph, 0));
+  ASSERT_CUDA(cudaGraphConditionalHandleCreate(&parameters.conditional.handle, graph, 1, cudaGraphCondAssignDefault));
+  ASSERT_CUDA(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &parameters));
+  cudaMemsetParams fill{bytes.data(), 8, 7, 1, 4, 1};
+  ASSERT_CUDA(cudaGraphAddMemsetNode(&set, parameters.conditional.phGraph_out[0], nullptr, 0, &fill));
+  ASSERT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+  ASSERT_CUDA(cudaGraphLaunch(exec, nullptr));
+  EXPECT_EQ(from_device(bytes.data(), 8), (std::vector<unsigned char>{7, 7, 7, 7, 0, 0, 0, 0}));
+  fill.width = 6;
+  fill.value = 9;
+  ASSERT_CUDA(cudaGraphExecMemsetNodeSetParams(exec, set, &fill));
+  ASSERT_CUDA(cudaGraphLaunch(exec, nullptr));
+  EXPECT_EQ(from_device(bytes.data(), 8), (std::vector<unsigned char>{9, 9, 9, 9, 9, 9, 0, 0}));
+
+  // The executable graph takes the nodes of the changed graph too.
+  fill.value = 5;
+  ASSERT_CUDA(cudaGraphMemsetNodeSetParams(set, &fill));
+  cudaGraphExecUpdateResultInfo told{};
+  ASSERT_CUDA(cudaGraphExecUpdate(exec, graph, &told));
+  EXPECT_EQ(told.result, cudaGraphExecUpdateSuccess);
+  ASSERT_CUDA(cudaGraphLaunch(exec, nullptr));
+  EXPECT_EQ(from_device(bytes.data(), 8), (std::vector<unsigned char>{5, 5, 5, 5, 5, 5, 0, 0}));
+  ASSERT_CUDA(cudaGraphAddEmptyNode(&node, parameters.conditional.phGraph_out[0], nullptr, 0));
+  EXPECT_FAILS(cudaGraphExecUpdate(exec, graph, &told), cudaErrorGraphExecUpdateFailure);
+  EXPECT_EQ(told.result, cudaGraphExecUpdateErrorTopologyChanged);
+  ASSERT_CUDA(cudaGraphExecDestroy(exec));
+  ASSERT_CUDA(cudaGraphDestroy(graph));
+}
+
 }  // namespace

@@ -34,7 +34,8 @@ TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Recorded,
-                         testing::Values(program{"cooperative", "", "cooperative"}, program{"graphs", "", "graphs"},
+                         testing::Values(program{"children", "", "children"}, program{"conditional", "", "conditional"},
+                                         program{"cooperative", "", "cooperative"}, program{"graphs", "", "graphs"},
                                          program{"managed", "", "managed"}, program{"peers", "", "peers"},
                                          program{"streams", "", "streams"}, program{"textures", "", "textures"},
                                          program{"threads", "", "threads"}, program{"touch", "", "touch"},
@@ -43,6 +44,16 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          [](const testing::TestParamInfo<program>& p) {
                            return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : "");
                          });
+
+TEST(Interpreter, RunsKernelsThatLaunchKernels) {
+  std::ifstream file(HPE_TEST_RECORDED "/children.txt");
+  std::stringstream wanted;
+  wanted << file.rdbuf();
+  const outcome o = shell("HPE_PTX_ENGINE=interpreter " HPE_COMMAND
+                          " run --cuda soft --devices soft:1 -- " HPE_TEST_RECORDED_PROGRAMS "/children-shared");
+  EXPECT_EQ(exit_status(o), 0);
+  EXPECT_EQ(o.text, wanted.str());
+}
 
 // 20,000 random calls, also wrong ones, give the digest that they gave on the H200, also if CPU code reads and writes
 // device memory instead of copying it.

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "apps/sparse/rows.h"
+#include "kernels/sparse.h"
+
+namespace hpe::sparse {
+
+/// Breadth-first searches in one graph, on one device. One thread at a time.
+class breadth_first {
+ public:
+  /// The graph must outlive the search. Throws hpe::error.
+  breadth_first(const compressed_rows<float>& graph, int device);
+
+  /// Searches from a vertex and waits. Throws hpe::error, also for a vertex that does not exist.
+  void run(std::uint64_t source);
+
+  /// After run(): edges on the shortest way from the source to each vertex; kernels::graph_unreached where there is
+  /// none.
+  [[nodiscard]] const array<std::uint32_t>& levels() const { return levels_; }
+  /// After run(): the greatest level, and the vertices that have one.
+  [[nodiscard]] std::uint32_t depth() const { return depth_; }
+  [[nodiscard]] std::uint64_t reached() const { return reached_; }
+
+ private:
+  const compressed_rows<float>& graph_;
+  const int device_;
+  const std::uint32_t lanes_;
+  kernel<kernels::graph_step_parameters> step_;
+  array<std::uint32_t> levels_, frontier_, next_, counts_;
+  std::uint32_t depth_ = 0;
+  std::uint64_t reached_ = 0;
+};
+
+}  // namespace hpe::sparse

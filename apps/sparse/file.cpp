@@ -1,0 +1,181 @@
+#include "apps/sparse/file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+namespace hpe::sparse {
+
+namespace {
+
+/// The words of a text, one after the other, with the line that each is in.
+class words {
+ public:
+  words(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  [[noreturn]] void refuse(const std::string& sentence) const {
+    throw bad_input(fmt::format("{}, line {}: {}", name_, line_, sentence));
+  }
+
+  [[nodiscard]] std::string_view next(const char* what) {
+    skip_space();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && !is_space(text_[at_])) ++at_;
+    if (begin == at_) refuse(fmt::format("the file ends, but {} should follow", what));
+    return text_.substr(begin, at_ - begin);
+  }
+
+  template <class Number>
+  [[nodiscard]] Number number(const char* what) {
+    const std::string_view word = next(what);
+    Number value{};
+    const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (failure != std::errc() || end != word.data() + word.size())
+      refuse(fmt::format("\"{}\" is not {}", word.substr(0, 40), what));
+    return value;
+  }
+
+  [[nodiscard]] std::uint64_t whole(const char* what, std::uint64_t least, std::uint64_t most) {
+    const auto value = number<std::uint64_t>(what);
+    if (value < least || value > most)
+      refuse(fmt::format("{} is {}; from {} to {} are possible", what, value, least, most));
+    return value;
+  }
+
+  [[nodiscard]] double real(const char* what) {
+    const auto value = number<double>(what);
+    if (!std::isfinite(value)) refuse(fmt::format("{} is not finite", what));
+    return value;
+  }
+
+  /// The rest of the line.
+  [[nodiscard]] std::string_view line() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+    const std::string_view all = text_.substr(begin, at_ - begin);
+    if (at_ < text_.size()) {
+      ++at_;
+      ++line_;
+    }
+    return all;
+  }
+  [[nodiscard]] bool begins_with(char c) const { return at_ < text_.size() && text_[at_] == c; }
+
+  /// Throws if words are left.
+  void end() {
+    skip_space();
+    if (at_ < text_.size()) refuse("the file goes on behind its last element");
+  }
+
+ private:
+  static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+  void skip_space() {
+    for (; at_ < text_.size() && is_space(text_[at_]); ++at_) line_ += text_[at_] == '\n' ? 1 : 0;
+  }
+
+  const std::string_view text_;
+  const std::string& name_;
+  std::size_t at_ = 0;
+  std::uint64_t line_ = 1;
+};
+
+/// A row and a column take memory, also those without elements, which take no byte of the file.
+std::uint64_t most_rows(std::string_view text) {
+  constexpr std::uint64_t for_each_byte = 64;
+  return std::min<std::uint64_t>(for_each_byte * text.size(), std::numeric_limits<std::uint32_t>::max() - 1);
+}
+/// "1 1" and the end of a line.
+std::uint64_t most_elements(std::string_view text) { return text.size() / 4 + 1; }
+
+}  // namespace
+
+contents matrix_of(std::string_view text, const std::string& name) {
+  words w(text, name);
+  std::string kind(w.line());
+  std::transform(kind.begin(), kind.end(), kind.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  words header(kind, name);
+  if (header.next("%%MatrixMarket") != "%%matrixmarket" || header.next("matrix") != "matrix")
+    header.refuse("no file of Matrix Market, which begins with \"%%MatrixMarket matrix\"");
+  if (const auto form = header.next("coordinate"); form != "coordinate")
+    header.refuse(fmt::format("the format \"{}\" is not supported; coordinate is", form.substr(0, 40)));
+  const auto field = header.next("the field");
+  if (field != "real" && field != "integer" && field != "pattern")
+    header.refuse(fmt::format("the field \"{}\" is not supported; real, integer and pattern are", field.substr(0, 40)));
+  const auto symmetry = header.next("the symmetry");
+  const bool mirrored = symmetry == "symmetric" || symmetry == "skew-symmetric";
+  if (!mirrored && symmetry != "general")
+    header.refuse(fmt::format("the symmetry \"{}\" is not supported; general, symmetric and skew-symmetric are",
+                              symmetry.substr(0, 40)));
+  while (w.begins_with('%')) static_cast<void>(w.line());
+
+  contents c;
+  c.rows = w.whole("the number of rows", 1, most_rows(text));
+  c.columns = w.whole("the number of columns", 1, most_rows(text));
+  if (mirrored && c.rows != c.columns) w.refuse(fmt::format("a {} matrix of {} x {}", symmetry, c.rows, c.columns));
+  const std::uint64_t count = w.whole("the number of elements", 0, most_elements(text));
+  c.elements.reserve(mirrored ? 2 * count : count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto row = static_cast<std::uint32_t>(w.whole("a row", 1, c.rows) - 1);
+    const auto column = static_cast<std::uint32_t>(w.whole("a column", 1, c.columns) - 1);
+    const double value = field == "pattern" ? 1 : w.real("a value");
+    c.elements.push_back({row, column, value});
+    if (mirrored && row != column) c.elements.push_back({column, row, symmetry == "symmetric" ? value : -value});
+  }
+  w.end();
+  return c;
+}
+
+contents graph_of(std::string_view text, const std::string& name) {
+  words w(text, name);
+  contents c;
+  c.rows = c.columns = w.whole("the number of vertices", 1, most_elements(text));
+  struct span {
+    std::uint64_t first, count;
+  };
+  std::vector<span> edges_of;
+  edges_of.reserve(c.rows);
+  for (std::uint64_t v = 0; v < c.rows; ++v) {
+    const std::uint64_t first = w.whole("the first edge of a vertex", 0, most_elements(text));
+    edges_of.push_back({first, w.whole("the number of a vertex's edges", 0, most_elements(text))});
+  }
+  c.source = static_cast<std::uint32_t>(w.whole("the source", 0, c.rows - 1));
+  const std::uint64_t count = w.whole("the number of edges", 0, most_elements(text));
+  struct edge {
+    std::uint32_t target;
+    double cost;
+  };
+  std::vector<edge> edges;
+  edges.reserve(count);
+  for (std::uint64_t e = 0; e < count; ++e) {
+    const auto target = static_cast<std::uint32_t>(w.whole("the target of an edge", 0, c.rows - 1));
+    edges.push_back({target, w.real("the cost of an edge")});
+  }
+  w.end();
+  std::uint64_t named = 0;
+  for (std::uint64_t v = 0; v < c.rows; ++v) {
+    const auto [first, own] = edges_of[v];
+    if (first + own > count)
+      throw bad_input(fmt::format("{}: vertex {} has the edges {} to {} of {}", name, v, first, first + own, count));
+    if (named += own; named > count)
+      throw bad_input(fmt::format("{}: the vertices have more than the file's {} edges", name, count));
+    for (std::uint64_t e = first; e < first + own; ++e)
+      c.elements.push_back({static_cast<std::uint32_t>(v), edges[e].target, edges[e].cost});
+  }
+  return c;
+}
+
+contents read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw bad_input(fmt::format("{} cannot be opened", path));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad() || text.empty()) throw bad_input(fmt::format("{} cannot be read, or is empty", path));
+  return text.front() == '%' ? matrix_of(text, path) : graph_of(text, path);
+}
+
+}  // namespace hpe::sparse

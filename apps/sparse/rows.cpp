@@ -1,0 +1,118 @@
+#include "apps/sparse/rows.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "apps/command_line/program.h"
+#include "apps/modules/modules.h"
+#include "kernels/sparse.h"
+
+namespace hpe::sparse {
+
+namespace {
+
+constexpr std::uint64_t most_elements = std::numeric_limits<std::uint32_t>::max();
+
+void check_sizes(std::uint64_t rows, std::uint64_t elements) {
+  if (rows >= most_elements || elements > most_elements)
+    throw error(HPE_ERROR_INVALID_ARGUMENT,
+                fmt::format("{} rows with {} elements; fewer than {} are possible", rows, elements, most_elements));
+}
+
+std::uint64_t length_of(const random_shape& shape, std::uint64_t row) {
+  return shape.least + scrambled(row, 2 * shape.seed) % (shape.most - shape.least + 1);
+}
+
+template <class T>
+compressed_rows<T> make(std::uint64_t rows, std::uint64_t columns, std::uint64_t elements, bool with_values,
+                        int device) {
+  check_sizes(rows, elements);
+  const placement here = on_device(device);
+  return {rows, columns, array<std::uint32_t>(rows + 1, here), array<std::uint32_t>(elements, here),
+          array<T>(with_values ? elements : 0, here)};
+}
+
+}  // namespace
+
+std::uint64_t scrambled(std::uint64_t i, std::uint64_t seed) {
+  // splitmix64 (G. Steele et al., "Fast splittable pseudorandom number generators", 2014)
+  std::uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15U + seed * 0xd1342543de82ef95U;
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
+  return bits ^ (bits >> 31);
+}
+
+template <class T>
+compressed_rows<T> compress(const contents& file, int device) {
+  std::vector<std::uint32_t> next(file.rows + 1, 0);
+  for (const element& e : file.elements) ++next[e.row + 1];
+  for (std::uint64_t r = 0; r < file.rows; ++r) next[r + 1] += next[r];
+  compressed_rows<T> m = make<T>(file.rows, file.columns, file.elements.size(), true, device);
+  std::copy(next.begin(), next.end(), m.first.begin());
+  for (const element& e : file.elements) {
+    const std::uint32_t at = next[e.row]++;
+    m.column[at] = e.column;
+    m.values[at] = static_cast<T>(e.value);
+  }
+  return m;
+}
+
+std::uint64_t elements_of(const random_shape& shape) {
+  if (shape.least == 0 || shape.most < shape.least)
+    throw error(HPE_ERROR_INVALID_ARGUMENT, fmt::format("rows of {} to {} elements", shape.least, shape.most));
+  std::uint64_t elements = 0;
+  for (std::uint64_t r = 0; r < shape.rows && elements <= most_elements; ++r) elements += length_of(shape, r);
+  check_sizes(shape.rows, elements);
+  return elements;
+}
+
+template <class T>
+compressed_rows<T> random_rows(const random_shape& shape, bool with_values, int device) {
+  compressed_rows<T> m = make<T>(shape.rows, shape.rows, elements_of(shape), with_values, device);
+  m.first[0] = 0;
+  for (std::uint64_t r = 0; r < shape.rows; ++r)
+    m.first[r + 1] = m.first[r] + static_cast<std::uint32_t>(length_of(shape, r));
+  for (std::uint64_t k = 0; k < m.elements(); ++k) {
+    const std::uint64_t bits = scrambled(k, 2 * shape.seed + 1);
+    m.column[k] = static_cast<std::uint32_t>((static_cast<unsigned __int128>(bits) * shape.rows) >> 64);
+    if (with_values) m.values[k] = static_cast<T>(static_cast<double>(bits & 0xffffff) * 0x1p-24 - 0.5);
+  }
+  return m;
+}
+
+template compressed_rows<float> compress(const contents&, int);
+template compressed_rows<double> compress(const contents&, int);
+template compressed_rows<float> random_rows(const random_shape&, bool, int);
+template compressed_rows<double> random_rows(const random_shape&, bool, int);
+
+std::uint32_t lanes_for(const array<std::uint32_t>& first) {
+  // A thread has 4 elements in flight; the longest row may take it 4 such steps.
+  constexpr std::uint64_t most_of_a_thread = 16;
+  const std::uint64_t rows = first.size() - 1, mean = rows == 0 ? 0 : first[rows] / rows;
+  std::uint64_t longest = 0;
+  for (std::uint64_t r = 0; r < rows; ++r) longest = std::max<std::uint64_t>(longest, first[r + 1] - first[r]);
+  const std::uint64_t wished = std::max(mean / 2, longest / most_of_a_thread);
+  return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::uint64_t>(wished, 1, 32)));
+}
+
+void check_one_device(std::int64_t devices) {
+  static_cast<void>(command_line::devices_of(devices));
+  if (devices > 1) throw bad_input(fmt::format("--devices {}: one device does this work, the first", devices));
+}
+
+std::string kernels_file() { return modules::require("libhpe-sparse-kernels.so"); }
+
+hpeShape shape_for(std::uint64_t count, int device) {
+  const hpeDeviceInfo info = device_info(device);
+  const std::uint64_t tiles = (count + kernels::sparse_threads - 1) / kernels::sparse_threads;
+  // A few tiles for each thread of a soft device, so that no thread waits long for another at the end.
+  const std::uint64_t most =
+      info.kind == HPE_DEVICE_SOFT ? std::uint64_t{4} * info.compute_units : std::numeric_limits<std::int32_t>::max();
+  return {{static_cast<std::uint32_t>(std::clamp<std::uint64_t>(tiles, 1, most)), 1, 1},
+          {kernels::sparse_threads, 1, 1}};
+}
+
+}  // namespace hpe::sparse

@@ -1,0 +1,63 @@
+#pragma once
+
+/// Sparse matrices and graphs in memory of hpe, by compressed rows (kernels/sparse.h).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apps/sparse/file.h"
+#include "hpe/hpe.hpp"
+
+namespace hpe::sparse {
+
+/// A matrix, or a graph, whose values are then not used. Fewer than 2^32 rows, columns and elements.
+template <class T>
+struct compressed_rows {
+  std::uint64_t rows = 0, columns = 0;
+  array<std::uint32_t> first;   ///< rows + 1
+  array<std::uint32_t> column;  ///< of each element
+  array<T> values;              ///< of each element; empty for a graph
+
+  [[nodiscard]] std::uint64_t elements() const { return column.size(); }
+};
+
+/// Sizes of random matrices and graphs: row r has `least` to `most` elements, at uniform columns.
+struct random_shape {
+  std::uint64_t rows = 0;
+  std::uint64_t least = 1, most = 1;
+  std::uint64_t seed = 1;
+};
+
+/// The matrix of a file, on a device. Equal places add up. Throws hpe::error.
+template <class T>
+[[nodiscard]] compressed_rows<T> compress(const contents& file, int device);
+
+/// A square random matrix with values from -0.5 to 0.5, on a device. Throws hpe::error for 2^32 elements and more.
+template <class T>
+[[nodiscard]] compressed_rows<T> random_rows(const random_shape& shape, bool with_values, int device);
+
+/// Elements of a matrix of random_rows(); throws as random_rows().
+[[nodiscard]] std::uint64_t elements_of(const random_shape& shape);
+
+/// A number that depends on `i` and the seed only, uniform in [0, 2^64).
+[[nodiscard]] std::uint64_t scrambled(std::uint64_t i, std::uint64_t seed);
+
+extern template compressed_rows<float> compress(const contents&, int);
+extern template compressed_rows<double> compress(const contents&, int);
+extern template compressed_rows<float> random_rows(const random_shape&, bool, int);
+extern template compressed_rows<double> random_rows(const random_shape&, bool, int);
+
+/// Threads of a GPU that share a row: half as many as the mean row has elements, and enough for the longest one.
+[[nodiscard]] std::uint32_t lanes_for(const array<std::uint32_t>& first);
+
+/// For programs that use one device: throws bad_input if --devices asks for more, or for one that does not exist.
+void check_one_device(std::int64_t devices);
+
+/// The path of libhpe-sparse-kernels.so, which lies beside libhpe.so. Throws hpe::error if it is not there.
+[[nodiscard]] std::string kernels_file();
+
+/// The grid for `count` elements, of which a tile processes sparse_threads on GPUs.
+[[nodiscard]] hpeShape shape_for(std::uint64_t count, int device);
+
+}  // namespace hpe::sparse

@@ -1,0 +1,127 @@
+// The first access of the host to memory whose host pages no allocation had before, against the rate at which the
+// kernel makes huge pages, and the cost of preparing such pages.
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include "bench/transfers/parts.h"
+#include "tests/core/kernels.h"
+
+namespace hpe::bench {
+
+namespace {
+
+constexpr std::size_t words = stream_bytes / sizeof(std::uint32_t);
+using words_array = hpe::array<std::uint32_t>;
+
+/// Calls body(memory) with anonymous memory without pages.
+template <class Body>
+void with_new_memory(std::size_t bytes, Body body) {
+  constexpr std::size_t huge_page = 2 * mebi;
+  const std::size_t all = bytes + huge_page;
+  void* const p = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::runtime_error("mmap failed");
+  ::madvise(p, all, MADV_HUGEPAGE);
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(p) % huge_page;
+  body(static_cast<std::byte*>(p) + (past == 0 ? 0 : huge_page - past));
+  ::munmap(p, all);
+}
+
+/// Makes as many pages as the benchmark uses. A virtual machine gets memory from its host only at the first use, which
+/// takes longer than anything measured here.
+void wake_memory(std::size_t bytes) {
+  with_new_memory(bytes, [&](std::byte* p) {
+    in_crowd(bytes, 8 * mebi, [&](std::size_t at, std::size_t size) {
+      for (std::size_t i = 0; i < size; i += page) p[at + i] = std::byte{1};
+    });
+  });
+}
+
+/// The time in which four threads, the fastest number on the hosts of H200s, make huge pages.
+timing make_pages(unsigned repeats) {
+  constexpr unsigned threads = 4;
+  constexpr std::size_t chunk = 16 * mebi;
+  timing result{};
+  with_new_memory(stream_bytes, [&](std::byte* p) {
+    result = timed(
+        repeats, [&] { ::madvise(p, stream_bytes, MADV_DONTNEED); },
+        [&] {
+          in_crowd(
+              stream_bytes, chunk,
+              [&](std::size_t at, std::size_t size) {
+                for (std::size_t i = 0; i < size; i += page) p[at + i] = std::byte{1};
+              },
+              threads);
+        });
+  });
+  return result;
+}
+
+}  // namespace
+
+void first_touches(table& t, const link_rates& is) {
+  // Earlier arrays stay, so that no array gets pages of another one.
+  std::vector<std::unique_ptr<words_array>> all;
+  const auto latest = [&] { return reinterpret_cast<std::byte*>(all.back()->data()); };
+  const auto allocate = [&] { all.push_back(std::make_unique<words_array>(words)); };
+  const auto a_second_ago = [&] {
+    allocate();
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    launch_fill(*all.back());
+  };
+  const auto just_now = [&] {
+    allocate();
+    launch_fill(*all.back());
+  };
+  const auto touch = [&] { touch_pages(latest(), stream_bytes); };
+  const auto read = [&] { read_all(latest(), stream_bytes); };
+
+  wake_memory((5 * (t.repeats + 1) + 4) * stream_bytes);
+  const timing pages = make_pages(t.repeats);
+  t.rate("four threads make huge pages", stream_bytes, pages);
+  const double made = rate_of(stream_bytes, pages.median);
+  for (const auto& [body, who] :
+       {std::pair<std::function<void()>, const char*>{touch, "1 thread"}, {read, "8 threads"}}) {
+    const timing at_once = timed(t.repeats, just_now, body);
+    t.rate(fmt::format("first touch of new pages, at once after hpeMalloc, {}", who), stream_bytes, at_once, made,
+           "of the rate at which four threads make huge pages", 0.9);
+    t.share(at_once, stream_bytes, is.down, "of the link");
+    t.rate(fmt::format("first touch of new pages, a second after hpeMalloc, {}", who), stream_bytes,
+           timed(t.repeats, a_second_ago, body), is.down, "of the link", 0.85);
+  }
+  // The threads that prepare pages are busy with the array before.
+  t.time("hpeMalloc of 1 GiB",
+         timed(
+             t.repeats, [] {}, allocate),
+         1, 1e-3);
+}
+
+void work_without_touches() {
+  const words_array a(words);
+  // About two seconds on an H200.
+  for (int i = 0; i < 6000; ++i)
+    hpe::launch(test_kernel().fill, hpe::grid(1024), {a.data(), a.size(), fresh_seed()}, hpe::out(a));
+  hpe::synchronize();
+}
+
+void untouched_programs(table& t) {
+  const auto run = [program = std::filesystem::read_symlink("/proc/self/exe").string()](const char* budget) {
+    const std::string command = fmt::format("HPE_PREPARED_MEMORY={} '{}' --only untouched", budget, program);
+    if (std::system(command.c_str()) != 0)
+      throw std::runtime_error(command + " failed");  // NOLINT(concurrency-mt-unsafe,cert-env33-c)
+  };
+  const auto nothing = [] {};
+  const auto times = paired_timings(
+      t.repeats, nothing, [&] { run("2G"); }, nothing, [&] { run("0"); });
+  t.time("a program that never touches its 1 GiB, with prepared pages", times.first);
+  t.time("the same without prepared pages", times.second, 1);
+  const double more = times.first.median / times.second.median - 1;
+  t.lines.push_back({"  more time with them", more * 100, "%", "< 1", more < 0.01});
+}
+
+}  // namespace hpe::bench

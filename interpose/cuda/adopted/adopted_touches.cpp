@@ -1,0 +1,226 @@
+// The host's side of adopted memory: touches, reads and writes by libc and MPI calls, and the copies for them.
+//
+// fetching_ serialises fetches. The thread that fetches holds mutex_, except while it waits for work that is being
+// queued, for the devices and for copies. During the last two waits, the blocks are in state fetching. Device work that
+// is queued meanwhile takes the blocks out of this state, so that the late copy opens no view (a rule of the protocol).
+#include <algorithm>
+#include <cstring>
+
+#include "interpose/cuda/adopted/adopted_memory.h"
+#include "runtime/base/log.h"
+
+namespace hpe::cuda_hooks {
+
+using coherence::apply;
+using coherence::block_event;
+using coherence::block_run;
+using coherence::block_state;
+
+namespace {
+
+constexpr std::size_t most_walks = 16;
+
+}  // namespace
+
+// ---- moving -------------------------------------------------------------------------------------------------------
+
+void adopted_memory::copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device) {
+  const lent_stream lent(r.parts());
+  const CUstream stream = lent.stream();
+  const auto done =
+      to_device ? copies_.upload(device, host, bytes, stream, true) : copies_.download(host, device, bytes, stream);
+  constexpr const char* what = "a copy between device memory and the host's copy of it";
+  if (done) return cu_.check(*done, what);
+  const auto number = reinterpret_cast<CUdeviceptr>(host);
+  cu_.check(
+      to_device ? cu_.cuMemcpyAsync(device, number, bytes, stream) : cu_.cuMemcpyAsync(number, device, bytes, stream),
+      what);
+  cu_.check(cu_.cuStreamSynchronize(stream), what);
+}
+
+void adopted_memory::move(adopted_region& r, adopted_region::bytes range, bool to_device) {
+  const device::cuda::entered here(cu_, r.parts().context());
+  if (!to_device) r.prepare_pages(cu_, range);
+  r.for_each_allocation(cu_, range, [&](CUdeviceptr begin, CUdeviceptr end) {
+    copy(r, begin, r.alias(begin), end - begin, to_device);
+    r.tell_moved(end - begin, to_device);
+  });
+}
+
+void adopted_memory::wait_for_work(unique_lock& lock, const adopted_region& r) {
+  const std::uint64_t work = work_;
+  if (waited_ == work) return;
+  lock.unlock();
+  const CUresult result = program_.wait_for_all(r.parts().context());
+  lock.lock();
+  if (result == CUDA_SUCCESS) {
+    waited_ = std::max(waited_, work);
+  } else if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
+    uses_.warn(incoherent_uses::kind::capture, {r.begin(), r.end()});
+  } else {
+    log(log_level::warn, "waiting for the devices before the host reads: {}", cu_.words_for(result));
+  }
+}
+
+// ---- the host touches ---------------------------------------------------------------------------------------------
+
+void adopted_memory::open(adopted_region& r, block_run run, block_event event) {
+  const auto actions = apply(r.state(run.begin), event).actions;
+  if (actions.open_read) r.protect(run, os::access::read);
+  if (actions.open_write) r.protect(run, os::access::read_write);
+  r.transition(run, event);
+}
+
+void adopted_memory::open_fetched(adopted_region& r, block_run run, block_run markers, bool write) {
+  for (std::uint64_t b = run.begin; b < run.end;) {
+    block_run same = r.run_from(b, b < markers.end ? std::min(run.end, markers.end) : run.end);
+    if (r.state(b) == block_state::fetching) {
+      if (b < markers.end && markers.begin <= b)
+        r.transition(same, block_event::fetched);  // both copies are valid, and the view stays closed
+      else
+        open(r, same, write ? block_event::fetched_for_write : block_event::fetched);
+    }
+    b = same.end;
+  }
+}
+
+void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run run) {
+  wait_until_queued(lock, r->bytes_of(run));
+  if (find(r->begin()) != r || r->state(run.begin) != block_state::device ||
+      r->run_from(run.begin, run.end).end != run.end)
+    return;  // the caller checks the state again
+  // Before the wait, which does not cover work that is queued meanwhile: that work takes its blocks out of this state.
+  r->transition(run, block_event::prefetch);
+  wait_for_work(lock, *r);
+  if (find(r->begin()) != r) return;
+  r->in_motion = true;
+  lock.unlock();
+  const auto landed = [&] {
+    lock.lock();
+    r->in_motion = false;
+    moved_.notify_all();
+  };
+  try {
+    move(*r, r->bytes_of(run), false);
+  } catch (...) {
+    landed();
+    r->transition(run, block_event::fetch_failed);
+    throw;
+  }
+  landed();
+}
+
+fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
+  try {
+    const std::lock_guard one(fetching_);
+    unique_lock lock(mutex_);
+    for (;;) {
+      const region_pointer r = find_or_adopt(address);
+      if (r == nullptr) return explain(address), fault::verdict::not_ours;
+      const std::uint64_t block = r->block_of(address);
+      const block_event event = write ? block_event::host_write : block_event::host_read;
+      const bool fetched = !apply(r->state(block), event).actions.fetch;
+      // The first write to a block that the host has read is no step of a walk.
+      if (!fetched || r->ahead.is_marker(block)) {
+        const block_run next = r->ahead.touched(block);
+        const block_run behind{std::max(next.begin, block + 1), next.end};
+        if (!behind.empty()) ahead_.push_back({r, behind});
+        if (ahead_.size() > most_walks) ahead_.pop_front();
+      }
+      if (fetched) {
+        open(*r, {block, block + 1}, event);
+        return fault::verdict::retry;
+      }
+      const block_run run{block, block + 1};
+      fetch(lock, r, run);
+      open_fetched(*r, run, {}, write);
+      if (r->state(block) != block_state::device) return fault::verdict::retry;
+    }
+  } catch (const std::exception& e) {
+    log(log_level::error, "the device memory at {:#x} cannot be brought to the host: {}", address, e.what());
+    return fault::verdict::not_ours;
+  }
+}
+
+bool adopted_memory::fetch_ahead() noexcept {
+  constexpr std::uint64_t piece = 4;  // blocks; a touch waits at most for the copy of these
+  const std::lock_guard one(fetching_);
+  unique_lock lock(mutex_);
+  // New work is queued. fetch_ahead does not wait for it, and after new work the host most often starts a new walk.
+  if (waited_ != work_) ahead_.clear();
+  while (!ahead_.empty()) {
+    wish& w = ahead_.front();
+    const region_pointer r = w.region.lock();
+    const auto gone = [&] { return find(r->begin()) != r; };
+    while (r != nullptr && !w.run.empty() && r->state(w.run.begin) != block_state::device) ++w.run.begin;
+    if (r == nullptr || w.run.empty() || gone()) {
+      ahead_.pop_front();
+      continue;
+    }
+    const block_run run = r->run_from(w.run.begin, std::min(w.run.end, w.run.begin + piece));
+    if (being_queued(r->bytes_of(run))) {
+      ahead_.pop_front();
+      continue;
+    }
+    w.run.begin = run.end;
+    const bool marked = r->ahead.is_marker(run.begin);
+    try {
+      fetch(lock, r, run);
+      open_fetched(*r, run, marked ? block_run{run.begin, run.begin + 1} : block_run{}, false);
+    } catch (const std::exception& e) {
+      // The next touch of these blocks reports the error.
+      log(log_level::debug, "device memory at {:#x} is not fetched ahead: {}", r->begin(), e.what());
+      ahead_.clear();
+      return false;
+    }
+    return true;
+  }
+  return false;
+}
+
+// ---- calls of the host --------------------------------------------------------------------------------------------
+
+void adopted_memory::read(void* to, CUdeviceptr from, std::size_t bytes) {
+  const std::lock_guard one(fetching_);
+  unique_lock lock(mutex_);
+  for (CUdeviceptr at = from; at < from + bytes;) {
+    const region_pointer r = require(at);
+    const CUdeviceptr end = std::min(from + bytes, r->end());
+    const std::uint64_t last = r->block_of(end - 1) + 1;
+    const block_run run = r->run_from(r->block_of(at), last);
+    const CUdeviceptr good = std::min(end, r->bytes_of(run).end);
+    if (r->state(run.begin) == block_state::device) {
+      fetch(lock, r, run);
+      open_fetched(*r, run, run, false);
+      continue;
+    }
+    std::memcpy(static_cast<std::byte*>(to) + (at - from), r->alias(at), good - at);
+    at = good;
+  }
+}
+
+void adopted_memory::write(CUdeviceptr to, const void* from, std::size_t bytes) {
+  const std::lock_guard one(fetching_);
+  unique_lock lock(mutex_);
+  for (CUdeviceptr at = to; at < to + bytes;) {
+    const region_pointer r = require(at);
+    wait_until_queued(lock, {r->begin(), r->end()});
+    wait_for_work(lock, *r);
+    if (find(at) != r) continue;
+    const auto* const source = static_cast<const std::byte*>(from) + (at - to);
+    const CUdeviceptr end = std::min(to + bytes, r->end());
+    const block_run run = r->run_from(r->block_of(at), r->block_of(end - 1) + 1);
+    const CUdeviceptr good = std::min(end, r->bytes_of(run).end);
+    if (r->state(run.begin) == block_state::host) {
+      std::memcpy(r->alias(at), source, good - at);
+    } else {
+      release(*r, block_event::device_write, at, good);
+      const device::cuda::entered here(cu_, r->parts().context());
+      copy(*r, at, const_cast<std::byte*>(source), good - at, true);
+      r->tell_moved(good - at, true);
+    }
+    at = good;
+  }
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,84 @@
+#include "interpose/cuda/adopted/touch_service.h"
+
+#include <fmt/core.h>
+
+#include "runtime/fault/handler.h"
+#include "runtime/os/futex.h"
+#include "runtime/os/thread.h"
+#include "runtime/trace/measured.h"
+#include "runtime/trace/stalls.h"
+#include "runtime/trace/status_page.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+[[gnu::tls_model("initial-exec")]] constinit thread_local bool serving = false;
+constinit std::atomic<touch_service*> the_service{nullptr};
+
+fault::verdict resolve_in_handler(std::byte* address, bool write) noexcept {
+  // A fault in the service itself is a bug of hpe, and goes to the program's own action.
+  return serving ? fault::verdict::not_ours : the_service.load()->resolve(address, write);
+}
+
+// For trace::awaited: the address and whether it is a write.
+std::string words_for_touch(const void* /*about*/, std::uint64_t address, std::uint64_t write) {
+  return fmt::format("its {} of device memory at {:#x} waits for all work that the program has queued on devices",
+                     write != 0 ? "write" : "read", address);
+}
+
+// A gate that only ring() and the deadline open.
+class bell final : public device::gate {
+ public:
+  void ring() noexcept override {
+    rings_.fetch_add(1);
+    os::futex_wake_all(rings_);
+  }
+  void sleep(std::span<const timepoint> /*points*/, std::chrono::steady_clock::time_point deadline) override {
+    os::futex_wait_until(rings_, seen_, deadline);
+    seen_ = rings_.load();
+  }
+
+ private:
+  os::futex_word rings_{0};
+  std::uint32_t seen_ = 0;
+};
+
+}  // namespace
+
+touch_service::touch_service(adopted_memory& memory) : memory_(memory), gate_(std::make_unique<bell>()) {
+  device::gate* const gates[] = {gate_.get()};
+  board_ = std::make_unique<fault::request_board>(gates);
+  thread_ = os::start_thread("hpe-touch", [this] { run(); });
+  static_cast<void>(trace::status_page::own());
+  the_service.store(this);
+  fault::handle_other_faults_with(resolve_in_handler);
+}
+
+fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
+  trace::measured measure(trace::way::touch, 0, address);
+  const trace::awaited here({words_for_touch, nullptr, reinterpret_cast<std::uintptr_t>(address), write ? 1U : 0U});
+  const fault::verdict result = board_->ask(0, address, write);
+  if (result != fault::verdict::retry) {
+    measure.forget();
+    return result;
+  }
+  counters& count = trace::status_page::own().count;  // the constructor has made it
+  counters::add(write ? count.faults_write : count.faults_read, 1);
+  return result;
+}
+
+void touch_service::run() {
+  serving = true;
+  std::vector<fault::request*> requests;
+  requests.reserve(fault::request_board::slot_count);
+  for (;;) {
+    board_->take(0, requests);
+    if (requests.empty() && !memory_.fetch_ahead()) gate_->sleep({}, std::chrono::steady_clock::time_point::max());
+    for (fault::request* r : requests)
+      r->answer(memory_.touch(reinterpret_cast<CUdeviceptr>(r->address()), r->write()));
+    requests.clear();
+  }
+}
+
+}  // namespace hpe::cuda_hooks

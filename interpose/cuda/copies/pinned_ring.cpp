@@ -1,0 +1,60 @@
+#include "interpose/cuda/copies/pinned_ring.h"
+
+namespace hpe::cuda_hooks {
+
+pinned_ring::pinned_ring(const device::cuda::driver& cu) : cu_(cu) {
+  void* memory = nullptr;
+  cu_.check(cu_.cuMemHostAlloc(&memory, buffer_bytes * buffer_count, CU_MEMHOSTALLOC_PORTABLE), "pinning buffers");
+  memory_ = static_cast<std::byte*>(memory);
+  try {
+    for (std::size_t i = 0; i < buffer_count; ++i) {
+      CUevent done = nullptr;
+      cu_.check(cu_.cuEventCreate(&done, CU_EVENT_DISABLE_TIMING), "creating an event");
+      free_.push_back({memory_ + i * buffer_bytes, done});
+    }
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+pinned_ring::~pinned_ring() { release(); }
+
+void pinned_ring::release() noexcept {
+  for (const buffer& b : free_) {
+    cu_.cuEventSynchronize(b.done);
+    cu_.cuEventDestroy(b.done);
+  }
+  if (memory_ != nullptr) cu_.cuMemFreeHost(memory_);
+}
+
+void pinned_ring::abandon() noexcept {
+  free_.clear();
+  memory_ = nullptr;
+}
+
+pinned_ring::buffer pinned_ring::take() {
+  std::unique_lock lock(mutex_);
+  returned_.wait(lock, [&] { return !free_.empty(); });
+  const buffer result = free_.front();
+  free_.erase(free_.begin());
+  return result;
+}
+
+pinned_ring::buffer pinned_ring::try_take() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return {};
+  const buffer result = free_.front();
+  free_.erase(free_.begin());
+  return result;
+}
+
+void pinned_ring::give_back(buffer used) {
+  {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(used);
+  }
+  returned_.notify_one();
+}
+
+}  // namespace hpe::cuda_hooks

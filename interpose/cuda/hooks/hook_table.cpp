@@ -1,0 +1,70 @@
+// The table that tells the shim which functions to call in place of driver entries.
+#include <string>
+
+#include "interpose/cuda/calls/host_calls.h"
+#include "interpose/cuda/hooks/copy_hooks.h"
+#include "interpose/cuda/hooks/work_hooks.h"
+#include "interpose/cuda/interposition.h"
+#include "interpose/cuda/work/queuing_threads.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+#include "runtime/trace/stalls.h"
+
+namespace hpe::cuda_hooks {
+
+constinit real_entries real;
+
+namespace {
+
+bool host_access = false;
+std::uint64_t stall_after = 0;
+
+void started() {
+  trace::tell_of_stalls(stall_after);
+  if (!host_access) return;
+  if (interposer* const hpe = interposer::instance()) hpe->serve_touches();
+}
+
+const hpe_cuda_hook table[] = {
+#define HPE_HOOK(symbol, declaration, function)                                        \
+  {#symbol, reinterpret_cast<void*>(static_cast<decltype(&::declaration)>(&function)), \
+   reinterpret_cast<void**>(&real.symbol)},
+#include "interpose/cuda/hooks/hooks.def"
+#undef HPE_HOOK
+};
+
+}  // namespace
+
+}  // namespace hpe::cuda_hooks
+
+const hpe_cuda_interposition* hpe_cuda_interpose() {
+  using namespace hpe;
+  static const std::string driver = [] {
+    try {
+      const options chosen = options::from_environment();
+      set_log_level(parse_log_level(chosen.log));
+      HPE_REQUIRE(chosen.cuda_host_access == "on" || chosen.cuda_host_access == "off", HPE_ERROR_INITIALIZATION,
+                  "HPE_CUDA_HOST_ACCESS=\"{}\" is neither on nor off", chosen.cuda_host_access);
+      cuda_hooks::host_access = chosen.cuda_host_access == "on";
+      HPE_REQUIRE(chosen.mpi_waits == "on" || chosen.mpi_waits == "off", HPE_ERROR_INITIALIZATION,
+                  "HPE_MPI_WAITS=\"{}\" is neither on nor off", chosen.mpi_waits);
+      cuda_hooks::host_calls::messages_wait = chosen.mpi_waits == "on";
+      cuda_hooks::stall_after = chosen.stall_after;
+      // serve_touches reports a failure. Called here, before the driver is loaded: most programs still have a single
+      // thread, for which the kernel's registration is fast; with several threads it takes milliseconds.
+      if (cuda_hooks::host_access) (void)cuda_hooks::queuing_threads::prepare();
+      return chosen.cuda_driver;
+    } catch (const error& e) {
+      log(log_level::error, "{}", e.what());
+      return std::string();
+    }
+  }();
+  static const hpe_cuda_interposition result{cuda_hooks::table,
+                                             std::size(cuda_hooks::table),
+                                             driver.c_str(),
+                                             cuda_hooks::started,
+                                             [](const char* sentence) { log(log_level::warn, "{}", sentence); },
+                                             [](const char* sentence) { log(log_level::info, "{}", sentence); }};
+  return &result;
+}

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+
+// cuda.h defines these names as macros for newer versions; without the macros the older entries can be named.
+#undef cuCtxCreate
+#undef cuCtxDestroy
+#undef cuCtxSynchronize
+#undef cuDevicePrimaryCtxRelease
+#undef cuDevicePrimaryCtxReset
+#undef cuIpcOpenMemHandle
+#undef cuMemcpyBatchAsync
+#undef cuMemcpy3DBatchAsync
+#undef cuStreamBatchMemOp
+#undef cuStreamDestroy
+#undef cuStreamWaitValue32
+#undef cuStreamWaitValue64
+#undef cuStreamWriteValue32
+#undef cuStreamWriteValue64
+
+// Types of entries that cuda.h no longer declares; no functions of these names exist.
+extern "C" {
+CUresult CUDAAPI hpe_make_context_of_3020(CUcontext* made, unsigned flags, CUdevice device);
+CUresult CUDAAPI hpe_make_context_of_11040(CUcontext* made, CUexecAffinityParam* parameters, int count, unsigned flags,
+                                           CUdevice device);
+CUresult CUDAAPI hpe_wait_for_context(CUcontext context);
+CUresult CUDAAPI hpe_copy_batch_of_12080(CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count,
+                                         CUmemcpyAttributes* attributes, std::size_t* attribute_indices,
+                                         std::size_t attribute_count, std::size_t* failed, CUstream stream);
+CUresult CUDAAPI hpe_copy_3d_batch_of_12080(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, std::size_t* failed,
+                                            unsigned long long flags, CUstream stream);
+}
+
+namespace hpe::cuda_hooks {
+
+/// The driver's own functions behind the hooks. The shim stores them before any program can call a hook.
+struct real_entries {
+#define HPE_HOOK(symbol, declaration, function) decltype(&::declaration) symbol = nullptr;
+#include "interpose/cuda/hooks/hooks.def"
+#undef HPE_HOOK
+};
+
+extern constinit real_entries real;
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,40 @@
+// The process's dlsym and dlvsym while the shim is preloaded (dlopen: interpose/dl_open.S). Their results may depend on the caller (RTLD_NEXT,
+// the search path and the caller's namespace), which the C library finds by the return address. So these functions end in
+// a jump instead of a call wherever the caller can matter. dl.cpp has the functions that they use.
+
+        .hidden hpe_dlsym, hpe_next_dlsym, hpe_dlvsym, hpe_next_dlvsym
+
+        .text
+
+// The caller matters for RTLD_DEFAULT (0) and RTLD_NEXT (-1), but not for handles, which name libraries.
+        .macro HPE_LOOK_UP name
+        .globl \name
+        .type \name, @function
+        .p2align 4
+\name:
+        .cfi_startproc
+        endbr64
+        leaq 1(%rdi), %rax
+        cmpq $1, %rax
+        ja hpe_\name
+        pushq %rdi
+        .cfi_adjust_cfa_offset 8
+        pushq %rsi
+        .cfi_adjust_cfa_offset 8
+        pushq %rdx
+        .cfi_adjust_cfa_offset 8
+        call hpe_next_\name
+        popq %rdx
+        .cfi_adjust_cfa_offset -8
+        popq %rsi
+        .cfi_adjust_cfa_offset -8
+        popq %rdi
+        .cfi_adjust_cfa_offset -8
+        jmp *%rax
+        .cfi_endproc
+        .size \name, . - \name
+        .endm
+        HPE_LOOK_UP dlsym
+        HPE_LOOK_UP dlvsym
+
+        .section .note.GNU-stack, "", @progbits

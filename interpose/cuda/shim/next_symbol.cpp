@@ -1,0 +1,94 @@
+// dlsym cannot be used to find the next dlsym when the process sees only the shim's. So the C library's dlsym is read
+// from its symbol table, once; it then finds everything else.
+#include "interpose/cuda/shim/next_symbol.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstring>
+
+namespace hpe::cuda_shim {
+
+namespace {
+
+using dlopen_function = void*(const char*, int);
+using dlsym_function = void*(void*, const char*);
+using dlvsym_function = void*(void*, const char*, const char*);
+
+constinit std::atomic<dlopen_function*> opener{nullptr};
+constinit std::atomic<dlsym_function*> finder{nullptr};
+constinit std::atomic<dlvsym_function*> versioned_finder{nullptr};
+
+template <class T>
+const T* table(const ElfW(Dyn) * dynamic, ElfW(Sxword) tag) {
+  for (; dynamic->d_tag != DT_NULL; ++dynamic)
+    if (dynamic->d_tag == tag)
+      return reinterpret_cast<const T*>(dynamic->d_un.d_ptr);  // NOLINT(performance-no-int-to-ptr): relocated by ld.so
+  return nullptr;
+}
+
+// Walks the tables of the ELF gABI and the GNU hash section: buckets of runs, each of which ends at an odd hash.
+void* find_function(const link_map* library, const char* name) {
+  const auto* symbols = table<ElfW(Sym)>(library->l_ld, DT_SYMTAB);
+  const auto* names = table<char>(library->l_ld, DT_STRTAB);
+  const auto* hash = table<std::uint32_t>(library->l_ld, DT_GNU_HASH);
+  if (symbols == nullptr || names == nullptr || hash == nullptr) return nullptr;
+  const std::uint32_t bucket_count = hash[0];
+  const std::uint32_t first = hash[1];
+  const std::uint32_t* const buckets = hash + 4 + hash[2] * (sizeof(ElfW(Addr)) / sizeof(std::uint32_t));
+  const std::uint32_t* const chains = buckets + bucket_count;
+  for (std::uint32_t b = 0; b < bucket_count; ++b) {
+    for (std::uint32_t s = buckets[b]; s >= first; ++s) {
+      if (std::strcmp(names + symbols[s].st_name, name) == 0 && symbols[s].st_shndx != SHN_UNDEF)
+        return reinterpret_cast<void*>(library->l_addr + symbols[s].st_value);  // NOLINT(performance-no-int-to-ptr)
+      if ((chains[s - first] & 1) != 0) break;
+    }
+  }
+  return nullptr;
+}
+
+bool ends_with(const char* text, const char* end) {
+  const std::size_t length = std::strlen(text);
+  const std::size_t tail = std::strlen(end);
+  return length >= tail && std::strcmp(text + length - tail, end) == 0;
+}
+
+dlsym_function* find_finder() {
+  dlsym_function* found = finder.load(std::memory_order_acquire);
+  for (const link_map* l = _r_debug.r_map; found == nullptr && l != nullptr; l = l->l_next)
+    if (ends_with(l->l_name, "/libc.so.6")) found = reinterpret_cast<dlsym_function*>(find_function(l, "dlsym"));
+  if (found == nullptr) __builtin_trap();  // without a dlsym in a C library nothing could have loaded the shim
+  finder.store(found, std::memory_order_release);
+  return found;
+}
+
+template <class Function>
+Function* find(std::atomic<Function*>& kept, const char* name) {
+  Function* found = kept.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    found = reinterpret_cast<Function*>(find_finder()(RTLD_NEXT, name));
+    kept.store(found, std::memory_order_release);
+  }
+  return found;
+}
+
+}  // namespace
+
+void* next_open(const char* file, int mode) { return find(opener, "dlopen")(file, mode); }
+
+void* next_look_up(void* library, const char* name) { return find_finder()(library, name); }
+
+void* next_look_up(void* library, const char* name, const char* version) {
+  return find(versioned_finder, "dlvsym")(library, name, version);
+}
+
+}  // namespace hpe::cuda_shim
+
+void* hpe_next_dlopen() { return reinterpret_cast<void*>(hpe::cuda_shim::find(hpe::cuda_shim::opener, "dlopen")); }
+
+void* hpe_next_dlsym() { return reinterpret_cast<void*>(hpe::cuda_shim::find_finder()); }
+
+void* hpe_next_dlvsym() {
+  return reinterpret_cast<void*>(hpe::cuda_shim::find(hpe::cuda_shim::versioned_finder, "dlvsym"));
+}

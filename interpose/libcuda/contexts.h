@@ -1,0 +1,90 @@
+#pragma once
+
+/// The contexts of the driver. A device's memory, streams and modules belong to the device, whose contexts share them: the
+/// runtime has one context for each device, and a stream or pointer of either API is valid in the other. They end when the
+/// last context of the device ends.
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace hpe::libcuda {
+
+class device_context {
+ public:
+  device_context(int device, bool is_primary, unsigned flags, std::uint64_t id)
+      : device_(device), is_primary_(is_primary), id_(id), flags_(flags) {}
+
+  [[nodiscard]] int device() const noexcept { return device_; }
+  [[nodiscard]] bool is_primary() const noexcept { return is_primary_; }
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+  [[nodiscard]] unsigned flags() const noexcept { return flags_; }
+  void set_flags(unsigned flags) noexcept { flags_ = flags; }
+
+  /// A context that the program destroyed, or a primary one that nobody retains, is not active.
+  [[nodiscard]] bool is_active() const noexcept { return is_active_; }
+  void set_active(bool active) noexcept { is_active_ = active; }
+
+ private:
+  const int device_;
+  const bool is_primary_;
+  const std::uint64_t id_;
+  std::atomic<unsigned> flags_;
+  std::atomic<bool> is_active_{true};
+};
+
+inline CUcontext handle_of(const device_context& context) {
+  return reinterpret_cast<CUcontext>(const_cast<device_context*>(&context));
+}
+
+/// Thread-safe. Members throw failure: cudaErrorInvalidDevice for a number without a device, cudaErrorDeviceUninitialized
+/// (CUDA_ERROR_INVALID_CONTEXT) for a handle without a context.
+class context_table {
+ public:
+  using pointer = std::shared_ptr<device_context>;
+
+  pointer create(int device, unsigned flags);
+  void destroy(CUcontext handle);  ///< also takes it from the top of the calling thread's stack
+  [[nodiscard]] pointer find(CUcontext handle);
+
+  [[nodiscard]] pointer primary(int device);
+  pointer retain_primary(int device);
+  void release_primary(int device);
+  void reset_primary(int device);  ///< cudaDeviceReset: nothing of the device remains
+
+  /// To be called when the calling thread has used its device through the runtime: then the device's primary context is
+  /// current, unless another context of the device is.
+  void follow_runtime();
+
+  /// The top of the calling thread's stack, also if it is not active any more; null if the stack is empty.
+  [[nodiscard]] static pointer current();
+  static void set_current(const pointer& context);  ///< replaces the top; null takes it away
+  static void push(const pointer& context);
+  static pointer pop();  ///< cudaErrorDeviceUninitialized if the stack is empty
+
+ private:
+  struct of_device {
+    pointer primary;
+    int retained = 0;
+    int created = 0;
+    bool runtime_uses = false;
+  };
+
+  of_device& at(int device);                         // needs the mutex
+  static void end_of_device(const of_device& state, int device);  // if no context of it is left
+
+  std::mutex mutex_;
+  std::vector<of_device> devices_;
+  std::unordered_map<CUcontext, pointer> known_;
+  std::uint64_t made_ = 0;
+};
+
+/// The contexts of the process. Never destroyed.
+[[nodiscard]] context_table& contexts();
+
+}  // namespace hpe::libcuda

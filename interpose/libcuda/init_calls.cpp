@@ -1,0 +1,116 @@
+// Initialization, versions, errors, and the functions that find other functions.
+
+#include <cuda.h>
+#include <cudaProfiler.h>
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include "interpose/cudart/device/context.h"
+#include "interpose/cudart/device/device_table.h"
+#include "interpose/libcuda/call.h"
+
+using namespace hpe::libcuda;
+using hpe::cudart::process;
+using hpe::cudart::require;
+
+namespace {
+
+/// A function as cuGetProcAddress finds it.
+struct entry {
+  std::string_view name;
+  int since;  ///< CUDA version
+  void* function;
+  void* with_own_stream;  ///< the same with a default stream of the thread's own
+};
+
+const auto& entries() {
+  static const std::array all{
+#define HPE_LIBCUDA_ENTRY(name, since, function, own) \
+  entry{#name, since, reinterpret_cast<void*>(&::function), reinterpret_cast<void*>(&::own)},
+#include <entries.def>
+#undef HPE_LIBCUDA_ENTRY
+  };
+  return all;
+}
+
+/// The last form of a function up to a version of CUDA; null if there is none. *is_known: whether there is any form.
+const entry* find(std::string_view name, int version, bool& is_known) {
+  const entry* last = nullptr;
+  is_known = false;
+  for (const entry& each : entries()) {
+    if (each.name != name) continue;
+    is_known = true;
+    if (each.since <= version) last = &each;
+  }
+  return last;
+}
+
+}  // namespace
+
+/// Called by the weak definitions that generate.py makes, with the name of the function.
+extern "C" CUresult hpe_libcuda_absent(const char* function) noexcept {
+  return call_always(function, [] { require(false, cudaErrorNotSupported); });
+}
+
+extern "C" {
+
+/// Tells hpe's own search for a driver that this is none.
+__attribute__((visibility("default"))) extern const int hpe_cuda_on_soft_devices = 1;
+
+CUresult CUDAAPI cuInit(unsigned flags) {
+  return call_always("cuInit", [&] {
+    require(flags == 0, cudaErrorInvalidValue);
+    require(process().devices().count() > 0, cudaErrorNoDevice);  // starts hpe
+  });
+}
+
+CUresult CUDAAPI cuDriverGetVersion(int* version) {
+  return call_always("cuDriverGetVersion", [&] { given(version) = CUDA_VERSION; });
+}
+
+CUresult CUDAAPI cuGetErrorName(CUresult code, const char** name) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *name = name_of(code);
+  return *name != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// The sentences are those of the runtime for the same codes.
+CUresult CUDAAPI cuGetErrorString(CUresult code, const char** sentence) {
+  if (sentence == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *sentence = name_of(code) != nullptr ? cudaGetErrorString(static_cast<cudaError_t>(code)) : nullptr;
+  return *sentence != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
+                                     CUdriverProcAddressQueryResult* result) {
+  return call_always("cuGetProcAddress_v2", [&]() -> cudaError_t {
+    constexpr cuuint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    require(symbol != nullptr && function != nullptr && (flags & ~known) == 0 && flags != known, cudaErrorInvalidValue);
+    bool is_known = false;
+    const entry* const found = find(symbol, version, is_known);
+    *function = nullptr;
+    if (result != nullptr) {
+      *result = found != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS
+                : is_known       ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                 : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    }
+    if (found == nullptr) return cudaErrorSymbolNotFound;
+    const bool own = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    *function = own ? found->with_own_stream : found->function;
+    return cudaSuccess;
+  });
+}
+
+CUresult CUDAAPI cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
+  return cuGetProcAddress_v2(symbol, function, version, flags, nullptr);
+}
+
+/// NVIDIA's libraries recognise NVIDIA's driver by its private tables. There are none, so they refuse this library.
+CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* /*id*/) {
+  if (table != nullptr) *table = nullptr;
+  return CUDA_ERROR_NOT_FOUND;
+}
+}

@@ -1,0 +1,144 @@
+// Launches, and queries with a launch configuration.
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "interpose/cudart/device/context.h"
+#include "interpose/cudart/device/device_table.h"
+#include "interpose/cudart/module/launch.h"
+#include "interpose/cudart/module/launch_attributes.h"
+#include "interpose/cudart/module/module_table.h"
+#include "interpose/cudart/stream/operations.h"
+#include "interpose/cudart/stream/stream.h"
+#include "interpose/libcuda/call.h"
+
+using namespace hpe::libcuda;
+using hpe::cudart::check;
+using hpe::cudart::launch_attributes;
+using hpe::cudart::process;
+using hpe::cudart::require;
+
+namespace {
+
+static_assert(sizeof(CUlaunchAttribute) == sizeof(cudaLaunchAttribute));
+
+/// The configuration in the runtime's form. The attributes are those of the driver's structure.
+cudaLaunchConfig_t config_of(const CUlaunchConfig* from) {
+  const CUlaunchConfig& it = given(from);
+  cudaLaunchConfig_t to{};
+  to.gridDim = {it.gridDimX, it.gridDimY, it.gridDimZ};
+  to.blockDim = {it.blockDimX, it.blockDimY, it.blockDimZ};
+  to.dynamicSmemBytes = it.sharedMemBytes;
+  to.stream = it.hStream;
+  to.attrs = reinterpret_cast<cudaLaunchAttribute*>(it.attrs);
+  to.numAttrs = it.numAttrs;
+  return to;
+}
+
+/// kernelParams and extra are alternatives, and extra is the form of arguments that the program packed itself.
+cudaError_t launch(CUfunction function, const cudaLaunchConfig_t& config, launch_attributes attributes, void** arguments,
+                   void** extra) {
+  require(arguments == nullptr || extra == nullptr, cudaErrorInvalidValue);
+  cudaKernelNodeParams parameters{};
+  parameters.func = function;
+  parameters.gridDim = config.gridDim;
+  parameters.blockDim = config.blockDim;
+  parameters.sharedMemBytes = static_cast<unsigned>(config.dynamicSmemBytes);
+  parameters.kernelParams = arguments;
+  parameters.extra = extra;
+  const auto where = process().find_stream(config.stream);
+  auto made = std::make_shared<hpe::cudart::kernel_operation>();
+  check(made->take(parameters, where->device()));
+  made->attributes = std::move(attributes);
+  return submit(*where, std::move(made));
+}
+
+launch_attributes cooperative() {
+  launch_attributes result;
+  cudaLaunchAttributeValue yes{};
+  yes.cooperative = 1;
+  result.set(cudaLaunchAttributeCooperative, yes);
+  return result;
+}
+
+/// The block size with which most threads of a multiprocessor run; of several, the largest.
+void choose_block_size(CUfunction function, int* grid, int* block, CUoccupancyB2DSize bytes_of_block, std::size_t bytes,
+                       int limit) {
+  require(grid != nullptr && block != nullptr, cudaErrorInvalidValue);
+  const auto what = process().modules().find_kernel(function);
+  const int device = process().current_device();
+  const cudaDeviceProp& properties = process().devices().properties(device);
+  int most = std::min(static_cast<int>(what->info().max_threads), properties.maxThreadsPerBlock);
+  if (limit > 0) most = std::min(most, limit);
+  int most_threads = 0;
+  for (int size = most; size > 0; size = (size - 1) / properties.warpSize * properties.warpSize) {
+    const std::size_t shared = bytes_of_block != nullptr ? bytes_of_block(size) : bytes;
+    const int blocks = blocks_per_multiprocessor(*what, device, size, shared);
+    if (blocks * size <= most_threads) continue;
+    most_threads = blocks * size;
+    *block = size;
+    *grid = blocks * properties.multiProcessorCount;
+  }
+  require(most_threads > 0, cudaErrorInvalidValue);
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
+                                void** arguments, void** extra) {
+  return in_context("cuLaunchKernel", [&] {
+    const CUlaunchConfig config{grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, nullptr, 0};
+    return launch(function, config_of(&config), {}, arguments, extra);
+  });
+}
+
+CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** arguments, void** extra) {
+  return in_context("cuLaunchKernelEx", [&] {
+    const cudaLaunchConfig_t same = config_of(config);
+    return launch(function, same, launch_attributes::of(&same), arguments, extra);
+  });
+}
+
+CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                           CUstream stream, void** arguments) {
+  return in_context("cuLaunchCooperativeKernel", [&] {
+    const CUlaunchConfig config{grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, nullptr, 0};
+    return launch(function, config_of(&config), cooperative(), arguments, nullptr);
+  });
+}
+
+CUresult CUDAAPI cuOccupancyMaxPotentialBlockSize(int* grid, int* block, CUfunction function,
+                                                  CUoccupancyB2DSize bytes_of_block, std::size_t bytes, int limit) {
+  return in_context("cuOccupancyMaxPotentialBlockSize",
+                    [&] { choose_block_size(function, grid, block, bytes_of_block, bytes, limit); });
+}
+
+CUresult CUDAAPI cuOccupancyMaxPotentialBlockSizeWithFlags(int* grid, int* block, CUfunction function,
+                                                           CUoccupancyB2DSize bytes_of_block, std::size_t bytes,
+                                                           int limit, unsigned /*flags*/) {
+  return in_context("cuOccupancyMaxPotentialBlockSizeWithFlags",
+                    [&] { choose_block_size(function, grid, block, bytes_of_block, bytes, limit); });
+}
+
+CUresult CUDAAPI cuOccupancyMaxPotentialClusterSize(int* size, CUfunction function, const CUlaunchConfig* config) {
+  return in_context("cuOccupancyMaxPotentialClusterSize", [&] {
+    const cudaLaunchConfig_t same = config_of(config);
+    return cudaOccupancyMaxPotentialClusterSize(size, static_cast<const void*>(function), &same);
+  });
+}
+
+CUresult CUDAAPI cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
+  return in_context("cuOccupancyMaxActiveClusters", [&] {
+    const cudaLaunchConfig_t same = config_of(config);
+    return cudaOccupancyMaxActiveClusters(clusters, static_cast<const void*>(function), &same);
+  });
+}
+}

@@ -1,0 +1,97 @@
+#pragma once
+
+/// Sparse matrices, graphs and hash tables: the parameters of the kernels. Programs and kernel bodies include this
+/// header; it needs only <stdint.h>. A matrix or a graph is stored by *compressed rows*: the elements of row r, or the
+/// neighbours of vertex r, are those from first[r] up to first[r + 1].
+
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define HPE_SPARSE_BOTH __host__ __device__ __forceinline__
+#else
+#define HPE_SPARSE_BOTH inline
+#endif
+
+namespace hpe::kernels {
+
+/// Threads in a block on GPUs.
+inline constexpr uint32_t sparse_threads = 256;
+
+/// Kernel sparse_multiply: y = A x. A grid of any size. On GPUs `lanes` threads share a row; a power of two up to 32.
+struct sparse_multiply_parameters {
+  uint32_t element;  ///< bytes: 4 (float) or 8 (double)
+  uint32_t lanes;
+  uint64_t rows;
+  const uint32_t* first;    ///< rows + 1
+  const uint32_t* columns;  ///< null: x has a value for each element of the matrix, in their order
+  const void* values;
+  const void* x;
+  void* y;
+};
+
+/// A vertex that has not been reached.
+inline constexpr uint32_t graph_unreached = ~uint32_t{0};
+
+/// Kernel graph_step: one step of a breadth-first search. For each neighbour, not reached before, of the counts[depth]
+/// vertices of `frontier`: its level becomes depth + 1, and the kernel appends it to `next` and counts it in
+/// counts[depth + 1]. A grid of any size. On GPUs `lanes` threads share a vertex; a power of two up to 32.
+struct graph_step_parameters {
+  const uint32_t* first;
+  const uint32_t* neighbours;
+  uint32_t* levels;
+  const uint32_t* frontier;
+  uint32_t* next;
+  uint32_t* counts;
+  uint32_t depth, lanes;
+};
+
+/// An entry of a hash table: the key in the lower half, the value in the upper one.
+inline constexpr uint64_t hash_empty = ~uint64_t{0};
+[[nodiscard]] HPE_SPARSE_BOTH uint32_t hash_key_of(uint64_t entry) { return uint32_t(entry); }
+[[nodiscard]] HPE_SPARSE_BOTH uint32_t hash_value_of(uint64_t entry) { return uint32_t(entry >> 32); }
+
+/// The slot of a key in a level of the table. The finaliser of MurmurHash3 (A. Appleby) with the level as seed; the
+/// multiplication maps the hash to [0, slots).
+[[nodiscard]] HPE_SPARSE_BOTH uint32_t hash_slot(uint32_t key, uint32_t level, uint32_t slots) {
+  uint32_t h = key + (level + 1) * 0x9e3779b9U;
+  h = (h ^ (h >> 16)) * 0x85ebca6bU;
+  h = (h ^ (h >> 13)) * 0xc2b2ae35U;
+  h ^= h >> 16;
+  return uint32_t((uint64_t{h} * slots) >> 32);
+}
+
+/// Kernel hash_slots: slots of the keys of entries (`entries` not null) or of plain keys. A grid of any size.
+struct hash_slots_parameters {
+  const uint64_t* entries;
+  const uint32_t* keys;
+  uint64_t count;
+  uint32_t level, slots;
+  uint32_t* indices;
+};
+
+/// Kernel hash_settle: appends to `rest` each of the entries whose slot an entry with another key has taken; found[i]
+/// is the entry in the slot of entries[i]. *rest_count is zero before. A grid of any size.
+struct hash_settle_parameters {
+  const uint64_t* entries;
+  const uint64_t* found;
+  uint64_t count;
+  uint64_t* rest;
+  uint32_t* rest_count;
+};
+
+/// Kernel hash_match: found[i] is the entry in the slot of keys[i]. Has it the key, its value goes to
+/// results[places[i]]; is the slot empty, `missing` does. Otherwise key and place are appended to the rest, for the
+/// next level. places null: place i. *rest_count is zero before. A grid of any size.
+struct hash_match_parameters {
+  const uint32_t* keys;
+  const uint32_t* places;
+  const uint64_t* found;
+  uint64_t count;
+  uint32_t* results;
+  uint32_t missing;
+  uint32_t* rest_keys;
+  uint32_t* rest_places;
+  uint32_t* rest_count;
+};
+
+}  // namespace hpe::kernels

@@ -1,0 +1,75 @@
+#include "runtime/os/free_memory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace hpe::os {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The number in the line of a file that begins with a name; nullopt if there is none.
+std::optional<double> number_of(const fs::path& path, const std::string& name) {
+  std::ifstream file(path);
+  std::string word;
+  double number = 0;
+  for (std::string rest; file >> word >> number; std::getline(file, rest))
+    if (word == name) return number;
+  return std::nullopt;
+}
+
+/// The only number of a file; nullopt if it is none, as "max".
+std::optional<double> number_in(const fs::path& path) {
+  double number = 0;
+  return std::ifstream(path) >> number ? std::optional(number) : std::nullopt;
+}
+
+/// The names of a control group's files in the two versions of control groups.
+struct names_of_files {
+  const char *folder, *limit, *used, *reclaimable;
+};
+constexpr names_of_files version_1{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                   "total_inactive_file"},
+    version_2{"sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"};
+
+/// Bytes that a control group still allows; infinity without a limit. The kernel gives up files in the page cache
+/// first.
+double free_in(const fs::path& group, const names_of_files& names) {
+  const auto limit = number_in(group / names.limit), used = number_in(group / names.used);
+  if (!limit || !used) return std::numeric_limits<double>::infinity();
+  return std::max(0.0, *limit - *used + number_of(group / "memory.stat", names.reclaimable).value_or(0));
+}
+
+/// Bytes that this process's control group and all groups above it still allow; infinity without a limit.
+double free_in_groups(const fs::path& root) {
+  double least = std::numeric_limits<double>::infinity();
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // NUMBER:CONTROLLER,...:GROUP; version 2 has no controllers
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    if (controllers != ",," && controllers.find(",memory,") == std::string::npos) continue;
+    const names_of_files& names = controllers == ",," ? version_2 : version_1;
+    fs::path group = fs::path(line.substr(second + 1)).relative_path();
+    for (; !group.empty(); group = group.parent_path())
+      least = std::min(least, free_in(root / names.folder / group, names));
+    least = std::min(least, free_in(root / names.folder, names));
+  }
+  return least;
+}
+
+}  // namespace
+
+double free_memory(const fs::path& root) {
+  const auto kibibytes = number_of(root / "proc/meminfo", "MemAvailable:");
+  const double in_groups = free_in_groups(root);
+  return kibibytes ? std::min(in_groups, *kibibytes * 1024.0) : in_groups;
+}
+
+}  // namespace hpe::os

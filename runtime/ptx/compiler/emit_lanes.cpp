@@ -1,0 +1,310 @@
+// Code that runs several threads at once, in lanes (lanes.h).
+//
+// The emitter has a view of registers: the code that it emits computes the value of lane 0, of the last lane, of one lane
+// in a loop over the running lanes, or of every lane. A register that is uniform or linear has only the value of lane 0.
+
+#include <llvm/IR/MDBuilder.h>
+
+#include <cstddef>
+#include <numeric>
+
+#include "runtime/ptx/compiler/emitter.h"
+#include "runtime/ptx/compiler/helpers.h"
+#include "runtime/ptx/execution/block.h"
+#include "runtime/ptx/execution/thread_memory.h"
+
+namespace hpe::ptx {
+
+using llvm::Value;
+
+llvm::Constant* emitter::steps(llvm::Type* element, std::int64_t step) {
+  std::vector<llvm::Constant*> values;
+  for (unsigned k = 0; k < lane_count; ++k)
+    values.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(step * k)));
+  return llvm::ConstantVector::get(values);
+}
+
+Value* emitter::lane_bits(Value* of) {
+  if (of == nullptr) return at.getIntN(lane_count, (std::uint64_t{1} << lane_count) - 1);
+  return at.CreateBitCast(of, at.getIntNTy(lane_count));
+}
+
+Value* emitter::any(Value* of) { return at.CreateICmpNE(lane_bits(of), at.getIntN(lane_count, 0)); }
+
+Value* emitter::all(Value* of) { return at.CreateICmpEQ(lane_bits(of), lane_bits(nullptr)); }
+
+Value* emitter::lanes_where(const operand& guard) {
+  const in_view every(*this, view::every);
+  Value* const holds = condition(guard);
+  return mask == nullptr ? holds : at.CreateAnd(mask, holds);
+}
+
+Value* emitter::in_all_lanes(std::uint32_t r, bool is_raw) {
+  const in_view every(*this, view::every);
+  Value* const values = is_raw ? get_raw(r) : get({operand::kind::reg, false, r, 0}, bits_of(registers_[r]));
+  return at.CreateZExt(values, ints(64));
+}
+
+Value* emitter::restore(std::uint32_t r, Value* values) {
+  const in_view every(*this, view::every);
+  const lane_shape shape = shape_of(r);
+  values = at.CreateTrunc(values, of_lanes(type_of(r)));
+  if (shape.what == lane_shape::kind::varying) {
+    set_raw(r, values);
+    return at.getTrue();
+  }
+  Value* const first = at.CreateExtractElement(values, std::uint64_t{0});
+  if (shape.what == lane_shape::kind::widened) {
+    set_raw(r, values);
+    const in_view last(*this, view::last);
+    set_raw(r, at.CreateExtractElement(values, std::uint64_t{lane_count - 1}));
+  }
+  {
+    const in_view lane_0(*this, view::first);
+    set_raw(r, first);
+  }
+  return all(at.CreateICmpEQ(values, at.CreateAdd(splat(first), steps(type_of(r), shape.step))));
+}
+
+void emitter::emit_in_lanes(const instruction& i) {
+  if (i.kind == kind::pure || i.kind == kind::special || i.kind == kind::address_space) return emit_in_views(i);
+  Value* const before = mask;
+  llvm::BasicBlock* rest = nullptr;
+  if (i.guard.is_register()) {
+    const bool is_uniform = shape_of(i.guard.index).is_uniform();
+    if (!is_uniform) mask = lanes_where(i.guard);
+    llvm::BasicBlock* const guarded = llvm::BasicBlock::Create(at.getContext(), "", function_);
+    rest = llvm::BasicBlock::Create(at.getContext(), "", function_);
+    at.CreateCondBr(is_uniform ? condition(i.guard) : any(mask), guarded, rest);
+    at.SetInsertPoint(guarded);
+  }
+  switch (i.kind) {
+    case kind::load: emit_load_in_lanes(i); break;
+    case kind::store: emit_store_in_lanes(i); break;
+    case kind::atomic: for_each_lane([&] { emit_atomic(i); }); break;
+    case kind::fence: emit_fence(i); break;
+    default: break;
+  }
+  mask = before;
+  if (rest != nullptr) {
+    at.CreateBr(rest);
+    at.SetInsertPoint(rest);
+  }
+}
+
+void emitter::emit_in_views(const instruction& i) {
+  const auto emit_once = [&](view v) {
+    const in_view here(*this, v);
+    switch (i.kind) {
+      case kind::special: emit_special(i); break;
+      case kind::address_space: emit_address_space(i); break;
+      default: emit_pure(i); break;
+    }
+  };
+  const lane_shape::kind what = i.results[0].is_register() ? shape_of(i.results[0].index).what : lane_shape::kind::uniform;
+  const bool is_widened = what == lane_shape::kind::widened;
+  if (what == lane_shape::kind::varying || is_widened) emit_once(view::every);
+  if (is_widened) emit_once(view::last);
+  if (what != lane_shape::kind::varying) emit_once(view::first);
+}
+
+// Emits code in a loop over the running lanes, with registers and thread of one lane.
+void emitter::for_each_lane(const std::function<void()>& body) {
+  llvm::LLVMContext& c = at.getContext();
+  llvm::Type* const bits = at.getIntNTy(lane_count);
+  llvm::BasicBlock* const before = at.GetInsertBlock();
+  Value* const running = lane_bits(mask);
+  llvm::BasicBlock* const loop = llvm::BasicBlock::Create(c, "", function_);
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
+  at.CreateBr(loop);
+  at.SetInsertPoint(loop);
+  llvm::PHINode* const left = at.CreatePHI(bits, 2);
+  left->addIncoming(running, before);
+  Value* const group = thread;
+  {
+    const in_view one(*this, view::one);
+    lane_ = at.CreateZExt(at.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, at.getTrue()), at.getInt32Ty());
+    thread = at.CreateAdd(group, lane_);
+    set_member(offsetof(block_context, current), thread);
+    body();
+  }
+  thread = group;
+  set_member(offsetof(block_context, current), group);
+  Value* const others = at.CreateAnd(left, at.CreateSub(left, llvm::ConstantInt::get(bits, 1)));
+  left->addIncoming(others, at.GetInsertBlock());
+  at.CreateCondBr(at.CreateICmpNE(others, llvm::ConstantInt::get(bits, 0)), loop, rest);
+  at.SetInsertPoint(rest);
+}
+
+Value* emitter::offset_of(const instruction& i, view v) {
+  const in_view here(*this, v);
+  return window_of(i) == address_window::own_shared ? shared_offset_of(i.sources[0]) : address_of(i.sources[0]);
+}
+
+Value* emitter::pointers_of(const instruction& i, view v) {
+  const in_view here(*this, v);
+  return pointer_of(i, i.sources[0]);
+}
+
+// Whether all lanes run and access one piece of memory, lane by lane; null if that is never so.
+Value* emitter::is_contiguous(const instruction& i) {
+  const lane_shape shape = lanes->shape_of(i.sources[0]);
+  if (!shape.has_step() || shape.step != static_cast<std::int64_t>(bytes_of(i.types[0]) * i.vector)) return nullptr;
+  Value* const full = all(mask);
+  if (shape.what == lane_shape::kind::linear && window_of(i) != address_window::own_shared) return full;
+  Value* const apart = at.CreateSub(offset_of(i, view::last), offset_of(i, view::first));
+  return at.CreateAnd(full, at.CreateICmpEQ(apart, at.getInt64(static_cast<std::uint64_t>(shape.step * (lane_count - 1)))));
+}
+
+void emitter::check_alignment_in_lanes(const instruction& i) {
+  const std::uint64_t bytes = alignment_of(i);
+  if (bytes <= 1) return;
+  // If the step is a multiple of the size, all lanes are aligned alike.
+  const lane_shape shape = lanes->shape_of(i.sources[0]);
+  const bool is_alike = shape.is_uniform() || (shape.has_step() && shape.step % static_cast<std::int64_t>(bytes) == 0);
+  Value* wrong = nullptr;
+  if (is_alike) {
+    wrong = at.CreateICmpNE(at.CreateAnd(offset_of(i, view::first), bytes - 1), at.getInt64(0));
+  } else {
+    Value* lanes_wrong = at.CreateICmpNE(at.CreateAnd(offset_of(i, view::every), bytes - 1),
+                                         llvm::Constant::getNullValue(llvm::FixedVectorType::get(at.getInt64Ty(), lane_count)));
+    wrong = any(mask == nullptr ? lanes_wrong : at.CreateAnd(lanes_wrong, mask));
+  }
+  llvm::LLVMContext& c = at.getContext();
+  llvm::BasicBlock* const report = llvm::BasicBlock::Create(c, "", function_);
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
+  at.CreateCondBr(wrong, report, rest, llvm::MDBuilder(c).createBranchWeights(1, 1 << 20));
+  at.SetInsertPoint(report);
+  for_each_lane([&] {
+    const std::set<const instruction*> before = std::exchange(checked_, {});
+    const instruction* const one = &i;
+    check_alignment({&one, 1});
+    checked_ = before;
+  });
+  at.CreateUnreachable();
+  at.SetInsertPoint(rest);
+}
+
+void emitter::set_every(const operand& o, Value* values, bool only_running) {
+  if (!o.is_register()) return;
+  const in_view every(*this, view::every);
+  values = at.CreateTrunc(values, of_lanes(type_of(o.index)));
+  if (only_running && mask != nullptr) values = at.CreateSelect(mask, values, get_raw(o.index));
+  at.CreateStore(values, slot(o.index, view::every));
+}
+
+void emitter::emit_load_in_lanes(const instruction& i) {
+  const type t = i.types[0];
+  const unsigned bytes = bytes_of(t);
+  const bool is_safe = is_runtime_memory(i.sources[0]);
+  if (!is_safe) check_alignment_in_lanes(i);
+  const auto extended = [&](Value* value, llvm::Type* to) {
+    return is_signed(t) ? at.CreateSExt(value, to) : at.CreateZExt(value, to);
+  };
+  llvm::Type* const wide = llvm::FixedVectorType::get(at.getInt64Ty(), lane_count);
+  if (lanes->shape_of(i.sources[0]).is_uniform()) {
+    const in_view first(*this, view::first);
+    Value* const pointer = pointer_of(i, i.sources[0]);
+    std::vector<Value*> values;
+    for (unsigned n = 0; n < i.vector; ++n) {
+      llvm::LoadInst* const load = at.CreateAlignedLoad(
+          at.getIntNTy(8 * bytes), at.CreateConstGEP1_64(at.getInt8Ty(), pointer, n * bytes), llvm::Align(bytes));
+      if (i.sources[0].what == operand::kind::formal && formals_are_invariant)
+        load->setMetadata(llvm::LLVMContext::MD_invariant_load, shared_.invariant);
+      values.push_back(extended(is_safe ? load : users(load), at.getInt64Ty()));
+    }
+    for (unsigned n = 0; n < i.vector; ++n) {
+      const operand& o = i.results[n];
+      if (!o.is_register()) continue;
+      if (shape_of(o.index).what == lane_shape::kind::varying) {
+        set_every(o, splat(values[n]), true);
+      } else {
+        set(o, values[n]);
+      }
+    }
+    return;
+  }
+  llvm::LLVMContext& c = at.getContext();
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
+  if (Value* const contiguous = is_contiguous(i)) {
+    llvm::BasicBlock* const fast = llvm::BasicBlock::Create(c, "", function_);
+    llvm::BasicBlock* const slow = llvm::BasicBlock::Create(c, "", function_);
+    at.CreateCondBr(contiguous, fast, slow, llvm::MDBuilder(c).createBranchWeights(16, 1));
+    at.SetInsertPoint(fast);
+    Value* const whole =
+        users(at.CreateAlignedLoad(llvm::FixedVectorType::get(at.getIntNTy(8 * bytes), lane_count * i.vector),
+                                   pointers_of(i, view::first), llvm::Align(bytes)));
+    for (unsigned n = 0; n < i.vector; ++n) {
+      std::vector<int> places;
+      for (unsigned k = 0; k < lane_count; ++k) places.push_back(static_cast<int>(k * i.vector + n));
+      set_every(i.results[n], extended(i.vector == 1 ? whole : at.CreateShuffleVector(whole, places), wide), false);
+    }
+    at.CreateBr(rest);
+    at.SetInsertPoint(slow);
+  }
+  if (bytes < 4) {
+    for_each_lane([&] { emit_load(i); });
+  } else {
+    Value* const pointers = pointers_of(i, view::every);
+    std::vector<Value*> values;
+    for (unsigned n = 0; n < i.vector; ++n) {
+      llvm::Type* const element = llvm::FixedVectorType::get(at.getIntNTy(8 * bytes), lane_count);
+      values.push_back(users(at.CreateMaskedGather(
+          element, at.CreateGEP(at.getInt8Ty(), pointers, at.getInt64(std::uint64_t{n} * bytes)), llvm::Align(bytes),
+          mask != nullptr ? mask : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count)),
+          llvm::Constant::getNullValue(element))));
+    }
+    for (unsigned n = 0; n < i.vector; ++n) set_every(i.results[n], extended(values[n], wide), true);
+  }
+  at.CreateBr(rest);
+  at.SetInsertPoint(rest);
+}
+
+void emitter::emit_store_in_lanes(const instruction& i) {
+  const unsigned bytes = bytes_of(i.types[0]);
+  check_alignment_in_lanes(i);
+  llvm::LLVMContext& c = at.getContext();
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
+  const auto values = [&](unsigned n) {
+    const in_view every(*this, view::every);
+    return get(i.sources[1 + n], 8 * bytes);
+  };
+  if (Value* const contiguous = is_contiguous(i)) {
+    llvm::BasicBlock* const fast = llvm::BasicBlock::Create(c, "", function_);
+    llvm::BasicBlock* const slow = llvm::BasicBlock::Create(c, "", function_);
+    at.CreateCondBr(contiguous, fast, slow, llvm::MDBuilder(c).createBranchWeights(16, 1));
+    at.SetInsertPoint(fast);
+    Value* whole = values(0);
+    for (unsigned n = 1; n < i.vector; ++n) {
+      // Widens both to the final size, and takes element k from lane k / vector of value k % vector.
+      std::vector<int> wider(std::size_t{lane_count} * i.vector, -1);
+      std::iota(wider.begin(), wider.begin() + lane_count, 0);
+      Value* const more = at.CreateShuffleVector(values(n), wider);
+      if (n == 1) {
+        std::vector<int> spread_out(wider.size(), -1);
+        for (unsigned k = 0; k < lane_count; ++k) spread_out[std::size_t{k} * i.vector] = static_cast<int>(k);
+        whole = at.CreateShuffleVector(whole, spread_out);
+      }
+      std::vector<int> merged(wider.size());
+      std::iota(merged.begin(), merged.end(), 0);
+      for (unsigned k = 0; k < lane_count; ++k) merged[std::size_t{k} * i.vector + n] = static_cast<int>(wider.size() + k);
+      whole = at.CreateShuffleVector(whole, more, merged);
+    }
+    users(at.CreateAlignedStore(whole, pointers_of(i, view::first), llvm::Align(bytes)));
+    at.CreateBr(rest);
+    at.SetInsertPoint(slow);
+  }
+  if (bytes < 4) {
+    for_each_lane([&] { emit_store(i); });
+  } else {
+    Value* const pointers = pointers_of(i, view::every);
+    for (unsigned n = 0; n < i.vector; ++n)
+      users(at.CreateMaskedScatter(
+          values(n), at.CreateGEP(at.getInt8Ty(), pointers, at.getInt64(std::uint64_t{n} * bytes)), llvm::Align(bytes),
+          mask != nullptr ? mask : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count))));
+  }
+  at.CreateBr(rest);
+  at.SetInsertPoint(rest);
+}
+
+}  // namespace hpe::ptx

@@ -1,0 +1,357 @@
+#include "runtime/ptx/compiler/lanes.h"
+
+#include <algorithm>
+
+#include "runtime/ptx/execution/thread_memory.h"
+#include "runtime/ptx/program/call_graph.h"
+#include "runtime/ptx/program/special_register.h"
+
+namespace hpe::ptx {
+
+namespace {
+
+constexpr std::uint32_t not_reached = ~0U;
+
+bool leaves(const instruction& i) { return i.kind == kind::exit || i.kind == kind::ret || is_meeting(i); }
+
+bool is_ordered(const instruction& i) {
+  return i.modifiers.one_of(modifier::acquire, modifier::release, modifier::relaxed, modifier::volatile_,
+                            modifier::mmio) != modifier::count;
+}
+
+bool is_own_memory(const operand& o) {  // of a single thread
+  return o.what == operand::kind::scratch || o.what == operand::kind::local;
+}
+
+lane_shape joined(const lane_shape& a, const lane_shape& b) {
+  if (a.what == lane_shape::kind::unknown) return b;
+  if (b.what == lane_shape::kind::unknown) return a;
+  if (a.what != b.what || a.step != b.step) return {lane_shape::kind::varying};
+  return {a.what, a.step, a.is_aligned && b.is_aligned};
+}
+
+constexpr lane_shape unknown, uniform{lane_shape::kind::uniform}, varying{lane_shape::kind::varying};
+
+lane_shape with_step(lane_shape::kind what, std::int64_t step, bool is_aligned = false) {
+  constexpr std::int64_t most = 1 << 20;
+  if (step == 0) return uniform;
+  if (step > most || step < -most) return varying;
+  return {what, step, is_aligned && step == 1};
+}
+
+// An immediate that fits into 32 bits with its sign.
+std::optional<std::int64_t> constant(const operand& o, unsigned bits) {
+  if (o.what != operand::kind::immediate) return std::nullopt;
+  const auto whole = static_cast<std::int64_t>(o.value);
+  const auto low = static_cast<std::int32_t>(o.value);
+  if (bits == 32 || low == whole) return low;
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool runs_in_lanes(const instruction& i) {
+  for (const operand& o : i.sources)
+    if (is_own_memory(o)) return false;
+  switch (i.kind) {
+    case kind::nothing:
+    case kind::pure:
+    case kind::fence:
+    case kind::branch:
+    case kind::exit:
+    case kind::ret: return true;
+    case kind::special: {
+      const auto which = static_cast<special_register>(i.sources[0].value);
+      if (i.guard.is_register()) return false;
+      return which <= special_register::warpid || (which >= special_register::lanemask_eq && which <= special_register::lanemask_gt);
+    }
+    case kind::load:
+    case kind::store: return i.op != opcode::wmma && !is_ordered(i) && bytes_of(i.types[0]) <= 8 && window_of(i) != address_window::cluster_shared;
+    case kind::atomic: return window_of(i) != address_window::cluster_shared;
+    case kind::address_space:
+      return !i.guard.is_register() && i.op == opcode::cvta && (window_of(i) == address_window::generic || (is_shared_access(i) && !i.has(modifier::to)));
+    default: return i.op != opcode::pause && is_meeting(i);
+  }
+}
+
+std::vector<std::set<std::uint32_t>> outcomes_of(const control_flow& flow, const std::vector<instruction>& code,
+                                                 std::uint32_t block, bool is_uniform) {
+  const basic_block& b = flow.blocks()[block];
+  const instruction& end = code[b.last - 1];
+  const std::uint32_t after = flow.block_at(b.last);
+  std::uint32_t taken = after;
+  if (leaves(end)) taken = lane_region::gone;
+  if (end.kind == kind::branch) taken = flow.block_at(end.targets[0]);
+  if (!end.guard.is_register() || taken == after) return {{taken}};
+  if (is_uniform) return {{taken}, {after}};
+  return {{taken, after}};
+}
+
+// Blocks that follow in the order come first. The header of a loop that contains the block comes again behind the loop's
+// end, an inner loop's before an outer one's.
+std::pair<std::uint64_t, std::uint64_t> lane_region::turn(std::uint32_t block, std::uint32_t other) const {
+  if (position[other] > position[block]) return {2 * std::uint64_t{position[other]}, 0};
+  return {2 * std::uint64_t{loop_end[other]} + 1, order.size() - position[other]};
+}
+
+std::vector<std::uint32_t> lane_region::next(std::uint32_t block, const std::set<std::uint32_t>& outcome) const {
+  std::set<std::uint32_t> all = waiting[block];
+  all.insert(outcome.begin(), outcome.end());
+  all.erase(gone);
+  std::vector<std::uint32_t> result(all.begin(), all.end());
+  const auto earlier = [&](std::uint32_t a, std::uint32_t b) { return turn(block, a) < turn(block, b); };
+  std::sort(result.begin(), result.end(), earlier);
+  if (outcome.contains(gone)) return result;
+  const std::uint32_t sure = *std::max_element(outcome.begin(), outcome.end(), earlier);
+  result.erase(std::find(result.begin(), result.end(), sure) + 1, result.end());
+  return result;
+}
+
+lane_analysis::lane_analysis(const std::vector<instruction>& code, const std::vector<type>& registers,
+                             const control_flow& flow, const std::vector<std::uint32_t>& starts)
+    : code_(code), registers_(registers), flow_(flow), is_varying_(registers.size()) {
+  for (const std::uint32_t start : starts) {
+    lane_region region;
+    region.first = start;
+    order_blocks(region);
+    regions_.push_back(std::move(region));
+  }
+  if (std::none_of(regions_.begin(), regions_.end(), [](const lane_region& r) { return r.is_possible; })) return;
+  do {
+    find_shapes();
+    for (lane_region& region : regions_)
+      if (region.is_possible) find_waiting(region);
+  } while (force_varying());
+}
+
+lane_shape lane_analysis::shape_of(const operand& o) const { return o.is_register() ? shapes_[o.index] : uniform; }
+
+// Finds the blocks of a region in reverse postorder, with the blocks of each loop behind its header. Not possible if an
+// instruction does not run in lanes, or if a loop has several entries.
+void lane_analysis::order_blocks(lane_region& region) const {
+  const std::size_t count = flow_.blocks().size();
+  if (region.first >= count) return;
+  const auto successors = [&](std::uint32_t block) {
+    std::vector<std::uint32_t> result;
+    for (const auto& outcome : outcomes_of(flow_, code_, block, false))
+      for (const std::uint32_t to : outcome)
+        if (to != lane_region::gone) result.push_back(to);
+    return result;
+  };
+  enum class state : std::uint8_t { unseen, open, closed };
+  std::vector<state> states(count);
+  std::vector<std::uint32_t> postorder;
+  std::vector<std::vector<std::uint32_t>> before(count);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> back;  // from, to
+  std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> path;
+  const auto enter = [&](std::uint32_t block) {
+    states[block] = state::open;
+    path.emplace_back(block, successors(block));
+  };
+  enter(region.first);
+  while (!path.empty()) {
+    const std::uint32_t block = path.back().first;
+    if (path.back().second.empty()) {
+      states[block] = state::closed;
+      postorder.push_back(block);
+      path.pop_back();
+      continue;
+    }
+    const std::uint32_t to = path.back().second.back();
+    path.back().second.pop_back();
+    if (to >= count) return;
+    before[to].push_back(block);
+    if (states[to] == state::open) back.emplace_back(block, to);
+    if (states[to] == state::unseen) enter(to);
+  }
+  for (const std::uint32_t block : postorder) {
+    const basic_block& b = flow_.blocks()[block];
+    for (std::uint32_t n = b.first; n < b.last; ++n)
+      if (!runs_in_lanes(code_[n]) && code_[n].kind != kind::trap) return;
+    if (code_[b.last - 1].kind == kind::trap) return;
+  }
+  const std::vector<std::uint32_t> reversed(postorder.rbegin(), postorder.rend());
+
+  std::vector<std::set<std::uint32_t>> loops(count);  // by header
+  for (const auto& [from, header] : back) {
+    std::set<std::uint32_t>& loop = loops[header];
+    loop.insert(header);
+    std::vector<std::uint32_t> open{from};
+    while (!open.empty()) {
+      const std::uint32_t block = open.back();
+      open.pop_back();
+      if (block == region.first && block != header) return;  // a second entry
+      if (loop.insert(block).second) open.insert(open.end(), before[block].begin(), before[block].end());
+    }
+  }
+  region.position.assign(count, not_reached);
+  region.loop_end.assign(count, 0);
+  const auto place = [&](const auto& self, const std::set<std::uint32_t>* within) -> void {
+    for (const std::uint32_t block : reversed) {
+      if (region.position[block] != not_reached || (within != nullptr && !within->contains(block))) continue;
+      region.position[block] = static_cast<std::uint32_t>(region.order.size());
+      region.order.push_back(block);
+      if (loops[block].empty()) continue;
+      self(self, &loops[block]);
+      region.loop_end[block] = static_cast<std::uint32_t>(region.order.size() - 1);
+    }
+  };
+  place(place, nullptr);
+  // Every step backwards must lead to the header of a loop that contains the block.
+  for (const std::uint32_t block : region.order)
+    for (const std::uint32_t to : successors(block))
+      if (region.position[to] <= region.position[block] && !loops[to].contains(block)) return;
+  region.is_possible = true;
+}
+
+void lane_analysis::find_waiting(lane_region& region) const {
+  region.waiting.assign(flow_.blocks().size(), {});
+  std::vector<bool> is_reached(flow_.blocks().size());
+  std::vector<std::uint32_t> open{region.first};
+  is_reached[region.first] = true;
+  while (!open.empty()) {
+    const std::uint32_t block = open.back();
+    open.pop_back();
+    const instruction& end = code_[flow_.blocks()[block].last - 1];
+    const bool is_uniform = shape_of(end.guard).what <= lane_shape::kind::uniform;
+    for (const auto& outcome : outcomes_of(flow_, code_, block, is_uniform)) {
+      std::set<std::uint32_t> all = region.waiting[block];
+      all.insert(outcome.begin(), outcome.end());
+      for (const std::uint32_t to : region.next(block, outcome)) {
+        all.erase(to);  // the code goes on with a later block only if no lane waits for this one
+        const std::size_t before = region.waiting[to].size();
+        region.waiting[to].insert(all.begin(), all.end());
+        if (is_reached[to] && region.waiting[to].size() == before) continue;
+        is_reached[to] = true;
+        open.push_back(to);
+      }
+    }
+  }
+}
+
+// Optimistic: begins with unknown shapes, and joins the results of all writes until nothing changes.
+void lane_analysis::find_shapes() {
+  shapes_.assign(registers_.size(), unknown);
+  const auto write = [&](std::uint32_t r, const lane_shape& s) {
+    const lane_shape after = joined(shapes_[r], is_varying_[r] ? varying : s);
+    const bool changed = after != shapes_[r];
+    shapes_[r] = after;
+    return changed;
+  };
+  for (const std::uint32_t r : flow_.alive_at(0).members()) write(r, uniform);  // zero
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const instruction& i : code_) {
+      lane_shape result = result_of(i);
+      if (i.guard.is_register() && shape_of(i.guard).what > lane_shape::kind::uniform) result = varying;
+      for (const operand& o : i.results)
+        if (o.is_register()) changed |= write(o.index, result);
+    }
+  }
+}
+
+// A register that is written while other lanes wait for a block in which they read its value of before.
+bool lane_analysis::force_varying() {
+  bool changed = false;
+  for (const lane_region& region : regions_) {
+    if (!region.is_possible) continue;
+    for (const std::uint32_t block : region.order) {
+      const basic_block& b = flow_.blocks()[block];
+      for (const std::uint32_t other : region.waiting[block]) {
+        if (other == lane_region::gone) continue;
+        for (std::uint32_t n = b.first; n < b.last; ++n)
+          for (const operand& o : code_[n].results) {
+            if (!o.is_register() || is_varying_[o.index] || !flow_.alive_at(other).has(o.index)) continue;
+            is_varying_[o.index] = true;
+            changed |= shapes_[o.index].what != lane_shape::kind::varying;
+          }
+      }
+    }
+  }
+  return changed;
+}
+
+lane_shape lane_analysis::result_of(const instruction& i) const {
+  switch (i.kind) {
+    case kind::pure: return result_of_pure(i);
+    case kind::special: {
+      using enum special_register;
+      const auto which = static_cast<special_register>(i.sources[0].value);
+      if (which == tid_x || which == laneid) return with_step(lane_shape::kind::linear, 1, true);
+      return which >= tid_y && which <= warpid ? uniform : varying;
+    }
+    case kind::load:
+      return is_ordered(i) || i.op == opcode::wmma || window_of(i) == address_window::cluster_shared ||
+                     is_own_memory(i.sources[0])
+                 ? varying
+             : shape_of(i.sources[0]).what <= lane_shape::kind::uniform ? shape_of(i.sources[0])
+                                                                        : varying;
+    case kind::address_space: return runs_in_lanes(i) ? shape_of(i.sources[0]) : varying;
+    default: return varying;
+  }
+}
+
+lane_shape lane_analysis::result_of_pure(const instruction& i) const {
+  bool all_uniform = true;
+  for (const operand& o : i.sources) {
+    const lane_shape s = shape_of(o);
+    if (s.what == lane_shape::kind::unknown) return unknown;
+    all_uniform &= s.is_uniform();
+  }
+  if (all_uniform) return uniform;
+  const type t = i.types[0];
+  const unsigned bits = bits_of(t);
+  if (is_float(t) || (bits != 32 && bits != 64) || i.has(modifier::sat)) return varying;
+  const auto shape = [&](std::size_t n) { return shape_of(i.sources[n]); };
+  const auto sum = [](const lane_shape& a, const lane_shape& b, std::int64_t sign) -> lane_shape {
+    using enum lane_shape::kind;
+    if (a.what == varying || b.what == varying) return ptx::varying;
+    if (a.what == widened || b.what == widened)
+      return a.is_uniform() || b.is_uniform() ? with_step(widened, a.step + sign * b.step) : ptx::varying;
+    return with_step(linear, a.step + sign * b.step);
+  };
+  // The product of a value with a step and a constant.
+  const auto product = [&](const lane_shape& a, const operand& by, bool widens) -> lane_shape {
+    const auto factor = constant(by, bits);
+    if (!factor || !a.has_step() || (widens && a.what == lane_shape::kind::widened)) return varying;
+    return with_step(widens ? lane_shape::kind::widened : a.what, a.step * *factor);
+  };
+  const auto any_product = [&]() -> lane_shape {
+    if (shape(0).is_uniform() && shape(1).is_uniform()) return uniform;
+    if (i.has(modifier::hi) || (i.has(modifier::wide) && bits != 32)) return varying;
+    const lane_shape first = product(shape(0), i.sources[1], i.has(modifier::wide));
+    return first.what == lane_shape::kind::varying ? product(shape(1), i.sources[0], i.has(modifier::wide)) : first;
+  };
+  switch (i.op) {
+    case opcode::mov: return i.sources[0].negated ? varying : shape(0);
+    case opcode::add: return sum(shape(0), shape(1), 1);
+    case opcode::sub: return sum(shape(0), shape(1), -1);
+    case opcode::mul: return any_product();
+    case opcode::mad: return sum(any_product(), shape(2), 1);
+    case opcode::shl: {
+      const auto by = constant(i.sources[1], bits);
+      if (!by || *by < 0 || *by > 20 || !shape(0).has_step()) return varying;
+      return with_step(shape(0).what, shape(0).step << *by);
+    }
+    case opcode::shr: {
+      const auto by = constant(i.sources[1], bits);
+      return by && *by >= 3 && *by < 32 && shape(0).is_aligned ? uniform : varying;
+    }
+    case opcode::and_: {
+      const auto mask = constant(i.sources[1], bits);
+      if (!mask || !shape(0).is_aligned) return varying;
+      const auto low = static_cast<std::uint32_t>(*mask) % lane_count;
+      if (low == 0) return uniform;
+      return low == lane_count - 1 ? shape(0) : varying;
+    }
+    case opcode::cvt: {
+      const type from = i.second_type();
+      if (is_float(from) || shape(0).what != lane_shape::kind::linear) return varying;
+      if (bits_of(from) == 32 && bits == 64) return with_step(lane_shape::kind::widened, shape(0).step);
+      return bits_of(from) == bits ? shape(0) : varying;
+    }
+    default: return varying;
+  }
+}
+
+}  // namespace hpe::ptx

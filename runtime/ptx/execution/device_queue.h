@@ -1,0 +1,93 @@
+#pragma once
+
+/// What the kernels of a grid queue on their own device while they run (dynamic parallelism): launches, copies, fills.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/ptx/execution/block.h"
+
+namespace hpe::ptx {
+
+/// One piece of queued work.
+struct queued_work {
+  /// A launch, if the kernel is not null. The parameters are memory of the kernels' heap, which the owner of the work
+  /// releases.
+  const function* kernel = nullptr;
+  dimensions grid, block;
+  std::uint32_t dynamic_shared = 0;
+  void* parameters = nullptr;
+
+  /// Else a copy of rows, or a fill where `from` is null.
+  std::uint8_t* to = nullptr;
+  const std::uint8_t* from = nullptr;
+  std::size_t to_pitch = 0, from_pitch = 0, width = 0, height = 0;
+  std::uint8_t value = 0;
+
+  void copy_or_fill() const;
+};
+
+/// The queue of one grid. Thread-safe: its kernels' threads share it.
+class device_queue {
+ public:
+  using release_memory = std::function<void(void*)>;
+
+  /// release: frees the parameters of launches that were prepared and never queued.
+  explicit device_queue(release_memory release) : release_(std::move(release)) {}
+  ~device_queue();
+  device_queue(const device_queue&) = delete;
+  device_queue& operator=(const device_queue&) = delete;
+
+  /// A launch whose parameters the kernel has yet to write; they name it in take_prepared.
+  void prepare(const queued_work& launch);
+  /// The launch with these parameters; none if there is no such launch.
+  [[nodiscard]] std::optional<queued_work> take_prepared(void* parameters);
+
+  /// is_tail: runs after everything else that the grid and its descendants have queued.
+  void add(const queued_work& what, bool is_tail);
+
+  /// The last error of a thread, as CUDA numbers errors. `thread` is any number that no other thread has.
+  [[nodiscard]] std::uint32_t error(std::uint64_t thread) const;
+  void set_error(std::uint64_t thread, std::uint32_t code);
+
+  /// The number of a new stream or event. Work of all streams runs in the order in which it was queued, so that the
+  /// numbers need no meaning.
+  [[nodiscard]] std::uint64_t new_handle();
+
+  struct content {
+    std::deque<queued_work> children, tails;
+  };
+  /// To be called when the grid has ended.
+  [[nodiscard]] content take();
+
+ private:
+  const release_memory release_;
+  mutable std::mutex mutex_;
+  std::unordered_map<void*, queued_work> prepared_;
+  std::map<std::uint64_t, std::uint32_t> errors_;
+  std::uint64_t handles_ = 0;
+  content content_;
+};
+
+/// The order in which the descendants of a grid run: what a grid has queued before what its parent queued later, and
+/// tails last. Not thread-safe.
+class descendants {
+ public:
+  /// To be called with the first grid's queue, and then with the queue of each piece of work that next() returned.
+  void enter(device_queue::content queued);
+  /// The next piece of work; none if all have run.
+  [[nodiscard]] std::optional<queued_work> next();
+
+ private:
+  std::vector<device_queue::content> open_;  // a grid's content lies above that of the grid that launched it
+};
+
+}  // namespace hpe::ptx

@@ -1,0 +1,25 @@
+#pragma once
+
+/// CUDA's device runtime: the functions of the runtime that kernels call, as the CUDA compiler names them
+/// (__cudaCDP2LaunchDeviceV2; before CUDA 12, cudaLaunchDeviceV2).
+
+#include <string_view>
+
+#include "runtime/ptx/execution/block.h"
+
+namespace hpe::ptx {
+
+/// Whether kernels may call a function of this name.
+[[nodiscard]] bool is_in_device_runtime(std::string_view function);
+
+/// Whether a function of this name belongs to CUDA's device runtime, but kernels may not call it here.
+[[nodiscard]] bool is_absent_from_device_runtime(std::string_view function);
+
+/// Whether these bytes belong to a text that the device runtime gave to a kernel (cudaGetErrorString).
+[[nodiscard]] bool is_text_of_device_runtime(std::uint64_t address, std::size_t bytes);
+
+/// Executes a call of a function of the device runtime. `formals` is the callee's parameter memory, results first
+/// (program.h). The caller is block.current.
+void call_device_runtime(block_context& block, const function& callee, std::uint8_t* formals);
+
+}  // namespace hpe::ptx

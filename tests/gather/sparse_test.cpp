@@ -1,0 +1,180 @@
+// `hpe spmv`, `hpe bfs` and `hpe hash` as users call them, and the files that they read.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "apps/files/element_file.h"
+#include "apps/gather/plan.h"
+#include "apps/sparse/file.h"
+#include "apps/sparse/hash_table.h"
+#include "apps/sparse/sparse_main.h"
+#include "tests/command.h"
+
+namespace {
+
+using namespace hpe::sparse;
+using command_test::contains;
+using command_test::outcome;
+
+class sparse_command : public ::testing::Test {
+ protected:
+  sparse_command() : folder_(std::filesystem::path(::testing::TempDir()) / ("hpe-sparse-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~sparse_command() override { std::filesystem::remove_all(folder_); }
+
+  static outcome run(std::vector<std::string> words) {
+    const auto main_function = words.front() == "spmv" ? spmv_main : words.front() == "bfs" ? bfs_main : hash_main;
+    return command_test::call(main_function, std::move(words));
+  }
+  static void succeeds(const std::vector<std::string>& words, const std::string& says) {
+    const outcome o = run(words);
+    EXPECT_EQ(o.status, 0) << o.out << o.err;
+    EXPECT_TRUE(contains(o.out, says)) << o.out;
+  }
+  static void refused(const std::vector<std::string>& words, const std::string& because) {
+    const outcome o = run(words);
+    EXPECT_EQ(o.status, 2) << o.out << o.err;
+    EXPECT_TRUE(contains(o.err, because)) << o.err;
+  }
+  [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
+  [[nodiscard]] std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+  template <class T>
+  [[nodiscard]] std::string write(const std::string& name, const std::string& type,
+                                  const std::vector<T>& values) const {
+    hpe::files::write(path(name), type, {values.size()}, values.data(), sizeof(T));
+    return path(name);
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> read(const std::string& name) const {
+    const hpe::files::description d = hpe::files::describe(path(name));
+    std::vector<T> all(d.elements(sizeof(T)));
+    hpe::files::read(d, all.data());
+    return all;
+  }
+
+ private:
+  const std::filesystem::path folder_;
+};
+
+TEST_F(sparse_command, random_products_are_right_by_every_method_and_on_several_devices) {
+  for (const char* type : {"f32", "f64"}) {
+    for (const char* method : {"single-pass", "multi-pass", "partitioned"})
+      succeeds({"spmv", "3001", "--type", type, "--method", method, "--devices=1", "--repeats=1"},
+               "the product is right");
+    for (const char* devices : {"1", "2", "3"})
+      succeeds({"spmv", "3001", "--elements=9", "--type", type, "--devices", devices, "--repeats=1"},
+               "the product is right");
+  }
+  succeeds({"spmv", "1", "--repeats=1"}, "the product is right");
+  refused({"spmv", "100", "--method=partitioned", "--devices=2"}, "works on one device, not on several");
+}
+
+TEST_F(sparse_command, a_matrix_and_a_vector_of_files_give_the_product) {
+  const std::string matrix = write("m.mtx",
+                                   "%%MatrixMarket matrix coordinate real general\n% a comment\n3 4 4\n"
+                                   "1 1 2\n3 4 -1.5e0\n1 3 1\n1 1 0.5\n");
+  const std::string x = write<double>("x.npy", "f64", {1, 2, 3, 4});
+  succeeds({"spmv", matrix, "--x", x, "--output", path("y.npy"), "--repeats=1"}, "3 x 4 with 4 elements");
+  EXPECT_EQ(read<double>("y.npy"), (std::vector<double>{5.5, 0, -6}));
+  const std::string mirrored = write("s.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 2\n2 1\n3 3\n");
+  succeeds({"spmv", mirrored, "--x", x, "--output", path("y.npy"), "--repeats=1"}, "with 3 elements");
+  EXPECT_EQ(read<double>("y.npy"), (std::vector<double>{2, 1, 3, 0}));
+  refused({"spmv", matrix, "--x", write<double>("short.npy", "f64", {1})}, "has 1 elements, and the matrix 4 columns");
+  refused({"spmv", matrix, "--x", x, "--type=f32"}, "f64");
+  refused({"spmv", path("absent.mtx")}, "cannot be opened");
+}
+
+TEST_F(sparse_command, searches_find_the_shortest_ways) {
+  succeeds({"bfs", "4000", "--edges=3", "--repeats=1"}, "the levels are right");
+  // 0 -> 1 -> 2 -> 0, 3 -> 0; the source is 1.
+  const std::string graph = write("g.txt", "4\n0 1\n1 1\n2 1\n3 1\n\n1\n\n4\n1 5\n2 5\n0 5\n0 5\n");
+  succeeds({"bfs", graph, "--output", path("l.npy"), "--repeats=1"}, "3 vertices reached, greatest level 2");
+  EXPECT_EQ(read<std::uint32_t>("l.npy"), (std::vector<std::uint32_t>{2, 0, 1, 0xffffffffU}));
+  succeeds({"bfs", graph, "--source=3", "--repeats=1"}, "4 vertices reached, greatest level 3");
+  refused({"bfs", graph, "--source=4"}, "vertex 4 does not exist; the graph has the vertices 0 to 3");
+  // A chain is deeper than the steps that are queued at once.
+  std::string chain = "%%MatrixMarket matrix coordinate pattern general\n50 50 49\n";
+  for (int v = 1; v < 50; ++v) chain += std::to_string(v) + " " + std::to_string(v + 1) + "\n";
+  succeeds({"bfs", write("chain.mtx", chain), "--repeats=1"}, "greatest level 49");
+  refused({"bfs", write("flat.mtx", "%%MatrixMarket matrix coordinate pattern general\n3 4 1\n1 1\n")},
+          "as many of both");
+}
+
+TEST_F(sparse_command, hash_tables_find_what_they_hold) {
+  for (const char* method : {"single-pass", "multi-pass", "partitioned"})
+    succeeds({"hash", "20001", "--queries=30000", "--method", method, "--repeats=1"}, "the results are right");
+  const std::string keys = write<std::uint32_t>("k.npy", "u32", {7, 0, 0xffffffffU, 7, 9}),
+                    values = write<std::uint32_t>("v.npy", "u32", {1, 2, 3, 1, 4}),
+                    queries = write<std::uint32_t>("q.npy", "u32", {9, 8, 7, 0xffffffffU, 0});
+  succeeds({"hash", keys, "--values", values, "--queries", queries, "--missing=77", "--method=single-pass", "--output",
+            path("found.npy"), "--repeats=1"},
+           "the results are right");
+  EXPECT_EQ(read<std::uint32_t>("found.npy"), (std::vector<std::uint32_t>{4, 77, 1, 3, 2}));
+  const std::string reserved = write<std::uint32_t>("r.npy", "u32", {0xffffffffU});
+  refused({"hash", reserved, "--values", reserved, "--method=single-pass"}, "marks an empty slot");
+  refused({"hash", keys, "--values", reserved, "--method=single-pass"}, "1 values for 5 keys");
+  refused({"hash", "10", "--devices=2", "--method=single-pass"}, "one device does this work");
+  refused({"hash", "--present=1.5", "--method=single-pass"}, "a share from 0 to 1");
+}
+
+/// Keys that all have one slot of a level go to further levels; equal keys do not.
+TEST_F(sparse_command, equal_keys_need_no_more_levels) {
+  const hpe::array<std::uint64_t> entries(5000);
+  for (std::uint64_t i = 0; i < entries.size(); ++i) entries[i] = i << 32 | 12345;
+  hash_table table(entries.data(), entries.size(), 0,
+                   [](const hpe::gather::problem&) { return hpe::gather::choice{}; });
+  EXPECT_EQ(table.levels(), 1U);
+}
+
+TEST_F(sparse_command, malformed_files_are_refused_with_their_line) {
+  const std::string head = "%%MatrixMarket matrix coordinate real general\n";
+  const std::vector<std::pair<std::string, std::string>> matrices{
+      {"%%MatrixMarket vector", "line 1: no file of Matrix Market"},
+      {"%%MatrixMarket matrix array real general\n2 2\n", "the format \"array\" is not supported"},
+      {"%%MatrixMarket matrix coordinate complex general\n", "real, integer and pattern are"},
+      {"%%MatrixMarket matrix coordinate real hermitian\n", "general, symmetric and skew-symmetric are"},
+      {head, "the file ends, but the number of rows should follow"},
+      {head + "2 2 99999999\n", "line 2: the number of elements is 99999999"},
+      {head + "4000000000 2 1\n1 1 1\n", "line 2: the number of rows is 4000000000"},
+      {head + "2 2 1\n\n3 1 1\n", "line 4: a row is 3; from 1 to 2 are possible"},
+      {head + "2 2 1\n0 1 1\n", "line 3: a row is 0"},
+      {head + "2 2 1\n1 x 1\n", "line 3: \"x\" is not a column"},
+      {head + "2 2 1\n1 1 inf\n", "not finite"},
+      {head + "2 2 1\n1 1\n", "the file ends, but a value should follow"},
+      {head + "2 2 1\n1 1 1\n2 2 2\n", "line 4: the file goes on behind its last element"},
+      {"%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n", "a symmetric matrix of 2 x 3"},
+  };
+  for (const auto& [text, because] : matrices) {
+    try {
+      static_cast<void>(matrix_of(text, "the file"));
+      ADD_FAILURE() << text << " was read";
+    } catch (const bad_input& e) {
+      EXPECT_TRUE(contains(e.what(), because)) << text << ": " << e.what();
+    }
+  }
+  const std::vector<std::pair<std::string, std::string>> graphs{
+      {"-1", "\"-1\" is not the number of vertices"},
+      {"9", "from 1 to 1 are possible"},
+      {"2\n0 1\n1 1\n2\n0\n", "line 4: the source is 2"},
+      {"2\n0 1\n1 1\n0\n2\n1 1\n2 1\n", "line 7: the target of an edge is 2"},
+      {"2\n0 1\n1 2\n0\n2\n1 1\n0 1\n", "vertex 1 has the edges 1 to 3 of 2"},
+      {"3\n0 1\n0 1\n0 1\n0\n2\n1 1\n0 1\n", "more than the file's 2 edges"},
+  };
+  for (const auto& [text, because] : graphs) {
+    try {
+      static_cast<void>(graph_of(text, "the file"));
+      ADD_FAILURE() << text << " was read";
+    } catch (const bad_input& e) {
+      EXPECT_TRUE(contains(e.what(), because)) << text << ": " << e.what();
+    }
+  }
+}
+
+}  // namespace

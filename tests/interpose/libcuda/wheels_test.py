@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""`hpe run` of Numba and PyCUDA as PyPI has them, on soft devices.
+
+    wheels_test.py hpe toolkit
+
+pip installs them into a temporary folder. If it cannot, the tests are skipped and print the reason; the status is 77 if all are.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import venv
+from pathlib import Path
+
+HPE, TOOLKIT = (str(Path(each).resolve()) for each in sys.argv[1:3])
+HERE = Path(__file__).parent
+SKIPPED = 77
+
+
+class Wheels(unittest.TestCase):
+    def run_example(self, name, packages, settings=None):
+        environment = {**os.environ, "PATH": f"{TOOLKIT}/bin:{os.environ['PATH']}", "CUDA_HOME": TOOLKIT, **(settings or {})}
+        with tempfile.TemporaryDirectory() as place:
+            try:
+                venv.create(place, with_pip=True)
+            except subprocess.CalledProcessError as e:
+                self.skipTest(f"there is no pip for environments of Python (python3-venv): {e}")
+            python = f"{place}/bin/python"
+            got = subprocess.run([python, "-m", "pip", "-q", "--disable-pip-version-check", "install", *packages],
+                                 capture_output=True, text=True, timeout=900, env=environment)
+            if got.returncode != 0:
+                self.skipTest(f"pip cannot get {packages}: {got.stderr}")
+            result = subprocess.run([HPE, "run", "--cuda", "soft", "--devices", "soft:1", "--", python, "-W", "ignore", HERE / name],
+                                    capture_output=True, text=True, timeout=200, env=environment)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout
+
+    def test_numba(self):
+        told = self.run_example("numba_examples.py", ["numba-cuda==0.30.*"])
+        self.assertEqual(told, "vector addition: right\nmatrix product: right\nreduction: right\natomic operations: right\n")
+
+    def test_pycuda(self):
+        settings = {"CC": "ccache gcc", "CXX": "ccache g++", "CFLAGS": "-O0 -g0 -w", "CUDA_ROOT": TOOLKIT,
+                    "LDFLAGS": f"-L{TOOLKIT}/lib64/stubs", "PYCUDA_DISABLE_CACHE": "1"}
+        told = self.run_example("pycuda_example.py", ["pycuda==2026.1"], settings)
+        self.assertEqual(told, "multiplication: right\nconstant and stream: right\n")
+
+
+if __name__ == "__main__":
+    done = unittest.main(argv=sys.argv[:1], exit=False).result
+    sys.exit(SKIPPED if len(done.skipped) == done.testsRun else not done.wasSuccessful())
