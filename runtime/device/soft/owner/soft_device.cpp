@@ -13,9 +13,8 @@
 
 namespace hpe::device::soft {
 
-soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes,
-                         std::size_t limit, int numa_node)
-    : set_(set), index_(index), process_(process), memory_(memory_bytes, limit) {
+soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, const options& wanted, int numa_node)
+    : set_(set), index_(index), process_(process), memory_(wanted.soft_memory, wanted.device_memory) {
   const fabric_configuration& shared = set.configuration();
   const topology& shape = shared.shape;
   properties_.kind = HPE_DEVICE_SOFT;

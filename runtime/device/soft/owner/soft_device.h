@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/capacity.h"
 #include "runtime/device/device.h"
@@ -22,9 +23,7 @@ inline constexpr std::uint64_t no_failure = std::numeric_limits<std::uint64_t>::
 /// The owner's view of one device process.
 class soft_device final : public device {
  public:
-  /// limit: the most bytes of its memory to map; 0: all.
-  soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes, std::size_t limit,
-              int numa_node);
+  soft_device(soft_set& set, unsigned index, softd_process& process, const options& wanted, int numa_node);
 
   [[nodiscard]] const properties& info() const noexcept override { return properties_; }
   [[nodiscard]] memory_usage memory() const override;
