@@ -31,9 +31,10 @@ namespace {
 
 struct run_option {
   const char* name;
-  const char* value;  // name of its value in the help; nullptr: the option takes no value and sets "1"
+  const char* value;  // name of its value in the help; nullptr: the option takes no value and sets `given`
   const char* variable;
   const char* sentence;
+  const char* given = "1";
 };
 
 constexpr std::array options{
@@ -45,6 +46,8 @@ constexpr std::array options{
                "run the kernels of a CUDA program for one device on all soft devices"},
     run_option{"--explain", nullptr, "HPE_SPREAD_EXPLAIN",
                "with --spread, print at the end which kernels ran on several devices, and why others did not"},
+    run_option{"--oversubscribe", nullptr, "HPE_OVERSUBSCRIBE",
+               "let a CUDA program allocate more memory than a soft device has", "on"},
     run_option{"--profile", nullptr, "HPE_PROFILE", "print at the end how long each kind of data movement took"},
     run_option{"--trace", "FILE", "HPE_TRACE", "a timeline of kernels, copies and faults, for ui.perfetto.dev"},
     run_option{"--report", "FILE", "HPE_REPORT", "a page for a browser: where the time went, when, and advice"},
@@ -64,7 +67,7 @@ std::vector<command_line::option> rows(bool& help, std::string& report) {
   for (const run_option& o : options)
     all.push_back({o.name, o.value != nullptr ? o.value : "", fmt::format("{} ({})", o.sentence, o.variable),
                    [&](const std::string& name, const std::string& value) {
-                     set_variable(o.variable, o.value != nullptr ? value : "1");
+                     set_variable(o.variable, o.value != nullptr ? value : o.given);
                      if (name == "--report") report = value;
                    }});
   all.push_back(command_line::help_option(help));

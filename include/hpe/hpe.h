@@ -346,9 +346,13 @@ typedef struct hpeStatistics {
   uint64_t blocks_prefetched; /* fetched before the host asked */
   uint64_t blocks_rolled;     /* uploaded behind a writing host */
   uint64_t launches;
-  uint64_t protections; /* changes of page protection */
-  uint64_t migrations;  /* regions that changed their home */
-  uint64_t degraded;    /* regions protected as a whole because mappings ran out */
+  uint64_t protections;        /* changes of page protection */
+  uint64_t migrations;         /* regions that changed their home */
+  uint64_t degraded;           /* regions protected as a whole because mappings ran out */
+  uint64_t bytes_evicted;      /* device memory that was taken from data for other data */
+  uint64_t bytes_written_back; /* of these, bytes that were copied to the host for it; the host had the others */
+  uint64_t bytes_brought_in;   /* device memory that data got when device work needed it */
+  uint64_t evicting_ns;        /* nanoseconds that threads waited for room in device memory */
 } hpeStatistics;
 
 HPE_API hpeStatus hpeGetStatistics(hpeStatistics* statistics);

@@ -21,6 +21,10 @@ struct counters {
   counter protections{0};
   counter migrations{0};
   counter degraded{0};
+  counter bytes_evicted{0};
+  counter bytes_written_back{0};
+  counter bytes_brought_in{0};
+  counter evicting_ns{0};
   static constexpr unsigned most_devices = 16;
   std::array<counter, most_devices> device_memory{};  ///< bytes that back allocations, by device; a level, not a sum
 

@@ -29,6 +29,7 @@ std::uint64_t choose_least_block_size(std::uint64_t bytes, std::uint64_t wished)
 void region::begin(region_layout description, std::uint64_t prefetch_window, std::uint64_t rolling_window,
                    block_state initial) {
   layout = std::move(description);
+  resident.reset(bytes_at_homes());
   set_homes(std::move(layout.homes));
   blocks_.reset((layout.extent + layout.block_size - 1) / layout.block_size, initial);
   open_to_host = true;
@@ -106,6 +107,10 @@ block_run region::blocks_within(byte_range range) const noexcept {
 
 byte_range region::bytes_of(block_run run) const noexcept {
   return {run.begin * layout.block_size, std::min(run.end * layout.block_size, layout.extent)};
+}
+
+std::uint64_t region::bytes_at_homes() const noexcept {
+  return single_copy() ? 0 : round_up(layout.bytes, granule_size);
 }
 
 std::uint16_t region::home_of(std::uint64_t offset) const noexcept {

@@ -17,6 +17,7 @@
 #include "runtime/coherence/access_order.h"
 #include "runtime/coherence/block_states.h"
 #include "runtime/coherence/read_ahead.h"
+#include "runtime/coherence/resident_pieces.h"
 #include "runtime/coherence/write_behind.h"
 
 namespace hpe::memory {
@@ -39,6 +40,7 @@ struct region_layout {
   std::uint64_t extent = 0;                ///< mapped bytes: `bytes` rounded up to pages
   std::uint64_t block_size = 0;            ///< a power of two
   std::vector<std::uint16_t> homes;        ///< one for the region, or one for each granule
+  std::uint64_t piece_size = 0;            ///< a power of two: device memory comes and goes in pieces of this size
   std::uint64_t first = 0;                 ///< the offset of the allocation; not 0 only in memory of other processes
   memory::small_objects* small = nullptr;  ///< in a slab: the table of its small allocations
   std::uint64_t least_block_size = 0;      ///< for hosts that read here and there; 0: block_size
@@ -55,6 +57,7 @@ class region {
   region_layout layout;
   hpeAdvice advice HPE_GUARDED_BY(mutex) = HPE_ADVISE_DEFAULT;
   access_order order HPE_GUARDED_BY(mutex);
+  resident_pieces resident HPE_GUARDED_BY(mutex);
   read_ahead reader HPE_GUARDED_BY(mutex);
   write_behind writer HPE_GUARDED_BY(mutex);
   std::uint64_t shared HPE_GUARDED_BY(mutex) = 0;         ///< the number of its memory among processes; 0: not shared
@@ -68,7 +71,8 @@ class region {
   std::atomic<bool> open_to_host{true};
 
   /// Makes the object a new region. Its blocks are fresh, or, if the shadow still has the bytes of a freed allocation,
-  /// in state device with a home that reads as zero. Windows are in bytes; see the options.
+  /// in state device with a home that reads as zero. No device memory is behind it at first (resident). Windows are in
+  /// bytes; see the options.
   void begin(region_layout description, std::uint64_t prefetch_window, std::uint64_t rolling_window,
              block_state initial = block_state::fresh) HPE_REQUIRES(mutex);
   /// Changes the homes. The caller has moved the bytes.
@@ -113,6 +117,8 @@ class region {
 
   /// The home of the byte at offset; memory::host_home for host regions.
   [[nodiscard]] std::uint16_t home_of(std::uint64_t offset) const noexcept;
+  /// The bytes on devices: whole granules.
+  [[nodiscard]] std::uint64_t bytes_at_homes() const noexcept;
   /// The end of the bytes from `offset` on that have one home, at most `limit`.
   [[nodiscard]] std::uint64_t end_of_home(std::uint64_t offset, std::uint64_t limit) const noexcept;
   /// The end of a piece that begins at `begin`: at most `limit`, at most `most` bytes long, with one home, and at the

@@ -30,6 +30,8 @@ void check(const options& o) {
   const auto power_of_two = [](std::uint64_t v) { return v != 0 && (v & (v - 1)) == 0; };
   HPE_REQUIRE(o.block_size == 0 || (power_of_two(o.block_size) && o.block_size >= 4096 && o.block_size <= granule_size),
               HPE_ERROR_INITIALIZATION, "HPE_BLOCK_SIZE={} is not a power of two from 4k to 2M, nor 0", o.block_size);
+  HPE_REQUIRE(o.oversubscribe == "on" || o.oversubscribe == "off", HPE_ERROR_INITIALIZATION,
+              "HPE_OVERSUBSCRIBE=\"{}\" is neither on nor off", o.oversubscribe);
   HPE_REQUIRE(o.staging_chunk >= 4096 && o.staging_chunk % 4096 == 0 && o.staging_chunk <= (std::uint64_t{1} << 30),
               HPE_ERROR_INITIALIZATION, "HPE_STAGING_CHUNK={} is not a multiple of 4k up to 1G", o.staging_chunk);
   HPE_REQUIRE(o.staging_buffers >= 1 && o.staging_buffers <= 1024, HPE_ERROR_INITIALIZATION,
@@ -106,13 +108,10 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
   engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_, near), count_);
   views_ = std::make_unique<work::host_view>(count_);
+  room_ = std::make_unique<work::residency>(*devices_, *engine_, *views_, *regions_, count_);
   faults_ = std::make_unique<fault::service>(
       *space_,
-      fault::lane_environment{{*devices_, *engine_, *views_},
-                              *granules_,
-                              *regions_,
-                              announced_,
-                              count_,
+      fault::lane_environment{resources(), *granules_, *regions_, announced_, count_,
                               [near](unsigned device) { near.settle_thread(near.group(device)); }},
       devices_->size());
   foreign_addresses_ = std::make_unique<memory::segment_allocator>(space_->segment_begin(memory::segment_kind::foreign),

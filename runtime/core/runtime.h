@@ -34,7 +34,7 @@ class runtime {
   [[nodiscard]] static runtime* started() noexcept;
 
   [[nodiscard]] const options& option() const noexcept { return option_; }
-  [[nodiscard]] work::resources resources() const noexcept { return {*devices_, *engine_, *views_}; }
+  [[nodiscard]] work::resources resources() const noexcept { return {*devices_, *engine_, *views_, *room_}; }
   [[nodiscard]] device::device_set& devices() const noexcept { return *devices_; }
   [[nodiscard]] memory::uvas& space() const noexcept { return *space_; }
   [[nodiscard]] memory::granule_table& granules() const noexcept { return *granules_; }
@@ -69,6 +69,7 @@ class runtime {
   std::unique_ptr<device::command_observer> trace_;  // observes devices_; null if nothing is recorded
   std::unique_ptr<transfer::engine> engine_;
   std::unique_ptr<work::host_view> views_;
+  std::unique_ptr<work::residency> room_;
   coherence::announcements announced_;
   std::unique_ptr<fault::service> faults_;
   node::exporter exporter_;

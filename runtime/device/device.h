@@ -47,6 +47,7 @@ struct properties {
   hpeDeviceKind kind = HPE_DEVICE_SOFT;
   std::string name;
   std::size_t memory_bytes = 0;
+  std::size_t spare_bytes = 0;  ///< of these, bytes that data should leave to the driver and to other libraries
   unsigned compute_units = 0;
   bool has_host_atomics = true;  ///< atomic operations on host memory are atomic for all devices
   int numa_node = unknown_node;  ///< on machines with several nodes: the one next to the device
@@ -57,6 +58,12 @@ struct properties {
 struct memory_usage {
   std::size_t total = 0;
   std::size_t free = 0;
+};
+
+/// What newly mapped device memory holds.
+enum class contents : std::uint8_t {
+  zeros,
+  any  ///< any bytes of this process: the caller overwrites them before anything reads them
 };
 
 /// The order in which transfers that share a link are served, the most urgent first.
@@ -136,8 +143,9 @@ class device {
   [[nodiscard]] virtual bool lost() const noexcept = 0;
 
   /// Backs [address, address + bytes), granules of the UVAS, with this device's memory, for this device and every
-  /// device that can access it. The memory reads as zero. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
-  virtual void map(void* address, std::size_t bytes) = 0;
+  /// device that can access it. Throws HPE_ERROR_OUT_OF_MEMORY, with nothing mapped.
+  virtual void map(void* address, std::size_t bytes, contents first) = 0;
+  void map(void* address, std::size_t bytes) { map(address, bytes, contents::zeros); }
 
   /// Unmaps one or several neighbouring ranges, each exactly as it was mapped; any other range stays mapped, and the
   /// failure is logged. No queued work may use the memory.

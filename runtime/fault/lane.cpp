@@ -141,7 +141,10 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   if (wish.write()) event = r.advice == HPE_ADVISE_WRITE_ONLY ? block_event::host_overwrite : block_event::host_write;
   const block_actions actions = apply(r.state(block), event).actions;
 
-  if (wish.waits_for_announced() && kept_closed(r, {block, block + 1}, wish.write(), true)) return outcome::waiting;
+  // Reading a block in state host opens its view for writing as well.
+  const bool opens_for_writing = wish.write() || actions.open_write;
+  if (wish.waits_for_announced() && kept_closed(r, {block, block + 1}, opens_for_writing, true))
+    return outcome::waiting;
   if (actions.wait) {
     // Several threads that read faster than the link reach the marker of the next window before its data is there.
     if (r.reader.is_marker(block)) fetch_ahead(r, r.reader.touched(block));
@@ -174,12 +177,13 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
 point_set lane::users_of_shadow(const region& r, std::uint64_t block) const {
   // Uploads are recorded as writers of the home, and so is a launch that made a fetch useless, which waits for that
   // fetch. In a degraded region such a fetch was several copies from several homes, and the launch may have waited for
-  // one of them only. In a region with a single copy, kernels read the shadow itself.
+  // one of them only. A copy that makes room in device memory writes the shadow too, and is a reader of the home. In a
+  // region with a single copy, kernels read the shadow itself.
   point_set users;
   const byte_range bytes = r.bytes_of({block, block + 1});
   if (r.single_copy()) {
     r.order.before_concurrent(bytes, users);  // as if the host were concurrent work (submission::release)
-  } else if (r.degraded) {
+  } else if (r.degraded || r.resident.copied_out(bytes)) {
     r.order.before_write(bytes, users);
   } else {
     r.order.before_read(bytes, users);

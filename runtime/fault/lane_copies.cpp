@@ -42,6 +42,7 @@ void lane::upload_behind(region& r, block_run run) {
     const block_run same = r.blocks().same_from(b, run.end);
     b = same.end;
     if (!apply(r.state(same.begin), block_event::flush).actions.upload) continue;
+    if (!r.single_copy() && !r.resident.usable(r.bytes_of(same))) continue;  // launches upload it when they bring it in
     // Close the view to writers before the copy reads the shadow, so that no write is lost.
     if (!env_.views.set(r, same, os::access::read)) return work::degrade_to_host(env_, r);
     work::upload(env_, r, same, priority::rolling);

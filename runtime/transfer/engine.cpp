@@ -56,6 +56,15 @@ timepoint engine::download(unsigned home, std::byte* address, std::size_t bytes,
   return done;
 }
 
+timepoint engine::evict(unsigned home, std::byte* address, std::size_t bytes, points after) {
+  device::stream& stream = *streams_[home].leaving;
+  wait_all(stream, after);
+  const timepoint done = stream.copy(space_.alias(address), address, bytes);
+  counters::add(count_.bytes_to_host, bytes);
+  counters::add(count_.bytes_written_back, bytes);
+  return done;
+}
+
 timepoint engine::fill(unsigned home, std::byte* address, std::uint8_t value, std::size_t bytes, points after) {
   device::stream& stream = stream_of(home, priority::launch);
   wait_all(stream, after);

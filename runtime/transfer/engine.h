@@ -53,6 +53,10 @@ class engine {
   timepoint upload(unsigned home, std::byte* address, std::size_t bytes, points after, device::priority level);
   timepoint download(unsigned home, std::byte* address, std::size_t bytes, points after, device::priority level);
 
+  /// Like download, for bytes whose device memory is about to be used for other data: beside the copies that arrive, so
+  /// that the link is busy in both directions.
+  timepoint evict(unsigned home, std::byte* address, std::size_t bytes, points after);
+
   /// A hint: uploads or downloads of these bytes are likely, in ascending order.
   void expect(const std::byte* address, std::size_t bytes) { devices_.expect_copies(space_.alias(address), bytes); }
 
@@ -121,7 +125,7 @@ class engine {
  private:
   struct device_streams {
     device::stream* by_priority[4];
-    device::stream* leaving;  // for copies to staging buffers on the way to peers, beside the copies that arrive
+    device::stream* leaving;  // for evictions, and copies to staging buffers on the way to peers
   };
 
   /// The staging buffers and copy threads near some devices.

@@ -77,6 +77,10 @@ void degrade_to_host(const resources& with, region& r) {
 }
 
 std::vector<timepoint> degrade_to_homes(const resources& with, region& r) {
+  HPE_REQUIRE(r.resident.covers({0, r.bytes_at_homes()}), HPE_ERROR_SYSTEM,
+              "mprotect failed for lack of mappings, and the allocation of {} bytes at {}, which is not all in device "
+              "memory, cannot be one block; raise vm.max_map_count",
+              r.layout.bytes, static_cast<void*>(r.layout.base));
   // Close the whole view first, which takes no further mapping, so that no write of the host is lost.
   HPE_REQUIRE(with.views.set(r, r.all_blocks(), os::access::none), HPE_ERROR_SYSTEM,
               "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");

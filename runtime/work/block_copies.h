@@ -9,11 +9,14 @@
 
 namespace hpe::work {
 
+class residency;
+
 /// The objects that device work on regions needs. Owned by the runtime, which outlives its users.
 struct resources {
   device::device_set& devices;
   transfer::engine& engine;
   host_view& views;
+  residency& room;
 };
 
 /// Queues the upload of blocks in state host behind the home's users. Their view must be closed to writers. Each block

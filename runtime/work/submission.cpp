@@ -22,16 +22,22 @@ using coherence::block_run;
 using coherence::byte_range;
 using coherence::region;
 
-submission::submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare)
+submission::submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare,
+                       memory what)
     : with_(with), accesses_(std::move(accesses)) {
   // Pure writes last: if one access overwrites a block that another one reads, the read first uploads the old bytes.
   std::sort(accesses_.begin(), accesses_.end(), [](const device_access& a, const device_access& b) {
     return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode != HPE_OUT && b.mode == HPE_OUT;
   });
-  lock_regions();
+  lock_and_prepare(prepare);
+  residency::turn taking_memory;
+  while (what == memory::needed && !with_.room.has(accesses_)) {
+    unlock_regions();
+    with_.room.bring_in(accesses_, taking_memory);
+    lock_and_prepare(prepare);
+  }
   try {
-    if (prepare)
-      for (const device_access& access : accesses_) prepare(access);
+    if (what == memory::as_it_is) keep_resident_parts();
     for (const device_access& access : accesses_) release(access);
   } catch (...) {
     unlock_regions();
@@ -40,6 +46,37 @@ submission::submission(const resources& with, std::vector<device_access> accesse
 }
 
 submission::~submission() { unlock_regions(); }
+
+void submission::lock_and_prepare(const preparation& prepare) {
+  lock_regions();
+  try {
+    if (prepare)
+      for (const device_access& access : accesses_) prepare(access);
+  } catch (...) {
+    unlock_regions();
+    throw;
+  }
+}
+
+void submission::keep_resident_parts() {
+  std::vector<device_access> parts;
+  for (const device_access& access : accesses_) {
+    region& r = *access.region;
+    r.mutex.assert_held();
+    if (r.single_copy() || r.resident.covers(access.range)) {
+      parts.push_back(access);
+      continue;
+    }
+    HPE_REQUIRE(with_.views.set(r, r.blocks_of(access.range), os::access::none), HPE_ERROR_SYSTEM,
+                "mprotect failed for lack of mappings; raise vm.max_map_count");
+    device_access part = access;
+    for (const coherence::mapped_range& there : r.resident.mapped()) {
+      part.range = {std::max(there.range.begin, access.range.begin), std::min(there.range.end, access.range.end)};
+      if (!part.range.empty()) parts.push_back(part);
+    }
+  }
+  accesses_ = std::move(parts);
+}
 
 void submission::lock_regions() {
   for (const device_access& access : accesses_)

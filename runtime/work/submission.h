@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runtime/work/block_copies.h"
+#include "runtime/work/residency.h"
 
 namespace hpe::work {
 
@@ -19,7 +20,8 @@ namespace hpe::work {
 ///   - A block whose piece was not queued has its old state, though its view may be closed and its upload may have been
 ///     queued. The next access opens the view.
 ///
-/// The destructor unlocks the regions. Waits for device work only if memory is short. Used by one thread.
+/// The destructor unlocks the regions. Waits for device work only if the host's or a device's memory is short. Used by
+/// one thread.
 ///
 ///   submission work(with, {{&r, range, HPE_OUT}});
 ///   work.submit_by_home([&](unsigned home, byte_range part, const point_set& after) { return ...; });
@@ -28,8 +30,13 @@ class submission {
   /// Called for each access when its region is locked, before views are closed.
   using preparation = std::function<void(const device_access&)>;
 
-  /// Throws HPE_ERROR_NOT_A_REGION if a region was freed meanwhile, and the errors of `prepare` and of uploads.
-  submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {});
+  /// Whether the data must be in device memory: yes for work that is queued now; announced work is queued later.
+  enum class memory : std::uint8_t { needed, as_it_is };
+
+  /// Waits for room in device memory where that is too small for all data (residency). Throws HPE_ERROR_NOT_A_REGION if
+  /// a region was freed meanwhile, HPE_ERROR_OUT_OF_MEMORY, and the errors of `prepare` and of uploads.
+  submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {},
+             memory what = memory::needed);
   ~submission();
   submission(const submission&) = delete;
   submission& operator=(const submission&) = delete;
@@ -105,6 +112,10 @@ class submission {
   // The analysis cannot follow locks in a container.
   void lock_regions() HPE_NO_THREAD_SAFETY_ANALYSIS;
   void unlock_regions() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
+  void lock_and_prepare(const preparation& prepare);
+  /// Replaces accesses by their parts that are in device memory, and closes the views of the others, which stay the
+  /// host's.
+  void keep_resident_parts();
   void release(const device_access& access);
   void release_run(coherence::region& r, coherence::block_run run, coherence::block_event event) HPE_REQUIRES(r.mutex);
   void queued(std::span<const device_access> piece, std::span<const timepoint> points) noexcept;

@@ -27,6 +27,7 @@ constexpr std::size_t mib = std::size_t{1} << 20;
 [[maybe_unused]] const bool environment_is_set = [] {
   ::setenv("HPE_DEVICES", "soft:2", 1);
   ::setenv("HPE_SOFT_MEMORY", "32M", 1);
+  ::setenv("HPE_OVERSUBSCRIBE", "off", 1);
   ::setenv("HPE_SOFT_HOST_LINK", "64M:1", 1);
   return true;
 }();

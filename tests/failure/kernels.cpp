@@ -167,7 +167,7 @@ TEST(OutOfMemory, NamesTheSizesAndLeaksNothing) {
         numbers again(15 * mebi, hpe::on_device(0));
         check(again[15 * mebi - 1] == 0);
       },
-      {{"HPE_SOFT_MEMORY", "64M"}});
+      {{"HPE_SOFT_MEMORY", "64M"}, {"HPE_OVERSUBSCRIBE", "off"}});
   EXPECT_TRUE(child.well()) << child;
 }
 

@@ -157,7 +157,7 @@ TEST(Deaths, AreNotHiddenByChildren) {
 }
 
 TEST(Deaths, OfAProcessWithMemoryOpenAreSeenThoughItsChildrenLive) {
-  process a("soft:1", {"HPE_SOFT_MEMORY=8M"});
+  process a("soft:1", {"HPE_SOFT_MEMORY=8M", "HPE_OVERSUBSCRIBE=off"});
   const std::uint64_t memory = a.allocate(8 * MiB);
   const hpeExport handle = a.begin(memory, 0, MiB);
   process before, b, after;  // other processes are connected as well

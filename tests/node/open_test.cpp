@@ -116,7 +116,7 @@ TEST(OpenMemory, LivesUntilTheLastLetsGo) {
 
 TEST(OpenMemory, IsGivenBackWhenAllAreGone) {
   // Room for one allocation only.
-  process a("soft:1", {"HPE_SOFT_MEMORY=8M"});
+  process a("soft:1", {"HPE_SOFT_MEMORY=8M", "HPE_OVERSUBSCRIBE=off"});
   const auto room = [&] {
     const report r = a.tell({.what = order::kind::allocate, .bytes = 8 * MiB});
     if (r.status == HPE_SUCCESS) a.free(r.value);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "interpose/cudart/device/announce.h"
@@ -40,6 +41,12 @@ bool scope_is_arguments() {
   return scope == "args";
 }
 
+// CUDA programs expect cudaMalloc to fail when a device is full, unless their user wants otherwise (hpe run
+// --oversubscribe). Called before hpe starts.
+bool let_full_devices_refuse() {
+  return ::setenv("HPE_OVERSUBSCRIBE", "off", 0) == 0;  // NOLINT(concurrency-mt-unsafe): hpe reads it next
+}
+
 }  // namespace
 
 struct context::started {
@@ -55,6 +62,7 @@ struct context::started {
         surfaces(memory),
         ipc(memory) {}
 
+  bool is_prepared = let_full_devices_refuse();
   bool arguments_tell = scope_is_arguments();
   device_table devices;
   stream_table streams;

@@ -183,6 +183,10 @@ void for_each_statistic(hpeStatistics& s, hpe::counters& c, Visit visit) {
   visit(s.protections, c.protections);
   visit(s.migrations, c.migrations);
   visit(s.degraded, c.degraded);
+  visit(s.bytes_evicted, c.bytes_evicted);
+  visit(s.bytes_written_back, c.bytes_written_back);
+  visit(s.bytes_brought_in, c.bytes_brought_in);
+  visit(s.evicting_ns, c.evicting_ns);
 }
 
 }  // namespace

@@ -31,8 +31,9 @@ namespace {
 // apart, so that protecting a whole region never splits a mapping.
 constexpr std::size_t guard = 1;
 
-// An eighth of the machine's memory.
-std::uint64_t most_to_keep() { return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * os::page_size() / 8; }
+std::uint64_t memory_of_machine() { return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * os::page_size(); }
+
+std::uint64_t most_to_keep() { return memory_of_machine() / 8; }
 
 void require_unexported(const region& r, byte_range bytes) HPE_REQUIRES(r.mutex) {
   const bool exported = std::any_of(r.exports.begin(), r.exports.end(),
@@ -50,6 +51,7 @@ allocator::allocator(const options& option, const work::resources& with, memory:
                      memory::granule_table& granules, coherence::region_table& regions, fault::service& faults,
                      counters& count, node::exporter& others, memory::segment_allocator& foreign)
     : option_(option),
+      oversubscribe_(option.oversubscribe == "on"),
       with_(with),
       space_(space),
       granules_(granules),
@@ -57,7 +59,7 @@ allocator::allocator(const options& option, const work::resources& with, memory:
       faults_(faults),
       others_(others),
       backing_(with.devices, space, count),
-      mover_(with, granules, count, backing_, others),
+      mover_(with, granules, count, backing_, others, oversubscribe_),
       opened_(with.devices, space, foreign),
       kept_(space, with.devices, std::min(option.kept_memory, most_to_keep())),
       host_segment_(space.segment_begin(segment_kind::host), space.layout().segment_size / granule_size),
@@ -126,6 +128,7 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
   what.extent = round_up(bytes, os::page_size());
   what.block_size = coherence::choose_block_size(bytes, option_.block_size);
   what.least_block_size = coherence::choose_least_block_size(bytes, option_.block_size);
+  what.piece_size = with_.room.piece_size(what.homes);
   const bool reuse = what.kind != region_kind::host;
   const auto had = reuse ? kept_.take(segment, with_guard) : std::nullopt;
   what.base = had ? had->base : segment.allocate(with_guard);
@@ -136,29 +139,64 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
   HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
               "no {} bytes of address space in a row are left in the segment of {} bytes (HPE_SEGMENT_SIZE)", bytes,
               space_.layout().segment_size);
-  std::byte* base = what.base;
   bool backed = false;
+  backing::parts mapped;
   try {
-    backing_.give(what);
+    mapped = give_memory(what);
     backed = true;
-    space_.map_view(base, what.extent, os::access::none);
-    publish(what, had && had->pages == kept_memory::contents::old);
+    // Pages of a freed allocation hold old bytes, and only device memory can say that the new one reads as zero.
+    const bool old_pages = had && had->pages == kept_memory::contents::old;
+    if (old_pages && mapped.empty()) {
+      HPE_REQUIRE(space_.unmap_view(what.base, what.extent), HPE_ERROR_SYSTEM,
+                  "mprotect or munmap of {} bytes failed for lack of mappings; raise vm.max_map_count", what.extent);
+      with_.devices.release_host(space_.alias(what.base), what.extent);
+    }
+    space_.map_view(what.base, what.extent, os::access::none);
+    publish(what, mapped, old_pages && !mapped.empty());
   } catch (...) {
-    if (backed) backing_.take(what);
-    kept_.drop({&segment, base, with_guard});
+    if (backed) backing_.take(what, mapped);
+    kept_.drop({&segment, what.base, with_guard});
     throw;
   }
-  if (what.kind != region_kind::host) with_.devices.prepare_host(space_.alias(base), what.extent);
-  return base;
+  if (what.kind != region_kind::host) {
+    on_devices_ += what.extent;
+    with_.devices.prepare_host(space_.alias(what.base), what.extent);
+  }
+  return what.base;
 }
 
-void allocator::publish(const region_layout& what, bool at_home) {
+backing::parts allocator::give_memory(const region_layout& what) {
+  if (what.kind == region_kind::host || !oversubscribe_) return backing_.give(what);
+  try {
+    // Also where there is no room: the CUDA driver must reserve the addresses before the view is mapped there.
+    return backing_.give(what);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+  }
+  std::uint64_t devices = 0;
+  for (unsigned d = 0; d < with_.devices.size(); ++d) devices += with_.devices.at(d).info().memory_bytes;
+  const std::uint64_t host = memory_of_machine();
+  const std::uint64_t taken = on_devices_.load();
+  HPE_REQUIRE(taken + what.extent <= devices + host, HPE_ERROR_OUT_OF_MEMORY,
+              "{} bytes were asked for; the allocations on devices have {} bytes already, and the devices' {} bytes of "
+              "memory and the host's {} hold no more",
+              what.bytes, taken, devices, host);
+  return {};
+}
+
+void allocator::publish(const region_layout& what, const backing::parts& mapped, bool at_home) {
   std::uint64_t ahead = option_.prefetch_window;
   if (what.kind != region_kind::host) ahead = std::min(ahead, with_.devices.at(what.homes[0]).info().most_ahead);
   region& r = regions_.take(what.homes[0]);
   try {
     const lock_guard lock(r.mutex);
     r.begin(what, ahead, option_.rolling_window, at_home ? block_state::device : block_state::fresh);
+    try {
+      r.resident.add(mapped);
+    } catch (...) {
+      r.end();
+      throw;
+    }
   } catch (...) {
     regions_.give_back(r);
     throw;
@@ -173,7 +211,7 @@ std::byte* allocator::adopt(std::span<const device::shared_part> parts, std::uin
                             std::shared_ptr<const void> lease) {
   const region_layout what = opened_.open(parts, first, bytes, option_.block_size, std::move(lease));
   try {
-    publish(what, false);
+    publish(what, {}, false);
   } catch (...) {
     opened_.close(what);
     throw;
@@ -206,8 +244,8 @@ void allocator::remove_region(region& r) {
 allocator::removal allocator::prepare_removal(const region& r) {
   removal result;
   r.order.before_write(r.whole(), result.users);
-  result.give_back = [this, what = r.layout, shadow_used = r.blocks().shadow_used()] {
-    give_back_memory(what, shadow_used);
+  result.give_back = [this, what = r.layout, mapped = r.resident.mapped(), shadow_used = r.blocks().shadow_used()] {
+    give_back_memory(what, mapped, shadow_used);
   };
   return result;
 }
@@ -228,9 +266,10 @@ void allocator::finish_removal(region& r, removal&& what) noexcept {
   regions_.give_back(r);
 }
 
-void allocator::give_back_memory(const region_layout& what, bool shadow_used) noexcept {
+void allocator::give_back_memory(const region_layout& what, const backing::parts& mapped, bool shadow_used) noexcept {
   if (space_.segment_of(what.base).kind == segment_kind::foreign) return opened_.close(what);
-  backing_.take(what);
+  backing_.take(what, mapped);
+  on_devices_ -= what.kind != region_kind::host ? what.extent : 0;
   kept_memory::space left{&segment_of(what.base), what.base, granules_for(what.bytes) + guard};
   if (what.kind != region_kind::host && shadow_used) return kept_.keep(left, kept_memory::contents::old);
   // Pages that were prepared, but not used, still read as zero.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -91,16 +92,20 @@ class allocator {
   /// Removes a slab, unless there is an object in it.
   void remove_if_empty(coherence::region& r);
   void require_size(std::size_t bytes) const;
-  void publish(const coherence::region_layout& what, bool at_home);
+  /// Gives a new region its device memory. Returns nothing if there is no room and allocations may be larger than
+  /// device memory; the data gets memory when device work uses it.
+  [[nodiscard]] backing::parts give_memory(const coherence::region_layout& what);
+  void publish(const coherence::region_layout& what, const backing::parts& mapped, bool at_home);
   std::byte* make_region(std::size_t bytes, coherence::region_layout description, memory::segment_allocator& segment);
   void remove_region(coherence::region& r);
   removal prepare_removal(const coherence::region& r) HPE_REQUIRES(r.mutex);
   void finish_removal(coherence::region& r, removal&& what) noexcept;
-  void give_back_memory(const coherence::region_layout& what, bool shadow_used) noexcept;
+  void give_back_memory(const coherence::region_layout& what, const backing::parts& mapped, bool shadow_used) noexcept;
   memory::segment_allocator& segment_of(const std::byte* address);
   void clear_small(const allocation& object);
 
   const options& option_;
+  const bool oversubscribe_;
   const work::resources with_;
   memory::uvas& space_;
   memory::granule_table& granules_;
@@ -114,6 +119,7 @@ class allocator {
   std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
   memory::segment_allocator host_segment_;
   memory::segment_allocator striped_segment_;
+  std::atomic<std::uint64_t> on_devices_{0};  // bytes of all allocations with homes
   std::vector<std::unique_ptr<pool>> pools_;  // one for each device, then one for the host
 };
 

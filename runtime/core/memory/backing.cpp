@@ -1,5 +1,6 @@
 #include "runtime/core/memory/backing.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -31,56 +32,51 @@ unsigned backing::home_of(const region_layout& what, std::uint64_t at) {
   return what.homes[what.homes.size() == 1 ? 0 : at / granule_size];
 }
 
-void backing::map(const region_layout& what, std::uint64_t begin, std::uint64_t end) {
+void backing::map(const region_layout& what, std::uint64_t begin, std::uint64_t end, parts& into) {
   const unsigned home = home_of(what, begin);
-  devices_.at(home).map(what.base + begin, end - begin);
-  counters::add(count_.device_memory[home], end - begin);
+  device::device& device = devices_.at(home);
+  constexpr std::uint64_t much = 8;  // an eighth
+  const std::size_t free = device.memory().free;
+  const bool whole = end - begin <= what.piece_size || end - begin <= free / much || end - begin > free;
+  while (begin < end) {
+    const std::uint64_t stop = whole ? end : std::min(end, (begin / what.piece_size + 1) * what.piece_size);
+    into.push_back({{begin, stop}, static_cast<std::uint16_t>(home)});
+    try {
+      device.map(what.base + begin, stop - begin);
+    } catch (...) {
+      into.pop_back();
+      throw;
+    }
+    counters::add(count_.device_memory[home], stop - begin);
+    begin = stop;
+  }
 }
 
-void backing::give(const region_layout& what) {
+backing::parts backing::give(const region_layout& what) {
+  parts mapped;
   if (what.kind == region_kind::host) {
     devices_.register_host(what.base, what.extent, space_.shadow_file(),
                            static_cast<std::int64_t>(space_.offset(what.base)));
-    return;
+    return mapped;
   }
-  std::uint64_t at = 0;
   try {
-    while (at < what.bytes) {
+    for (std::uint64_t at = 0; at < what.bytes;) {
       const std::uint64_t stop = end_of_home(what, at);
-      map(what, at, stop);
+      map(what, at, stop, mapped);
       at = stop;
     }
   } catch (...) {
-    take_until(what, at);
+    take(what, mapped);
     throw;
   }
+  return mapped;
 }
 
-void backing::give_back(const region_layout& what) noexcept {
-  for (std::uint64_t at = 0; at < what.bytes;) {
-    const std::uint64_t stop = end_of_home(what, at);
-    try {
-      try_twice([&] { map(what, at, stop); });
-    } catch (const std::exception& e) {
-      log(log_level::error, "no device memory is behind {} bytes at {} any more, of which the host has a copy: {}",
-          stop - at, static_cast<void*>(what.base + at), e.what());
-    }
-    at = stop;
-  }
-}
-
-void backing::take(const region_layout& what) noexcept {
-  if (what.kind != region_kind::host) return take_until(what, what.bytes);
-  devices_.unregister_host(what.base, what.extent);
-}
-
-void backing::take_until(const region_layout& what, std::uint64_t end) noexcept {
-  for (std::uint64_t at = 0; at < end;) {
-    const std::uint64_t stop = end_of_home(what, at);
-    const unsigned home = home_of(what, at);
-    devices_.at(home).unmap(what.base + at, stop - at);
-    counters::subtract(count_.device_memory[home], stop - at);
-    at = stop;
+void backing::take(const region_layout& what, const parts& mapped) noexcept {
+  if (what.kind == region_kind::host) return devices_.unregister_host(what.base, what.extent);
+  for (const coherence::mapped_range& part : mapped) {
+    devices_.at(part.home).unmap(what.base + part.range.begin, part.range.size());
+    counters::subtract(count_.device_memory[part.home], part.range.size());
   }
 }
 

@@ -23,19 +23,21 @@ class backing {
   backing(device::device_set& devices, const memory::uvas& space, counters& count)
       : devices_(devices), space_(space), count_(count) {}
 
-  /// Maps the memory. Throws the errors of device::map and register_host, with nothing mapped.
-  void give(const coherence::region_layout& what);
-  /// Maps the memory again, as far as possible; what fails, for example on a lost device, is logged.
-  void give_back(const coherence::region_layout& what) noexcept;
+  using parts = std::vector<coherence::mapped_range>;
+
+  /// Maps the memory, and returns the parts as they were mapped. A part that takes much of the free memory of its
+  /// device is mapped in pieces, so that it can make room piece by piece. Throws the errors of device::map and
+  /// register_host, with nothing mapped.
+  parts give(const coherence::region_layout& what);
   /// Unmaps the memory, which no queued work may use any more.
-  void take(const coherence::region_layout& what) noexcept;
+  void take(const coherence::region_layout& what, const parts& mapped) noexcept;
 
  private:
-  void take_until(const coherence::region_layout& what, std::uint64_t end) noexcept;
   /// The end of the granules from `at` on that have one home.
   [[nodiscard]] static std::uint64_t end_of_home(const coherence::region_layout& what, std::uint64_t at);
   [[nodiscard]] static unsigned home_of(const coherence::region_layout& what, std::uint64_t at);
-  void map(const coherence::region_layout& what, std::uint64_t begin, std::uint64_t end);
+  /// Appends to `into`; if it throws, what it had mapped is in `into`.
+  void map(const coherence::region_layout& what, std::uint64_t begin, std::uint64_t end, parts& into);
 
   device::device_set& devices_;
   const memory::uvas& space_;

@@ -31,7 +31,7 @@ void mover::move(region& r, std::vector<std::uint16_t> homes) {
               "the allocation at {} is used by other processes (hpeExportBegin) and stays where it is",
               static_cast<void*>(r.layout.base));
   for (const auto& [device, count] : more) {
-    if (count <= 0) continue;
+    if (count <= 0 || oversubscribe_) continue;
     const std::size_t free = with_.devices.at(device).memory().free;
     const std::uint64_t needed = static_cast<std::uint64_t>(count) * granule_size;
     HPE_REQUIRE(
@@ -44,13 +44,20 @@ void mover::move(region& r, std::vector<std::uint16_t> homes) {
   region_layout moved = r.layout;
   moved.homes = std::move(homes);
   if (r.shared != 0) others_.retire(std::exchange(r.shared, 0), [] {});
-  backing_.take(r.layout);
+  backing_.take(r.layout, r.resident.mapped());
+  // All bytes are safe in the shadow now. If no memory can be had, they stay there until work needs them on a device.
+  r.resident.reset(r.bytes_at_homes());
   try {
-    backing_.give(moved);
-  } catch (...) {
-    // Another thread has taken the free memory. All bytes are safe in the shadow; the old homes are mapped again.
-    backing_.give_back(r.layout);
-    throw;
+    const backing::parts mapped = backing_.give(moved);
+    try {
+      r.resident.add(mapped);
+    } catch (...) {
+      r.resident.reset(r.bytes_at_homes());
+      backing_.take(moved, mapped);
+      throw;
+    }
+  } catch (const error& e) {
+    if (!oversubscribe_ || e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
   }
   r.set_homes(std::move(moved.homes));
   for (std::uint64_t g = 0; g < granules; ++g)

@@ -15,9 +15,15 @@ namespace hpe::core {
 /// device work uploads them like bytes that the host wrote. Thread-safe.
 class mover {
  public:
+  /// oversubscribe: whether a region may have homes without room for it (work::residency).
   mover(const work::resources& with, memory::granule_table& granules, counters& count, backing& homes,
-        node::exporter& others)
-      : with_(with), granules_(granules), count_(count), backing_(homes), others_(others) {}
+        node::exporter& others, bool oversubscribe)
+      : with_(with),
+        granules_(granules),
+        count_(count),
+        backing_(homes),
+        others_(others),
+        oversubscribe_(oversubscribe) {}
 
   /// Moves a region whose mutex the caller holds, after a wait for its users. homes: one for the region, or one for
   /// each granule. Throws HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST, and HPE_ERROR_NOT_SUPPORTED while other
@@ -30,6 +36,7 @@ class mover {
   counters& count_;
   backing& backing_;
   node::exporter& others_;
+  const bool oversubscribe_;
 };
 
 }  // namespace hpe::core

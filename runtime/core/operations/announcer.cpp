@@ -52,7 +52,7 @@ void announcer::release(std::uint64_t homes, std::span<const use> uses) const {
     if (r.open_to_host) accesses.push_back({&r, each.range, each.write ? HPE_INOUT : HPE_IN, true});
   }
   if (accesses.empty()) return;
-  work::submission use(with_, std::move(accesses));
+  work::submission use(with_, std::move(accesses), {}, work::submission::memory::as_it_is);
   use.hand_over();
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/core/operations/arrivals.h"
 #include "runtime/device/checks.h"
 #include "runtime/trace/measured.h"
@@ -41,6 +42,15 @@ bool homes_change_inside_blocks(const region_range& to, const region_range& from
 }
 
 }  // namespace
+
+template <class WithPart>
+void copier::in_parts_that_fit(const region_range& all, const WithPart& with_part) const {
+  const std::uint64_t most = with_.room.most_for_a_copy(*all.region);
+  for (region_range part = all; part.range.begin < all.range.end; part.range.begin = part.range.end) {
+    part.range.end = std::min(all.range.end, (part.range.begin / granule_size * granule_size) + most);
+    with_part(part);
+  }
+}
 
 region_range copier::resolve(const void* p, std::size_t bytes) const {
   if (!space_.contains(p)) return {};
@@ -208,10 +218,11 @@ void copier::copy_across(const region_range& to, const region_range& from) {
   // then, so that it is whole at its home if only one of them can be queued.
   work::await_room(to, with_.devices);
   const hpeAccessMode target_mode = homes_change_inside_blocks(to, from) ? HPE_INOUT : HPE_OUT;
+  const std::uint64_t most = std::min({piece_size, with_.room.most_for_a_copy(t), with_.room.most_for_a_copy(f)});
   std::deque<timepoint> under_way;  // of the pieces in buffers
   for (std::uint64_t done = 0; done < to.range.size();) {
     const std::uint64_t begin = done;
-    std::uint64_t stop = std::min(begin + piece_size, to.range.size());
+    std::uint64_t stop = std::min(begin + most, to.range.size());
     // Some homes need a buffer between them. Take it before the mutexes; the homes are known only under them.
     std::optional<transfer::staged> through;
     if (!with_.engine.all_connected()) {
@@ -262,8 +273,10 @@ void copier::fill(void* destination, std::uint8_t value, std::size_t bytes) {
     return;
   }
   work::await_room(to, with_.devices);
-  overwrite(to).submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
-    return with_.engine.fill(home, r.layout.base + part.begin, value, part.size(), after.points());
+  in_parts_that_fit(to, [&](const region_range& some) {
+    overwrite(some).submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
+      return with_.engine.fill(home, r.layout.base + part.begin, value, part.size(), after.points());
+    });
   });
 }
 
@@ -274,7 +287,9 @@ void copier::prefetch(const void* p, std::size_t bytes, int where) {
   const std::uint64_t end = bytes != 0 ? begin + bytes : r.offset_of(found.base) + found.bytes;
   if (where == HPE_HOST) return faults_.prefetch(r.id, {begin, end});
   device::require_device(with_.devices, where);
-  const submission as_for_a_reading_kernel(with_, {{&r, {begin, end}, HPE_IN}});
+  in_parts_that_fit({&r, {begin, end}}, [&](const region_range& part) {
+    const submission as_for_a_reading_kernel(with_, {{&r, part.range, HPE_IN}});
+  });
 }
 
 }  // namespace hpe::core

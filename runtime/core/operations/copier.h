@@ -39,6 +39,9 @@ class copier {
                                                     std::uint64_t end);
   /// A submission that overwrites a range. Throws if a home of the range is lost.
   [[nodiscard]] work::submission overwrite(const work::region_range& to) const;
+  /// Calls with_part for each part of a range, in order; several parts fit into device memory together.
+  template <class WithPart>
+  void in_parts_that_fit(const work::region_range& all, const WithPart& with_part) const;
   [[nodiscard]] std::byte* alias(const work::region_range& bytes) const;
 
   const work::resources with_;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 
 // No mutex is held during a wait for device work. What was found under a region's mutex may have changed when the mutex
 // is taken again, so each turn of a loop checks again.
@@ -135,6 +136,7 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
     std::memcpy(space_.alias(p), data, bytes);
     return;
   }
+  const std::uint64_t most = with_.room.most_for_a_copy(r);
   for (std::uint64_t at = to.range.begin; at < to.range.end;) {
     const std::byte* const source = data + (at - to.range.begin);
     std::uint64_t end = 0;
@@ -142,7 +144,7 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
       const lock_guard lock(to.region->mutex);
       r.mutex.assert_held();
       to.require_alive();
-      end = work::end_of_same(r, at, to.range.end, host_owns);
+      end = work::end_of_same(r, at, std::min(to.range.end, at / granule_size * granule_size + most), host_owns);
       if (host_owns(r.state(r.block_of(at)))) {
         // Under the mutex, so that no upload starts before all bytes are written.
         std::memcpy(space_.alias(r.layout.base + at), source, end - at);

@@ -117,6 +117,12 @@ void ptx_modules::place_variables(hpeModule_st& module) {
   for (unsigned d = 0; d < devices_.size(); ++d) {
     if (devices_.at(d).lost()) continue;
     loaded_ptx::variables& parts = module.ptx->placed[d];
+    std::size_t needed = 0;
+    for (const auto part : all_parts) needed += ptx.bytes_of(part);
+    HPE_REQUIRE(needed <= devices_.at(d).info().memory_bytes, HPE_ERROR_OUT_OF_MEMORY,
+                "the variables of a module of PTX need {} bytes on device {}, which has {} (HPE_SOFT_MEMORY, "
+                "HPE_DEVICE_MEMORY)",
+                needed, d, devices_.at(d).info().memory_bytes);
     device::ptx_addresses addresses{};
     for (const auto part : all_parts) {
       std::byte*& at = parts[index_of(part)];

@@ -1,5 +1,7 @@
 #include "runtime/device/cuda/cuda_device.h"
 
+#include <algorithm>
+
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/device/checks.h"
@@ -7,7 +9,7 @@
 
 namespace hpe::device::cuda {
 
-cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal)
+cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, std::size_t limit)
     : set_(set), cu_(set.driver_table()), index_(index), ordinal_(ordinal) {
   char name[256] = "";
   cu_.cuDeviceGetName(name, sizeof name, ordinal_);
@@ -24,7 +26,12 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal)
               cu_.words_for(retained));
   const entered here(cu_, context_);
   std::size_t free = 0;
-  cu_.check(cu_.cuMemGetInfo(&free, &properties_.memory_bytes), "asking how much memory a GPU has");
+  std::size_t total = 0;
+  cu_.check(cu_.cuMemGetInfo(&free, &total), "asking how much memory a GPU has");
+  memory_.emplace(total, limit);
+  properties_.memory_bytes = memory_->total();
+  // For modules, local memory of kernels, and work areas of libraries.
+  if (limit == 0) properties_.spare_bytes = std::size_t{256} << 20;
   cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
 }
 
@@ -79,11 +86,12 @@ bool cuda_device::can_access(unsigned peer) const noexcept { return peer < peers
 bool cuda_device::has_atomics(unsigned peer) const noexcept { return peer < atomics_.size() && atomics_[peer]; }
 
 memory_usage cuda_device::memory() const {
-  memory_usage result{properties_.memory_bytes, 0};
+  memory_usage result{memory_->total(), 0};
   if (lost()) return result;
   const entered here(cu_, context_);
   std::size_t total = 0;
   cu_.cuMemGetInfo(&result.free, &total);
+  result.free = std::min(result.free, memory_->free());
   return result;
 }
 
@@ -95,7 +103,7 @@ void cuda_device::check(CUresult result, const char* what) {
   cu_.check(result, what);
 }
 
-void cuda_device::map(void* address, std::size_t bytes) {
+void cuda_device::map(void* address, std::size_t bytes, contents first) {
   require_granules(set_.layout(), address, bytes);
   require_alive();
   std::vector<CUdevice> users;
@@ -103,12 +111,21 @@ void cuda_device::map(void* address, std::size_t bytes) {
     if (set_.gpu(d).can_access(index_) && !set_.gpu(d).lost()) users.push_back(set_.gpu(d).ordinal());
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const entered here(cu_, context_);
-  set_.memory().map(begin, bytes, index_, ordinal_, users);
+  set_.memory().reserve(begin, bytes);
+  memory_->take(index_, bytes);
+  try {
+    set_.memory().map(begin, bytes, index_, ordinal_, users);
+  } catch (...) {
+    memory_->give(bytes);
+    throw;
+  }
+  if (first == contents::any) return;
   try {
     check(cu_.cuMemsetD8Async(begin, 0, bytes, clearing_), "clearing device memory");
     check(cu_.cuStreamSynchronize(clearing_), "clearing device memory");
   } catch (...) {
     set_.memory().unmap(begin, bytes, index_);
+    memory_->give(bytes);
     throw;
   }
 }
@@ -118,6 +135,7 @@ void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
     require_granules(set_.layout(), address, bytes);
     const entered here(cu_, context_);
     set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_);
+    memory_->give(bytes);
   });
 }
 

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "runtime/device/capacity.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
 #include "runtime/os/numa.h"
@@ -16,14 +18,15 @@ class cuda_stream;
 /// One GPU through its primary context, which the program's own CUDA runtime uses as well.
 class cuda_device final : public device {
  public:
-  /// ordinal: the driver's number. Throws HPE_ERROR_INITIALIZATION if the GPU lacks an ability that hpe needs.
-  cuda_device(cuda_set& set, unsigned index, CUdevice ordinal);
+  /// ordinal: the driver's number. limit: the most bytes of its memory to map; 0: all. Throws HPE_ERROR_INITIALIZATION
+  /// if the GPU lacks an ability that hpe needs.
+  cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, std::size_t limit);
   ~cuda_device() override;
 
   [[nodiscard]] const properties& info() const noexcept override { return properties_; }
   [[nodiscard]] memory_usage memory() const override;
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
-  void map(void* address, std::size_t bytes) override;
+  void map(void* address, std::size_t bytes, contents first) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   [[nodiscard]] bool has_atomics(unsigned peer) const noexcept override;
@@ -54,6 +57,7 @@ class cuda_device final : public device {
   const driver& cu_;
   const unsigned index_;
   const CUdevice ordinal_;
+  std::optional<capacity> memory_;  // set by the constructor
   CUcontext context_ = nullptr;
   CUstream clearing_ = nullptr;
   properties properties_;

@@ -66,6 +66,11 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
   }
 }
 
+void device_memory::reserve(std::uintptr_t address, std::size_t bytes) {
+  const lock_guard lock(mutex_);
+  reserve_around(address, bytes);
+}
+
 void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home,
                         std::span<const CUdevice> users) {
   const lock_guard lock(mutex_);

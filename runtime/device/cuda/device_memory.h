@@ -25,6 +25,10 @@ class device_memory {
   device_memory(const device_memory&) = delete;
   device_memory& operator=(const device_memory&) = delete;
 
+  /// Reserves the segments around a range with the driver, which unmaps everything that the host has mapped there. So
+  /// this must come before views of the host are mapped in these segments, even if there is no memory for the range.
+  void reserve(std::uintptr_t address, std::size_t bytes);
+
   /// Creates memory on a device and maps it for all `users`, which are ordinals of the driver. Throws what device::map
   /// throws. The caller has entered the device's context, and must clear the memory.
   void map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home, std::span<const CUdevice> users);

@@ -13,39 +13,26 @@
 
 namespace hpe::device::soft {
 
-soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes, int numa_node)
-    : set_(set), index_(index), process_(process) {
+soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, const options& wanted, int numa_node)
+    : set_(set), index_(index), process_(process), memory_(wanted.soft_memory, wanted.device_memory) {
   const fabric_configuration& shared = set.configuration();
   const topology& shape = shared.shape;
   properties_.kind = HPE_DEVICE_SOFT;
   properties_.name = shape.switches == 1 ? fmt::format("soft device {}", index)
                                          : fmt::format("soft device {} on switch {}", index, shape.switch_of(index));
-  properties_.memory_bytes = memory_bytes;
+  properties_.memory_bytes = memory_.total();
   properties_.compute_units = shared.threads;
   properties_.numa_node = numa_node;
 }
 
-memory_usage soft_device::memory() const {
-  const std::size_t total = properties_.memory_bytes;
-  return {total, total - used_.load()};
-}
+memory_usage soft_device::memory() const { return {memory_.total(), memory_.free()}; }
 
 bool soft_device::can_access(unsigned peer) const noexcept {
   return peer < set_.size() && set_.configuration().shape.peers(index_, peer);
 }
 
-void soft_device::take_capacity(std::size_t bytes) {
-  std::size_t used = used_.load();
-  do {
-    const std::size_t free = properties_.memory_bytes - used;
-    HPE_REQUIRE(
-        bytes <= free, HPE_ERROR_OUT_OF_MEMORY,
-        "device {} has {} bytes of memory left of {}; {} were asked for (HPE_SOFT_MEMORY sets how much there is)",
-        index_, free, properties_.memory_bytes, bytes);
-  } while (!used_.compare_exchange_weak(used, used + bytes));
-}
-
-void soft_device::map(void* address, std::size_t bytes) {
+// New pages read as zero in any case.
+void soft_device::map(void* address, std::size_t bytes, contents /*first*/) {
   require_granules(set_.configuration().layout, address, bytes);
   require_alive();
   request what;
@@ -56,7 +43,7 @@ void soft_device::map(void* address, std::size_t bytes) {
   request undo = what;
   undo.what = request::kind::unmap;
 
-  take_capacity(bytes);
+  memory_.take(index_, bytes);
   try {
     set_.addresses().insert(what.address, bytes, {static_cast<int>(index_), 0});
     try {
@@ -66,7 +53,7 @@ void soft_device::map(void* address, std::size_t bytes) {
       throw;
     }
   } catch (...) {
-    used_ -= bytes;
+    memory_.give(bytes);
     throw;
   }
 }
@@ -81,7 +68,7 @@ void soft_device::unmap(void* address, std::size_t bytes) noexcept {
     what.address = begin;
     what.bytes = bytes;
     set_.addresses().erase(begin, bytes, static_cast<int>(index_));
-    used_ -= bytes;
+    memory_.give(bytes);
     set_.ask([&](unsigned d) { return can_access(d); }, what);
     os::discard(set_.memory_file(index_), begin - set_.configuration().layout.base, bytes);
   });

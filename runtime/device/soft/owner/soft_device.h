@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
+#include "runtime/device/capacity.h"
 #include "runtime/device/device.h"
 #include "runtime/device/soft/owner/soft_stream.h"
 #include "runtime/device/soft/owner/spawn.h"
@@ -21,12 +23,12 @@ inline constexpr std::uint64_t no_failure = std::numeric_limits<std::uint64_t>::
 /// The owner's view of one device process.
 class soft_device final : public device {
  public:
-  soft_device(soft_set& set, unsigned index, softd_process& process, std::size_t memory_bytes, int numa_node);
+  soft_device(soft_set& set, unsigned index, softd_process& process, const options& wanted, int numa_node);
 
   [[nodiscard]] const properties& info() const noexcept override { return properties_; }
   [[nodiscard]] memory_usage memory() const override;
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
-  void map(void* address, std::size_t bytes) override;
+  void map(void* address, std::size_t bytes, contents first) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   stream& create_stream(priority level) override;
@@ -64,7 +66,6 @@ class soft_device final : public device {
   [[nodiscard]] std::string work_before(timepoint point) const;
 
  private:
-  void take_capacity(std::size_t bytes);
   [[nodiscard]] std::string words_of_loss(std::string_view how);
   [[nodiscard]] soft_stream* stream_with_oldest_failure() HPE_REQUIRES(mutex_);
 
@@ -72,7 +73,7 @@ class soft_device final : public device {
   unsigned index_;
   softd_process& process_;
   properties properties_;
-  std::atomic<std::size_t> used_{0};
+  capacity memory_;
   std::atomic<int> crowds_{0};
   std::atomic<bool> ending_{false};
 

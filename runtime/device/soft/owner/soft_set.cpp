@@ -152,7 +152,7 @@ void soft_set::start(const options& wanted) {
     if (!receive_reply(processes_[d]->control(), answer))
       HPE_THROW(HPE_ERROR_INITIALIZATION, "device {} did not start: {} {}", d, program, processes_[d]->reap());
     HPE_REQUIRE(answer.status == HPE_SUCCESS, HPE_ERROR_INITIALIZATION, "device {} did not start: {}", d, answer.text);
-    devices_.push_back(std::make_unique<soft_device>(*this, d, *processes_[d], wanted.soft_memory, nodes[d]));
+    devices_.push_back(std::make_unique<soft_device>(*this, d, *processes_[d], wanted, nodes[d]));
   }
 }
 

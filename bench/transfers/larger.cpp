@@ -1,0 +1,153 @@
+// Streams over arrays that are larger than device memory: a launch for each part of the array, one pass after the
+// other. Beside them, the same stream as a program without hpe writes it: copies to two buffers on the device and back,
+// by streams of its own, that overlap with the kernels. Both read every byte over the link; the stream that writes also
+// sends every byte back.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/common/devices.h"
+#include "bench/common/measure.h"
+#include "hpe/hpe.hpp"
+#include "runtime/base/granule.h"
+#include "runtime/device/device.h"
+#include "runtime/memory/uvas.h"
+#include "tests/core/kernels.h"
+
+namespace {
+
+using hpe::timepoint;
+using hpe::device::priority;
+
+constexpr std::size_t mebi = std::size_t{1} << 20;
+constexpr std::uint32_t tiles_on_gpu = 1024;
+
+hpeShape grid() { return hpe::grid(hpe::bench::on_gpus() ? tiles_on_gpu : test_tiles); }
+
+/// Double buffering by hand on a second set of the same devices.
+class by_hand {
+ public:
+  by_hand(std::size_t part_bytes, std::size_t source_bytes)
+      : part_(part_bytes),
+        source_(source_bytes / part_bytes * part_bytes),
+        space_(0, hpe::round_up(source_, std::size_t{1} << 30), 1),
+        devices_(hpe::device::open_devices(hpe::bench::on_gpus() ? "cuda:1" : "soft:1", space_.layout())) {
+    devices_->register_host(host(), space_.layout().size(), space_.shadow_file(), 0);
+    hpe::device::device& device = devices_->at(0);
+    for (std::byte*& b : buffers_) {
+      b = space_.segment_begin(hpe::memory::segment_kind::device, 0) + static_cast<std::size_t>(&b - buffers_) * part_;
+      device.map(b, part_);
+    }
+    up_ = &device.create_stream(priority::launch);
+    down_ = &device.create_stream(priority::launch);
+    work_ = &device.create_stream(priority::launch);
+    kernel_ = devices_->find_kernel(devices_->load_module(test_kernels_path()), "increment");
+    std::memset(host(), 0, source_);
+    pass(source_, true);  // pins the pages
+  }
+
+  /// Streams `bytes` bytes through the buffers; returns when all have arrived.
+  void pass(std::size_t bytes, bool write) {
+    std::vector<timepoint> free(buffer_count);  // when each buffer may be filled
+    hpe::device::shape shape;
+    shape.grid[0] = grid().grid[0];
+    shape.block[0] = grid().block[0];
+    std::size_t n = 0;
+    for (std::size_t at = 0; at < bytes; at += part_, ++n) {
+      std::byte* const buffer = buffers_[n % buffer_count];
+      std::byte* const place = host() + at % source_;
+      up_->wait(free[n % buffer_count]);
+      work_->wait(up_->copy(buffer, place, part_));
+      const increment_parameters p{reinterpret_cast<std::uint32_t*>(buffer), part_ / sizeof(std::uint32_t), 1, 0};
+      const timepoint computed = work_->launch(kernel_, shape, std::as_bytes(std::span(&p, 1)));
+      free[n % buffer_count] = computed;
+      if (!write) continue;
+      down_->wait(computed);
+      free[n % buffer_count] = down_->copy(place, buffer, part_);
+    }
+    for (const timepoint p : free) devices_->wait(p, std::chrono::steady_clock::time_point::max());
+  }
+
+ private:
+  static constexpr std::size_t buffer_count = 3;  // one that fills, one that computes, one that empties
+  [[nodiscard]] std::byte* host() const {
+    return space_.alias(space_.segment_begin(hpe::memory::segment_kind::device, 0));
+  }
+
+  const std::size_t part_;
+  const std::size_t source_;
+  hpe::memory::uvas space_;
+  std::unique_ptr<hpe::device::device_set> devices_;
+  std::byte* buffers_[buffer_count] = {};
+  hpe::device::stream *up_ = nullptr, *down_ = nullptr, *work_ = nullptr;
+  hpe::device::kernel_id kernel_;
+};
+
+/// The same stream with hpe: a launch for each part.
+void pass(const hpe::array<std::uint32_t>& data, const hpe::array<std::uint32_t>& sum, std::size_t part, bool write) {
+  for (std::size_t at = 0; at + part <= data.size(); at += part) {
+    const std::span some(data.data() + at, part);
+    if (write) {
+      hpe::launch(test_kernel().increment, grid(), {some.data(), part, 1, 0}, hpe::inout(some));
+    } else {
+      hpe::launch(test_kernel().add, grid(), {sum.data(), some.data(), some.data(), part}, hpe::in(some),
+                  hpe::out(sum));
+    }
+  }
+  hpe::synchronize();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::size_t part_mebi = 0;
+  std::size_t memory_mebi = 0;
+  const auto arguments = hpe::bench::parse(
+      argc, argv, "streams over arrays of 1.5, 2 and 4 times the device's memory, beside double buffering by hand",
+      {{"--part", "N", "MiB of the array that a launch uses (64 on GPUs, 8 on soft devices)",
+        hpe::bench::to_whole(part_mebi, 1, 4096)},
+       {"--memory", "N", "MiB of device memory (HPE_DEVICE_MEMORY; else 8192 on GPUs, 256 on soft devices)",
+        hpe::bench::to_whole(memory_mebi, 16, 1 << 20)}});
+  const bool gpu = [] {
+    const char* const wanted = std::getenv("HPE_DEVICES");
+    return wanted == nullptr || std::string(wanted).starts_with("cuda");
+  }();
+  if (memory_mebi == 0) memory_mebi = gpu ? 8192 : 256;
+  ::setenv("HPE_DEVICE_MEMORY", fmt::format("{}M", memory_mebi).c_str(), 0);
+  if (part_mebi == 0) part_mebi = hpe::bench::on_gpus() ? 64 : 8;
+  const std::size_t memory = hpe::device_info(0).memory_total;
+  const std::size_t part = part_mebi * mebi / sizeof(std::uint32_t);
+
+  std::vector<hpe::bench::result> lines;
+  by_hand hand(part_mebi * mebi, std::min(memory, 2048 * mebi));
+  const hpe::array<std::uint32_t> sum(part);
+  for (const double times : {1.5, 2.0, 4.0}) {
+    const std::size_t bytes =
+        static_cast<std::size_t>(times * static_cast<double>(memory / mebi)) / part_mebi * part_mebi * mebi;
+    const hpe::array<std::uint32_t> data(bytes / sizeof(std::uint32_t));
+    pass(data, sum, part, true);  // makes and pins the host's pages
+    for (const bool write : {false, true}) {
+      const auto nothing = [] {};
+      const auto both = hpe::bench::paired_timings(
+          arguments.repeats, nothing, [&] { pass(data, sum, part, write); }, nothing, [&] { hand.pass(bytes, write); });
+      const auto rate = [&](double seconds) { return static_cast<double>(bytes) / seconds * 1e-9; };
+      const char* const what = write ? "read and written" : "read";
+      lines.push_back({fmt::format("{} x the memory, {}", times, what), rate(both.first.median), "GB/s", "", true,
+                       fmt::format("({:.2f}..{:.2f})", rate(both.first.slowest), rate(both.first.fastest))});
+      const double value = both.second.median / both.first.median;
+      lines.push_back({"  of double buffering by hand", value, "x", ">= 0.95", value >= 0.95,
+                       fmt::format("({:.2f} GB/s)", rate(both.second.median))});
+    }
+  }
+  return report(
+      fmt::format("larger: {}, {} MiB, {}", hpe::device_info(0).name, memory / mebi, hpe::bench::load_of_machine()),
+      lines, arguments);
+}

@@ -1,0 +1,66 @@
+#include "runtime/coherence/resident_pieces.h"
+
+namespace hpe::coherence {
+
+void resident_pieces::reset(std::uint64_t bytes) noexcept {
+  pieces_.clear();
+  leaving_ = 0;
+  bytes_ = bytes;
+  mapped_ = 0;
+}
+
+void resident_pieces::add(mapped_range part, std::uint64_t used) {
+  pieces_.insert(part.range.begin, part.range.end, {part.home, used, false, {}});
+  mapped_ += part.range.size();
+}
+
+void resident_pieces::remove(std::uint64_t begin) {
+  const auto found = pieces_.find(begin);
+  set_leaving(begin, false);
+  mapped_ -= found->second.end - found->first;
+  pieces_.erase(found);
+}
+
+std::vector<mapped_range> resident_pieces::mapped() const {
+  std::vector<mapped_range> result;
+  result.reserve(pieces_.size());
+  for (const auto& [begin, piece] : pieces_) result.push_back({{begin, piece.end}, piece.value.home});
+  return result;
+}
+
+bool resident_pieces::covers(byte_range range) const {
+  if (mapped_ == bytes_ || range.empty()) return true;
+  for (auto at = pieces_.find(range.begin); at != pieces_.end() && at->first <= range.begin; ++at) {
+    range.begin = at->second.end;
+    if (range.empty()) return true;
+  }
+  return false;
+}
+
+bool resident_pieces::usable(byte_range range) const {
+  if (!covers(range)) return false;
+  if (leaving_ == 0) return true;
+  for (auto at = pieces_.from(range.begin); at != pieces_.end() && at->first < range.end; ++at)
+    if (at->second.value.leaving) return false;
+  return true;
+}
+
+bool resident_pieces::copied_out(byte_range range) const {
+  for (auto at = pieces_.from(range.begin); at != pieces_.end() && at->first < range.end; ++at)
+    if (at->second.value.copied) return true;
+  return false;
+}
+
+void resident_pieces::set_leaving(std::uint64_t begin, bool leaving) {
+  piece& its = pieces_.find(begin)->second.value;
+  leaving_ -= its.leaving ? 1 : 0;
+  leaving_ += leaving ? 1 : 0;
+  its.leaving = leaving;
+}
+
+void resident_pieces::use(byte_range range, std::uint64_t now) {
+  for (auto at = pieces_.from(range.begin); at != pieces_.end() && at->first < range.end; ++at)
+    at->second.value.used = now;
+}
+
+}  // namespace hpe::coherence

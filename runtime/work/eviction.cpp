@@ -1,0 +1,211 @@
+// How device memory is taken from data; the invariants of residency.cpp hold here.
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+#include "runtime/trace/recorder.h"
+#include "runtime/work/residency.h"
+
+namespace hpe::work {
+
+using coherence::block_event;
+using coherence::block_run;
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::mapped_range;
+using coherence::point_set;
+using coherence::region;
+using coherence::resident_pieces;
+
+namespace {
+
+// Copies to the host run ahead of the need for memory by this part of the device, so that they overlap uploads.
+constexpr std::uint64_t part_copied_ahead = 8;
+constexpr std::uint64_t most_copied_ahead = std::uint64_t{512} << 20;
+// Giving up bytes that only the device has costs two copies, there and back; other bytes cost one.
+constexpr std::uint64_t cost_of_clean = 1;
+constexpr std::uint64_t cost_of_dirty = 2;
+
+bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
+
+// Whether a copy of the bytes to the host that was queued behind `copied` still has all that was written since.
+bool still_good(const region& r, byte_range bytes, const point_set& copied) HPE_REQUIRES(r.mutex) {
+  point_set now;
+  r.order.before_read(bytes, now);
+  return std::ranges::all_of(now.points(), [&](timepoint p) {
+    return std::ranges::any_of(copied.points(),
+                               [&](timepoint q) { return q.timeline == p.timeline && q.value >= p.value; });
+  });
+}
+
+}  // namespace
+
+bool residency::any_block(const region& r, byte_range bytes, bool (*is)(block_state) noexcept) {
+  const block_run run = r.blocks_of({bytes.begin, std::min(bytes.end, r.layout.extent)});
+  for (std::uint64_t b = run.begin; b < run.end; ++b)
+    if (is(r.state(b))) return true;
+  return false;
+}
+
+bool residency::needs_copy(const region& r, byte_range bytes) {
+  const auto piece = r.resident.all().find(bytes.begin);
+  if (piece == r.resident.all().end()) return false;
+  const auto& copied = piece->second.value.copied;
+  return !(copied && still_good(r, bytes, copied->writers)) && any_block(r, bytes, only_at_home);
+}
+
+std::uint64_t residency::supply::spare() const {
+  return std::min<std::uint64_t>(of_.devices_.at(home_).info().memory_bytes / part_copied_ahead, most_copied_ahead);
+}
+
+void residency::supply::copy_ahead() {
+  for (; copied_ < order_.size() && ahead_ < wanted_ + spare(); ++copied_) {
+    const candidate& c = order_[copied_];
+    ahead_ += c.range.size();
+    const lock_guard lock(c.region->mutex);
+    const auto& pieces = c.region->resident.all();
+    const auto piece = pieces.find(c.range.begin);
+    if (c.region->alive && !c.region->degraded && piece != pieces.end() && piece->first == c.range.begin)
+      of_.copy_out(*c.region, c.range.begin);
+  }
+}
+
+void residency::supply::free(std::uint64_t bytes) {
+  for (std::uint64_t freed = 0; freed < bytes;) {
+    if (next_ == order_.size()) {
+      order_ = of_.candidates(home_, now_, 2 * (wanted_ + spare()));
+      next_ = copied_ = 0;
+      ahead_ = 0;
+      const device::memory_usage memory = of_.devices_.at(home_).memory();
+      HPE_REQUIRE(!order_.empty(), HPE_ERROR_OUT_OF_MEMORY,
+                  "device {} has {} bytes of memory left of {}, and {} more are needed; no data of this process can "
+                  "make room for them",
+                  home_, memory.free, memory.total, bytes - freed);
+    }
+    copy_ahead();
+    const candidate& c = order_[next_++];
+    ahead_ -= std::min(ahead_, c.range.size());
+    const std::uint64_t got = of_.evict(*c.region, c.range.begin, home_);
+    freed += got;
+    wanted_ -= std::min(wanted_, got);
+  }
+}
+
+std::vector<residency::candidate> residency::candidates(unsigned home, std::uint64_t now, std::uint64_t bytes) const {
+  std::vector<candidate> result;
+  for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
+    region& r = regions_.at(number);
+    const lock_guard lock(r.mutex);
+    if (!r.alive || (r.home_set() >> home & 1) == 0 || r.single_copy()) continue;
+    if (r.shared != 0 || !r.exports.empty()) continue;  // other processes use it
+    for (const auto& [begin, piece] : r.resident.all()) {
+      if (piece.value.home != home || piece.value.used == now) continue;
+      result.push_back({&r, {begin, piece.end}, now - piece.value.used});
+    }
+  }
+  // The data whose last use is longest ago, for each copy that giving it up costs.
+  const auto first = [](const candidate& a, const candidate& b) { return a.age > b.age; };
+  std::ranges::stable_sort(result, first);
+  std::uint64_t sum = 0;
+  const auto enough = std::ranges::find_if(result, [&](const candidate& c) { return (sum += c.range.size()) > bytes; });
+  if (enough != result.end()) result.erase(enough + 1, result.end());
+  for (candidate& c : result) {
+    region& r = *c.region;
+    const lock_guard lock(r.mutex);
+    if (r.alive && needs_copy(r, c.range)) c.age = c.age * cost_of_clean / cost_of_dirty;
+  }
+  std::ranges::stable_sort(result, first);
+  return result;
+}
+
+void residency::copy_out(region& r, std::uint64_t begin) {
+  auto& entry = r.resident.all().find(begin)->second;
+  const byte_range range{begin, std::min(entry.end, r.layout.extent)};
+  resident_pieces::piece& piece = entry.value;
+  if (piece.copied && still_good(r, range, piece.copied->writers)) return;
+  piece.copied.reset();
+  resident_pieces::copy_out made;
+  r.order.before_read(range, made.writers);
+  const block_run run = r.blocks_of(range);
+  for (std::uint64_t b = run.begin; b < run.end;) {
+    const block_run same = r.blocks().same_from(b, run.end);
+    b = same.end;
+    if (!only_at_home(r.state(same.begin))) continue;
+    // The lane's copy becomes useless. Threads that wait for it ask again.
+    r.transition(same, block_event::fetch_failed);
+    const byte_range bytes = r.bytes_of(same);
+    made.copies.reserve(made.copies.size() + 1);
+    const timepoint copied =
+        engine_.evict(piece.home, r.layout.base + bytes.begin, bytes.size(), made.writers.points());
+    const device_access access{&r, bytes, HPE_IN};
+    record(std::span(&access, 1), std::span(&copied, 1), devices_);
+    made.copies.push_back(copied);
+  }
+  piece.copied = std::move(made);
+}
+
+std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
+  const trace::recorded here(trace::category::call, "evict");
+  bool leaving = false;
+  // The region may end at any time; its object may then become another region.
+  const auto still_there = [&]() HPE_REQUIRES(r.mutex) {
+    if (!r.alive || r.shared != 0 || !r.exports.empty()) return false;
+    const auto piece = r.resident.all().find(begin);
+    return piece != r.resident.all().end() && piece->first == begin && piece->second.value.home == home;
+  };
+  try {
+    for (;;) {
+      point_set users;
+      {
+        const lock_guard lock(r.mutex);
+        r.mutex.assert_held();
+        if (!still_there()) return 0;
+        if (r.degraded) return evict_all(r, home);
+        r.resident.set_leaving(begin, true);
+        leaving = true;
+        copy_out(r, begin);
+        const auto& piece = r.resident.all().find(begin)->second;
+        const byte_range range{begin, std::min(piece.end, r.layout.extent)};
+        r.order.before_write(range, users);  // the copies count as readers
+        if (reached(users.points(), devices_)) {
+          require_success(piece.value.copied->copies, devices_);
+          const std::uint64_t bytes = piece.end - begin;
+          r.transition(r.blocks_of(range), block_event::brought_to_host);
+          unmap(r, begin);
+          return bytes;
+        }
+      }
+      wait_for(users.points(), devices_);
+    }
+  } catch (...) {
+    const lock_guard lock(r.mutex);
+    r.mutex.assert_held();
+    if (leaving && still_there()) {
+      r.resident.set_leaving(begin, false);
+      r.resident.all().find(begin)->second.value.copied.reset();
+    }
+    throw;
+  }
+}
+
+std::uint64_t residency::evict_all(region& r, unsigned home) {
+  bring_to_host(with(), r);
+  std::uint64_t freed = 0;
+  for (const mapped_range& part : r.resident.mapped()) {
+    if (part.home == home) freed += part.range.size();
+    unmap(r, part.range.begin);
+  }
+  return freed;
+}
+
+void residency::unmap(region& r, std::uint64_t begin) {
+  const auto piece = r.resident.all().find(begin);
+  const std::uint64_t bytes = piece->second.end - begin;
+  const unsigned home = piece->second.value.home;
+  devices_.at(home).unmap(r.layout.base + begin, bytes);
+  counters::subtract(count_.device_memory[home], bytes);
+  counters::add(count_.bytes_evicted, bytes);
+  r.resident.remove(begin);
+}
+
+}  // namespace hpe::work

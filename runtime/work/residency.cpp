@@ -1,0 +1,268 @@
+#include "runtime/work/residency.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <optional>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/trace/recorder.h"
+
+// Invariants, under the region's mutex:
+//  - A block outside of all pieces is fresh or in state host: no copy from the home is valid or under way there.
+//  - A piece is unmapped only when all users in the region's order have finished.
+
+namespace hpe::work {
+
+using coherence::block_event;
+using coherence::block_run;
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::mapped_range;
+using coherence::point_set;
+using coherence::region;
+using coherence::resident_pieces;
+
+namespace {
+
+constexpr std::uint64_t least_piece = granule_size;
+// Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, whatever its size.
+constexpr std::uint64_t largest_piece = std::uint64_t{32} << 20;
+constexpr std::uint64_t pieces_of_a_device = 64;
+
+bool is_fresh(block_state s) noexcept { return s == block_state::fresh; }
+
+// The bytes from `at` on, without device memory, that get it together.
+byte_range gap_at(const region& r, std::uint64_t at, std::uint64_t end_of_hole) HPE_REQUIRES(r.mutex) {
+  const std::uint64_t piece = r.layout.piece_size;
+  std::uint64_t begin = at / piece * piece;
+  if (const auto before = r.resident.all().from(begin); before != r.resident.all().end() && before->first < at)
+    for (auto it = before; it != r.resident.all().end() && it->first < at; ++it) begin = it->second.end;
+  if (r.layout.homes.size() > 1)
+    for (std::uint64_t g = begin; g < at; g += granule_size)
+      if (r.home_of(g) != r.home_of(at)) begin = g + granule_size;
+  const std::uint64_t most = std::min({begin + piece - begin % piece, end_of_hole, r.bytes_at_homes()});
+  return {begin, r.end_of_home(begin, most)};
+}
+
+template <class Visit>
+void for_each_gap(const region& r, byte_range range, const Visit& visit) HPE_REQUIRES(r.mutex) {
+  const auto& pieces = r.resident.all();
+  for (std::uint64_t at = range.begin / granule_size * granule_size; at < range.end;) {
+    const auto next = pieces.from(at);
+    if (next != pieces.end() && next->first <= at) {
+      at = next->second.end;
+      continue;
+    }
+    const byte_range gap = gap_at(r, at, next == pieces.end() ? r.bytes_at_homes() : next->first);
+    visit(gap);
+    at = gap.end;
+  }
+}
+
+std::string in_words(std::span<const device_access> accesses, bool everything) {
+  if (everything)
+    return "it may use all allocations, because it was queued without a list of its accesses (HPE_ALL, or "
+           "HPE_SCOPE=all in CUDA programs); with a list, "
+           "only the named data must fit";
+  return fmt::format(
+      "it names {} range{}; a launch over a part of the data, or accesses of only the bytes that it uses "
+      "(hpeAccess.size), need less",
+      accesses.size(), accesses.size() == 1 ? "" : "s");
+}
+
+}  // namespace
+
+struct residency::plan {
+  std::vector<gap> gaps;                                 // by region and offset
+  std::map<unsigned, std::uint64_t> needed;              // by device: of data that is there, and of gaps
+  std::vector<std::pair<region*, std::uint64_t>> large;  // pieces of which the work needs a part only
+};
+
+void residency::turn::begin(residency& at, std::uint64_t devices) {
+  if ((devices & ~devices_) == 0) return;
+  devices |= devices_;
+  end();
+  at_ = &at;
+  for (unsigned d = 0; d < at.turns_.size(); ++d)
+    if ((devices >> d & 1) != 0) at.turns_[d]->lock();
+  devices_ = devices;
+}
+
+void residency::turn::end() noexcept {
+  for (; devices_ != 0; devices_ &= devices_ - 1)
+    at_->turns_[static_cast<std::size_t>(std::countr_zero(devices_))]->unlock();
+}
+
+residency::residency(device::device_set& devices, transfer::engine& engine, host_view& views,
+                     coherence::region_table& regions, counters& count)
+    : devices_(devices), engine_(engine), views_(views), regions_(regions), count_(count) {
+  for (unsigned d = 0; d < devices.size(); ++d) turns_.push_back(std::make_unique<mutex>());
+}
+
+byte_range residency::needed(const region& r, byte_range named) {
+  return r.degraded ? byte_range{0, r.bytes_at_homes()} : named;
+}
+
+bool residency::has(std::span<const device_access> accesses) {
+  const bool note = short_.load(std::memory_order_relaxed);
+  const std::uint64_t now = note ? clock_.fetch_add(1) + 1 : 0;
+  for (const device_access& access : accesses) {
+    region& r = *access.region;
+    r.mutex.assert_held();
+    if (r.single_copy()) continue;
+    const byte_range range = needed(r, access.range);
+    if (!r.resident.usable(range)) return false;
+    if (note) r.resident.use(range, now);
+  }
+  return true;
+}
+
+std::uint64_t residency::homes_of(std::span<const device_access> accesses) {
+  std::uint64_t homes = 0;
+  for (const device_access& access : accesses) {
+    const lock_guard lock(access.region->mutex);
+    homes |= access.region->home_set();
+  }
+  return homes;
+}
+
+residency::plan residency::make_plan(std::span<const device_access> accesses, std::uint64_t now) const {
+  plan result;
+  for (const device_access& access : accesses) {
+    region& r = *access.region;
+    const lock_guard lock(r.mutex);
+    if (!r.alive || r.single_copy() || access.range.end > r.layout.extent) continue;
+    const byte_range range = needed(r, access.range);
+    auto& pieces = r.resident.all();
+    for (auto at = pieces.from(range.begin); at != pieces.end() && at->first < range.end; ++at) {
+      resident_pieces::piece& piece = at->second.value;
+      const std::uint64_t bytes = at->second.end - at->first;
+      if (piece.used == now) continue;  // another access uses it too
+      piece.used = now;
+      result.needed[piece.home] += bytes;
+      if (bytes > r.layout.piece_size && !r.degraded) result.large.emplace_back(&r, at->first);
+    }
+    for_each_gap(r, range, [&](byte_range hole) {
+      gap g{&r, hole, r.home_of(hole.begin), {}, access.mode != HPE_IN};
+      if (access.mode != HPE_OUT) g.read = {std::max(hole.begin, range.begin), std::min(hole.end, range.end)};
+      const auto same = std::ranges::find_if(
+          result.gaps, [&](const gap& other) { return other.region == &r && other.range.begin == hole.begin; });
+      if (same == result.gaps.end()) {
+        result.needed[g.home] += hole.size();
+        result.gaps.push_back(g);
+        return;
+      }
+      same->write = same->write || g.write;
+      if (g.read.empty()) return;
+      same->read = same->read.empty()
+                       ? g.read
+                       : byte_range{std::min(same->read.begin, g.read.begin), std::max(same->read.end, g.read.end)};
+    });
+  }
+  return result;
+}
+
+void residency::bring_in(std::span<const device_access> accesses, turn& mine) {
+  const auto began = std::chrono::steady_clock::now();
+  short_ = true;
+  mine.begin(*this, homes_of(accesses));
+  plan what;
+  std::uint64_t now = 0;
+  const auto too_much = [&]() -> std::optional<unsigned> {
+    for (const auto& [home, bytes] : what.needed)
+      if (bytes > devices_.at(home).memory().total) return home;
+    return std::nullopt;
+  };
+  for (;;) {
+    now = clock_.fetch_add(1) + 1;
+    what = make_plan(accesses, now);
+    const auto home = too_much();
+    if (!home) break;
+    HPE_REQUIRE(!what.large.empty(), HPE_ERROR_OUT_OF_MEMORY,
+                "the work needs {} bytes on device {} at once, which gives this process {}: {}", what.needed[*home],
+                *home, devices_.at(*home).memory().total,
+                in_words(accesses, std::ranges::any_of(accesses, &device_access::if_alive)));
+    // The parts that the work needs come back in small pieces.
+    const auto& [large, begin] = what.large.front();
+    unsigned its_home = 0;
+    {
+      const lock_guard lock(large->mutex);
+      its_home = large->home_of(begin);
+    }
+    evict(*large, begin, its_home);
+  }
+
+  std::map<unsigned, std::uint64_t> missing;
+  for (const gap& g : what.gaps) missing[g.home] += g.range.size();
+  std::map<unsigned, supply> supplies;
+  for (const gap& g : what.gaps) {
+    while (!fill(g, now))
+      supplies.try_emplace(g.home, *this, g.home, now, missing[g.home]).first->second.free(g.range.size());
+    missing[g.home] -= g.range.size();
+  }
+  const auto took = std::chrono::steady_clock::now() - began;
+  counters::add(count_.evicting_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()));
+}
+
+bool residency::fill(const gap& g, std::uint64_t now) {
+  region& r = *g.region;
+  const lock_guard lock(r.mutex);
+  // The submission looks again when it has locked its regions.
+  if (!r.alive || g.range.end > r.bytes_at_homes() || r.home_of(g.range.begin) != g.home ||
+      r.end_of_home(g.range.begin, g.range.end) != g.range.end || r.resident.all().overlaps(g.range.begin, g.range.end))
+    return true;
+  device::device& home = devices_.at(g.home);
+  const std::uint64_t bytes = g.range.size();
+  if (const std::size_t spare = home.info().spare_bytes; spare != 0 && home.memory().free < bytes + spare) return false;
+  const bool fresh = any_block(r, g.range, is_fresh);
+  try {
+    home.map(r.layout.base + g.range.begin, bytes, fresh ? device::contents::zeros : device::contents::any);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    return false;
+  }
+  try {
+    r.resident.add({g.range, g.home}, now);
+  } catch (...) {
+    home.unmap(r.layout.base + g.range.begin, bytes);
+    throw;
+  }
+  counters::add(count_.device_memory[g.home], bytes);
+  counters::add(count_.bytes_brought_in, bytes);
+  upload_into(r, g);
+  return true;
+}
+
+// So the uploads of a long launch run beside the copies to the host that make room for the rest of it.
+void residency::upload_into(region& r, const gap& g) {
+  if (g.read.empty() || r.degraded) return;
+  const block_run run = r.blocks_of({g.read.begin, std::min(g.read.end, r.layout.extent)});
+  for (std::uint64_t b = run.begin; b < run.end;) {
+    const block_run same = r.blocks().same_from(b, run.end);
+    b = same.end;
+    if (r.state(same.begin) != block_state::host) continue;
+    // Without a mapping for the view, the submission decides (work::degrade_to_homes).
+    if (!views_.set(r, same, g.write ? os::access::none : os::access::read)) return;
+    upload(with(), r, same, device::priority::launch);
+  }
+}
+
+std::uint64_t residency::piece_size(std::span<const std::uint16_t> homes) const {
+  std::uint64_t least = largest_piece * pieces_of_a_device;
+  for (const std::uint16_t home : homes)
+    if (home < devices_.size()) least = std::min<std::uint64_t>(least, devices_.at(home).info().memory_bytes);
+  return std::clamp(std::bit_floor(std::max<std::uint64_t>(least / pieces_of_a_device, 1)), least_piece, largest_piece);
+}
+
+std::uint64_t residency::most_for_a_copy(const region& r) const {
+  std::uint64_t least = ~std::uint64_t{0};
+  for (std::uint64_t homes = r.home_set(); homes != 0; homes &= homes - 1)
+    least =
+        std::min<std::uint64_t>(least, devices_.at(static_cast<unsigned>(std::countr_zero(homes))).info().memory_bytes);
+  constexpr std::uint64_t part = 8;
+  return std::max<std::uint64_t>(least / part / granule_size * granule_size, granule_size);
+}
+
+}  // namespace hpe::work

@@ -1,0 +1,136 @@
+#pragma once
+
+/// Which data is in device memory, where all data together is larger than that memory. Device memory comes to the data
+/// that work names (bring_in), and is taken from data that was not used for the longest time. Before a piece of a
+/// region loses its memory, the bytes that only the device has are copied to the shadow, and its blocks become the
+/// host's (coherence::block_event::brought_to_host): for the protocol, the host has written them.
+///
+/// Progress. Threads that must wait for device memory take turns, one at a time for each device. A turn lasts until the
+/// regions of the thread's work are locked; other threads take no memory away meanwhile, and a locked region keeps its
+/// memory. A thread waits in its turn only for device work that is queued. A piece that is about to lose its memory is
+/// closed to new work, which needs a turn then. So each turn ends, and its work has all of its data.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/base/counters.h"
+#include "runtime/coherence/region_table.h"
+#include "runtime/work/block_copies.h"
+
+namespace hpe::work {
+
+/// Thread-safe.
+class residency {
+ public:
+  residency(device::device_set& devices, transfer::engine& engine, host_view& views, coherence::region_table& regions,
+            counters& count);
+
+  /// The right of one thread to take device memory from data. Given back by the destructor.
+  class turn {
+   public:
+    turn() noexcept = default;
+    ~turn() { end(); }
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+
+   private:
+    friend class residency;
+    void begin(residency& at, std::uint64_t devices) HPE_NO_THREAD_SAFETY_ANALYSIS;
+    void end() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
+    residency* at_ = nullptr;
+    std::uint64_t devices_ = 0;  // a bit for each
+  };
+
+  /// Whether all data of the accesses is in device memory; notes its use. The caller holds the mutexes of the regions.
+  [[nodiscard]] bool has(std::span<const device_access> accesses);
+
+  /// Brings the data of the accesses into device memory, and uploads the bytes of it that the work reads. Waits for
+  /// room. The caller holds no mutex of a region, and afterwards locks the regions, asks has() again, and keeps the
+  /// turn until then. Throws HPE_ERROR_OUT_OF_MEMORY, with the sizes, if the accesses need more memory than a device
+  /// has.
+  void bring_in(std::span<const device_access> accesses, turn& mine);
+
+  /// The most bytes of a region that one piece of a long copy should use, so that several pieces fit.
+  [[nodiscard]] std::uint64_t most_for_a_copy(const coherence::region& r) const;
+
+  /// The size of the pieces in which device memory comes and goes, for a region with these homes.
+  [[nodiscard]] std::uint64_t piece_size(std::span<const std::uint16_t> homes) const;
+
+ private:
+  /// A part of a region that gets memory.
+  struct gap {
+    coherence::region* region;
+    coherence::byte_range range;
+    std::uint16_t home;
+    coherence::byte_range read;  // bytes whose contents the work needs
+    bool write = false;          // the work writes some
+  };
+  struct plan;
+  struct candidate {
+    coherence::region* region;
+    coherence::byte_range range;
+    std::uint64_t age;
+  };
+
+  /// The pieces of a device that can be given up, in this order.
+  class supply {
+   public:
+    supply(residency& of, unsigned home, std::uint64_t now, std::uint64_t wanted)
+        : of_(of), home_(home), now_(now), wanted_(wanted) {}
+
+    /// Frees at least `bytes` bytes. Throws HPE_ERROR_OUT_OF_MEMORY if nothing is left to give up.
+    void free(std::uint64_t bytes);
+
+   private:
+    /// The bytes that are copied to the host ahead of the need.
+    [[nodiscard]] std::uint64_t spare() const;
+    void copy_ahead();
+
+    residency& of_;
+    const unsigned home_;
+    const std::uint64_t now_;
+    std::uint64_t wanted_;  // bytes that the work still needs
+    std::vector<candidate> order_;
+    std::size_t next_ = 0;     // to be given up
+    std::size_t copied_ = 0;   // the first whose copy to the host was not queued
+    std::uint64_t ahead_ = 0;  // bytes from next_ to copied_
+  };
+
+  /// The bytes of a region that must be in device memory for work that names these.
+  [[nodiscard]] static coherence::byte_range needed(const coherence::region& r, coherence::byte_range named)
+      HPE_REQUIRES(r.mutex);
+  /// Whether a block of the bytes is in a state for which `is` holds.
+  [[nodiscard]] static bool any_block(const coherence::region& r, coherence::byte_range bytes,
+                                      bool (*is)(coherence::block_state) noexcept) HPE_REQUIRES(r.mutex);
+  /// Whether giving up the bytes costs a copy to the host.
+  [[nodiscard]] static bool needs_copy(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
+  [[nodiscard]] static std::uint64_t homes_of(std::span<const device_access> accesses);
+  [[nodiscard]] plan make_plan(std::span<const device_access> accesses, std::uint64_t now) const;
+  void require_room(const plan& what, bool everything) const;
+  /// Maps memory for a gap, unless the region has changed meanwhile. Returns false if there is no room.
+  bool fill(const gap& g, std::uint64_t now);
+  void upload_into(coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
+  /// Queues the copy of a piece to the host, unless there is a copy that is still good.
+  void copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
+  /// Takes a piece's memory, after a wait for its users and its copy to the host. Returns the bytes that became free.
+  std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
+  std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
+  void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
+  /// Pieces of the device that can be given up, of about this many bytes, if there are so many; the first one first.
+  [[nodiscard]] std::vector<candidate> candidates(unsigned home, std::uint64_t now, std::uint64_t bytes) const;
+  [[nodiscard]] resources with() { return {devices_, engine_, views_, *this}; }
+
+  device::device_set& devices_;
+  transfer::engine& engine_;
+  host_view& views_;
+  coherence::region_table& regions_;
+  counters& count_;
+  std::atomic<bool> short_{false};  // device memory was too short for some work
+  std::atomic<std::uint64_t> clock_{0};
+  std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
+};
+
+}  // namespace hpe::work
