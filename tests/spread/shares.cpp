@@ -9,7 +9,7 @@
 #include <set>
 
 #include "runtime/spread/cost.h"
-#include "tests/ptx/analysis_fixture.h"
+#include "tests/ptx/analysis/fixture.h"
 #include "tests/spread/fixture.h"
 
 namespace hpe::spread::test {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -120,10 +119,10 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   state.threads = threads_of_each(state.shape, wanted.soft_threads);
   state.core_shares = core_shares(state.shape, wanted);
   const bool finds_races = parse_choice("HPE_RACES", wanted.races, "off", "report");
-  const bool interprets = parse_choice("HPE_PTX_ENGINE", wanted.ptx_engine, "compiler", "interpreter");
-  state.ptx = {.interprets = interprets || finds_races,
-               .in_lockstep = parse_choice("HPE_WARPS", wanted.warps, "independent", "lockstep"),
-               .finds_races = finds_races};
+  state.ptx = {
+      .interprets = parse_choice("HPE_PTX_ENGINE", wanted.ptx_engine, "compiler", "interpreter") || finds_races,
+      .in_lockstep = parse_choice("HPE_WARPS", wanted.warps, "independent", "lockstep"),
+      .finds_races = finds_races};
   state.prepared_memory = wanted.prepared_memory;
   state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
   state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);

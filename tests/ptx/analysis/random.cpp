@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "tests/ptx/analysis_fixture.h"
+#include "tests/ptx/analysis/fixture.h"
 #include "tests/ptx/kernel_generator.h"
 
 namespace hpe::ptx::test {

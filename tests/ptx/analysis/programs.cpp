@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <random>
 
-#include "tests/ptx/analysis_fixture.h"
+#include "tests/ptx/analysis/fixture.h"
 
 namespace hpe::ptx::test {
 namespace {

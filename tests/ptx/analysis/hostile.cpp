@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "tests/ptx/analysis_fixture.h"
+#include "tests/ptx/analysis/fixture.h"
 
 namespace hpe::ptx::test {
 namespace {
