@@ -1,7 +1,6 @@
 #include "interpose/libcuda/call.h"
 
 #include <exception>
-#include <utility>
 
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/thread_state.h"
@@ -34,9 +33,9 @@ CUresult result_of(cudaError_t code) noexcept {
   return name_of(same) != nullptr ? same : CUDA_ERROR_INVALID_VALUE;  // other codes tell which argument is wrong
 }
 
-call_scope::call_scope(const char* function) noexcept
-    : last_error_(this_thread().last_error), outer_(std::exchange(this_thread().driver_call, function)) {
-  if (outer_ != nullptr || !this_thread().uses_device) return;
+driver_scope::driver_scope(const char* function) noexcept
+    : last_error_(this_thread().last_error), is_outermost_(this_thread().call == nullptr), named_(function) {
+  if (!is_outermost_ || !this_thread().uses_device) return;
   try {
     contexts().follow_runtime();
   } catch (const std::exception&) {  // the call itself will fail for the same reason
@@ -44,11 +43,10 @@ call_scope::call_scope(const char* function) noexcept
   }
 }
 
-call_scope::~call_scope() {
+driver_scope::~driver_scope() {
   cudart::thread_state& thread = this_thread();
   thread.last_error = last_error_;
   thread.uses_device = false;
-  thread.driver_call = outer_;
 }
 
 void require_initialized() { require(cudart::process().has_started(), cudaErrorInitializationError); }

@@ -20,16 +20,17 @@ namespace hpe::libcuda {
 
 /// Exists while a function of the driver runs in a thread: messages name that function instead of the runtime's
 /// functions that it calls, and the runtime's last error does not change.
-class call_scope {
+class driver_scope {
  public:
-  explicit call_scope(const char* function) noexcept;
-  ~call_scope();
-  call_scope(const call_scope&) = delete;
-  call_scope& operator=(const call_scope&) = delete;
+  explicit driver_scope(const char* function) noexcept;
+  ~driver_scope();
+  driver_scope(const driver_scope&) = delete;
+  driver_scope& operator=(const driver_scope&) = delete;
 
  private:
   const cudaError_t last_error_;
-  const char* const outer_;
+  const bool is_outermost_;
+  const cudart::call_scope named_;
 };
 
 void require_initialized();  ///< throws cudaErrorInitializationError before the first cuInit or use of the runtime
@@ -39,13 +40,13 @@ void require_context();      ///< throws cudaErrorDeviceUninitialized or cudaErr
 /// in what must be before: nothing; cuInit; cuInit and a current context. The last two fail after a fault of a kernel.
 template <class Body>
 CUresult call_always(const char* function, Body&& body) noexcept {
-  const call_scope scope(function);
+  const driver_scope scope(function);
   return result_of(cudart::api_call_always(function, static_cast<Body&&>(body)));
 }
 
 template <class Body>
 CUresult call(const char* function, Body&& body) noexcept {
-  const call_scope scope(function);
+  const driver_scope scope(function);
   return result_of(cudart::api_call(function, [&] {
     require_initialized();
     return body();

@@ -74,11 +74,6 @@ std::string words_for_call(const void* function, std::uint64_t /*none*/, std::ui
   return std::string(static_cast<const char*>(function)) + " waits for work of the program on devices";
 }
 
-const char* called_function(const char* function) noexcept {
-  const char* const outer = this_thread().driver_call;
-  return outer != nullptr ? outer : function;
-}
-
 void check(hpeStatus status) {
   if (status != HPE_SUCCESS) throw error(status, hpeGetLastErrorMessage());
 }

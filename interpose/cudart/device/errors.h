@@ -53,15 +53,13 @@ class sticky_error {
 /// For trace::awaited: the name of a function.
 [[nodiscard]] std::string words_for_call(const void* function, std::uint64_t none, std::uint64_t nothing);
 
-/// The function for messages: the driver's that the thread is in, else this one.
-[[nodiscard]] const char* called_function(const char* function) noexcept;
-
-/// Runs the body of an exported function; it returns a cudaError_t or nothing. `function` is the name for the log.
-/// Calls that must also work after a fault (error queries, versions, cudaDeviceReset) use api_call_always.
+/// Runs the body of an exported function; it returns a cudaError_t or nothing. `function` is its name; messages name
+/// the function that the program called. Calls that must also work after a fault (error queries, versions,
+/// cudaDeviceReset) use api_call_always.
 template <class Body>
 cudaError_t api_call_always(const char* function, Body&& body) noexcept {
-  const trace::awaited here({words_for_call, called_function(function)});
-  const call_scope scope(called_function(function));
+  const call_scope scope(function);
+  const trace::awaited here({words_for_call, this_thread().call});
   try {
     if constexpr (std::is_void_v<decltype(body())>) {
       body();
@@ -70,7 +68,7 @@ cudaError_t api_call_always(const char* function, Body&& body) noexcept {
       return remember(body());
     }
   } catch (...) {
-    return remember(code_of_current_exception(called_function(function)));
+    return remember(code_of_current_exception(this_thread().call));
   }
 }
 

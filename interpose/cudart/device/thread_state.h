@@ -20,10 +20,9 @@ struct call_configuration {
 
 struct thread_state {
   cudaError_t last_error = cudaSuccess;
-  const char* call = nullptr;  // the function of CUDA that the thread is in; null outside of them
+  const char* call = nullptr;  // the function of CUDA that the program called in this thread; null outside of them
   int device = 0;
   bool uses_device = false;  // a function of the runtime has used the device since the driver's functions looked
-  const char* driver_call = nullptr;  // the function of the driver that runs in this thread
   bool default_stream_is_own =
       false;  // in a function whose name ends with _ptsz or _ptds: stream 0 is the thread's own
   std::vector<call_configuration> configurations;
