@@ -153,6 +153,15 @@ std::string profile::report() const {
   }
   const counters& run = status_page::own().count;
   const auto value = [](const counters::counter& c) { return c.load(std::memory_order_relaxed); };
+  if (value(run.bytes_evicted) != 0) {
+    const auto mebibytes = [&](const counters::counter& c) { return double(value(c)) / (1 << 20); };
+    line(
+        fmt::format("  data larger than device memory: {:.1f} MiB made room, of which {:.1f} MiB were copied to the "
+                    "host; {:.1f} MiB "
+                    "were brought in; threads waited {:.6f} s for room",
+                    mebibytes(run.bytes_evicted), mebibytes(run.bytes_written_back), mebibytes(run.bytes_brought_in),
+                    double(value(run.evicting_ns)) * 1e-9));
+  }
   if (value(run.launches) == 0) return text;
   // `hpe predict --from-profile` reads this line.
   std::chrono::nanoseconds waited{0};

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <string_view>
+#include <vector>
 
 #include "check.h"
 #include "kernels.h"
@@ -51,6 +54,36 @@ TEST(Memory, ThatIsTooMuchIsRefused) {
   EXPECT_FAILS(cudaMalloc(&p, std::size_t{1} << 45), cudaErrorMemoryAllocation);
   EXPECT_EQ(p, nullptr);
   EXPECT_FAILS(cudaMalloc(nullptr, 4), cudaErrorInvalidValue);
+}
+
+// Run by the test cudart.oversubscribed, with 16 MiB on the device.
+TEST(Memory, BeyondTheDeviceWaitsOnTheHost) {
+  const char* const wanted = std::getenv("HPE_OVERSUBSCRIBE");
+  if (wanted == nullptr || std::string_view(wanted) != "on") GTEST_SKIP() << "hpe run --oversubscribe is needed";
+  constexpr std::size_t arrays = 8, count = std::size_t{1} << 20;
+  std::size_t free = 0, total = 0;
+  EXPECT_CUDA(cudaMemGetInfo(&free, &total));
+  ASSERT_LT(total, arrays * count * sizeof(float)) << "HPE_DEVICE_MEMORY";
+  std::vector<float*> data;
+  std::vector<float> expected;
+  for (std::size_t n = 0; n < arrays; ++n) {
+    data.push_back(make<float>(cudaMalloc, count * sizeof(float)));
+    expected.push_back(static_cast<float>(n));
+    const std::vector<float> values(count, expected.back());
+    EXPECT_CUDA(cudaMemcpy(data[n], values.data(), count * sizeof(float), cudaMemcpyHostToDevice));
+  }
+  for (std::size_t n = 0; n < 2 * arrays; ++n) {
+    const std::size_t a = n % arrays, b = (n + 1) % arrays, sum = (n + 3) % arrays;
+    launch_add(data[a], data[b], data[sum], static_cast<int>(count), static_cast<int>(count / 256), 256);
+    expected[sum] = expected[a] + expected[b];
+  }
+  EXPECT_CUDA(cudaDeviceSynchronize());
+  std::vector<float> result(count);
+  for (std::size_t n = 0; n < arrays; ++n) {
+    EXPECT_CUDA(cudaMemcpy(result.data(), data[n], count * sizeof(float), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(result, std::vector<float>(count, expected[n])) << n;
+    EXPECT_CUDA(cudaFree(data[n]));
+  }
 }
 
 TEST(Memory, IsFreedOnlyByWhatMadeIt) {
