@@ -15,12 +15,9 @@
 
 namespace hpe::work {
 
-using coherence::block_event;
 using coherence::block_run;
 using coherence::block_state;
 using coherence::byte_range;
-using coherence::mapped_range;
-using coherence::point_set;
 using coherence::region;
 using coherence::resident_pieces;
 

@@ -53,6 +53,30 @@ void kill_during(int device, const std::function<void()>& action) {
   check_prompt([&] { other.join(); });
 }
 
+TEST(DeviceLoss, WhileDataMakesRoomKeepsWhatTheHostHad) {
+  const ended child = run_child(
+      [] {
+        constexpr std::size_t part = mebi / 2;  // elements: 2 MiB
+        const numbers a(8 * mebi, hpe::on_device(1));
+        std::iota(a.begin(), a.end(), 0U);
+        const std::size_t touched = a.size() / 2;
+        kill_during(1, [&] {
+          hpeStatus status = HPE_SUCCESS;
+          for (std::size_t at = 0; status == HPE_SUCCESS; at = (at + part) % touched) {
+            const increment_parameters p{a.data() + at, part, 1, 1000};
+            const hpeAccess access{p.data, part * sizeof(std::uint32_t), HPE_INOUT};
+            const hpeShape shape = hpe::grid(test_tiles);
+            status = hpeLaunch(1, test_kernel().increment.get(), &shape, &p, sizeof p, &access, 1);
+          }
+          check_status(status, HPE_ERROR_DEVICE_LOST, "device 1 is lost");
+        });
+        for (std::size_t i = touched; i < a.size(); ++i) check(a[i] == i, "the host lost data");
+        check_device_works(0);
+      },
+      {{"HPE_DEVICE_MEMORY", "8M"}});
+  EXPECT_TRUE(child.well()) << child;
+}
+
 TEST(DeviceLoss, SynchronizeReturnsAndLaterCallsSaySo) {
   const ended child = run_child([] {
     const numbers a(1000, hpe::on_device(1));
