@@ -238,7 +238,7 @@ float elements_on_face(const texture& t, const texture_position<float>& where, c
   const place_on_cube from = on_cube({where.x, where.y, where.z});
   if (from.major == 0) return 0;
   const auto [across, down, major] = coordinates_on(from.face, moved);
-  const auto quotient = [&](float moved_part, float part) {
+  const auto quotient = [&from, major = major](float moved_part, float part) {
     return (moved_part * from.major - part * major) / (from.major * from.major);
   };
   return std::hypot(quotient(across, from.across), quotient(down, from.down)) / 2 * static_cast<float>(t.width);
@@ -292,7 +292,7 @@ std::array<std::uint32_t, 4> gather_texture(const texture& t, const texture_posi
   // The fraction has 8 bits here too, so that a place near the next element belongs to it.
   const auto first = [](float f) { return element_of(std::floor((f - 0.5F) * 256 + 0.5F) / 256); };
   const std::int64_t left = first(x), top = first(y);
-  const auto at = [&](std::int64_t across, std::int64_t down) {
+  const auto at = [&, layer = layer](std::int64_t across, std::int64_t down) {
     return element_for_filter(t, l, {left + across, top + down, 0, layer})[channel];
   };
   return {at(0, 1), at(1, 1), at(1, 0), at(0, 0)};
