@@ -44,7 +44,7 @@ class Wheels(unittest.TestCase):
     def test_pycuda(self):
         settings = {"CC": "ccache gcc", "CXX": "ccache g++", "CFLAGS": "-O0 -g0 -w", "CUDA_ROOT": TOOLKIT,
                     "LDFLAGS": f"-L{TOOLKIT}/lib64/stubs", "PYCUDA_DISABLE_CACHE": "1"}
-        told = self.run_example("pycuda_example.py", ["pycuda==2026.1"], settings)
+        told = self.run_example("pycuda_example.py", ["numpy", "pycuda==2026.1"], settings)
         self.assertEqual(told, "multiplication: right\nconstant and stream: right\n")
 
 
