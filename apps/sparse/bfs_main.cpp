@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <chrono>
 #include <optional>
 
 #include "apps/command_line/program.h"
@@ -8,6 +7,7 @@
 #include "apps/files/element_file.h"
 #include "apps/sparse/breadth_first.h"
 #include "apps/sparse/sparse_main.h"
+#include "apps/sparse/timing.h"
 
 namespace hpe::sparse {
 
@@ -88,13 +88,7 @@ int run(request& r) {
   }
   const compressed_rows<float> graph = file ? compress<float>(*file, 0) : random_rows<float>(shape, false, 0);
   breadth_first search(graph, 0);
-  std::vector<double> times;
-  for (std::int64_t i = 0; i < r.repeats + 1; ++i) {
-    synchronize();
-    const auto begin = std::chrono::steady_clock::now();
-    search.run(r.source);
-    if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
+  const double time = seconds(r.repeats, [&] { search.run(r.source); });
   const array<std::uint32_t>& levels = search.levels();
   if (!r.no_check && !std::equal(levels.begin(), levels.end(), levels_on_host(graph, r.source).begin())) {
     fmt::print(stderr, "hpe bfs: the levels are wrong\n");
@@ -104,7 +98,6 @@ int run(request& r) {
   std::uint64_t edges = 0;
   for (std::uint64_t v = 0; v < graph.rows; ++v)
     if (levels[v] != kernels::graph_unreached) edges += graph.first[v + 1] - graph.first[v];
-  const double time = command_line::median(times);
   const std::string title =
       fmt::format("search of {} vertices and {} edges from vertex {}", graph.rows, graph.elements(), r.source);
   command_line::answer(

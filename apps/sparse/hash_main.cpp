@@ -1,7 +1,5 @@
 #include <fmt/core.h>
 
-#include <chrono>
-
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
 #include "apps/files/element_file.h"
@@ -10,6 +8,7 @@
 #include "apps/sparse/hash_table.h"
 #include "apps/sparse/rows.h"
 #include "apps/sparse/sparse_main.h"
+#include "apps/sparse/timing.h"
 
 namespace hpe::sparse {
 
@@ -40,8 +39,7 @@ std::vector<command_line::option> options_of(request& r) {
           {"--output", "FILE", "write the results there, .npy or raw u32", to_text(r.output)},
           {"--method", "NAME",
            "how entries are scattered and gathered: automatic, single-pass, multi-pass or partitioned (automatic: the "
-           "model of\n"
-           "`hpe gather` chooses)",
+           "model of\n`hpe gather` chooses)",
            to_one_of<wish>(r.how, {{"automatic", wish::automatic},
                                    {"single-pass", wish::single_pass},
                                    {"multi-pass", wish::multi_pass},
@@ -59,10 +57,8 @@ std::string help_text() {
   request defaults;
   return fmt::format(
       "Usage: hpe hash [options] [SIZE|FILE]\n\nBuilds a hash table of keys and values on the first device, by "
-      "scatters, and "
-      "finds keys in it, by gathers.\n\n{}\nExamples:\n  hpe hash 2^24 --queries 2^26 --present 0.9\n  hpe hash "
-      "keys.npy --values "
-      "values.npy --queries wanted.npy --output found.npy\n",
+      "scatters, and finds keys in it, by gathers.\n\n{}\nExamples:\n  hpe hash 2^24 --queries 2^26 --present 0.9\n"
+      "  hpe hash keys.npy --values values.npy --queries wanted.npy --output found.npy\n",
       command_line::lines_of_help(options_of(defaults)));
 }
 
@@ -152,20 +148,6 @@ class host_table {
   }
   std::vector<std::uint64_t> slots_;
 };
-
-/// The median time of runs after the first, in seconds.
-template <class Body>
-double seconds(std::int64_t repeats, const Body& body) {
-  std::vector<double> times;
-  for (std::int64_t i = 0; i < repeats + 1; ++i) {
-    synchronize();
-    const auto begin = std::chrono::steady_clock::now();
-    body();
-    synchronize();
-    if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return command_line::median(times);
-}
 
 int run(const request& r) {
   check_one_device(r.devices);

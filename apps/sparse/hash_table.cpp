@@ -46,13 +46,13 @@ hash_table::hash_table(const std::uint64_t* entries, std::uint64_t count, int de
   while (count > 0) {
     const std::uint64_t slots = slots_for(count);
     const std::size_t at = levels_.size();
-    levels_.push_back({array<std::uint64_t>(slots, on_device(device))});
-    fill(levels_[at].slots.data(), 0xff, slots * sizeof(std::uint64_t));
+    levels_.emplace_back(slots, on_device(device));
+    fill(levels_[at].data(), 0xff, slots * sizeof(std::uint64_t));
     compute_slots(pending, nullptr, count, at);
     const gather::problem scatter{gather::way::scatter, sizeof(std::uint64_t), sizeof(std::uint32_t), slots, count};
     // A scatter reads the entries only.
     gather::plan(scatter, choose(scatter), {device})
-        .run(levels_[at].slots.data(), batch_.indices.data(), const_cast<std::uint64_t*>(pending));
+        .run(levels_[at].data(), batch_.indices.data(), const_cast<std::uint64_t*>(pending));
     gather_from(at, count, choose);
     count_[0] = 0;
     launch_on(device_, settle_, shape_for(count, device_),
@@ -66,7 +66,7 @@ hash_table::hash_table(const std::uint64_t* entries, std::uint64_t count, int de
 
 std::uint64_t hash_table::slots() const {
   std::uint64_t all = 0;
-  for (const level& l : levels_) all += l.slots.size();
+  for (const auto& slots : levels_) all += slots.size();
   return all;
 }
 
@@ -77,7 +77,7 @@ void hash_table::make_room(std::uint64_t count) {
 
 void hash_table::compute_slots(const std::uint64_t* entries, const std::uint32_t* keys, std::uint64_t count,
                                std::size_t level) {
-  const auto slots = static_cast<std::uint32_t>(levels_[level].slots.size());
+  const auto slots = static_cast<std::uint32_t>(levels_[level].size());
   launch_on(device_, slots_, shape_for(count, device_),
             {entries, keys, count, static_cast<std::uint32_t>(level), slots, batch_.indices.data()},
             in(some(entries, entries != nullptr ? count : 0)), in(some(keys, keys != nullptr ? count : 0)),
@@ -85,10 +85,9 @@ void hash_table::compute_slots(const std::uint64_t* entries, const std::uint32_t
 }
 
 void hash_table::gather_from(std::size_t level, std::uint64_t count, const method_choice& choose) {
-  const gather::problem what{gather::way::gather, sizeof(std::uint64_t), sizeof(std::uint32_t),
-                             levels_[level].slots.size(), count};
-  gather::plan(what, choose(what), {device_})
-      .run(levels_[level].slots.data(), batch_.indices.data(), batch_.found.data());
+  const gather::problem what{gather::way::gather, sizeof(std::uint64_t), sizeof(std::uint32_t), levels_[level].size(),
+                             count};
+  gather::plan(what, choose(what), {device_}).run(levels_[level].data(), batch_.indices.data(), batch_.found.data());
 }
 
 void hash_table::find(const std::uint32_t* keys, std::uint64_t count, std::uint32_t* results, std::uint32_t missing,

@@ -34,9 +34,6 @@ class hash_table {
   [[nodiscard]] std::uint64_t slots() const;
 
  private:
-  struct level {
-    array<std::uint64_t> slots;
-  };
   /// Room for a batch, kept between calls.
   struct batch {
     array<std::uint32_t> indices;
@@ -51,7 +48,7 @@ class hash_table {
   kernel<kernels::hash_slots_parameters> slots_;
   kernel<kernels::hash_settle_parameters> settle_;
   kernel<kernels::hash_match_parameters> match_;
-  std::vector<level> levels_;
+  std::vector<array<std::uint64_t>> levels_;  ///< the slots of each
   batch batch_;
   array<std::uint32_t> count_;  ///< of those that go to the next level
 };

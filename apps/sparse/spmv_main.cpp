@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -9,6 +8,7 @@
 #include "apps/files/element_file.h"
 #include "apps/sparse/product.h"
 #include "apps/sparse/sparse_main.h"
+#include "apps/sparse/timing.h"
 
 namespace hpe::sparse {
 
@@ -116,21 +116,14 @@ int run(const request& r) {
     files::read(given, p.x().data());
   }
   std::vector<T> y(m.rows);
-  std::vector<double> times;
-  for (std::int64_t i = 0; i < r.repeats + 1; ++i) {
-    synchronize();
-    const auto begin = std::chrono::steady_clock::now();
-    p.run();
-    synchronize();
-    if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
+  const double time = seconds(r.repeats, [&] { p.run(); });
   p.result(y.data());
   if (!r.no_check && !right(m, p.x(), y)) {
     fmt::print(stderr, "hpe spmv: the product is wrong\n");
     return command_line::failed;
   }
   if (!r.output.empty()) files::write(r.output, r.type, {y.size()}, y.data(), sizeof(T));
-  const double time = command_line::median(times), elements = static_cast<double>(m.elements());
+  const double elements = static_cast<double>(m.elements());
   const std::string title =
       fmt::format("product of {} x {} with {} elements, {}", m.rows, m.columns, m.elements(), r.type);
   command_line::answer({"hpe spmv",

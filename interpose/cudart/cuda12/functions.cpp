@@ -281,7 +281,7 @@ cudaError_t cudaThreadSetCacheConfig(cudaFuncCache config) { return cudaDeviceSe
 cudaError_t cudaSetDoubleForDevice(double*) { return cudaSuccess; }
 cudaError_t cudaSetDoubleForHost(double*) { return cudaSuccess; }
 
-// Not implemented: functions that no soft device supports.
+// Soft devices do not support these functions: each call gives cudaErrorNotSupported.
 
 cudaError_t cudaLaunchCooperativeKernelMultiDevice() { return hpe_cudart_absent(__func__); }
 cudaError_t cudaSignalExternalSemaphoresAsync() { return cudaSignalExternalSemaphoresAsync_v2(); }
