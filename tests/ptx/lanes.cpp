@@ -65,6 +65,25 @@ done:
   st.global.u32 [%rd3], %r3;
   ret;
 }
+// out[tid] = tid + 7, through an address in local memory that is kept over two barriers.
+.visible .entry own_address(.param .u64 out) {
+  .local .align 8 .b8 depot[16];
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<8>;
+  mov.u64 %rd1, depot;
+  add.u64 %rd2, %rd1, 8;
+  mov.u32 %r1, %tid.x;
+  add.u32 %r2, %r1, 7;
+  st.local.u32 [%rd2], %r2;
+  bar.sync 0;
+  mul.wide.u32 %rd3, %r1, 4;
+  bar.sync 0;
+  ld.local.u32 %r3, [%rd2];
+  ld.param.u64 %rd4, [out];
+  add.u64 %rd5, %rd4, %rd3;
+  st.global.u32 [%rd5], %r3;
+  ret;
+}
 )";
 
 using Lanes = programs_fixture;  // NOLINT(readability-identifier-naming): the name of a suite
@@ -93,6 +112,13 @@ TEST_P(Lanes, LeaveALoopAtDifferentTimes) {
     for (unsigned value = n + 1; value != 1; ++steps) value = value % 2 == 0 ? value / 2 : 3 * value + 1;
     EXPECT_EQ(out[n], steps) << n;
   }
+}
+
+TEST_P(Lanes, KeepAddressesOfTheirOwnMemory) {
+  kernel_runner runner({text}, GetParam());
+  unsigned* const out = runner.upload(std::vector<unsigned>(threads));
+  ASSERT_FALSE(runner.launch("own_address", {{1}, {threads}}, out));
+  for (unsigned n = 0; n < threads; ++n) EXPECT_EQ(out[n], n + 7) << n;
 }
 
 INSTANTIATE_FOR_ENGINES(Lanes);

@@ -50,6 +50,7 @@ namespace {
 
 bool is_cheap(const instruction& i) {
   if (i.guard.is_register() || i.results.size() != 1 || !i.results[0].is_register()) return false;
+  if (!runs_in_lanes(i)) return false;
   if (i.kind == kind::load) return i.sources[0].what == operand::kind::formal;
   if (i.kind == kind::special) return static_cast<special_register>(i.sources[0].value) <= special_register::warpid;
   if (i.kind != kind::pure) return false;

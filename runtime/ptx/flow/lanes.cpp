@@ -129,7 +129,10 @@ lane_analysis::lane_analysis(const std::vector<instruction>& code, const std::ve
   } while (force_varying());
 }
 
-lane_shape lane_analysis::shape_of(const operand& o) const { return o.is_register() ? shapes_[o.index] : uniform; }
+lane_shape lane_analysis::shape_of(const operand& o) const {
+  if (is_own_memory(o)) return varying;
+  return o.is_register() ? shapes_[o.index] : uniform;
+}
 
 // Finds the blocks of a region in reverse postorder, with the blocks of each loop behind its header. Not possible if an
 // instruction does not run in lanes, or if a loop has several entries.

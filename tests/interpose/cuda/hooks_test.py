@@ -44,9 +44,9 @@ def prototypes(text):
 class Hooks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        hooks = HOOKS.read_text() + (GENERATED / "hook_twins.def").read_text()
+        hooks = HOOKS.read_text() + (GENERATED / "hooks/hook_twins.def").read_text()
         cls.hooks = set(re.findall(r"^HPE_HOOK\((\w+),", hooks, re.MULTILINE))
-        entries = (GENERATED / "driver_entries.def").read_text()
+        entries = (GENERATED / "shim/driver_entries.def").read_text()
         cls.entries = set(re.findall(r"^HPE_DRIVER_ENTRY\((\w+)\)", entries, re.MULTILINE))
         cls.with_stream = {base_of(name) for name, parameters in prototypes(HEADER.read_text())
                            if re.search(r"\bCUstream\b(?!\s*\*)", parameters)}
