@@ -35,6 +35,10 @@
 #include "runtime/base/timepoint.h"
 #include "runtime/base/uvas_layout.h"
 
+namespace hpe::node {
+class device_share;
+}
+
 namespace hpe::device {
 
 class command_observer;
@@ -140,6 +144,8 @@ class device {
 
   [[nodiscard]] virtual const properties& info() const noexcept = 0;
   [[nodiscard]] virtual memory_usage memory() const = 0;
+  /// How this process divides the device's memory with others (HPE_SHARE); nullptr: it does not.
+  [[nodiscard]] virtual node::device_share* share() const noexcept { return nullptr; }
   [[nodiscard]] virtual bool lost() const noexcept = 0;
 
   /// Backs [address, address + bytes), granules of the UVAS, with this device's memory, for this device and every

@@ -14,7 +14,13 @@
 namespace hpe::device::soft {
 
 soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, const options& wanted, int numa_node)
-    : set_(set), index_(index), process_(process), memory_(wanted.soft_memory, wanted.device_memory) {
+    : set_(set),
+      index_(index),
+      process_(process),
+      memory_(capacity::limited(wanted.soft_memory, wanted.device_memory),
+              node::device_share::join(wanted.share, fmt::format("soft{}", index),
+                                       capacity::limited(wanted.soft_memory, wanted.device_memory),
+                                       std::chrono::seconds(wanted.share_timeout))) {
   const fabric_configuration& shared = set.configuration();
   const topology& shape = shared.shape;
   properties_.kind = HPE_DEVICE_SOFT;
