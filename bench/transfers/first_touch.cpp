@@ -32,8 +32,8 @@ void with_new_memory(std::size_t bytes, Body body) {
   ::munmap(p, all);
 }
 
-/// Makes as many pages as the benchmark uses. A virtual machine gets memory from its host only at the first use, which
-/// takes longer than anything measured here.
+/// Allocates and frees as many pages as the benchmark uses. A virtual machine gets memory from its host at the first
+/// use, which takes longer than all times measured here.
 void wake_memory(std::size_t bytes) {
   with_new_memory(bytes, [&](std::byte* p) {
     in_crowd(bytes, 8 * mebi, [&](std::size_t at, std::size_t size) {
@@ -42,7 +42,7 @@ void wake_memory(std::size_t bytes) {
   });
 }
 
-/// The time in which four threads, the fastest number on the hosts of H200s, make huge pages.
+/// The time in which four threads make huge pages; four are the fastest on the hosts of H200s.
 timing make_pages(unsigned repeats) {
   constexpr unsigned threads = 4;
   constexpr std::size_t chunk = 16 * mebi;
