@@ -26,6 +26,7 @@ namespace hpe::node {
 namespace {
 
 constexpr unsigned version_of_layout = 1;
+constexpr std::chrono::seconds longest_patience{1'000'000};
 
 std::size_t size_of_file() { return round_up(sizeof(share_page), os::page_size()); }
 
@@ -84,7 +85,10 @@ device_share* device_share::join(const std::string& group, const std::string& de
 
 device_share::device_share(std::string group, const std::string& device, std::uint64_t bytes,
                            std::chrono::seconds patience)
-    : group_(std::move(group)), path_(path_of(group_, device)), total_(bytes), patience_(patience) {
+    : group_(std::move(group)),
+      path_(path_of(group_, device)),
+      total_(bytes),
+      patience_(std::min(patience, longest_patience)) {
   // A slot is free again, and a removed file replaced, within moments.
   constexpr int attempts = 200;
   bool done = open_and_lock();
@@ -104,6 +108,10 @@ device_share::device_share(std::string group, const std::string& device, std::ui
   for (share_word* const word :
        {&mine.held, &mine.wanted, &mine.used, &mine.waits_since, &mine.turn_ends, &mine.question})
     word->store(0);
+  // It may be the turn of a dead process that had the slot.
+  std::uint64_t current = page_->turn.load();
+  if (turn_word::owner(current) == index_)
+    page_->turn.compare_exchange_strong(current, turn_word::next(current, turn_word::nobody, 0));
   mine.member.store(1);
 }
 

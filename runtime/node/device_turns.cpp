@@ -24,6 +24,9 @@ constexpr std::uint64_t least_idling = 2 * millisecond;
 constexpr std::uint64_t most_idling = 1000 * millisecond;
 // A process that does not react for so long is taken for stopped.
 constexpr std::uint64_t reacts_within = 1000 * millisecond;
+// A process that has not finished collecting memory so long after its turn should have ended hangs, or waits for
+// kernels.
+constexpr std::uint64_t collects_within = 10'000 * millisecond;
 
 std::uint64_t now_in_nanoseconds() noexcept {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -51,7 +54,7 @@ bool device_share::may_end(turn current, std::uint64_t now) const noexcept {
   if (owner >= used_slots() || !is_member(owner)) return true;
   const std::uint64_t ends = slot(owner).turn_ends.load();
   if (now >= ends && turn_word::threads(current) == 0) return true;
-  return is_stopped(owner) || now >= ends + static_cast<std::uint64_t>(nanoseconds(patience_).count());
+  return is_stopped(owner) || now >= ends + collects_within;
 }
 
 bool device_share::is_next(std::uint64_t now) const noexcept {

@@ -148,12 +148,16 @@ TEST_F(Share, AStoppedProcessKeepsItsMemoryAndStopsNoOther) {
   const std::string words = refused.words;
   EXPECT_NE(words.find("process " + std::to_string(a->pid()) + " has 12582912 bytes and is stopped"), std::string::npos)
       << words;
-  b->start(add(y, 0, most));
+  EXPECT_TRUE(all_words_are(*b, y, most, 1));
+
+  const auto patient = start("60");
+  const std::uint64_t z = patient->allocate(most);
+  patient->start(add(z, 0, most));
   std::this_thread::sleep_for(200ms);
   ::kill(a->pid(), SIGCONT);
-  const report r = b->finish();
+  const report r = patient->finish();
   EXPECT_EQ(r.status, HPE_SUCCESS) << r.words;
-  EXPECT_TRUE(all_words_are(*b, y, most, 2));
+  EXPECT_TRUE(all_words_are(*patient, z, most, 1));
   EXPECT_TRUE(all_words_are(*a, x, most, 1));
 }
 
