@@ -144,12 +144,14 @@ void compare_two_processes(std::size_t memory, std::size_t part, double seconds,
   const auto nothing = [] {};
   const auto alternate = hpe::bench::paired_timings(repeats, nothing, in_turn, nothing, one_after_the_other);
   const auto together = hpe::bench::paired_timings(repeats, nothing, at_once, nothing, one_after_the_other);
-  for (const auto& [what, both] : {std::pair("phases in turn", alternate), std::pair("both at once", together)}) {
+  const auto add = [&](const char* what, const hpe::bench::pair_of_timings& both, bool has_bar) {
     const double value = both.second.median / both.first.median;
     lines.push_back({fmt::format("two processes of 0.75 x the memory, {}: of one after the other", what), value, "x",
-                     ">= 0.8", value >= 0.8,
+                     has_bar ? ">= 0.8" : "", !has_bar || value >= 0.8,
                      fmt::format("({:.2f} s, a phase takes {:.2f} s)", both.first.median, pass * passes)});
-  }
+  };
+  add("phases in turn", alternate, true);
+  add("both at once", together, false);
 }
 
 }  // namespace
