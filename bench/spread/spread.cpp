@@ -1,5 +1,5 @@
-// Programs for one GPU, spread over all devices. The reference is the program as it is, with all of its arrays in the
-// memory of one device; beside it, its patched kernels there.
+// Programs that were written for one GPU, spread over all devices. The reference is the unchanged program, with all of
+// its arrays in the memory of one device; its patched kernels on that device are measured too.
 
 #include <fmt/core.h>
 
