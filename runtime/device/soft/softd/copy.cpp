@@ -6,8 +6,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
-#include "runtime/device/soft/softd/guard.h"
 #include "runtime/device/soft/shared/path.h"
+#include "runtime/device/soft/softd/guard.h"
 #include "runtime/os/copy.h"
 
 namespace hpe::device::soft {

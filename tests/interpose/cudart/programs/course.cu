@@ -105,7 +105,8 @@ __global__ void count_values(const unsigned char* bytes, int n, unsigned* counts
   __shared__ unsigned mine[256];
   mine[threadIdx.x] = 0;
   __syncthreads();
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(&mine[bytes[i]], 1u);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&mine[bytes[i]], 1u);
   __syncthreads();
   if (mine[threadIdx.x] != 0) atomicAdd(&counts[threadIdx.x], mine[threadIdx.x]);
 }
@@ -251,7 +252,8 @@ void bitonic_sort() {
   const int n = 1 << 16;
   int* const values = on_device(random_numbers(n, 1 << 30));
   for (int size = 2; size <= n; size *= 2)
-    for (int distance = size / 2; distance > 0; distance /= 2) compare_and_swap<<<n / threads, threads>>>(values, distance, size);
+    for (int distance = size / 2; distance > 0; distance /= 2)
+      compare_and_swap<<<n / threads, threads>>>(values, distance, size);
   print("sort", values, n);
 }
 
@@ -266,7 +268,7 @@ __global__ void relax(const int* in, int* out, int n, int* changed) {
 
 // Memory of pools, streams and events.
 void spread_of_minima() {
-  const int n = 600000;
+  const int n = 2200000;
   std::vector<int> start = random_numbers(n, 1 << 20);
   for (int& x : start) x += x % 5 == 0 ? 0 : 1 << 21;
   cudaStream_t stream;
@@ -292,13 +294,31 @@ void spread_of_minima() {
   CHECK(cudaStreamSynchronize(stream));
 }
 
+__global__ void mark(unsigned char* bytes, size_t n, size_t distance) {
+  const size_t at = (blockIdx.x * blockDim.x + threadIdx.x) * distance;
+  if (at < n) bytes[at] = 1 + bytes[at];
+}
+
+// More memory of a pool than one of several small devices has.
+void large_pool() {
+  const size_t n = size_t(96) << 20, distance = 4096;
+  unsigned char* bytes = nullptr;
+  CHECK(cudaMallocAsync(&bytes, n, nullptr));
+  CHECK(cudaMemsetAsync(bytes, 1, n, nullptr));
+  mark<<<blocks_for((int)(n / distance)), threads>>>(bytes, n, distance);
+  print("pool", bytes, n);
+  CHECK(cudaFreeAsync(bytes, nullptr));
+  CHECK(cudaDeviceSynchronize());
+}
+
 int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)();
-  } all[] = {{"reduction", reduction}, {"transpose", transposes},    {"histogram", histogram}, {"scan", prefix_sums},
-             {"search", search},       {"convolution", convolution}, {"life", life},           {"sort", bitonic_sort},
-             {"minima", spread_of_minima}};
+  } all[] = {{"reduction", reduction}, {"transpose", transposes}, {"histogram", histogram},
+             {"scan", prefix_sums},    {"search", search},        {"convolution", convolution},
+             {"life", life},           {"sort", bitonic_sort},    {"minima", spread_of_minima},
+             {"pool", large_pool}};
   for (const auto& each : all)
     if (argc < 2 || strcmp(argv[1], each.name) == 0) each.run();
 }
