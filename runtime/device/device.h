@@ -54,6 +54,8 @@ struct properties {
   std::size_t spare_bytes = 0;  ///< of these, bytes that data should leave to the driver and to other libraries
   unsigned compute_units = 0;
   bool has_host_atomics = true;  ///< atomic operations on host memory are atomic for all devices
+  /// Bytes a second of a kernel's accesses to the memory of another device, and of the host; 0: not known.
+  double peer_rate = 0, host_rate = 0;
   int numa_node = unknown_node;  ///< on machines with several nodes: the one next to the device
   /// The most bytes that are worth fetching ahead of a host that reads.
   std::size_t most_ahead = std::size_t{32} << 20;

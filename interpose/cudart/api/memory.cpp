@@ -28,7 +28,7 @@ void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
   void* made = nullptr;
   const auto try_to = [&] {
     if (kind == memory_kind::host) return ::hpeMallocHost(&made, bytes);
-    return spreads_kernels() ? allocate_in_parts(&made, bytes) : ::hpeMallocOn(&made, bytes, device);
+    return allocate_device_memory(&made, bytes, device);
   };
   hpeStatus status = try_to();
   if (status == HPE_ERROR_OUT_OF_MEMORY) {

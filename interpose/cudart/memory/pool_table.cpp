@@ -5,6 +5,7 @@
 
 #include "hpe/hpe.h"
 #include "interpose/cudart/device/failure.h"
+#include "interpose/cudart/spread/spreading.h"
 
 namespace hpe::cudart {
 namespace {
@@ -17,7 +18,7 @@ class device_source final : public memory_source {
 
   void* allocate(std::size_t bytes) override {
     void* made = nullptr;
-    if (::hpeMallocOn(&made, bytes, device_) != HPE_SUCCESS) return nullptr;
+    if (allocate_device_memory(&made, bytes, device_) != HPE_SUCCESS) return nullptr;
     memory_.add({.base = made, .size = bytes, .kind = memory_kind::pool, .device = device_, .flags = *access_});
     return made;
   }

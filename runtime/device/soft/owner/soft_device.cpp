@@ -28,6 +28,8 @@ soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, 
                                          : fmt::format("soft device {} on switch {}", index, shape.switch_of(index));
   properties_.memory_bytes = memory_.total();
   properties_.compute_units = shared.threads;
+  properties_.peer_rate = static_cast<double>(shared.peer_limit.bytes_per_second);
+  properties_.host_rate = static_cast<double>(shared.host_limit.bytes_per_second);
   properties_.numa_node = numa_node;
 }
 
