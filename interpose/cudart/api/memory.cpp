@@ -97,7 +97,13 @@ cudaError_t CUDARTAPI cudaFree(void* pointer) {
     if (process().graph_memory().find(pointer)) return;  // the graph frees it
     if (process().pools().owns(pointer)) {
       process().finish_work();
+      process().ipc().forget(pointer);
       process().pools().free(pointer);
+      return;
+    }
+    if (process().ipc().has_opened(pointer, memory_kind::pool)) {
+      process().finish_work();
+      process().ipc().close(pointer, memory_kind::pool);
       return;
     }
     release(pointer, [](const allocation& each) {

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <exception>
+#include <future>
 
 #include "runtime/base/error.h"
 #include "runtime/base/thread_safety.h"
@@ -19,6 +20,8 @@ loaded_ptx_module::loaded_ptx_module(os::file_descriptor texts, std::size_t byte
     : texts_(std::move(texts)), bytes_(bytes), parts_(parts), execution_(execution) {}
 
 void loaded_ptx_module::prepare() {
+  // Opening the compiler takes about as long as parsing the text of ten kernels, so both are done at once.
+  const std::future<void> opened = execution_.interprets ? std::future<void>() : std::async(ptx::open_compiler);
   const std::shared_ptr<const ptx::program> program =
       ptx::parse(unpack_texts(texts_.get(), bytes_),
                  execution_.in_lockstep ? ptx::warp_order::lockstep : ptx::warp_order::independent);
