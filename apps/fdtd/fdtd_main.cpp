@@ -60,7 +60,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"--cut", "HOW", "slabs: along x; pencils: along x and y; boxes: along all axes (slabs)",
        to_one_of<cut>(r.how, {{"slabs", cut::slabs}, {"pencils", cut::pencils}, {"boxes", cut::boxes}})},
       {"--exchange", "HOW",
-       "copied: neighbours' cells are copied into rims; direct: kernels read them where they are, slabs only (copied)",
+       "copied: neighbours' cells are copied into a halo; direct: kernels read them remotely, slabs only (copied)",
        to_one_of<exchange>(r.by, {{"copied", exchange::copied}, {"direct", exchange::direct}})},
       {"--check", "", "compute it once more on one device, and compare every bit", to_flag(r.check)},
       {"--output", "NAME",
@@ -159,14 +159,14 @@ int run(request r) {
   std::string text = fmt::format("{}: {:.3f} s\n{:.1f} million points a second, {:.1f} GB/s at 16 bytes a point\n",
                                  title, seconds, rate * 1e-6, 16 * rate * 1e-9);
   if (r.check) text += same ? "the same bits as on one device\n" : "NOT the same bits as on one device\n";
-  command_line::report told{"hpe wave",
-                            "a wave on a grid of cells, by a stencil",
-                            title,
-                            1,
-                            command_line::names_of_devices(devices),
-                            {{"time", seconds, "s"}, {"points a second", rate * 1e-6, "M/s"}}};
-  if (r.check) told.figures.push_back({"the same bits as on one device", same ? 1. : 0., "", "1", same});
-  command_line::answer(told, text, r.json, r.quiet);
+  command_line::report result{"hpe wave",
+                              "a wave on a grid of cells, by a stencil",
+                              title,
+                              1,
+                              command_line::names_of_devices(devices),
+                              {{"time", seconds, "s"}, {"points a second", rate * 1e-6, "M/s"}}};
+  if (r.check) result.figures.push_back({"the same bits as on one device", same ? 1. : 0., "", "1", same});
+  command_line::answer(result, text, r.json, r.quiet);
   return same ? 0 : command_line::failed;
 }
 

@@ -13,7 +13,7 @@ namespace hpe::fdtd {
 
 /// How a device gets the cells of its neighbours.
 enum class exchange {
-  copied,  ///< into a rim around its box; its kernels use its own memory only
+  copied,  ///< into a halo around its box; its kernels use its own memory only
   direct   ///< its kernels read them in the neighbours' memory: the boxes lie in one striped array
 };
 

@@ -137,7 +137,7 @@ std::uint64_t encode(const known_format& f, double value) {
   return 0;
 }
 
-/// Whether the file's header is in little-endian order: revision 2 says so; before, the number of a format tells.
+/// Whether the file's header is little-endian. Revision 2 states the order; before, a possible sample format shows it.
 bool is_little(const header& h) {
   const std::uint64_t order = h.get_unsigned(in_file::byte_order);
   if (order == in_order || order == swapped) return order == swapped;

@@ -21,7 +21,7 @@ struct running_process {
   };
 
   pid_t number = 0;
-  std::uint64_t started = 0;  ///< tells two processes of the same number apart
+  std::uint64_t started = 0;  ///< distinguishes two processes that had the same number
   std::string command;        ///< its command line
   std::string rank;           ///< rank in its MPI job; empty: the process is no rank
   std::vector<device> devices;

@@ -25,17 +25,17 @@ struct common {
 /// The table of a program's options: its own, followed by the common ones.
 [[nodiscard]] std::vector<command_line::option> with_common(std::vector<command_line::option> own, common& c,
                                                             const std::string& output_help);
-/// Reads the command line into the variables of the options and makes the team. Null if --help was asked for, whose
-/// text the process that leads has printed.
+/// Reads the command line into the variables of the options and makes the team. Null after --help, whose text
+/// the process that leads has printed.
 [[nodiscard]] std::unique_ptr<team> begin(const make_team& make, const std::vector<command_line::option>& options,
                                           const common& c, std::string (*help_text)(), int argc, char** argv);
-/// Throws bad_input if the process that leads has less memory than so many values of 4 bytes need on the host, or its
-/// devices together. Floating-point numbers, because products of sizes must not overflow.
+/// Throws bad_input if the process that leads has too little memory on the host or on its devices together. on_host,
+/// on_devices: numbers of 4-byte values; floating-point, because products of sizes must not overflow.
 void check_memory(const std::string& what, const team& who, double on_host, double on_devices);
 /// A setter for sizes with crosses between them, as in 1024x768. Every size is at least 1.
 [[nodiscard]] command_line::setter to_sizes(const std::vector<std::int64_t*>& places);
 
-/// In the process that leads: prints the times of a run, and the text `more` behind them, and writes the JSON.
+/// In the process that leads: prints the times of a run followed by `more`, and writes the JSON.
 void tell(const std::string& program, const std::string& title, const common& c, const team& who, const times& t,
           const std::string& more = "");
 
@@ -48,12 +48,12 @@ struct image {
 [[nodiscard]] image read_image(const std::string& file);
 /// Writes .npy if the name ends so, else PNG.
 void write_image(const std::string& file, const image& i);
-/// Checks that a file of --output can be written and has a name that is possible.
+/// Throws bad_input if the file of --output cannot be written or its name has another ending than .npy (or .png).
 void check_output(const std::string& file, bool npy_only);
 
 /// The kernels of libhpe-imaging-kernels.so.
 [[nodiscard]] hpe::module kernels();
-/// A grid for kernels of so many elements.
+/// A grid for a kernel over this number of elements.
 [[nodiscard]] hpeShape grid_for(std::uint64_t elements);
 
 /// The programs. They throw bad_input and hpe::error.

@@ -1,5 +1,5 @@
 // Members that are threads share host memory, so parts of it need no copies. Bytes on devices are pulled: each member
-// tells where its bytes are, all wait, each copies from the others, and all wait again.
+// publishes the address of its bytes, all wait at a barrier, each copies from the others, and all wait again.
 //
 // Invariant: a member that fails leaves the barrier for good, so no other member waits for it. The other members see
 // the failure at the next barrier and end.

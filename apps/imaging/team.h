@@ -1,6 +1,6 @@
 #pragma once
 
-/// Programs that run the same text on each of several devices, as threads of one process or as processes of a
+/// Programs that run the same code on each of several devices, as threads of one process or as processes of a
 /// distributed job. A *member* is one such thread or process with its device; the members of a run are a *team*.
 ///
 /// The first member has the input and gets the result, in host memory. Work is a sequence of phases, each of which ends
@@ -16,24 +16,24 @@
 
 namespace hpe::imaging {
 
-/// The kinds of work of a member. links: copies between host memory and its device. exchange: bytes from and to other
-/// members.
+/// The kinds of work of a member. kernels: from launch to end. links: copies between host memory and its device.
+/// exchange: transfers from and to other members, and waiting for them. cpu: work of the host.
 enum class phase { kernels, links, exchange, cpu };
 inline constexpr std::array phase_names{"kernels", "links", "exchange", "cpu"};
 
-/// The seconds of a run, and those that the slowest member was in each phase.
+/// The seconds of a run, and those that the slowest member spent in each phase.
 struct times {
   double seconds = 0;
   std::array<double, phase_names.size()> phases{};
 };
 
-/// The bytes of an array that each member has: from `begin` on. Parts may overlap.
+/// The bytes [begin, begin + bytes) of an array, which one member has. Parts of members may overlap.
 struct part {
   std::size_t begin, bytes;
 };
 using division = std::vector<part>;
 
-/// The part of `count` units, of `unit` bytes each, for each of so many members; sizes differ by at most one unit.
+/// Divides `count` units of `unit` bytes into a part for each member; sizes differ by at most one unit.
 [[nodiscard]] division divide(std::int64_t count, int members, std::size_t unit);
 
 class member {
@@ -50,25 +50,26 @@ class member {
   /// Waits until all members have called it.
   virtual void wait_for_all() = 0;
 
-  /// This member's part of `all`, which only the first member needs to have, in host memory. All members call it.
+  /// Collective. Returns this member's part of `all`, in host memory. Only the first member passes the array `all`.
   [[nodiscard]] virtual const std::byte* fetch(const void* all, const division& parts) = 0;
   /// Host memory for this member to write its part of `all` to; valid until the next call.
   [[nodiscard]] virtual std::byte* room(void* all, const division& parts) = 0;
-  /// Brings what each member wrote to its room to `all`, which the first member has. All members call it.
+  /// Collective. Copies the parts that members wrote to room() to `all` of the first member.
   virtual void deliver(void* all, const division& parts) = 0;
-  /// The first member's bytes in host memory; all members call it, and each gets the address of the bytes or of a copy.
+  /// Collective. Returns the address of the first member's bytes, or of a copy of them, in host memory.
   [[nodiscard]] virtual const std::byte* broadcast_host(const void* data, std::size_t bytes) = 0;
 
-  /// All members have an array on their device, and each member's part of it has new values: brings them to all others.
+  /// Collective. All members have the same array on their devices; copies each member's part of it to all others.
   virtual void all_gather(std::byte* array, const division& parts) = 0;
-  /// Brings bytes on the root's device to those of the same row of a square of members: ranks [first, first + count).
+  /// Collective over the ranks [first, first + count), a row of a square of members. Copies bytes from the root's
+  /// device to the devices of the others.
   virtual void broadcast(std::byte* data, std::size_t bytes, int root, int first, int count) = 0;
   /// Sends bytes on this member's device to another member, and receives as many from a third one.
   virtual void shift(const std::byte* out, int to, std::byte* in, int from, std::size_t bytes) = 0;
 
-  /// Does a phase of a measured run, until everything that the member queued on its device has finished.
+  /// Runs a phase of a measured run, and waits until all work that the member queued on its device has finished.
   void in(phase which, const std::function<void()>& work);
-  /// Runs something several times, from when all members are ready until all have finished.
+  /// Runs `run` several times and measures each run from a barrier before it to a barrier after it.
   void measure(std::int64_t repeats, const std::function<void()>& run);
   [[nodiscard]] const std::vector<times>& measured() const { return measured_; }
 
@@ -88,20 +89,21 @@ class team {
   [[nodiscard]] virtual int size() const = 0;
   /// The number of devices that this process uses.
   [[nodiscard]] virtual int devices_here() const = 0;
-  /// Whether this process has the first member, and so input, result and output.
+  /// Whether this process has the first member, which reads the input and writes the result.
   [[nodiscard]] virtual bool leads() const = 0;
-  /// Runs the work of all members at once; returns the fastest of the measured runs, in the process that leads.
+  /// Runs the work of all members concurrently; returns the fastest of the measured runs, in the process that leads.
   /// Rethrows an exception of a member, after which the team must not be used.
   virtual times run(const std::function<void(member&)>& work) = 0;
 };
 
-/// Makes a team of so many devices, 0 being all; a distributed job has a member in each process instead.
+/// Makes a team of this number of devices (0: all). A distributed job ignores the number: it has one member per
+/// process.
 using make_team = std::function<std::unique_ptr<team>(std::int64_t devices)>;
 
 /// A team of threads of this process. Throws bad_input for more devices than there are.
 [[nodiscard]] std::unique_ptr<team> make_threads(std::int64_t devices);
 
-/// The run that took least time, from the runs of all members: other load only adds time.
+/// The fastest run. of_members: the times of all runs, by member. The fastest run is least disturbed by other programs.
 [[nodiscard]] times fastest(const std::vector<std::vector<times>>& of_members);
 
 }  // namespace hpe::imaging

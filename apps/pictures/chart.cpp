@@ -68,7 +68,7 @@ picture draw(const chart& c, std::int64_t columns, std::int64_t rows, std::span<
   const double range = c.most > c.least ? c.most - c.least : 1;
   const double x_step = static_cast<double>(columns) / static_cast<double>(where.across),
                z_step = static_cast<double>(rows) / static_cast<double>(where.down);
-  constexpr int parts = 3;  // each pixel is the mean of so many places across and down
+  constexpr int parts = 3;  // each pixel is the mean of this number of places across, and down
   for (std::int64_t j = 0; j < where.down; ++j)
     for (std::int64_t i = 0; i < where.across; ++i) {
       double sum = 0;

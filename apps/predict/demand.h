@@ -1,7 +1,7 @@
 #pragma once
 
-/// What an application asks of a machine with a certain number of devices: the formulas of its specification,
-/// evaluated. The models read nothing else of an application.
+/// The work of an application on a certain number of devices: the formulas of its specification, evaluated. The models
+/// read nothing else of an application.
 
 #include <map>
 #include <string>
@@ -27,7 +27,8 @@ struct transfer {
   bool pinned;
   bool each_iteration;  ///< else once in a run
   bool overlap;         ///< with kernels, and with everything else that overlaps
-  double disk_passes;   ///< how often its bytes cross the disk if they are not in host memory: 2 if others leave for it
+  double disk_passes;   ///< how often its bytes cross the disk if they are not in host memory; 2 if they also displace
+                        ///< others
 };
 
 /// Bytes between devices.
@@ -35,8 +36,8 @@ struct exchange {
   std::string name;
   pattern how;
   double bytes;
-  double members;  ///< that take part in one exchange; all groups of members exchange at once
-  double rounds;   ///< one after the other
+  double members;  ///< devices in one exchange; all groups of members exchange concurrently
+  double rounds;   ///< exchanges one after the other
   double copied;   ///< bytes that a shared system copies within host memory, in the paper's model
   bool each_iteration;
   bool overlap;
@@ -53,24 +54,24 @@ struct demand {
   double reference_seconds;  ///< kernels of reference_units on one device
   double reference_units;
   double reference_bytes;  ///< of device memory that these kernels read and write; 0: arithmetic bounds them
-  double cpu_seconds;      ///< in an iteration, beside no work of devices
+  double cpu_seconds;      ///< CPU time of an iteration during which devices are idle
   double host_bytes;       ///< allocated in one machine
   double device_bytes;     ///< allocated on one device
   std::vector<transfer> transfers;
   std::vector<exchange> exchanges;
 };
 
-/// What a prediction's time is made of.
+/// The resources whose busy times a prediction adds up or overlaps.
 enum class resource { kernels, cpu, to_device, to_host, disk, pinning, host_copies, peers, network };
 
 [[nodiscard]] const char* name_of(topology where);
 [[nodiscard]] const char* name_of(resource r);
 
-/// The seconds of a run, and those in which each resource works.
+/// The seconds of a run, and those in which each resource is busy.
 struct estimate {
   double seconds = 0;
   std::map<resource, double> busy;
-  /// The resource that works longest.
+  /// The resource that is busy longest.
   [[nodiscard]] resource bound() const;
 };
 

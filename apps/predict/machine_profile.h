@@ -11,7 +11,7 @@
 
 namespace hpe::predict {
 
-/// The rate that each of so many devices gets while all of them are busy, in bytes per second.
+/// The rate of each device while `devices` devices are busy, in bytes per second.
 struct shared_rate {
   int devices;
   double rate;
@@ -24,8 +24,9 @@ class rate_table {
   /// Throws bad_input unless the numbers of devices ascend from 1 and all rates are positive.
   explicit rate_table(std::vector<shared_rate> rows);
 
-  /// The rate of each of so many busy devices. Between two rows, the sum of all devices is interpolated. Beyond the
-  /// last row, all devices together get no more than in the last row. The table is not empty.
+  /// The rate of each device while `devices` devices are busy. Between two rows, the sum of all devices is
+  /// interpolated. Beyond the last row, all devices together get no more than in the last row. The table must not be
+  /// empty.
   [[nodiscard]] double of_each(int devices) const;
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] const std::vector<shared_rate>& rows() const { return rows_; }
@@ -44,10 +45,10 @@ struct peer_rate {
 struct peer_links {
   double latency;  ///< seconds
   std::vector<peer_rate> pairs;
-  rate_table together =
-      {};  ///< of each device while so many copy from their neighbours at once; empty: as fast as a pair
+  /// The rate of each device while all of them copy from their neighbours; empty: that of a pair.
+  rate_table together = {};
   /// The rate of the slowest pair among the first `devices` devices, or of all pairs if the profile has none among
-  /// them; but at most the rate of one copy while all these devices copy at once.
+  /// them; but at most the rate of each copy while all these devices copy.
   [[nodiscard]] double rate(int devices) const;
 };
 
@@ -60,14 +61,14 @@ struct network {
 struct machine_profile {
   std::string name;
   std::string origin;                ///< "published" or "measured"
-  std::vector<std::string> sources;  ///< of published figures: where they stand; of measured ones: the program
+  std::vector<std::string> sources;  ///< of published figures: the publications; of measured ones: the program
 
   int devices = 1;            ///< in one machine. Predictions for more of them are extrapolations
   double device_memory = 0;   ///< of each device
   double relative_speed = 1;  ///< of its kernels, against the device of the specification's reference time
   double kernel_memory = 0;   ///< rate at which a kernel reads and writes memory of its device; 0: not known
-  /// Speeds of each device while so many run kernels, against one alone; empty: as fast as alone. Of kernels that
-  /// arithmetic bounds, and of kernels that memory bounds.
+  /// The speed of kernels on each device while several devices run kernels, relative to one device alone; empty: 1. For
+  /// kernels bound by arithmetic, and for kernels bound by memory.
   rate_table speeds_together, memory_speeds_together;
   double launch = 0;        ///< from a launch to the kernel's begin
   double kernel_floor = 0;  ///< time of an empty kernel
@@ -79,16 +80,16 @@ struct machine_profile {
 
   double host_memory = 0;               ///< that programs can use
   double host_copy = 0;                 ///< rate of a copy within host memory
-  double pinned_allocation = 0;         ///< of an allocation, whatever its size
-  double pinned_allocation_a_byte = 0;  ///< besides
+  double pinned_allocation = 0;         ///< constant part of the time of an allocation
+  double pinned_allocation_a_byte = 0;  ///< additional time for each byte
   double disk = 0;                      ///< rate in one direction
 
   std::optional<peer_links> peers;
   std::optional<network> between_nodes;
   std::optional<network> between_ranks;  ///< of MPI, on one machine
 
-  /// Of kernels, while so many devices of one machine run some. Without figures for kernels that memory bounds, they
-  /// are as fast as others.
+  /// The speed of kernels while this number of devices of one machine run kernels, relative to one device alone.
+  /// Without figures for kernels bound by memory, these have the speed of the others.
   [[nodiscard]] double speed(int devices_at_once) const;
   [[nodiscard]] double memory_speed(int devices_at_once) const;
 };

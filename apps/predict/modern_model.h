@@ -1,6 +1,6 @@
 #pragma once
 
-/// The time of machines whose parts work at once. Work that overlaps costs the time of the resource that is busy
+/// The time on machines whose parts work concurrently. Work that overlaps costs the time of the resource that is busy
 /// longest; the rest is a sum. Links have two directions and a latency, devices copy to each other, kernels run in
 /// waves of blocks, and a collective uses the algorithm that is fastest for its size. Memory has tiers: bytes that a
 /// device has no room for cross its link in each iteration, bytes that the host has no room for cross the disk.

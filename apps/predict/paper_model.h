@@ -11,7 +11,7 @@ namespace hpe::predict::paper {
 /// Equation 3: the time of one element.
 [[nodiscard]] double element_seconds(double reference_seconds, double elements);
 
-/// Equations 4 and 5: elements, or subsets of several elements, on so many GPUs.
+/// Equations 4 and 5: the time of `count` elements, or subsets of elements, on `gpus` GPUs.
 [[nodiscard]] double gpu_seconds(double seconds_of_one, double count, int gpus);
 
 /// Equation 6: the time in which the part of a transfer that is not in memory crosses the disk once. `allocated` is all
@@ -22,7 +22,7 @@ namespace hpe::predict::paper {
 [[nodiscard]] double gpu_communication_seconds(bool pinned, double pinned_allocation, double disk_seconds,
                                                double bus_seconds);
 
-/// Steps of MPI's broadcast to so many ranks: the logarithm to base 2, rounded up.
+/// Steps of MPI's broadcast to this number of ranks: the logarithm to base 2, rounded up.
 [[nodiscard]] double broadcast_steps(double ranks);
 
 /// How often the bytes of an exchange cross the network one after the other.

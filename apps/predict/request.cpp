@@ -29,11 +29,10 @@ command_line::setter to_range(range& place) {
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
-      {"SPEC", "", "the application: a specification (.toml), or the name of one that hpe brings along",
+      {"SPEC", "", "the application: a specification (.toml), or the name of one that comes with hpe",
        to_text(r.specification)},
       {"--machine", "PROFILE",
-       "a profile (.json) that `hpe bench machine` wrote, or the name of one that hpe brings along",
-       to_text(r.machine)},
+       "a profile (.json) that `hpe bench machine` wrote, or the name of one that comes with hpe", to_text(r.machine)},
       {"--gpus", "N|N..M", "numbers of devices (1..16)", to_range(r.devices)},
       {"--topology", "WHICH",
        "shared (all devices in one machine), distributed (one in each of several\nmachines), both, or auto: "
@@ -73,7 +72,7 @@ request parse(int argc, char** argv) {
   if (r.help) return r;
   const bool of_run = !r.trace.empty() || !r.profile.empty();
   if (int{!r.specification.empty()} + int{!r.trace.empty()} + int{!r.profile.empty()} != 1)
-    throw bad_input("a specification, --from-trace or --from-profile is needed; --help tells what is read");
+    throw bad_input("a specification, --from-trace or --from-profile is needed; see --help");
   if (!of_run && !r.save_spec.empty()) throw bad_input("--save-spec needs --from-trace or --from-profile");
   if (r.machine.empty() && r.save_spec.empty()) throw bad_input("no machine is named: --machine PROFILE");
   return r;
@@ -102,7 +101,7 @@ std::string file_of(const std::string& word, const std::string& folder, const st
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(place, none)) names.push_back(entry.path().stem());
   std::sort(names.begin(), names.end());
-  throw bad_input(fmt::format("{}: there is no such file, and hpe brings along {}", word,
+  throw bad_input(fmt::format("{}: there is no such file; with hpe come {}", word,
                               names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 

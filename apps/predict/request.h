@@ -10,8 +10,8 @@ namespace hpe::predict {
 /// The values of the command line.
 struct request {
   bool help = false, quiet = false;
-  std::string specification;  ///< a file, or the name of an application that hpe brings along
-  std::string machine;        ///< a file, or the name of a machine that hpe brings along
+  std::string specification;  ///< a file, or the name of an application in apps/predict/applications
+  std::string machine;        ///< a file, or the name of a machine in apps/predict/machines
   range devices{1, 16};
   std::string where = "auto";
   std::string sizes, what_if;
@@ -26,7 +26,7 @@ struct request {
 /// The text of --help.
 [[nodiscard]] std::string help_text();
 
-/// The file that a word of the command line means: itself, or the file of that name in the folder that hpe brings along
+/// The file that a word of the command line means: itself, or the file of that name in this folder of hpe
 /// ("machines" or "applications"). Throws bad_input with the names that are possible.
 [[nodiscard]] std::string file_of(const std::string& word, const std::string& folder, const std::string& ending);
 

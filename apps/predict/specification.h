@@ -12,12 +12,12 @@
 
 namespace hpe::predict {
 
-/// A formula and the place that an error in it is told with.
+/// A formula, and its place in the file for error messages.
 struct formula {
   std::string text;
   std::string place;  ///< file:line: field
 
-  /// Throws bad_input that begins with the place.
+  /// Throws bad_input with a message that begins with the place.
   [[nodiscard]] double value(const variables& known) const;
   [[nodiscard]] double at_least(double least, const variables& known) const;
   [[nodiscard]] double above_zero(const variables& known) const;
@@ -46,13 +46,13 @@ class specification {
   /// Gives sizes other values: "scale=2,width=2048". Throws bad_input for a size that the specification does not have.
   void set(const std::string& assignments);
 
-  /// What a run on so many devices asks for; nothing if the application cannot run on so many. Throws bad_input with
-  /// the place of a formula that has no value, or none that is possible.
+  /// The work of a run on this number of devices; empty if the application cannot run on that number. Throws bad_input
+  /// with the place of a formula that has no value or an invalid one.
   [[nodiscard]] std::optional<demand> on(int devices, topology where) const;
 
   std::string name, about;
   std::string source;   ///< where the figures come from
-  std::string assumed;  ///< figures that no source tells; empty: none
+  std::string assumed;  ///< figures without a source; empty: none
 
   std::vector<std::pair<std::string, formula>> sizes;  ///< in the order of the file; later ones may use earlier ones
   std::optional<formula> possible;                     ///< not 0 for numbers of devices that the application can use

@@ -17,8 +17,8 @@ namespace hpe::predict {
 /// has kernels of no device or of several: predictions for several devices must not be made of runs on several.
 [[nodiscard]] std::string specification_of_trace(const std::string& text, const std::string& file);
 
-/// The same from the output of HPE_PROFILE=1, which may have other lines before and after it. A profile tells nothing
-/// of the time of kernels, so all time in which no thread waited for data counts as theirs, and each launch as an
+/// The same from the output of HPE_PROFILE=1, which may have other lines before and after it. A profile has
+/// no times of kernels, so all time in which no thread waited for data counts as kernel time, and each launch as an
 /// iteration.
 [[nodiscard]] std::string specification_of_profile(const std::string& text, const std::string& file);
 

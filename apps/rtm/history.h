@@ -1,7 +1,7 @@
 #pragma once
 
-/// The source's wave field between the two passes of a shot: the forward pass makes it in rising time, the imaging
-/// condition uses it in falling time.
+/// The source's wave field between the two passes of a shot: the forward pass computes it forward in time, the imaging
+/// condition uses it backward in time.
 
 #include <cstdint>
 #include <memory>
@@ -39,13 +39,14 @@ struct history_shape {
   std::int64_t keep_every;
 
   bool cut = false;          ///< over processes: only fields can be kept
-  std::int64_t at_once = 1;  ///< histories that share the host's memory and the disk
+  std::int64_t at_once = 1;  ///< number of histories that share the host's memory and the disk
 
   /// Fields that the imaging condition uses.
   [[nodiscard]] std::int64_t fields() const { return (steps + keep_every - 1) / keep_every; }
 };
 
-/// Of one kind of keeping. Shots use it one after the other, each with one forward and one backward pass.
+/// Keeps the source's field in one of the ways. Shots use it one after the other, each with one forward and one
+/// backward pass.
 class source_history {
  public:
   virtual ~source_history() = default;
@@ -65,8 +66,7 @@ class source_history {
 /// memory is missing.
 [[nodiscard]] std::unique_ptr<source_history> make_history(const history_shape& shape, const keeping& k);
 
-/// Bytes of one of the items that a method keeps: on the device with the most, on all devices, and where the items are
-/// kept in the end.
+/// Bytes of one item that a method keeps: on the device with the most, on all devices together, and at its final place.
 struct item_bytes {
   std::size_t on_one_device = 0, on_devices = 0, kept = 0;
 };

@@ -23,7 +23,7 @@ struct placed_shot {
 std::vector<float> resample(const std::vector<std::vector<double>>& samples, double interval, double begin, double step,
                             std::int64_t steps);
 
-/// The header of a file of shot records. run tells files of different runs apart.
+/// The header of a file of shot records. run: the mark of the run.
 [[nodiscard]] files::segy::header records_header(files::segy::sample_format format, std::uint64_t samples,
                                                  double interval, const std::string& title, const std::string& run);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// What `hpe rtm model` and `hpe rtm migrate` share: the settings that follow from a survey, the mark that tells runs
-/// apart, and the sums that a migration keeps on disk.
+/// Common parts of `hpe rtm model` and `hpe rtm migrate`: the settings that follow from a survey, the mark that
+/// identifies a run, and the sums that a migration keeps on disk.
 
 #include <cstdint>
 #include <memory>
@@ -39,8 +39,7 @@ struct run_settings {
 /// Throws bad_input if devices or the host have too little memory for the records of a shot.
 void check_records(const std::vector<placed_shot>& shots, const run_settings& r);
 
-/// The groups of this process's devices, each with a simulation of its own, and the progress of the shots that they
-/// make at once.
+/// The groups of this process's devices, each with a simulation of its own, and the progress of their shots.
 class device_groups {
  public:
   /// `shots` is the number of all shots. The velocities and the team must outlive this object, and it the simulations.
@@ -53,7 +52,7 @@ class device_groups {
   /// A simulation on the devices of a group.
   [[nodiscard]] std::unique_ptr<simulation> make(std::size_t group, const keeping& keep);
 
-  /// So many shots are finished already.
+  /// Sets the number of shots that earlier runs have finished.
   void begin_at(std::size_t shots) { done_ = static_cast<double>(shots); }
 
   /// Counts a finished shot, while no group is making one.

@@ -103,11 +103,12 @@ void answer(const request& r, const std::string& verb, const std::string& about,
 int devices_in_groups(const request& r) {
   const int devices = command_line::devices_of(r.devices);
   if (devices % r.groups != 0)
-    throw bad_input(fmt::format("--groups {}: {} devices do not form so many equal groups", r.groups, devices));
+    throw bad_input(
+        fmt::format("--groups {}: {} devices cannot be divided into that many equal groups", r.groups, devices));
   return devices;
 }
 
-/// How many of the shots, from the first one on, a file with so many traces holds, and their traces.
+/// The number of complete shots, from the first one on, in a file with this number of traces, and their traces.
 struct finished {
   std::size_t shots = 0;
   std::uint64_t traces = 0;

@@ -54,7 +54,7 @@ decomposition decompose(const kernels::field_layout& layout, int devices, std::s
 /// The cells of the model that device d owns; nx may be 0.
 [[nodiscard]] kernels::window model_part(const grid& g, const decomposition& parts, int d);
 
-/// Bytes of one kept field on the cells of a window, in so many bits a cell; 0: as it is.
+/// Bytes of one kept field on the cells of a window. bits: of a cell; 0: uncompressed.
 template <class T>
 [[nodiscard]] std::size_t kept_bytes(const kernels::window& w, std::int64_t bits);
 
@@ -103,8 +103,8 @@ struct medium {
   array<T> potential;  ///< empty where the density is constant
 };
 
-/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. With bits 4, 8
-/// or 16 each cell takes so many, within the range of its block (kernels/wave.h); with 0 it is kept as it is.
+/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. bits: of a
+/// cell, 4, 8 or 16, within the range of its block (kernels/wave.h); 0: uncompressed.
 template <class T>
 class kept_fields {
  public:

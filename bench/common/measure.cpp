@@ -139,7 +139,7 @@ arguments parse(int argc, char** argv, const char* sentence, const std::vector<c
   std::int64_t repeats = result.repeats, devices = 0;
   std::vector<option> table{devices_option(devices), repeats_option(repeats), json_option(result.json),
                             quiet_option(result.quiet)};
-  table.push_back({"--enforce", "", "exit with status 1 if a figure misses its bar", to_flag(result.enforce)});
+  table.push_back({"--enforce", "", "exit with status 1 if a figure misses its target", to_flag(result.enforce)});
   for (const option& own : more) std::erase_if(table, [&](const option& o) { return o.name == own.name; });
   table.insert(table.end(), more.begin(), more.end());
   table.push_back({"--describe", "", "print a line that describes the benchmark", to_flag(describe)});

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Common parts of the benchmarks: medians of repeated timings, and a table of results with the bars they must reach.
+/// Common parts of the benchmarks: medians of repeated timings, and a table of results with the targets they must
+/// reach.
 
 #include <cstddef>
 #include <functional>
@@ -70,7 +71,7 @@ struct arguments {
   std::string about;  ///< a sentence about what the benchmark measures
   unsigned repeats = 7;
   std::string json;      ///< the file for the table as JSON; empty: no file; "-": standard output
-  bool enforce = false;  ///< report() returns 1 if a result misses its bar
+  bool enforce = false;  ///< report() returns 1 if a result misses its target
   bool quiet = false;    ///< no table
 };
 
@@ -81,8 +82,8 @@ struct arguments {
                               const std::vector<command_line::option>& more = {});
 
 /// Prints the table and writes its JSON (apps/command_line/report.h), which scripts/measurements reads. Returns the
-/// program's exit status: 1 if bars are enforced and one was missed, else 0. If the JSON file cannot be written, ends
-/// the program with status 1.
+/// program's exit status: 1 if targets are enforced and one was missed, else 0. If the JSON file cannot be written,
+/// ends the program with status 1.
 [[nodiscard]] int report(const std::string& title, const std::vector<result>& results, const arguments& given);
 
 }  // namespace hpe::bench

@@ -1,7 +1,9 @@
-// How long hpe takes to read, analyse and patch a module of 100 kernels (runtime/ptx/analysis and patch): the kernels
-// of a CUDA course (tests/ptx/programs/course.cu), repeated under other names. A runtime that spreads kernels pays this
-// once for each module that a program loads. And how long the decision takes where a launch runs and where its arrays
-// lie (runtime/spread), for a stencil: the first time, and again for each launch. One thread, processor time.
+// The processor time of one thread for the steps before a spread launch:
+// - reading, analysing and patching a module of 100 kernels (runtime/ptx/analysis and patch), once for each module that
+// a
+//   program loads. The kernels are those of a CUDA course (tests/ptx/programs/course.cu), repeated under other names.
+// - deciding where a launch runs and where its arrays lie (runtime/spread), for a stencil: the first time, and for each
+//   later launch.
 
 #include "runtime/ptx/analysis/analysis.h"
 
@@ -24,7 +26,7 @@ constexpr unsigned wanted = 100;
 constexpr double most_milliseconds = 50;
 constexpr double most_microseconds = 3;
 
-/// The PTX of a course's kernels once more and more, until there are so many; each copy has names of its own.
+/// Repeats the kernels of a PTX text under new names until the text has this many kernels.
 std::string module_of(const std::string& text, unsigned kernels) {
   const std::size_t first = text.find(".visible");
   if (first == std::string::npos) throw std::runtime_error("there are no kernels in the PTX");
@@ -96,7 +98,7 @@ class decided_stencil {
 int main(int argc, char** argv) {
   const auto arguments =
       hpe::bench::parse(argc, argv,
-                        "the analysis of a module of 100 CUDA kernels, as hpe explain makes it, and "
+                        "analysis of a module of 100 CUDA kernels, as by hpe explain, and "
                         "their patch for launches over several devices, and the decision for a launch");
   const std::string text = module_of(hpe::ptx::test::read_file(HPE_PTX_PROGRAMS "/course.ptx"), wanted);
   std::unique_ptr<program> parsed;

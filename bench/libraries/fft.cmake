@@ -1,4 +1,4 @@
-# The peers of the Fourier transforms that this machine has.
+# The libraries on this machine with which hpe bench fft compares itself.
 set(fft_peers "")
 set(fft_libraries "")
 if(TARGET hpe-fft-fftw)

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Transforms through hpe beside a peer.
+/// Compares transforms of hpe with those of another library or of code by hand.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-// The peers on GPUs, written as a CUDA program would. cuFFT is loaded at its first use, so that the benchmark starts
+// The references on GPUs, written as in a CUDA program. cuFFT is loaded at its first use, so that the benchmark starts
 // without it.
 
 #include <cuda_runtime.h>

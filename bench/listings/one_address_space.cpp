@@ -10,8 +10,9 @@ using namespace hpe::bench::listings;
 
 namespace {
 
-/// The neighbour has queued its step, or two if it is ahead. The thesis has one semaphore
-/// for both neighbours, so two posts of one neighbour pass for one of each.
+/// Released when a neighbour has queued its step; a neighbour that is ahead has queued
+/// two. The thesis has one semaphore for both neighbours and cannot tell two steps of one
+/// from one step of each.
 struct shared {
   std::counting_semaphore<2> left_ready{0}, right_ready{0};
 };

@@ -17,14 +17,15 @@ namespace hpe::bench {
 
 class device_rates {
  public:
-  /// bytes: of a copy. repeats: of each measurement, of which the fastest counts. specification: as in HPE_DEVICES.
+  /// bytes: the size of a copy. repeats: measurements of each rate, of which the fastest counts. specification: the
+  /// devices, as in HPE_DEVICES.
   device_rates(const std::string& specification, int devices, std::size_t bytes, unsigned repeats);
 
   enum class way { to_device, to_host, both };
-  /// For 1, 2, 4, ... and all devices: bytes a second of each device while so many copy at once, from or to pinned
+  /// For 1, 2, 4, ... and all devices: bytes per second of each while that many copy concurrently, from or to pinned
   /// memory of its own.
   [[nodiscard]] predict::rate_table pinned(way which);
-  /// Seconds of a copy of a few bytes to a device that is waited for.
+  /// Seconds of a synchronous copy of a few bytes to a device.
   [[nodiscard]] double latency();
   /// All pairs of devices that reach each other; nothing if there is none.
   [[nodiscard]] std::optional<predict::peer_links> peers();
@@ -35,7 +36,7 @@ class device_rates {
   timepoint queue(way which, int device, std::size_t bytes);
   void finish(const std::vector<timepoint>& points);
   [[nodiscard]] double seconds_of(way which, int devices);
-  /// For devices that all reach each other: the rate of each while so many copy from their neighbours at once.
+  /// For devices that all reach each other: the rate of each while that many copy from their neighbours concurrently.
   [[nodiscard]] predict::rate_table peers_together();
   [[nodiscard]] double seconds_between(int from, int to, std::size_t bytes);
 
@@ -47,8 +48,8 @@ class device_rates {
   std::vector<device::stream*> streams_;  // for each device one to it, and one back
 };
 
-/// Of so many runs of the body, each after prepare. A profile is that of a machine without other load, which only adds
-/// time; so the fastest run counts.
+/// The seconds of the fastest of `repeats` runs of the body, each after prepare. The fastest run is the one least
+/// disturbed by other programs, and a profile describes an idle machine.
 [[nodiscard]] double fastest_seconds(
     unsigned repeats, const std::function<void()>& body, const std::function<void()>& prepare = [] {});
 

@@ -63,7 +63,7 @@ rate_table pageable(bool to_device, int all, const wishes& w) {
   return rate_table(std::move(rows));
 }
 
-/// The time of an empty kernel, from its launch until it is waited for, and of one of many launches in a row.
+/// The time of a launch of an empty kernel with the wait for it, and the time of each of many launches in a row.
 void measure_kernels(machine_profile& m, const wishes& w) {
   constexpr int many = 200;
   const hpe::kernel<hpe::kernels::keep<float>> empty(hpe::module(), "keep_f32");
@@ -84,10 +84,11 @@ void measure_kernels(machine_profile& m, const wishes& w) {
   m.launch = std::max(0.0, waited - in_a_row);
 }
 
-/// Devices that share something, as soft devices share cores and the memory of the host, run kernels more slowly
-/// together. run(devices) runs kernels on so many devices, until they have finished.
+/// The speed of kernels on several devices concurrently, relative to one. It is below 1 where the devices share
+/// resources: soft devices share the cores and the memory of the host. run(devices) runs kernels on that many devices
+/// and waits for them.
 rate_table speeds_together(int all, const wishes& w, const std::function<void(int)>& run) {
-  if (all == 1) return {};  // nothing is known of several
+  if (all == 1) return {};  // empty: there is one device only
   std::vector<hpe::predict::shared_rate> rows{{1, 1}};
   for (const int devices : hpe::bench::numbers_of_devices(all)) {
     if (devices == 1) continue;
@@ -98,8 +99,8 @@ rate_table speeds_together(int all, const wishes& w, const std::function<void(in
   return rate_table(std::move(rows));
 }
 
-/// With a kernel that copies cells, which lie in memory and not in caches. On GPUs, it takes far longer than its
-/// launch, which is the work of the host.
+/// Measures memory rates, alone and together, with a kernel that copies cells from memory, not from caches. On GPUs the
+/// kernel takes far longer than its launch, so the host does not bound it.
 void measure_memory(machine_profile& m, const wishes& w) {
   using namespace hpe::kernels;
   const std::int64_t side = hpe::bench::on_gpus() ? 512 : 192;
@@ -127,7 +128,7 @@ void measure_memory(machine_profile& m, const wishes& w) {
   m.memory_speeds_together = speeds_together(m.devices, w, run_on);
 }
 
-/// With a kernel that traces rays, whose data fits in caches.
+/// Measures the slowdown of arithmetic with a ray tracer, whose data fits into caches.
 void measure_arithmetic(machine_profile& m, const wishes& w) {
   using hpe::kernels::scene;
   using hpe::kernels::trace_rays;
@@ -169,7 +170,7 @@ void measure_host(machine_profile& m, const wishes& w) {
       std::max(0.0, allocation(w.bytes) - m.pinned_allocation) / static_cast<double>(w.bytes - small);
 }
 
-/// The slower of reading and writing, past the page cache where the file system can.
+/// The rate of reading or writing a file, whichever is slower, past the page cache where the file system allows it.
 double disk_rate(const wishes& w) {
   for (const bool direct : {true, false}) {
     const hpe::bench::disk_file file(w.folder, w.bytes, direct);
@@ -229,13 +230,13 @@ std::string as_table(const machine_profile& m) {
   rows("pageable to host", m.pageable_to_host);
   row("a copy of a few bytes", m.link_latency / micro, "us");
   if (m.peers) row("between devices, slowest pair", m.peers->rate(m.devices) / giga, "GB/s");
-  row("a launch that is waited for, besides its kernel", m.launch / micro, "us");
-  row("an empty kernel among many", m.kernel_floor / micro, "us");
-  row("memory of a device, by a kernel", m.kernel_memory / giga, "GB/s");
+  row("synchronous launch, without its kernel", m.launch / micro, "us");
+  row("one of many empty kernels", m.kernel_floor / micro, "us");
+  row("device memory, by a kernel", m.kernel_memory / giga, "GB/s");
   for (const auto& r : m.speeds_together.rows())
-    row(fmt::format("arithmetic of kernels, {} at once, against one", r.devices), r.rate, "x");
+    row(fmt::format("arithmetic of kernels on {} devices concurrently, relative to one", r.devices), r.rate, "x");
   for (const auto& r : m.memory_speeds_together.rows())
-    row(fmt::format("memory of kernels, {} at once, against one", r.devices), r.rate, "x");
+    row(fmt::format("memory of kernels on {} devices concurrently, relative to one", r.devices), r.rate, "x");
   row("copy in host memory", m.host_copy / giga, "GB/s");
   row("allocation of pinned memory", m.pinned_allocation / micro, "us");
   row("disk", m.disk / giga, "GB/s");
@@ -247,7 +248,7 @@ std::string as_table(const machine_profile& m) {
   return text;
 }
 
-/// With what was measured, where and when.
+/// The profile as JSON, with the commit, the machine and the time of the measurement.
 std::string as_text(const machine_profile& m) {
   auto all = nlohmann::ordered_json::parse(as_json(m));
   all["commit"] = hpe::command_line::commit();

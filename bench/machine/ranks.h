@@ -11,11 +11,11 @@
 namespace hpe::bench {
 
 struct message_rates {
-  bool leads = true;  ///< whether this process is the one that measures everything else
+  bool leads = true;  ///< whether this process measures everything else: rank 0, or a process without MPI
   std::optional<predict::network> on_one_machine, between_machines;  ///< known to the process that leads
 };
 
-/// Latency of an empty message, and the rate of messages of so many bytes, in host memory. Called once.
+/// Measures the latency of an empty message and the rate of messages of this size, in host memory. To be called once.
 [[nodiscard]] message_rates measure_messages(std::size_t bytes, unsigned repeats);
 
 }  // namespace hpe::bench

@@ -1,7 +1,7 @@
 // CUDA programs on a soft device beside the same programs in OpenMP, on the same cores.
 //
-// The two versions of a program run in turn. Threads of OpenMP wait for their next work in a loop, so the CUDA version
-// starts after a pause in which they fall asleep.
+// The two versions of a program run alternately. OpenMP's threads spin for a while after their work, so the CUDA
+// version starts after a pause in which they go to sleep.
 
 #include <fmt/core.h>
 #include <omp.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-/// How the OpenMP versions are made.
+/// Helpers of the OpenMP versions.
 
 #include <algorithm>
 #include <memory>

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Runs a program for one GPU on hpe's devices: as it is on one, its patched kernels on one, or spread.
+/// Runs a program that was written for one GPU: unchanged on one device, with patched kernels on one device, or spread
+/// over all devices.
 
 #include <memory>
 #include <string>
@@ -27,11 +28,10 @@ class running_program {
   /// Queues all steps.
   void run();
   [[nodiscard]] contents results() const;
-  /// The words of arrays that the steps left, for comparisons on a device.
+  /// The contents of the result arrays, for comparisons on a device.
   [[nodiscard]] const std::vector<array<std::uint32_t>>& arrays() const { return arrays_; }
 
-  /// The number of steps of the last run that ran on several devices, and the reason why the first step that ran on one
-  /// device did.
+  /// The number of steps of the last run that ran on several devices, and the reason of the first step that ran on one.
   [[nodiscard]] unsigned spread_steps() const { return spread_steps_; }
   [[nodiscard]] const std::string& reason() const { return reason_; }
 

@@ -38,14 +38,14 @@ struct single_gpu_program {
   std::string name, size;
   std::vector<memory> arrays;
   std::vector<step> steps;
-  std::vector<int> results;               // arrays that the steps leave
+  std::vector<int> results;               // the numbers of the arrays with the results
   bool is_exact = true;                   // false: atomic additions of floating-point numbers, whose order differs
   bool are_floats = true;                 // whether the results are floats
   double bar = 0;                         // speed on two devices, relative to one
   std::function<void(contents&)> on_cpu;  // computes the results of the steps
 };
 
-/// A program that is not made yet: the arrays of large ones take seconds to compute.
+/// A program that is built on demand, because the arrays of large programs take seconds to compute.
 struct named_program {
   std::string name;
   std::function<single_gpu_program()> make;

@@ -32,8 +32,8 @@ void with_new_memory(std::size_t bytes, Body body) {
   ::munmap(p, all);
 }
 
-/// Makes as many pages as the benchmark uses. A virtual machine gets memory from its host only at the first use, which
-/// takes longer than anything measured here.
+/// Allocates and frees as many pages as the benchmark uses. A virtual machine gets memory from its host at the first
+/// use, which takes longer than all times measured here.
 void wake_memory(std::size_t bytes) {
   with_new_memory(bytes, [&](std::byte* p) {
     in_crowd(bytes, 8 * mebi, [&](std::size_t at, std::size_t size) {
@@ -42,7 +42,7 @@ void wake_memory(std::size_t bytes) {
   });
 }
 
-/// The time in which four threads, the fastest number on the hosts of H200s, make huge pages.
+/// The time in which four threads make huge pages; four are the fastest on the hosts of H200s.
 timing make_pages(unsigned repeats) {
   constexpr unsigned threads = 4;
   constexpr std::size_t chunk = 16 * mebi;
@@ -83,16 +83,16 @@ void first_touches(table& t, const link_rates& is) {
 
   wake_memory((5 * (t.repeats + 1) + 4) * stream_bytes);
   const timing pages = make_pages(t.repeats);
-  t.rate("four threads make huge pages", stream_bytes, pages);
+  t.rate("4 threads make huge pages", stream_bytes, pages);
   const double made = rate_of(stream_bytes, pages.median);
   for (const auto& [body, who] :
        {std::pair<std::function<void()>, const char*>{touch, "1 thread"}, {read, "8 threads"}}) {
     const timing at_once = timed(t.repeats, just_now, body);
-    t.rate(fmt::format("first touch of new pages, at once after hpeMalloc, {}", who), stream_bytes, at_once, made,
-           "of the rate at which four threads make huge pages", 0.9);
+    t.rate(fmt::format("first touch right after hpeMalloc, {}", who), stream_bytes, at_once, made,
+           "of the rate at which 4 threads make huge pages", 0.9);
     t.share(at_once, stream_bytes, is.down, "of the link");
-    t.rate(fmt::format("first touch of new pages, a second after hpeMalloc, {}", who), stream_bytes,
-           timed(t.repeats, a_second_ago, body), is.down, "of the link", 0.85);
+    t.rate(fmt::format("first touch 1 s after hpeMalloc, {}", who), stream_bytes, timed(t.repeats, a_second_ago, body),
+           is.down, "of the link", 0.85);
   }
   // The threads that prepare pages are busy with the array before.
   t.time("hpeMalloc of 1 GiB",
@@ -118,10 +118,10 @@ void untouched_programs(table& t) {
   const auto nothing = [] {};
   const auto times = paired_timings(
       t.repeats, nothing, [&] { run("2G"); }, nothing, [&] { run("0"); });
-  t.time("a program that never touches its 1 GiB, with prepared pages", times.first);
-  t.time("the same without prepared pages", times.second, 1);
+  t.time("a program whose CPU code never touches its 1 GiB, with HPE_PREPARED_MEMORY=2G", times.first);
+  t.time("the same with HPE_PREPARED_MEMORY=0", times.second, 1);
   const double more = times.first.median / times.second.median - 1;
-  t.lines.push_back({"  more time with them", more * 100, "%", "< 1", more < 0.01});
+  t.lines.push_back({"  additional time of prepared pages", more * 100, "%", "< 1", more < 0.01});
 }
 
 }  // namespace hpe::bench

@@ -16,7 +16,7 @@ constexpr std::size_t words = stream_bytes / sizeof(std::uint32_t);
 
 volatile std::uint64_t sink;
 
-constexpr const char* of_both = "of what memory and link give at once";
+constexpr const char* of_both = "of the rate of memory and link together";
 
 std::byte* bytes_of(const hpe::array<std::uint32_t>& a) { return reinterpret_cast<std::byte*>(a.data()); }
 
@@ -85,7 +85,7 @@ void host_reads(table& t, const link_rates& is) {
   const auto line = [&](const std::string& what, double bar, const std::function<void()>& prepare,
                         const std::function<void()>& body) {
     const timing time = timed(t.repeats, prepare, body);
-    t.rate("host reads what a kernel wrote, " + what, stream_bytes, time, is.down, "of the link", bar);
+    t.rate("host reads a kernel's output, " + what, stream_bytes, time, is.down, "of the link", bar);
     return time;
   };
   const auto new_array = [&] {
@@ -98,10 +98,10 @@ void host_reads(table& t, const link_rates& is) {
   };
   const auto again = [&] { launch_fill(*a); };
 
-  line("a new allocation after one was freed, 1 thread", 0.88, instead_of_another, touch);
-  line("a new allocation after one was freed, 8 threads", 0.88, instead_of_another, all);
-  line("1 thread touching pages", 0.95, again, touch);
-  t.share(line("8 threads reading all", 0.95, again, all), stream_bytes, is.down_while_reading, of_both);
+  line("allocation on kept host pages, 1 thread", 0.88, instead_of_another, touch);
+  line("allocation on kept host pages, 8 threads", 0.88, instead_of_another, all);
+  line("1 thread, one word of each page", 0.95, again, touch);
+  t.share(line("8 threads, all bytes", 0.95, again, all), stream_bytes, is.down_while_reading, of_both);
 }
 
 void host_writes(table& t, const link_rates& is) {
@@ -118,13 +118,13 @@ void host_writes(table& t, const link_rates& is) {
       hpe::launch(test_kernel().nothing, hpe::grid(1), {nullptr}, hpe::in(a));
       hpe::synchronize();
     });
-    t.rate("host writes, a kernel reads, " + what, stream_bytes, time, is.up, "of the link", bar);
+    t.rate("host writes a kernel's input, " + what, stream_bytes, time, is.up, "of the link", bar);
     return time;
   };
-  line("1 thread touching pages", 0.92, [&] { write_pages(data, stream_bytes); });
-  t.share(line("8 threads filling all as memset does", 0.92, [&] { fill_all(data, stream_bytes); }), stream_bytes,
-          is.up_while_filling, of_both);
-  line("8 threads filling all word by word", 0, [&] { write_all(data, stream_bytes); });
+  line("1 thread, one word of each page", 0.92, [&] { write_pages(data, stream_bytes); });
+  t.share(line("8 threads, memset", 0.92, [&] { fill_all(data, stream_bytes); }), stream_bytes, is.up_while_filling,
+          of_both);
+  line("8 threads, by words", 0, [&] { write_all(data, stream_bytes); });
 }
 
 void pageable_copies(table& t, const link_rates& is) {
@@ -134,15 +134,15 @@ void pageable_copies(table& t, const link_rates& is) {
   for (const std::size_t size : {64 * mebi, stream_bytes}) {
     const auto line = [&](const char* way, double link, double both, const std::function<void()>& body) {
       const timing time = timed(t.repeats, prepare, body);
-      t.rate(fmt::format("hpeMemcpy of pageable memory {} the GPU, {} MiB", way, size / mebi), size, time, link,
-             "of the link", 0.88);
+      t.rate(fmt::format("hpeMemcpy of pageable memory, {}, {} MiB", way, size / mebi), size, time, link, "of the link",
+             0.88);
       t.share(time, size, both, of_both);
     };
-    line("to", is.up, is.up_while_copying, [&] {
+    line("host to GPU", is.up, is.up_while_copying, [&] {
       hpe::copy(a.data(), host.data(), size);
       hpe::synchronize();
     });
-    line("from", is.down, is.down_while_copying, [&] { hpe::copy(host.data(), a.data(), size); });
+    line("GPU to host", is.down, is.down_while_copying, [&] { hpe::copy(host.data(), a.data(), size); });
   }
 }
 

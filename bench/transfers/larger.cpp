@@ -1,6 +1,6 @@
 // Streams over arrays that are larger than device memory: a launch for each part of the array, one pass after the
-// other. Beside them, the same stream as a program without hpe writes it: copies to two buffers on the device and back,
-// by streams of its own, that overlap with the kernels. Both read every byte over the link; the stream that writes also
+// other. The reference is double buffering as in a program without hpe: copies to buffers on the device and back, in
+// streams of its own, that overlap with the kernels. Both read every byte over the link; the stream that writes also
 // sends every byte back.
 
 #include <fmt/core.h>

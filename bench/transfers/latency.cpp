@@ -40,8 +40,9 @@ void faults(table& t, const raw_gpu& gpu) {
         }
       });
   const double raw = times.second.median / static_cast<double>(offsets.size());
-  t.time(fmt::format("copy of a block of {} KiB, waited for", block / 1024), times.second, offsets.size());
-  t.time("a fault on one, to the first byte", times.first, offsets.size(), 1.3 * raw + 10e-6);
+  t.time(fmt::format("synchronous driver copy of a block of {} KiB", block / 1024), times.second, offsets.size());
+  t.time("page fault on such a block, until its first byte can be read", times.first, offsets.size(),
+         1.3 * raw + 10e-6);
 }
 
 void random_touches(table& t, const raw_gpu& gpu) {
@@ -68,10 +69,10 @@ void random_touches(table& t, const raw_gpu& gpu) {
         gpu.finish();
       },
       [&] { touch_each(same, offsets); });
-  t.time(fmt::format("touches of {} random pages of 1 GiB, each", touches), times.first, touches);
-  t.time("the same in managed memory, each", times.second, touches);
+  t.time(fmt::format("one of {} touches of random pages of 1 GiB", touches), times.first, touches);
+  t.time("the same in managed memory", times.second, touches);
   t.ratio("  faster than managed memory", times.first, times.second, 1);
-  t.number("  bytes moved for each byte of the pages touched",
+  t.number("  bytes moved by hpe, per byte of the touched pages",
            static_cast<double>(moved) / static_cast<double>(touches * page), "x");
   CALL(cuMemFree, managed);
 }
@@ -95,7 +96,7 @@ void launches(table& t, const raw_gpu& gpu) {
   const double raw = times.second.median;
   const timing more{times.first.median - raw, times.first.fastest - raw, times.first.slowest - raw};
   t.time("cuLaunchKernel, queued", times.second, count);
-  t.time("launch with three accesses over that", more, count, 2e-6);
+  t.time("launch with three accesses, additional time", more, count, 2e-6);
 }
 
 }  // namespace hpe::bench

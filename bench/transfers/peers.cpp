@@ -99,9 +99,9 @@ void staged_exchange(table& t, const raw_gpu& first, const raw_gpu& second) {
         }
         for (const raw_gpu* gpu : {&first, &first_too, &second, &second_too}) gpu->finish();
       });
-  t.rate("both host links, up and down at once, by the driver", 2 * stream_bytes, times.second);
-  t.rate("exchange of two GPUs without peer access, through the host", 2 * stream_bytes, times.first);
-  t.ratio("  of what the host links allow", times.first, times.second, 0.7);
+  t.rate("driver copies on both host links, up and down concurrently", 2 * stream_bytes, times.second);
+  t.rate("exchange of two GPUs through the host, without peer access", 2 * stream_bytes, times.first);
+  t.ratio("  of the host links", times.first, times.second, 0.7);
   first.use();
 }
 

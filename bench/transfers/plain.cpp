@@ -1,4 +1,4 @@
-// Copies and managed memory, without hpe.
+// References without hpe: copies by the driver and by hand, host memory, and managed memory.
 #include "bench/transfers/parts.h"
 
 namespace hpe::bench {
@@ -19,8 +19,8 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
   };
   const timing up = beside(queue_up, nothing);
   const timing down = beside(queue_down, nothing);
-  t.rate("copy of pinned memory to the GPU: the link", stream_bytes, up);
-  t.rate("copy of pinned memory from the GPU: the link", stream_bytes, down);
+  t.rate("driver copy of pinned memory, host to GPU (the link)", stream_bytes, up);
+  t.rate("driver copy of pinned memory, GPU to host (the link)", stream_bytes, down);
   result = {rate_of(stream_bytes, up.median), rate_of(stream_bytes, down.median)};
   std::vector<std::byte> pageable(stream_bytes, std::byte{1});
   const auto line = [&](const std::string& what, double of, const std::function<void()>& body) {
@@ -29,41 +29,39 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
                t.repeats, [] {}, body),
            of, "of the link");
   };
-  line("copy of pageable memory to the GPU by the driver", result.up, [&] {
+  line("driver copy of pageable memory, host to GPU", result.up, [&] {
     gpu.up(gpu.memory, pageable.data(), stream_bytes);
     gpu.finish();
   });
-  line("copy of pageable memory from the GPU by the driver", result.down, [&] {
+  line("driver copy of pageable memory, GPU to host", result.down, [&] {
     gpu.down(pageable.data(), gpu.memory, stream_bytes);
     gpu.finish();
   });
   const pinned_buffer two(2 * raw_gpu::by_hand_buffer);
-  line("the same by hand, two pinned buffers, to the GPU", result.up,
+  line("double buffering by hand, host to GPU", result.up,
        [&] { gpu.up_by_hand(gpu.memory, pageable.data(), stream_bytes, two); });
-  line("the same by hand, two pinned buffers, from the GPU", result.down,
+  line("double buffering by hand, GPU to host", result.down,
        [&] { gpu.down_by_hand(pageable.data(), gpu.memory, stream_bytes, two); });
   // The maximum rate at which eight threads can feed a link that is faster than they are.
-  const auto in_ordinary_memory = [&](const char* what, double link, const timing& time) {
-    t.rate(std::string("8 threads, ordinary memory: ") + what, stream_bytes, time, link, "of the link");
+  const auto in_ordinary_memory = [&](const char* what, const char* link_is, double link, const timing& time) {
+    t.rate(std::string(what) + " of pageable memory, 8 threads" + link_is, stream_bytes, time, link, "of the link");
     return rate_of(stream_bytes, time.median);
   };
   std::vector<std::byte> other(stream_bytes, std::byte{1});
   const auto fill = [&] { fill_all(pageable.data(), stream_bytes); };
   const auto read = [&] { read_all(pageable.data(), stream_bytes); };
   const auto copy = [&] { copy_all(other.data(), pageable.data(), stream_bytes); };
-  in_ordinary_memory("fill it as memset does", result.up, beside(nothing, fill));
-  in_ordinary_memory("fill it word by word", result.up,
+  in_ordinary_memory("memset", "", result.up, beside(nothing, fill));
+  in_ordinary_memory("fill by words", "", result.up,
                      beside(nothing, [&] { write_all(pageable.data(), stream_bytes); }));
-  in_ordinary_memory("read it", result.down, beside(nothing, read));
+  in_ordinary_memory("read", "", result.down, beside(nothing, read));
   // Threads and link use the memory at the same time, as they do when hpe moves data while the program continues.
-  result.up_while_filling = in_ordinary_memory("fill it as memset does, while the link takes as much pinned memory up",
-                                               result.up, beside(queue_up, fill));
-  result.down_while_reading = in_ordinary_memory("read it, while the link brings as much pinned memory down",
-                                                 result.down, beside(queue_down, read));
-  result.up_while_copying =
-      in_ordinary_memory("copy it, while the link takes as much pinned memory up", result.up, beside(queue_up, copy));
-  result.down_while_copying = in_ordinary_memory("copy it, while the link brings as much pinned memory down",
-                                                 result.down, beside(queue_down, copy));
+  constexpr const char* during_upload = ", during a pinned upload";
+  constexpr const char* during_download = ", during a pinned download";
+  result.up_while_filling = in_ordinary_memory("memset", during_upload, result.up, beside(queue_up, fill));
+  result.down_while_reading = in_ordinary_memory("read", during_download, result.down, beside(queue_down, read));
+  result.up_while_copying = in_ordinary_memory("copy", during_upload, result.up, beside(queue_up, copy));
+  result.down_while_copying = in_ordinary_memory("copy", during_download, result.down, beside(queue_down, copy));
   return result;
 }
 
@@ -84,17 +82,17 @@ void managed_memory(table& t, const raw_gpu& gpu, const link_rates& is) {
   const auto line = [&](const std::string& what, double of, const std::function<void()>& body) {
     t.rate("managed memory: " + what, stream_bytes, timed(t.repeats, kernel_writes, body), of, "of the link");
   };
-  line("host reads what a kernel wrote, 1 thread", is.down, [&] { touch_pages(data, stream_bytes); });
-  line("the same after a prefetch to the host", is.down, [&] {
+  line("host reads a kernel's output, 1 thread", is.down, [&] { touch_pages(data, stream_bytes); });
+  line("the same after cuMemPrefetchAsync to the host", is.down, [&] {
     prefetch(CU_MEM_LOCATION_TYPE_HOST, 0);
     gpu.finish();
     touch_pages(data, stream_bytes);
   });
-  line("host writes, a kernel uses it, 1 thread", is.up, [&] {
+  line("host writes a kernel's input, 1 thread", is.up, [&] {
     write_pages(data, stream_bytes);
     kernel_writes();
   });
-  line("the same with a prefetch to the GPU", is.up, [&] {
+  line("the same with cuMemPrefetchAsync to the GPU", is.up, [&] {
     write_pages(data, stream_bytes);
     prefetch(CU_MEM_LOCATION_TYPE_DEVICE, gpu.device);
     kernel_writes();

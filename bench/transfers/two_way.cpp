@@ -27,7 +27,8 @@ std::string span(const timing& t, double bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = hpe::bench::parse(argc, argv, "hpeMemcpy both ways at once, of each way alone");
+  const auto arguments =
+      hpe::bench::parse(argc, argv, "hpeMemcpy in both directions concurrently, relative to each direction alone");
   constexpr std::size_t largest = 64 * mebi;
   const hpe::array<std::byte> target(largest, hpe::on_device(0));
   const hpe::array<std::byte> source(largest, hpe::on_device(0));
@@ -62,12 +63,12 @@ int main(int argc, char** argv) {
     };
     line("to the device", moved, alone.first);
     line("to the host", moved, alone.second);
-    line("both at once", 2 * moved, both);
+    line("both concurrently", 2 * moved, both);
     // At best, both together take as long as the slower one alone.
     const auto of = [&](auto which) { return std::max(alone.first.*which, alone.second.*which) / both.*which; };
     const double value = of(&timing::median);
-    lines.push_back({"  of what each way reaches alone", value, "x", bytes == 4 * mebi ? ">= 0.9" : "", value >= 0.9,
-                     fmt::format("(fastest {:.3f})", of(&timing::fastest))});
+    lines.push_back({"  of twice the slower direction alone", value, "x", bytes == 4 * mebi ? ">= 0.9" : "",
+                     value >= 0.9, fmt::format("(fastest {:.3f})", of(&timing::fastest))});
   }
   return report(fmt::format("two-way: {}, {}", hpe::device_info(0).name, hpe::bench::load_of_machine()), lines,
                 arguments);

@@ -34,7 +34,7 @@ const char* kernel_module() {
   return elsewhere != nullptr ? elsewhere : HPE_KERNEL_MODULE;
 }
 
-/// So many that the first launches, which find idle devices, do not matter.
+/// Enough steps that the first launches, which find idle devices, do not affect the result.
 int steps() { return on_gpus() ? 100 : 20; }
 
 /// The cells of the model. With the sponge on all sides, the grid is a cube of 768 on GPUs.

@@ -104,7 +104,7 @@ hpe::bench::timing time_of(const request& r, int devices, const keeping& k, bool
       });
 }
 
-/// Bytes a second that the first device copies within its memory, each read and each written byte counted.
+/// The rate of a copy within the memory of the first device, in bytes read plus bytes written per second.
 double copy_rate(std::size_t bytes, unsigned repeats) {
   const hpe::array<float> from(bytes / sizeof(float), hpe::on_device(0)), to(from.size(), hpe::on_device(0));
   const double seconds = hpe::bench::median_seconds(

@@ -124,8 +124,8 @@ HPE_API hpeStatus hpeGetDevice(int* device);
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Allocates size bytes whose home is the current device (hpeMallocOn: the device named). The pointer is valid in CPU
- * code and in kernels. It is aligned to 256 bytes. New memory reads as zero on the host until something is written. The
- * program owns the memory and frees it with hpeFree.
+ * code and in kernels, and aligned to 256 bytes. On the host, new memory reads as zero until it is written. The program
+ * owns it and frees it with hpeFree. Allocations may exceed the device's memory, unless HPE_OVERSUBSCRIBE is off.
  * Errors: HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY, whose message names the free bytes;
  * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_DEVICE_LOST. */
 HPE_API hpeStatus hpeMalloc(void** pointer, size_t size);
@@ -266,15 +266,15 @@ typedef struct hpeAccess {
 #define HPE_MAX_PARAMETERS 4000
 #define HPE_MAX_ACCESSES 1048576
 
-/* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. The parameters are copied before the
- * call returns. accesses names everything the kernel touches through hpe pointers; count HPE_ALL (with accesses NULL)
- * says that it may read and write any allocation. The launch runs after everything that was queued on the same bytes
- * before, from any thread and on any device, and before what is queued on them later. If the device cannot reach an
- * allocation, or the allocation's home is lost, the allocation first moves to the device. A kernel that fails is
- * reported by the next hpeSynchronize.
+/* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. First waits for room in device memory
+ * if all data is larger than that. The parameters are copied before the call returns. accesses names everything that
+ * the kernel touches through hpe pointers; with count HPE_ALL (accesses NULL) it may read and write any allocation. The
+ * launch runs after everything that was queued on the same bytes before, from any thread and on any device, and before
+ * later work on them. If the device cannot reach an allocation, or the allocation's home is lost, the allocation first
+ * moves to the device. A kernel that fails is reported by the next hpeSynchronize.
  * Errors: HPE_ERROR_INVALID_ARGUMENT, for more than HPE_MAX_ACCESSES accesses too; HPE_ERROR_NOT_A_REGION;
- * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if an allocation has to move and finds no room;
- * HPE_ERROR_DEVICE_LOST. */
+ * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if the bytes of all accesses do not fit into device memory at once,
+ * or an allocation that has to move finds no room; HPE_ERROR_DEVICE_LOST. */
 #define HPE_CURRENT_DEVICE (-2)
 #define HPE_ALL ((size_t)-1)
 HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters,

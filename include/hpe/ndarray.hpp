@@ -1,7 +1,7 @@
 #pragma once
 
-/// Programs written for one device on all of them: arrays of several dimensions whose memory is dealt out, and launches
-/// of kernels of PTX whose grid is. Header only, over <hpe/spread.h>, whose meaning and errors apply here;
+/// Runs programs that were written for one device on several: arrays of several dimensions in parts on all devices, and
+/// launches of PTX kernels that cut the grid. Header only, over <hpe/spread.h>, whose meaning and errors apply here;
 /// <hpe/cuda.hpp> launches kernels that nvcc compiled with the program.
 ///
 ///   const hpe::ptx_module kernels(text);                             // what nvcc -ptx makes of a .cu file

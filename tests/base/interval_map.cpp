@@ -51,7 +51,7 @@ TEST(interval_map, equal_neighbours_become_one_where_asked_for) {
   EXPECT_EQ(map.size(), 3U);
 }
 
-TEST(interval_map, splitting_keeps_values_and_gives_what_follows) {
+TEST(interval_map, splitting_keeps_values_and_returns_the_later_part) {
   interval_map<int, int> map;
   map.insert(10, 20, 1);
   map.insert(30, 40, 2);

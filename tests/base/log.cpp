@@ -21,7 +21,7 @@ std::string written_by(const std::function<void()>& action) {
   return testing::internal::GetCapturedStderr();
 }
 
-TEST(Log, TellsWhatTheLevelAllows) {
+TEST(Log, WritesMessagesUpToItsLevel) {
   EXPECT_EQ(written_by([] {
               hpe::log(log_level::warn, "{} blocks", 3);
               hpe::log(log_level::info, "not told by default");
@@ -66,7 +66,7 @@ TEST(HandlerLine, PutsTextAndNumbersTogether) {
             "at 0x200000000abc, 18446744073709551615 0x0 0 0xffffffffffffffff\n");
 }
 
-TEST(HandlerLine, CutsWhatDoesNotFit) {
+TEST(HandlerLine, CutsALineThatDoesNotFit) {
   const std::string text = written_by([] {
     handler_line line;
     for (int i = 0; i < 100; ++i) line.text("0123456789");

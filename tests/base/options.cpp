@@ -48,7 +48,7 @@ TEST(ParseSize, ReadsNumbersAndSuffixes) {
   EXPECT_EQ(parse_size("16777215T"), std::uint64_t{16777215} << 40);
 }
 
-TEST(ParseSize, RefusesWhatIsNoSize) {
+TEST(ParseSize, RefusesTextsThatAreNoSizes) {
   for (const char* text : {"", "k", "-1", "+1", " 1", "1 ", "1kk", "1kB", "1P", "1.5M", "0x", "x",
                            "18446744073709551616", "16777216T", "99999999999999999999999"}) {
     const std::string sentence = complaint([&] { (void)parse_size(text); }, HPE_ERROR_INVALID_ARGUMENT);
@@ -79,7 +79,7 @@ TEST(Options, AWrongValueNamesItsVariable) {
   EXPECT_NE(sentence.find("\"lots\""), std::string::npos) << sentence;
 }
 
-TEST(Options, AMisspeltVariableIsToldWithTheOptionThatIsMeant) {
+TEST(Options, AMisspeltVariableIsReportedWithTheNearestOption) {
   const environment misspelt("HPE_DEVICE", "soft:4");
   const environment right("HPE_DEVICES", "soft:2");
   const environment of_the_program("HPE_TEST_SEED", "7");

@@ -39,12 +39,12 @@ TEST(Timepoint, OfNoTimelineIsNothingToWaitFor) {
   EXPECT_FALSE((hpe::timepoint{1, 0}.none()));
 }
 
-TEST(OwnFolders, AreThatOfThisProgram) {
+TEST(OwnFolders, ContainTheFolderOfThisProgram) {
   const std::string here = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   EXPECT_EQ(hpe::own_folders(), (std::vector<std::string>{here, here})) << "of the library, which is in the program";
 }
 
-TEST(Rank, IsThatOfTheFirstLauncherThatTellsOne) {
+TEST(Rank, IsThatOfTheFirstLauncherThatSetsIt) {
   const std::initializer_list<const char*> variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
   for (const char* const variable : variables) ::unsetenv(variable);
   EXPECT_EQ(hpe::rank_by_environment(), nullptr);

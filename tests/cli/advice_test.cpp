@@ -92,7 +92,7 @@ TEST(advice, of_a_process_in_which_nothing_is_wrong_is_none) {
   EXPECT_TRUE(advise(recorded_process{}).empty());
 }
 
-TEST(advice, follows_from_what_was_recorded) {
+TEST(advice, follows_from_the_records) {
   for (const row& r : table) {
     recorded_process p = fine();
     r.change(p);
@@ -106,7 +106,7 @@ TEST(advice, follows_from_what_was_recorded) {
 }
 
 // The same records, but so short or so rare that advice would gain nothing.
-TEST(advice, is_not_given_for_what_takes_no_time) {
+TEST(advice, is_not_given_for_records_that_take_no_time) {
   for (const row& r : table) {
     recorded_process p = fine();
     r.change(p);
@@ -117,7 +117,7 @@ TEST(advice, is_not_given_for_what_takes_no_time) {
   }
 }
 
-TEST(advice, names_what_takes_longest_first) {
+TEST(advice, names_the_longest_times_first) {
   recorded_process p = fine();
   p.places.push_back({"to devices, by the driver", "second.cpp:1", 1000, 1000 * KiB, 1.0, 0, 0});
   p.places.push_back({"to devices, by the driver", "first.cpp:1", 1000, 1000 * KiB, 4.0, 0, 0});

@@ -53,7 +53,7 @@ TEST(command, version_is_one_line) {
   EXPECT_EQ(o.text, "hpe " HPE_PACKAGE_VERSION "\n");
 }
 
-TEST(command, without_arguments_it_tells_what_there_is_and_fails) {
+TEST(command, without_arguments_it_lists_the_commands_and_fails) {
   const outcome o = hpe("");
   EXPECT_EQ(exit_status(o), 2);
   for (const char* name :
@@ -81,7 +81,7 @@ TEST(command, nearest_needs_a_real_likeness) {
   EXPECT_EQ(hpe::command_line::nearest("info", {}), "");
 }
 
-TEST(help, tells_about_every_command) {
+TEST(help, lists_every_command) {
   for (const char* name : {"info", "fft", "rtm", "wave", "scan", "sort", "bench"}) {
     const outcome o = hpe(std::string("help ") + name);
     EXPECT_EQ(exit_status(o), 0) << o.text;
@@ -133,7 +133,7 @@ TEST(info, warns_of_a_misspelt_variable) {
   EXPECT_TRUE(contains(o, "HPE_SOFT_MEMRY is no option; is HPE_SOFT_MEMORY meant?")) << o.text;
 }
 
-TEST(info, tells_about_each_device) {
+TEST(info, describes_each_device) {
   const outcome o = hpe("info", "HPE_DEVICES=soft:3 HPE_SOFT_MEMORY=64M");
   EXPECT_EQ(exit_status(o), 0) << o.text;
   EXPECT_TRUE(contains(o, "3 devices")) << o.text;
@@ -156,7 +156,7 @@ TEST(info, says_which_option_is_wrong) {
   EXPECT_TRUE(contains(o, "nonsense")) << o.text;
 }
 
-TEST(info, tells_which_limits_are_too_low) {
+TEST(info, marks_limits_that_are_too_low) {
   const auto judged = [](std::optional<double> value, bool bytes) {
     return hpe::cli::judge({"a limit", value, 1 << 20, bytes, "raise it"});
   };
@@ -172,14 +172,14 @@ TEST(info, tells_which_limits_are_too_low) {
   EXPECT_TRUE(contains(low, "open files           512   LOW: several devices")) << low.text;
 }
 
-TEST(info, tells_the_limits_that_keep_the_runtime_from_starting) {
+TEST(info, lists_the_limits_that_keep_the_runtime_from_starting) {
   const outcome o = shell(fmt::format("ulimit -f 1000; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
   EXPECT_EQ(exit_status(o), 1) << o.text;
   EXPECT_TRUE(contains(o, "LOW: large sparse files of hpe do not fit: ulimit -f unlimited")) << o.text;
   EXPECT_TRUE(contains(o, "hpe: ")) << o.text;
 }
 
-TEST(info, tells_the_gpus_that_the_kernel_drives) {
+TEST(info, lists_the_gpus_that_the_kernel_drives) {
   const auto root = std::filesystem::path(::testing::TempDir()) / fmt::format("hpe gpus {}", getpid());
   EXPECT_TRUE(hpe::cli::gpus_of_machine(root).empty());
   for (const char* bus : {"0000:b7:00.0", "0000:17:00.0"}) {
@@ -202,7 +202,7 @@ TEST(info, tells_the_gpus_that_the_kernel_drives) {
   EXPECT_EQ(found[1].numa_node, 1);
 }
 
-TEST(info, tells_the_links_between_gpus) {
+TEST(info, lists_the_links_between_gpus) {
   EXPECT_TRUE(hpe::cli::links_of_gpus("libno-such-library.so").empty());
   const std::vector<hpe::cli::gpu_links> found = hpe::cli::links_of_gpus(HPE_TEST_NVML);
   ASSERT_EQ(found.size(), 3U);
@@ -217,7 +217,7 @@ TEST(info, tells_the_links_between_gpus) {
   EXPECT_TRUE(hpe::cli::links_from(found, "0000:00:00.0").paths.empty());
 }
 
-TEST(info, tells_the_links_of_soft_devices) {
+TEST(info, lists_the_links_of_soft_devices) {
   const outcome o = hpe("info", "HPE_DEVICES=soft:2 HPE_SOFT_HOST_LINK=12G:5 HPE_SOFT_MEMORY=64M");
   EXPECT_EQ(count_of(o.text, "to the host 12G bytes/s and 5 us, to other devices without a limit\n"), 2) << o.text;
 }
@@ -293,7 +293,7 @@ class bench : public ::testing::Test {
   const std::filesystem::path programs_ = folder_ / "bin";
 };
 
-TEST_F(bench, alone_lists_what_is_there) {
+TEST_F(bench, without_a_name_lists_the_benchmarks) {
   const outcome o = run("");
   EXPECT_EQ(exit_status(o), 0) << o.text;
   EXPECT_EQ(count_of(o.text, "echo        repeats its arguments\n"), 1) << o.text;

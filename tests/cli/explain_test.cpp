@@ -39,7 +39,7 @@ constexpr const char* add_one =
     "add.s64 %d3, %d1, %d2;\nld.global.f32 %f, [%d3];\nadd.f32 %f, %f, 0f3F800000;\nst.global.f32 [%d3], "
     "%f;\nEND:\nret;\n}\n";
 
-TEST(explain, tells_of_a_kernel_in_words) {
+TEST(explain, describes_a_kernel_in_words) {
   const ptx_file file(add_one);
   EXPECT_EQ(explanation(explain_file(file.path(), ""), false),
             file.path() +
@@ -63,13 +63,13 @@ TEST(explain, chooses_kernels_by_name) {
   EXPECT_TRUE(explain_file(HPE_LAUNCH_KERNELS, "no such kernel").modules[0].kernels.empty());
 }
 
-TEST(explain, tells_why_a_kernel_stays_on_one_gpu) {
+TEST(explain, prints_why_a_kernel_stays_on_one_gpu) {
   const std::string text = explanation(explain_file(HPE_LAUNCH_KERNELS, "spin"), false);
   EXPECT_NE(text.find("stays on one GPU: its blocks wait for each other"), std::string::npos) << text;
   EXPECT_EQ(text.find("cut along"), std::string::npos) << text;
 }
 
-TEST(explain, reads_what_clang_prints) {
+TEST(explain, reads_ptx_of_clang) {
   const auto told = [](const char* kernel) { return explanation(explain_file(HPE_CLANG_PTX, kernel), false); };
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
   EXPECT_TRUE(has(told("grid_stride"),
@@ -84,7 +84,7 @@ TEST(explain, reads_what_clang_prints) {
   EXPECT_TRUE(has(told("chain"), "stays on one GPU: its blocks wait for each other")) << told("chain");
 }
 
-TEST(explain, says_what_is_wrong_with_a_file) {
+TEST(explain, names_the_defect_of_a_file) {
   const ptx_file broken(std::string(add_one) + ".visible .entry broken() {\nadd.s32 %nowhere, 1, 2;\n}\n");
   EXPECT_NE(explain_file(broken.path(), "").modules[0].error.find("%nowhere"), std::string::npos);
   EXPECT_THROW(static_cast<void>(explain_file("/nowhere/at/all", "")), hpe::command_line::bad_input);

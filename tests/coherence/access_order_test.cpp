@@ -102,7 +102,7 @@ TEST(access_order, readers_wait_for_the_writer_only_and_writers_for_both) {
   EXPECT_EQ(writing(order, {50, 100}), set_of({{1, 1}}));
 }
 
-TEST(access_order, a_write_forgets_what_it_waited_for) {
+TEST(access_order, a_write_forgets_the_points_that_it_waited_for) {
   access_order order;
   order.reset(100);
   order.record_write({0, 100}, {1, 1});

@@ -34,7 +34,7 @@ class announcements_test : public testing::Test {
   announcements all_;
 };
 
-TEST_F(announcements_test, that_may_use_all_memory_of_a_home) {
+TEST_F(announcements_test, one_of_a_home_covers_all_of_its_memory) {
   EXPECT_FALSE(all_.any());
   EXPECT_EQ(all_.in_the_way(one_, {0, 1}, true), 0u);
   const auto number = all_.add(std::uint64_t{1} << 3, {});
@@ -48,13 +48,13 @@ TEST_F(announcements_test, that_may_use_all_memory_of_a_home) {
   EXPECT_EQ(all_.in_the_way(one_, {0, 1}, true), 0u);
 }
 
-TEST_F(announcements_test, of_striped_memory_are_told_apart_by_granule) {
+TEST_F(announcements_test, those_on_striped_memory_are_distinguished_by_granule) {
   (void)all_.add(std::uint64_t{1} << 5, {});
   EXPECT_EQ(all_.in_the_way(striped_, {0, granule_size}, true), 0u);
   EXPECT_NE(all_.in_the_way(striped_, {granule_size - 1, granule_size + 1}, true), 0u);
 }
 
-TEST_F(announcements_test, that_name_bytes) {
+TEST_F(announcements_test, one_of_bytes_covers_these_bytes) {
   const auto reads = all_.add(0, {{one_.id, {10, 20}, false}});
   EXPECT_EQ(all_.in_the_way(one_, {0, 100}, false), 0u);
   EXPECT_EQ(all_.in_the_way(one_, {0, 100}, true), reads);
@@ -89,7 +89,7 @@ TEST_F(announcements_test, are_waited_for) {
   remover.join();
 }
 
-TEST_F(announcements_test, a_region_tells_whether_a_view_may_be_open) {
+TEST_F(announcements_test, a_region_knows_whether_a_view_may_be_open) {
   EXPECT_TRUE(one_.open_to_host);
   one_.close_to_host();
   EXPECT_TRUE(one_.open_to_host);  // its blocks are fresh

@@ -15,7 +15,7 @@ TEST(point_set, starts_empty_and_ignores_nothing_to_wait_for) {
   EXPECT_TRUE(s.empty());
 }
 
-TEST(point_set, keeps_the_latest_of_each_timeline_whatever_the_order) {
+TEST(point_set, keeps_the_latest_point_of_each_timeline_in_any_order) {
   point_set s;
   s.add({7, 3});
   s.add({2, 9});
@@ -40,7 +40,7 @@ TEST(point_set, equal_contents_are_equal_and_clear_empties) {
   EXPECT_TRUE(a.empty());
 }
 
-TEST(point_set, leaves_out_timelines_whatever_their_points) {
+TEST(point_set, leaves_out_all_points_of_a_timeline) {
   point_set set, other;
   for (const timepoint p : {timepoint{1, 5}, {2, 6}, {4, 7}}) set.add(p);
   for (const timepoint p : {timepoint{2, 1}, {3, 9}, {4, 9}}) other.add(p);

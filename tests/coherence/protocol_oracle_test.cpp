@@ -139,7 +139,7 @@ class two_copies {
   std::optional<int> fetch_;
 };
 
-TEST(protocol_oracle, reads_find_what_was_written_last) {
+TEST(protocol_oracle, reads_return_the_last_written_value) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     two_copies block(seed);

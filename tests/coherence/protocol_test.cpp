@@ -108,7 +108,7 @@ std::string name_of(const entry& e) {
   return std::string(coherence::name_of(e.state)) + " + " + coherence::name_of(e.event) + ": " + e.why;
 }
 
-TEST(protocol, does_what_each_pair_of_state_and_event_asks_for) {
+TEST(protocol, gives_the_listed_result_for_each_state_and_event) {
   std::set<std::pair<block_state, block_event>> pairs;
   for (const entry& e : table) {
     SCOPED_TRACE(name_of(e));
@@ -143,7 +143,7 @@ TEST(protocol, opens_views_no_wider_than_the_next_state_allows) {
   });
 }
 
-TEST(protocol, closes_what_was_open_and_may_not_be_so_any_more) {
+TEST(protocol, closes_views_that_must_not_stay_open) {
   for_all_pairs([](block_state s, block_event, const transition& t) {
     if (shadow_valid(s) && !shadow_valid(t.next)) {
       EXPECT_TRUE(t.actions.close);
@@ -186,7 +186,7 @@ TEST(protocol, device_work_finds_and_leaves_a_valid_home) {
   });
 }
 
-TEST(protocol, what_fails_opens_no_view_and_moves_nothing) {
+TEST(protocol, a_failure_opens_no_view_and_copies_nothing) {
   for_all_pairs([](block_state, block_event e, const transition& t) {
     if (e != fetch_failed && e != abandoned && e != brought_to_host) return;
     EXPECT_EQ(t.actions, block_actions{});
@@ -208,7 +208,7 @@ TEST(protocol, host_access_ends_in_a_state_that_allows_it_or_waits) {
   });
 }
 
-TEST(protocol, fetches_only_what_is_only_on_the_device) {
+TEST(protocol, fetches_only_blocks_whose_valid_copy_is_on_the_device) {
   for_all_pairs([](block_state s, block_event, const transition& t) {
     EXPECT_EQ(t.actions.fetch, s == device && t.next == fetching);
     EXPECT_TRUE(!t.actions.upload || s == host);

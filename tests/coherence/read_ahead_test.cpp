@@ -120,7 +120,7 @@ TEST(read_ahead, backwards_and_random_readers_are_left_alone) {
   EXPECT_LE(anywhere.fetched(), 550u);
 }
 
-TEST(read_ahead, tells_a_host_that_reads_here_and_there) {
+TEST(read_ahead, recognises_scattered_reads) {
   read_ahead ahead;
   ahead.reset(100000, 16);
   const auto touch = [&](std::uint64_t block, bool alone) { static_cast<void>(ahead.touched(block, alone)); };
@@ -146,7 +146,7 @@ TEST(read_ahead, tells_a_host_that_reads_here_and_there) {
   EXPECT_FALSE(ahead.scattered());
 }
 
-TEST(read_ahead, tells_how_far_a_walk_has_come) {
+TEST(read_ahead, knows_the_length_of_a_walk) {
   read_ahead ahead;
   ahead.reset(1000, 4);
   EXPECT_EQ(ahead.walked(0), 0U);
@@ -162,7 +162,7 @@ TEST(read_ahead, tells_how_far_a_walk_has_come) {
   EXPECT_EQ(ahead.walked(last.end), 0U);
 }
 
-TEST(read_ahead, interleaved_walks_are_told_apart) {
+TEST(read_ahead, interleaved_walks_are_distinguished) {
   constexpr std::uint64_t blocks = 1600;
   constexpr std::uint64_t walks = 8;
   reader host(blocks, 16);

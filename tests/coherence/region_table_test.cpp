@@ -76,7 +76,7 @@ TEST(region_table, numbers_of_a_lane_have_its_remainder) {
   EXPECT_EQ(table.limit(), limit) << "numbers are used again";
 }
 
-TEST(region_table, remembers_what_was_freed_where) {
+TEST(region_table, remembers_freed_regions_by_address) {
   region_table table;
   EXPECT_FALSE(table.freed_at(address(0x10000)));
   table.note_freed({address(0x10000), 3000});
@@ -93,7 +93,7 @@ TEST(region_table, remembers_what_was_freed_where) {
   EXPECT_EQ(table.freed_at(address(0x10000 + 1000))->bytes, 3000u);
 }
 
-TEST(region_table, forgets_what_was_freed_long_ago) {
+TEST(region_table, forgets_regions_that_were_freed_long_ago) {
   region_table table;
   for (std::uint64_t n = 0; n < 300; ++n) table.note_freed({address((n + 1) << 16), 4096});
   EXPECT_FALSE(table.freed_at(address(std::uint64_t{1} << 16)));

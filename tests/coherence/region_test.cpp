@@ -194,7 +194,7 @@ TEST_F(region_test, is_refined_to_smaller_blocks_with_the_same_states) {
   EXPECT_EQ(it.refine(), 1u) << "it has no smaller blocks";
 }
 
-TEST_F(region_test, is_used_again_without_a_memory_of_what_it_was) {
+TEST_F(region_test, a_reused_object_keeps_nothing_of_its_former_region) {
   begin(one_home(1000 * kib, 64 * kib));
   it.advise(HPE_ADVISE_LAZY);
   it.order.record_write(it.whole(), {1, 1});

@@ -39,7 +39,7 @@ TEST(resident_pieces, cover_everything_when_nothing_is_missing) {
   EXPECT_EQ(r.mapped()[1].range, granules(2, 4));
 }
 
-TEST(resident_pieces, that_leave_are_closed_to_work_until_they_stay) {
+TEST(resident_pieces, those_being_evicted_are_closed_to_work_until_the_eviction_is_cancelled) {
   resident_pieces r = two_pieces();
   r.set_leaving(2 * granule, true);
   EXPECT_TRUE(r.covers(granules(2, 7)));

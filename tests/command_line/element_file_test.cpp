@@ -47,7 +47,7 @@ class element_file : public testing::Test {
       std::filesystem::path(testing::TempDir()) / ("hpe-files-" + std::to_string(getpid()));
 };
 
-TEST_F(element_file, reads_what_numpy_writes_into_memory_of_devices) {
+TEST_F(element_file, reads_files_of_numpy_into_device_memory) {
   for (const int version : {1, 2, 3}) {
     const std::string name = save("{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }",
                                   std::string("\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0\6\0\0\0", 24), version);
@@ -61,7 +61,7 @@ TEST_F(element_file, reads_what_numpy_writes_into_memory_of_devices) {
   }
 }
 
-TEST_F(element_file, writes_what_it_reads) {
+TEST_F(element_file, reads_the_files_that_it_writes) {
   for (const char* type : {"i32", "u64", "f32", "f64", "c64", "c128", "u32_u32", "f32_u32"}) {
     const array<std::byte> data(16 * 10);
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i);
@@ -85,7 +85,7 @@ TEST_F(element_file, writes_what_it_reads) {
       << text.str();
 }
 
-TEST_F(element_file, says_what_is_wrong_with_a_file) {
+TEST_F(element_file, names_the_defect_of_a_file) {
   EXPECT_NE(complaint(path("none")).find("No such file"), std::string::npos);
   EXPECT_NE(complaint(testing::TempDir()).find("not a regular file"), std::string::npos);
   EXPECT_NE(complaint(write_raw("a.npy", "PK\3\4 an archive")).find("the magic bytes are missing"), std::string::npos);

@@ -76,7 +76,7 @@ TEST(options, nothing_leaves_the_defaults_and_the_last_one_counts) {
   EXPECT_TRUE(read_words({"-h"}).help);
 }
 
-TEST(options, what_cannot_be_meant_is_refused_with_what_is_possible) {
+TEST(options, invalid_arguments_are_refused_with_the_valid_ones) {
   EXPECT_EQ(complaint({"--colour"}), "unknown option --colour; --help lists them");
   EXPECT_EQ(complaint({"--colour=red"}), "unknown option --colour; --help lists them");
   EXPECT_EQ(complaint({"--fast=yes"}), "--fast takes no value");

@@ -183,7 +183,7 @@ TEST_F(progress_test, nothing_is_open_after_an_error) {
   EXPECT_TRUE(told().ends_with("\n"));
 }
 
-TEST_F(progress_test, quiet_and_short_work_tells_nothing) {
+TEST_F(progress_test, quiet_or_short_work_prints_nothing) {
   progress quiet("step", 2, true, place(true)), of_a_moment("step", 2, false, place(false));
   after(4);
   of_a_moment.at(2);

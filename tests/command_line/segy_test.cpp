@@ -268,7 +268,7 @@ TEST_F(segy_file, a_file_cut_within_a_trace_or_a_header_is_refused) {
   EXPECT_NE(complaint(all.substr(0, 3600)).find("has no trace"), std::string::npos);
 }
 
-TEST_F(segy_file, a_header_that_lies_is_refused_with_what_is_wrong) {
+TEST_F(segy_file, a_wrong_header_is_refused_with_its_defect) {
   constexpr std::int64_t huge = 0xffffffff;
   const std::pair<std::string, const char*> lies[] = {
       {changed(in_file::format, 4), "states sample format 4"},

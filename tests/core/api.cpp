@@ -141,7 +141,7 @@ TEST(api, DistributionsMustMeanSomething) {
   EXPECT_EQ(p, nullptr);
 }
 
-TEST(api, FreeTakesWhatMallocGave) {
+TEST(api, FreeTakesAddressesOfMalloc) {
   EXPECT_EQ(hpeFree(nullptr), HPE_SUCCESS);
   int ordinary = 0;
   EXPECT_TRUE(fails(hpeFree(&ordinary), HPE_ERROR_NOT_A_REGION, {text_of(&ordinary)}));
@@ -300,7 +300,7 @@ TEST(api, OverlappingAccessesOfALaunchKeepTheOldBytes) {
   }
 }
 
-TEST(api, PointerInfoTellsWhereABytesIs) {
+TEST(api, PointerInfoGivesTheHomeOfAByte) {
   int ordinary = 0;
   for (const void* p : {static_cast<const void*>(nullptr), static_cast<const void*>(&ordinary)}) {
     const hpePointerInfo info = hpe::pointer_info(p);
@@ -346,7 +346,7 @@ TEST(api, PointerInfoTellsWhereABytesIs) {
   }
 }
 
-TEST(api, StatisticsCountWhatHappened) {
+TEST(api, StatisticsCountLaunchesFaultsAndBytes) {
   constexpr std::size_t count = mebi + 5000;
   const numbers a(count);
   hpe::check(hpeResetStatistics());

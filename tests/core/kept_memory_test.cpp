@@ -96,7 +96,7 @@ TEST_F(kept_memory_test, a_larger_allocation_goes_on_behind_it_where_that_is_fre
   (void)other;
 }
 
-TEST_F(kept_memory_test, what_is_too_much_goes_back_to_the_system) {
+TEST_F(kept_memory_test, memory_beyond_the_limit_goes_back_to_the_system) {
   kept_memory kept(soft.space, *soft.set, 6 * granule_size);
   const std::size_t free_at_first = segment.free_granules();
   const auto first = used_space(4, 1);

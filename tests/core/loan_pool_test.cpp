@@ -50,7 +50,7 @@ TEST(loan_pool, gives_pages_back_when_more_than_half_a_gibibyte_is_idle) {
   EXPECT_EQ(found, kept) << "what was given back reads as zero";
 }
 
-TEST(address_space, that_freed_allocations_keep_serves_those_of_another_size) {
+TEST(address_space, kept_address_space_serves_allocations_of_another_size) {
   options chosen = soft_options();
   chosen.segment_size = 32 * mebi;
   chosen.staging_chunk = mebi;

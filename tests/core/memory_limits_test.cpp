@@ -38,7 +38,7 @@ bool all_are(const void* p, std::size_t bytes, std::uint8_t value) {
   return found == std::vector<std::uint8_t>(bytes, value);
 }
 
-TEST(migration, that_loses_its_room_on_the_way_leaves_the_allocation_at_its_old_home) {
+TEST(migration, a_failed_migration_leaves_the_allocation_at_its_old_home) {
   constexpr std::size_t size = 16 * mib;
   bool lost_its_room = false;
   for (int attempt = 0; attempt < 20 && !lost_its_room; ++attempt) {

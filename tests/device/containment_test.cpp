@@ -138,7 +138,7 @@ TEST(time_limit, of_an_answer_loses_the_device) {
   m.finish(m.launch(m.stream(0), "empty", load_parameters{}));
 }
 
-TEST(requests, that_fail_half_way_leave_no_answers_behind) {
+TEST(requests, a_failed_request_leaves_no_answer_and_no_socket) {
   const auto sockets = [] {
     std::vector<int> found;
     struct stat about {};

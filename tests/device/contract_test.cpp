@@ -54,7 +54,7 @@ TEST_P(contract, a_new_stream_has_nothing_to_wait_for) {
   EXPECT_FALSE(m.set().status_of({}));
 }
 
-TEST_P(contract, what_is_uploaded_comes_back) {
+TEST_P(contract, uploaded_bytes_come_back) {
   const std::size_t bytes = 3 * hpe::granule_size;
   host_buffer out(m.set(), bytes);
   host_buffer back(m.set(), bytes);
@@ -133,7 +133,7 @@ TEST_P(contract, memory_cannot_be_mapped_twice_or_outside) {
   EXPECT_EQ(map(m.address(m.layout().segments) - 2 * MiB, 4 * MiB), HPE_ERROR_INVALID_ARGUMENT);
 }
 
-TEST_P(contract, what_was_never_there_is_taken_away_without_an_error) {
+TEST_P(contract, releasing_ranges_that_are_not_there_succeeds) {
   m.device(0).map(m.address(0), 2 * MiB);
   host_buffer host(m.set(), 2 * MiB);
   m.device(0).unmap(m.address(0, 8 * MiB), 2 * MiB);

@@ -173,7 +173,7 @@ TEST(failures, one_thread_of_many_crashes) {
   for (const std::uint32_t value : back.as<std::uint32_t>()) ASSERT_EQ(value, 1U);
 }
 
-TEST(failures, out_of_memory_says_what_was_there) {
+TEST(failures, out_of_memory_names_the_free_bytes) {
   const environment memory{{"HPE_SOFT_MEMORY", "8M"}};
   machine m("soft:1");
   m.device(0).map(m.address(0), 6 * MiB);
@@ -308,7 +308,7 @@ TEST(lost_device_on_a_slow_link, in_the_middle_of_a_copy) {
   EXPECT_LT(clock::now() - killed_at, 2s);
 }
 
-TEST(lost_devices, all_of_them) {
+TEST(lost_devices, all_devices_are_lost) {
   machine m("soft:2");
   for (const pid_t pid : soft_devices_of(::getpid())) ::kill(pid, SIGKILL);
   EXPECT_TRUE(eventually([&] { return m.device(0).lost() && m.device(1).lost(); }, 2s));

@@ -55,7 +55,7 @@ TEST(shape, is_one_tile_of_one_thread_unless_it_says_more) {
   EXPECT_FALSE(one.asks_for_cluster());
 }
 
-TEST(topology, nonsense_is_refused_with_what_is_possible) {
+TEST(topology, an_invalid_value_is_refused_with_the_valid_ones) {
   for (const char* text : {"soft", "soft:", "soft:0", "soft:x", "soft:2x", "soft:x2", "soft:0x2", "soft:2x0", "soft:-1",
                            "soft: 2", "soft:2 ", "soft:2x2x2", "hard:2", "2", "SOFT:2"}) {
     EXPECT_EQ(thrown_by([&] { static_cast<void>(parse_topology(text)); }), HPE_ERROR_INITIALIZATION) << text;
@@ -69,7 +69,7 @@ TEST(gpus, all_or_the_first_ones) {
   EXPECT_EQ(parse_count("cuda:3"), 3U);
 }
 
-TEST(gpus, nonsense_is_refused_with_what_is_possible) {
+TEST(gpus, an_invalid_value_is_refused_with_the_valid_ones) {
   for (const char* text : {"cuda:", "cuda:0", "cuda:x", "cuda:2x2", "cuda:-1", "cuda 1", "cudas", "cuda:99999999999"}) {
     const auto parse = [&] { static_cast<void>(parse_count(text)); };
     EXPECT_EQ(thrown_by(parse), HPE_ERROR_INITIALIZATION) << text;
@@ -113,7 +113,7 @@ TEST(node_option, names_the_nodes_of_devices_in_turn) {
   EXPECT_EQ(parse_nodes("1,2,3", 2), (std::vector<int>{1, 2}));
 }
 
-TEST(node_option, nonsense_is_refused_with_what_is_possible) {
+TEST(node_option, an_invalid_value_is_refused_with_the_valid_ones) {
   for (const char* text : {",", "0,", ",1", "-1", "one", "0 1", "0,,1", "1024", "99999999999999999999"}) {
     const auto parse = [&] { static_cast<void>(parse_nodes(text, 2)); };
     EXPECT_EQ(thrown_by(parse), HPE_ERROR_INITIALIZATION) << text;

@@ -103,7 +103,7 @@ TEST_F(traced, devices_and_streams_have_names) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
-TEST_F(traced, each_command_is_told_once_with_its_kind_and_size) {
+TEST_F(traced, each_command_is_recorded_once_with_its_kind_and_size) {
   stream& first = set->at(0).create_stream(priority::launch);
   stream& second = set->at(1).create_stream(priority::launch);
   for (unsigned d = 0; d < 2; ++d) set->at(d).map(address(d), hpe::granule_size);
@@ -130,7 +130,7 @@ TEST_F(traced, each_command_is_told_once_with_its_kind_and_size) {
 }
 
 // Work that ended before the file is written is in the file, whether or not the watcher's thread has seen its end.
-TEST_F(traced, the_file_tells_all_that_ended) {
+TEST_F(traced, the_file_has_all_finished_commands) {
   stream& s = set->at(0).create_stream(priority::launch);
   set->at(0).map(address(0), hpe::granule_size);
   for (std::size_t round = 1; round <= 100; ++round) {
@@ -140,7 +140,7 @@ TEST_F(traced, the_file_tells_all_that_ended) {
   set->at(0).unmap(address(0), hpe::granule_size);
 }
 
-TEST_F(traced, commands_are_told_once_though_several_threads_ask) {
+TEST_F(traced, commands_are_recorded_once_when_several_threads_ask) {
   stream& s = set->at(0).create_stream(priority::launch);
   set->at(0).map(address(0), hpe::granule_size);
   constexpr std::size_t count = 3000;

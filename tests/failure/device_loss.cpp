@@ -53,7 +53,7 @@ void kill_during(int device, const std::function<void()>& action) {
   check_prompt([&] { other.join(); });
 }
 
-TEST(DeviceLoss, WhileDataMakesRoomKeepsWhatTheHostHad) {
+TEST(DeviceLoss, DuringAnEvictionKeepsDataWithAHostCopy) {
   const ended child = run_child(
       [] {
         constexpr std::size_t part = mebi / 2;  // elements: 2 MiB
@@ -199,7 +199,7 @@ TEST(DeviceLoss, SurvivorsOfATeamAreReleased) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-TEST(DeviceLoss, ByAProgramThatClosesAllItsFilesIsTold) {
+TEST(DeviceLoss, AProgramThatClosesAllItsFilesGetsAnError) {
   const ended child = run_child([] {
     ::alarm(20);
     const numbers a(mebi, hpe::on_device(0)), b(mebi, hpe::on_device(1));
@@ -216,7 +216,7 @@ TEST(DeviceLoss, ByAProgramThatClosesAllItsFilesIsTold) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-TEST(DeviceLoss, WhatTheHostHasSurvives) {
+TEST(DeviceLoss, DataWithAHostCopySurvives) {
   const ended child = run_child([] {
     const std::size_t n = 3 * mebi;
     const numbers written(n, hpe::on_device(1));
@@ -293,7 +293,7 @@ TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
 }
 
 // The host wrote all of an array. A copy over it that fails before its first piece has been queued loses none of that.
-TEST(DeviceLoss, AFailedCopyKeepsWhatTheHostWrote) {
+TEST(DeviceLoss, AFailedCopyKeepsTheHostsBytes) {
   const ended child = run_child(
       [] {
         const std::size_t n = 16 * mebi;
@@ -312,7 +312,7 @@ TEST(DeviceLoss, AFailedCopyKeepsWhatTheHostWrote) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-TEST(DeviceLoss, WhatOnlyItHadIsGoneAndSaid) {
+TEST(DeviceLoss, DataWithoutAHostCopyIsGoneAndReported) {
   const ended child = run_child([] {
     const numbers a(mebi, hpe::on_device(1));
     const numbers host(mebi, hpe::on_device(0));

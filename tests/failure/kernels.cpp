@@ -23,7 +23,7 @@ void check_says(hpeStatus got, hpeStatus wanted, std::initializer_list<const cha
   for (const char* word : words) check(text.find(word) != std::string::npos, text + " lacks " + word, where);
 }
 
-TEST(KernelFailure, IsToldOnceAndTheDeviceGoesOn) {
+TEST(KernelFailure, IsReportedOnceAndTheDeviceGoesOn) {
   const ended child = run_child([] {
     const numbers a(1000);
     std::iota(a.begin(), a.end(), 0U);

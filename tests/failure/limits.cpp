@@ -29,7 +29,7 @@ std::ostream& operator<<(std::ostream& out, const refused& r) { return out << r.
 
 class Limits : public testing::TestWithParam<refused> {};
 
-TEST_P(Limits, OfTheAddressSpaceAndOfFilesAreToldAtTheStart) {
+TEST_P(Limits, TheLimitsOfAddressSpaceAndFilesAreReportedAtTheStart) {
   const ended child = run_child([] {
     const auto& [resource, value, name] = GetParam();
     rlimit limit{};
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(All, Limits,
                                          refused{RLIMIT_FSIZE, 0, "RLIMIT_FSIZE"},
                                          refused{RLIMIT_AS, rlim_t{1} << 33, "address space"}));
 
-TEST(Limits, OfThreadsAreToldAtTheStart) {
+TEST(Limits, TheLimitOfThreadsIsReportedAtTheStart) {
   const ended child = run_child([] {
     {
       const hpe::testing::no_more_threads here;

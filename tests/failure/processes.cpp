@@ -58,7 +58,7 @@ TEST(Start, OfSeveralThreadsAtOnceIsOne) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-TEST(Fork, TheChildIsToldAndTheParentGoesOn) {
+TEST(Fork, TheChildGetsAnErrorAndTheParentGoesOn) {
   const ended child = run_child([] {
     const numbers a(mebi);
     std::iota(a.begin(), a.end(), 0U);

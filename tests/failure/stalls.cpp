@@ -48,7 +48,7 @@ TEST(Stalls, OfATouchNameTheKernelAndTheLine) {
 }
 
 // The thread that looks for stalls needs memory for its first message, as std::string.
-TEST(Stalls, AreToldWithoutMemory) {
+TEST(Stalls, AreReportedWithoutFreeMemory) {
   const ended child = run_child(
       [] {
         const numbers data(1000, hpe::on_device(1));
@@ -100,7 +100,7 @@ TEST(Stalls, OfTwoThreadsAreTwo) {
   EXPECT_EQ(stalls_told(child), 2U) << child;
 }
 
-TEST(Stalls, AreNotToldToWhoDoesNotWantToKnow) {
+TEST(Stalls, AreNotReportedWithStallAfter0) {
   const ended child = run_child(
       [] {
         const numbers data(1000, hpe::on_device(1));
@@ -114,7 +114,7 @@ TEST(Stalls, AreNotToldToWhoDoesNotWantToKnow) {
 
 sigjmp_buf out_of_the_wait;
 
-TEST(Stalls, AreNotToldOfAWaitThatWasLeft) {
+TEST(Stalls, AWaitThatWasLeftIsNotReported) {
   const ended child = run_child(
       [] {
         const auto& data = *new numbers(1000, hpe::on_device(1));  // freeing it would be another wait
@@ -158,7 +158,7 @@ TEST(Stalls, LeaveAHandlerThatTheProgramSetsMeanwhile) {
 }
 
 // The program handles SIGURG itself, so the place is not known.
-TEST(Stalls, AreToldToAProgramThatHandlesTheSignal) {
+TEST(Stalls, AreReportedInAProgramThatHandlesTheSignal) {
   const ended child = run_child(
       [] {
         ::signal(SIGURG, [](int) { ::_exit(9); });

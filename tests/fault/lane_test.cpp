@@ -49,7 +49,7 @@ class lanes : public ::testing::Test {
 
 // A thread faults, and before its request is served the memory is freed and its address goes to an allocation of
 // another lane. If this lane fetched, the other lane would wait for that fetch for ever.
-TEST_F(lanes, send_back_what_is_for_another) {
+TEST_F(lanes, a_request_of_another_lane_is_answered_with_retry) {
   constexpr std::size_t bytes = 1 << 20;
   auto* const p = static_cast<std::byte*>(runtime_->memory().allocate(bytes, 0));
   runtime_->copies().fill(p, 7, bytes);
@@ -111,7 +111,7 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
 
 // A fetch waits for a writer, and meanwhile a device takes a block in its middle: the blocks behind it are no longer
 // being fetched.
-TEST_F(lanes, give_back_what_lies_behind_a_block_that_a_device_took) {
+TEST_F(lanes, a_fetch_drops_the_blocks_after_one_that_device_work_took) {
   using coherence::block_state;
   constexpr std::size_t block = 64 << 10;
   auto* const p = static_cast<std::byte*>(runtime_->memory().allocate(8 * block, 0));

@@ -52,7 +52,7 @@ TEST(WaveCommand, WritesFrames) {
   EXPECT_FALSE(std::filesystem::exists(name + "-000007.npy"));
 }
 
-TEST(WaveCommand, RefusesWhatCannotBeMeant) {
+TEST(WaveCommand, RefusesInvalidArguments) {
   const auto refused = [](const std::vector<std::string>& words, const std::string& because) {
     const outcome o = run(words);
     EXPECT_EQ(o.status, 2) << words.front();

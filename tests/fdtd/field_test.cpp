@@ -161,7 +161,7 @@ TEST(Field, IsSetToAnotherOne) {
   EXPECT_TRUE(same_bits(direct.values(), also_direct.values()));
 }
 
-TEST(Field, RefusesWhatCannotBe) {
+TEST(Field, RefusesInvalidSettings) {
   const auto none = [](auto, auto, auto) { return 0.F; };
   for (const std::int64_t order : {0, 1, 3, 18, -2}) EXPECT_THROW(field({8, 8, 8}, order, {1, 1, 1}, none), bad_input);
   EXPECT_THROW(field({8, 8, 0}, 2, {1, 1, 1}, none), bad_input);

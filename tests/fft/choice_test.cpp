@@ -69,7 +69,7 @@ TEST(choice, follows_size_and_devices) {
   EXPECT_EQ(choose({.length = 1 << 18}, {}, {2, true, 8}).how, form::transpose);
 }
 
-TEST(choice, refuses_what_cannot_be_meant) {
+TEST(choice, refuses_invalid_settings) {
   const machine two{2, true, 8};
   const auto asked = [&](const problem& p, const settings& s, const machine& on) {
     return refusal(HPE_ERROR_INVALID_ARGUMENT, [&] { static_cast<void>(choose(p, s, on)); });

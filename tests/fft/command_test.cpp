@@ -18,7 +18,7 @@ outcome command(const std::string& arguments) { return shell("HPE_DEVICES=soft:3
 
 bool says(const outcome& o, const std::string& part) { return o.text.find(part) != std::string::npos; }
 
-TEST(command, help_tells_how_it_is_scaled) {
+TEST(command, help_describes_the_scaling) {
   const outcome o = command("--help");
   EXPECT_EQ(exit_status(o), 0);
   EXPECT_TRUE(says(o, "Usage: hpe fft")) << o.text;
@@ -70,7 +70,7 @@ TEST(command, transforms_files) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(command, refuses_what_cannot_be_meant) {
+TEST(command, refuses_invalid_arguments) {
   const auto refused = [](const std::string& arguments, const std::string& words) {
     const outcome o = command(arguments);
     EXPECT_EQ(exit_status(o), 2) << o.text;

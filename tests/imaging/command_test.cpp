@@ -242,7 +242,7 @@ TEST_F(imaging, a_product_is_that_of_a_plain_loop) {
   }
 }
 
-TEST_F(imaging, refuses_what_cannot_be_meant) {
+TEST_F(imaging, refuses_invalid_arguments) {
   const auto refused = [](int (*program)(int, char**), std::vector<std::string> words, const std::string& sentence) {
     const outcome o = call(program, std::move(words));
     EXPECT_EQ(o.status, 2);
@@ -271,7 +271,7 @@ TEST_F(imaging, refuses_what_cannot_be_meant) {
   refused(multiply_main, {"multiply", "8", "--library", "cublas"}, "soft devices use hpe's own kernel");
 }
 
-TEST_F(imaging, help_tells_sizes_and_outputs) {
+TEST_F(imaging, help_names_sizes_and_outputs) {
   for (const auto& program : {convolve_main, least_squares_main, tomosynthesis_main, rays_main, multiply_main}) {
     const outcome o = call(program, {"program", "--help"});
     EXPECT_EQ(o.status, 0);

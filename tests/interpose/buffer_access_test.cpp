@@ -47,7 +47,7 @@ class memory : public testing::TestWithParam<place> {
   [[nodiscard]] std::size_t count() const { return GetParam() == place::small ? 1000 : 2 * mebi + 77; }
 };
 
-TEST_P(memory, WhatAKernelWritesIsRead) {
+TEST_P(memory, AReadSeesAKernelsOutput) {
   const auto a = make(GetParam(), count());
   for (word round = 1; round < 4; ++round) {
     run_fill(a, round);
@@ -58,7 +58,7 @@ TEST_P(memory, WhatAKernelWritesIsRead) {
   }
 }
 
-TEST_P(memory, WhatTheHostWroteIsRead) {
+TEST_P(memory, AReadSeesTheHostsOutput) {
   const auto a = make(GetParam(), count());
   for (std::size_t i = 0; i < count(); ++i) a[i] = static_cast<word>(3 * i);
   const buffer_access use(a.data() + 5, (count() - 5) * sizeof(word), host_use::read);

@@ -245,7 +245,7 @@ TEST(Slab, TilesCoverItAndFitACache) {
   }
 }
 
-TEST(KeepAndCorrelate, DoWhatTheyAreDescribedAs) {
+TEST(KeepAndCorrelate, MatchTheirDefinition) {
   const problem<float> g(20, 9, 30, y_ends::closed, false);
   const window w{3, 2, 5, 13, 6, 17};
   const auto cells = static_cast<std::size_t>(w.nx * w.ny * w.nz);

@@ -41,7 +41,7 @@ TEST(Distribution, ChunksAreRoundedUpToGranules) {
   EXPECT_EQ(distribute(&huge, 3, 2), (homes{0, 0, 0}));
 }
 
-TEST(Distribution, SaysWhatCannotBeMeant) {
+TEST(Distribution, InvalidOnesAreRefusedWithTheValidOnes) {
   const int unknown[] = {0, 4};
   const int negative[] = {-1};
   const int repeated[] = {1, 0, 1};

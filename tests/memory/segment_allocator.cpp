@@ -64,7 +64,7 @@ TEST(SegmentAllocator, PartsOfARangeCanBeFreed) {
   EXPECT_EQ(segment.allocate(2), granule(1));
 }
 
-TEST(SegmentAllocator, RefusesWhatIsFreeAlready) {
+TEST(SegmentAllocator, RefusesToFreeARangeTwice) {
   segment_allocator segment(begin, 4);
   ASSERT_EQ(segment.allocate(2), granule(0));
   segment.free(granule(0), 2);

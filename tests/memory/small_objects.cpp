@@ -102,7 +102,7 @@ TEST(SmallObjects, FindTheNeighbourBeforeAnAddress) {
   EXPECT_EQ(objects.find_before(b + 1000), (object{a, 300}));
 }
 
-TEST(SmallObjects, SayWhatCannotBeFreed) {
+TEST(SmallObjects, ReportAddressesThatCannotBeFreed) {
   small_objects objects;
   objects.add_slab(slab(0));
   std::byte* p = objects.allocate(1000);

@@ -149,7 +149,7 @@ TEST(Uvas, ChildrenOfForkGetNothing) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST(Uvas, SaysWhatSegmentsMayBe) {
+TEST(Uvas, AnErrorNamesTheValidSegmentSizes) {
   expect_error(HPE_ERROR_INITIALIZATION, "multiple of 2097152", [] { uvas(base_hint, MiB, 2); });
   expect_error(HPE_ERROR_INITIALIZATION, "multiple of 2097152", [] { uvas(base_hint, 0, 2); });
   expect_error(HPE_ERROR_INITIALIZATION, "HPE_SEGMENT_SIZE", [] { uvas(base_hint, std::size_t{1} << 46, 2); });

@@ -73,7 +73,7 @@ TEST_F(Message, MayCarryMoreThanBytesAndFiles) {
   EXPECT_EQ(::lseek(files[0].get(), 0, SEEK_END), 100);
 }
 
-TEST_F(Message, ThatIsTooLongIsNone) {
+TEST_F(Message, OneThatIsTooLongIsDropped) {
   const int file = one.get();
   EXPECT_TRUE(send_message(one.get(), bytes_of("seventeen letters"), std::span(&file, 1)));
   EXPECT_EQ(receive(), "");

@@ -29,7 +29,7 @@ TEST(Thread, TakesNoSignalOfTheProgramAndBearsItsName) {
   EXPECT_EQ(sigismember(&outside, SIGINT), 0) << "the caller's mask stays";
 }
 
-TEST(Thread, ThatCannotBeMadeIsToldWithTheLimits) {
+TEST(Thread, AFailedStartNamesTheLimits) {
   const hpe::testing::no_more_threads here;
   try {
     start_thread("hpe-test", [] {}).join();

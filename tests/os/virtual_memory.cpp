@@ -180,7 +180,7 @@ TEST_F(MemoryFile, ExcludedPagesAreAbsentInChildren) {
 
 TEST_F(MemoryFile, IsClosedOnExec) { EXPECT_NE(::fcntl(file.get(), F_GETFD) & FD_CLOEXEC, 0); }
 
-TEST(Populate, GivesPagesAndKeepsWhatTheyHold) {
+TEST(Populate, MakesPagesAndKeepsTheirContents) {
   // A range that begins and ends between boundaries of huge pages, and already has contents.
   const auto file = os::create_memory_file("hpe-test", 8 * MiB);
   const os::reservation r(hint, 8 * MiB, 2 * MiB);
@@ -236,7 +236,7 @@ TEST(Protect, OtherFailuresAreErrors) {
   EXPECT_THROW((void)os::protect(data + 1, 4096, access::read), error);
 }
 
-TEST(FileDescriptor, ClosesWhatItOwns) {
+TEST(FileDescriptor, ClosesTheDescriptorThatItOwns) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   {

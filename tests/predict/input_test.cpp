@@ -54,7 +54,7 @@ TEST(Expression, KnowsArithmeticFunctionsAndVariables) {
   EXPECT_EQ(512, evaluate("2^9", {}));
 }
 
-TEST(Expression, SaysWhatIsWrong) {
+TEST(Expression, NamesTheError) {
   const std::string unknown = complaint([] { static_cast<void>(evaluate("rows * 2", {{"P", 8}, {"row", 1}})); });
   EXPECT_NE(std::string::npos, unknown.find("\"rows\"")) << unknown;
   EXPECT_NE(std::string::npos, unknown.find("P, row")) << unknown;
@@ -120,7 +120,7 @@ TEST(Profile, ErrorsNameTheField) {
             complaint_with("\"devices\": 1", "\"devices\": 2"));
 }
 
-TEST(Profile, ChangesByWhatIf) {
+TEST(Profile, WhatIfChangesParts) {
   const machine_profile m = read_profile(HPE_PREDICT "/machines/dgx-h100.json");
   const machine_profile changed = with_changes(m, "link=2x,network=0.5x");
   EXPECT_EQ(2 * m.pinned_to_host.of_each(8), changed.pinned_to_host.of_each(8));
@@ -165,7 +165,7 @@ TEST(Trace, GivesASpecificationOfItsRun) {
   EXPECT_TRUE(d.exchanges.empty());
 }
 
-TEST(Trace, LeavesOutWhatTheFirstLaunchPrepares) {
+TEST(Trace, LeavesOutThePreparationOfTheFirstLaunch) {
   std::string events = event(7, "kernel", "transform", 0, 9e6);
   for (int i = 0; i < 4; ++i) events += event(7, "kernel", "transform", 10e6 + i * 1e6, 1e6);
   const demand d =
@@ -210,7 +210,7 @@ TEST(Trace, OfSeveralDevicesIsRefusedSoThatNothingIsFitted) {
   EXPECT_NE(std::string::npos, complaint_about_trace("no").find("t.json: no trace of hpe"));
 }
 
-TEST(Predictions, TellTheFastestAndWhatWouldChange) {
+TEST(Predictions, NameTheFastestAndTheEffectOfChanges) {
   const specification s = specification::parse(good, "f.toml");
   const machine_profile m = read_profile(HPE_PREDICT "/machines/dgx-h100.json");
   const predictions all = predict(s, m, {1, 16}, {topology::shared}, "gpu=2x");

@@ -198,7 +198,7 @@ TEST(ModernModel, DevicesExchangeByTheirOwnLinksIfThereAreSome) {
   EXPECT_DOUBLE_EQ(10, modern::predict(d, m).seconds);
 }
 
-TEST(ModernModel, WhatADeviceHasNoRoomForCrossesItsLinkInEachIteration) {
+TEST(ModernModel, BytesBeyondDeviceMemoryCrossTheLinkInEachIteration) {
   demand d = work(1);
   d.device_bytes = 4 * giga;
   EXPECT_DOUBLE_EQ(20, modern::predict(d, machine()).seconds);

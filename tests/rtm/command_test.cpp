@@ -102,7 +102,7 @@ TEST_F(command_line, ImagesAFileAndAThinVolume) {
   expect_refused({"--model", "marmousi", in_folder("v")}, "1601 x 1 x 401");
 }
 
-TEST_F(command_line, RefusesWhatIsNotPossible) {
+TEST_F(command_line, RefusesInvalidArguments) {
   expect_refused({"--colour"}, "unknown option --colour");
   expect_refused({"--model", "moon"}, "--model moon");
   expect_refused({"--model", "raw"}, "needs the file");

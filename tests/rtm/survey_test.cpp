@@ -19,7 +19,7 @@ namespace {
 
 namespace segy = files::segy;
 
-TEST_F(on_disk, a_survey_file_says_what_it_says) {
+TEST_F(on_disk, a_survey_file_gives_its_settings) {
   const survey s =
       read_survey(save_text("[model]\nfile = \"v.sgy\"\nspacing = 10\n[shots]\nx = [0, 100, "
                             "12.5]\n[edges]\nfree_surface = true\nsponge = 30\n"

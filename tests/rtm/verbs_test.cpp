@@ -198,7 +198,7 @@ TEST_F(on_disk, migration_goes_on_after_it_was_killed) {
   EXPECT_NE(refused.errors.find("--fresh begins anew"), std::string::npos) << refused.errors;
 }
 
-TEST_F(on_disk, verbs_say_what_is_missing) {
+TEST_F(on_disk, verbs_name_missing_settings) {
   EXPECT_NE(rtm({"model"}).errors.find("which survey?"), std::string::npos);
   EXPECT_NE(rtm({"model", save_text("[shots]\nx = [0, 1, 1]\n")}).errors.find("[records] file is not stated"),
             std::string::npos);

@@ -41,7 +41,7 @@ TEST(scan_command, every_type_and_operator) {
       }
 }
 
-TEST(scan_command, explains_what_it_chose) {
+TEST(scan_command, explains_its_choice) {
   const outcome o = run({"2^16", "--problems=3", "--explain", "--repeats=1", "--split", "mps", "--in-place"});
   EXPECT_EQ(o.status, 0) << o.err;
   EXPECT_TRUE(contains(o.out, "3 problems of 65536 elements of 4 bytes, inclusive, i32_sum\n")) << o.out;
@@ -79,7 +79,7 @@ TEST(scan_command, files_come_and_go) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(scan_command, refuses_what_cannot_be_meant) {
+TEST(scan_command, refuses_invalid_arguments) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--sise", "3"},
                                                                                      {"--size"},
                                                                                      {"--size", "many"},

@@ -97,7 +97,7 @@ TEST_P(Forwarding, HandlerThatComesLaterGetsTheFault) {
   });
 }
 
-TEST_P(Forwarding, EachCallTellsWhatTheLastOneSet) {
+TEST_P(Forwarding, EachCallReturnsTheActionThatTheLastOneSet) {
   expect_success([] {
     struct sigaction first = action_with(record_and_open, SA_RESTART);
     sigaddset(&first.sa_mask, SIGUSR2);
@@ -120,7 +120,7 @@ TEST_P(Forwarding, EachCallTellsWhatTheLastOneSet) {
   });
 }
 
-TEST_P(Forwarding, AddressesWithoutMappingAreToldAsSuch) {
+TEST_P(Forwarding, UnmappedAddressesHaveTheCodeOfUnmappedAddresses) {
   expect_success([] {
     start();
     static sigjmp_buf back;

@@ -25,7 +25,7 @@ bool blocked(int signal) {
 const sigset_t segv = only(SIGSEGV);
 const sigset_t usr1 = only(SIGUSR1);
 
-TEST(Masks, TellWhatWasAskedFor) {
+TEST(Masks, ReportTheMaskThatTheProgramSet) {
   expect_success([] {
     our_pages::start();
     sigset_t old;

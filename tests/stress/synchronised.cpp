@@ -298,7 +298,7 @@ class actor {
   dice random_;
 };
 
-TEST(stress, EveryReadSeesWhatTheOrderSays) {
+TEST(stress, EveryReadSeesTheLastWriteInTheOrder) {
   static_cast<void>(kernels());
   const auto before = stress::memory_in_use();
   stress::run_state state;

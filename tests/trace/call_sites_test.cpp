@@ -118,7 +118,7 @@ TEST(call_sites, lose_no_count_between_threads) {
       8U * 3000);
 }
 
-TEST(call_sites, that_find_no_room_are_counted_together) {
+TEST(call_sites, those_without_room_are_counted_together) {
   call_sites sites;
   for (unsigned kind = 0; kind < 6000; ++kind) sites.add(kind, 1, nanoseconds(1));
   const auto all = sites.all();

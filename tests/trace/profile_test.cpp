@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST(profile, tells_ways_regions_and_lines) {
+TEST(profile, lists_ways_regions_and_lines) {
   profile p;
   constexpr std::uint64_t MiB = 1 << 20;
   p.add(way::up_staged, 64 * MiB, milliseconds(2));
@@ -43,7 +43,7 @@ std::size_t lines_after(const std::string& text, const std::string& heading) {
 
 [[gnu::noinline]] void other_place(profile& p) { p.add(way::touch, 1, milliseconds(1)); }
 
-TEST(profile, tells_no_more_than_there_is_and_the_busiest_of_many) {
+TEST(profile, lists_the_busiest_places_up_to_a_limit) {
   profile few;
   few.add(way::touch, 1, milliseconds(2));
   other_place(few);
@@ -58,7 +58,7 @@ TEST(profile, tells_no_more_than_there_is_and_the_busiest_of_many) {
   EXPECT_FALSE(contains(many.report(), " 0x8000000 of")) << many.report();
 }
 
-TEST(profile, tells_places_that_took_the_same_time) {
+TEST(profile, lists_places_with_equal_times) {
   profile p;
   for (unsigned w = 0; w < way_count; ++w) {
     const auto how = static_cast<way>(w);
@@ -72,7 +72,7 @@ TEST(profile, tells_places_that_took_the_same_time) {
   EXPECT_LE(lines_after(text, "  where the time went"), 12U) << text;
 }
 
-TEST(profile, is_told_while_more_is_added) {
+TEST(profile, can_be_printed_while_transfers_are_added) {
   profile p;
   constexpr std::uintptr_t regions = 5000;
   std::thread adding([&] {

@@ -25,7 +25,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 std::string scratch(const char* name) { return ::testing::TempDir() + name; }
 
-TEST(recorder, tells_what_when_and_where) {
+TEST(recorder, has_name_time_and_row_of_each_event) {
   recorder r(scratch("unused"));
   r.name_group(3, "device 2: \"quoted\"");
   r.name_row({3, 7}, "stream 7");
@@ -79,7 +79,7 @@ TEST(recorder, threads_and_handlers_record_at_the_same_time) {
   EXPECT_EQ(count(r.text(), "handled"), 4U * each / 10);
 }
 
-TEST(recorder, writes_what_others_still_know) {
+TEST(recorder, writes_events_that_before_writing_adds) {
   const std::string file = scratch("recorder_test.json");
   recorder r(file);
   r.before_writing([&] { r.add(category::copy, "just over", {}, at(1), at(2), 0); });

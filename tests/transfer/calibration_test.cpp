@@ -36,7 +36,7 @@ TEST_F(calibration_test, is_found_again_under_its_key_alone) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "a" / "b"), fs::directory_iterator()), 1);
 }
 
-TEST_F(calibration_test, what_makes_no_sense_counts_as_none) {
+TEST_F(calibration_test, a_malformed_file_is_ignored) {
   const calibration_cache here(folder, "key");
   here.store({2 * mib, 6});
   EXPECT_FALSE(here.load(mib, 8)) << "the staging buffers have become smaller";
@@ -70,7 +70,7 @@ TEST_F(calibration_test, the_cache_lies_where_the_user_wants_it) {
   before != nullptr ? ::setenv("XDG_CACHE_HOME", before, 1) : ::unsetenv("XDG_CACHE_HOME");
 }
 
-TEST_F(calibration_test, trying_gives_what_can_be_used) {
+TEST_F(calibration_test, trials_give_usable_settings) {
   machine soft("soft:2");
   for (const std::size_t size : {4 * mib, mib, 64 * kib}) {
     std::byte* const buffers[] = {soft.staging(), soft.staging() + size};

@@ -82,7 +82,7 @@ TEST_P(engine_test, host_memory_of_any_size_goes_and_comes_back) {
   }
 }
 
-TEST_P(engine_test, what_is_staged_may_be_changed_at_once) {
+TEST_P(engine_test, a_staged_source_may_be_changed_immediately) {
   auto bytes = noise(buffer, 1);
   const auto before = bytes;
   auto staged = engine::filled(move.stage(0, bytes.data(), buffer, buffer));

@@ -50,7 +50,7 @@ namespace {
 
 constexpr const char* usage =
     "Usage: hpe explain FILE [options]\n\n"
-    "Tells how the CUDA kernels in a file use global memory, and which of them could run on several GPUs at once, "
+    "Prints how the CUDA kernels in a file use global memory, and which of them could run on several GPUs at once, "
     "each\n"
     "GPU with a part of the grid: for each array the part that a block uses, the neighbours that it reads, and for "
     "each\n"
@@ -96,7 +96,7 @@ int explain(int argc, char** argv) {
     fmt::print("{}{}{}", usage, command_line::lines_of_help(table), examples);
     return 0;
   }
-  if (path.empty()) throw command_line::bad_input("which file? `hpe explain --help` tells more");
+  if (path.empty()) throw command_line::bad_input("a file is missing; see `hpe explain --help`");
   command_line::check_writable(json);
   const explained_file file = explain_file(path, kernels);
   check(file, kernels);

@@ -47,7 +47,7 @@ struct store_settings {
   std::unique_ptr<codec> packing{};  ///< host and disk: packs the parts of slots; none: they are kept as they are
 };
 
-/// How many slots a store of so many items uses: all of them on devices, else a ring that lets copies run ahead.
+/// The number of slots of a store: one for each item on devices, else a ring that lets copies run ahead.
 [[nodiscard]] std::int64_t slots_of(keep_place where, std::int64_t items, std::size_t item_bytes);
 
 /// A store over slots_of() slots, which the caller owns. Throws bad_input if the folder has too little space or cannot

@@ -1,6 +1,6 @@
-// States [from, to) of which `from` is kept are given back so: with another free slot, state `middle` is reached from
-// `from` and kept, [middle, to) is given back, and then [from, middle). Without one, every state is reached from
-// `from`.
+// The recursion for the states [from, to) in falling order, where `from` is saved. With another free slot: advance from
+// `from` to a state `middle` and save it, produce [middle, to), then [from, middle). Without a free slot: advance from
+// `from` to each state.
 #include "apps/rtm/keep/revolve.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace hpe::rtm {
 
 namespace {
 
-/// The binomial coefficient (checkpoints + repeats over checkpoints): states that can be given back with so many
-/// checkpoints, each step being repeated at most so often. 0 for negative numbers.
+/// The number of states that can be produced with `checkpoints` checkpoints if each step is repeated at most `repeats`
+/// times: the binomial coefficient (checkpoints + repeats over checkpoints). 0 for negative numbers.
 std::int64_t reachable(std::int64_t checkpoints, std::int64_t repeats) {
   constexpr std::int64_t enough = std::int64_t{1} << 31;
   if (checkpoints < 0 || repeats < 0) return 0;
@@ -22,14 +22,14 @@ std::int64_t reachable(std::int64_t checkpoints, std::int64_t repeats) {
   return value;
 }
 
-/// The fewest repeats of a step that give back so many states.
+/// The fewest repeats of each step with which `count` states can be produced.
 std::int64_t repeats_for(std::int64_t count, std::int64_t checkpoints) {
   std::int64_t repeats = 0;
   while (reachable(checkpoints, repeats) < count) ++repeats;
   return repeats;
 }
 
-/// How far from the first of `count` states the next checkpoint is best.
+/// The best distance of the next checkpoint from the first of `count` states.
 std::int64_t distance(std::int64_t count, std::int64_t checkpoints) {
   const std::int64_t r = repeats_for(count, checkpoints);
   const std::int64_t best = std::min(reachable(checkpoints, r - 1), count - reachable(checkpoints - 1, r - 1));

@@ -21,8 +21,8 @@ struct revolve_action {
   std::int64_t slot = 0;
 };
 
-/// A schedule in two parts. The first pass visits all states in rising order, and `saves` tells the ones that it saves.
-/// `back` gives the states in falling order.
+/// A schedule in two parts. The first pass visits all states in rising order and saves those in `saves`. `back` uses
+/// the states in falling order.
 struct revolve_schedule {
   std::vector<revolve_action> saves;  ///< of the first pass, in rising order of states; all are of kind save
   std::vector<revolve_action> back;

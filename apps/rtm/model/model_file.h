@@ -33,7 +33,7 @@ struct velocity_source {
 /// bad_input.
 [[nodiscard]] std::shared_ptr<const volume> load_density(const velocity_source& from, const volume& velocity);
 
-/// Writes values on cells in the format that the name's ending tells: SEG-Y, with the text in its header, .npy, or
+/// Writes values on cells in the format of the name's ending: SEG-Y, with the text in its header, .npy, or
 /// raw float32. Throws std::runtime_error if that fails.
 void save(const std::string& path, const volume& v, const std::vector<std::string>& text);
 

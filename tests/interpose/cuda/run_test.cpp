@@ -34,7 +34,7 @@ TEST(Run, OptionsAreVariablesOfTheProgram) {
 
 TEST(Run, WordsAfterTheProgramAreItsOwn) { EXPECT_EQ(shell(hpe + " run echo --log -- x").text, "--log -- x\n"); }
 
-TEST(Run, RefusesWhatCannotBeMeant) {
+TEST(Run, RefusesInvalidArguments) {
   EXPECT_EQ(exit_status(shell(hpe + " run")), 2);
   EXPECT_EQ(exit_status(shell(hpe + " run --log")), 2);
   const outcome o = shell(hpe + " run --lgo x -- true");
