@@ -51,6 +51,11 @@ bool resident_pieces::copied_out(byte_range range) const {
   return false;
 }
 
+void resident_pieces::outdate(byte_range range) {
+  for (auto at = pieces_.from(range.begin); at != pieces_.end() && at->first < range.end; ++at)
+    if (at->second.value.copied) at->second.value.copied->outdated = true;
+}
+
 void resident_pieces::set_leaving(std::uint64_t begin, bool leaving) {
   piece& its = pieces_.find(begin)->second.value;
   leaving_ -= its.leaving ? 1 : 0;

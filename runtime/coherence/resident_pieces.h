@@ -26,6 +26,7 @@ class resident_pieces {
   struct copy_out {
     point_set writers;              ///< of the bytes that were copied; the copy is outdated once there is another one
     std::vector<timepoint> copies;  ///< none if the shadow had all bytes
+    bool outdated = false;          ///< the bytes may have changed, and the region's order does not tell
   };
   struct piece {
     std::uint16_t home = 0;
@@ -58,6 +59,9 @@ class resident_pieces {
 
   /// Whether a copy of some of the range to the shadow was queued to make room, and may still be under way.
   [[nodiscard]] bool copied_out(byte_range range) const;
+
+  /// Makes the copies of the range outdated.
+  void outdate(byte_range range);
 
   /// Closes the piece that begins at `begin` to further work, or opens it again.
   void set_leaving(std::uint64_t begin, bool leaving);

@@ -79,7 +79,11 @@ void collect(std::span<const device_access> accesses, device::device_set& device
   for (const device_access& access : accesses) {
     access.region->mutex.assert_held();
     auto& order = access.region->order;
-    if (order.crowded()) order.forget([&](timepoint p) { return devices.reached(p); });
+    if (order.crowded()) {
+      order.forget([&](timepoint p) { return devices.reached(p); });
+      // Among the forgotten points may be writers that came after a copy.
+      access.region->resident.outdate(access.region->whole());
+    }
     if (access.concurrent) {
       order.before_concurrent(access.range, after);
     } else if (access.mode == HPE_IN) {

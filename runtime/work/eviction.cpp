@@ -30,12 +30,13 @@ constexpr std::uint64_t cost_of_dirty = 2;
 
 bool only_at_home(block_state s) noexcept { return s == block_state::device || s == block_state::fetching; }
 
-// Whether a copy of the bytes to the host that was queued behind `copied` still has all that was written since.
-bool still_good(const region& r, byte_range bytes, const point_set& copied) HPE_REQUIRES(r.mutex) {
+// Whether a copy of the bytes to the host still has all that was written since.
+bool still_good(const region& r, byte_range bytes, const resident_pieces::copy_out& copy) HPE_REQUIRES(r.mutex) {
+  if (copy.outdated) return false;
   point_set now;
   r.order.before_read(bytes, now);
   return std::ranges::all_of(now.points(), [&](timepoint p) {
-    return std::ranges::any_of(copied.points(),
+    return std::ranges::any_of(copy.writers.points(),
                                [&](timepoint q) { return q.timeline == p.timeline && q.value >= p.value; });
   });
 }
@@ -53,7 +54,7 @@ bool residency::needs_copy(const region& r, byte_range bytes) {
   const auto piece = r.resident.all().find(bytes.begin);
   if (piece == r.resident.all().end()) return false;
   const auto& copied = piece->second.value.copied;
-  return !(copied && still_good(r, bytes, copied->writers)) && any_block(r, bytes, only_at_home);
+  return !(copied && still_good(r, bytes, *copied)) && any_block(r, bytes, only_at_home);
 }
 
 std::uint64_t residency::supply::spare() const {
@@ -174,7 +175,7 @@ void residency::copy_out(region& r, std::uint64_t begin) {
   auto& entry = r.resident.all().find(begin)->second;
   const byte_range range{begin, std::min(entry.end, r.layout.extent)};
   resident_pieces::piece& piece = entry.value;
-  if (piece.copied && still_good(r, range, piece.copied->writers)) return;
+  if (piece.copied && still_good(r, range, *piece.copied)) return;
   piece.copied.reset();
   resident_pieces::copy_out made;
   r.order.before_read(range, made.writers);

@@ -157,6 +157,11 @@ void submission::queued(std::span<const device_access> piece, std::span<const ti
 }
 
 void submission::abandon() noexcept {
+  // A copy that was made before to make room lacks what the parts wrote, which is in no order.
+  for (const device_access& access : accesses_) {
+    access.region->mutex.assert_held();
+    if (access.mode != HPE_IN) access.region->resident.outdate(access.range);
+  }
   for (const pending_change& c : pending_) {
     c.region->mutex.assert_held();
     if (c.event != block_event::device_read) c.region->transition(c.run, block_event::abandoned);

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <functional>
 #include <thread>
 
 #include "runtime/base/error.h"
@@ -191,6 +193,57 @@ TEST_F(submissions, that_are_abandoned_leave_bytes_that_can_be_migrated) {
     expect_everywhere(block + 5, old_byte, false);
     expect_everywhere(bytes - 1, old_byte, false);
   }
+}
+
+// `change` writes new bytes to the first block of data_ on its device.
+class copies_ahead : public submissions {
+ protected:
+  void expect_new_bytes_after_making_room(const std::function<void()>& change) {
+    ::setenv("HPE_DEVICE_MEMORY", "4M", 1);
+    start("");
+    ::unsetenv("HPE_DEVICE_MEMORY");
+    std::byte* const one = runtime_->memory().allocate(granule_size, 0);
+    std::byte* const two = runtime_->memory().allocate(granule_size, 0);
+    const auto use = [&](std::byte* p) { runtime_->copies().fill(p, old_byte, granule_size); };
+    // The device has room for two of three. Making room for one of them copies the next one ahead of the need.
+    for (std::byte* const p : {two, one, data_, two}) use(p);
+    {
+      const hpe::lock_guard lock(region().mutex);
+      ASSERT_TRUE(region().resident.copied_out({0, granule_size}));
+    }
+    change();
+    for (std::byte* const p : {one, two}) use(p);
+    ASSERT_EQ(state_of(0), block_state::host);
+    EXPECT_EQ(std::to_integer<int>(data_[5]), new_byte);
+    EXPECT_EQ(std::to_integer<int>(data_[granule_size - 1]), old_byte);
+  }
+};
+
+TEST_F(copies_ahead, are_outdated_by_abandoned_work) {
+  expect_new_bytes_after_making_room([this] {
+    submission work(with(), {{&region(), {0, granule_size}, HPE_INOUT}});
+    with().devices.wait(with().engine.fill(0, data_, new_byte, block, {}),
+                        std::chrono::steady_clock::time_point::max());
+    work.abandon();
+  });
+}
+
+TEST_F(copies_ahead, are_outdated_by_work_that_the_order_forgets) {
+  expect_new_bytes_after_making_room([this] {
+    const auto fill = [this](std::size_t at, std::size_t size, int value) {
+      runtime_->copies().fill(data_ + at, static_cast<std::uint8_t>(value), size);
+    };
+    fill(0, block, new_byte);
+    runtime_->synchronize(-1);
+    // Every second byte is a range of its own. The order forgets finished work when hundreds of ranges are visited.
+    constexpr std::size_t many = 1200;
+    for (std::size_t at = block; at < block + many; at += 2) fill(at, 1, old_byte);
+    runtime_->synchronize(-1);
+    std::byte* const copy = runtime_->memory().allocate(many, 2);
+    for (int i = 0; i < 20; ++i) runtime_->copies().copy(copy, data_ + block, many);
+    const hpe::lock_guard lock(region().mutex);
+    ASSERT_LT(region().order.range_count(), 20U);
+  });
 }
 
 TEST_F(submissions, find_bytes_whose_granules_have_moved) {
