@@ -52,9 +52,8 @@ int main(int argc, char** argv) {
   if (!e.has_links()) {
     fmt::print(
         "All results are right. Soft devices whose links have no limit use each other's memory at the speed of host\n"
-        "memory, so times of their kernels tell nothing about remote memory, and none is printed. Give the links "
-        "limits\n"
-        "(HPE_SOFT_PEER_LINK=1G:5, HPE_SOFT_HOST_LINK), or use GPUs (HPE_DEVICES=cuda).\n");
+        "memory, so times of their kernels tell nothing about remote memory, and none is printed. For times, give the\n"
+        "links limits (HPE_SOFT_PEER_LINK=1G:5, HPE_SOFT_HOST_LINK), or use GPUs (HPE_DEVICES=cuda).\n");
     return 0;
   }
   const std::string title = fmt::format("remote: {}, {}", hpe::device_info(0).name, hpe::bench::load_of_machine());
