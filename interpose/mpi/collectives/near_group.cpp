@@ -82,8 +82,11 @@ near_group* near_group::of(MPI_Comm comm) {
 }
 
 near_group* near_group::of_background(MPI_Comm comm) {
+  constexpr int most_ranks = 8;  // each rank sends to each; with more, MPI's trees are faster for ordinary memory
   const job* const running = job::current();
-  return running != nullptr && running->all_use_cuda ? of(comm) : nullptr;
+  if (running == nullptr || !running->all_use_cuda) return nullptr;
+  near_group* const group = of(comm);
+  return group != nullptr && group->size() <= most_ranks ? group : nullptr;
 }
 
 bool near_group::votes() noexcept {

@@ -45,7 +45,8 @@ class near_group {
 
   /// nullptr if ranks of comm run on other machines, or direct copies are off: in all ranks or none.
   [[nodiscard]] static near_group* of(MPI_Comm comm);
-  /// The same for non-blocking calls, which cannot vote: nullptr also if a rank of the job cannot use CUDA.
+  /// The same for non-blocking calls, which cannot vote: nullptr also if a rank of the job cannot use CUDA, or
+  /// if there are more than 8 ranks.
   [[nodiscard]] static near_group* of_background(MPI_Comm comm);
 
   near_group(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
