@@ -20,7 +20,6 @@
 #include "interpose/libcuda/call.h"
 
 using namespace hpe::libcuda;
-using hpe::cudart::check;
 using hpe::cudart::process;
 using hpe::cudart::require;
 
