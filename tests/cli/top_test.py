@@ -57,6 +57,7 @@ class Top(unittest.TestCase):
                 seen = program.seen()
             self.assertGreater(seen["per_second"]["launches"], 0)
             self.assertGreater(seen["totals"]["launches"], 0)
+            self.assertEqual(seen["totals"]["bytes_given_back"], 0)
             table = top("--once")
             self.assertIn(str(program.process.pid), table)
             self.assertIn("hpe wave", table)
