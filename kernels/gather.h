@@ -21,6 +21,15 @@ namespace hpe::kernels {
   return uint64_t((static_cast<unsigned __int128>(a) * b) >> 64);
 }
 
+/// Number i of a sequence of random bits: splitmix64 (G. Steele et al., "Fast splittable pseudorandom number
+/// generators", 2014).
+[[nodiscard]] HPE_GATHER_BOTH uint64_t scrambled(uint64_t i, uint64_t seed) {
+  uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15U + seed * 0xd1342543de82ef95U;
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
+  return bits ^ (bits >> 31);
+}
+
 enum class gather_way : uint32_t { gather, scatter };
 
 /// Sizes in bytes.
@@ -145,11 +154,7 @@ struct gather_random_parameters {
   uint64_t count, table, seed, partitions;
 
   [[nodiscard]] HPE_GATHER_BOTH uint64_t at(uint64_t i) const {
-    // splitmix64 (G. Steele et al., "Fast splittable pseudorandom number generators", 2014)
-    uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15U + seed * 0xd1342543de82ef95U;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
-    bits ^= bits >> 31;
+    const uint64_t bits = scrambled(i, seed);
     if (partitions == 0) return upper_product(bits, table);
     const uint64_t size = table / partitions;
     return upper_product(bits, partitions) * size + i / partitions % size;

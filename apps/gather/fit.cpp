@@ -108,19 +108,22 @@ class fitting {
     const std::vector<double> capacities = powers_and_middles(0x1p17, 0.75 * static_cast<double>(largest_));
     const std::size_t levels = capacities.size();
     std::vector<std::vector<double>> columns(1 + 2 * levels);
-    std::vector<double> values;
+    std::vector<double> values, whole;
     for (const double table : powers_and_middles(0x1p17, static_cast<double>(largest_))) {
       const problem p = of_size(direction, static_cast<std::size_t>(table), std::uint64_t{1} << 17, most_count_);
       const double n = static_cast<double>(p.count);
       const double in_order = bytes_in_order(p) * m_.sequential_at(bytes_in_order(p) + table);
-      values.push_back(random_part(p, clock_.seconds(p, {}, {}), in_order));
+      const double seconds = clock_.seconds(p, {}, {});
+      values.push_back(random_part(p, seconds, in_order));
+      // An error counts as a part of the whole run: of short runs the random part is small, and not well known.
+      whole.push_back(seconds / n);
       columns[0].push_back(1);
       for (std::size_t j = 0; j < levels; ++j) {
-        columns[1 + j].push_back(uniform_misses(n, table / m_.line, capacities[j] / m_.line));
-        columns[1 + levels + j].push_back(thrashing_misses(n, table / m_.line, capacities[j] / m_.line));
+        columns[1 + j].push_back(run_misses({capacities[j], 0, false}, n, table, m_.line, 1));
+        columns[1 + levels + j].push_back(run_misses({capacities[j], 0, true}, n, table, m_.line, 1));
       }
     }
-    const std::vector<double> x = fit_not_negative(columns, values);
+    const std::vector<double> x = fit_not_negative(columns, values, whole);
     times(direction).hit = x[0];
     times(direction).levels = found(capacities, x, 1);
     for (const level& l : found(capacities, x, 1 + levels, true)) times(direction).levels.push_back(l);
@@ -140,7 +143,7 @@ class fitting {
       for (std::size_t j = 0; j < capacities.size(); ++j)
         columns[1 + j].push_back(std::max(0.0, 1 - capacities[j] / streams));
     }
-    const std::vector<double> x = fit_not_negative(columns, values);
+    const std::vector<double> x = fit_not_negative(columns, values, values);
     times(direction).transaction = x[0];
     times(direction).partitioned = found(capacities, x, 1);
   }

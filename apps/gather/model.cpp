@@ -17,10 +17,10 @@ using command_line::bad_input;
 /// A single pass is preferred to a method that is predicted to take more than this part of its time.
 constexpr double worth = 0.98;
 
-double uniform_access(const access_times& t, double accesses, double bytes, double line) {
+/// An access of a run of so many passes.
+double uniform_access(const access_times& t, double accesses, double bytes, double line, double passes) {
   double seconds = t.hit;
-  for (const level& l : t.levels)
-    seconds += l.seconds * (l.thrashes ? thrashing_misses : uniform_misses)(accesses, bytes / line, l.capacity / line);
+  for (const level& l : t.levels) seconds += l.seconds * run_misses(l, accesses, bytes, line, passes);
   return seconds;
 }
 
@@ -49,6 +49,12 @@ double uniform_misses(double accesses, double blocks, double lines) {
 double thrashing_misses(double accesses, double blocks, double lines) {
   const double distinct = distinct_blocks(accesses, blocks);
   return accesses <= 0 ? 0 : distinct <= lines ? distinct / accesses : 1;
+}
+
+double run_misses(const level& l, double accesses, double bytes, double line, double passes) {
+  if (bytes <= l.capacity) return 0;
+  if (passes <= 1) return l.thrashes ? 1 : 1 - l.capacity / bytes;
+  return (l.thrashes ? thrashing_misses : uniform_misses)(accesses / passes, bytes / passes / line, l.capacity / line);
 }
 
 double partition_misses(double partitions, double together, double element, double line) {
@@ -86,7 +92,7 @@ prediction predict(const parameters& machine, const problem& what, const choice&
   prediction p{how};
   p.launch = machine.launch * (how.how == method::multi_pass ? chunks : how.how == method::partitioned ? 4 : 1);
   const double random = partitions > 0 ? partitioned_access(times, machine, partitions, z)
-                                       : uniform_access(times, n / chunks, table / chunks, machine.line);
+                                       : uniform_access(times, n, table, machine.line, chunks);
   p.random = n * random;
   p.sequential = n * (z + l) * each_byte;
   if (partitions > 0) p.sequential += std::min(table, n * z) * each_byte;
@@ -115,23 +121,24 @@ std::vector<prediction> choices(const parameters& machine, const problem& what) 
   return all;
 }
 
-std::vector<double> fit_not_negative(const std::vector<std::vector<double>>& columns,
-                                     const std::vector<double>& values) {
+std::vector<double> fit_not_negative(const std::vector<std::vector<double>>& columns, const std::vector<double>& values,
+                                     const std::vector<double>& units) {
   // Coordinate descent; it cannot leave the numbers that are possible, and the problem is convex.
   constexpr int rounds = 20000;
-  std::vector<double> x(columns.size(), 0), rest(values.size(), 1);  // rest: relative errors
+  std::vector<double> x(columns.size(), 0), rest(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) rest[i] = values[i] / units[i];
   for (int round = 0; round < rounds; ++round) {
     double largest = 0;
     for (std::size_t j = 0; j < columns.size(); ++j) {
       double slope = 0, curve = 0;
       for (std::size_t i = 0; i < values.size(); ++i) {
-        const double a = columns[j][i] / values[i];
+        const double a = columns[j][i] / units[i];
         slope += a * rest[i];
         curve += a * a;
       }
       if (curve == 0) continue;
       const double next = std::max(0.0, x[j] + slope / curve), step = next - x[j];
-      for (std::size_t i = 0; i < values.size(); ++i) rest[i] -= step * columns[j][i] / values[i];
+      for (std::size_t i = 0; i < values.size(); ++i) rest[i] -= step * columns[j][i] / units[i];
       x[j] = next;
       largest = std::max(largest, std::abs(step) * std::sqrt(curve));
     }
@@ -190,7 +197,7 @@ access_times times_of(const json& from) {
           levels_of(from.at("partitioned")), number(from, "partition")};
 }
 
-constexpr int format = 1;  ///< of the file
+constexpr int format = 2;  ///< of the file; 2: levels hold what the run before used
 
 }  // namespace
 

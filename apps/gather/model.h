@@ -16,7 +16,8 @@ namespace hpe::gather {
 /// Expected number of different ones of k blocks among n uniform random accesses: the paper's E (and D, of one warp).
 [[nodiscard]] double distinct_blocks(double accesses, double blocks);
 
-/// The paper's case I: the share of n uniform accesses to k blocks that miss a cache of N lines.
+/// The paper's case I: the share of n uniform accesses to k blocks that miss a cache of N lines, which holds none of
+/// the blocks in the beginning.
 [[nodiscard]] double uniform_misses(double accesses, double blocks, double lines);
 
 /// Likewise of a cache that loses all lines before they are used again if there are more than N.
@@ -33,6 +34,11 @@ struct level {
   double seconds;
   bool thrashes = false;  ///< case I: when overfull it keeps nothing, where the paper's cache keeps N lines
 };
+
+/// The share of accesses that miss a level in a run of `passes` passes over a table of `bytes` bytes in blocks of
+/// `line` bytes, after a run like it. A table that the level holds is there from the run before. A single pass over a
+/// larger one finds N of its k blocks there; later passes find none of theirs, which is the paper's case I.
+[[nodiscard]] double run_misses(const level& l, double accesses, double bytes, double line, double passes);
 
 /// How one direction behaves. Times are those of one access while the whole device works.
 struct access_times {
@@ -85,9 +91,10 @@ struct prediction {
 /// take less than 0.98 of its time.
 [[nodiscard]] std::vector<prediction> choices(const parameters& machine, const problem& what);
 
-/// The numbers x >= 0 with the least sum of squares of relative errors of `values[i] ~ sum of columns[j][i] x[j]`.
+/// The numbers x >= 0 with the least sum of squares of the errors of `values[i] ~ sum of columns[j][i] x[j]`, each
+/// divided by units[i].
 [[nodiscard]] std::vector<double> fit_not_negative(const std::vector<std::vector<double>>& columns,
-                                                   const std::vector<double>& values);
+                                                   const std::vector<double>& values, const std::vector<double>& units);
 
 /// The parameters and the predictions as text, for --explain.
 [[nodiscard]] std::string explain(const parameters& machine, const problem& what);

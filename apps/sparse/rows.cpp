@@ -37,14 +37,6 @@ compressed_rows<T> make(std::uint64_t rows, std::uint64_t columns, std::uint64_t
 
 }  // namespace
 
-std::uint64_t scrambled(std::uint64_t i, std::uint64_t seed) {
-  // splitmix64 (G. Steele et al., "Fast splittable pseudorandom number generators", 2014)
-  std::uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15U + seed * 0xd1342543de82ef95U;
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
-  return bits ^ (bits >> 31);
-}
-
 template <class T>
 compressed_rows<T> compress(const contents& file, int device) {
   std::vector<std::uint32_t> next(file.rows + 1, 0);

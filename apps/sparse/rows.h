@@ -8,6 +8,7 @@
 
 #include "apps/sparse/file.h"
 #include "hpe/hpe.hpp"
+#include "kernels/gather.h"
 
 namespace hpe::sparse {
 
@@ -40,8 +41,8 @@ template <class T>
 /// Elements of a matrix of random_rows(); throws as random_rows().
 [[nodiscard]] std::uint64_t elements_of(const random_shape& shape);
 
-/// A number that depends on `i` and the seed only, uniform in [0, 2^64).
-[[nodiscard]] std::uint64_t scrambled(std::uint64_t i, std::uint64_t seed);
+/// Random bits by their number and a seed.
+using kernels::scrambled;
 
 extern template compressed_rows<float> compress(const contents&, int);
 extern template compressed_rows<double> compress(const contents&, int);
