@@ -58,6 +58,63 @@ struct convolve {
   }
 };
 
+/// How a kernel loads values that all threads read: plainly, through the path for data that no thread writes
+/// (ld.global.nc; soft devices load plainly), or anew each time, past the first-level cache.
+enum class load_path : uint32_t { plain, read_only, uncached };
+struct plain_load {
+  HPE_IMAGING_BOTH float operator()(const float* from) const { return *from; }
+};
+struct uncached_load {
+  HPE_IMAGING_BOTH float operator()(const float* from) const { return *static_cast<const volatile float*>(from); }
+};
+#if defined(__CUDA_ARCH__)
+struct read_only_load {
+  __device__ float operator()(const float* from) const { return __ldg(from); }
+};
+#else
+using read_only_load = plain_load;
+#endif
+
+/// An image filter: target(y, x) = sum of weights[i][j] source(y + i - reach, x + j - reach) for each channel. Pixels
+/// beyond the image are those at its edge. Rows from `first` on are computed; source and target are the whole image.
+struct filter_image {
+  const float* source;
+  float* target;
+  const float* weights;  // 2 reach + 1 rows and columns
+  int32_t rows, columns, channels, reach, first, part;
+  load_path loads;
+
+  [[nodiscard]] HPE_IMAGING_BOTH uint64_t count() const { return uint64_t(part) * line(); }
+  HPE_IMAGING_BOTH void element(uint64_t number) const {
+    const uint64_t place = uint64_t(first) * line() + number;
+    const int32_t y = int32_t(place / line()), in_line = int32_t(place % line());
+    switch (loads) {
+      case load_path::plain: target[place] = sum(y, in_line, plain_load{}); break;
+      case load_path::read_only: target[place] = sum(y, in_line, read_only_load{}); break;
+      case load_path::uncached: target[place] = sum(y, in_line, uncached_load{}); break;
+    }
+  }
+
+ private:
+  /// Values of a row.
+  [[nodiscard]] HPE_IMAGING_BOTH uint32_t line() const { return uint32_t(columns) * uint32_t(channels); }
+  [[nodiscard]] HPE_IMAGING_BOTH static int32_t within(int32_t place, int32_t end) {
+    return place < 0 ? 0 : place < end ? place : end - 1;
+  }
+  template <class Load>
+  [[nodiscard]] HPE_IMAGING_BOTH float sum(int32_t y, int32_t in_line, const Load& load) const {
+    const int32_t x = in_line / channels, channel = in_line % channels;
+    const float* weight = weights;
+    float result = 0;
+    for (int32_t i = y - reach; i <= y + reach; ++i) {
+      const float* const row = source + uint64_t(within(i, rows)) * line() + channel;
+      for (int32_t j = x - reach; j <= x + reach; ++j)
+        result += load(weight++) * row[int64_t(within(j, columns)) * channels];
+    }
+    return result;
+  }
+};
+
 /// For each path of `points` points in space, the matrix M that brings it nearest to the reference path: the sum of
 /// |p M - r|^2 over all points p and r is least. M = (A' A)^-1 A' R, A and R having a point in each row. M is 0 if the
 /// points of the path lie in a plane through the origin.

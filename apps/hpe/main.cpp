@@ -32,6 +32,7 @@ constexpr std::array table{
     command{"scan", "batched prefix sums, minima and maxima over all devices", scan_main},
     command{"sort", "stable sorts of keys and pairs over all devices", sort_main},
     command{"convolve", "a 7 x 7 convolution of images that may be larger than a device", convolve_main},
+    command{"filter", "image filters whose weights lie on each device, on one, or on the host", filter_main},
     command{"least-squares", "matrices that bring paths of points nearest to a reference path", least_squares_main},
     command{"tomosynthesis", "a volume from X-ray views, by iterations over all devices", tomosynthesis_main},
     command{"rays", "ray tracing of moving spheres over all devices", rays_main},

@@ -98,6 +98,7 @@ running_process read(const status_page& page) {
   p.between_devices = sum(page.count.bytes_peer);
   p.faults = sum(page.count.faults_read) + sum(page.count.faults_write);
   p.launches = sum(page.count.launches);
+  p.given_back = sum(page.count.bytes_given_back);
   const unsigned devices = std::min(page.devices.load(std::memory_order_acquire), counters::most_devices);
   for (unsigned d = 0; d < devices; ++d) {
     const status_page::device& device = page.device_table[d];
@@ -137,9 +138,12 @@ process_rates rates_between(const running_process& before, const running_process
   const auto rate = [seconds](std::uint64_t from, std::uint64_t to) {
     return to > from && seconds > 0 ? double(to - from) / seconds : 0;  // to < from after hpeResetStatistics
   };
-  return {rate(before.to_device, now.to_device), rate(before.to_host, now.to_host),
-          rate(before.between_devices, now.between_devices), rate(before.faults, now.faults),
-          rate(before.launches, now.launches)};
+  return {rate(before.to_device, now.to_device),
+          rate(before.to_host, now.to_host),
+          rate(before.between_devices, now.between_devices),
+          rate(before.faults, now.faults),
+          rate(before.launches, now.launches),
+          rate(before.given_back, now.given_back)};
 }
 
 std::vector<process_and_rates> with_rates(const std::vector<running_process>& before,
@@ -163,15 +167,16 @@ std::string table_of(const std::vector<process_and_rates>& processes, unsigned c
     all.between_devices += r.between_devices;
     all.faults += r.faults;
     all.launches += r.launches;
+    all.given_back += r.given_back;
   }
   const auto rates = [](const process_rates& r) {
-    return fmt::format("{:>9} {:>9} {:>9} {:>9} {:>9}", in_units(r.to_device), in_units(r.to_host),
-                       in_units(r.between_devices), in_units(r.faults), in_units(r.launches));
+    return fmt::format("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", in_units(r.to_device), in_units(r.to_host),
+                       in_units(r.between_devices), in_units(r.faults), in_units(r.launches), in_units(r.given_back));
   };
   lines.push_back(fmt::format("hpe top: {} process{}", processes.size(), processes.size() == 1 ? "" : "es"));
   lines.emplace_back();
-  lines.push_back(fmt::format("{:>8} {:>4} {:>9} {:>9} {:>9} {:>9} {:>9}  {:<16} {}", "process", "rank", "up B/s",
-                              "down B/s", "peer B/s", "faults/s", "launch/s", "device bytes", "command"));
+  lines.push_back(fmt::format("{:>8} {:>4} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {:<16} {}", "process", "rank", "up B/s",
+                              "down B/s", "peer B/s", "faults/s", "launch/s", "given B/s", "device bytes", "command"));
   for (const auto& [p, r] : processes)
     lines.push_back(fmt::format("{:>8} {:>4} {}  {:<16} {}", p.number, p.rank.empty() ? "-" : p.rank, rates(r),
                                 memory_of(p), p.command));
@@ -196,13 +201,15 @@ std::string json_of(const std::vector<process_and_rates>& processes) {
                      {"bytes_to_host", p.to_host},
                      {"bytes_between_devices", p.between_devices},
                      {"faults", p.faults},
-                     {"launches", p.launches}}},
+                     {"launches", p.launches},
+                     {"bytes_given_back", p.given_back}}},
                    {"per_second",
                     {{"bytes_to_device", r.to_device},
                      {"bytes_to_host", r.to_host},
                      {"bytes_between_devices", r.between_devices},
                      {"faults", r.faults},
-                     {"launches", r.launches}}}});
+                     {"launches", r.launches},
+                     {"bytes_given_back", r.given_back}}}});
   }
   constexpr int indent = 1;
   // A command line may contain bytes that are not valid UTF-8.

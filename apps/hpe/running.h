@@ -30,6 +30,7 @@ struct running_process {
   std::uint64_t between_devices = 0;
   std::uint64_t faults = 0;
   std::uint64_t launches = 0;
+  std::uint64_t given_back = 0;  ///< bytes of device memory, for other processes (HPE_SHARE)
 };
 
 /// Increase of a process's sums in one second; 0 if there is no earlier state of the process.
@@ -39,6 +40,7 @@ struct process_rates {
   double between_devices = 0;
   double faults = 0;  ///< 1/s
   double launches = 0;
+  double given_back = 0;  ///< bytes/s
 };
 
 /// The processes of the calling user that use hpe, by process number.

@@ -119,8 +119,8 @@ int top(int argc, char** argv) {
       fmt::print(
           "Usage: hpe top [options]\n\n"
           "Shows the processes of yours that use hpe now on this machine: bytes/s to devices, to the host and between\n"
-          "devices, touches of device memory that waited, launches, and the bytes of each device that back "
-          "allocations.\n"
+          "devices, touches of device memory that waited, launches, device memory given back to other processes\n"
+          "(HPE_SHARE), and the bytes of each device that back allocations.\n"
           "q ends it.\n\n{}",
           command_line::lines_of_help(table));
       return 0;

@@ -7,3 +7,6 @@ int least_squares_main(int argc, char** argv);
 int tomosynthesis_main(int argc, char** argv);
 int rays_main(int argc, char** argv);
 int multiply_main(int argc, char** argv);
+
+/// `hpe filter`, likewise, but within one process.
+int filter_main(int argc, char** argv);

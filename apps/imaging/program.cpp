@@ -73,8 +73,8 @@ void tell(const std::string& program, const std::string& title, const common& c,
 image read_image(const std::string& file) {
   image i;
   if (!files::is_npy(file)) {
-    const pictures::grey g = pictures::read_grey(file);
-    return {g.height, g.width, {g.values.begin(), g.values.end()}};
+    const pictures::pixels p = pictures::read_png(file);
+    return {p.height, p.width, {p.values.begin(), p.values.end()}};
   }
   const files::description d = files::describe(file);
   d.must_hold("f32");

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "apps/command_line/program.h"
+
 namespace hpe::pictures {
 
 namespace {
@@ -131,15 +133,25 @@ void write_png(const std::string& path, const picture& p) {
     throw bad_input("cannot write " + path + ": " + header.message);
 }
 
-grey read_grey(const std::string& path) {
+pixels read_png(const std::string& path, bool colour) {
   png_image header{};
   header.version = PNG_IMAGE_VERSION;
   const auto refuse = [&] { throw bad_input("cannot read " + path + " as PNG: " + header.message); };
   if (png_image_begin_read_from_file(&header, path.c_str()) == 0) refuse();
-  header.format = PNG_FORMAT_GRAY;
-  grey g{header.width, header.height, std::vector<std::uint8_t>(PNG_IMAGE_SIZE(header))};
-  if (png_image_finish_read(&header, nullptr, g.values.data(), 0, nullptr) == 0) refuse();
-  return g;
+  const bool colours = colour && (header.format & PNG_FORMAT_FLAG_COLOR) != 0;
+  header.format = colours ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  pixels p{header.width, header.height, colours ? 3 : 1, {}};
+  try {
+    // A damaged file may claim to be larger than memory.
+    command_line::check_room(fmt::format("{}, an image of {} x {} pixels,", path, p.width, p.height),
+                             {.on_devices = 0, .on_host = static_cast<double>(p.width * p.height * p.channels)}, 0);
+    p.values.resize(static_cast<std::size_t>(p.width * p.height * p.channels));
+  } catch (...) {
+    png_image_free(&header);
+    throw;
+  }
+  if (png_image_finish_read(&header, nullptr, p.values.data(), 0, nullptr) == 0) refuse();
+  return p;
 }
 
 }  // namespace hpe::pictures

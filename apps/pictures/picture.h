@@ -68,13 +68,15 @@ void draw_axes(picture& p, const area& where, const scale& across, const scale& 
 /// Writes a PNG file. Throws bad_input if it cannot be written.
 void write_png(const std::string& path, const picture& p);
 
-/// Brightness of pixels, 0 to 255, rows from the top.
-struct grey {
+/// Values of pixels, 0 to 255, rows from the top.
+struct pixels {
   std::int64_t width, height;
+  std::int64_t channels;  ///< 1: brightness; 3: red, green and blue of each pixel
   std::vector<std::uint8_t> values;
 };
 
-/// Reads a PNG file of any kind as grey. Throws bad_input if it cannot be read.
-[[nodiscard]] grey read_grey(const std::string& path);
+/// Reads a PNG file of any kind, without its transparency: as grey, or with `colour` in colours if the file has some.
+/// Throws bad_input if it cannot be read or needs more memory than there is.
+[[nodiscard]] pixels read_png(const std::string& path, bool colour = false);
 
 }  // namespace hpe::pictures

@@ -11,6 +11,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/values.h"
 #include "apps/files/element_file.h"
 #include "apps/sort/sorter.h"
 
@@ -27,6 +28,7 @@ struct request {
   std::uint64_t length = std::uint64_t{1} << 22;
   std::string input, output, json;
   std::string type;  // empty: that of the file, or u32
+  method how = method::automatic;
   std::int64_t devices = 0, repeats = 5;
   bool explain = false;
   bool no_check = false;
@@ -50,6 +52,10 @@ std::vector<command_line::option> options_of(request& r) {
       {"--type", "TYPE",
        "i32, u32, i64, u64, f32, f64, or a key and its value: u32_u32, u64_u64, f32_u32\n(that of a .npy file, or u32)",
        to_word(r.type, types())},
+      {"--method", "NAME",
+       "merge: each device sorts its part, then parts are merged; radix: elements first move to the device that they\n"
+       "end up on; or auto (auto: radix on soft devices, merge on GPUs)",
+       to_one_of<method>(r.how, {{"auto", method::automatic}, {"merge", method::merge}, {"radix", method::radix}})},
       {"--output", "FILE", "write the sorted elements there, as .npy if the name ends so, or raw", to_text(r.output)},
       devices_option(r.devices),
       repeats_option(r.repeats),
@@ -64,12 +70,11 @@ std::vector<command_line::option> options_of(request& r) {
 std::string help_text() {
   request defaults;
   return "Usage: hpe sort [options] [SIZE|FILE]\n\n"
-         "Sorts elements on all devices: each device sorts a part, then groups of up to four parts are merged. Equal "
-         "elements\n"
-         "keep their order.\n\n" +
+         "Sorts elements on all devices, by merges of sorted parts or by radix. Equal elements keep their order.\n\n" +
          command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe sort 2^28 --type f32\n"
+         "  hpe sort 2^24 --method radix --explain\n"
          "  hpe sort in.npy --output out.npy\n";
 }
 
@@ -132,7 +137,7 @@ int run(request r, const files::description& file) {
 
   std::vector<int> numbers(static_cast<std::size_t>(devices));
   std::iota(numbers.begin(), numbers.end(), 0);
-  sorter work(element_of<T>(), r.length, numbers);
+  sorter work(element_of<T>(), r.length, numbers, r.how);
   std::vector<T> given = given_elements<T>(r, file);
   const array<T> data(r.length, work.where());
   std::vector<double> times;
@@ -155,7 +160,7 @@ int run(request r, const files::description& file) {
   }
   if (!r.output.empty()) files::write(r.output, r.type, {r.length}, data.data(), sizeof(T));
   const double time = command_line::median(times), rate = static_cast<double>(r.length) / time;
-  const std::string title = fmt::format("{} elements of the type {}", r.length, r.type);
+  const std::string title = fmt::format("{} elements of the type {}, method {}", r.length, r.type, name_of(work.how()));
   command_line::answer(
       {"hpe sort",
        about,

@@ -29,14 +29,39 @@ std::size_t rounds(std::size_t parts) {
 
 bool soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 
+/// The method of a sort of so many elements.
+method chosen(method wished, const element& what, std::uint64_t count, std::size_t devices, bool on_soft) {
+  if (wished == method::radix && !what.radix.has_value())
+    throw error(HPE_ERROR_NOT_SUPPORTED,
+                what.name + " has no radix order, so it cannot be sorted by radix; by merges it can");
+  if (wished == method::radix && !on_soft && devices > 1)
+    throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs together sort by merges only; soft devices, and one GPU, by radix too");
+  if (wished != method::automatic) return wished;
+  // For fewer elements, the launches of an exchange take longer than the sort.
+  constexpr std::uint64_t least = 1 << 20;
+  const bool possible = what.radix.has_value() && devices <= radix_partition::most_devices;
+  return possible && on_soft && count >= least ? method::radix : method::merge;
+}
+
 }  // namespace
+
+const char* name_of(method how) {
+  switch (how) {
+    case method::automatic: return "auto";
+    case method::merge: return "merge";
+    case method::radix: return "radix";
+  }
+  return "";
+}
 
 std::string own_module() { return modules::require("libhpe-sort-kernels.so"); }
 
-sorter::sorter(const element& what, std::uint64_t count, std::vector<int> devices)
+sorter::sorter(const element& what, std::uint64_t count, std::vector<int> devices, method wished)
     : what_(what),
       count_(count),
       devices_(all_unless(std::move(devices))),
+      soft_(soft(devices_.front())),
+      how_(chosen(wished, what, count, devices_.size(), soft_)),
       module_(what.module.empty() ? own_module() : what.module),
       merge_(module_, ("sort_merge_" + what.name).c_str()),
       merge_four_(module_, ("sort_merge_four_" + what.name).c_str()) {
@@ -47,18 +72,24 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
     if (std::count(devices_.begin(), devices_.end(), d) > 1)
       throw error(HPE_ERROR_INVALID_ARGUMENT, "device " + std::to_string(d) + " is listed twice");
   for (const int d : devices_) units_.push_back(device_info(d).compute_units);
-  const bool on_soft = soft(devices_.front());
-  if (on_soft) check(hpeModuleGetKernel(&local_, module_.get(), ("sort_local_" + what.name).c_str()));
+  const std::string local = how_ == method::radix ? "radix_sort_ranges" : "sort_local_" + what.name;
+  if (soft_) check(hpeModuleGetKernel(&local_, module_.get(), local.c_str()));
   const local_sort* const on_gpus = what.on_gpus != nullptr ? what.on_gpus : find_local_sort(what.name);
-  if (!on_soft && on_gpus == nullptr)
+  if (!soft_ && on_gpus == nullptr)
     throw error(
         HPE_ERROR_NOT_SUPPORTED,
         "GPUs cannot sort " + what.name +
             ": it is none of hpe's own types (or hpe was built without a CUDA toolkit), and the program gives no "
             "sort for it (element::on_gpus)");
   if (count > 0) other_ = array<std::byte>(count * what.size, where());
-  const bool in_place = rounds(devices_.size()) % 2 == 0;
-  for (std::size_t d = 0; d < devices_.size() && !on_soft; ++d) {
+  if (how_ == method::radix && count > 0) {
+    std::vector<radix_partition::part> parts;
+    for (std::size_t d = 0; d < devices_.size(); ++d)
+      parts.push_back({devices_[d], cut(d), cut(d + 1) - cut(d), ranges(d)});
+    if (parts.size() > 1 || ranges(0) > 1) exchange_.emplace(module_, *what.radix, std::move(parts));
+  }
+  const bool in_place = how_ == method::radix ? devices_.size() == 1 : rounds(devices_.size()) % 2 == 0;
+  for (std::size_t d = 0; d < devices_.size() && !soft_; ++d) {
     scratch_.emplace_back(std::max<std::size_t>(on_gpus->scratch(cut(d + 1) - cut(d), in_place), 1),
                           on_device(devices_[d]));
     on_gpus_.emplace_back(*on_gpus);
@@ -84,6 +115,18 @@ std::vector<sorter::step> sorter::steps(void* data) {
   if (count_ == 0) return {};
   if (data == nullptr) throw error(HPE_ERROR_INVALID_ARGUMENT, "a sort needs data, and its address is null");
   auto* const given = static_cast<std::byte*>(data);
+  return how_ == method::radix ? radix_steps(given) : merge_steps(given);
+}
+
+std::vector<sorter::step> sorter::radix_steps(std::byte* given) {
+  if (!exchange_.has_value()) return {{"local sorts", [this, given] { sort_parts(given, given); }}};
+  std::byte* const other = other_.data();
+  return {{"splitters", [this, given] { exchange_->split(given); }},
+          {"exchange", [this, given, other] { exchange_->move(given, other); }},
+          {"local sorts", [this, given, other] { sort_parts(other, given); }}};
+}
+
+std::vector<sorter::step> sorter::merge_steps(std::byte* given) {
   std::byte* const other = other_.data();
   // The last round must write to the data.
   const std::size_t count = rounds(devices_.size());
@@ -112,11 +155,33 @@ void sorter::sort_parts(std::byte* from, std::byte* to) {
       on_gpus_[d].run({devices_[d], input, output, workspace, scratch_[d].span()});
       continue;
     }
+    if (how_ == method::radix) {
+      sort_ranges(d, from, to);
+      continue;
+    }
     const kernels::sort_local<std::byte> p{input.data(), output.data(), end - begin};
     const hpeShape one = grid(1);
     const hpeAccess uses[] = {in_place ? inout(output) : in(input), out(output)};
     check(hpeLaunch(devices_[d], local_, &one, &p, sizeof p, uses, in_place ? 1 : 2));
   }
+}
+
+void sorter::sort_ranges(std::size_t device, std::byte* from, std::byte* to) {
+  const std::uint64_t begin = cut(device), end = cut(device + 1);
+  const bool in_place = from == to;
+  const auto input = part_of(from, begin, end), second = part_of(in_place ? other_.data() : to, begin, end);
+  kernels::radix_ranges_parameters p{*what_.radix, input.data(), second.data(), in_place ? 0U : 1U, {}};
+  for (std::uint32_t r = 0; r <= ranges(device); ++r)
+    p.bounds[r] = radix_partition::bound(end - begin, r, ranges(device));
+  const hpeShape shape = grid(ranges(device));
+  const hpeAccess uses[] = {inout(input), out(second)};
+  check(hpeLaunch(devices_[device], local_, &shape, &p, sizeof p, uses, 2));
+}
+
+std::uint32_t sorter::ranges(std::size_t device) const {
+  if (!soft_) return 1;
+  return std::max(std::min(units_[device], static_cast<std::uint32_t>(radix_partition::most_ranges / devices_.size())),
+                  1U);
 }
 
 void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group, std::size_t groups) {
@@ -160,9 +225,15 @@ void sorter::merge(const std::byte* from, std::byte* to, std::size_t device, con
 
 std::string sorter::explain() const {
   const std::size_t parts = devices_.size();
-  if (parts == 1) return "one device sorts everything";
+  if (exchange_.has_value())
+    return std::string("by radix: elements move once to the part of the sorted array that they end up in, ") +
+           "whose bounds follow from counts of digits; then each of " + std::to_string(parts) +
+           (parts == 1 ? " device" : " devices") + " sorts its part";
+  if (parts == 1)
+    return how_ == method::radix ? "by radix: one device sorts everything" : "one device sorts everything";
   const std::size_t times = rounds(parts);
-  return std::to_string(parts) + " parts, merged in " + std::to_string(times) + (times == 1 ? " round" : " rounds") +
+  return "by merges: " + std::to_string(parts) + " parts, merged in " + std::to_string(times) +
+         (times == 1 ? " round" : " rounds") +
          "; a device that merges searches all parts for the pivots, and reads the parts in place";
 }
 

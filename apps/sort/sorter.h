@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "apps/sort/local_sort.h"
+#include "apps/sort/radix.h"
 #include "apps/sort/repeated_sort.h"
 #include "hpe/hpe.hpp"
 #include "kernels/sort.h"
@@ -18,9 +20,17 @@ namespace hpe::sort {
 struct element {
   std::string name;
   std::size_t size;
-  std::string module;                   ///< empty: hpe's own
-  const local_sort* on_gpus = nullptr;  ///< a program's own, for GPUs; null: hpe's
+  std::string module;                              ///< empty: hpe's own
+  const local_sort* on_gpus = nullptr;             ///< a program's own, for GPUs; null: hpe's
+  std::optional<kernels::radix_types> radix = {};  ///< nothing: the order is none of numbers
 };
+
+enum class method {
+  automatic,  ///< radix on soft devices, for elements that have a radix order; else merge
+  merge,      ///< each device sorts its part, then sorted parts are merged
+  radix       ///< elements move to the devices that they end up on, then each device sorts its part
+};
+[[nodiscard]] const char* name_of(method how);
 
 template <class T>
 struct name_of_type;
@@ -36,23 +46,31 @@ struct name_of_type;
 
 template <class T>
 [[nodiscard]] element element_of() {
-  return {name_of_type<T>::value, sizeof(T), "", nullptr};
+  return {name_of_type<T>::value, sizeof(T), "", nullptr, radix_types_of<T>()};
 }
 
 /// The path of libhpe-sort-kernels.so, which lies beside libhpe.so. Throws hpe::error if it is not there.
 [[nodiscard]] std::string own_module();
 
-/// Stable sorts of arrays of one length by several devices. Each device sorts its part; then groups of parts are merged
+/// Stable sorts of arrays of one length by several devices, by one of two methods.
+///
+/// Merge: each device sorts its part; then groups of parts are merged
 /// with other groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6, 2013), up
 /// to four at a time, so that keys of up to four devices cross a link once. A device merges the elements that end up in
 /// its own part. It finds the pivots by reading single elements of all sides through the shared pointer, and reads the
-/// elements to merge where they lie. So nothing is swapped before a merge, and any number of devices is possible. A
-/// sorter is made once and run often: it holds a second array, and on GPUs a third one for keys if the number of rounds
-/// is odd. One thread at a time.
+/// elements to merge where they lie. So nothing is swapped before a merge, and any number of devices is possible.
+///
+/// Radix: the devices search the keys at the bounds of their parts of the sorted array, by counts of digits; move all
+/// elements to the parts that they end up in; and sort their parts, soft devices by digits from the lowest. Keys cross
+/// a link once, however many are equal. At most radix_partition::most_devices.
+///
+/// A sorter is made once and run often: it holds a second array, and on GPUs a third one for keys if the result of the
+/// local sorts is not where their input was. One thread at a time.
 class sorter {
  public:
-  /// devices empty: all. Throws hpe::error if there are no kernels for the element or a device does not exist.
-  sorter(const element& what, std::uint64_t count, std::vector<int> devices = {});
+  /// devices empty: all. Throws hpe::error if there are no kernels for the element or the method, or a device does not
+  /// exist.
+  sorter(const element& what, std::uint64_t count, std::vector<int> devices = {}, method wished = method::automatic);
 
   /// Queues the sort of count elements and returns; the order is that of a launch. Throws hpe::error.
   void run(void* data);
@@ -61,8 +79,12 @@ class sorter {
     std::string name;
     std::function<void()> queue;  ///< valid while the sorter exists
   };
-  /// The steps of run: the sorts of parts, and each round of merges.
+  /// The steps of run: by merges the sorts of parts and each round, by radix the search for splitters, the exchange and
+  /// the sorts of parts.
   [[nodiscard]] std::vector<step> steps(void* data);
+
+  /// The chosen method.
+  [[nodiscard]] method how() const { return how_; }
 
   /// The best placement of the data.
   [[nodiscard]] placement where() const;
@@ -73,23 +95,33 @@ class sorter {
  private:
   /// Where the part begins; part `devices` begins at the end.
   [[nodiscard]] std::uint64_t cut(std::size_t part) const;
+  [[nodiscard]] std::vector<step> merge_steps(std::byte* data);
+  [[nodiscard]] std::vector<step> radix_steps(std::byte* data);
+  /// Sorts the part of each device; by radix on soft devices, `from` is not what it was.
   void sort_parts(std::byte* from, std::byte* to);
+  void sort_ranges(std::size_t device, std::byte* from, std::byte* to);
   /// Merges sorted groups of parts_in_group parts, `groups` groups at a time.
   void merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group, std::size_t groups);
   void merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts);
   [[nodiscard]] std::span<std::byte> part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const;
 
+  /// By radix: how many ranges of the sorted array a device sorts at a time.
+  [[nodiscard]] std::uint32_t ranges(std::size_t device) const;
+
   const element what_;
   const std::uint64_t count_;
   std::vector<int> devices_;
+  const bool soft_;
+  const method how_;
   std::vector<std::uint32_t> units_;  ///< compute units of each
   module module_;
   kernel<kernels::sort_merge<std::byte>> merge_;
   kernel<kernels::sort_merge_four<std::byte>> merge_four_;
-  hpeKernel local_ = nullptr;              ///< soft devices only
-  std::vector<repeated_sort> on_gpus_;     ///< GPUs: of each
-  array<std::byte> other_;                 ///< rounds of merges write here and to the data in turn
-  std::vector<array<std::byte>> scratch_;  ///< GPUs: for the local sort of each device
+  std::optional<radix_partition> exchange_;  ///< by radix, for more than one range
+  hpeKernel local_ = nullptr;                ///< soft devices only: sort_local_NAME or radix_sort_ranges
+  std::vector<repeated_sort> on_gpus_;       ///< GPUs: of each
+  array<std::byte> other_;                   ///< rounds of merges write here and to the data in turn
+  std::vector<array<std::byte>> scratch_;    ///< GPUs: for the local sort of each device
 };
 
 }  // namespace hpe::sort

@@ -103,6 +103,8 @@ std::vector<result> measure(const arguments& given, const options& wanted) {
                                  times.first.slowest / times.second.fastest)});
     lines.push_back({"  CUDA", times.second.median * 1e3, "ms", "", true});
     lines.push_back({"  OpenMP", times.first.median * 1e3, "ms", "", true});
+    lines.push_back({"  CUDA, processor time", times.second.processor * 1e3, "ms", "", true});
+    lines.push_back({"  OpenMP, processor time", times.first.processor * 1e3, "ms", "", true});
     if (p.cuda == cuda::jacobi) {
       const double step = times.second.median * 1e3 / jacobi_steps;
       lines.push_back({"  a step of CUDA", step, "ms", "<= 1", step <= 1});

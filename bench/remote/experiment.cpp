@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 #include <random>
 #include <stdexcept>
 
 #include "apps/modules/modules.h"
-#include "bench/common/devices.h"
 
 namespace hpe::bench::remote {
 
@@ -32,6 +34,20 @@ element computed(element e, uint32_t steps) {
   for (float& v : e.at)
     for (uint32_t s = 0; s < steps; ++s) v = std::fma(v, factor, addend);
   return e;
+}
+
+/// The module of PTX, for soft devices whose links have limits. HPE_REMOTE_PTX is its file, empty without nvcc.
+std::optional<hpe::ptx_module> ptx_for_links() {
+  const auto is_set = [](const char* option) {
+    const char* const value = std::getenv(option);
+    return value != nullptr && *value != 0;
+  };
+  const std::string file = HPE_REMOTE_PTX;
+  if (on_gpus() || file.empty() || !(is_set("HPE_SOFT_PEER_LINK") || is_set("HPE_SOFT_HOST_LINK"))) return std::nullopt;
+  std::ifstream in(file);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  if (text.empty()) throw std::runtime_error(fmt::format("cannot read the kernels in {}", file));
+  return hpe::ptx_module(text);
 }
 
 bool same_bits(float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }
@@ -59,7 +75,8 @@ experiment::experiment(std::size_t bytes, unsigned repeats)
       pass_(module_, "remote_pass"),
       look_up_(module_, "remote_look_up"),
       adding_(module_, "remote_add"),
-      filter_(module_, "remote_filter") {
+      filter_(module_, "remote_filter"),
+      ptx_(ptx_for_links()) {
   const bool has_peer = hpe::device_count() > 1 && ((hpe::device_info(0).peers >> 1) & 1) != 0;
   targets_ = has_peer ? std::vector{target::own, target::peer, target::host} : std::vector{target::own, target::host};
   std::mt19937 random(std::random_device{}());
@@ -119,6 +136,20 @@ uint32_t experiment::blocks(double occupancy) const {
   return std::max(1U, static_cast<uint32_t>(std::lround(occupancy * all)));
 }
 
+template <class Parameters, class... Accesses>
+void experiment::launch_on(int device, const hpe::kernel<Parameters>& kernel, const char* name, uint32_t blocks,
+                           const Parameters& parameters, const Accesses&... accesses) const {
+  if (!ptx_) {
+    hpe::launch_on(device, kernel, {{blocks, 1, 1}, {tile_elements, 1, 1}}, parameters, accesses...);
+    return;
+  }
+  std::vector<hpeAccess> used{accesses...};
+  std::erase_if(used, [](const hpeAccess& a) { return a.size == 0; });
+  const hpeGrid shape{{blocks, 1, 1}, {tile_elements, 1, 1}, 0, 0, {}};
+  hpe::check(
+      hpeLaunchGrid(device, (*ptx_)[name], &shape, &parameters, sizeof parameters, used.data(), used.size(), nullptr));
+}
+
 void experiment::launch(int device, const setting& s, uint64_t* stamps) {
   side& mine = side_of(device);
   const auto& in = far_in(mine, s.where);
@@ -134,10 +165,9 @@ void experiment::launch(int device, const setting& s, uint64_t* stamps) {
                s.steps,
                s.reads ? 1U : 0U,
                s.writes ? 1U : 0U};
-  const hpeShape shape{{blocks(s.occupancy), 1, 1}, {tile_elements, 1, 1}};
   const hpeAccess stamped{stamps, stamps != nullptr ? std::size_t{columns_} * rows_ * 2 * sizeof *stamps : 0, HPE_OUT};
-  hpe::launch_on(device, pass_, shape, p, hpe::in(mine.near_in), hpe::in(in), hpe::inout(mine.near_out),
-                 hpe::inout(out), hpe::inout(mine.sums), stamped);
+  launch_on(device, pass_, "remote_pass", blocks(s.occupancy), p, hpe::in(mine.near_in), hpe::in(in),
+            hpe::inout(mine.near_out), hpe::inout(out), hpe::inout(mine.sums), stamped);
 }
 
 void experiment::check(int device, const setting& s) {
@@ -247,10 +277,10 @@ experiment::look_up_result experiment::look_up_seconds(target where, std::size_t
   const hpe::array<element> table = random_array(place_of(where), entries, far);
   // Over a link, large tables take 35 ms for 256 reads.
   const uint32_t reads = !on_gpus() ? 4 : where == target::host ? 16 : 256, grid = blocks(occupancy);
-  const hpeShape shape{{grid, 1, 1}, {tile_elements, 1, 1}};
   const auto run = [&] {
-    hpe::launch_on(0, look_up_, shape, look_up{table.data(), mine.sums.data(), entries, reads, read_only ? 1U : 0U},
-                   hpe::in(table), hpe::inout(mine.sums));
+    launch_on(0, look_up_, "remote_look_up", grid,
+              look_up{table.data(), mine.sums.data(), entries, reads, read_only ? 1U : 0U}, hpe::in(table),
+              hpe::inout(mine.sums));
     hpe::synchronize();
   };
   hpe::fill(mine.sums.data(), 0xff, mine.sums.size() * sizeof(element));
@@ -274,9 +304,8 @@ experiment::adding_result experiment::adding_seconds(target where, uint32_t entr
   const hpe::array<uint32_t> counters(entries, place_of(where));
   // A link carries about a million additions a second, so few go to the host.
   const uint32_t grid = blocks(1), adds = !on_gpus() ? 4 : where == target::host ? 1 : 64;
-  const hpeShape shape{{grid, 1, 1}, {tile_elements, 1, 1}};
   const auto run = [&] {
-    hpe::launch_on(0, adding_, shape, adding{counters.data(), entries, adds}, hpe::inout(counters));
+    launch_on(0, adding_, "remote_add", grid, adding{counters.data(), entries, adds}, hpe::inout(counters));
     hpe::synchronize();
   };
   hpe::fill(counters.data(), 0, entries * sizeof(uint32_t));
@@ -296,9 +325,8 @@ timing experiment::filter_seconds(uint32_t side, uint32_t reach, target where, w
   const hpe::array<float> weights(most_weights, place_of(where));
   filter p{image.data()->at, filtered.data(), weights.data(), side, reach, path, {}};
   for (uint32_t k = 0; k < most_weights; ++k) weights[k] = p.by_value[k] = patterns_[far][k].at[0];
-  const hpeShape shape{{blocks(1), 1, 1}, {tile_elements, 1, 1}};
   const auto run = [&] {
-    hpe::launch_on(0, filter_, shape, p, hpe::in(image), hpe::in(weights), hpe::out(filtered));
+    launch_on(0, filter_, "remote_filter", blocks(1), p, hpe::in(image), hpe::in(weights), hpe::out(filtered));
     hpe::synchronize();
   };
   hpe::fill(filtered.data(), 0xff, pixels * sizeof(float));

@@ -6,9 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "bench/common/devices.h"
 #include "bench/common/measure.h"
 #include "bench/remote/pass.h"
 #include "hpe/hpe.hpp"
+#include "hpe/ndarray.hpp"
 
 namespace hpe::bench::remote {
 
@@ -38,6 +40,10 @@ class experiment {
   ~experiment();
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+  /// Whether the times of kernels tell what far memory costs: on GPUs, and on soft devices whose links have limits.
+  /// There the kernels are of PTX, because only those take time on links.
+  [[nodiscard]] bool has_links() const noexcept { return on_gpus() || ptx_.has_value(); }
 
   /// The memories that device 0 can use: its own, that of the host, and that of device 1 if it reaches device 1.
   [[nodiscard]] const std::vector<target>& targets() const noexcept { return targets_; }
@@ -81,6 +87,10 @@ class experiment {
   void launch(int device, const setting& s, uint64_t* stamps);
   void check(int device, const setting& s);
   void empty_caches();
+  /// Queues a kernel, `name` in the module of PTX.
+  template <class Parameters, class... Accesses>
+  void launch_on(int device, const hpe::kernel<Parameters>& kernel, const char* name, uint32_t blocks,
+                 const Parameters& parameters, const Accesses&... accesses) const;
 
   const std::size_t bytes_;
   const unsigned repeats_;
@@ -90,6 +100,7 @@ class experiment {
   const hpe::kernel<look_up> look_up_;
   const hpe::kernel<adding> adding_;
   const hpe::kernel<filter> filter_;
+  std::optional<hpe::ptx_module> ptx_;
   std::vector<element> patterns_[2];  // near and far arrays each repeat one
   std::vector<target> targets_;
   std::vector<hpe::array<std::byte>> caches_;

@@ -68,6 +68,28 @@ void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_modul
   lines.push_back({"  words of the results that differ", different, "", "0", different == 0});
 }
 
+/// How much longer a launch takes to queue if it may be spread: the program's launches are so small that all stay on
+/// one device, and have been decided before.
+void measure_decision(const hpe::bench::single_gpu_program& program, const hpe::ptx_module& kernels, int devices,
+                      unsigned repeats, std::vector<hpe::bench::result>& lines) {
+  running_program one(program, kernels, way::as_it_is, 1), spread(program, kernels, way::spread, devices);
+  for (running_program* const p : {&one, &spread}) {
+    p->fill();
+    p->run();
+  }
+  const auto finish = [] { hpe::synchronize(); };
+  const auto queued = hpe::bench::paired_timings(
+      repeats, finish, [&] { one.run(); }, finish, [&] { spread.run(); });
+  finish();
+  const auto launches = static_cast<double>(program.steps.size());
+  const double plain = 1e6 * queued.first.median / launches, over = 1e6 * queued.second.median / launches;
+  constexpr double most = 3;
+  lines.push_back({fmt::format("a launch of {} {} on one device: queuing", program.name, program.size), plain, "us"});
+  lines.push_back(
+      {fmt::format("  longer over {} devices, {} of {} spread", devices, spread.spread_steps(), program.steps.size()),
+       over - plain, "us", fmt::format("<= {}", most), over - plain <= most});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -75,7 +97,8 @@ int main(int argc, char** argv) {
   wishes w;
   const auto arguments =
       parse(argc, argv, "programs for one GPU, spread over all devices",
-            {{"--only", "NAME", "only programs whose name contains NAME", to_text(w.only)},
+            {{"--only", "NAME", "only programs whose name contains NAME; decision: the time to queue a launch",
+              to_text(w.only)},
              {"--factor", "X", "sizes X times those of the thesis; default: 1 and 8 on GPUs, 1/64 on soft devices",
               hpe::command_line::to_positive(w.factor)}});
   const hpe::ptx_module kernels(single_gpu_kernels());
@@ -84,6 +107,12 @@ int main(int argc, char** argv) {
   if (!on_gpus()) factors = {1.0 / 64};
   if (w.factor > 0) factors = {w.factor};
   std::vector<result> lines;
+  if (w.only.empty() || w.only == "decision") {
+    constexpr double tiny = 0x1p-10;
+    const std::vector<named_program> all = single_gpu_programs(tiny);
+    const auto search = std::find_if(all.begin(), all.end(), [](const named_program& p) { return p.name == "BFS"; });
+    measure_decision(search->make(), kernels, devices, 10 * arguments.repeats, lines);
+  }
   for (const double factor : factors) {
     for (const named_program& each : single_gpu_programs(factor))
       if (each.name.find(w.only) != std::string::npos) measure(each.make(), kernels, devices, arguments.repeats, lines);

@@ -2,8 +2,12 @@
 // other. The reference is double buffering as in a program without hpe: copies to buffers on the device and back, in
 // streams of its own, that overlap with the kernels. Both read every byte over the link; the stream that writes also
 // sends every byte back.
+//
+// Then two processes that share the device, each with data of 0.75 of its memory (two_processes.h): phases of the two
+// in turn, and both at once, beside all phases of one process followed by all of the other.
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,6 +20,7 @@
 
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
+#include "bench/transfers/two_processes.h"
 #include "hpe/hpe.hpp"
 #include "runtime/base/granule.h"
 #include "runtime/device/device.h"
@@ -105,24 +110,78 @@ void pass(const hpe::array<std::uint32_t>& data, const hpe::array<std::uint32_t>
   hpe::synchronize();
 }
 
+/// Two processes on one device. Called before hpe starts in this process.
+void compare_two_processes(std::size_t memory, std::size_t part, double seconds, unsigned repeats,
+                           std::vector<hpe::bench::result>& lines) {
+  const std::string group = fmt::format("bench-larger-{}", ::getpid());
+  hpe::bench::sharing_process a(group.c_str(), memory, part);
+  hpe::bench::sharing_process b(group.c_str(), memory, part);
+  // How many passes a phase has. Each process brings its data in, and b has the device afterwards.
+  a.run(1);
+  b.run(2);
+  constexpr unsigned some = 4;
+  const double began = hpe::bench::now();
+  b.run(some);
+  const double pass = (hpe::bench::now() - began) / some;
+  const auto passes = static_cast<unsigned>(std::max(1.0, seconds / pass));
+  constexpr unsigned phases = 4;  // of each process
+  const auto in_turn = [&] {
+    for (unsigned i = 0; i < phases; ++i) {
+      a.run(passes);
+      b.run(passes);
+    }
+  };
+  const auto one_after_the_other = [&] {
+    a.run(phases * passes);
+    b.run(phases * passes);
+  };
+  const auto at_once = [&] {
+    a.start(phases * passes);
+    b.start(phases * passes);
+    a.finish();
+    b.finish();
+  };
+  const auto nothing = [] {};
+  const auto alternate = hpe::bench::paired_timings(repeats, nothing, in_turn, nothing, one_after_the_other);
+  const auto together = hpe::bench::paired_timings(repeats, nothing, at_once, nothing, one_after_the_other);
+  const auto add = [&](const char* what, const hpe::bench::pair_of_timings& both, bool has_bar) {
+    const double value = both.second.median / both.first.median;
+    lines.push_back({fmt::format("two processes of 0.75 x the memory, {}: of one after the other", what), value, "x",
+                     has_bar ? ">= 0.8" : "", !has_bar || value >= 0.8,
+                     fmt::format("({:.2f} s, a phase takes {:.2f} s)", both.first.median, pass * passes)});
+  };
+  add("phases in turn", alternate, true);
+  add("both at once", together, false);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::size_t part_mebi = 0;
   std::size_t memory_mebi = 0;
+  std::size_t phase_milliseconds = 1000;
   const auto arguments = hpe::bench::parse(
-      argc, argv, "streams over arrays of 1.5, 2 and 4 times the device's memory, beside double buffering by hand",
+      argc, argv,
+      "streams over arrays of 1.5, 2 and 4 times the device's memory, beside double buffering by hand, and two "
+      "processes "
+      "that share a device",
       {{"--part", "N", "MiB of the array that a launch uses (64 on GPUs, 8 on soft devices)",
         hpe::bench::to_whole(part_mebi, 1, 4096)},
        {"--memory", "N", "MiB of device memory (HPE_DEVICE_MEMORY; else 8192 on GPUs, 256 on soft devices)",
-        hpe::bench::to_whole(memory_mebi, 16, 1 << 20)}});
+        hpe::bench::to_whole(memory_mebi, 16, 1 << 20)},
+       {"--phase", "N", "milliseconds of each phase of two processes that share the device (1000; 0: without them)",
+        hpe::bench::to_whole(phase_milliseconds, 0, 100000)}});
   const bool gpu = [] {
     const char* const wanted = std::getenv("HPE_DEVICES");
     return wanted == nullptr || std::string(wanted).starts_with("cuda");
   }();
   if (memory_mebi == 0) memory_mebi = gpu ? 8192 : 256;
   ::setenv("HPE_DEVICE_MEMORY", fmt::format("{}M", memory_mebi).c_str(), 0);
-  if (part_mebi == 0) part_mebi = hpe::bench::on_gpus() ? 64 : 8;
+  if (part_mebi == 0) part_mebi = gpu ? 64 : 8;
+  std::vector<hpe::bench::result> shared;
+  if (phase_milliseconds != 0)
+    compare_two_processes(memory_mebi * mebi, part_mebi * mebi, static_cast<double>(phase_milliseconds) * 1e-3,
+                          arguments.repeats, shared);
   const std::size_t memory = hpe::device_info(0).memory_total;
   const std::size_t part = part_mebi * mebi / sizeof(std::uint32_t);
 
@@ -147,6 +206,7 @@ int main(int argc, char** argv) {
                        fmt::format("({:.2f} GB/s)", rate(both.second.median))});
     }
   }
+  lines.insert(lines.end(), shared.begin(), shared.end());
   return report(
       fmt::format("larger: {}, {} MiB, {}", hpe::device_info(0).name, memory / mebi, hpe::bench::load_of_machine()),
       lines, arguments);

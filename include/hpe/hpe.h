@@ -353,6 +353,8 @@ typedef struct hpeStatistics {
   uint64_t bytes_written_back; /* of these, bytes that were copied to the host for it; the host had the others */
   uint64_t bytes_brought_in;   /* device memory that data got when device work needed it */
   uint64_t evicting_ns;        /* nanoseconds that threads waited for room in device memory */
+  uint64_t bytes_given_back;   /* device memory that was taken from data for other processes (HPE_SHARE) */
+  uint64_t turn_wait_ns;       /* of evicting_ns, nanoseconds that threads waited for the turn of the process */
 } hpeStatistics;
 
 HPE_API hpeStatus hpeGetStatistics(hpeStatistics* statistics);

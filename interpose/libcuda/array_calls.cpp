@@ -109,6 +109,12 @@ cudaTextureReadMode read_mode(unsigned flags, const cudaResourceDesc& resource) 
     case cudaResourceTypeArray: check(cudaGetChannelDesc(&format, resource.res.array.array)); break;
     case cudaResourceTypeLinear: format = resource.res.linear.desc; break;
     case cudaResourceTypePitch2D: format = resource.res.pitch2D.desc; break;
+    case cudaResourceTypeMipmappedArray: {
+      cudaArray_t finest = nullptr;
+      check(cudaGetMipmappedArrayLevel(&finest, resource.res.mipmap.mipmap, 0));
+      check(cudaGetChannelDesc(&format, finest));
+      break;
+    }
     default: return cudaReadModeElementType;
   }
   const bool normalizes =
@@ -167,6 +173,23 @@ CUresult CUDAAPI cuArrayCreate_v2(CUarray* made, const CUDA_ARRAY_DESCRIPTOR* fr
 
 CUresult CUDAAPI cuArray3DCreate_v2(CUarray* made, const CUDA_ARRAY3D_DESCRIPTOR* from) {
   return in_context("cuArray3DCreate_v2", [&] { return create(made, given(from)); });
+}
+
+CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray* made, const CUDA_ARRAY3D_DESCRIPTOR* from, unsigned levels) {
+  return in_context("cuMipmappedArrayCreate", [&] {
+    const CUDA_ARRAY3D_DESCRIPTOR& it = given(from);
+    const cudaChannelFormatDesc format = format_of(it.Format, it.NumChannels);
+    return cudaMallocMipmappedArray(reinterpret_cast<cudaMipmappedArray_t*>(made), &format,
+                                    {it.Width, it.Height, it.Depth}, levels, it.Flags);
+  });
+}
+
+CUresult CUDAAPI cuDeviceGetTexture1DLinearMaxWidth(std::size_t* elements, CUarray_format format, unsigned channels,
+                                                    CUdevice device) {
+  return call("cuDeviceGetTexture1DLinearMaxWidth", [&] {
+    const cudaChannelFormatDesc same = format_of(format, channels);
+    return cudaDeviceGetTexture1DLinearMaxWidth(elements, &same, device);
+  });
 }
 
 CUresult CUDAAPI cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR* out, CUarray handle) {

@@ -197,4 +197,10 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext* context) {
     *context = handle_of(current->device() == device ? *current : *contexts().primary(device));
   });
 }
+
+/// There are no green contexts.
+CUresult CUDAAPI cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
+  if (green != nullptr) *green = nullptr;
+  return cuStreamGetCtx(stream, context);
+}
 }

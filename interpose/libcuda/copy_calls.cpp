@@ -134,6 +134,21 @@ CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* what, CUstream st
   return copy_shape("cuMemcpy3DPeerAsync", what, stream);
 }
 
+// Forms of CUDA 12, which tell the number of the copy that failed, or that none is known.
+
+CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, std::size_t* bytes, std::size_t count,
+                                    CUmemcpyAttributes* attributes, std::size_t* firsts, std::size_t attribute_count,
+                                    std::size_t* wrong, CUstream stream) {
+  if (wrong != nullptr) *wrong = SIZE_MAX;
+  return cuMemcpyBatchAsync_v2(to, from, bytes, count, attributes, firsts, attribute_count, stream);
+}
+
+CUresult CUDAAPI cuMemcpy3DBatchAsync(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, std::size_t* wrong,
+                                      unsigned long long flags, CUstream stream) {
+  if (wrong != nullptr) *wrong = SIZE_MAX;
+  return cuMemcpy3DBatchAsync_v2(count, copies, flags, stream);
+}
+
 CUresult CUDAAPI cuMemsetD8_v2(CUdeviceptr to, unsigned char value, std::size_t count) {
   return set("cuMemsetD8_v2", to, count, value, count, 1);
 }

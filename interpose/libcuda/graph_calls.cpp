@@ -237,6 +237,15 @@ CUresult CUDAAPI cuGraphAddNode(CUgraphNode* made, CUgraph graph, const CUgraphN
   return add_node("cuGraphAddNode", made, graph, after, nullptr, count, parameters);
 }
 
+/// The context only names the device, which the kernels of the bodies have themselves.
+CUresult CUDAAPI cuGraphConditionalHandleCreate(CUgraphConditionalHandle* made, CUgraph graph, CUcontext context,
+                                                unsigned initial, unsigned flags) {
+  return call("cuGraphConditionalHandleCreate", [&] {
+    const device_of_node scope(context);
+    return cudaGraphConditionalHandleCreate(reinterpret_cast<cudaGraphConditionalHandle*>(made), graph, initial, flags);
+  });
+}
+
 CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* parameters) {
   return call("cuGraphNodeSetParams", [&] {
     cudaGraphNodeParams same = node_of(given(parameters));

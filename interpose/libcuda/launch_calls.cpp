@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/device_table.h"
@@ -112,6 +113,22 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x,
   return in_context("cuLaunchCooperativeKernel", [&] {
     const CUlaunchConfig config{grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, nullptr, 0};
     return launch(function, config_of(&config), cooperative(), arguments, nullptr);
+  });
+}
+
+/// Each grid is a cooperative launch of its own: kernels that wait for other devices (this_multi_grid) are refused when
+/// they are loaded.
+CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned count, unsigned flags) {
+  return in_context("cuLaunchCooperativeKernelMultiDevice", [&] {
+    require(list != nullptr, cudaErrorInvalidValue);
+    std::vector<cudaStream_t> streams;
+    for (unsigned i = 0; i < count; ++i) streams.push_back(list[i].hStream);
+    hpe::cudart::launch_on_devices(streams, flags, [&](std::size_t i) {
+      const CUDA_LAUNCH_PARAMS& it = list[i];
+      const CUlaunchConfig config{it.gridDimX,  it.gridDimY,       it.gridDimZ, it.blockDimX, it.blockDimY,
+                                  it.blockDimZ, it.sharedMemBytes, it.hStream,  nullptr,      0};
+      check(launch(it.function, config_of(&config), cooperative(), it.kernelParams, nullptr));
+    });
   });
 }
 

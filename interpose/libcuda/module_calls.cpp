@@ -211,15 +211,6 @@ CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction handle
   });
 }
 
-/// The shape of launches by cuLaunch and cuLaunchGrid, which hpe does not have; PyCUDA sets it and calls
-/// cuLaunchKernel.
-CUresult CUDAAPI cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {
-  return call("cuFuncSetBlockShape", [&] {
-    static_cast<void>(kernel_of(handle));
-    require(x > 0 && y > 0 && z > 0, cudaErrorInvalidValue);
-  });
-}
-
 CUresult CUDAAPI cuFuncLoad(CUfunction handle) {
   return call("cuFuncLoad", [&] { static_cast<void>(kernel_of(handle)->handle()); });
 }

@@ -25,6 +25,8 @@ struct counters {
   counter bytes_written_back{0};
   counter bytes_brought_in{0};
   counter evicting_ns{0};
+  counter bytes_given_back{0};
+  counter turn_wait_ns{0};
   static constexpr unsigned most_devices = 16;
   std::array<counter, most_devices> device_memory{};  ///< bytes that back allocations, by device; a level, not a sum
 

@@ -5,17 +5,28 @@
 #include <cstddef>
 
 #include "runtime/base/error.h"
+#include "runtime/node/device_share.h"
 
 namespace hpe::device {
 
 /// The bytes of a device's memory that this process may map, and those that it has mapped. Thread-safe.
 class capacity {
  public:
-  /// has: the device's memory. limit: the most bytes of it that this process may map; 0: all (HPE_DEVICE_MEMORY).
-  capacity(std::size_t has, std::size_t limit) noexcept : total_(limit == 0 ? has : std::min(has, limit)) {}
+  /// The bytes of a device with `has` bytes of memory that HPE_DEVICE_MEMORY leaves; limit 0: all.
+  [[nodiscard]] static std::size_t limited(std::size_t has, std::size_t limit) noexcept {
+    return limit == 0 ? has : std::min(has, limit);
+  }
+
+  /// share: how processes divide these bytes; nullptr if this process has them for itself (HPE_SHARE).
+  capacity(std::size_t total, node::device_share* share) noexcept
+      : total_(share == nullptr ? total : std::min<std::size_t>(total, share->total())), share_(share) {}
 
   [[nodiscard]] std::size_t total() const noexcept { return total_; }
-  [[nodiscard]] std::size_t free() const noexcept { return total_ - used_.load(); }
+  [[nodiscard]] std::size_t free() const noexcept {
+    const std::size_t left = total_ - used_.load();
+    return share_ == nullptr ? left : std::min<std::size_t>(left, share_->free());
+  }
+  [[nodiscard]] node::device_share* share() const noexcept { return share_; }
 
   /// Takes bytes for a new mapping. Throws HPE_ERROR_OUT_OF_MEMORY, with the sizes, if they are not free.
   void take(unsigned device, std::size_t bytes) {
@@ -26,12 +37,20 @@ class capacity {
                   "HPE_SOFT_MEMORY for soft devices, set how much there is)",
                   device, total_ - used, total_, bytes);
     } while (!used_.compare_exchange_weak(used, used + bytes));
+    if (share_ == nullptr || share_->take(bytes)) return;
+    used_ -= bytes;
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} has {} bytes of memory left of {}; {} were asked for; {}", device,
+              free(), total_, bytes, share_->others_in_words());
   }
   /// Gives back the bytes of a mapping.
-  void give(std::size_t bytes) noexcept { used_ -= bytes; }
+  void give(std::size_t bytes) noexcept {
+    used_ -= bytes;
+    if (share_ != nullptr) share_->give(bytes);
+  }
 
  private:
   const std::size_t total_;
+  node::device_share* const share_;
   std::atomic<std::size_t> used_{0};
 };
 

@@ -35,6 +35,10 @@
 #include "runtime/base/timepoint.h"
 #include "runtime/base/uvas_layout.h"
 
+namespace hpe::node {
+class device_share;
+}
+
 namespace hpe::device {
 
 class command_observer;
@@ -50,6 +54,8 @@ struct properties {
   std::size_t spare_bytes = 0;  ///< of these, bytes that data should leave to the driver and to other libraries
   unsigned compute_units = 0;
   bool has_host_atomics = true;  ///< atomic operations on host memory are atomic for all devices
+  /// Bytes a second of a kernel's accesses to the memory of another device, and of the host; 0: not known.
+  double peer_rate = 0, host_rate = 0;
   int numa_node = unknown_node;  ///< on machines with several nodes: the one next to the device
   /// The most bytes that are worth fetching ahead of a host that reads.
   std::size_t most_ahead = std::size_t{32} << 20;
@@ -140,6 +146,8 @@ class device {
 
   [[nodiscard]] virtual const properties& info() const noexcept = 0;
   [[nodiscard]] virtual memory_usage memory() const = 0;
+  /// How this process divides the device's memory with others (HPE_SHARE); nullptr: it does not.
+  [[nodiscard]] virtual node::device_share* share() const noexcept { return nullptr; }
   [[nodiscard]] virtual bool lost() const noexcept = 0;
 
   /// Backs [address, address + bytes), granules of the UVAS, with this device's memory, for this device and every

@@ -8,6 +8,42 @@ namespace hpe::spread {
 
 using namespace ptx::analysis;
 
+namespace {
+
+/// Whether a predicate compares a value in memory with a constant, for equality.
+bool is_of_flag(const expressions& table, expression_id predicate) {
+  for (const term& t : table.at(predicate)) {
+    for (std::size_t n = 0; n < t.of.count; ++n) {
+      const quantity& q = table.of(t.of.factors[n]);
+      if (q.what != quantity::kind::node || q.made_by == nullptr || q.made_by->op != ptx::opcode::setp) continue;
+      const ptx::modifier how = ptx::describe(*q.made_by).compare;
+      if (how != ptx::modifier::eq && how != ptx::modifier::ne) continue;
+      const auto is_data = [&](expression_id e) {
+        const auto single = table.single_of(e);
+        return single && table.of(*single).is_data;
+      };
+      const expression_id left = q.operands[0], right = q.operands[1];
+      if ((is_data(left) && table.constant_of(right)) || (is_data(right) && table.constant_of(left))) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<double> shares_of_threads(const kernel_analysis& k) {
+  std::vector<double> shares;
+  const expressions& table = k.walk->table();
+  for (std::uint32_t b = 0; b < k.walk->flow().blocks().size(); ++b) {
+    double share = 1;
+    if (k.walk->is_complete() && k.walk->flow().blocks()[b].is_reachable)
+      for (const condition& c : k.walk->conditions_at(b))
+        if (is_of_flag(table, c.predicate)) share = share_with_flag;  // several flags may say the same
+    shares.push_back(share);
+  }
+  return shares;
+}
+
 loop_counts::loop_counts(const kernel_analysis& k)
     : ways_out_(k.walk->flow().loops().size()), uniform_(ways_out_.size()) {
   kernel_walk& walk = *k.walk;

@@ -1,10 +1,15 @@
 #pragma once
 
-/// How often the loops of a kernel run in a thread.
+/// How often the loops of a kernel run in a thread, and in how many threads code runs that depends on flags in memory.
 
 #include "runtime/ptx/analysis/evaluator.h"
 
 namespace hpe::spread {
+
+/// For each block of the kernel's control flow, the share of threads that is assumed to run it. A flag is a value in
+/// memory that the kernel compares with a constant, as the nodes of a frontier have it in a graph search: few are set.
+[[nodiscard]] std::vector<double> shares_of_threads(const ptx::analysis::kernel_analysis& k);
+inline constexpr double share_with_flag = 1.0 / 16;
 
 class loop_counts {
  public:

@@ -75,6 +75,7 @@ class sampler {
         arrays_(arrays),
         size_(size),
         counts_(kernel.analysis()),
+        shares_(shares_of_threads(kernel.analysis())),
         numbers_(kernel.analysis(), [](std::uint32_t) { return evaluator::number{}; }),
         counters_(flow_.loops().size() + 1),
         last_(flow_.loops().size()),
@@ -170,11 +171,12 @@ class sampler {
         uniform_last_[l] = last_[l];
       }
     }
-    for (const flow_block& b : flow_.blocks())
-      if (b.is_reachable) block.instructions += threads * iterations(b.loops, no_loop) * (b.last - b.first);
+    for (std::size_t n = 0; n < shares_.size(); ++n)
+      if (const flow_block& b = flow_.blocks()[n]; b.is_reachable)
+        block.instructions += threads * shares_[n] * iterations(b.loops, no_loop) * (b.last - b.first);
     for (const access& a : kernel_.analysis().accesses) {
       if (a.forms.empty()) {
-        add_somewhere(none(), a, threads);
+        add_somewhere(none(), a, threads * (a.inside != nullptr ? 1 : shares_[flow_.block_at(a.position)]));
       } else {
         look(a, threads);
       }
@@ -182,7 +184,8 @@ class sampler {
   }
 
   void look(const access& a, double threads) {
-    const loop_set inside = flow_.blocks()[flow_.block_at(a.position)].loops;
+    const std::uint32_t where = flow_.block_at(a.position);
+    const loop_set inside = flow_.blocks()[where].loops;
     std::uint32_t innermost = no_loop;
     for (const std::uint32_t l : counts_.order()) {
       counters_[l] = inside.has(l) ? last_[l] / 2 : last_[l];
@@ -191,7 +194,7 @@ class sampler {
       if (innermost == no_loop || flow_.loops()[l].depth > flow_.loops()[innermost].depth) innermost = l;
     }
     std::int64_t first = 0, count = 1;
-    double weight = threads * iterations(inside, innermost);
+    double weight = threads * shares_[where] * iterations(inside, innermost);
     if (innermost != no_loop) {
       const std::int64_t all = last_[innermost] + 1;
       count = std::min(all, static_cast<std::int64_t>(window_));
@@ -286,6 +289,7 @@ class sampler {
   std::uint64_t seed_ = 0;
   std::vector<std::pair<std::uint32_t, evaluator::number>> addresses_;
   loop_counts counts_;
+  std::vector<double> shares_;  // of threads, that run each block of the control flow
   evaluator numbers_;
   thread_place place_;
   std::vector<std::int64_t> counters_, last_;

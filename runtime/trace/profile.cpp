@@ -161,6 +161,11 @@ std::string profile::report() const {
                     "were brought in; threads waited {:.6f} s for room",
                     mebibytes(run.bytes_evicted), mebibytes(run.bytes_written_back), mebibytes(run.bytes_brought_in),
                     double(value(run.evicting_ns)) * 1e-9));
+    if (value(run.bytes_given_back) != 0 || value(run.turn_wait_ns) != 0)
+      line(
+          fmt::format("  device memory shared with other processes: {:.1f} MiB were given back to them; threads waited "
+                      "{:.6f} s for the turn of this process",
+                      mebibytes(run.bytes_given_back), double(value(run.turn_wait_ns)) * 1e-9));
   }
   if (value(run.launches) == 0) return text;
   // `hpe predict --from-profile` reads this line.

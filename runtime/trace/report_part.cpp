@@ -47,8 +47,9 @@ std::vector<std::uint64_t> values_now() {
   const status_page& page = status_page::own();
   const counters& c = page.count;
   std::vector<std::uint64_t> values;
-  for (const counters::counter* it : {&c.bytes_to_device, &c.bytes_to_host, &c.bytes_peer, &c.faults_read,
-                                      &c.faults_write, &c.blocks_prefetched, &c.launches, &c.degraded})
+  for (const counters::counter* it :
+       {&c.bytes_to_device, &c.bytes_to_host, &c.bytes_peer, &c.faults_read, &c.faults_write, &c.blocks_prefetched,
+        &c.launches, &c.degraded, &c.bytes_given_back})
     values.push_back(it->load(std::memory_order_relaxed));
   for (unsigned d = 0; d < page.devices.load(std::memory_order_acquire); ++d)
     values.push_back(c.device_memory[d].load(std::memory_order_relaxed));
@@ -58,7 +59,7 @@ std::vector<std::uint64_t> values_now() {
 // In the order of values_now(), which appends the memory in use on each device.
 constexpr const char* names_of_values =
     R"(["bytes_to_device","bytes_to_host","bytes_between_devices","faults_read","faults_write","blocks_prefetched",)"
-    R"("launches","degraded"])";
+    R"("launches","degraded","bytes_given_back"])";
 
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);

@@ -18,7 +18,7 @@ namespace hpe::trace {
 
 /// Readers must be of the same layout: `version` names it.
 struct status_page {
-  static constexpr std::uint64_t current_version = 2;
+  static constexpr std::uint64_t current_version = 3;
   struct device {
     std::array<char, 64> name{};
     std::uint64_t memory = 0;  ///< bytes of the device; 0 where that is not known

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/node/device_share.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/work/residency.h"
 
@@ -70,17 +72,14 @@ void residency::supply::copy_ahead() {
   }
 }
 
-void residency::supply::free(std::uint64_t bytes) {
-  for (std::uint64_t freed = 0; freed < bytes;) {
+std::uint64_t residency::supply::free(std::uint64_t bytes) {
+  std::uint64_t freed = 0;
+  while (freed < bytes) {
     if (next_ == order_.size()) {
       order_ = of_.candidates(home_, now_, 2 * (wanted_ + spare()));
       next_ = copied_ = 0;
       ahead_ = 0;
-      const device::memory_usage memory = of_.devices_.at(home_).memory();
-      HPE_REQUIRE(!order_.empty(), HPE_ERROR_OUT_OF_MEMORY,
-                  "device {} has {} bytes of memory left of {}, and {} more are needed; no data of this process can "
-                  "make room for them",
-                  home_, memory.free, memory.total, bytes - freed);
+      if (order_.empty()) break;
     }
     copy_ahead();
     const candidate& c = order_[next_++];
@@ -89,6 +88,59 @@ void residency::supply::free(std::uint64_t bytes) {
     freed += got;
     wanted_ -= std::min(wanted_, got);
   }
+  return freed;
+}
+
+void residency::throw_no_room(unsigned home, std::uint64_t bytes) const {
+  const device::memory_usage memory = devices_.at(home).memory();
+  const node::device_share* const share = devices_.at(home).share();
+  HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
+            "device {} has {} bytes of memory left of {}, and {} more are needed; no data of this process can make "
+            "room for them{}",
+            home, memory.free, memory.total, bytes, share == nullptr ? "" : "; " + share->others_in_words());
+}
+
+residency::outcome residency::make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine) {
+  using reply = node::device_share::reply;
+  const std::uint64_t bytes = g.range.size();
+  node::device_share* const share = devices_.at(g.home).share();
+  reply others = reply::nothing;
+  if (share != nullptr && share->others()) {
+    const auto entered = mine.of_process_.find(g.home);
+    if (entered == mine.of_process_.end()) return outcome::contended;
+    // The driver of a GPU may refuse memory that is free by the account of the processes.
+    const std::uint64_t unusable = share->free() >= bytes ? share->free() : 0;
+    others = share->ask(entered->second, missing + unusable, bytes + unusable);
+    if (others == reply::memory) return outcome::done;
+    if (others == reply::lost) return outcome::contended;
+  }
+  if (from.free(bytes) > 0) return outcome::done;
+  if (others == reply::stopped) return outcome::stopped;
+  throw_no_room(g.home, bytes);
+}
+
+std::uint64_t residency::give_back(unsigned home, std::uint64_t bytes) noexcept {
+  const lock_guard lock(*turns_[home]);
+  std::uint64_t given = 0;
+  try {
+    given = supply(*this, home, clock_.fetch_add(1) + 1, bytes).free(bytes);
+  } catch (const std::exception& e) {
+    log(log_level::warn, "device memory was not given back to another process: {}", e.what());
+  }
+  counters::add(count_.bytes_given_back, given);
+  return given;
+}
+
+bool residency::is_busy(unsigned home) const {
+  for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
+    region& r = regions_.at(number);
+    const lock_guard lock(r.mutex);
+    if (!r.alive || (r.home_set() >> home & 1) == 0) continue;
+    point_set users;
+    r.order.before_write({0, r.layout.extent}, users);
+    if (!reached(users.points(), devices_)) return true;
+  }
+  return false;
 }
 
 std::vector<residency::candidate> residency::candidates(unsigned home, std::uint64_t now, std::uint64_t bytes) const {

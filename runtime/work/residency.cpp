@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <optional>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
+#include "runtime/node/device_share.h"
+#include "runtime/os/thread.h"
 #include "runtime/trace/recorder.h"
 
 // Invariants, under the region's mutex:
@@ -27,6 +28,7 @@ constexpr std::uint64_t least_piece = granule_size;
 // Mapping and unmapping a piece takes the CUDA driver about a tenth of a millisecond, whatever its size.
 constexpr std::uint64_t largest_piece = std::uint64_t{32} << 20;
 constexpr std::uint64_t pieces_of_a_device = 64;
+constexpr std::chrono::milliseconds between_looks_at_stopped{50};
 
 bool is_fresh(block_state s) noexcept { return s == block_state::fresh; }
 
@@ -72,16 +74,27 @@ std::string in_words(std::span<const device_access> accesses, bool everything) {
 }  // namespace
 
 struct residency::plan {
+  std::uint64_t now = 0;                                 // the time of the use, for resident_pieces::piece::used
   std::vector<gap> gaps;                                 // by region and offset
   std::map<unsigned, std::uint64_t> needed;              // by device: of data that is there, and of gaps
   std::vector<std::pair<region*, std::uint64_t>> large;  // pieces of which the work needs a part only
 };
 
-void residency::turn::begin(residency& at, std::uint64_t devices) {
-  if ((devices & ~devices_) == 0) return;
+void residency::turn::begin(residency& at, std::uint64_t devices, std::uint64_t contended) {
+  for (const auto& [device, number] : of_process_) contended |= std::uint64_t{1} << device;
+  const auto process_has_its_turn = [&](unsigned d) { return (contended >> d & 1) == 0 || of_process_.contains(d); };
+  bool has_all = (devices & ~devices_) == 0;
+  for (unsigned d = 0; d < at.turns_.size(); ++d) has_all = has_all && process_has_its_turn(d);
+  if (has_all) return;
   devices |= devices_;
   end();
   at_ = &at;
+  // The turns of processes first: a thread that waits for one must not keep this process from giving memory back.
+  const auto began = std::chrono::steady_clock::now();
+  for (unsigned d = 0; d < at.turns_.size(); ++d)
+    if ((contended >> d & 1) != 0) of_process_[d] = at.devices_.at(d).share()->enter();
+  const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began;
+  if (contended != 0) counters::add(at.count_.turn_wait_ns, static_cast<std::uint64_t>(waited.count()));
   for (unsigned d = 0; d < at.turns_.size(); ++d)
     if ((devices >> d & 1) != 0) at.turns_[d]->lock();
   devices_ = devices;
@@ -90,12 +103,30 @@ void residency::turn::begin(residency& at, std::uint64_t devices) {
 void residency::turn::end() noexcept {
   for (; devices_ != 0; devices_ &= devices_ - 1)
     at_->turns_[static_cast<std::size_t>(std::countr_zero(devices_))]->unlock();
+  for (const auto& [device, number] : of_process_) at_->devices_.at(device).share()->leave(number);
+  of_process_.clear();
 }
 
 residency::residency(device::device_set& devices, transfer::engine& engine, host_view& views,
                      coherence::region_table& regions, counters& count)
     : devices_(devices), engine_(engine), views_(views), regions_(regions), count_(count) {
   for (unsigned d = 0; d < devices.size(); ++d) turns_.push_back(std::make_unique<mutex>());
+  for (unsigned d = 0; d < devices.size(); ++d) {
+    node::device_share* const share = devices.at(d).share();
+    if (share == nullptr) continue;
+    short_ = true;
+    servers_.push_back(os::start_thread("hpe share", [this, d, share] {
+      share->serve({[this, d](std::uint64_t bytes) { return give_back(d, bytes); }, [this, d] { return is_busy(d); }},
+                   ending_);
+    }));
+  }
+}
+
+residency::~residency() {
+  ending_ = true;
+  for (unsigned d = 0; d < devices_.size(); ++d)
+    if (node::device_share* const share = devices_.at(d).share()) share->wake();
+  for (std::thread& t : servers_) t.join();
 }
 
 byte_range residency::needed(const region& r, byte_range named) {
@@ -105,14 +136,20 @@ byte_range residency::needed(const region& r, byte_range named) {
 bool residency::has(std::span<const device_access> accesses) {
   const bool note = short_.load(std::memory_order_relaxed);
   const std::uint64_t now = note ? clock_.fetch_add(1) + 1 : 0;
+  std::uint64_t homes = 0;
   for (const device_access& access : accesses) {
     region& r = *access.region;
     r.mutex.assert_held();
     if (r.single_copy()) continue;
+    homes |= r.home_set();
     const byte_range range = needed(r, access.range);
     if (!r.resident.usable(range)) return false;
     if (note) r.resident.use(range, now);
   }
+  if (!servers_.empty())
+    for (; homes != 0; homes &= homes - 1)
+      if (node::device_share* const share = devices_.at(static_cast<unsigned>(std::countr_zero(homes))).share())
+        share->use();
   return true;
 }
 
@@ -127,6 +164,7 @@ std::uint64_t residency::homes_of(std::span<const device_access> accesses) {
 
 residency::plan residency::make_plan(std::span<const device_access> accesses, std::uint64_t now) const {
   plan result;
+  result.now = now;
   for (const device_access& access : accesses) {
     region& r = *access.region;
     const lock_guard lock(r.mutex);
@@ -161,25 +199,15 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
   return result;
 }
 
-void residency::bring_in(std::span<const device_access> accesses, turn& mine) {
-  const auto began = std::chrono::steady_clock::now();
-  short_ = true;
-  mine.begin(*this, homes_of(accesses));
-  plan what;
-  std::uint64_t now = 0;
-  const auto too_much = [&]() -> std::optional<unsigned> {
-    for (const auto& [home, bytes] : what.needed)
-      if (bytes > devices_.at(home).memory().total) return home;
-    return std::nullopt;
-  };
+residency::plan residency::make_fitting_plan(std::span<const device_access> accesses) {
   for (;;) {
-    now = clock_.fetch_add(1) + 1;
-    what = make_plan(accesses, now);
-    const auto home = too_much();
-    if (!home) break;
+    plan what = make_plan(accesses, clock_.fetch_add(1) + 1);
+    const auto home = std::ranges::find_if(
+        what.needed, [&](const auto& needed) { return needed.second > devices_.at(needed.first).memory().total; });
+    if (home == what.needed.end()) return what;
     HPE_REQUIRE(!what.large.empty(), HPE_ERROR_OUT_OF_MEMORY,
-                "the work needs {} bytes on device {} at once, which gives this process {}: {}", what.needed[*home],
-                *home, devices_.at(*home).memory().total,
+                "the work needs {} bytes on device {} at once, which gives this process {}: {}", home->second,
+                home->first, devices_.at(home->first).memory().total,
                 in_words(accesses, std::ranges::any_of(accesses, &device_access::if_alive)));
     // The parts that the work needs come back in small pieces.
     const auto& [large, begin] = what.large.front();
@@ -190,17 +218,42 @@ void residency::bring_in(std::span<const device_access> accesses, turn& mine) {
     }
     evict(*large, begin, its_home);
   }
+}
 
+void residency::bring_in(std::span<const device_access> accesses, turn& mine) {
+  const auto began = std::chrono::steady_clock::now();
+  short_ = true;
+  const std::uint64_t homes = homes_of(accesses);
+  for (std::uint64_t contended = 0;;) {
+    mine.begin(*this, homes, contended);
+    const plan what = make_fitting_plan(accesses);
+    const progress made = fill_all(what, mine);
+    if (made.what == outcome::done) break;
+    mine.end();
+    contended |= std::uint64_t{1} << made.home;
+    if (made.what == outcome::contended) continue;
+    if (std::chrono::steady_clock::now() > began + devices_.at(made.home).share()->patience())
+      throw_no_room(made.home, what.needed.at(made.home));
+    // Without the turn, so that other processes go on.
+    std::this_thread::sleep_for(between_looks_at_stopped);
+  }
+  const auto took = std::chrono::steady_clock::now() - began;
+  counters::add(count_.evicting_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()));
+}
+
+residency::progress residency::fill_all(const plan& what, const turn& mine) {
+  for (const auto& [home, number] : mine.of_process_) devices_.at(home).share()->ask_all_again();
   std::map<unsigned, std::uint64_t> missing;
   for (const gap& g : what.gaps) missing[g.home] += g.range.size();
   std::map<unsigned, supply> supplies;
   for (const gap& g : what.gaps) {
-    while (!fill(g, now))
-      supplies.try_emplace(g.home, *this, g.home, now, missing[g.home]).first->second.free(g.range.size());
+    while (!fill(g, what.now)) {
+      supply& from = supplies.try_emplace(g.home, *this, g.home, what.now, missing[g.home]).first->second;
+      if (const outcome got = make_room(from, g, missing[g.home], mine); got != outcome::done) return {got, g.home};
+    }
     missing[g.home] -= g.range.size();
   }
-  const auto took = std::chrono::steady_clock::now() - began;
-  counters::add(count_.evicting_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()));
+  return {};
 }
 
 bool residency::fill(const gap& g, std::uint64_t now) {

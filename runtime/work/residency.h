@@ -9,11 +9,17 @@
 /// regions of the thread's work are locked; other threads take no memory away meanwhile, and a locked region keeps its
 /// memory. A thread waits in its turn only for device work that is queued. A piece that is about to lose its memory is
 /// closed to new work, which needs a turn then. So each turn ends, and its work has all of its data.
+///
+/// Other processes. Where processes share a device (node::device_share), a thread that finds no free memory first waits
+/// for the turn of its process, and then takes its own turn. It asks the other processes for memory before it takes
+/// memory from data of its own. A thread for each shared device gives memory back when others ask for it.
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "runtime/base/counters.h"
@@ -27,6 +33,9 @@ class residency {
  public:
   residency(device::device_set& devices, transfer::engine& engine, host_view& views, coherence::region_table& regions,
             counters& count);
+  residency(const residency&) = delete;
+  residency& operator=(const residency&) = delete;
+  ~residency();
 
   /// The right of one thread to take device memory from data. Given back by the destructor.
   class turn {
@@ -38,10 +47,12 @@ class residency {
 
    private:
     friend class residency;
-    void begin(residency& at, std::uint64_t devices) HPE_NO_THREAD_SAFETY_ANALYSIS;
+    /// contended: the devices on which it must be the turn of this process, too.
+    void begin(residency& at, std::uint64_t devices, std::uint64_t contended) HPE_NO_THREAD_SAFETY_ANALYSIS;
     void end() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
     residency* at_ = nullptr;
-    std::uint64_t devices_ = 0;  // a bit for each
+    std::uint64_t devices_ = 0;                     // a bit for each
+    std::map<unsigned, std::uint64_t> of_process_;  // by device: node::device_share::turn
   };
 
   /// Whether all data of the accesses is in device memory; notes its use. The caller holds the mutexes of the regions.
@@ -81,8 +92,8 @@ class residency {
     supply(residency& of, unsigned home, std::uint64_t now, std::uint64_t wanted)
         : of_(of), home_(home), now_(now), wanted_(wanted) {}
 
-    /// Frees at least `bytes` bytes. Throws HPE_ERROR_OUT_OF_MEMORY if nothing is left to give up.
-    void free(std::uint64_t bytes);
+    /// Frees at least `bytes` bytes, or less if nothing is left to give up. Returns how many.
+    std::uint64_t free(std::uint64_t bytes);
 
    private:
     /// The bytes that are copied to the host ahead of the need.
@@ -109,7 +120,25 @@ class residency {
   [[nodiscard]] static bool needs_copy(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
   [[nodiscard]] static std::uint64_t homes_of(std::span<const device_access> accesses);
   [[nodiscard]] plan make_plan(std::span<const device_access> accesses, std::uint64_t now) const;
-  void require_room(const plan& what, bool everything) const;
+  /// The plan for accesses that fit into their devices; see bring_in.
+  [[nodiscard]] plan make_fitting_plan(std::span<const device_access> accesses);
+  /// Gives the gaps of a plan memory.
+  enum class outcome : std::uint8_t {
+    done,
+    contended,  ///< memory of other processes is needed: it must be the turn of this one
+    stopped     ///< the same, and a process that has some is stopped
+  };
+  struct progress {
+    outcome what = outcome::done;
+    unsigned home = 0;
+  };
+  [[nodiscard]] progress fill_all(const plan& what, const turn& mine);
+  [[nodiscard]] outcome make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine);
+  [[noreturn]] void throw_no_room(unsigned home, std::uint64_t bytes) const;
+  /// Gives memory back to other processes, at least so many bytes if it can; returns how many.
+  std::uint64_t give_back(unsigned home, std::uint64_t bytes) noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
+  /// Whether queued work uses data on the device.
+  [[nodiscard]] bool is_busy(unsigned home) const;
   /// Maps memory for a gap, unless the region has changed meanwhile. Returns false if there is no room.
   bool fill(const gap& g, std::uint64_t now);
   void upload_into(coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
@@ -131,6 +160,8 @@ class residency {
   std::atomic<bool> short_{false};  // device memory was too short for some work
   std::atomic<std::uint64_t> clock_{0};
   std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
+  std::atomic<bool> ending_{false};
+  std::vector<std::thread> servers_;  // of other processes
 };
 
 }  // namespace hpe::work

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/device/ptx_module.h"
 #include "tests/device/kernels.h"
 #include "tests/device/support.h"
 
@@ -106,6 +109,80 @@ TEST_F(links, the_urgent_overtake) {
   }
   EXPECT_GE(best, 43);
   EXPECT_LE(best, shared_evenly - 10);
+}
+
+// copy: each thread copies 16 bytes. add: each thread adds 1 to the same number.
+const std::string remote_kernels = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry copy(.param .u64 to, .param .u64 from) {
+  .reg .b32 %r<9>;
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [to];
+  ld.param.u64 %rd2, [from];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mad.lo.u32 %r4, %r1, %r2, %r3;
+  mul.wide.u32 %rd3, %r4, 16;
+  add.u64 %rd4, %rd1, %rd3;
+  add.u64 %rd5, %rd2, %rd3;
+  ld.global.v4.u32 {%r5, %r6, %r7, %r8}, [%rd5];
+  st.global.v4.u32 [%rd4], {%r5, %r6, %r7, %r8};
+  ret;
+}
+.visible .entry add(.param .u64 to, .param .u64 unused) {
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [to];
+  red.global.add.u32 [%rd1], 1;
+  ret;
+}
+)";
+
+class links_of_kernels : public links {
+ protected:
+  std::unique_ptr<hpe::device::ptx_module> module = m.set().ptx()->load({remote_kernels});
+
+  void SetUp() override {
+    links::SetUp();
+    for (unsigned d = 0; d < m.size(); ++d) static_cast<void>(module->place(d, {}));
+  }
+
+  timepoint launch(const char* kernel, std::uint32_t blocks, std::byte* to, std::byte* from) {
+    const std::array<std::byte*, 2> parameters{to, from};
+    hpe::device::shape shape;
+    shape.grid[0] = blocks;
+    shape.block[0] = 256;
+    return m.stream(0).launch(m.set().find_kernel(module->id(), kernel), shape, std::as_bytes(std::span(parameters)));
+  }
+  timepoint copy(std::byte* to, std::byte* from) { return launch("copy", bytes / 16 / 256, to, from); }
+};
+
+TEST_F(links_of_kernels, reads_of_a_peer_take_their_time) {
+  expect_time(21, 35, [&] { return points{copy(m.address(0), m.address(1))}; });
+}
+
+TEST_F(links_of_kernels, writes_to_a_peer_take_their_time) {
+  expect_time(21, 35, [&] { return points{copy(m.address(1), m.address(0))}; });
+}
+
+TEST_F(links_of_kernels, reads_and_writes_pass_each_other) {
+  expect_time(21, 35, [&] { return points{copy(m.address(1), m.address(1, bytes))}; });
+}
+
+TEST_F(links_of_kernels, kernels_and_copies_share_a_link) {
+  auto& other = m.device(0).create_stream(priority::launch);
+  expect_time(41, 60, [&] {
+    return points{copy(m.address(0), m.address(1)), other.copy(m.address(0, bytes), m.address(1), bytes)};
+  });
+}
+
+TEST_F(links_of_kernels, own_memory_has_none) {
+  expect_time(0, 15, [&] { return points{copy(m.address(0, bytes), m.address(0))}; });
+}
+
+TEST_F(links_of_kernels, atomic_operations_count_each_time) {
+  expect_time(11, 25, [&] { return points{launch("add", 256, m.address(1), nullptr)}; });  // 65536 of 32 bytes
 }
 
 TEST(unlimited_links, keep_no_time) {

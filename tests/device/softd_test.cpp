@@ -25,6 +25,7 @@
 #include "runtime/device/soft/softd/guard.h"
 #include "runtime/device/soft/softd/heap.h"
 #include "runtime/device/soft/softd/kernels.h"
+#include "runtime/device/soft/softd/meter.h"
 #include "runtime/device/soft/softd/pool.h"
 #include "runtime/os/virtual_memory.h"
 #include "tests/device/layout.h"
@@ -33,6 +34,34 @@ namespace hpe::device::soft {
 namespace {
 
 using namespace std::chrono_literals;
+
+// The weights of samples add up to the blocks of a grid, and blocks at its edges stand for edges only.
+TEST(sampled_blocks, stand_for_all_blocks) {
+  using ptx::dimensions;
+  for (const dimensions grid :
+       {dimensions{1, 1, 1}, {7, 1, 1}, {100000, 1, 1}, {64, 64, 1}, {300, 2, 5}, {1, 40, 40}}) {
+    const auto sampled = sampled_blocks(grid, {});
+    double all = 0, last_row = 0;
+    for (const auto& [number, weight] : sampled) {
+      ASSERT_LT(number, grid.count());
+      all += weight;
+      if (number / grid.x % grid.y == grid.y - 1) last_row += weight;
+    }
+    EXPECT_NEAR(all, static_cast<double>(grid.count()), 1e-6 * static_cast<double>(grid.count())) << grid.x;
+    EXPECT_NEAR(last_row, static_cast<double>(grid.count() / grid.y), 1e-6 * static_cast<double>(grid.count()));
+    EXPECT_LE(sampled.size(), 100U);
+  }
+}
+
+TEST(sampled_blocks, begin_clusters) {
+  double all = 0;
+  for (const auto& [number, weight] : sampled_blocks({64, 8, 1}, {2, 4, 1})) {
+    EXPECT_EQ(number % 64 % 2, 0U);
+    EXPECT_EQ(number / 64 % 4, 0U);
+    all += weight;
+  }
+  EXPECT_NEAR(all, 512, 1e-6);
+}
 
 TEST(kernel_heap, merges_free_neighbours_on_both_sides) {
   constexpr std::size_t size = 64 << 10, quarter = size / 4;

@@ -180,9 +180,75 @@ TEST(collectives, LargeReductions) {
       const auto in_place = [&](buffers b) { return rank() == root ? MPI_IN_PLACE : static_cast<void*>(b.send); };
       same_as_on_host(many, many, [&](buffers b) { MPI_Reduce(in_place(b), b.receive, many, of, op, root, world); });
     }
+  both_ways(
+      many, many, [&](buffers b) { MPI_Reduce(b.send, b.receive, many, type, MPI_SUM, 0, world); },
+      [&](buffers b, MPI_Request* r) { MPI_Ireduce(b.send, b.receive, many, type, MPI_SUM, 0, world, r); });
+  both_ways(
+      many, many, [&](buffers b) { MPI_Allreduce(MPI_IN_PLACE, b.receive, many, type, MPI_MAX, world); },
+      [&](buffers b, MPI_Request* r) { MPI_Iallreduce(MPI_IN_PLACE, b.receive, many, type, MPI_MAX, world, r); });
   for (const MPI_Datatype of : {MPI_UINT64_T, MPI_INT64_T})
     for (const MPI_Op op : ops)
       same_as_on_host(many * 2, many * 2, [&](buffers b) { MPI_Allreduce(b.send, b.receive, many, of, op, world); });
+}
+
+// Ranks whose memory is of different kinds take part in one reduction.
+TEST(collectives, AReductionOfMixedMemory) {
+  constexpr std::size_t many = 20001;
+  const auto numbers = random_bytes(many);
+  auto expected = random_bytes(many);
+  const device_bytes on_device(numbers, owner::device);
+  const device_bytes result(random_bytes(many), owner::device);
+  auto on_host = numbers;
+  auto result_on_host = expected;
+  const bool host = rank() == 0;
+  MPI_Allreduce(on_host.data(), expected.data(), many, type, MPI_SUM, world);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(host ? on_host.data() : on_device.data(), host ? result_on_host.data() : result.data(), many, type,
+                 MPI_SUM, world, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  EXPECT_TRUE(equal(host ? result_on_host : result.content(), expected));
+}
+
+// The first call on a communicator: it must not wait for the other ranks. The program frees its datatype and the
+// communicator while calls are under way, and completes them in another order.
+TEST(collectives, NonBlockingCallsOverlap) {
+  const auto all = std::size_t{n} * std::size_t(ranks());
+  for (const owner who : {owner::device, owner::host}) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(world, &comm);
+    auto send = random_bytes(all);
+    const auto before = random_bytes(3 * all);
+    auto received = before;
+    const device_bytes from(send, who);
+    const device_bytes to(before, who);
+    const auto calls = [&](std::byte* out, std::byte* in) {
+      MPI_Datatype spaced = MPI_DATATYPE_NULL;
+      MPI_Type_vector(n / 2, 1, 2, type, &spaced);
+      MPI_Type_commit(&spaced);
+      std::array<MPI_Request, 3> requests{};
+      const std::size_t part = all * sizeof(word);
+      // Rank 0 sends after it has begun a call in which rank 1 takes part after it has received.
+      int token = 0;
+      if (rank() == 1) MPI_Recv(&token, 1, MPI_INT, 0, 3, comm, MPI_STATUS_IGNORE);
+      MPI_Ibcast(in, 2, spaced, 0, comm, &requests[0]);
+      if (rank() == 0) MPI_Send(&token, 1, MPI_INT, 1, 3, comm);
+      MPI_Type_free(&spaced);
+      MPI_Ialltoall(out, n, type, in + part, n, type, comm, &requests[1]);
+      MPI_Iallgather(out, n, type, in + 2 * part, n, type, comm, &requests[2]);
+      for (int i = 2; i >= 1; --i) MPI_Wait(&requests[std::size_t(i)], MPI_STATUS_IGNORE);
+      return requests[0];
+    };
+    MPI_Request last = calls(from.data(), to.data());
+    MPI_Comm of_host = MPI_COMM_NULL;
+    MPI_Comm_dup(world, &of_host);
+    MPI_Comm_free(&comm);
+    MPI_Wait(&last, MPI_STATUS_IGNORE);
+    comm = of_host;
+    last = calls(send.data(), received.data());
+    MPI_Wait(&last, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&comm);
+    EXPECT_TRUE(equal(to.content(), received));
+  }
 }
 
 void weighted(void* in, void* inout, int* count, MPI_Datatype*) {

@@ -33,6 +33,7 @@ struct order {
     connect_raw,  // tries the socket of the exporter of a handle as it is -> 1 if it is answered
     repeat,       // number, bytes, seed: begins and ends `seed` exports -> number
     statistics,   // -> bytes_staged
+    given_back,   // -> bytes_given_back
     fork_child,   // a child that waits for a signal; if seed is 1, one that ends by exit() -> its process
     own_network   // gets a network name space of its own -> 1 if that was possible
   };

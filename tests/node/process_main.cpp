@@ -196,10 +196,11 @@ class worker {
       case fork_child: return fork_one(o.seed == 1);
       case own_network: return ::unshare(CLONE_NEWNET) == 0;
       case repeat: return this->repeat(o);
-      case statistics: {
+      case statistics:
+      case given_back: {
         hpeStatistics s{};
         ok(hpeGetStatistics(&s));
-        return s.bytes_staged;
+        return o.what == statistics ? s.bytes_staged : s.bytes_given_back;
       }
     }
     return 0;

@@ -84,6 +84,84 @@ done:
   st.global.u32 [%rd5], %r3;
   ret;
 }
+// Groups part at the first meeting, at different barriers; lanes of one group part at the second.
+.visible .entry ways(.param .u64 out) {
+  .reg .pred %p<4>;
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  shr.u32 %r2, %r1, 4;
+  mov.u32 %r3, 0;
+  setp.ge.u32 %p1, %r2, 2;
+  @%p1 bra late;
+  add.u32 %r3, %r3, 1;
+  bar.sync 0;
+  add.u32 %r3, %r3, 10;
+  bra join;
+late:
+  add.u32 %r3, %r3, 2;
+  bar.sync 0;
+  add.u32 %r3, %r3, 20;
+join:
+  setp.ge.u32 %p2, %r1, 44;
+  @%p2 bra other;
+  bar.sync 1;
+  add.u32 %r3, %r3, 100;
+  bra end;
+other:
+  bar.sync 1;
+  add.u32 %r3, %r3, 200;
+end:
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r3;
+  ret;
+}
+// Threads from 5 on, as far as count: out[tid] = {in[tid].y, in[tid].x + tid} and small[tid] = small[tid] + 3 in one
+// piece; out[256 + (tid ^ 6)] = {in[tid ^ 6].y, tid}, scattered.
+.visible .entry pieces(.param .u64 in, .param .u64 out, .param .u64 small, .param .u32 count) {
+  .reg .pred %p<4>;
+  .reg .b16 %h<4>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<16>;
+  ld.param.u64 %rd1, [in];
+  ld.param.u64 %rd2, [out];
+  ld.param.u64 %rd3, [small];
+  ld.param.u32 %r9, [count];
+  mov.u32 %r1, %tid.x;
+  setp.lt.u32 %p1, %r1, 5;
+  setp.ge.u32 %p2, %r1, %r9;
+  or.pred %p3, %p1, %p2;
+  @%p3 bra done;
+  mul.wide.u32 %rd4, %r1, 8;
+  add.u64 %rd5, %rd1, %rd4;
+  add.u64 %rd6, %rd2, %rd4;
+  ld.global.v2.u32 {%r2, %r3}, [%rd5];
+  add.u32 %r2, %r2, %r1;
+  st.global.v2.u32 [%rd6], {%r3, %r2};
+  cvt.u64.u32 %rd7, %r1;
+  add.u64 %rd8, %rd3, %rd7;
+  ld.global.u8 %h1, [%rd8];
+  add.u16 %h1, %h1, 3;
+  st.global.u8 [%rd8], %h1;
+  mul.lo.u32 %r6, %r1, 2;
+  add.u32 %r6, %r6, 7;
+  xor.b32 %r6, %r6, %r9;
+  add.u32 %r6, %r6, 11;
+  mul.lo.u32 %r7, %r6, %r6;
+  add.u32 %r7, %r7, %r6;
+  and.b32 %r7, %r7, 1;
+  xor.b32 %r4, %r1, 6;
+  mul.wide.u32 %rd9, %r4, 8;
+  add.u64 %rd10, %rd1, %rd9;
+  add.u64 %rd11, %rd2, %rd9;
+  ld.global.v2.u32 {%r5, %r8}, [%rd10];
+  add.u32 %r10, %r1, %r7;
+  st.global.v2.u32 [%rd11+2048], {%r8, %r10};
+done:
+  ret;
+}
 )";
 
 using Lanes = programs_fixture;  // NOLINT(readability-identifier-naming): the name of a suite
@@ -119,6 +197,35 @@ TEST_P(Lanes, KeepAddressesOfTheirOwnMemory) {
   unsigned* const out = runner.upload(std::vector<unsigned>(threads));
   ASSERT_FALSE(runner.launch("own_address", {{1}, {threads}}, out));
   for (unsigned n = 0; n < threads; ++n) EXPECT_EQ(out[n], n + 7) << n;
+}
+
+TEST_P(Lanes, MeetAtDifferentBarriers) {
+  kernel_runner runner({text}, GetParam());
+  unsigned* const out = runner.upload(std::vector<unsigned>(threads));
+  ASSERT_FALSE(runner.launch("ways", {{1}, {threads}}, out));
+  for (unsigned n = 0; n < threads; ++n) EXPECT_EQ(out[n], (n < 32 ? 11U : 22U) + (n < 44 ? 100U : 200U)) << n;
+}
+
+TEST_P(Lanes, AccessPiecesOfMemoryInPart) {
+  kernel_runner runner({text}, GetParam());
+  constexpr unsigned most = 128;
+  std::vector<unsigned> in(2 * most);
+  for (unsigned n = 0; n < 2 * most; ++n) in[n] = 1000 + n;
+  for (const auto& [block, count] : {std::pair(75U, 75U), {72U, 70U}, {80U, 70U}, {128U, 128U}, {128U, 101U}}) {
+    SCOPED_TRACE(block);
+    unsigned* const out = runner.upload(std::vector<unsigned>(4 * 2 * most, 7));
+    std::uint8_t* const small = runner.upload(std::vector<std::uint8_t>(most, 254));
+    ASSERT_FALSE(runner.launch("pieces", {{1}, {block}}, runner.upload(in), out, small, count));
+    for (unsigned n = 0; n < most; ++n) {
+      const bool runs = n >= 5 && n < count;
+      EXPECT_EQ(out[2 * n], runs ? in[2 * n + 1] : 7) << n;
+      EXPECT_EQ(out[2 * n + 1], runs ? in[2 * n] + n : 7) << n;
+      EXPECT_EQ(small[n], runs ? 1 : 254) << n;
+      const bool is_written = (n ^ 6U) >= 5 && (n ^ 6U) < count;
+      EXPECT_EQ(out[512 + 2 * n], is_written ? in[2 * n + 1] : 7) << n;
+      EXPECT_EQ(out[512 + 2 * n + 1], is_written ? (n ^ 6U) : 7) << n;
+    }
+  }
 }
 
 INSTANTIATE_FOR_ENGINES(Lanes);

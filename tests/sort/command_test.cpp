@@ -24,10 +24,12 @@ outcome run(std::vector<std::string> words) {
 
 TEST(sort_command, sorts_every_type_and_says_so) {
   for (const char* type : {"i32", "u32", "i64", "u64", "f32", "f64", "u32_u32", "u64_u64", "f32_u32"}) {
-    const outcome o = run({"20001", "--type", type, "--repeats", "1"});
-    EXPECT_EQ(o.status, 0) << o.err;
-    EXPECT_TRUE(contains(o.out, "20001 elements in ")) << o.out;
-    EXPECT_TRUE(contains(o.out, "the result is right")) << o.out;
+    for (const char* how : {"merge", "radix"}) {
+      const outcome o = run({"20001", "--type", type, "--repeats", "1", "--method", how});
+      EXPECT_EQ(o.status, 0) << o.err;
+      EXPECT_TRUE(contains(o.out, "20001 elements in ")) << o.out;
+      EXPECT_TRUE(contains(o.out, "the result is right")) << o.out;
+    }
   }
 }
 
@@ -35,6 +37,9 @@ TEST(sort_command, explains) {
   const outcome o = run({"30011", "--repeats=1", "--explain"});
   EXPECT_EQ(o.status, 0) << o.err;
   EXPECT_TRUE(contains(o.out, " parts, merged in ")) << o.out;
+  const outcome by_radix = run({"30011", "--repeats=1", "--explain", "--method=radix"});
+  EXPECT_TRUE(contains(by_radix.out, "by radix: ")) << by_radix.out;
+  EXPECT_EQ(run({"30011", "--method", "quick"}).status, 2);
 }
 
 TEST(sort_command, files_come_and_go) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <random>
 
 #include "apps/sort/sorter.h"
@@ -30,17 +31,28 @@ T make(std::mt19937_64& random, std::uint64_t kinds, std::size_t place) {
 
 bool same_bytes(const void* a, const void* b, std::size_t bytes) { return std::memcmp(a, b, bytes) == 0; }
 
+hpeStatus status_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const error& e) {
+    return e.status();
+  }
+  return HPE_SUCCESS;
+}
+
+constexpr method methods[] = {method::merge, method::radix};
+
 template <class T>
-void check_sort(std::size_t count, std::uint64_t kinds, std::size_t shift = 0) {
+void check_sort(method how, std::size_t count, std::uint64_t kinds, std::size_t shift = 0) {
   const unsigned seed = std::random_device{}();
-  SCOPED_TRACE(std::string(name_of_type<T>::value) + ", " + std::to_string(count) + " elements of " +
-               std::to_string(kinds) + " kinds, seed " + std::to_string(seed));
+  SCOPED_TRACE(std::string(name_of(how)) + ", " + name_of_type<T>::value + ", " + std::to_string(count) +
+               " elements of " + std::to_string(kinds) + " kinds, seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   std::vector<T> given(count);
   for (std::size_t i = 0; i < count; ++i) given[i] = make<T>(random, kinds, i);
   std::vector<T> wanted = given;
   std::stable_sort(wanted.begin(), wanted.end(), by_key{});
-  sorter work(element_of<T>(), count);
+  sorter work(element_of<T>(), count, {}, how);
   constexpr std::size_t margin = 3;
   const array<T> data(shift + count + margin, work.where());
   T poison;
@@ -65,19 +77,96 @@ using types = ::testing::Types<std::int32_t, std::uint32_t, std::int64_t, std::u
 TYPED_TEST_SUITE(sorts, types);
 
 TYPED_TEST(sorts, small_and_odd_sizes) {
-  for (const std::size_t count : {1, 2, 3, 4, 5, 7, 63, 64, 65, 2047, 2049})
-    for (const std::uint64_t kinds : {1, 2, 1 << 20}) check_sort<TypeParam>(count, kinds);
+  for (const method how : methods)
+    for (const std::size_t count : {1, 2, 3, 4, 5, 7, 63, 64, 65, 2047, 2049})
+      for (const std::uint64_t kinds : {1, 2, 1 << 20}) check_sort<TypeParam>(how, count, kinds);
 }
 
 TYPED_TEST(sorts, large_sizes) {
-  for (const std::size_t count : {100003, 1 << 18}) {
-    check_sort<TypeParam>(count, std::uint64_t{1} << 30);
-    check_sort<TypeParam>(count, 5);
+  for (const method how : methods) {
+    for (const std::size_t count : {100003, 1 << 18}) {
+      check_sort<TypeParam>(how, count, std::uint64_t{1} << 30);
+      check_sort<TypeParam>(how, count, 5);
+    }
+    check_sort<TypeParam>(how, 50021, 1000, 1);
   }
-  check_sort<TypeParam>(50021, 1000, 1);
 }
 
-TEST(sort, long_arrays_over_many_granules) { check_sort<std::uint32_t>((6U << 20) + 11, std::uint64_t{1} << 31); }
+TEST(sort, long_arrays_over_many_granules) {
+  for (const method how : methods) check_sort<std::uint32_t>(how, (6U << 20) + 11, std::uint64_t{1} << 31);
+}
+
+/// Sorts `keys` by radix on the first one to four devices and compares with the standard library.
+template <class T>
+void check_radix(const std::vector<T>& keys) {
+  std::vector<T> wanted = keys;
+  std::stable_sort(wanted.begin(), wanted.end(), by_key{});
+  for (int count = 1; count <= std::min(device_count(), 4); ++count) {
+    std::vector<int> chosen;
+    for (int d = 0; d < count; ++d) chosen.push_back(d);
+    sorter work(element_of<T>(), keys.size(), chosen, method::radix);
+    const array<T> data(keys.size(), work.where());
+    std::copy(keys.begin(), keys.end(), data.begin());
+    work.run(data.data());
+    ASSERT_TRUE(same_bytes(data.data(), wanted.data(), keys.size() * sizeof(T))) << count << " devices";
+  }
+}
+
+/// Splitters that are equal to each other, that share their upper digits, and that are the least or the greatest key.
+TEST(sort, by_radix_keys_of_any_distribution) {
+  constexpr std::size_t count = 40009;
+  using pair = sort_pair<std::uint64_t, std::uint64_t>;
+  const auto with = [&](const auto& key_of) {
+    std::vector<pair> keys(count);
+    for (std::size_t i = 0; i < count; ++i) keys[i] = {static_cast<std::uint64_t>(key_of(i * 7919 % count)), i};
+    SCOPED_TRACE(keys[1].key);
+    check_radix(keys);
+  };
+  constexpr std::uint64_t most = ~std::uint64_t{0};
+  with([](std::size_t) { return 0; });
+  with([&](std::size_t) { return most; });
+  with([](std::size_t i) { return i; });
+  with([&](std::size_t i) { return most - i; });
+  with([&](std::size_t i) { return i == 0 ? 0 : most; });                     // all but one at the end
+  with([](std::size_t i) { return i < count / 2 ? 5 : 1000 + i; });           // half of them equal
+  with([](std::size_t i) { return std::uint64_t{1} << (i % 64); });           // digits that few share
+  with([&](std::size_t i) { return (i % 3) << 40 | (i % 2) << 8 | i % 5; });  // gaps between digits
+  with([&](std::size_t i) { return std::uint64_t{0x0102030405060708} + (i < count / 4 ? 0 : i); });
+}
+
+TEST(sort, by_radix_signs_zeros_and_infinities_as_by_comparison) {
+  std::mt19937_64 random(5);
+  const auto with = [&]<class T>(const std::vector<T>& special) {
+    SCOPED_TRACE(name_of_type<T>::value);
+    std::vector<T> keys(30011);
+    for (T& key : keys) key = special[random() % special.size()];
+    check_radix(keys);
+  };
+  constexpr float infinite = std::numeric_limits<float>::infinity(), tiny = std::numeric_limits<float>::denorm_min();
+  with(std::vector<float>{-infinite, -1.5F, -tiny, -0.0F, 0.0F, tiny, 1, 1.5F, 3e38F, infinite});
+  with(std::vector<double>{-infinite, -1e300, -5e-324, -0.0, 0.0, 5e-324, 1, infinite});
+  with(std::vector<std::int32_t>{std::numeric_limits<std::int32_t>::min(), -256, -1, 0, 1, 255,
+                                 std::numeric_limits<std::int32_t>::max()});
+  with(std::vector<std::int64_t>{std::numeric_limits<std::int64_t>::min(), -1, 0, 1,
+                                 std::numeric_limits<std::int64_t>::max()});
+}
+
+TEST(sort, chooses_a_method_that_is_possible) {
+  EXPECT_EQ(sorter(element_of<float>(), 1000).how(), method::merge);
+  const bool soft = device_info(0).kind == HPE_DEVICE_SOFT;
+  EXPECT_EQ(sorter(element_of<float>(), 1 << 20).how(), soft ? method::radix : method::merge);
+  const element own{"measured", sizeof(measured), HPE_TEST_ORDER, descending_on_gpus()};
+  EXPECT_EQ(sorter(own, 1 << 20).how(), method::merge);
+  EXPECT_EQ(status_of([&] { sorter(own, 1 << 20, {}, method::radix); }), HPE_ERROR_NOT_SUPPORTED);
+  sorter work(element_of<float>(), 100, {}, method::radix);
+  const array<float> data(100, work.where());
+  std::fill(data.begin(), data.end(), 1.0F);
+  std::vector<std::string> names;
+  for (const sorter::step& s : work.steps(data.data())) names.push_back(s.name);
+  if (device_count() > 1) {
+    EXPECT_EQ(names, (std::vector<std::string>{"splitters", "exchange", "local sorts"}));
+  }
+}
 
 /// Parts of whole granules, by two, three and four devices.
 TEST(sort, many_keys_in_one_round) {
@@ -89,7 +178,7 @@ TEST(sort, many_keys_in_one_round) {
     for (int d = 0; d < std::min(count, device_count()); ++d) chosen.push_back(d);
     for (const unsigned bits : {32U, 3U, 0U}) {
       const std::size_t size = (17U << 20) + 7;
-      sorter work(element_of<std::uint32_t>(), size, chosen);
+      sorter work(element_of<std::uint32_t>(), size, chosen, method::merge);
       if (chosen.size() > 1) {
         EXPECT_NE(work.explain().find("merged in 1 round;"), std::string::npos);
       }
@@ -183,15 +272,6 @@ TEST(sort, says_what_it_does) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{"local sorts", "merges of 2 x 1"}));
   EXPECT_TRUE(std::is_sorted(data.begin(), data.end()));
-}
-
-hpeStatus status_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const error& e) {
-    return e.status();
-  }
-  return HPE_SUCCESS;
 }
 
 TEST(sort, nothing_to_sort_and_bad_arguments) {

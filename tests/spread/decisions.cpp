@@ -108,6 +108,30 @@ TEST_F(Decisions, ASearchWithScatteredWritesStaysOnOneDevice) {
   EXPECT_GE(gain(d), 0.95);
 }
 
+// Few nodes are in the frontier of a search, so that a level of a small one takes less time than launches on more
+// devices. The rates are those of soft devices.
+TEST_F(Decisions, ASmallSearchStaysOnOneDevice) {
+  machine slow = program_on::machine_of(2);
+  slow.local_rate = slow.read_rate = slow.write_rate = slow.host_rate = 1e10;
+  slow.instruction_rate = 1e9;
+  slow.launch_seconds = 5e-5;
+  program_on on(slow);
+  const unsigned n = 1024;
+  allocation &first = on.allocate(4ULL * n + 4), &edges = on.allocate(32ULL * n), &frontier = on.allocate(n),
+             &next = on.allocate(n), &visited = on.allocate(n), &cost = on.allocate(4ULL * n), &flag = on.allocate(4);
+  const kernel_model expand(program_, "bfs_expand"), advance(program_, "bfs_advance");
+  program_on::arguments of_expand(*program_->find_kernel("bfs_expand")),
+      of_advance(*program_->find_kernel("bfs_advance"));
+  of_expand << first << edges << frontier << next << visited << cost << n;
+  of_advance << frontier << next << visited << flag << n;
+  for (int level = 0; level < 20; ++level) {
+    const decision& d = on.decide(expand, {n / 256, 1, 1}, {256, 1, 1}, of_expand);
+    EXPECT_FALSE(d.is_spread()) << level << ": " << d.reason;
+    const decision& e = on.decide(advance, {n / 256, 1, 1}, {256, 1, 1}, of_advance);
+    EXPECT_FALSE(e.is_spread()) << level << ": " << e.reason;
+  }
+}
+
 TEST_F(Decisions, MorePartsThanOneAxisHasAreCutAlongTwo) {
   program_on four(4);
   const kernel_model model(program_, "sgemm");

@@ -21,6 +21,7 @@ inline constexpr std::uint64_t granule = 2 * mib;
 class program_on {
  public:
   explicit program_on(std::uint32_t devices) : planner_(machine_of(devices)) {}
+  explicit program_on(const machine& m) : planner_(m) {}
 
   static machine machine_of(std::uint32_t devices) {
     machine m;

@@ -115,7 +115,7 @@ cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t handle) {
 cudaError_t CUDARTAPI cudaGraphClone(cudaGraph_t* made, cudaGraph_t original) {
   return api_call(__func__, [&] {
     require(made != nullptr, cudaErrorInvalidValue);
-    *made = process().graphs().adopt(graph_of(original).clone());
+    *made = process().graphs().adopt(clone_of(graph_of(original)));
   });
 }
 

@@ -20,6 +20,9 @@ std::vector<graph_node*> nodes_of(const cudaGraphNode_t* handles, std::size_t co
 /// Throws unless the edges have no data, or only zeros, which mean a plain dependency.
 void require_plain_edges(const cudaGraphEdgeData* edges, std::size_t count);
 
+/// A clone for cudaGraphClone or a child graph node. Throws cudaErrorNotSupported for a graph with conditional nodes.
+std::unique_ptr<graph> clone_of(const graph& original);
+
 /// Operations from the parameters of nodes, checked against the thread's current device.
 std::shared_ptr<const operation> make_operation(const cudaKernelNodeParams* parameters);
 std::shared_ptr<const operation> make_operation(const cudaMemcpy3DParms* parameters);

@@ -19,7 +19,12 @@ constexpr unsigned long long all_flags = cudaGraphInstantiateFlagAutoFreeOnLaunc
 cudaGraphExec_t instantiate(cudaGraph_t from, unsigned long long flags) {
   require((flags & ~all_flags) == 0, cudaErrorInvalidValue);
   require((flags & cudaGraphInstantiateFlagDeviceLaunch) == 0, cudaErrorNotSupported);
-  return process().execs().adopt(std::make_shared<graph_exec>(process().graphs().find(from), flags));
+  graph& original = process().graphs().find(from);
+  if (original.has_conditions() && original.has_instance())
+    throw failure(cudaErrorNotSupported, "a graph with conditional nodes can have one executable graph at a time");
+  auto made = std::make_shared<graph_exec>(original, flags);
+  original.set_instance(made);
+  return process().execs().adopt(std::move(made));
 }
 
 /// The node for a launch that a stream captured. It runs the executable graph as it is when the node's graph is

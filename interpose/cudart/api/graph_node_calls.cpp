@@ -24,7 +24,7 @@ graph_node& add(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t
 
 void add_child(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t* before, size_t count,
                cudaGraph_t child) {
-  auto copy = process().graphs().find(child).clone();  // before adding the node, because child may be the same graph
+  auto copy = clone_of(process().graphs().find(child));  // before adding the node, because child may be the same graph
   add(made, handle, before, count, std::make_shared<marker_operation>(cudaGraphNodeTypeGraph))
       .set_child(std::move(copy));
 }

@@ -28,7 +28,7 @@ void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
   void* made = nullptr;
   const auto try_to = [&] {
     if (kind == memory_kind::host) return ::hpeMallocHost(&made, bytes);
-    return spreads_kernels() ? allocate_in_parts(&made, bytes) : ::hpeMallocOn(&made, bytes, device);
+    return allocate_device_memory(&made, bytes, device);
   };
   hpeStatus status = try_to();
   if (status == HPE_ERROR_OUT_OF_MEMORY) {
@@ -97,7 +97,13 @@ cudaError_t CUDARTAPI cudaFree(void* pointer) {
     if (process().graph_memory().find(pointer)) return;  // the graph frees it
     if (process().pools().owns(pointer)) {
       process().finish_work();
+      process().ipc().forget(pointer);
       process().pools().free(pointer);
+      return;
+    }
+    if (process().ipc().has_opened(pointer, memory_kind::pool)) {
+      process().finish_work();
+      process().ipc().close(pointer, memory_kind::pool);
       return;
     }
     release(pointer, [](const allocation& each) {

@@ -6,6 +6,7 @@
 #include "interpose/cudart/device/device_table.h"
 #include "interpose/cudart/device/errors.h"
 #include "interpose/cudart/graph/graph_memory.h"
+#include "interpose/cudart/memory/ipc.h"
 #include "interpose/cudart/memory/pool_table.h"
 #include "interpose/cudart/stream/capture.h"
 
@@ -51,6 +52,7 @@ void free(void* block, stream& where) {
   require_not_capturing(where);
   if (process().graph_memory().find(block)) return;  // the graph frees it
   if (process().pools().owns(block)) {
+    process().ipc().forget(block);  // other processes that have opened the memory keep it
     process().pools().free(block, where);
     return;
   }
@@ -85,8 +87,9 @@ cudaError_t CUDARTAPI cudaMemPoolCreate(cudaMemPool_t* made, const cudaMemPoolPr
   return api_call(__func__, [&] {
     require(made != nullptr && properties != nullptr, cudaErrorInvalidValue);
     require(properties->allocType == cudaMemAllocationTypePinned, cudaErrorInvalidValue);
-    require(properties->handleTypes == cudaMemHandleTypeNone, cudaErrorNotSupported);
-    *made = process().pools().create(device_of(&properties->location), properties->maxSize);
+    const bool is_shareable = properties->handleTypes == cudaMemHandleTypePosixFileDescriptor;
+    require(is_shareable || properties->handleTypes == cudaMemHandleTypeNone, cudaErrorNotSupported);
+    *made = process().pools().create(device_of(&properties->location), properties->maxSize, is_shareable);
   });
 }
 

@@ -9,10 +9,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "interpose/cudart/cuda12/structures.h"
 #include "interpose/cudart/device/errors.h"
 #include "interpose/cudart/device/thread_state.h"
+#include "interpose/cudart/module/launch.h"
 
 using namespace hpe::cudart;
 using namespace hpe::cudart::cuda12;
@@ -73,6 +75,7 @@ cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache);
 cudaError_t cudaDeviceSetLimit(cudaLimit, size_t);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaEventElapsedTime(float*, cudaEvent_t, cudaEvent_t);
+cudaError_t cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, size_t, cudaStream_t);
 cudaError_t hpe_cudart_absent(const char*) noexcept;
 
 // Functions whose structures changed.
@@ -266,6 +269,20 @@ cudaError_t cudaStreamUpdateCaptureDependencies_ptsz(cudaStream_t stream, cudaGr
   return cudaStreamUpdateCaptureDependencies(stream, nodes, count, flags);
 }
 
+// Functions that CUDA 13 does not have.
+
+cudaError_t cudaLaunchCooperativeKernelMultiDevice(const launch_parameters* list, unsigned count, unsigned flags) {
+  return api_call(__func__, [&] {
+    require(list != nullptr, cudaErrorInvalidValue);
+    std::vector<cudaStream_t> streams;
+    for (unsigned i = 0; i < count; ++i) streams.push_back(list[i].stream);
+    launch_on_devices(streams, flags, [&](std::size_t i) {
+      const launch_parameters& it = list[i];
+      check(cudaLaunchCooperativeKernel(it.function, it.grid, it.block, it.arguments, it.shared_bytes, it.stream));
+    });
+  });
+}
+
 // Functions that only have another name.
 
 cudaError_t cudaEventElapsedTime_v2(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
@@ -283,7 +300,6 @@ cudaError_t cudaSetDoubleForHost(double*) { return cudaSuccess; }
 
 // Soft devices do not support these functions: each call gives cudaErrorNotSupported.
 
-cudaError_t cudaLaunchCooperativeKernelMultiDevice() { return hpe_cudart_absent(__func__); }
 cudaError_t cudaSignalExternalSemaphoresAsync() { return cudaSignalExternalSemaphoresAsync_v2(); }
 cudaError_t cudaSignalExternalSemaphoresAsync_ptsz() { return cudaSignalExternalSemaphoresAsync_v2(); }
 cudaError_t cudaWaitExternalSemaphoresAsync() { return cudaWaitExternalSemaphoresAsync_v2(); }

@@ -4,6 +4,7 @@
 /// in both.
 
 #include <driver_types.h>
+#include <vector_types.h>
 
 #include <array>
 #include <cstddef>
@@ -18,6 +19,15 @@ struct pointer_attributes {  // cudaPointerAttributes, without the reserved word
   void* hostPointer;
 };
 static_assert(offsetof(cudaPointerAttributes, hostPointer) == offsetof(pointer_attributes, hostPointer));
+
+struct launch_parameters {  // cudaLaunchParams
+  void* function;
+  dim3 grid;
+  dim3 block;
+  void** arguments;
+  std::size_t shared_bytes;
+  cudaStream_t stream;
+};
 
 /// cudaResourceDesc and cudaResourceViewDesc: in CUDA 13 they begin with the same members, followed by reserved space,
 /// which must be zero.

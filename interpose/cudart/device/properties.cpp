@@ -31,6 +31,7 @@ void set_memory(cudaDeviceProp& p) {
   p.managedMemory = 1;
   p.concurrentManagedAccess = 1;  // CPU code may touch it while kernels run, and waits for those that use it
   p.memoryPoolsSupported = 1;
+  p.memoryPoolSupportedHandleTypes = cudaMemHandleTypePosixFileDescriptor;
   p.hostRegisterSupported = 1;
   p.ipcEventSupported = 1;
 }

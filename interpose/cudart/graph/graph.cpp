@@ -145,6 +145,11 @@ std::vector<std::shared_ptr<void>> graph::kept() const {
   return result;
 }
 
+bool graph::has_conditions() const {
+  return std::any_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& each) { return each->type() == cudaGraphNodeTypeConditional; });
+}
+
 std::unique_ptr<graph> graph::clone() const {
   auto result = std::make_unique<graph>(live_);
   result->kept_ = kept_;

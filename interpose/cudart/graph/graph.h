@@ -101,6 +101,12 @@ class graph : public std::enable_shared_from_this<graph> {
   void let_go(const void* name, unsigned count);
   std::vector<std::shared_ptr<void>> kept() const;  ///< including those of child graphs and bodies
 
+  /// Such a graph has one executable graph at a time and is not cloned: its executable graphs would share the values of
+  /// its conditions.
+  bool has_conditions() const;
+  void set_instance(std::weak_ptr<const void> made) { instance_ = std::move(made); }
+  bool has_instance() const { return !instance_.expired(); }  ///< since set_instance
+
   /// Clones child graphs too. Each new node knows the node that it was cloned from.
   std::unique_ptr<graph> clone() const;
 
@@ -114,6 +120,7 @@ class graph : public std::enable_shared_from_this<graph> {
   std::shared_ptr<live_objects> live_;
   std::vector<std::unique_ptr<graph_node>> nodes_;
   std::unordered_map<const void*, kept_object> kept_;
+  std::weak_ptr<const void> instance_;
   bool is_body_ = false;  // of a conditional node, which owns it
 };
 

@@ -10,6 +10,7 @@
 #include "interpose/cudart/device/device_table.h"
 #include "interpose/cudart/device/errors.h"
 #include "interpose/cudart/graph/graph_operations.h"
+#include "interpose/cudart/spread/spreading.h"
 
 namespace hpe::cudart {
 
@@ -17,7 +18,7 @@ graph_memory::~graph_memory() { table_.release(*this); }
 
 std::shared_ptr<graph_memory> graph_memory_table::allocate(std::size_t bytes, int device, unsigned access) {
   void* base = nullptr;
-  check(::hpeMallocOn(&base, bytes, device));
+  check(allocate_device_memory(&base, bytes, device));
   memory_.add({.base = base, .size = bytes, .kind = memory_kind::pool, .device = device, .flags = access});
   auto made = std::make_shared<graph_memory>(*this, base, bytes, device);
   const std::scoped_lock lock(mutex_);

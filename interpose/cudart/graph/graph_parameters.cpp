@@ -60,6 +60,12 @@ std::shared_ptr<const operation> make_operation(const cudaHostNodeParams* parame
   return checked(std::make_shared<host_operation>(*parameters));
 }
 
+std::unique_ptr<graph> clone_of(const graph& original) {
+  if (original.has_conditions())
+    throw failure(cudaErrorNotSupported, "a graph with conditional nodes cannot be cloned or be a child graph");
+  return original.clone();
+}
+
 std::shared_ptr<const operation> make_record(cudaEvent_t handle) {
   return std::make_shared<record_operation>(handle, process().events().find(handle));
 }

@@ -10,11 +10,9 @@
 
 namespace hpe::cudart {
 
-static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(hpeExport));
-
-cudaIpcMemHandle_t ipc_table::export_memory(const void* address) {
+hpeExport ipc_table::export_memory(const void* address, memory_kind kind) {
   const auto found = memory_.find(address);
-  require(found.has_value() && found->kind == memory_kind::device, cudaErrorInvalidValue);
+  require(found.has_value() && found->kind == kind, cudaErrorInvalidValue);
   const std::scoped_lock lock(mutex_);
   const auto [place, is_new] = exports_.try_emplace(found->base);
   if (is_new) {
@@ -24,14 +22,10 @@ cudaIpcMemHandle_t ipc_table::export_memory(const void* address) {
     }
     exports_any_ = true;
   }
-  cudaIpcMemHandle_t result{};
-  std::memcpy(&result, &place->second, sizeof result);
-  return result;
+  return place->second;
 }
 
-void* ipc_table::open(const cudaIpcMemHandle_t& handle, int device) {
-  hpeExport wanted{};
-  std::memcpy(&wanted, &handle, sizeof wanted);
+void* ipc_table::open(const hpeExport& wanted, int device, memory_kind kind) {
   const std::scoped_lock lock(mutex_);
   for (auto& [base, each] : opened_) {
     if (std::memcmp(&each.handle, &wanted, sizeof wanted) != 0) continue;
@@ -45,17 +39,24 @@ void* ipc_table::open(const cudaIpcMemHandle_t& handle, int device) {
   hpePointerInfo info{};
   check(::hpeGetPointerInfo(base, &info));
   memory_.add({.base = base, .size = info.size, .kind = memory_kind::imported, .device = device});
-  opened_[base] = {wanted, 1};
+  opened_[base] = {wanted, kind, 1};
   return base;
 }
 
-void ipc_table::close(void* base) {
+bool ipc_table::has_opened(void* base, memory_kind kind) {
   const std::scoped_lock lock(mutex_);
   const auto found = opened_.find(base);
-  require(found != opened_.end(), cudaErrorInvalidValue);
-  if (--found->second.times > 0) return;
+  return found != opened_.end() && found->second.kind == kind;
+}
+
+bool ipc_table::close(void* base, memory_kind kind) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = opened_.find(base);
+  if (found == opened_.end() || found->second.kind != kind) return false;
+  if (--found->second.times > 0) return true;
   opened_.erase(found);
   if (memory_.remove(base)) check(::hpeFree(base));
+  return true;
 }
 
 void ipc_table::forget(const void* base) {
@@ -91,21 +92,25 @@ extern "C" {
 cudaError_t CUDARTAPI cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* address) {
   return api_call(__func__, [&] {
     require(handle != nullptr, cudaErrorInvalidValue);
-    *handle = process().ipc().export_memory(address);
+    static_assert(sizeof *handle == sizeof(hpeExport));
+    const hpeExport made = process().ipc().export_memory(address, memory_kind::device);
+    std::memcpy(handle, &made, sizeof made);
   });
 }
 
 cudaError_t CUDARTAPI cudaIpcOpenMemHandle(void** address, cudaIpcMemHandle_t handle, unsigned flags) {
   return api_call(__func__, [&] {
     require(address != nullptr && flags == cudaIpcMemLazyEnablePeerAccess, cudaErrorInvalidValue);
-    *address = process().ipc().open(handle, process().current_device());
+    hpeExport wanted{};
+    std::memcpy(&wanted, &handle, sizeof wanted);
+    *address = process().ipc().open(wanted, process().current_device(), memory_kind::device);
   });
 }
 
 cudaError_t CUDARTAPI cudaIpcCloseMemHandle(void* address) {
   return api_call(__func__, [&] {
     process().finish_work();
-    process().ipc().close(address);
+    require(process().ipc().close(address, memory_kind::device), cudaErrorInvalidValue);
   });
 }
 

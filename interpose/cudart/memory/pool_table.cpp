@@ -5,6 +5,7 @@
 
 #include "hpe/hpe.h"
 #include "interpose/cudart/device/failure.h"
+#include "interpose/cudart/spread/spreading.h"
 
 namespace hpe::cudart {
 namespace {
@@ -17,7 +18,7 @@ class device_source final : public memory_source {
 
   void* allocate(std::size_t bytes) override {
     void* made = nullptr;
-    if (::hpeMallocOn(&made, bytes, device_) != HPE_SUCCESS) return nullptr;
+    if (allocate_device_memory(&made, bytes, device_) != HPE_SUCCESS) return nullptr;
     memory_.add({.base = made, .size = bytes, .kind = memory_kind::pool, .device = device_, .flags = *access_});
     return made;
   }
@@ -32,22 +33,49 @@ class device_source final : public memory_source {
   const std::shared_ptr<const unsigned> access_;
 };
 
+/// The source of a pool of another process, which alone can allocate.
+class no_source final : public memory_source {
+ public:
+  void* allocate(std::size_t /*bytes*/) override {
+    throw failure(cudaErrorNotPermitted, "memory of an imported pool is allocated by the process that made the pool");
+  }
+  void free(void* /*block*/) override {}
+};
+
 }  // namespace
 
 pool_table::pool_table(memory_table& memory, int devices) : memory_(memory) {
-  for (int device = 0; device < devices; ++device) defaults_.push_back(add(device, 0));
+  for (int device = 0; device < devices; ++device) defaults_.push_back(add(device, 0, false));
   current_ = defaults_;
 }
 
-cudaMemPool_t pool_table::add(int device, std::size_t max_size) {
+cudaMemPool_t pool_table::add(int device, std::size_t max_size, bool is_shareable) {
   const auto access = std::make_shared<unsigned>(0);
   auto made = std::make_shared<memory_pool>(std::make_unique<device_source>(memory_, device, access), device, max_size);
-  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), access}));
+  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), access, is_shareable}));
 }
 
-cudaMemPool_t pool_table::create(int device, std::size_t max_size) {
+cudaMemPool_t pool_table::create(int device, std::size_t max_size, bool is_shareable) {
   const std::scoped_lock lock(mutex_);
-  return add(device, max_size);
+  return add(device, max_size, is_shareable);
+}
+
+cudaMemPool_t pool_table::import_from(int device) {
+  const std::scoped_lock lock(mutex_);
+  auto made = std::make_shared<memory_pool>(std::make_unique<no_source>(), device, 0);
+  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), std::make_shared<unsigned>(0), false, true}));
+}
+
+bool pool_table::is_shareable(cudaMemPool_t handle) const { return pools_.find(handle)->is_shareable; }
+bool pool_table::is_imported(cudaMemPool_t handle) const { return pools_.find(handle)->is_imported; }
+
+bool pool_table::is_in_shareable(const void* block) const {
+  const std::scoped_lock lock(mutex_);
+  const auto owner = owners_.find(block);
+  if (owner == owners_.end()) return false;
+  for (const auto& each : pools_.all())
+    if (each->pool == owner->second) return each->is_shareable;
+  return false;
 }
 
 void pool_table::destroy(cudaMemPool_t handle) {
@@ -134,7 +162,7 @@ void pool_table::reset(int device) {
   const std::scoped_lock lock(mutex_);
   std::erase_if(owners_, [&](const auto& each) { return each.second->device() == device; });
   gone = pools_.take_if([&](const entry& each) { return each.pool->device() == device; });
-  current_[device] = defaults_[device] = add(device, 0);
+  current_[device] = defaults_[device] = add(device, 0, false);
 }
 
 }  // namespace hpe::cudart

@@ -21,9 +21,15 @@ class pool_table {
   /// Registers the memory of all pools in `memory`.
   pool_table(memory_table& memory, int devices);
 
-  cudaMemPool_t create(int device, std::size_t max_size);
+  cudaMemPool_t create(int device, std::size_t max_size, bool is_shareable);
+
+  /// A pool that stands for one of another process: it has only the memory that pointers of that process name.
+  cudaMemPool_t import_from(int device);
   void destroy(cudaMemPool_t handle);  ///< cudaErrorInvalidValue for a default one
   std::shared_ptr<memory_pool> find(cudaMemPool_t handle) const;
+  bool is_shareable(cudaMemPool_t handle) const;
+  bool is_imported(cudaMemPool_t handle) const;
+  bool is_in_shareable(const void* block) const;  ///< whether a block in use is of such a pool
 
   cudaMemPool_t default_of(int device) const;
   cudaMemPool_t current_of(int device) const;
@@ -46,9 +52,11 @@ class pool_table {
   struct entry {
     std::shared_ptr<memory_pool> pool;
     std::shared_ptr<unsigned> access;  // a bit for each device; the pool's source stores it with new blocks
+    bool is_shareable = false;         // with other processes
+    bool is_imported = false;
   };
 
-  cudaMemPool_t add(int device, std::size_t max_size);  // needs the mutex
+  cudaMemPool_t add(int device, std::size_t max_size, bool is_shareable);  // needs the mutex
   std::shared_ptr<memory_pool> owner_of(const void* block, bool forget);
 
   memory_table& memory_;

@@ -12,9 +12,12 @@
 
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/device_table.h"
+#include "interpose/cudart/graph/graph_operations.h"
 #include "interpose/cudart/module/cluster.h"
 #include "interpose/cudart/module/module_table.h"
 #include "interpose/cudart/spread/spreading.h"
+#include "interpose/cudart/stream/capture.h"
+#include "interpose/cudart/stream/event.h"
 #include "interpose/cudart/stream/operations.h"
 
 namespace hpe::cudart {
@@ -76,6 +79,17 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std
   const cudaError_t code = code_of_current_exception("launch");
   process().fault().set(code, "a kernel could not be loaded again after cudaDeviceReset");
   return code;
+}
+
+/// Each stream waits for the work that all of them have now.
+void join(const std::vector<std::shared_ptr<stream>>& streams) {
+  std::vector<std::shared_ptr<event>> reached;
+  for (const auto& each : streams) {
+    reached.push_back(std::make_shared<event>(each->device(), cudaEventDisableTiming));
+    reached.back()->record(*each);
+  }
+  for (const auto& each : streams)
+    for (const auto& other : reached) check(submit(*each, std::make_shared<wait_operation>(nullptr, other)));
 }
 
 }  // namespace
@@ -164,6 +178,25 @@ cudaError_t kernel_operation::take(const cudaKernelNodeParams& launch, int /*dev
   arguments = std::move(bytes);
   argument_offsets.assign(info.parameter_offsets, info.parameter_offsets + info.parameter_count);
   return cudaSuccess;
+}
+
+void launch_on_devices(const std::vector<cudaStream_t>& streams, unsigned flags,
+                       const std::function<void(std::size_t)>& launch) {
+  constexpr unsigned no_wait_before = 1, no_wait_behind = 2;  // as CUDA 12's header has them
+  require(!streams.empty() && (flags & ~(no_wait_before | no_wait_behind)) == 0, cudaErrorInvalidValue);
+  std::vector<std::shared_ptr<stream>> where;
+  std::uint64_t devices = 0;
+  for (const cudaStream_t each : streams) {
+    require(each != nullptr && each != cudaStreamLegacy && each != cudaStreamPerThread, cudaErrorInvalidValue);
+    where.push_back(process().find_stream(each));
+    require_not_capturing(*where.back());
+    const std::uint64_t bit = std::uint64_t{1} << where.back()->device();
+    require((devices & bit) == 0, cudaErrorInvalidDevice);
+    devices |= bit;
+  }
+  if ((flags & no_wait_before) == 0) join(where);
+  for (std::size_t i = 0; i < streams.size(); ++i) launch(i);
+  if ((flags & no_wait_behind) == 0) join(where);
 }
 
 }  // namespace hpe::cudart

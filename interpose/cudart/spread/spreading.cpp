@@ -91,7 +91,8 @@ bool spreads_kernels() {
   return on;
 }
 
-hpeStatus allocate_in_parts(void** made, std::size_t bytes) {
+hpeStatus allocate_device_memory(void** made, std::size_t bytes, int device) {
+  if (!spreads_kernels()) return ::hpeMallocOn(made, bytes, device);
   int devices = 0;
   std::size_t granule = 0;
   if (const hpeStatus status = ::hpeGetDeviceCount(&devices); status != HPE_SUCCESS) return status;

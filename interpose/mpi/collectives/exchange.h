@@ -1,6 +1,7 @@
 #pragma once
 
-/// The messages of one collective call. Every rank adds its messages, and then waits for all of them in finish().
+/// The messages of one collective call, or of one step of it. Every rank adds its messages; a blocking call then waits
+/// for all of them in finish(), a non-blocking one looks at over().
 
 #include <cstddef>
 #include <memory>
@@ -12,29 +13,36 @@ namespace hpe::interpose::mpi {
 
 class exchange {
  public:
-  explicit exchange(near_group& ranks) : ranks_(ranks), channel_(ranks.channel()) {}
+  using ranks = near_group::ranks_of_call;
 
-  [[nodiscard]] int rank() const noexcept { return ranks_.rank(); }
-  [[nodiscard]] int size() const noexcept { return ranks_.size(); }
+  explicit exchange(ranks who) : who_(std::move(who)) {}
+
+  [[nodiscard]] int rank() const noexcept { return who_.rank; }
+  [[nodiscard]] int size() const noexcept { return who_.size; }
 
   /// Begin a message of `count` elements; none if they have no data. Receives should come before sends. If a buffer
-  /// cannot be used, the other rank still gets its message, or can send it, and finish() returns the error.
+  /// cannot be used, the other rank still gets its message, or can send it, and result() is the error.
   void receive(void* to, int count, MPI_Datatype type, int from);
   void send(const void* from, int count, MPI_Datatype type, int to);
 
   /// Waits for all messages and returns the first error, after the error handler of `comm` has got it.
   [[nodiscard]] int finish(MPI_Comm comm);
 
- private:
-  static constexpr int tag = 0;
+  /// Whether all messages are over. Does not wait.
+  [[nodiscard]] bool over();
+  /// The first error of the messages that are over; no error handler has got it.
+  [[nodiscard]] int result() const noexcept { return result_; }
+  /// The program waits in MPI until all messages are over.
+  void await();
 
+ private:
   void note(int result) noexcept {
     if (result_ == MPI_SUCCESS) result_ = result;
   }
 
-  near_group& ranks_;
-  const MPI_Comm channel_;
+  const ranks who_;
   std::vector<MPI_Request> requests_;
+  std::size_t first_left_ = 0;                        // all requests before it are over
   std::vector<std::unique_ptr<std::byte[]>> unused_;  // received in place of buffers that cannot be used
   int result_ = MPI_SUCCESS;
 };

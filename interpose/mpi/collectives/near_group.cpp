@@ -4,6 +4,7 @@
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/messages/offers.h"
+#include "interpose/mpi/messages/progress.h"
 
 namespace hpe::interpose::mpi {
 
@@ -49,6 +50,24 @@ near_group* make_group(MPI_Comm comm) {
 
 }  // namespace
 
+near_channel::near_channel(MPI_Comm of) { HPE_REAL(Comm_idup)(of, &comm_, &made_); }
+
+// MPI_Finalize, which deletes the attributes of MPI_COMM_WORLD, frees the communicator itself.
+near_channel::~near_channel() {
+  if (ready_ && job::current() != nullptr) HPE_REAL(Comm_free)(&comm_);
+}
+
+bool near_channel::ready() {
+  const progress::guard held;
+  if (ready_) return true;
+  int over = 0;
+  HPE_REAL(Test)(&made_, &over, MPI_STATUS_IGNORE);
+  if (over == 0) return false;
+  HPE_REAL(Comm_set_errhandler)(comm_, handles::get().errors_return);
+  ready_ = true;
+  return true;
+}
+
 near_group* near_group::of(MPI_Comm comm) {
   if (job::current() == nullptr || !is_intra(comm)) return nullptr;
   void* value = nullptr;
@@ -62,9 +81,9 @@ near_group* near_group::of(MPI_Comm comm) {
   return group != no_group ? group : nullptr;
 }
 
-// MPI_Finalize, which deletes the attributes of MPI_COMM_WORLD, frees the channel itself.
-near_group::~near_group() {
-  if (channel_ != MPI_Comm{} && job::current() != nullptr) HPE_REAL(Comm_free)(&channel_);
+near_group* near_group::of_background(MPI_Comm comm) {
+  const job* const running = job::current();
+  return running != nullptr && running->all_use_cuda ? of(comm) : nullptr;
 }
 
 bool near_group::votes() noexcept {
@@ -83,12 +102,20 @@ bool near_group::agree(memory mine, needed ranks) {
   return all == device || (ranks == needed::one && all == (device | ordinary));
 }
 
-MPI_Comm near_group::channel() {
-  if (channel_ == MPI_Comm{}) {
-    HPE_REAL(Comm_dup)(comm_, &channel_);
-    HPE_REAL(Comm_set_errhandler)(channel_, handles::get().errors_return);
-  }
+const std::shared_ptr<near_channel>& near_group::channel() {
+  if (channel_ == nullptr) channel_ = std::make_shared<near_channel>(comm_);
   return channel_;
+}
+
+near_group::ranks_of_call near_group::now() {
+  ranks_of_call result{rank_, size_, channel(), 0};
+  progress::of_process().until([&] { return result.channel->ready(); });
+  return result;
+}
+
+near_group::ranks_of_call near_group::next() {
+  constexpr std::uint32_t tags = 32767;  // MPI promises tags to this number, and 0 is for blocking calls
+  return {rank_, size_, channel(), static_cast<int>(1 + background_calls_++ % tags)};
 }
 
 near_group::memory near_group::memory_of(const void* buffer, const layout& which) {

@@ -4,11 +4,31 @@
 /// messages from device to device (calls.h) or through MPI's own function.
 
 #include <cstdint>
+#include <memory>
 
 #include "interpose/mpi/layout.h"
 #include "interpose/mpi/real.h"
 
 namespace hpe::interpose::mpi {
+
+/// The communicator for the messages of a group's calls, which returns errors. MPI makes it in the background. Thread
+/// safe.
+class near_channel {
+ public:
+  /// Collective over the ranks of a communicator; does not wait for them.
+  explicit near_channel(MPI_Comm of);
+  ~near_channel();
+  near_channel(const near_channel&) = delete;
+  near_channel& operator=(const near_channel&) = delete;
+
+  [[nodiscard]] bool ready();
+  [[nodiscard]] MPI_Comm comm() const noexcept { return comm_; }
+
+ private:
+  MPI_Comm comm_{};
+  MPI_Request made_{};
+  bool ready_ = false;
+};
 
 /// An intracommunicator whose ranks all run on this machine. MPI keeps it as an attribute of the communicator, and ends
 /// it with that. Its functions are for the calling thread of a collective call, which is one at a time.
@@ -25,9 +45,11 @@ class near_group {
 
   /// nullptr if ranks of comm run on other machines, or direct copies are off: in all ranks or none.
   [[nodiscard]] static near_group* of(MPI_Comm comm);
+  /// The same for non-blocking calls, which cannot vote: nullptr also if a rank of the job cannot use CUDA.
+  [[nodiscard]] static near_group* of_background(MPI_Comm comm);
 
   near_group(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
-  ~near_group();
+  ~near_group() = default;
   near_group(const near_group&) = delete;
   near_group& operator=(const near_group&) = delete;
 
@@ -40,18 +62,30 @@ class near_group {
   /// A vote: collective. Returns the same in all ranks.
   [[nodiscard]] bool agree(memory mine, needed ranks);
 
-  /// The communicator for the messages of calls, which returns errors. Collective at the first call.
-  [[nodiscard]] MPI_Comm channel();
+  /// The calling rank among the ranks of one call, and the way of the call's messages.
+  struct ranks_of_call {
+    int rank = 0;
+    int size = 0;
+    std::shared_ptr<near_channel> channel;
+    int tag = 0;
+  };
+  /// For a blocking call: waits until the channel is ready.
+  [[nodiscard]] ranks_of_call now();
+  /// For a non-blocking call, which has a tag of its own: messages of other calls may go at the same time.
+  [[nodiscard]] ranks_of_call next();
 
   /// The memory of a buffer argument.
   [[nodiscard]] static memory memory_of(const void* buffer, const layout& which);
 
  private:
+  [[nodiscard]] const std::shared_ptr<near_channel>& channel();
+
   const MPI_Comm comm_;
   const int rank_;
   const int size_;
-  MPI_Comm channel_{};
+  std::shared_ptr<near_channel> channel_;
   std::uint64_t calls_ = 0;
+  std::uint32_t background_calls_ = 0;
   bool device_seen_ = false;
 };
 

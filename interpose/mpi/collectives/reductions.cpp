@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "interpose/adopted_pointers.h"
+#include "interpose/mpi/collectives/background_call.h"
 #include "interpose/mpi/collectives/calls.h"
 #include "interpose/mpi/collectives/exchange.h"
 #include "interpose/mpi/groups.h"
@@ -56,7 +57,7 @@ std::optional<reduction::operation> operation_of(MPI_Op op) {
 class reduction_call {
  public:
   // `out` is nullptr in ranks that get no result.
-  reduction_call(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op)
+  reduction_call(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, std::optional<int> root)
       : in_(in == MPI_IN_PLACE ? out : in),
         in_place_(in == MPI_IN_PLACE),
         out_(out),
@@ -64,9 +65,14 @@ class reduction_call {
         type_(type),
         bytes_of_one_(static_cast<std::size_t>(measures_of(type).size)),
         number_(number_of(type)),
-        op_(operation_of(op)) {}
+        op_(operation_of(op)),
+        mpi_op_(op),
+        root_(root) {}
 
-  /// The memory that this rank uses. Borrows device memory if it may take part.
+  /// Whether kernels know the numbers and the operation: the same in all ranks.
+  [[nodiscard]] bool is_known() const noexcept { return number_ && op_; }
+
+  /// The memory that this rank uses. Borrows device memory if it may take part in a blocking call.
   near_group::memory look(int rank, int size) {
     try {
       return look_at_buffers(rank, size);
@@ -74,6 +80,77 @@ class reduction_call {
       return near_group::memory::other;
     }
   }
+
+  /// Borrows memory for the parts of the other ranks: on the device of this rank's memory, or else on the host.
+  void borrow(int rank, int size) {
+    if (look(rank, size) == near_group::memory::device) return;
+    on_device_ = false;
+    scratch_ = {new std::byte[count_of(rank, size) * bytes_of_one_ * static_cast<std::size_t>(size)],
+                std::default_delete<std::byte[]>()};
+  }
+
+  /// The steps of a call. Each rank gets its part of the numbers from all ranks.
+  void post_parts(exchange& parts) const {
+    const int rank = parts.rank();
+    const int size = parts.size();
+    const auto mine = static_cast<int>(count_of(rank, size));
+    std::byte* next = scratch_.get();
+    for (int r = 0; r < size; ++r) {
+      if (r == rank) continue;
+      parts.receive(next, mine, type_, r);
+      next += static_cast<std::size_t>(mine) * bytes_of_one_;
+    }
+    if (!in_place_) parts.receive(result(rank, size), mine, type_, rank);
+    for (int i = 1; i <= size; ++i) {
+      const int r = (rank + i) % size;
+      if (r != rank || !in_place_) parts.send(place(in_, r, size), static_cast<int>(count_of(r, size)), type_, r);
+    }
+  }
+
+  /// It combines them,
+  [[nodiscard]] device_copy combine(int rank, int size) const {
+    const std::size_t mine = count_of(rank, size);
+    device_copy last;
+    for (int r = 0; r < size - 1 && mine > 0; ++r) {
+      std::byte* const part = scratch_.get() + mine * bytes_of_one_ * static_cast<std::size_t>(r);
+      if (on_device_)
+        last = driver().reduce(reinterpret_cast<std::uintptr_t>(result(rank, size)), part, mine, {*op_, *number_});
+      else if (const int failed = ::MPI_Reduce_local(part, result(rank, size), static_cast<int>(mine), type_, mpi_op_);
+               failed != MPI_SUCCESS)
+        throw error(HPE_ERROR_INVALID_ARGUMENT, "MPI_Reduce_local of a reduction failed");
+    }
+    return last;
+  }
+
+  /// and sends the result to the root, or to all ranks.
+  void post_results(exchange& results) const {
+    const int rank = results.rank();
+    const int size = results.size();
+    const bool receives = out_ != nullptr && (!root_ || *root_ == rank);
+    for (int i = 1; i < size && receives; ++i) {
+      const int r = (rank + i) % size;
+      results.receive(place(out_, r, size), static_cast<int>(count_of(r, size)), type_, r);
+    }
+    for (int i = 1; i < size; ++i) {
+      const int r = (rank + i) % size;
+      if (!root_ || *root_ == r) results.send(result(rank, size), static_cast<int>(count_of(rank, size)), type_, r);
+    }
+  }
+
+  int make(const exchange::ranks& who, MPI_Comm comm) const {
+    exchange parts(who);
+    post_parts(parts);
+    const int failed = parts.finish(comm);
+    first_failure failure;
+    failure.attempt([&] { combine(who.rank, who.size).wait(); });
+    exchange results(who);
+    post_results(results);
+    const int failed_later = results.finish(comm);
+    if (failed != MPI_SUCCESS || failed_later != MPI_SUCCESS) return failed != MPI_SUCCESS ? failed : failed_later;
+    return failure.any() ? raise(on_comm{comm}, *failure.what()) : MPI_SUCCESS;
+  }
+
+ private:
   near_group::memory look_at_buffers(int rank, int size) {
     const layout all = elements(count_, type_);
     auto mine = near_group::memory_of(in_, all);
@@ -82,58 +159,18 @@ class reduction_call {
       if (there != mine) return near_group::memory::other;
     }
     if (mine != near_group::memory::device) return mine;
-    if (!number_ || !op_) return near_group::memory::other;
+    if (!is_known()) return near_group::memory::other;
     const std::size_t block = count_of(rank, size) * bytes_of_one_;
     scratch_ = driver().borrow_beside(reinterpret_cast<std::uintptr_t>(in_), block * static_cast<std::size_t>(size));
     return scratch_ != nullptr ? mine : near_group::memory::other;
   }
 
-  int make(near_group& ranks, MPI_Comm comm, std::optional<int> root) {
-    const int rank = ranks.rank();
-    const int size = ranks.size();
-    const auto mine = static_cast<int>(count_of(rank, size));
-    const std::size_t block = static_cast<std::size_t>(mine) * bytes_of_one_;
-    // The result of this rank's part; in ranks without a receive buffer, the last block of the borrowed memory.
-    std::byte* const result =
-        out_ != nullptr ? place(out_, rank, size) : scratch_.get() + block * (static_cast<std::size_t>(size) - 1);
-    exchange parts(ranks);
-    std::byte* next = scratch_.get();
-    for (int r = 0; r < size; ++r) {
-      if (r == rank) continue;
-      parts.receive(next, mine, type_, r);
-      next += block;
-    }
-    if (!in_place_) parts.receive(result, mine, type_, rank);
-    for (int i = 1; i <= size; ++i) {
-      const int r = (rank + i) % size;
-      if (r != rank || !in_place_) parts.send(place(in_, r, size), static_cast<int>(count_of(r, size)), type_, r);
-    }
-    int failed = parts.finish(comm);
-    first_failure failure;
-    failure.attempt([&] {
-      device_copy last;
-      for (int r = 0; r < size - 1 && mine > 0; ++r)
-        last = driver().reduce(reinterpret_cast<std::uintptr_t>(result),
-                               scratch_.get() + block * static_cast<std::size_t>(r), static_cast<std::size_t>(mine),
-                               {*op_, *number_});
-      last.wait();
-    });
-    exchange results(ranks);
-    for (int i = 1; i < size; ++i) {
-      const int r = (rank + i) % size;
-      if (out_ != nullptr && (!root || *root == rank))
-        results.receive(place(out_, r, size), static_cast<int>(count_of(r, size)), type_, r);
-    }
-    for (int i = 1; i < size; ++i) {
-      const int r = (rank + i) % size;
-      if (!root || *root == r) results.send(result, mine, type_, r);
-    }
-    const int failed_later = results.finish(comm);
-    if (failed == MPI_SUCCESS) failed = failed_later;
-    return failed == MPI_SUCCESS && failure.any() ? raise(on_comm{comm}, *failure.what()) : failed;
+  /// Where a rank's part of the result arises; in ranks without a receive buffer, the last block of the borrowed
+  /// memory.
+  [[nodiscard]] std::byte* result(int rank, int size) const noexcept {
+    if (out_ != nullptr) return place(out_, rank, size);
+    return scratch_.get() + count_of(rank, size) * bytes_of_one_ * (static_cast<std::size_t>(size) - 1);
   }
-
- private:
   [[nodiscard]] std::size_t first_of(int rank, int size) const noexcept {
     return static_cast<std::size_t>(count_) * static_cast<std::size_t>(rank) / static_cast<std::size_t>(size);
   }
@@ -153,7 +190,10 @@ class reduction_call {
   const std::size_t bytes_of_one_;
   const std::optional<reduction::number> number_;
   const std::optional<reduction::operation> op_;
+  const MPI_Op mpi_op_;
+  const std::optional<int> root_;  // nothing: all ranks get the result
   std::shared_ptr<std::byte> scratch_;
+  bool on_device_ = true;
 };
 
 bool is_small(int count, MPI_Datatype type) {
@@ -161,32 +201,56 @@ bool is_small(int count, MPI_Datatype type) {
   return static_cast<std::size_t>(measures_of(type).size) * static_cast<std::size_t>(count) < least_bytes;
 }
 
+taken make_now(near_group& ranks, reduction_call& call, bool refused, MPI_Comm comm, const char* function) {
+  const auto mine = refused ? near_group::memory::other : call.look(ranks.rank(), ranks.size());
+  if (!ranks.agree(mine, near_group::needed::all)) return std::nullopt;
+  const trace::recorded here(trace::category::mpi, function);
+  return call.make(ranks.now(), comm);
+}
+
+taken begin(near_group& ranks, const std::shared_ptr<reduction_call>& call, MPI_Comm comm, MPI_Request* request) {
+  if (!call->is_known()) return std::nullopt;
+  call->borrow(ranks.rank(), ranks.size());
+  return begin_in_background(ranks.next(), comm, request,
+                             {[call](exchange& parts) {
+                                call->post_parts(parts);
+                                return true;
+                              },
+                              [call, last = std::optional<device_copy>()](exchange& none) mutable {
+                                if (!last) last = call->combine(none.rank(), none.size());
+                                return last->done();
+                              },
+                              [call](exchange& results) {
+                                call->post_results(results);
+                                return true;
+                              }});
+}
+
 taken reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, std::optional<int> root,
-             MPI_Comm comm, const char* function) {
+             MPI_Comm comm, const call_form& form) {
   if (is_small(count, type)) return std::nullopt;
   return guarded(comm, [&]() -> taken {
-    near_group* const ranks = near_group::of(comm);
-    if (ranks == nullptr || !ranks->votes()) return std::nullopt;
+    const bool now = form.request == nullptr;
+    near_group* const ranks = now ? near_group::of(comm) : near_group::of_background(comm);
+    if (ranks == nullptr || (now && !ranks->votes())) return std::nullopt;
+    const bool refused = root && (*root < 0 || *root >= ranks->size());
     const bool gets_result = !root || *root == ranks->rank();
-    reduction_call call(sendbuf, gets_result ? recvbuf : nullptr, count, type, op);
-    const bool no_root = root && (*root < 0 || *root >= ranks->size());
-    const auto mine = no_root ? near_group::memory::other : call.look(ranks->rank(), ranks->size());
-    if (!ranks->agree(mine, near_group::needed::all)) return std::nullopt;
-    const trace::recorded here(trace::category::mpi, function);
-    return call.make(*ranks, comm, root);
+    const auto call = std::make_shared<reduction_call>(sendbuf, gets_result ? recvbuf : nullptr, count, type, op, root);
+    if (now) return make_now(*ranks, *call, refused, comm, form.function);
+    return refused ? std::nullopt : begin(*ranks, call, comm, form.request);
   });
 }
 
 }  // namespace
 
 taken direct_allreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
-                       const char* function) {
-  return reduce(sendbuf, recvbuf, count, datatype, op, std::nullopt, comm, function);
+                       call_form form) {
+  return reduce(sendbuf, recvbuf, count, datatype, op, std::nullopt, comm, form);
 }
 
 taken direct_reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,
-                    MPI_Comm comm, const char* function) {
-  return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, function);
+                    MPI_Comm comm, call_form form) {
+  return reduce(sendbuf, recvbuf, count, datatype, op, root, comm, form);
 }
 
 }  // namespace hpe::interpose::mpi

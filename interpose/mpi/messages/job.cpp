@@ -1,5 +1,6 @@
 #include "interpose/mpi/messages/job.h"
 
+#include <dlfcn.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -30,6 +31,9 @@ bool wanted(const options& option) {
 
 // Whether the kernel gives a random number: with any other a payload could be taken for an envelope.
 bool draw(job::number& id) { return ::getrandom(id.data(), sizeof id, 0) == sizeof id; }
+
+// Whether hpe stands before the CUDA driver of this process.
+bool is_before_driver() { return ::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_entry") != nullptr; }
 
 // Finds the ranks on this machine and opens the offer board that they share.
 void meet_ranks_of_this_machine(job& made, MPI_Comm world, int size) {
@@ -82,11 +86,12 @@ void job::begin() {
     static constexpr named_call vote{
         "the vote in MPI_Init, which takes libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks,"};
     const waiting_call waiting(vote);
-    // The protocol is on only if every rank votes 1. All ranks use the settings of rank 0.
-    int agreed = can ? 1 : 0;
+    // The protocol is on only if every rank votes 1 or more. All ranks use the settings of rank 0.
+    int agreed = !can ? 0 : is_before_driver() ? 2 : 1;
     HPE_REAL(Allreduce)
     (MPI_IN_PLACE, &agreed, 1, handles::get().integer, handles::get().min, world);
     if (agreed == 0) return;
+    made->all_use_cuda = agreed == 2;
     struct settings {
       number id;
       std::uint64_t large;

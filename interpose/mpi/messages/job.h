@@ -22,6 +22,7 @@ struct job {
   MPI_Comm channel{};
   MPI_Comm self{};  ///< hpe's own communicator of this process alone
   int rank = 0;
+  bool all_use_cuda = false;     ///< hpe stands before the CUDA driver in all ranks (hpe run)
   bool several_threads = false;  ///< several threads may call MPI at once (MPI_THREAD_MULTIPLE)
   /// By rank in MPI_COMM_WORLD: whether it runs on this machine.
   std::vector<bool> same_machine;

@@ -187,6 +187,8 @@ void for_each_statistic(hpeStatistics& s, hpe::counters& c, Visit visit) {
   visit(s.bytes_written_back, c.bytes_written_back);
   visit(s.bytes_brought_in, c.bytes_brought_in);
   visit(s.evicting_ns, c.evicting_ns);
+  visit(s.bytes_given_back, c.bytes_given_back);
+  visit(s.turn_wait_ns, c.turn_wait_ns);
 }
 
 }  // namespace

@@ -18,8 +18,12 @@ spread::machine rates_of(const device::properties& device, std::size_t devices) 
   m.move_rate = 1e10;
   m.free_bytes = 0;
   if (device.kind == HPE_DEVICE_CUDA) return m;
-  m.local_rate = m.read_rate = m.write_rate = m.host_rate = 1e10;  // all memory is the machine's
-  m.move_rate = 2e9;
+  // All memory is the machine's, behind links if they have limits.
+  const auto over = [](double link, double rate) { return link > 0 ? std::min(link, rate) : rate; };
+  m.local_rate = 1e10;
+  m.read_rate = m.write_rate = over(device.peer_rate, m.local_rate);
+  m.host_rate = over(device.host_rate, m.local_rate);
+  m.move_rate = over(device.host_rate, 2e9);
   m.instruction_rate = 1e9 * std::max(device.compute_units, 1U);
   m.launch_seconds = 5e-5;
   return m;

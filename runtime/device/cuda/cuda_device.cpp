@@ -9,7 +9,7 @@
 
 namespace hpe::device::cuda {
 
-cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, std::size_t limit)
+cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted)
     : set_(set), cu_(set.driver_table()), index_(index), ordinal_(ordinal) {
   char name[256] = "";
   cu_.cuDeviceGetName(name, sizeof name, ordinal_);
@@ -28,10 +28,12 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, std::s
   std::size_t free = 0;
   std::size_t total = 0;
   cu_.check(cu_.cuMemGetInfo(&free, &total), "asking how much memory a GPU has");
-  memory_.emplace(total, limit);
+  const std::size_t most = capacity::limited(total, wanted.device_memory);
+  memory_.emplace(most, node::device_share::join(wanted.share, wanted.share.empty() ? "" : identity(), most,
+                                                 std::chrono::seconds(wanted.share_timeout)));
   properties_.memory_bytes = memory_->total();
   // For modules, local memory of kernels, and work areas of libraries.
-  if (limit == 0) properties_.spare_bytes = std::size_t{256} << 20;
+  if (wanted.device_memory == 0) properties_.spare_bytes = std::size_t{256} << 20;
   cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
 }
 
@@ -41,6 +43,16 @@ cuda_device::~cuda_device() {
     cu_.cuStreamDestroy(clearing_);
   }
   cu_.cuDevicePrimaryCtxRelease(ordinal_);
+}
+
+std::string cuda_device::identity() const {
+  HPE_REQUIRE(cu_.cuDeviceGetUuid != nullptr, HPE_ERROR_NOT_SUPPORTED,
+              "HPE_SHARE needs a newer CUDA driver: this one cannot tell GPUs apart (cuDeviceGetUuid)");
+  CUuuid id{};
+  cu_.check(cu_.cuDeviceGetUuid(&id, ordinal_), "asking for the identity of a GPU");
+  std::string text = "gpu-";
+  for (const char byte : id.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
 }
 
 int cuda_device::attribute(CUdevice_attribute which) const {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/options.h"
 #include "runtime/device/capacity.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/device/device.h"
@@ -20,11 +21,12 @@ class cuda_device final : public device {
  public:
   /// ordinal: the driver's number. limit: the most bytes of its memory to map; 0: all. Throws HPE_ERROR_INITIALIZATION
   /// if the GPU lacks an ability that hpe needs.
-  cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, std::size_t limit);
+  cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted);
   ~cuda_device() override;
 
   [[nodiscard]] const properties& info() const noexcept override { return properties_; }
   [[nodiscard]] memory_usage memory() const override;
+  [[nodiscard]] node::device_share* share() const noexcept override { return memory_->share(); }
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
   void map(void* address, std::size_t bytes, contents first) override;
   void unmap(void* address, std::size_t bytes) noexcept override;
@@ -50,6 +52,8 @@ class cuda_device final : public device {
 
  private:
   void require_abilities() const;
+  /// A name of the GPU that is the same in all processes.
+  [[nodiscard]] std::string identity() const;
   [[nodiscard]] int attribute(CUdevice_attribute which) const;
   void check(CUresult result, const char* what);
 

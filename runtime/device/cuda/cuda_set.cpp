@@ -47,7 +47,7 @@ cuda_set::cuda_set(const driver& entries, std::optional<unsigned> wished, const 
   for (unsigned d = 0; d < wished.value_or(most); ++d) {
     CUdevice ordinal = 0;
     cu_.check(cu_.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
-    devices_.push_back(std::make_unique<cuda_device>(*this, d, ordinal, wanted.device_memory));
+    devices_.push_back(std::make_unique<cuda_device>(*this, d, ordinal, wanted));
     devices_.back()->find_node(machine);
     contexts.push_back(devices_.back()->context());
   }

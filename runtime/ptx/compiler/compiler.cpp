@@ -37,10 +37,17 @@ compile_function load() {
   return nullptr;
 }
 
+compile_function loaded() {
+  static const compile_function function = load();
+  return function;
+}
+
 }  // namespace
 
+void open_compiler() { static_cast<void>(loaded()); }
+
 std::unique_ptr<compiled_image> compile(const image& what, const kernel_store& kept) {
-  static const compile_function function = load();
+  const compile_function function = loaded();
   if (function == nullptr) return nullptr;
   const compile_request request{what, kept, current_log_level(), reinterpret_cast<const void*>(&parse)};
   return std::unique_ptr<compiled_image>(function(&request));

@@ -36,6 +36,9 @@ struct kernel_store {
 /// The place that the options HPE_KERNEL_CACHE and HPE_KERNEL_CACHE_SIZE name.
 [[nodiscard]] kernel_store kernel_store_of(const options& option);
 
+/// Loads the shared object now, which takes some milliseconds, for a caller that compiles soon. Thread-safe.
+void open_compiler();
+
 /// Returns null, for interpreted kernels, if hpe was built without LLVM or if the shared object cannot be loaded. The
 /// image must outlive the result.
 [[nodiscard]] std::unique_ptr<compiled_image> compile(const image& what, const kernel_store& kept = {});

@@ -97,32 +97,68 @@ std::vector<const instruction*> with_addresses_first(std::span<const instruction
   return early;
 }
 
+// The accesses whose addresses are known before the first instruction, and which may share a test.
+std::vector<const instruction*> with_known_addresses(std::span<const instruction* const> code) {
+  std::vector<const instruction*> result;
+  numbers written;
+  for (const instruction* const i : code.first(std::min(code.size(), most_ahead))) {
+    if (i->kind == kind::call) break;
+    if (can_share_a_check(*i) && !written.contains(i->sources[0].index)) result.push_back(i);
+    add_writes(*i, written);
+  }
+  return result;
+}
+
 }  // namespace
 
 void emitter::emit(std::span<const instruction> code) {
-  std::vector<const instruction*> ordered;
-  if (lanes != nullptr) {
-    for (const instruction& i : code) ordered.push_back(&i);
-  } else {
-    ordered = with_addresses_first(code);
-  }
+  const std::vector<const instruction*> ordered = with_addresses_first(code);
   for (std::size_t n = 0; n < ordered.size();) {
     n += emit_pure_sequence(std::span(ordered).subspan(n));
     if (n == ordered.size()) break;
-    if (lanes == nullptr && can_share_a_check(*ordered[n]) && !checked_.contains(ordered[n])) {
-      std::vector<const instruction*> group;
-      numbers written;
-      const std::size_t end = std::min(ordered.size(), n + most_ahead);
-      for (std::size_t other = n; other < end && ordered[other]->kind != kind::call; ++other) {
-        const instruction& i = *ordered[other];
-        if (can_share_a_check(i) && !written.contains(i.sources[0].index)) group.push_back(&i);
-        add_writes(i, written);
-      }
+    if (can_share_a_check(*ordered[n]) && !checked_.contains(ordered[n])) {
+      const auto group = with_known_addresses(std::span(ordered).subspan(n));
       check_alignment(group);
       checked_.insert(group.begin(), group.end());
     }
     emit(*ordered[n++]);
   }
+}
+
+void emitter::emit_in_lanes(std::span<const instruction> code, const std::function<void()>& end) {
+  const std::vector<const instruction*> ordered = with_addresses_first(code);
+  const auto emit_rest = [&](std::size_t n) {
+    while (n < ordered.size()) {
+      n += emit_pure_sequence(std::span(ordered).subspan(n));
+      if (n < ordered.size()) emit(*ordered[n++]);
+    }
+    end();
+  };
+  const auto first = std::find_if(ordered.begin(), ordered.end(),
+                                  [&](const instruction* i) { return can_share_a_check(*i) && is_simple_if_full(*i); });
+  std::vector<const instruction*> group;
+  if (first != ordered.end()) group = with_known_addresses(std::span(first, ordered.end()));
+  std::erase_if(group, [&](const instruction* i) { return !is_simple_if_full(*i); });
+  if (group.empty()) return emit_rest(0);
+
+  const auto begin = static_cast<std::size_t>(first - ordered.begin());
+  for (std::size_t n = 0; n < begin;) {
+    n += emit_pure_sequence(std::span(ordered).first(begin).subspan(n));
+    if (n < begin) emit(*ordered[n++]);
+  }
+  llvm::LLVMContext& c = at.getContext();
+  llvm::BasicBlock* const simple = llvm::BasicBlock::Create(c, "", function_);
+  llvm::BasicBlock* const other = llvm::BasicBlock::Create(c, "", function_);
+  at.CreateCondBr(are_simple(group), simple, other, llvm::MDBuilder(c).createBranchWeights(16, 1));
+  Value* const before = mask;
+  at.SetInsertPoint(simple);
+  mask = nullptr;
+  simple_.insert(group.begin(), group.end());
+  emit_rest(begin);
+  simple_.clear();
+  mask = before;
+  at.SetInsertPoint(other);
+  emit_rest(begin);
 }
 
 void emitter::check_alignment(std::span<const instruction* const> accesses) {

@@ -4,6 +4,7 @@
 // lane in a loop over the running lanes, or of every lane. A register that is uniform or linear has only the value of
 // lane 0.
 
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include <cstddef>
@@ -20,7 +21,7 @@ using llvm::Value;
 
 llvm::Constant* emitter::steps(llvm::Type* element, std::int64_t step) {
   std::vector<llvm::Constant*> values;
-  for (unsigned k = 0; k < lane_count; ++k)
+  for (unsigned k = 0; k < lane_count(); ++k)
     values.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(step * k)));
   return llvm::ConstantVector::get(values);
 }
@@ -32,11 +33,11 @@ std::vector<emitter::view> emitter::views_of(lane_shape::kind what) {
 }
 
 Value* emitter::lane_bits(Value* of) {
-  if (of == nullptr) return at.getIntN(lane_count, (std::uint64_t{1} << lane_count) - 1);
-  return at.CreateBitCast(of, at.getIntNTy(lane_count));
+  if (of == nullptr) return at.getIntN(lane_count(), (std::uint64_t{1} << lane_count()) - 1);
+  return at.CreateBitCast(of, at.getIntNTy(lane_count()));
 }
 
-Value* emitter::any(Value* of) { return at.CreateICmpNE(lane_bits(of), at.getIntN(lane_count, 0)); }
+Value* emitter::any(Value* of) { return at.CreateICmpNE(lane_bits(of), at.getIntN(lane_count(), 0)); }
 
 Value* emitter::all(Value* of) { return at.CreateICmpEQ(lane_bits(of), lane_bits(nullptr)); }
 
@@ -55,6 +56,8 @@ Value* emitter::in_all_lanes(std::uint32_t r, bool is_raw) {
 Value* emitter::restore(std::uint32_t r, Value* values) {
   const in_view every(*this, view::every);
   const lane_shape shape = shape_of(r);
+  // Of whole slots: this needs the fewest instructions.
+  Value* const all_equal = all(at.CreateICmpEQ(values, splat(at.CreateExtractElement(values, std::uint64_t{0}))));
   values = at.CreateTrunc(values, of_lanes(type_of(r)));
   if (shape.what == lane_shape::kind::varying) {
     set_raw(r, values);
@@ -64,12 +67,13 @@ Value* emitter::restore(std::uint32_t r, Value* values) {
   if (shape.what == lane_shape::kind::widened) {
     set_raw(r, values);
     const in_view last(*this, view::last);
-    set_raw(r, at.CreateExtractElement(values, std::uint64_t{lane_count - 1}));
+    set_raw(r, at.CreateExtractElement(values, std::uint64_t{lane_count()} - 1));
   }
   {
     const in_view lane_0(*this, view::first);
     set_raw(r, first);
   }
+  if (shape.is_uniform()) return all_equal;
   return all(at.CreateICmpEQ(values, at.CreateAdd(splat(first), steps(type_of(r), shape.step))));
 }
 
@@ -116,7 +120,7 @@ void emitter::emit_in_views(const instruction& i) {
 // Emits code in a loop over the running lanes, with registers and thread of one lane.
 void emitter::for_each_lane(const std::function<void()>& body) {
   llvm::LLVMContext& c = at.getContext();
-  llvm::Type* const bits = at.getIntNTy(lane_count);
+  llvm::Type* const bits = at.getIntNTy(lane_count());
   llvm::BasicBlock* const before = at.GetInsertBlock();
   Value* const running = lane_bits(mask);
   llvm::BasicBlock* const loop = llvm::BasicBlock::Create(c, "", function_);
@@ -151,20 +155,46 @@ Value* emitter::pointers_of(const instruction& i, view v) {
   return pointer_of(i, i.sources[0]);
 }
 
-// Whether all lanes run and access one piece of memory, lane by lane; null if that is never so.
+// Whether the lanes' addresses are those of one piece of memory, lane by lane; null if that is so.
 Value* emitter::is_contiguous(const instruction& i) {
+  if (simple_.contains(&i)) return nullptr;
   const lane_shape shape = lanes->shape_of(i.sources[0]);
-  if (!shape.has_step() || shape.step != std::int64_t{bytes_of(i.types[0])} * i.vector) return nullptr;
-  Value* const full = all(mask);
-  if (shape.what == lane_shape::kind::linear && window_of(i) != address_window::own_shared) return full;
+  if (shape.what == lane_shape::kind::linear && window_of(i) != address_window::own_shared) return nullptr;
   Value* const apart = at.CreateSub(offset_of(i, view::last), offset_of(i, view::first));
-  return at.CreateAnd(full,
-                      at.CreateICmpEQ(apart, at.getInt64(static_cast<std::uint64_t>(shape.step * (lane_count - 1)))));
+  return at.CreateICmpEQ(apart, at.getInt64(static_cast<std::uint64_t>(shape.step * (lane_count() - 1))));
+}
+
+// Whether an access can be one load or store of one piece of memory.
+bool emitter::is_simple_if_full(const instruction& i) const {
+  if (i.kind == kind::load && lanes->shape_of(i.sources[0]).is_uniform()) return true;
+  return (i.kind == kind::load || i.kind == kind::store) && lanes->has_step_of_size(i);
+}
+
+// Whether all lanes run, and each of the accesses is one of one aligned piece of memory.
+Value* emitter::are_simple(std::span<const instruction* const> accesses) {
+  Value* result = all(mask);
+  Value* wrong = at.getInt64(0);
+  for (const instruction* const i : accesses) {
+    wrong = at.CreateOr(wrong, at.CreateAnd(offset_of(*i, view::first), alignment_of(*i) - 1));
+    if (lanes->shape_of(i->sources[0]).is_uniform()) continue;
+    if (Value* const contiguous = is_contiguous(*i)) result = at.CreateAnd(result, contiguous);
+  }
+  return at.CreateAnd(result, at.CreateICmpEQ(wrong, at.getInt64(0)));
+}
+
+// The mask of an access whose lanes have adjacent elements.
+Value* emitter::mask_of_elements(unsigned of_each_lane) {
+  if (mask == nullptr)
+    return llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count() * of_each_lane));
+  if (of_each_lane == 1) return mask;
+  std::vector<int> places;
+  for (unsigned k = 0; k < lane_count() * of_each_lane; ++k) places.push_back(static_cast<int>(k / of_each_lane));
+  return at.CreateShuffleVector(mask, places);
 }
 
 void emitter::check_alignment_in_lanes(const instruction& i) {
   const std::uint64_t bytes = alignment_of(i);
-  if (bytes <= 1) return;
+  if (bytes <= 1 || simple_.contains(&i)) return;
   // If the step is a multiple of the size, all lanes are aligned alike.
   const lane_shape shape = lanes->shape_of(i.sources[0]);
   const bool is_alike = shape.is_uniform() || (shape.has_step() && shape.step % static_cast<std::int64_t>(bytes) == 0);
@@ -174,7 +204,7 @@ void emitter::check_alignment_in_lanes(const instruction& i) {
   } else {
     Value* lanes_wrong =
         at.CreateICmpNE(at.CreateAnd(offset_of(i, view::every), bytes - 1),
-                        llvm::Constant::getNullValue(llvm::FixedVectorType::get(at.getInt64Ty(), lane_count)));
+                        llvm::Constant::getNullValue(llvm::FixedVectorType::get(at.getInt64Ty(), lane_count())));
     wrong = any(mask == nullptr ? lanes_wrong : at.CreateAnd(lanes_wrong, mask));
   }
   llvm::LLVMContext& c = at.getContext();
@@ -192,11 +222,12 @@ void emitter::check_alignment_in_lanes(const instruction& i) {
   at.SetInsertPoint(rest);
 }
 
-void emitter::set_every(const operand& o, Value* values, bool only_running) {
+// Sets a register of the running lanes.
+void emitter::set_every(const operand& o, Value* values) {
   if (!o.is_register()) return;
   const in_view every(*this, view::every);
   values = at.CreateTrunc(values, of_lanes(type_of(o.index)));
-  if (only_running && mask != nullptr) values = at.CreateSelect(mask, values, get_raw(o.index));
+  if (mask != nullptr) values = at.CreateSelect(mask, values, get_raw(o.index));
   at.CreateStore(values, slot(o.index, view::every));
 }
 
@@ -208,7 +239,7 @@ void emitter::emit_load_in_lanes(const instruction& i) {
   const auto extended = [&](Value* value, llvm::Type* to) {
     return is_signed(t) ? at.CreateSExt(value, to) : at.CreateZExt(value, to);
   };
-  llvm::Type* const wide = llvm::FixedVectorType::get(at.getInt64Ty(), lane_count);
+  llvm::Type* const wide = llvm::FixedVectorType::get(at.getInt64Ty(), lane_count());
   if (lanes->shape_of(i.sources[0]).is_uniform()) {
     const in_view first(*this, view::first);
     Value* const pointer = pointer_of(i, i.sources[0]);
@@ -224,46 +255,61 @@ void emitter::emit_load_in_lanes(const instruction& i) {
       const operand& o = i.results[n];
       if (!o.is_register()) continue;
       if (shape_of(o.index).what == lane_shape::kind::varying) {
-        set_every(o, splat(values[n]), true);
+        set_every(o, splat(values[n]));
       } else {
         set(o, values[n]);
       }
     }
     return;
   }
-  llvm::LLVMContext& c = at.getContext();
-  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
-  if (Value* const contiguous = is_contiguous(i)) {
-    llvm::BasicBlock* const fast = llvm::BasicBlock::Create(c, "", function_);
-    llvm::BasicBlock* const slow = llvm::BasicBlock::Create(c, "", function_);
-    at.CreateCondBr(contiguous, fast, slow, llvm::MDBuilder(c).createBranchWeights(16, 1));
-    at.SetInsertPoint(fast);
-    Value* const whole =
-        users(at.CreateAlignedLoad(llvm::FixedVectorType::get(at.getIntNTy(8 * bytes), lane_count * i.vector),
-                                   pointers_of(i, view::first), llvm::Align(bytes)));
+  // Distributes the elements of all lanes, which follow each other, to the registers.
+  const auto set_elements = [&](Value* whole) {
     for (unsigned n = 0; n < i.vector; ++n) {
       std::vector<int> places;
-      for (unsigned k = 0; k < lane_count; ++k) places.push_back(static_cast<int>(k * i.vector + n));
-      set_every(i.results[n], extended(i.vector == 1 ? whole : at.CreateShuffleVector(whole, places), wide), false);
+      for (unsigned k = 0; k < lane_count(); ++k) places.push_back(static_cast<int>(k * i.vector + n));
+      set_every(i.results[n], extended(i.vector == 1 ? whole : at.CreateShuffleVector(whole, places), wide));
     }
-    at.CreateBr(rest);
-    at.SetInsertPoint(slow);
-  }
-  if (bytes < 4) {
-    for_each_lane([&] { emit_load(i); });
-  } else {
-    Value* const pointers = pointers_of(i, view::every);
-    std::vector<Value*> values;
-    for (unsigned n = 0; n < i.vector; ++n) {
-      llvm::Type* const element = llvm::FixedVectorType::get(at.getIntNTy(8 * bytes), lane_count);
-      values.push_back(users(at.CreateMaskedGather(
-          element, at.CreateGEP(at.getInt8Ty(), pointers, at.getInt64(std::uint64_t{n} * bytes)), llvm::Align(bytes),
-          mask != nullptr ? mask
-                          : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count)),
-          llvm::Constant::getNullValue(element))));
+  };
+  llvm::Type* const element = at.getIntNTy(8 * bytes);
+  const auto load_piece = [&] {
+    llvm::Type* const whole = llvm::FixedVectorType::get(element, lane_count() * i.vector);
+    Value* const pointer = pointers_of(i, view::first);
+    if (mask == nullptr) return set_elements(users(at.CreateAlignedLoad(whole, pointer, llvm::Align(bytes))));
+    set_elements(users(at.CreateMaskedLoad(whole, pointer, llvm::Align(bytes), mask_of_elements(i.vector))));
+  };
+  const auto load_scattered = [&] {
+    Value* pointers = pointers_of(i, view::every);
+    if (shared_.has_fast_gathers && bytes >= 4 && i.vector == 1) {
+      llvm::Type* const whole = llvm::FixedVectorType::get(element, lane_count());
+      return set_elements(users(at.CreateMaskedGather(whole, pointers, llvm::Align(bytes), mask_of_elements(1),
+                                                      llvm::Constant::getNullValue(whole))));
     }
-    for (unsigned n = 0; n < i.vector; ++n) set_every(i.results[n], extended(values[n], wide), true);
-  }
+    // Lanes that do not run load from memory that always exists.
+    if (mask != nullptr) pointers = at.CreateSelect(mask, pointers, splat(context));
+    llvm::Type* const of_lane = llvm::FixedVectorType::get(element, i.vector);
+    std::vector<Value*> loaded;
+    for (unsigned k = 0; k < lane_count(); ++k)
+      loaded.push_back(users(at.CreateAlignedLoad(of_lane, at.CreateExtractElement(pointers, k), llvm::Align(bytes))));
+    set_elements(llvm::concatenateVectors(at, loaded));
+  };
+  access_piece_or_scattered(i, load_piece, load_scattered);
+}
+
+void emitter::access_piece_or_scattered(const instruction& i, const std::function<void()>& piece,
+                                        const std::function<void()>& scattered) {
+  if (!lanes->has_step_of_size(i)) return scattered();
+  Value* const contiguous = is_contiguous(i);
+  if (contiguous == nullptr) return piece();
+  llvm::LLVMContext& c = at.getContext();
+  llvm::BasicBlock* const fast = llvm::BasicBlock::Create(c, "", function_);
+  llvm::BasicBlock* const slow = llvm::BasicBlock::Create(c, "", function_);
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
+  at.CreateCondBr(contiguous, fast, slow, llvm::MDBuilder(c).createBranchWeights(16, 1));
+  at.SetInsertPoint(fast);
+  piece();
+  at.CreateBr(rest);
+  at.SetInsertPoint(slow);
+  scattered();
   at.CreateBr(rest);
   at.SetInsertPoint(rest);
 }
@@ -271,50 +317,58 @@ void emitter::emit_load_in_lanes(const instruction& i) {
 void emitter::emit_store_in_lanes(const instruction& i) {
   const unsigned bytes = bytes_of(i.types[0]);
   check_alignment_in_lanes(i);
-  llvm::LLVMContext& c = at.getContext();
-  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
   const auto values = [&](unsigned n) {
     const in_view every(*this, view::every);
     return get(i.sources[1 + n], 8 * bytes);
   };
-  if (Value* const contiguous = is_contiguous(i)) {
-    llvm::BasicBlock* const fast = llvm::BasicBlock::Create(c, "", function_);
-    llvm::BasicBlock* const slow = llvm::BasicBlock::Create(c, "", function_);
-    at.CreateCondBr(contiguous, fast, slow, llvm::MDBuilder(c).createBranchWeights(16, 1));
-    at.SetInsertPoint(fast);
+  const auto store_piece = [&] {
     Value* whole = values(0);
     for (unsigned n = 1; n < i.vector; ++n) {
       // Widens both to the final size, and takes element k from lane k / vector of value k % vector.
-      std::vector<int> wider(std::size_t{lane_count} * i.vector, -1);
-      std::iota(wider.begin(), wider.begin() + lane_count, 0);
+      std::vector<int> wider(std::size_t{lane_count()} * i.vector, -1);
+      std::iota(wider.begin(), wider.begin() + lane_count(), 0);
       Value* const more = at.CreateShuffleVector(values(n), wider);
       if (n == 1) {
         std::vector<int> spread_out(wider.size(), -1);
-        for (unsigned k = 0; k < lane_count; ++k) spread_out[std::size_t{k} * i.vector] = static_cast<int>(k);
+        for (unsigned k = 0; k < lane_count(); ++k) spread_out[std::size_t{k} * i.vector] = static_cast<int>(k);
         whole = at.CreateShuffleVector(whole, spread_out);
       }
       std::vector<int> merged(wider.size());
       std::iota(merged.begin(), merged.end(), 0);
-      for (unsigned k = 0; k < lane_count; ++k)
+      for (unsigned k = 0; k < lane_count(); ++k)
         merged[std::size_t{k} * i.vector + n] = static_cast<int>(wider.size() + k);
       whole = at.CreateShuffleVector(whole, more, merged);
     }
-    users(at.CreateAlignedStore(whole, pointers_of(i, view::first), llvm::Align(bytes)));
-    at.CreateBr(rest);
-    at.SetInsertPoint(slow);
-  }
-  if (bytes < 4) {
-    for_each_lane([&] { emit_store(i); });
-  } else {
-    Value* const pointers = pointers_of(i, view::every);
-    for (unsigned n = 0; n < i.vector; ++n)
-      users(at.CreateMaskedScatter(
-          values(n), at.CreateGEP(at.getInt8Ty(), pointers, at.getInt64(std::uint64_t{n} * bytes)), llvm::Align(bytes),
-          mask != nullptr ? mask
-                          : llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count))));
-  }
-  at.CreateBr(rest);
-  at.SetInsertPoint(rest);
+    Value* const pointer = pointers_of(i, view::first);
+    if (mask == nullptr) {
+      users(at.CreateAlignedStore(whole, pointer, llvm::Align(bytes)));
+    } else {
+      users(at.CreateMaskedStore(whole, pointer, llvm::Align(bytes), mask_of_elements(i.vector)));
+    }
+  };
+  const auto store_scattered = [&] {
+    Value* pointers = pointers_of(i, view::every);
+    if (shared_.has_fast_gathers && bytes >= 4) {
+      for (unsigned n = 0; n < i.vector; ++n)
+        users(at.CreateMaskedScatter(values(n),
+                                     at.CreateGEP(at.getInt8Ty(), pointers, at.getInt64(std::uint64_t{n} * bytes)),
+                                     llvm::Align(bytes), mask_of_elements(1)));
+      return;
+    }
+    // Lanes that do not run store into memory that nobody reads.
+    constexpr unsigned most_bytes = 32;
+    if (mask != nullptr)
+      pointers = at.CreateSelect(mask, pointers, splat(allocate(llvm::ArrayType::get(at.getInt8Ty(), most_bytes), 16)));
+    std::vector<Value*> all;
+    for (unsigned n = 0; n < i.vector; ++n) all.push_back(values(n));
+    for (unsigned k = 0; k < lane_count(); ++k)
+      for (unsigned n = 0; n < i.vector; ++n)
+        users(at.CreateAlignedStore(
+            at.CreateExtractElement(all[n], k),
+            at.CreateConstGEP1_64(at.getInt8Ty(), at.CreateExtractElement(pointers, k), std::uint64_t{n} * bytes),
+            llvm::Align(bytes)));
+  };
+  access_piece_or_scattered(i, store_piece, store_scattered);
 }
 
 }  // namespace hpe::ptx

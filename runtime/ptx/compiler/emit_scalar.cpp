@@ -35,7 +35,7 @@ Value* emitter::call_scalar(const instruction& i) {
   const void* const function = reinterpret_cast<const void*>(i.scalar);
   if (!is_wide()) return call(function, at.getInt64Ty(), arguments, true);
   Value* results = llvm::PoisonValue::get(ints(64));
-  for (unsigned lane = 0; lane < lane_count; ++lane) {
+  for (unsigned lane = 0; lane < lane_count(); ++lane) {
     Value* own[4];
     for (std::size_t n = 0; n < 4; ++n) own[n] = at.CreateExtractElement(arguments[n], lane);
     results = at.CreateInsertElement(results, call(function, at.getInt64Ty(), own, true), lane);

@@ -49,7 +49,7 @@ llvm::AllocaInst* emitter::slot(std::uint32_t r, view v) {
   llvm::AllocaInst*& result = slots_[static_cast<std::size_t>(v)][r];
   if (result == nullptr) {
     llvm::Type* t = type_of(r);
-    if (v == view::every) t = llvm::FixedVectorType::get(t, lane_count);
+    if (v == view::every) t = llvm::FixedVectorType::get(t, lane_count());
     llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
     result = entry.CreateAlloca(t);
     used_.push_back(result);
@@ -79,7 +79,7 @@ Value* emitter::get_raw(std::uint32_t r) {
   const auto number_of = [&](std::int64_t n) {
     return llvm::ConstantInt::get(type_of(r), static_cast<std::uint64_t>(n));
   };
-  if (!is_one) return at.CreateAdd(value, number_of(shape.step * (lane_count - 1)));
+  if (!is_one) return at.CreateAdd(value, number_of(shape.step * (lane_count() - 1)));
   return at.CreateAdd(value, at.CreateMul(at.CreateZExtOrTrunc(lane_, type_of(r)), number_of(shape.step)));
 }
 

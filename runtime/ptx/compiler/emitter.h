@@ -66,6 +66,8 @@ struct module_context {
   std::map<std::uint32_t, llvm::Function*> functions;  // device functions, by number
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
+  std::vector<unsigned> lane_counts{8};  // that regions have loops for, the smallest first
+  bool has_fast_gathers = false;         // the processor's instructions that load and store lanes at any addresses
 
   module_context(const ptx::image& i, const link_names& n, llvm::Module& m);
   /// An address that link_names can name.
@@ -90,7 +92,7 @@ class emitter {
   std::uint32_t local_size = 0;
   // for code that runs in lanes; thread is lane 0's
   const lane_analysis* lanes = nullptr;
-  llvm::Value* mask = nullptr;         // of lane_count i1: the lanes that run; null: all
+  llvm::Value* mask = nullptr;         // of lane_count() i1: the lanes that run; null: all
   const register_set* kept = nullptr;  // registers whose values in other lanes must stay
   llvm::IRBuilder<> at;
 
@@ -98,6 +100,10 @@ class emitter {
   void emit(const instruction& i);
   /// Emits such instructions of one basic block. They must outlive the emitted code.
   void emit(std::span<const instruction> code);
+  /// As emit, for lanes. `end` emits the end of the basic block. The code and its end are emitted twice if that saves
+  /// tests: once, with a mask of null, for groups whose lanes all run and access pieces of aligned memory; and once for
+  /// all others.
+  void emit_in_lanes(std::span<const instruction> code, const std::function<void()>& end);
 
   // registers
   llvm::Value* get(const operand& o, unsigned bits);  // its canonical bits
@@ -120,7 +126,8 @@ class emitter {
   llvm::Value* all(llvm::Value* mask);
   /// The lanes of the mask in which a guard holds.
   llvm::Value* lanes_where(const operand& guard);
-  llvm::Value* splat(llvm::Value* value) { return at.CreateVectorSplat(lane_count, value); }
+  [[nodiscard]] unsigned lane_count() const { return lanes->count(); }
+  llvm::Value* splat(llvm::Value* value) { return at.CreateVectorSplat(lane_count(), value); }
   /// Sets all registers to zero, at the beginning of a thread.
   void clear_registers();
 
@@ -160,7 +167,7 @@ class emitter {
   [[nodiscard]] static std::vector<view> views_of(lane_shape::kind what);
   llvm::AllocaInst* slot(std::uint32_t r, view v);
   [[nodiscard]] bool is_wide() const { return view_ == view::every; }
-  llvm::Type* of_lanes(llvm::Type* t) { return is_wide() ? llvm::FixedVectorType::get(t, lane_count) : t; }
+  llvm::Type* of_lanes(llvm::Type* t) { return is_wide() ? llvm::FixedVectorType::get(t, lane_count()) : t; }
   llvm::Type* ints(unsigned bits) { return of_lanes(at.getIntNTy(bits)); }
   llvm::Type* floats(unsigned bits) { return of_lanes(bits == 32 ? at.getFloatTy() : at.getDoubleTy()); }
   llvm::Constant* number(unsigned bits, std::uint64_t value) { return llvm::ConstantInt::get(ints(bits), value); }
@@ -180,9 +187,15 @@ class emitter {
   llvm::Value* offset_of(const instruction& i, view v);  // as for alignment: of shared memory, in it
   llvm::Value* pointers_of(const instruction& i, view v);
   llvm::Value* is_contiguous(const instruction& i);
+  [[nodiscard]] bool is_simple_if_full(const instruction& i) const;
+  llvm::Value* are_simple(std::span<const instruction* const> accesses);
   void check_alignment_in_lanes(const instruction& i);
   void for_each_lane(const std::function<void()>& body);
-  void set_every(const operand& o, llvm::Value* values, bool only_running);
+  void set_every(const operand& o, llvm::Value* values);
+  llvm::Value* mask_of_elements(unsigned of_each_lane);
+  /// Emits an access as one of one piece of memory, where lanes are contiguous, and otherwise as scattered.
+  void access_piece_or_scattered(const instruction& i, const std::function<void()>& piece,
+                                 const std::function<void()>& scattered);
   llvm::Value* lane_bits(llvm::Value* of);
 
   // pure instructions; null if there is no code for it here and the scalar function must be called
@@ -244,6 +257,7 @@ class emitter {
   bool is_exact_ = true;                    // a NaN of an f64 must be the right one
   std::vector<std::uint32_t> reads_;        // by register: reads in the code; empty until needed
   std::set<const instruction*> checked_;    // accesses whose alignment was checked in advance
+  std::set<const instruction*> simple_;     // accesses in lanes that are known to be aligned, and contiguous or uniform
   llvm::BasicBlock* misaligned_ = nullptr;  // reports a misaligned access and does not return
   llvm::PHINode* misaligned_address_ = nullptr;
   llvm::PHINode* misaligned_access_ = nullptr;

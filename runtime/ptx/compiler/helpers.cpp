@@ -1,5 +1,6 @@
 #include "runtime/ptx/compiler/helpers.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/ptx/arithmetic/matrix.h"
@@ -42,6 +43,10 @@ void access_texture(block_context* block, std::uint32_t thread, const instructio
 
 std::uint64_t routine(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources) {
   return run_routine(*block, thread, *i, sources);
+}
+
+void set_next(block_context* block, std::uint32_t first, std::uint32_t last, std::uint32_t point) {
+  if (point != block_context::mixed) std::fill(block->next + first, block->next + last, point);
 }
 
 std::uint8_t* find_in_cluster(block_context* block, const instruction* i, std::uint64_t address) {

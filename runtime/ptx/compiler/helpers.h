@@ -14,6 +14,8 @@ std::uint64_t convert_address(block_context* block, const instruction* i, std::u
 void access_texture(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources,
                     std::uint64_t* results);
 std::uint64_t routine(block_context* block, std::uint32_t thread, const instruction* i, const std::uint64_t* sources);
+/// Sets block.next of threads first <= t < last to `point`, unless it is mixed: then they have it.
+void set_next(block_context* block, std::uint32_t first, std::uint32_t last, std::uint32_t point);
 /// The address in this process of an address in shared::cluster.
 std::uint8_t* find_in_cluster(block_context* block, const instruction* i, std::uint64_t address);
 void copy_async(block_context* block, const instruction* i, std::uint64_t to, std::uint64_t from, std::uint64_t size,

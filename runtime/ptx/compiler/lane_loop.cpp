@@ -1,8 +1,11 @@
 // The loop of a region over groups of threads that run in lanes. What is left of the block's threads, and threads whose
 // registers do not have the expected shapes, run one by one.
 
+#include <llvm/IR/MDBuilder.h>
+
 #include <cstddef>
 
+#include "runtime/ptx/compiler/helpers.h"
 #include "runtime/ptx/compiler/regions.h"
 #include "runtime/ptx/execution/block.h"
 
@@ -12,14 +15,16 @@ using llvm::Value;
 
 namespace {
 
-llvm::FixedVectorType* of_lanes(llvm::Type* t) { return llvm::FixedVectorType::get(t, lane_count); }
+llvm::FixedVectorType* of_lanes(const emitter& e, llvm::Type* t) {
+  return llvm::FixedVectorType::get(t, e.lane_count());
+}
 
-Value* full_mask(emitter& e) { return llvm::Constant::getAllOnesValue(of_lanes(e.at.getInt1Ty())); }
+Value* full_mask(emitter& e) { return llvm::Constant::getAllOnesValue(of_lanes(e, e.at.getInt1Ty())); }
 
 }  // namespace
 
 // Groups must have thread indices that follow each other in x and are equal in y and z.
-Value* region_emitter::can_group(emitter& e, llvm::Function* f) {
+Value* region_emitter::can_group(emitter& e, llvm::Function* f, unsigned lane_count) {
   Value* const width = e.member(offsetof(block_context, ntid.x), e.at.getInt32Ty());
   Value* const rest = e.at.CreateAnd(e.at.CreateOr(width, f->getArg(1)), e.at.getInt32(lane_count - 1));
   Value* const enough = e.at.CreateICmpUGE(e.at.CreateSub(f->getArg(2), f->getArg(1)), e.at.getInt32(lane_count));
@@ -30,13 +35,13 @@ Value* region_emitter::can_group(emitter& e, llvm::Function* f) {
 
 llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point, Value* parameters,
                                                  llvm::ConstantInt* only_outcome, ways_alone ways,
-                                                 llvm::BasicBlock* alone, llvm::BasicBlock* done,
-                                                 llvm::PHINode* outcome) {
+                                                 llvm::BasicBlock* from, llvm::BasicBlock* alone,
+                                                 llvm::BasicBlock* done, llvm::PHINode* outcome) {
   llvm::LLVMContext& c = shared_.module.getContext();
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
   const lane_region& region = lanes_->region(point);
   emitter e(shared_, f, kernel_.code, kernel_.registers, loose_);
-  e.lanes = &*lanes_;
+  e.lanes = lanes_;
   e.context = f->getArg(0);
   e.formals = parameters;
   e.formals_are_invariant = true;
@@ -44,12 +49,14 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "", f);
   llvm::BasicBlock* const repeat = llvm::BasicBlock::Create(c, "", f);
   latch_ = llvm::BasicBlock::Create(c, "group_latch", f);
+  together_outcome_ = llvm::PHINode::Create(i32, 4, "", llvm::BasicBlock::Create(c, "group_together", f));
+  llvm::BasicBlock* const others = llvm::BasicBlock::Create(c, "others", f);
 
   e.at.SetInsertPoint(body);
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   llvm::PHINode* const before = e.at.CreatePHI(i32, 2);
-  thread->addIncoming(f->getArg(1), &f->getEntryBlock());
-  before->addIncoming(e.at.getInt32(first_outcome), &f->getEntryBlock());
+  thread->addIncoming(f->getArg(1), from);
+  before->addIncoming(e.at.getInt32(first_outcome), from);
   e.thread = thread;
   // Volatile, because the handler of page faults reads it.
   e.own(e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)),
@@ -60,9 +67,9 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   waiting_.assign(flow_.blocks().size(), nullptr);
   for (const std::uint32_t block : region.order) {
     lane_blocks_[block] = llvm::BasicBlock::Create(c, "", f);
-    waiting_[block] = e.allocate(of_lanes(e.at.getInt1Ty()), 1);
+    waiting_[block] = e.allocate(of_lanes(e, e.at.getInt1Ty()), 8);
   }
-  lane_outcomes_ = e.allocate(of_lanes(i32), 32);
+  lane_outcomes_ = e.allocate(of_lanes(e, i32), 64);
   for (const std::uint32_t block : region.order) emit_block_in_lanes(e, region, block);
 
   e.at.SetInsertPoint(repeat);
@@ -71,39 +78,91 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
 
   e.at.SetInsertPoint(start);
   for (const std::uint32_t block : region.order)
-    e.at.CreateStore(llvm::Constant::getNullValue(of_lanes(e.at.getInt1Ty())), waiting_[block]);
-  e.at.CreateStore(llvm::Constant::getNullValue(of_lanes(i32)), lane_outcomes_);
+    e.at.CreateStore(llvm::Constant::getNullValue(of_lanes(e, e.at.getInt1Ty())), waiting_[block]);
+  e.at.CreateStore(llvm::Constant::getNullValue(of_lanes(e, i32)), lane_outcomes_);
   Value* const fits = restore_in_lanes(e, point);
   llvm::BasicBlock* const restored = e.at.GetInsertBlock();
-  e.at.CreateCondBr(fits, repeat, alone);
-  ways.thread->addIncoming(thread, restored);
-  ways.outcome->addIncoming(before, restored);
+  e.at.CreateCondBr(fits, repeat, others);
 
-  e.at.SetInsertPoint(latch_);
-  Value* result = only_outcome;
-  if (result == nullptr) {
-    Value* const outcomes = e.at.CreateLoad(of_lanes(i32), lane_outcomes_);
-    Value* const places = e.member(offsetof(block_context, next), e.at.getPtrTy());
-    e.own(e.at.CreateAlignedStore(outcomes, e.at.CreateGEP(i32, places, e.at.CreateZExt(thread, e.at.getInt64Ty())),
-                                  llvm::Align(4)));
-    Value* const first = e.at.CreateExtractElement(outcomes, std::uint64_t{0});
-    Value* const equal = e.all(e.at.CreateICmpEQ(outcomes, e.splat(first)));
-    Value* const same =
-        e.at.CreateOr(e.at.CreateICmpEQ(before, first), e.at.CreateICmpEQ(before, e.at.getInt32(first_outcome)));
-    result = e.at.CreateSelect(e.at.CreateAnd(equal, same), first, e.at.getInt32(block_context::mixed));
-  }
-  Value* const next = e.at.CreateAdd(thread, e.at.getInt32(lane_count));
+  Value* const result = emit_lane_outcome(e, f->getArg(1), thread, before, only_outcome);
+  llvm::BasicBlock* const left_region = e.at.GetInsertBlock();
+  Value* const next = e.at.CreateAdd(thread, e.at.getInt32(e.lane_count()));
   Value* const left = e.at.CreateSub(f->getArg(2), next);
   llvm::BasicBlock* const ended = llvm::BasicBlock::Create(c, "", f);
-  e.at.CreateCondBr(e.at.CreateICmpUGE(left, e.at.getInt32(lane_count)), body, ended);
-  thread->addIncoming(next, latch_);
-  before->addIncoming(result, latch_);
+  e.at.CreateCondBr(e.at.CreateICmpUGE(left, e.at.getInt32(e.lane_count())), body, ended);
+  thread->addIncoming(next, left_region);
+  before->addIncoming(result, left_region);
   e.at.SetInsertPoint(ended);
-  e.at.CreateCondBr(e.at.CreateICmpEQ(left, e.at.getInt32(0)), done, alone);
-  ways.thread->addIncoming(next, ended);
-  ways.outcome->addIncoming(result, ended);
+  e.at.CreateCondBr(e.at.CreateICmpEQ(left, e.at.getInt32(0)), done, others);
   outcome->addIncoming(result, ended);
+
+  e.at.SetInsertPoint(others);
+  llvm::PHINode* const first_other = e.at.CreatePHI(i32, 2);
+  llvm::PHINode* const outcome_before = e.at.CreatePHI(i32, 2);
+  first_other->addIncoming(thread, restored);
+  first_other->addIncoming(next, ended);
+  outcome_before->addIncoming(before, restored);
+  outcome_before->addIncoming(result, ended);
+  if (only_outcome == nullptr)
+    e.call(reinterpret_cast<const void*>(helpers::set_next), e.at.getVoidTy(),
+           {e.context, f->getArg(1), first_other, outcome_before});
+  e.at.CreateBr(alone);
+  ways.thread->addIncoming(first_other, others);
+  ways.outcome->addIncoming(outcome_before, others);
   return body;
+}
+
+// The outcome of the groups up to this one. Groups write block.next only once outcomes differ, because in many regions
+// most groups do little else.
+Value* region_emitter::emit_lane_outcome(emitter& e, Value* first, Value* thread, Value* before,
+                                         llvm::ConstantInt* only_outcome) {
+  llvm::LLVMContext& c = e.at.getContext();
+  llvm::Type* const i32 = e.at.getInt32Ty();
+  llvm::BasicBlock* const together = together_outcome_->getParent();
+  e.at.SetInsertPoint(latch_);
+  if (only_outcome != nullptr) {
+    together_outcome_->addIncoming(only_outcome, latch_);
+    e.at.CreateBr(together);
+    e.at.SetInsertPoint(together);
+    return only_outcome;
+  }
+  llvm::BasicBlock* const other = llvm::BasicBlock::Create(c, "", e.function());
+  llvm::BasicBlock* const mixed = llvm::BasicBlock::Create(c, "", e.function());
+  llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", e.function());
+  Value* const outcomes = e.at.CreateLoad(of_lanes(e, i32), lane_outcomes_);
+  Value* const of_first = e.at.CreateExtractElement(outcomes, std::uint64_t{0});
+  e.at.CreateCondBr(e.all(e.at.CreateICmpEQ(outcomes, e.splat(of_first))), together, mixed);
+  together_outcome_->addIncoming(of_first, latch_);
+
+  e.at.SetInsertPoint(together);
+  e.at.CreateCondBr(e.at.CreateICmpEQ(before, together_outcome_), rest, other,
+                    llvm::MDBuilder(c).createBranchWeights(16, 1));
+  e.at.SetInsertPoint(other);
+  Value* const of_group = e.splat(together_outcome_);
+  e.at.CreateCondBr(e.at.CreateICmpEQ(before, e.at.getInt32(first_outcome)), rest, mixed);
+
+  e.at.SetInsertPoint(mixed);
+  llvm::PHINode* const of_lane = e.at.CreatePHI(of_lanes(e, i32), 2);
+  of_lane->addIncoming(outcomes, latch_);
+  of_lane->addIncoming(of_group, other);
+  llvm::BasicBlock* const was_mixed = llvm::BasicBlock::Create(c, "", e.function());
+  llvm::BasicBlock* const was_point = llvm::BasicBlock::Create(c, "", e.function());
+  e.at.CreateCondBr(e.at.CreateICmpEQ(before, e.at.getInt32(block_context::mixed)), was_mixed, was_point);
+  e.at.SetInsertPoint(was_point);
+  e.call(reinterpret_cast<const void*>(helpers::set_next), e.at.getVoidTy(), {e.context, first, thread, before});
+  e.at.CreateBr(was_mixed);
+  e.at.SetInsertPoint(was_mixed);
+  Value* const places = e.member(offsetof(block_context, next), e.at.getPtrTy());
+  e.own(e.at.CreateAlignedStore(of_lane, e.at.CreateGEP(i32, places, e.at.CreateZExt(thread, e.at.getInt64Ty())),
+                                llvm::Align(4)));
+  e.at.CreateBr(rest);
+
+  e.at.SetInsertPoint(rest);
+  llvm::PHINode* const result = e.at.CreatePHI(i32, 3);
+  result->addIncoming(together_outcome_, together);
+  result->addIncoming(together_outcome_, other);
+  result->addIncoming(e.at.getInt32(block_context::mixed), was_mixed);
+  return result;
 }
 
 // Loads registers from the frame. Returns whether they have their shapes: threads that come from different iterations
@@ -114,7 +173,7 @@ Value* region_emitter::restore_in_lanes(emitter& e, std::uint32_t point) {
     for (const std::uint32_t r : flow_.alive_at(first_block(point)).members())
       if (repeated_[r] == nullptr)
         restored.emplace_back(
-            r, e.own(e.at.CreateAlignedLoad(of_lanes(e.at.getInt64Ty()), frame_place(e, r), llvm::Align(8))));
+            r, e.own(e.at.CreateAlignedLoad(of_lanes(e, e.at.getInt64Ty()), frame_place(e, r), llvm::Align(8))));
   e.clear_registers();
   Value* fits = e.at.getTrue();
   for (const auto& [r, values] : restored) fits = e.at.CreateAnd(fits, e.restore(r, values));
@@ -129,7 +188,7 @@ void region_emitter::emit_block_in_lanes(emitter& e, const lane_region& region, 
   Value* mask = nullptr;
   register_set kept(kernel_.registers.size());
   if (!region.waiting[block].empty()) {
-    mask = e.at.CreateLoad(of_lanes(e.at.getInt1Ty()), waiting_[block]);
+    mask = e.at.CreateLoad(of_lanes(e, e.at.getInt1Ty()), waiting_[block]);
     e.at.CreateStore(llvm::Constant::getNullValue(mask->getType()), waiting_[block]);
     for (const std::uint32_t other : region.waiting[block])
       if (other != lane_region::gone) kept.unite(flow_.alive_at(other));
@@ -138,11 +197,20 @@ void region_emitter::emit_block_in_lanes(emitter& e, const lane_region& region, 
   e.kept = &kept;
   const bool is_branch =
       end.kind == kind::branch || end.kind == kind::exit || end.kind == kind::ret || point_of_[last] != 0;
-  e.emit(std::span(kernel_.code).subspan(b.first, (is_branch ? last : b.last) - b.first));
+  e.emit_in_lanes(std::span(kernel_.code).subspan(b.first, (is_branch ? last : b.last) - b.first),
+                  [&] { emit_end_in_lanes(e, region, block); });
+  e.mask = nullptr;
+  e.kept = nullptr;
+}
+
+// Sends the lanes of e.mask to the blocks behind a block.
+void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, std::uint32_t block) {
+  const basic_block& b = flow_.blocks()[block];
+  const instruction& end = kernel_.code[b.last - 1];
   const bool is_uniform = lanes_->shape_of(end.guard).is_uniform();
   const auto outcomes = outcomes_of(flow_, kernel_.code, block, is_uniform);
   if (outcomes.size() == 1 && outcomes[0].size() == 1) {
-    send(e, region, block, *outcomes[0].begin(), mask);
+    send(e, region, block, *outcomes[0].begin(), e.mask);
     go_on(e, region, block, outcomes[0]);
   } else if (outcomes.size() == 2) {  // taken or not by all
     llvm::BasicBlock* const ways[] = {llvm::BasicBlock::Create(e.at.getContext(), "", e.function()),
@@ -150,7 +218,7 @@ void region_emitter::emit_block_in_lanes(emitter& e, const lane_region& region, 
     e.at.CreateCondBr(e.condition(end.guard), ways[0], ways[1]);
     for (std::size_t n = 0; n < 2; ++n) {
       e.at.SetInsertPoint(ways[n]);
-      send(e, region, block, *outcomes[n].begin(), mask);
+      send(e, region, block, *outcomes[n].begin(), e.mask);
       go_on(e, region, block, outcomes[n]);
     }
   } else {
@@ -158,13 +226,11 @@ void region_emitter::emit_block_in_lanes(emitter& e, const lane_region& region, 
     const std::uint32_t taken = *outcomes[0].begin() == after ? *outcomes[0].rbegin() : *outcomes[0].begin();
     Value* const going = e.lanes_where(end.guard);
     Value* staying = e.at.CreateNot(going);
-    if (mask != nullptr) staying = e.at.CreateAnd(mask, staying);
+    if (e.mask != nullptr) staying = e.at.CreateAnd(e.mask, staying);
     send(e, region, block, taken, going);
     send(e, region, block, after, staying);
     go_on(e, region, block, outcomes[0]);
   }
-  e.mask = nullptr;
-  e.kept = nullptr;
 }
 
 // Lets lanes wait for a block, or lets them leave. lanes is null for all.
@@ -172,12 +238,12 @@ void region_emitter::send(emitter& e, const lane_region& region, std::uint32_t b
   if (to != lane_region::gone) {
     if (region.waiting[to].empty()) return;  // all lanes are there
     Value* const more = lanes == nullptr ? full_mask(e) : lanes;
-    Value* const waiting = e.at.CreateLoad(of_lanes(e.at.getInt1Ty()), waiting_[to]);
+    Value* const waiting = e.at.CreateLoad(of_lanes(e, e.at.getInt1Ty()), waiting_[to]);
     e.at.CreateStore(e.at.CreateOr(waiting, more), waiting_[to]);
     return;
   }
-  const std::uint32_t point = point_of_[flow_.blocks()[block].last - 1];
-  if (point != 0) {
+  const std::uint32_t point = point_after(block);
+  if (point != block_context::ended) {
     for (const auto& [r, is_shown] : kept_at(point)) {
       Value* const place = frame_place(e, r);
       Value* const bits = e.in_all_lanes(r, !is_shown);
@@ -185,16 +251,23 @@ void region_emitter::send(emitter& e, const lane_region& region, std::uint32_t b
                              : e.at.CreateMaskedStore(bits, place, llvm::Align(8), lanes));
     }
   }
+  if (lanes == nullptr) return;  // go_on tells the outcome
   llvm::Type* const i32 = e.at.getInt32Ty();
-  Value* outcome = e.splat(e.at.getInt32(point != 0 ? point : block_context::ended));
-  if (lanes != nullptr) outcome = e.at.CreateSelect(lanes, outcome, e.at.CreateLoad(of_lanes(i32), lane_outcomes_));
+  Value* outcome = e.splat(e.at.getInt32(point));
+  outcome = e.at.CreateSelect(lanes, outcome, e.at.CreateLoad(of_lanes(e, i32), lane_outcomes_));
   e.at.CreateStore(outcome, lane_outcomes_);
 }
 
 // Goes on with the first block that lanes wait for, or with the next group.
 void region_emitter::go_on(emitter& e, const lane_region& region, std::uint32_t block,
                            const std::set<std::uint32_t>& outcome) {
-  const std::vector<std::uint32_t> next = region.next(block, outcome);
+  if (e.mask == nullptr && outcome == std::set{lane_region::gone}) {
+    together_outcome_->addIncoming(e.at.getInt32(point_after(block)), e.at.GetInsertBlock());
+    e.at.CreateBr(together_outcome_->getParent());
+    return;
+  }
+  std::vector<std::uint32_t> next = region.next(block, outcome);
+  if (e.mask == nullptr) std::erase_if(next, [&](std::uint32_t to) { return !outcome.contains(to); });  // no lane waits
   const bool is_sure = !outcome.contains(lane_region::gone);
   for (std::size_t n = 0; n < next.size(); ++n) {
     if (is_sure && n + 1 == next.size()) {
@@ -202,7 +275,7 @@ void region_emitter::go_on(emitter& e, const lane_region& region, std::uint32_t 
       return;
     }
     llvm::BasicBlock* const other = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
-    e.at.CreateCondBr(e.any(e.at.CreateLoad(of_lanes(e.at.getInt1Ty()), waiting_[next[n]])), lane_blocks_[next[n]],
+    e.at.CreateCondBr(e.any(e.at.CreateLoad(of_lanes(e, e.at.getInt1Ty()), waiting_[next[n]])), lane_blocks_[next[n]],
                       other);
     e.at.SetInsertPoint(other);
   }

@@ -4,6 +4,7 @@
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
@@ -184,6 +185,8 @@ class native_image final : public compiled_image {
       log(log_level::info, "the compiled kernel {} is made again: {}", kernel.name, take_message(std::move(failure)));
     }
     shared.targets_of_pointers = graph_.targets_of_pointers();
+    shared.has_fast_gathers = has("+fast-gather,-prefer-no-gather");
+    if (has("+avx512f")) shared.lane_counts = {8, 16};
     const std::vector<std::uint32_t> functions = reached(result->flat);
     for (const std::uint32_t f : functions) declare_device_function(shared, f);
     for (const std::uint32_t f : functions) emit_device_function(shared, f);
@@ -233,6 +236,9 @@ class native_image final : public compiled_image {
     inputs.insert(inputs.end(), image_.program().texts.begin(), image_.program().texts.end());
     return std::make_unique<kernel_cache>(request.kept, inputs);
   }
+
+  /// Whether the processor has these features, in LLVM's words.
+  bool has(const char* features) const { return target_->getMCSubtargetInfo()->checkFeatures(features); }
 
   void optimise(llvm::Module& module) {
     for (llvm::Function& f : module) {

@@ -28,7 +28,8 @@ region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel
 void region_emitter::emit() {
   std::vector<std::uint32_t> starts;
   for (std::uint32_t point = 0; point < points_.size(); ++point) starts.push_back(first_block(point));
-  lanes_.emplace(kernel_.code, kernel_.registers, flow_, starts);
+  for (const unsigned count : shared_.lane_counts)
+    analyses_.emplace_back(count, kernel_.code, kernel_.registers, flow_, starts);
   for (std::uint32_t point = 0; point < points_.size(); ++point) emit_region(point);
 }
 
@@ -174,6 +175,11 @@ std::vector<std::pair<std::uint32_t, bool>> region_emitter::kept_at(std::uint32_
   for (const std::uint32_t r : kept.members())  // otherwise its slot has the value since the region began
     if (shown[r] || (written_.has(r) && repeated_[r] == nullptr)) result.emplace_back(r, shown[r]);
   return result;
+}
+
+std::uint32_t region_emitter::point_after(std::uint32_t block) const {
+  const std::uint32_t point = point_of_[flow_.blocks()[block].last - 1];
+  return point != 0 ? point : block_context::ended;
 }
 
 // Stores the registers that are needed later, and goes on with the next thread.
@@ -379,19 +385,25 @@ void region_emitter::emit_region(std::uint32_t point) {
   outcome->addIncoming(result, latch_);
   e.at.CreateRet(outcome);
 
-  llvm::BasicBlock* together = nullptr;
-  if (lanes_->region(point).is_possible) {
-    llvm::ConstantInt* const only = llvm::dyn_cast<llvm::ConstantInt>(result);
-    together = emit_lane_loop(f, point, parameters, only, ways, alone, done, outcome);
+  llvm::BasicBlock* const one_by_one = llvm::BasicBlock::Create(c, "", f);
+  e.at.SetInsertPoint(one_by_one);
+  ways.thread->addIncoming(f->getArg(1), one_by_one);
+  ways.outcome->addIncoming(e.at.getInt32(first_outcome), one_by_one);
+  e.at.CreateBr(alone);
+  // The loop of the most lanes comes first.
+  llvm::BasicBlock* choice = one_by_one;
+  for (const lane_analysis& lanes : analyses_) {
+    if (!lanes.region(point).is_possible || !lanes.pays(lanes.region(point), shared_.has_fast_gathers)) continue;
+    llvm::BasicBlock* const larger = llvm::BasicBlock::Create(c, "", f);
+    lanes_ = &lanes;
+    llvm::BasicBlock* const together = emit_lane_loop(f, point, parameters, llvm::dyn_cast<llvm::ConstantInt>(result),
+                                                      ways, larger, alone, done, outcome);
+    e.at.SetInsertPoint(larger);
+    e.at.CreateCondBr(can_group(e, f, lanes.count()), together, choice);
+    choice = larger;
   }
   e.at.SetInsertPoint(entry);
-  ways.thread->addIncoming(f->getArg(1), entry);
-  ways.outcome->addIncoming(e.at.getInt32(first_outcome), entry);
-  if (together == nullptr) {
-    e.at.CreateBr(alone);
-  } else {
-    e.at.CreateCondBr(can_group(e, f), together, alone);
-  }
+  e.at.CreateBr(choice);
 }
 
 }  // namespace hpe::ptx

@@ -44,16 +44,21 @@ class region_emitter {
   llvm::BasicBlock* target(emitter& e, std::uint32_t block);
   void emit_leave(emitter& e, std::uint32_t point);
   void leave_to(emitter& e, std::uint32_t next);
+  /// Where threads go on that leave a region from a block: a point, or ended.
+  [[nodiscard]] std::uint32_t point_after(std::uint32_t block) const;
   void find_written(std::uint32_t first, bool everything);
   llvm::Value* frame_place(emitter& e, std::uint32_t r);
 
   // threads in lanes (lane_loop.cpp)
-  llvm::Value* can_group(emitter& e, llvm::Function* f);
+  llvm::Value* can_group(emitter& e, llvm::Function* f, unsigned lane_count);
   llvm::BasicBlock* emit_lane_loop(llvm::Function* f, std::uint32_t point, llvm::Value* parameters,
-                                   llvm::ConstantInt* only_outcome, ways_alone ways, llvm::BasicBlock* alone,
-                                   llvm::BasicBlock* done, llvm::PHINode* outcome);
+                                   llvm::ConstantInt* only_outcome, ways_alone ways, llvm::BasicBlock* from,
+                                   llvm::BasicBlock* alone, llvm::BasicBlock* done, llvm::PHINode* outcome);
+  llvm::Value* emit_lane_outcome(emitter& e, llvm::Value* first, llvm::Value* thread, llvm::Value* before,
+                                 llvm::ConstantInt* only_outcome);
   llvm::Value* restore_in_lanes(emitter& e, std::uint32_t point);
   void emit_block_in_lanes(emitter& e, const lane_region& region, std::uint32_t block);
+  void emit_end_in_lanes(emitter& e, const lane_region& region, std::uint32_t block);
   void send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, llvm::Value* lanes);
   void go_on(emitter& e, const lane_region& region, std::uint32_t block, const std::set<std::uint32_t>& outcome);
 
@@ -65,7 +70,7 @@ class region_emitter {
   std::vector<std::uint32_t> point_of_;       // by position in the code; 0: no meeting
   std::vector<std::uint32_t> slot_of_;        // by register
   std::vector<const instruction*> repeated_;  // by register: computes it again after a meeting; null: the frame has it
-  std::optional<lane_analysis> lanes_;
+  std::vector<lane_analysis> analyses_;       // of the numbers of lanes, the smallest first
   region_table table_;
   // the region that is being emitted
   std::vector<llvm::BasicBlock*> emitted_;
@@ -73,10 +78,12 @@ class region_emitter {
   register_set written_;
   llvm::BasicBlock* latch_ = nullptr;
   llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread goes on
-  // its loop in lanes
+  // its loop in lanes that is being emitted
+  const lane_analysis* lanes_ = nullptr;
   std::vector<llvm::BasicBlock*> lane_blocks_;
-  std::vector<llvm::AllocaInst*> waiting_;  // by block: a mask of the lanes that wait for it
-  llvm::AllocaInst* lane_outcomes_ = nullptr;
+  std::vector<llvm::AllocaInst*> waiting_;     // by block: a mask of the lanes that wait for it
+  llvm::AllocaInst* lane_outcomes_ = nullptr;  // by lane, for groups whose lanes do not leave at once
+  llvm::PHINode* together_outcome_ = nullptr;  // the point where all lanes of a group go on
 };
 
 }  // namespace hpe::ptx

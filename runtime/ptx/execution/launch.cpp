@@ -37,6 +37,7 @@ class gang {
   [[nodiscard]] std::uint64_t cluster_count() const { return configuration_.grid.count() / size_.count(); }
   /// The number of the cluster whose first block this is, with blocks in grid order; none for other blocks.
   [[nodiscard]] std::optional<std::uint64_t> cluster_that_begins(std::uint64_t block) const {
+    if (size_.count() == 1) return block;  // saves divisions
     const dimensions& g = configuration_.grid;
     const auto x = static_cast<std::uint32_t>(block % g.x), y = static_cast<std::uint32_t>(block / g.x % g.y),
                z = static_cast<std::uint32_t>(block / g.x / g.y);

@@ -132,7 +132,6 @@ scheduler::state scheduler::run_together() {
   for (;;) {
     const std::uint32_t point = engine_.run(block_, together_, 0, threads);
     if (point == block_context::ended) return state::ended;
-    if (point != block_context::mixed) std::fill(next_.begin(), next_.end(), point);
     together_ = point;
     if (point == block_context::mixed) break;
     const instruction& what = engine_.at(point);
@@ -140,6 +139,7 @@ scheduler::state scheduler::run_together() {
       if (block_.races != nullptr) block_.races->meet_all(block_);
       continue;
     }
+    std::fill(next_.begin(), next_.end(), point);  // plain barriers do not read it
     if (what.op == opcode::converge && stand_together()) {
       for (std::uint32_t w = 0; w < warps_.size(); ++w) note_lockstep(w);
       continue;

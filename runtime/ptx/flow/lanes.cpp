@@ -112,9 +112,9 @@ std::vector<std::uint32_t> lane_region::next(std::uint32_t block, const std::set
   return result;
 }
 
-lane_analysis::lane_analysis(const std::vector<instruction>& code, const std::vector<type>& registers,
+lane_analysis::lane_analysis(unsigned count, const std::vector<instruction>& code, const std::vector<type>& registers,
                              const control_flow& flow, const std::vector<std::uint32_t>& starts)
-    : code_(code), registers_(registers), flow_(flow), is_varying_(registers.size()) {
+    : count_(count), code_(code), registers_(registers), flow_(flow), is_varying_(registers.size()) {
   for (const std::uint32_t start : starts) {
     lane_region region;
     region.first = start;
@@ -132,6 +132,11 @@ lane_analysis::lane_analysis(const std::vector<instruction>& code, const std::ve
 lane_shape lane_analysis::shape_of(const operand& o) const {
   if (is_own_memory(o)) return varying;
   return o.is_register() ? shapes_[o.index] : uniform;
+}
+
+bool lane_analysis::has_step_of_size(const instruction& i) const {
+  const lane_shape shape = shape_of(i.sources[0]);
+  return shape.has_step() && shape.step == std::int64_t{bytes_of(i.types[0])} * i.vector;
 }
 
 // Finds the blocks of a region in reverse postorder, with the blocks of each loop behind its header. Not possible if an
@@ -343,14 +348,14 @@ lane_shape lane_analysis::result_of_pure(const instruction& i) const {
     }
     case opcode::shr: {
       const auto by = constant(i.sources[1], bits);
-      return by && *by >= std::countr_zero(lane_count) && *by < 32 && shape(0).is_aligned ? uniform : varying;
+      return by && *by >= std::countr_zero(count_) && *by < 32 && shape(0).is_aligned ? uniform : varying;
     }
     case opcode::and_: {
       const auto mask = constant(i.sources[1], bits);
       if (!mask || !shape(0).is_aligned) return varying;
-      const auto low = static_cast<std::uint32_t>(*mask) % lane_count;
+      const auto low = static_cast<std::uint32_t>(*mask) % count_;
       if (low == 0) return uniform;
-      return low == lane_count - 1 ? shape(0) : varying;
+      return low == count_ - 1 ? shape(0) : varying;
     }
     case opcode::cvt: {
       const type from = i.second_type();

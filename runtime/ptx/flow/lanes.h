@@ -14,8 +14,6 @@
 
 namespace hpe::ptx {
 
-inline constexpr unsigned lane_count = 8;
-
 /// How the values of a register in different lanes are related, for all lanes that may still read it.
 struct lane_shape {
   enum class kind : std::uint8_t {
@@ -29,7 +27,7 @@ struct lane_shape {
   };
   kind what = kind::unknown;
   std::int64_t step = 0;
-  bool is_aligned = false;  // linear with step 1, and lane 0 has a multiple of lane_count
+  bool is_aligned = false;  // linear with step 1, and lane 0 has a multiple of the number of lanes
 
   [[nodiscard]] bool is_uniform() const { return what == kind::uniform; }
   [[nodiscard]] bool has_step() const { return what == kind::linear || what == kind::widened; }
@@ -57,13 +55,19 @@ struct lane_region {
 
 class lane_analysis {
  public:
-  /// starts: the blocks at which regions begin; [0] is the kernel's entry. The other arguments must outlive the
-  /// analysis.
-  lane_analysis(const std::vector<instruction>& code, const std::vector<type>& registers, const control_flow& flow,
-                const std::vector<std::uint32_t>& starts);
+  /// count: the number of lanes, a power of two. starts: the blocks at which regions begin; [0] is the kernel's entry.
+  /// The other arguments must outlive the analysis.
+  lane_analysis(unsigned count, const std::vector<instruction>& code, const std::vector<type>& registers,
+                const control_flow& flow, const std::vector<std::uint32_t>& starts);
 
+  [[nodiscard]] unsigned count() const { return count_; }
   [[nodiscard]] const lane_shape& shape_of(std::uint32_t r) const { return shapes_[r]; }
   [[nodiscard]] lane_shape shape_of(const operand& o) const;
+  /// Whether the addresses of a load or store follow each other, lane by lane, if none overflows.
+  [[nodiscard]] bool has_step_of_size(const instruction& i) const;
+  /// An estimate: whether a region takes less time in lanes than thread after thread. has_fast_gathers: the processor's
+  /// instructions that load and store lanes at any addresses cost about as much as one access for each lane.
+  [[nodiscard]] bool pays(const lane_region& region, bool has_fast_gathers) const;
   [[nodiscard]] const lane_region& region(std::size_t n) const { return regions_[n]; }
 
  private:
@@ -74,6 +78,7 @@ class lane_analysis {
   [[nodiscard]] lane_shape result_of(const instruction& i) const;
   [[nodiscard]] lane_shape result_of_pure(const instruction& i) const;
 
+  const unsigned count_;
   const std::vector<instruction>& code_;
   const std::vector<type>& registers_;
   const control_flow& flow_;

@@ -1,7 +1,7 @@
 #include "runtime/ptx/text/lexer.h"
 
+#include <array>
 #include <bit>
-#include <cctype>
 #include <charconv>
 
 #include "runtime/base/error.h"
@@ -10,8 +10,17 @@ namespace hpe::ptx {
 
 namespace {
 
-bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// A table, because std::isalnum is a call for each character.
+constexpr std::array<bool, 256> letters = [] {
+  std::array<bool, 256> result{};
+  for (const char c : std::string_view("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$"))
+    result[static_cast<unsigned char>(c)] = true;
+  return result;
+}();
+
+bool is_letter(char c) { return letters[static_cast<unsigned char>(c)]; }
 
 }  // namespace
 

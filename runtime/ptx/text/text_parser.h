@@ -96,6 +96,7 @@ class text_parser {
   function_context* context_ = nullptr;  // the function that is being read
   bool has_version_ = false;
   unsigned levels_ = 0;
+  std::vector<token> suffixes_;  // of the statement that is being read; keeps its room
 };
 
 }  // namespace hpe::ptx

@@ -93,8 +93,9 @@ void text_parser::parse_statement() {
     context_->label_positions[context_->label(mnemonic)] = static_cast<std::uint32_t>(context_->function.code.size());
     return;
   }
-  std::vector<token> suffixes;
-  while (tokens_.peek().what == token::kind::dotted) suffixes.push_back(tokens_.take());
+  suffixes_.clear();
+  while (tokens_.peek().what == token::kind::dotted) suffixes_.push_back(tokens_.take());
+  s.operands.reserve(4);  // most instructions have no more
   while (!tokens_.peek().is(';')) {
     if (tokens_.peek().what == token::kind::end) fail("';' expected");
     s.operands.push_back(parse_operand());
@@ -112,7 +113,7 @@ void text_parser::parse_statement() {
   };
   s.form = mnemonic.starts_with('#') ? nullptr : find_form(mnemonic);
   if (s.form == nullptr) refuse(fmt::format("the instruction {}", mnemonic));
-  for (const token& suffix : suffixes) {
+  for (const token& suffix : suffixes_) {
     if (const auto t = type_of_name(suffix.text)) {
       s.types.push_back(*t);
     } else if (const auto m = modifier_of_name(suffix.text); m && s.form->modifiers.has(*m)) {

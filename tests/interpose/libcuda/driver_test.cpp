@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>
@@ -11,7 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/interpose/libcuda/driver_fixture.h"
+
 namespace {
+
+using namespace hpe::libcuda::test;
 
 // The functions by their exported names, whatever the macros of cuda.h make of them.
 void* exported(const char* name) {
@@ -34,23 +39,6 @@ CUdriverProcAddressQueryResult answer(const char* name, int version) {
   return result;
 }
 
-class Driver : public testing::Test {
- protected:
-  void SetUp() override { ASSERT_EQ(cuInit(0), CUDA_SUCCESS); }
-};
-
-CUcontext retained(int device) {
-  CUcontext context = nullptr;
-  EXPECT_EQ(cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
-  return context;
-}
-
-CUcontext current() {
-  CUcontext context = nullptr;
-  EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
-  return context;
-}
-
 CUcontext created(int device) {
   CUcontext context = nullptr;
   EXPECT_EQ(cuCtxCreate(&context, nullptr, 0, device), CUDA_SUCCESS);
@@ -64,6 +52,26 @@ bool is_known(CUdeviceptr address) {
 
 constexpr const char* two_kernels =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry one() { ret; }\n.visible .entry two() { ret; }\n";
+
+// out[global index] = value
+constexpr const char* fill_kernel = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry fill(.param .u64 out, .param .u32 value) {
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [value];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.u32 %r5, %r2, %r3, %r4;
+  mul.wide.u32 %rd2, %r5, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r1;
+  ret;
+}
+)";
 
 TEST_F(Driver, ExportsWhatNvidiasExports) {
 #define HPE_DRIVER_ENTRY(name) EXPECT_NE(exported(#name), nullptr) << #name;
@@ -206,6 +214,80 @@ TEST_F(Mapped, MemoryHasOneAddressAtATime) {
   EXPECT_EQ(cuMemRelease(memory_), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(base_, piece_), CUDA_SUCCESS);
   EXPECT_EQ(cuMemAddressFree(base_, 2 * piece_), CUDA_SUCCESS);
+}
+
+TEST_F(Driver, LaunchesAsBeforeCuda4) {
+  ASSERT_EQ(cuCtxSetCurrent(retained(0)), CUDA_SUCCESS);
+  CUmodule module = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, fill_kernel), CUDA_SUCCESS);
+  CUfunction fill = nullptr;
+  ASSERT_EQ(cuModuleGetFunction(&fill, module, "fill"), CUDA_SUCCESS);
+  CUdeviceptr data = 0;
+  ASSERT_EQ(cuMemAlloc(&data, 64 * sizeof(unsigned)), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD32(data, 0, 64), CUDA_SUCCESS);
+  EXPECT_EQ(cuFuncSetBlockShape(fill, 8, 1, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuParamSetv(fill, 0, &data, sizeof data), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchGrid(fill, 4, 1), CUDA_ERROR_INVALID_VALUE);  // the second parameter is missing
+  EXPECT_EQ(cuParamSeti(fill, 8, 7), CUDA_SUCCESS);
+  EXPECT_EQ(cuParamSeti(fill, 4094, 7), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuLaunchGrid(fill, 4, 1), CUDA_SUCCESS);
+  std::vector<unsigned> read(64);
+  EXPECT_EQ(cuMemcpyDtoH(read.data(), data, 64 * sizeof(unsigned)), CUDA_SUCCESS);
+  std::vector<unsigned> wanted(64);
+  std::fill_n(wanted.begin(), 32, 7U);
+  EXPECT_EQ(read, wanted);
+  EXPECT_EQ(cuMemFree(data), CUDA_SUCCESS);
+  EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+}
+
+TEST_F(Driver, ALevelOfAMipmappedArrayIsAnArray) {
+  ASSERT_EQ(cuCtxSetCurrent(retained(0)), CUDA_SUCCESS);
+  const CUDA_ARRAY3D_DESCRIPTOR shape{8, 4, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
+  CUmipmappedArray levels = nullptr;
+  ASSERT_EQ(cuMipmappedArrayCreate(&levels, &shape, 3), CUDA_SUCCESS);
+  CUarray second = nullptr, none = nullptr;
+  ASSERT_EQ(cuMipmappedArrayGetLevel(&second, levels, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuMipmappedArrayGetLevel(&none, levels, 3), CUDA_ERROR_INVALID_VALUE);
+  CUDA_ARRAY_DESCRIPTOR told{};
+  EXPECT_EQ(cuArrayGetDescriptor(&told, second), CUDA_SUCCESS);
+  EXPECT_EQ(told.Width, 4U);
+  EXPECT_EQ(told.Height, 2U);
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+  resource.res.mipmap.hMipmappedArray = levels;
+  const CUDA_TEXTURE_DESC normalized{};
+  CUDA_TEXTURE_DESC as_made{};
+  CUtexObject texture = 0;
+  ASSERT_EQ(cuTexObjectCreate(&texture, &resource, &normalized, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuTexObjectGetTextureDesc(&as_made, texture), CUDA_SUCCESS);
+  EXPECT_EQ(as_made.flags & CU_TRSF_READ_AS_INTEGER, 0U);
+  EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_SUCCESS);
+  EXPECT_EQ(cuMipmappedArrayDestroy(levels), CUDA_SUCCESS);
+}
+
+TEST_F(Driver, LaunchesOneGridOnEachDevice) {
+  std::array<CUdeviceptr, 2> data{};
+  std::array<CUDA_LAUNCH_PARAMS, 2> list{};
+  std::array<unsigned, 2> values{4, 6};
+  std::array<std::array<void*, 2>, 2> arguments{};
+  for (int device = 0; device < 2; ++device) {
+    ASSERT_EQ(cuCtxSetCurrent(retained(device)), CUDA_SUCCESS);
+    CUmodule module = nullptr;
+    ASSERT_EQ(cuModuleLoadData(&module, fill_kernel), CUDA_SUCCESS);
+    list[device] = {nullptr, 1, 1, 1, 8, 1, 1, 0, nullptr, arguments[device].data()};
+    ASSERT_EQ(cuModuleGetFunction(&list[device].function, module, "fill"), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAlloc(&data[device], 32), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamCreate(&list[device].hStream, 0), CUDA_SUCCESS);
+    arguments[device] = {&data[device], &values[device]};
+  }
+  EXPECT_EQ(cuLaunchCooperativeKernelMultiDevice(list.data(), 2, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamSynchronize(list[0].hStream), CUDA_SUCCESS);  // waits for both grids
+  for (int device = 0; device < 2; ++device) {
+    unsigned last = 0;
+    EXPECT_EQ(cuMemcpyDtoH(&last, data[device] + 28, sizeof last), CUDA_SUCCESS);
+    EXPECT_EQ(last, values[device]);
+  }
+  EXPECT_EQ(cuLaunchCooperativeKernelMultiDevice(list.data(), 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(Driver, TellsTheKernelsOfAFile) {

@@ -14,7 +14,13 @@
 namespace hpe::device::soft {
 
 soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, const options& wanted, int numa_node)
-    : set_(set), index_(index), process_(process), memory_(wanted.soft_memory, wanted.device_memory) {
+    : set_(set),
+      index_(index),
+      process_(process),
+      memory_(capacity::limited(wanted.soft_memory, wanted.device_memory),
+              node::device_share::join(wanted.share, fmt::format("soft{}", index),
+                                       capacity::limited(wanted.soft_memory, wanted.device_memory),
+                                       std::chrono::seconds(wanted.share_timeout))) {
   const fabric_configuration& shared = set.configuration();
   const topology& shape = shared.shape;
   properties_.kind = HPE_DEVICE_SOFT;
@@ -22,6 +28,8 @@ soft_device::soft_device(soft_set& set, unsigned index, softd_process& process, 
                                          : fmt::format("soft device {} on switch {}", index, shape.switch_of(index));
   properties_.memory_bytes = memory_.total();
   properties_.compute_units = shared.threads;
+  properties_.peer_rate = static_cast<double>(shared.peer_limit.bytes_per_second);
+  properties_.host_rate = static_cast<double>(shared.host_limit.bytes_per_second);
   properties_.numa_node = numa_node;
 }
 

@@ -27,6 +27,7 @@ class soft_device final : public device {
 
   [[nodiscard]] const properties& info() const noexcept override { return properties_; }
   [[nodiscard]] memory_usage memory() const override;
+  [[nodiscard]] node::device_share* share() const noexcept override { return memory_.share(); }
   [[nodiscard]] bool lost() const noexcept override { return lost_.load(); }
   void map(void* address, std::size_t bytes, contents first) override;
   void unmap(void* address, std::size_t bytes) noexcept override;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Links with a bandwidth and a latency, kept as clocks in shared memory. Only copies take time on links: a kernel that
-/// reads a peer's memory runs at the speed of the machine.
+/// Links with a bandwidth and a latency, kept as clocks in shared memory. Copies take time on links, and kernels of PTX
+/// do that use other memories than their device's (runtime/device/soft/softd/meter.h).
 
 #include <array>
 #include <atomic>

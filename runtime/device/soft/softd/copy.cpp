@@ -6,44 +6,13 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
+#include "runtime/device/soft/shared/path.h"
 #include "runtime/device/soft/softd/guard.h"
 #include "runtime/os/copy.h"
 
 namespace hpe::device::soft {
 
 namespace {
-
-// The links between two places; none if both are the same.
-struct path {
-  std::array<link_clock*, 2> links{};
-  unsigned length = 0;
-  const link_limit* limit = nullptr;
-
-  [[nodiscard]] bool limited() const { return length != 0 && limit->bytes_per_second != 0; }
-  [[nodiscard]] std::span<link_clock* const> span() const { return {links.data(), length}; }
-};
-
-// `self` is the device that copies. Of the links to a device of another process, only the one at this end is known and
-// charged: the port of this process's device. Between such a device and the host, that is the port of `self`.
-path find_path(fabric& shared, unsigned self, int from, int to) {
-  fabric_common& state = shared.common();
-  const fabric_configuration& limits = shared.configuration();
-  constexpr unsigned up = 0;
-  constexpr unsigned down = 1;
-  if (from == foreign_location || to == foreign_location) {
-    const int here = from == foreign_location ? to : from;
-    const unsigned port = here >= 0 ? static_cast<unsigned>(here) : self;
-    return {{&state.ports[port][from == foreign_location ? down : up]}, 1, &limits.peer_limit};
-  }
-  if (from == to) return {};
-  if (from == host_location)
-    return {{&state.host_links[limits.shape.switch_of(static_cast<unsigned>(to))][down]}, 1, &limits.host_limit};
-  if (to == host_location)
-    return {{&state.host_links[limits.shape.switch_of(static_cast<unsigned>(from))][up]}, 1, &limits.host_limit};
-  return {{&state.ports[static_cast<unsigned>(from)][up], &state.ports[static_cast<unsigned>(to)][down]},
-          2,
-          &limits.peer_limit};
-}
 
 void* local(std::uintptr_t address, const address_table::piece& where) {
   return reinterpret_cast<void*>(address + static_cast<std::uintptr_t>(where.where.shift));  // NOLINT

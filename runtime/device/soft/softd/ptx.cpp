@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <exception>
+#include <future>
 
 #include "runtime/base/error.h"
 #include "runtime/base/thread_safety.h"
@@ -19,6 +20,8 @@ loaded_ptx_module::loaded_ptx_module(os::file_descriptor texts, std::size_t byte
     : texts_(std::move(texts)), bytes_(bytes), parts_(parts), execution_(execution) {}
 
 void loaded_ptx_module::prepare() {
+  // Opening the compiler takes about as long as parsing the text of ten kernels, so both are done at once.
+  const std::future<void> opened = execution_.interprets ? std::future<void>() : std::async(ptx::open_compiler);
   const std::shared_ptr<const ptx::program> program =
       ptx::parse(unpack_texts(texts_.get(), bytes_),
                  execution_.in_lockstep ? ptx::warp_order::lockstep : ptx::warp_order::independent);
@@ -59,12 +62,16 @@ struct running_launch {
   loaded_ptx_module& module;
   ptx::launch_configuration configuration;
   bool cooperative = false;
+  std::unique_ptr<traffic_count> traffic{};  // null: not counted
   ptx::block_room room{};
   hpe::mutex mutex{};
   std::optional<ptx::trap> trap HPE_GUARDED_BY(mutex){};
   std::string printed HPE_GUARDED_BY(mutex){};
 
-  [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const { return module.engine_for(*configuration.kernel); }
+  [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const {
+    auto usual = module.engine_for(*configuration.kernel);
+    return traffic == nullptr ? usual : traffic->engine_over(std::move(usual));
+  }
 
   void run(ptx::block_range blocks) {
     auto found = cooperative ? ptx::run_together([this] { return make_engine(); }, configuration)
@@ -207,12 +214,16 @@ std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& modul
   launch.room = {blocks_per_thread * shared_.configuration().threads,
                  [&crowd](std::uint64_t resident) { crowd = resident; }};
 
+  launch.traffic = links_.begin(launch.configuration);
+  const std::uint64_t start = link_time();
+
   static constexpr std::uint32_t all_at_once[3] = {1, 1, 1};
   const std::uint32_t tiles[3] = {grid.grid.x, grid.grid.y, grid.grid.z};
   const running_launch* const argument = &launch;
   const auto trouble = pool_.run(run_share, &argument, cooperative ? all_at_once : tiles);
   crowd = 0;
   order.enter(queue.take());
+  links_.end(launch.configuration, launch.traffic.get(), start);
 
   const lock_guard lock(launch.mutex);
   output_.append(grid.number, launch.printed, false);

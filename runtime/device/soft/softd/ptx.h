@@ -12,6 +12,7 @@
 #include "runtime/device/soft/shared/output.h"
 #include "runtime/device/soft/softd/heap.h"
 #include "runtime/device/soft/softd/memory.h"
+#include "runtime/device/soft/softd/meter.h"
 #include "runtime/device/soft/softd/pool.h"
 #include "runtime/os/file_descriptor.h"
 #include "runtime/ptx/compiler/compiler.h"
@@ -55,7 +56,12 @@ class loaded_ptx_module {
 class ptx_runner {
  public:
   ptx_runner(unsigned device, fabric& shared, const address_space& memory, tile_pool& pool, output_writer& output)
-      : device_(device), shared_(shared), memory_(memory), pool_(pool), output_(output) {}
+      : device_(device),
+        shared_(shared),
+        memory_(memory),
+        pool_(pool),
+        output_(output),
+        links_(device, shared, memory) {}
 
   /// How a kernel failed.
   struct trouble {
@@ -80,6 +86,7 @@ class ptx_runner {
   const address_space& memory_;
   tile_pool& pool_;
   output_writer& output_;
+  link_meter links_;
   kernel_heap heap_;
 };
 

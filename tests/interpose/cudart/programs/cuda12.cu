@@ -20,6 +20,14 @@ struct attributes12 {
   std::uint64_t guard[8];
 };
 
+struct launch12 {
+  const void* function;
+  dim3 grid, block;
+  void** arguments;
+  std::size_t shared_bytes;
+  cudaStream_t stream;
+};
+
 #define CUDA12(name, label, ...) extern "C" cudaError_t name(__VA_ARGS__) __asm__(label)
 CUDA12(add_dependencies12, "cudaGraphAddDependencies", cudaGraph_t, const cudaGraphNode_t*, const cudaGraphNode_t*,
        std::size_t);
@@ -34,6 +42,7 @@ CUDA12(create_texture12, "cudaCreateTextureObject", cudaTextureObject_t*, const 
 CUDA12(dependencies12, "cudaGraphNodeGetDependencies", cudaGraphNode_t, cudaGraphNode_t*, std::size_t*);
 CUDA12(edges12, "cudaGraphGetEdges", cudaGraph_t, cudaGraphNode_t*, cudaGraphNode_t*, std::size_t*);
 CUDA12(elapsed12, "cudaEventElapsedTime_v2", float*, cudaEvent_t, cudaEvent_t);
+CUDA12(launch_on_devices12, "cudaLaunchCooperativeKernelMultiDevice", const launch12*, unsigned, unsigned);
 CUDA12(prefetch12, "cudaMemPrefetchAsync", const void*, std::size_t, int, cudaStream_t);
 CUDA12(properties11, "cudaGetDeviceProperties", void*, int);
 CUDA12(properties12, "cudaGetDeviceProperties_v2", void*, int);
@@ -210,6 +219,37 @@ void graphs(int* device) {
   EXPECT(last == 63 * 2 + 5);
 }
 
+// One grid on each device; the second copy in stream 0 waits for both.
+void several_devices() {
+  constexpr int n = 64;
+  int* out[2];
+  cudaStream_t streams[2];
+  launch12 list[2];
+  int count = n, values[2] = {2, 3};
+  void* arguments[2][3];
+  for (int i = 0; i < 2; ++i) {
+    CHECK(cudaSetDevice(i));
+    CHECK(cudaMalloc(&out[i], n * sizeof(int)));
+    CHECK(cudaStreamCreate(&streams[i]));
+    arguments[i][0] = &out[i];
+    arguments[i][1] = &count;
+    arguments[i][2] = &values[i];
+    list[i] = {reinterpret_cast<const void*>(fill), dim3(1), dim3(n), arguments[i], 0, streams[i]};
+  }
+  CHECK(launch_on_devices12(list, 2, 0));
+  int last[2];
+  for (int i = 0; i < 2; ++i)
+    CHECK(cudaMemcpyAsync(&last[i], out[i] + n - 1, sizeof(int), cudaMemcpyDeviceToHost, streams[0]));
+  CHECK(cudaStreamSynchronize(streams[0]));
+  EXPECT(last[0] == 63 * 2 + 5 && last[1] == 63 * 3 + 5);
+  list[1].stream = streams[0];
+  EXPECT(launch_on_devices12(list, 2, 0) == cudaErrorInvalidDevice);
+  list[1].stream = nullptr;
+  EXPECT(launch_on_devices12(list, 2, 0) == cudaErrorInvalidValue);
+  cudaGetLastError();
+  CHECK(cudaSetDevice(0));
+}
+
 int main() {
   int* device;
   CHECK(cudaMalloc(&device, 1000 * sizeof(int)));
@@ -217,6 +257,7 @@ int main() {
   memory(device);
   textures();
   graphs(device);
+  several_devices();
   if (wrong == 0) std::printf("CUDA 12: right\n");
   return wrong == 0 ? 0 : 1;
 }

@@ -65,7 +65,7 @@ TEST_P(Odds, AreRight) {
 
 INSTANTIATE_TEST_SUITE_P(All, Odds,
                          testing::Values("abrupt", "between_processes", "children", "host_functions", "mapped", "peers",
-                                         "printf", "textures", "threads", "timing"),
+                                         "pools", "printf", "textures", "threads", "timing"),
                          [](const testing::TestParamInfo<const char*>& name) { return std::string(name.param); });
 
 TEST(Parts, OfAProgramShareDeviceCode) {

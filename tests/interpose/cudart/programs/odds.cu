@@ -1,5 +1,6 @@
 // Features of programs besides launches: children, threads that end, host functions, timing, IPC between processes,
 // work left when the program ends. `odds NAME` prints the findings and "right".
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,6 +162,100 @@ static void between_processes() {
   waitpid(child, nullptr, 0);
 }
 
+static void send_descriptor(int to, int descriptor) {
+  char byte = 0;
+  iovec bytes{&byte, 1};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{nullptr, 0, &bytes, 1, room, sizeof room, 0};
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  *header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  demand(sendmsg(to, &message, 0) == 1, "send a descriptor");
+}
+
+static int receive_descriptor(int from) {
+  char byte = 0;
+  iovec bytes{&byte, 1};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{nullptr, 0, &bytes, 1, room, sizeof room, 0};
+  demand(recvmsg(from, &message, 0) == 1 && CMSG_FIRSTHDR(&message) != nullptr, "receive a descriptor");
+  int descriptor;
+  std::memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof descriptor);
+  return descriptor;
+}
+
+static void use_pool_of_parent(int parent) {
+  const int descriptor = receive_descriptor(parent);
+  cudaMemPoolPtrExportData data;
+  demand(read(parent, &data, sizeof data) == ssize_t(sizeof data), "the exported pointer");
+  cudaMemPool_t pool;
+  CHECK(cudaMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void*>(intptr_t(descriptor)),
+                                             cudaMemHandleTypePosixFileDescriptor, 0));
+  close(descriptor);
+  int *p, *own, *again;
+  demand(cudaMallocFromPoolAsync(reinterpret_cast<void**>(&own), 4000, pool, nullptr) == cudaErrorNotPermitted,
+         "an imported pool allocates nothing");
+  CHECK(cudaMemPoolImportPointer(reinterpret_cast<void**>(&p), pool, &data));
+  CHECK(cudaMemPoolImportPointer(reinterpret_cast<void**>(&again), pool, &data));
+  demand(p == again, "one address");
+  add<<<4, 256>>>(p, 1000, 5);
+  CHECK(cudaFreeAsync(p, nullptr));
+  CHECK(cudaFree(again));
+  demand(cudaFree(again) == cudaErrorInvalidValue, "freed as often as imported");
+  demand(cudaMemPoolImportFromShareableHandle(&pool, reinterpret_cast<void*>(intptr_t(parent)),
+                                              cudaMemHandleTypePosixFileDescriptor, 0) == cudaErrorInvalidValue,
+         "a descriptor of something else");
+  cudaGetLastError();
+  demand(write(parent, "", 1) == 1, "tell");
+}
+
+// Memory of a pool of one process, used by another.
+static void pools() {
+  int ends[2];
+  demand(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "a pair of sockets");
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[1]);
+    use_pool_of_parent(ends[0]);
+    std::_Exit(0);
+  }
+  close(ends[0]);
+  int types = 0;
+  CHECK(cudaDeviceGetAttribute(&types, cudaDevAttrMemoryPoolSupportedHandleTypes, 0));
+  demand((types & cudaMemHandleTypePosixFileDescriptor) != 0, "pools can be shared");
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+  properties.location = {cudaMemLocationTypeDevice, 0};
+  cudaMemPool_t pool, own;
+  CHECK(cudaMemPoolCreate(&pool, &properties));
+  CHECK(cudaDeviceGetDefaultMemPool(&own, 0));
+  int *p, *of_own;
+  CHECK(cudaMallocFromPoolAsync(reinterpret_cast<void**>(&p), 4000, pool, nullptr));
+  CHECK(cudaMallocAsync(reinterpret_cast<void**>(&of_own), 4000, nullptr));
+  CHECK(cudaMemsetAsync(p, 0, 4000, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  int descriptor = -1;
+  cudaMemPoolPtrExportData data;
+  demand(cudaMemPoolExportToShareableHandle(&descriptor, own, cudaMemHandleTypePosixFileDescriptor, 0) ==
+             cudaErrorInvalidValue, "the default pool is not shared");
+  demand(cudaMemPoolExportPointer(&data, of_own) == cudaErrorInvalidValue, "nor is its memory");
+  cudaGetLastError();
+  CHECK(cudaMemPoolExportToShareableHandle(&descriptor, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+  CHECK(cudaMemPoolExportPointer(&data, p));
+  send_descriptor(ends[1], descriptor);
+  demand(write(ends[1], &data, sizeof data) == ssize_t(sizeof data), "send");
+  char byte;
+  demand(read(ends[1], &byte, 1) == 1, "the child's word");
+  std::vector<int> host(1000);
+  CHECK(cudaMemcpy(host.data(), p, 4000, cudaMemcpyDeviceToHost));
+  for (const int value : host) demand(value == 5, "what the child wrote");
+  CHECK(cudaFreeAsync(p, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaMemPoolDestroy(pool));
+  waitpid(child, nullptr, 0);
+}
+
 static void mapped() {
   int* host;
   CHECK(cudaHostAlloc(&host, 4000, cudaHostAllocMapped));
@@ -245,7 +340,7 @@ static void abrupt() {
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> all{
       {"abrupt", abrupt}, {"between_processes", between_processes}, {"children", children}, {"host_functions", host_functions},
-      {"mapped", mapped}, {"peers", peers}, {"printf", results_of_printf}, {"textures", textures}, {"threads", threads}, {"timing", timing}};
+      {"mapped", mapped}, {"peers", peers}, {"pools", pools}, {"printf", results_of_printf}, {"textures", textures}, {"threads", threads}, {"timing", timing}};
   const auto found = all.find(argc > 1 ? argv[1] : "");
   if (found == all.end()) return 2;
   found->second();

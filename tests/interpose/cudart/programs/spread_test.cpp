@@ -25,6 +25,36 @@ TEST(Spread, SamplesPrintTheSameOnSeveralDevices) {
   }
 }
 
+TEST(Spread, ProgramsOfACoursePrintTheSameOnSeveralDevices) {
+  const outcome one = soft_run(cuda_program("course"), 1);
+  ASSERT_EQ(one.status, 0) << one.text;
+  EXPECT_NE(one.text.find("levels\n"), std::string::npos) << one.text;
+  for (const int devices : {2, 4}) {
+    const outcome spread = spread_run(cuda_program("course"), devices);
+    EXPECT_EQ(spread.status, 0) << devices << " devices: " << spread.text;
+    EXPECT_EQ(spread.text, one.text) << devices << " devices";
+  }
+}
+
+TEST(Spread, PoolsHaveTheMemoryOfAllDevices) {
+  const std::string small = "HPE_SOFT_MEMORY=80M " HPE_COMMAND " run --cuda soft --devices soft:";
+  const outcome one = shell(small + "1 -- " + cuda_program("course pool"));
+  EXPECT_NE(one.text.find("out of memory"), std::string::npos) << one.text;
+  const outcome two = shell(small + "2 --spread -- " + cuda_program("course pool"));
+  EXPECT_EQ(two.status, 0) << two.text;
+  EXPECT_EQ(two.text.find("pool "), 0U) << two.text;
+}
+
+// A transpose reads the columns of all parts: half of its bytes are remote. Where links are slow it stays on one
+// device.
+TEST(Spread, SlowLinksKeepATransposeOnOneDevice) {
+  const std::string run =
+      HPE_COMMAND " run --cuda soft --devices soft:2 --spread --explain -- " + cuda_program("course transpose");
+  const outcome slow = shell("HPE_SOFT_PEER_LINK=10M:5 " + run);
+  EXPECT_EQ(slow.status, 0) << slow.text;
+  EXPECT_NE(slow.text.find("         1          0        1"), std::string::npos) << slow.text;
+}
+
 TEST(Spread, PredictedTimesChangeNoResult) {
   const outcome one = soft_run(cuda_program("samples"), 1);
   const outcome spread = soft_run(cuda_program("samples"), 3, "--spread");

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Common parts of the tests of messages from device memory that CUDA allocated (adopted_messages.cpp): two ranks with
+/// Common parts of the tests of messages from device memory that CUDA allocated (messages.cpp): two ranks with
 /// the stand-in driver.
 
 #include <cuda.h>
@@ -94,7 +94,8 @@ inline constexpr int tag = 5;
 inline const MPI_Comm world = MPI_COMM_WORLD;
 inline int other() { return 1 - rank; }
 
-/// Defined in adopted_types.cpp.
+/// Defined in types.cpp and collectives.cpp.
 void messages_of_all_types();
+void collective_calls();
 
 }  // namespace adopted

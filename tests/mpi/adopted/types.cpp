@@ -1,7 +1,7 @@
 // Messages of derived datatypes between ranks, from device memory that CUDA allocated.
 #include <algorithm>
 
-#include "tests/mpi/adopted.h"
+#include "tests/mpi/adopted/adopted.h"
 
 namespace adopted {
 

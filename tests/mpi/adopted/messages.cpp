@@ -1,10 +1,10 @@
-// Messages between ranks from device memory that CUDA allocated, as in tests/mpi/adopted.cpp: they are copied from
-// device to device, respect the program's own waits, and go on working after memory is freed and allocated again.
+// Messages between ranks from device memory that CUDA allocated, as in calls.cpp: they are copied from device to
+// device, respect the program's own waits, and go on working after memory is freed and allocated again.
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
-#include "tests/mpi/adopted.h"
+#include "tests/mpi/adopted/adopted.h"
 
 using namespace adopted;  // NOLINT(google-build-using-namespace): this file is part of that namespace
 
@@ -307,58 +307,6 @@ void touched_meanwhile() {
   }
 }
 
-// Collective calls copy from device to device: they map the other rank's new memory. Only one rank may have device
-// memory.
-void collective_calls() {
-  constexpr int count = 100000;
-  MPI_Comm comm;
-  MPI_Comm_dup(world, &comm);
-  for (const bool host : {false, true}) {
-    const device_bytes out(random_bytes(2 * count, seed_of(rank, 20)));
-    const device_bytes in(2 * count);
-    bytes in_host(2 * count);
-    const bool here = host && rank == 0;
-    std::uint8_t* const to = here ? in_host.data() : in.data();
-    const unsigned before = calls_of("cuIpcOpenMemHandle_v2");
-    MPI_Alltoall(out.data(), count, MPI_BYTE, to, count, MPI_BYTE, comm);
-    int mapped = static_cast<int>(calls_of("cuIpcOpenMemHandle_v2") - before);
-    MPI_Allreduce(MPI_IN_PLACE, &mapped, 1, MPI_INT, MPI_SUM, world);
-    EXPECT((mapped > 0) == direct() || one_device());
-    const bytes got = here ? in_host : in.get();
-    for (int r = 0; r < 2; ++r) {
-      const bytes sent = random_bytes(2 * count, seed_of(r, 20));
-      EXPECT(std::equal(got.begin() + r * count, got.begin() + (r + 1) * count, sent.begin() + rank * count));
-    }
-  }
-  MPI_Comm_free(&comm);
-}
-
-template <class Number>
-void reductions(MPI_Datatype type) {
-  constexpr int count = 30000;
-  const auto number = [](int of_rank, int i) { return static_cast<Number>((i * 7 + of_rank * 5) % 100 - 50); };
-  bytes content(count * sizeof(Number));
-  auto* const numbers = reinterpret_cast<Number*>(content.data());
-  for (int i = 0; i < count; ++i) numbers[i] = number(rank, i);
-  const device_bytes out(content);
-  const device_bytes in(content.size());
-  for (const MPI_Op op : {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX}) {
-    MPI_Allreduce(out.data(), in.data(), count, type, op, world);
-    const bytes got = in.get();
-    int bad = 0;
-    for (int i = 0; i < count; ++i) {
-      const Number a = number(0, i);
-      const Number b = number(1, i);
-      const Number expected = op == MPI_SUM    ? a + b
-                              : op == MPI_PROD ? a * b
-                              : op == MPI_MIN  ? std::min(a, b)
-                                               : std::max(a, b);
-      bad += reinterpret_cast<const Number*>(got.data())[i] != expected ? 1 : 0;
-    }
-    EXPECT(bad == 0);
-  }
-}
-
 // Memory of a pool, which other processes cannot map: the bytes go by way of device memory of hpe.
 void of_pools() {
   device_bytes::of_pool = true;
@@ -395,9 +343,6 @@ int main(int argc, char** argv) {
   touched();
   touched_meanwhile();
   collective_calls();
-  reductions<float>(MPI_FLOAT);
-  reductions<double>(MPI_DOUBLE);
-  reductions<std::int64_t>(MPI_INT64_T);
   of_pools();
   sides();
   EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == direct());

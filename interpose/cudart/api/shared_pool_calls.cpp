@@ -1,0 +1,99 @@
+// Memory pools between processes. The descriptor of a pool is a memory file that says which device the pool is of; each
+// allocation has an export of its own, which the exporting process makes and the importing one opens.
+
+#include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "interpose/cudart/device/context.h"
+#include "interpose/cudart/device/device_table.h"
+#include "interpose/cudart/device/errors.h"
+#include "interpose/cudart/memory/ipc.h"
+#include "interpose/cudart/memory/pool_table.h"
+
+using namespace hpe::cudart;
+
+namespace {
+
+struct pool_description {
+  char format[16] = "hpe CUDA pool 1";
+  std::int32_t device = 0;
+};
+
+/// A sealed memory file. Throws cudaErrorOperatingSystem.
+int make_descriptor(const pool_description& of) {
+  const int file = ::memfd_create("hpe-cuda-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  require(file >= 0, cudaErrorOperatingSystem);
+  const bool is_written = ::write(file, &of, sizeof of) == static_cast<ssize_t>(sizeof of);
+  if (!is_written || ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+    ::close(file);
+    throw failure(cudaErrorOperatingSystem, "the descriptor of a memory pool cannot be made");
+  }
+  return file;
+}
+
+/// Throws cudaErrorInvalidValue for a descriptor that make_descriptor did not make.
+pool_description read_descriptor(int file) {
+  const pool_description wanted;
+  pool_description found;
+  const bool is_ours = ::pread(file, &found, sizeof found, 0) == static_cast<ssize_t>(sizeof found) &&
+                       std::memcmp(found.format, wanted.format, sizeof wanted.format) == 0;
+  if (!is_ours) throw failure(cudaErrorInvalidValue, "the descriptor is not one of a memory pool of hpe");
+  return found;
+}
+
+void require_descriptors(cudaMemAllocationHandleType type, unsigned flags) {
+  require(flags == 0, cudaErrorInvalidValue);
+  require(type == cudaMemHandleTypePosixFileDescriptor, cudaErrorNotSupported);
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t CUDARTAPI cudaMemPoolExportToShareableHandle(void* handle, cudaMemPool_t pool,
+                                                         cudaMemAllocationHandleType type, unsigned flags) {
+  return api_call(__func__, [&] {
+    require(handle != nullptr, cudaErrorInvalidValue);
+    require_descriptors(type, flags);
+    require(process().pools().is_shareable(pool), cudaErrorInvalidValue);
+    pool_description of;
+    of.device = process().pools().find(pool)->device();
+    *static_cast<int*>(handle) = make_descriptor(of);
+  });
+}
+
+/// The handle is the descriptor itself, as a pointer. The caller may close it afterwards.
+cudaError_t CUDARTAPI cudaMemPoolImportFromShareableHandle(cudaMemPool_t* pool, void* handle,
+                                                           cudaMemAllocationHandleType type, unsigned flags) {
+  return api_call(__func__, [&] {
+    require(pool != nullptr, cudaErrorInvalidValue);
+    require_descriptors(type, flags);
+    const pool_description of = read_descriptor(static_cast<int>(reinterpret_cast<std::intptr_t>(handle)));
+    process().devices().require_device(of.device);
+    *pool = process().pools().import_from(of.device);
+  });
+}
+
+cudaError_t CUDARTAPI cudaMemPoolExportPointer(cudaMemPoolPtrExportData* made, void* pointer) {
+  return api_call(__func__, [&] {
+    static_assert(sizeof *made == sizeof(hpeExport));
+    require(made != nullptr && process().pools().is_in_shareable(pointer), cudaErrorInvalidValue);
+    const hpeExport handle = process().ipc().export_memory(pointer, memory_kind::pool);
+    std::memcpy(made, &handle, sizeof handle);
+  });
+}
+
+cudaError_t CUDARTAPI cudaMemPoolImportPointer(void** pointer, cudaMemPool_t pool, cudaMemPoolPtrExportData* from) {
+  return api_call(__func__, [&] {
+    require(pointer != nullptr && from != nullptr && process().pools().is_imported(pool), cudaErrorInvalidValue);
+    hpeExport wanted{};
+    std::memcpy(&wanted, from, sizeof wanted);
+    *pointer = process().ipc().open(wanted, process().pools().find(pool)->device(), memory_kind::pool);
+  });
+}
+}

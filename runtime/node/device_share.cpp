@@ -1,0 +1,238 @@
+// Who shares a device, and how much each process has taken. A process takes memory by adding to its own claim first and
+// looking at the sum afterwards; it takes the bytes back off if the sum is too large. So the sum of what processes use
+// never exceeds the device, and no process can stop another one, whatever happens to it between two instructions.
+#include "runtime/node/device_share.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/node/share_page.h"
+
+namespace hpe::node {
+
+namespace {
+
+constexpr unsigned version_of_layout = 1;
+constexpr std::chrono::seconds longest_patience{1'000'000};
+
+std::size_t size_of_file() { return round_up(sizeof(share_page), os::page_size()); }
+
+std::string path_of(const std::string& group, const std::string& device) {
+  constexpr std::size_t longest = 64;
+  const bool fits = group.size() <= longest && std::ranges::all_of(group, [](unsigned char c) {
+                      return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+                    });
+  HPE_REQUIRE(fits, HPE_ERROR_INITIALIZATION,
+              "HPE_SHARE=\"{}\" is not a name of at most {} letters, digits, dots, dashes and underscores", group,
+              longest);
+  return fmt::format("/dev/shm/hpe-share-{}-{}-{}-{}", version_of_layout, ::geteuid(), group, device);
+}
+
+// Locks of fcntl belong to the process, and end with it; children made by fork do not have them.
+bool lock_slots(int file, unsigned first, unsigned count, short kind) noexcept {
+  struct flock range {};
+  range.l_type = kind;
+  range.l_whence = SEEK_SET;
+  range.l_start = first;
+  range.l_len = count;
+  return ::fcntl(file, F_SETLK, &range) == 0;
+}
+
+// The process that has locked a slot: 0 if there is none, -1 if it has no number in this container.
+int locked_by(int file, unsigned index) noexcept {
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = index;
+  range.l_len = 1;
+  if (::fcntl(file, F_GETLK, &range) != 0) return -1;
+  if (range.l_type == F_UNLCK) return 0;
+  return range.l_pid > 0 ? range.l_pid : -1;
+}
+
+}  // namespace
+
+device_share* device_share::join(const std::string& group, const std::string& device, std::uint64_t bytes,
+                                 std::chrono::seconds patience) {
+  if (group.empty()) return nullptr;
+  static mutex joining;
+  // Never destroyed: threads may use a share until the very end.
+  static auto* const joined = new std::map<std::string, std::unique_ptr<device_share>>;
+  const lock_guard lock(joining);
+  std::unique_ptr<device_share>& found = (*joined)[device];
+  if (found == nullptr) {
+    found = std::make_unique<device_share>(group, device, bytes, patience);
+    if (joined->size() == 1)
+      std::atexit([] {
+        for (const auto& [name, share] : *joined) share->remove_if_last();
+      });
+  }
+  return found.get();
+}
+
+device_share::device_share(std::string group, const std::string& device, std::uint64_t bytes,
+                           std::chrono::seconds patience)
+    : group_(std::move(group)),
+      path_(path_of(group_, device)),
+      total_(bytes),
+      patience_(std::min(patience, longest_patience)) {
+  // A slot is free again, and a removed file replaced, within moments.
+  constexpr int attempts = 200;
+  bool done = open_and_lock();
+  for (int i = 0; !done && i < attempts; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    done = open_and_lock();
+  }
+  HPE_REQUIRE(done, HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": {} processes share this device already", group_,
+              share_page::most_processes);
+  memory_ = os::reservation(0, size_of_file(), os::page_size());
+  os::map_file(memory_.data(), memory_.size(), os::access::read_write, file_.get(), 0);
+  page_ = reinterpret_cast<share_page*>(memory_.data());
+  std::uint32_t used = page_->used.load();
+  while (used <= index_ && !page_->used.compare_exchange_weak(used, index_ + 1)) {
+  }
+  share_slot& mine = own();
+  for (share_word* const word :
+       {&mine.held, &mine.wanted, &mine.used, &mine.waits_since, &mine.turn_ends, &mine.question})
+    word->store(0);
+  // It may be the turn of a dead process that had the slot.
+  std::uint64_t current = page_->turn.load();
+  if (turn_word::owner(current) == index_)
+    page_->turn.compare_exchange_strong(current, turn_word::next(current, turn_word::nobody, 0));
+  mine.member.store(1);
+}
+
+// Returns false if there is no free slot, or if the last process has just removed the file.
+bool device_share::open_and_lock() {
+  file_ = os::file_descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+  struct stat about {};
+  const bool usable = file_ && ::fstat(file_.get(), &about) == 0 && about.st_uid == ::geteuid() &&
+                      ::ftruncate(file_.get(), static_cast<off_t>(size_of_file())) == 0;
+  HPE_REQUIRE(usable, HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": the file {} cannot be used: {}", group_, path_,
+              file_ && about.st_uid != ::geteuid() ? "it belongs to another user"
+                                                   : std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  for (index_ = 0; index_ < share_page::most_processes; ++index_)
+    if (lock_slots(file_.get(), index_, 1, F_WRLCK)) return ::fstat(file_.get(), &about) == 0 && about.st_nlink != 0;
+  return false;
+}
+
+// Nothing can lock a slot of the file meanwhile, so no process joins a file that has no name.
+void device_share::remove_if_last() noexcept {
+  if (lock_slots(file_.get(), 0, share_page::most_processes, F_WRLCK)) ::unlink(path_.c_str());
+}
+
+share_slot& device_share::slot(unsigned index) const noexcept { return page_->slots[index]; }
+
+unsigned device_share::used_slots() const noexcept { return std::min(page_->used.load(), share_page::most_processes); }
+
+bool device_share::is_member(unsigned index) const noexcept { return slot(index).member.load() != 0; }
+
+std::uint64_t device_share::free() const noexcept {
+  std::uint64_t taken = 0;
+  for (unsigned i = 0; i < used_slots(); ++i)
+    if (is_member(i)) taken += slot(i).held.load();
+  const unsigned owner = turn_word::owner(page_->turn.load());
+  if (owner < used_slots() && owner != index_ && is_member(owner)) taken += slot(owner).wanted.load();
+  return taken < total_ ? total_ - taken : 0;
+}
+
+bool device_share::take(std::uint64_t bytes) noexcept {
+  share_slot& mine = own();
+  for (const bool last : {false, true}) {
+    if (free() >= bytes) {
+      mine.held += bytes;
+      std::uint64_t taken = 0;
+      for (unsigned i = 0; i < used_slots(); ++i)
+        if (is_member(i)) taken += slot(i).held.load();
+      if (taken <= total_) {
+        const std::uint64_t wanted = mine.wanted.load();
+        mine.wanted.store(wanted - std::min(wanted, bytes));
+        return true;
+      }
+      mine.held -= bytes;
+    }
+    if (!last) forget_dead();
+  }
+  return false;
+}
+
+void device_share::give(std::uint64_t bytes) noexcept {
+  own().held -= bytes;
+  if (turn_word::owner(page_->turn.load()) != turn_word::nobody) wake();
+}
+
+void device_share::use() noexcept {
+  own().used.store(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()),
+                   std::memory_order_relaxed);
+}
+
+bool device_share::others() const noexcept {
+  for (unsigned i = 0; i < used_slots(); ++i)
+    if (i != index_ && is_member(i)) return true;
+  return false;
+}
+
+int device_share::process_of(unsigned index) const noexcept { return std::max(locked_by(file_.get(), index), 0); }
+
+bool device_share::is_stopped(unsigned index) const noexcept {
+  const int process = process_of(index);
+  if (process == 0) return false;
+  try {
+    std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+    std::string line;
+    std::getline(file, line);
+    const auto name_end = line.rfind(") ");  // the state is behind the name
+    return name_end != std::string::npos && name_end + 2 < line.size() &&
+           (line[name_end + 2] == 'T' || line[name_end + 2] == 't');
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+std::string device_share::others_in_words() const {
+  std::string text;
+  for (unsigned i = 0; i < used_slots(); ++i) {
+    if (i == index_ || !is_member(i)) continue;
+    const int process = process_of(i);
+    text += fmt::format("{}{} has {} bytes{}", text.empty() ? "" : ", ",
+                        process != 0 ? fmt::format("process {}", process) : std::string("another process"),
+                        slot(i).held.load(), is_stopped(i) ? " and is stopped" : "");
+  }
+  return text.empty() ? fmt::format("no other process shares it (HPE_SHARE={})", group_)
+                      : fmt::format("of the processes that share it (HPE_SHARE={}), {}", group_, text);
+}
+
+void device_share::forget_dead() noexcept {
+  const lock_guard lock(forgetting_);
+  for (unsigned i = 0; i < used_slots(); ++i) {
+    if (i == index_ || !is_member(i) || locked_by(file_.get(), i) != 0) continue;
+    if (!lock_slots(file_.get(), i, 1, F_WRLCK)) continue;  // a new process has just taken the slot
+    share_slot& dead = slot(i);
+    dead.waits_since.store(0);
+    dead.wanted.store(0);
+    dead.held.store(0);
+    dead.member.store(0);
+    lock_slots(file_.get(), i, 1, F_UNLCK);
+    wake();
+  }
+}
+
+void device_share::wake() noexcept {
+  page_->bell.fetch_add(1);
+  os::futex_wake_all(page_->bell);
+}
+
+}  // namespace hpe::node

@@ -1,0 +1,58 @@
+#pragma once
+
+/// The file in which processes that share a device meet (device_share).
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "runtime/os/futex.h"
+
+namespace hpe::node {
+
+using share_word = std::atomic<std::uint64_t>;
+static_assert(share_word::is_always_lock_free);
+
+/// One process. Only the process itself writes its slot; after its end, the process that finds it dead does. Times are
+/// nanoseconds of the monotonic clock, which is the same for all processes.
+struct alignas(128) share_slot {
+  share_word member;       ///< 1 while a process has the slot
+  share_word held;         ///< bytes that the process has taken
+  share_word wanted;       ///< bytes that are kept for the process, in its turn
+  share_word used;         ///< when the process used the device last
+  share_word waits_since;  ///< when the process began to wait for its turn; 0: it does not wait
+  share_word waited;       ///< when it looked last whether its turn has come
+  share_word turn_ends;    ///< when its turn may end
+  // A question to another process. Its number is the time of the question, and is written last.
+  share_word question;
+  share_word asked;  ///< index of the slot that is asked
+  share_word asked_bytes;
+  // The last question to this process.
+  share_word heard;     ///< number of the question that it has begun to answer
+  share_word answered;  ///< number of the question that it has answered
+  share_word gave;      ///< bytes that it gave back for it
+};
+
+/// A new file reads as zero, which is a page without processes.
+struct share_page {
+  static constexpr unsigned most_processes = 64;
+  os::futex_word bell;              ///< changes whenever a sleeping process must look again
+  std::atomic<std::uint32_t> used;  ///< slots that were ever in use
+  share_word turn;                  ///< whose turn it is: see turn_word
+  std::array<share_slot, most_processes> slots;
+};
+
+/// The word that says whose turn it is: bits 0 to 7 the slot + 1, or 0 if it is nobody's turn; bits 8 to 15 the threads
+/// that have entered the turn; the rest is the number of the turn.
+struct turn_word {
+  static constexpr std::uint64_t one_thread = 1U << 8;
+  static constexpr unsigned nobody = ~0U;
+  static constexpr unsigned owner(std::uint64_t word) noexcept { return static_cast<unsigned>(word & 0xff) - 1; }
+  static constexpr std::uint64_t threads(std::uint64_t word) noexcept { return word >> 8 & 0xff; }
+  static constexpr std::uint64_t number(std::uint64_t word) noexcept { return word >> 16; }
+  static constexpr std::uint64_t next(std::uint64_t word, unsigned owner, std::uint64_t threads) noexcept {
+    return (number(word) + 1) << 16 | threads << 8 | (owner + 1U);
+  }
+};
+
+}  // namespace hpe::node

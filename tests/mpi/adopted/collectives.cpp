@@ -1,0 +1,113 @@
+// Collective calls on device memory that CUDA allocated.
+#include <algorithm>
+#include <functional>
+
+#include "tests/mpi/adopted/adopted.h"
+
+namespace adopted {
+
+namespace {
+
+// Makes a call and returns how many allocations of other ranks both ranks have mapped in it.
+template <class Call>
+int mapped_by(Call&& call) {
+  const unsigned before = calls_of("cuIpcOpenMemHandle_v2");
+  call();
+  int mapped = static_cast<int>(calls_of("cuIpcOpenMemHandle_v2") - before);
+  MPI_Allreduce(MPI_IN_PLACE, &mapped, 1, MPI_INT, MPI_SUM, world);
+  return mapped;
+}
+
+// They copy from device to device: they map the other rank's new memory. Only one rank may have device memory.
+void exchanges() {
+  constexpr int count = 100000;
+  MPI_Comm comm;
+  MPI_Comm_dup(world, &comm);
+  const std::vector<int> counts{count, count};
+  const std::vector<int> places{0, count};
+  const auto wait = [](auto&& begin) {
+    MPI_Request request;
+    begin(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  };
+  using buffer = std::uint8_t*;
+  const std::function<void(buffer, buffer)> calls[] = {
+      [&](buffer out, buffer in) { MPI_Alltoall(out, count, MPI_BYTE, in, count, MPI_BYTE, comm); },
+      [&](buffer out, buffer in) {
+        wait([&](MPI_Request* r) { MPI_Ialltoall(out, count, MPI_BYTE, in, count, MPI_BYTE, comm, r); });
+      },
+      [&](buffer out, buffer in) {
+        for (int root = 0; root < 2; ++root)
+          MPI_Scatterv(out, counts.data(), places.data(), MPI_BYTE, in + root * count, count, MPI_BYTE, root, comm);
+      },
+      [&](buffer out, buffer in) {
+        for (int root = 0; root < 2; ++root)
+          wait([&](MPI_Request* r) {
+            MPI_Igatherv(out + root * count, count, MPI_BYTE, in, counts.data(), places.data(), MPI_BYTE, root, comm,
+                         r);
+          });
+      }};
+  for (const auto& call : calls) {
+    const device_bytes out(random_bytes(2 * count, seed_of(rank, 20)));
+    const device_bytes in(2 * count);
+    const int mapped = mapped_by([&] { call(out.data(), in.data()); });
+    EXPECT((mapped > 0) == direct() || one_device());
+    const bytes got = in.get();
+    for (int r = 0; r < 2; ++r) {
+      const bytes sent = random_bytes(2 * count, seed_of(r, 20));
+      EXPECT(std::equal(got.begin() + r * count, got.begin() + (r + 1) * count, sent.begin() + rank * count));
+    }
+  }
+  for (const bool host : {false, true}) {
+    const device_bytes out(random_bytes(2 * count, seed_of(rank, 20)));
+    const device_bytes in(2 * count);
+    bytes in_host(2 * count);
+    const bool here = host && rank == 0;
+    std::uint8_t* const to = here ? in_host.data() : in.data();
+    const int mapped = mapped_by([&] { calls[0](out.data(), to); });
+    EXPECT((mapped > 0) == direct() || one_device());
+    const bytes got = here ? in_host : in.get();
+    for (int r = 0; r < 2; ++r) {
+      const bytes sent = random_bytes(2 * count, seed_of(r, 20));
+      EXPECT(std::equal(got.begin() + r * count, got.begin() + (r + 1) * count, sent.begin() + rank * count));
+    }
+  }
+  MPI_Comm_free(&comm);
+}
+
+template <class Number>
+void reductions(MPI_Datatype type) {
+  constexpr int count = 30000;
+  const auto number = [](int of_rank, int i) { return static_cast<Number>((i * 7 + of_rank * 5) % 100 - 50); };
+  bytes content(count * sizeof(Number));
+  auto* const numbers = reinterpret_cast<Number*>(content.data());
+  for (int i = 0; i < count; ++i) numbers[i] = number(rank, i);
+  const device_bytes out(content);
+  const device_bytes in(content.size());
+  for (const MPI_Op op : {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX}) {
+    MPI_Allreduce(out.data(), in.data(), count, type, op, world);
+    const bytes got = in.get();
+    int bad = 0;
+    for (int i = 0; i < count; ++i) {
+      const Number a = number(0, i);
+      const Number b = number(1, i);
+      const Number expected = op == MPI_SUM    ? a + b
+                              : op == MPI_PROD ? a * b
+                              : op == MPI_MIN  ? std::min(a, b)
+                                               : std::max(a, b);
+      bad += reinterpret_cast<const Number*>(got.data())[i] != expected ? 1 : 0;
+    }
+    EXPECT(bad == 0);
+  }
+}
+
+}  // namespace
+
+void collective_calls() {
+  exchanges();
+  reductions<float>(MPI_FLOAT);
+  reductions<double>(MPI_DOUBLE);
+  reductions<std::int64_t>(MPI_INT64_T);
+}
+
+}  // namespace adopted
