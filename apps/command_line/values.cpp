@@ -50,8 +50,8 @@ std::optional<std::int64_t> written_number(std::string_view text) {
 std::int64_t whole_number(const std::string& name, const std::string& text, std::int64_t least, std::int64_t most) {
   const auto value = written_number(text);
   if (!value || *value < least || *value > most)
-    throw bad_input(name + " " + text + ": a whole number from " + std::to_string(least) +
-                    (most == no_limit ? "" : " to " + std::to_string(most)) + " is wanted, as 1000, 2^20 or 64M");
+    throw bad_input(name + " " + text + ": expected a whole number from " + std::to_string(least) +
+                    (most == no_limit ? "" : " to " + std::to_string(most)) + ", such as 1000, 2^20 or 64M");
   return *value;
 }
 

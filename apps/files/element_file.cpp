@@ -132,7 +132,7 @@ std::uint64_t description::elements(std::size_t size) const {
 
 void description::must_hold(const std::string& wanted) const {
   if (npy && type != wanted)
-    throw bad_input(fmt::format("{} holds elements of the type {}, but {} are wanted", path, type, wanted));
+    throw bad_input(fmt::format("{} holds elements of the type {}; expected {}", path, type, wanted));
 }
 
 description describe(const std::string& path) {

@@ -211,7 +211,7 @@ int run_within(int argc, char** argv) {
   std::string report;
   const int at = command_line::read_before_program(rows(help, report), argc, argv);
   if (help) return print_usage();
-  if (at >= argc) throw command_line::bad_input("which program? See `hpe run --help`.");
+  if (at >= argc) throw command_line::bad_input("the program is missing; see `hpe run --help`");
   if (const int status = prepare_cuda(); status != 0) return status;
   if (!report.empty()) return run_with_report(report, argv + at);
   ::execvp(argv[at], argv + at);

@@ -1,5 +1,5 @@
-// Frames of moving spheres. Each device has every n-th row, so that all have about as much to do. After each frame, the
-// host moves the spheres, and each device gets the new state.
+// Frames of moving spheres. Device d of n has the rows d, d + n, d + 2 n and so on, which balances the load. After each
+// frame, the host moves the spheres, and each device gets the new state.
 
 #include <fmt/core.h>
 

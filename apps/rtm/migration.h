@@ -26,7 +26,8 @@ inline constexpr double highest_of_peak = 2.5;
 /// The frequency at which the slowest wave has nine cells a wavelength.
 double default_frequency(double slowest, double longest_side);
 
-/// Two-way time straight down the slowest column, with a quarter for slanting ways, and the wavelet; seconds.
+/// A record length in seconds: the two-way time down the slowest column, a quarter more for slanted paths, and the
+/// length of the wavelet.
 double record_length(const volume& velocity, double frequency);
 
 /// Six kept wave fields in a period of the highest frequency.
@@ -65,7 +66,7 @@ struct migration_settings {
   double delay = 0;                 ///< of the peak of such a wavelet, seconds
 };
 
-/// Wave fields on the cells of a model, spread over devices: what modelling and migration run shots on.
+/// Wave fields on the cells of a model, spread over devices, on which modelling and migration run shots.
 class simulation {
  public:
   /// Called with the name of the pass and the progress within the shot, from 0 to 1.
@@ -89,7 +90,7 @@ class simulation {
   /// Throws bad_input for a velocity above the fastest or a model of other cells.
   [[nodiscard]] medium<float> medium_of(const volume& velocity) const;
 
-  /// Tells the progress of the next passes as those of one shot.
+  /// Reports the progress of the next `passes` passes as that of one shot.
   void begin_shot(int passes);
 
   /// sqrt(density) at cells of the model, by which wave fields become pressure; ones where the density is constant.

@@ -130,8 +130,9 @@ shot_file::shot_file(const std::string& path, const volume& model) : file_(path)
     const segy::header h = file_.read_header(n);
     if (const std::int64_t kind = h.get(segy::in_trace::kind); kind >= dead && kind <= last_auxiliary) continue;
     if (const std::int64_t unit = h.get(segy::in_trace::coordinate_unit); unit > 1)
-      throw bad_input(fmt::format(
-          "{}, trace {}: its coordinates are angles (bytes 89 and 90 are {}); lengths are wanted", path, n + 1, unit));
+      throw bad_input(
+          fmt::format("{}, trace {}: its coordinates are angles (bytes 89 and 90 are {}); expected lengths (0 or 1)",
+                      path, n + 1, unit));
     const place source = source_of(h, metre), receiver = receiver_of(h, metre);
     const std::int64_t number = h.get(segy::in_trace::shot);
     if (shots_.empty() || shots_.back().number != number || source.x != last.x || source.y != last.y) {

@@ -118,8 +118,8 @@ std::vector<double> numbers(const std::string& text, char separator, std::size_t
     begin = end + 1;
   }
   if (list.size() < least || list.size() > most)
-    throw bad_input(what + " " + text + ": " + std::to_string(list.size()) + " numbers where " + std::to_string(most) +
-                    " separated by '" + separator + "' are wanted");
+    throw bad_input(what + " " + text + ": " + std::to_string(list.size()) + " numbers; expected " +
+                    std::to_string(most) + ", separated by '" + separator + "'");
   return list;
 }
 

@@ -77,8 +77,8 @@ std::vector<field> velocities(const std::string& table, velocity_source& v) {
       {table, "size", list{&v.size, 3}, "raw and built-in: cells along x, y and z; y = 1 is a section", 1},
       {table, "spacing", &v.spacing, "side of a cell, or its sides along x, y and z; SEG-Y files state them themselves",
        above_zero},
-      {table, "every", &v.every, "take every so many cells along each axis (1)", 1},
-      {table, "unit", one_of{&v.unit, {"m/s", "km/s"}}, "of the file's velocities"},
+      {table, "every", &v.every, "use only every n-th cell along each axis (1)", 1},
+      {table, "unit", one_of{&v.unit, {"m/s", "km/s"}}, "unit of the file's velocities"},
       {table, "order", text{&v.order}, "raw and .npy: the axes from the fastest to the slowest (\"zyx\")"},
       {table, "origin", list{&v.origin, 2}, "x and y of the first cell; SEG-Y files state it themselves"},
       {table, "density", path{&v.density, "gardner"},
@@ -102,16 +102,18 @@ std::vector<field> fields_of(survey& s) {
       {"migration", "compress", number_of{&s.keep.bits, {0, 4, 8, 16}},
        "bits of a cell of these fields, within the range of its block; 0 keeps all (0)"},
       {"migration", "codec", to_named(&s.keep.zfp, codecs),
-       "which makes these bits: kernels, or zfp on the host (blocks)"},
+       "compressor of these fields: blocks, by kernels, or zfp, on the host (blocks)"},
       {"migration", "keep", to_named(&s.keep.how, keep_methods),
-       "these fields; the cells around the model, to reconstruct the field; or few states, to repeat steps (auto)"},
-      {"migration", "place", to_named(&s.keep.where, keep_places), "where they are kept (auto)"},
-      {"migration", "folder", path{&s.keep.folder}, "of the file for place = \"disk\" (that of the survey file)"},
-      {"migration", "checkpoints", &s.keep.checkpoints, "how many states (as many as there is memory for)", 1},
+       "what is stored: these fields; the cells around the model, to reconstruct fields; or few states, to repeat "
+       "steps (auto)"},
+      {"migration", "place", to_named(&s.keep.where, keep_places), "where it is stored (auto)"},
+      {"migration", "folder", path{&s.keep.folder},
+       "folder of the file for place = \"disk\" (that of the survey file)"},
+      {"migration", "checkpoints", &s.keep.checkpoints, "number of states (as many as fit into memory)", 1},
       {"wavelet", "frequency", &s.frequency, "peak of a Ricker wavelet (the slowest wave gets 9 cells a wavelength)",
        above_zero},
       {"wavelet", "file", path{&s.wavelet_file}, "samples: the first trace of a SEG-Y file, or .npy or raw float32"},
-      {"wavelet", "interval", &s.wavelet_interval, "between samples of a .npy or raw file", above_zero},
+      {"wavelet", "interval", &s.wavelet_interval, "seconds between samples of a .npy or raw file", above_zero},
       {"shots", "x", list{&s.shots_x, 3}, "first, last and step"},
       {"shots", "y", list{&s.shots_y, 3}, "first, last and step (the middle)"},
       {"shots", "depth", &s.shot_depth, "(2 cells)", 0},
@@ -122,19 +124,19 @@ std::vector<field> fields_of(survey& s) {
       {"receivers", "depth", &s.receiver_depth, "(2 cells)", 0},
       {"receivers", "geometry", path{&s.geometry},
        "instead of [shots] and other fields: a SEG-Y file with the places of shots and receivers"},
-      {"space", "order", number_of{&s.order, {4, 8, 12, 16}}, "of the derivatives (8)"},
-      {"time", "length", &s.length, "of a record (long enough for the deepest reflections)", above_zero},
+      {"space", "order", number_of{&s.order, {4, 8, 12, 16}}, "order of the derivatives in space (8)"},
+      {"time", "length", &s.length, "seconds of a record (long enough for the deepest reflections)", above_zero},
       {"time", "interval", &s.interval,
-       "between samples of a record (8 in a period of the wavelet's peak, at most 0.004)", above_zero},
+       "seconds between samples of a record (8 samples in a period of the wavelet's peak, at most 0.004)", above_zero},
       {"time", "step", &s.time_step, "upper bound of the time step (0.9 of the longest stable one)", above_zero},
       {"edges", "sponge", &s.sponge, "cells of the absorbing layers (40)", 0},
       {"edges", "cpml", &s.cpml, "cells of perfectly matched layers in place of a sponge (none; 20 are usual)", 1},
       {"edges", "free_surface", &s.free_surface, "the surface reflects instead of absorbing"},
       {"records", "file", path{&s.records}, "SEG-Y: `hpe rtm model` writes it, `hpe rtm migrate` reads it"},
-      {"records", "format", one_of{&s.records_format, {"ieee", "ibm"}}, "of written samples"},
+      {"records", "format", one_of{&s.records_format, {"ieee", "ibm"}}, "sample format of the written file"},
       {"records", "picture", path{&s.records_picture}, "a PNG file of the middle shot to write"},
       {"records", "shift", &s.shift, "seconds by which records are moved towards later times before migration"},
-      {"image", "name", path{&s.image}, "of the image's files, without an ending"},
+      {"image", "name", path{&s.image}, "name of the image's files, without an ending"},
       {"image", "formats", &s.image_formats, "endings: sgy, npy, f32 (raw), png (sgy and png)"},
       {"image", "condition", one_of{&s.condition, {"normalised", "correlation"}},
        "divide the correlation by the illumination, or not (normalised)"},
@@ -142,7 +144,7 @@ std::vector<field> fields_of(survey& s) {
        "a file for the sum of squares of the source's field: .sgy, .npy or raw"},
       {"image", "laplacian", &s.laplacian, "remove the smooth background (true)"},
       {"image", "gain", &s.gain, "amplify the picture, not the data, by depth to this power (0.5)", 0},
-      {"image", "width", &s.width, "of the picture in pixels (1240)", 100},
+      {"image", "width", &s.width, "width of the picture in pixels (1240)", 100},
   };
   all.insert(all.end(), rest.begin(), rest.end());
   return all;
@@ -230,7 +232,7 @@ class given {
     const std::string least = field_.least == above_zero    ? " above 0"
                               : std::isfinite(field_.least) ? fmt::format(", at least {}", field_.least)
                                                             : "";
-    throw bad_input(fmt::format("{}, line {}: [{}] {} = {}: {}{} is wanted", file_, node_.source().begin.line,
+    throw bad_input(fmt::format("{}, line {}: [{}] {} = {}: expected {}{}", file_, node_.source().begin.line,
                                 field_.table, field_.key, value.str(), type_of(field_), least));
   }
   [[nodiscard]] double checked(const toml::node& n) const {
@@ -275,7 +277,7 @@ std::vector<double> places(const std::vector<double>& range, const std::string& 
   const double first = range[0], last = range[1], step = range[2];
   if (!(step > 0) || last < first || (last - first) / step > most)
     throw bad_input(
-        fmt::format("{} = [{}, {}, {}]: first, last and step are wanted, in rising order, with a step above 0", name,
+        fmt::format("{} = [{}, {}, {}]: expected first, last and step, in rising order, with a step above 0", name,
                     first, last, step));
   std::vector<double> all;
   for (double at = first; at <= last + 1e-6 * step; at += step) all.push_back(at);

@@ -1,23 +1,15 @@
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
 
-#include <cstdlib>
 #include <vector>
 
+#include "apps/command_line/program.h"
 #include "bench/machine/device_rates.h"
 #include "bench/machine/ranks.h"
 
 namespace hpe::bench {
 
 namespace {
-
-bool started_by_mpirun() {
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* const size = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody sets it
-    if (size != nullptr && std::strtol(size, nullptr, 10) > 1) return true;
-  }
-  return false;
-}
 
 /// Seconds of a message from rank 0 to rank 1; half of one there and back.
 double message_seconds(int rank, std::vector<char>& data, std::size_t bytes, unsigned repeats) {
@@ -39,7 +31,7 @@ double message_seconds(int rank, std::vector<char>& data, std::size_t bytes, uns
 }  // namespace
 
 message_rates measure_messages(std::size_t bytes, unsigned repeats) {
-  if (!started_by_mpirun()) return {};
+  if (!command_line::one_of_several_ranks()) return {};
   MPI_Init(nullptr, nullptr);
   int rank = 0, on_this_machine = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -92,8 +92,9 @@ TEST(options, invalid_arguments_are_refused_with_the_valid_ones) {
   EXPECT_EQ(complaint({"--depth", "-1"}), "--depth -1: it must not be negative");
   for (const char* wrong : {"wide", "", "1x", "nan", "inf"})
     EXPECT_EQ(complaint({"--width", wrong}), "--width: \"" + std::string(wrong) + "\" is not a number");
-  EXPECT_EQ(complaint({"--count", "101"}), "--count 101: a whole number from 0 to 100 is wanted, as 1000, 2^20 or 64M");
-  EXPECT_EQ(complaint({"--parts", "0"}), "--parts 0: a whole number from 1 is wanted, as 1000, 2^20 or 64M");
+  EXPECT_EQ(complaint({"--count", "101"}),
+            "--count 101: expected a whole number from 0 to 100, such as 1000, 2^20 or 64M");
+  EXPECT_EQ(complaint({"--parts", "0"}), "--parts 0: expected a whole number from 1, such as 1000, 2^20 or 64M");
 }
 
 TEST(options, whole_numbers) {

@@ -66,7 +66,7 @@ TEST(command, transforms_files) {
   files::write(npy, "f32", {20}, reals.data(), sizeof(float));
   const outcome refused = command("'" + npy + "'");
   EXPECT_EQ(exit_status(refused), 2);
-  EXPECT_TRUE(says(refused, "holds elements of the type f32, but c64 are wanted")) << refused.text;
+  EXPECT_TRUE(says(refused, "holds elements of the type f32; expected c64")) << refused.text;
   std::filesystem::remove_all(folder);
 }
 

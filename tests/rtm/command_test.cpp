@@ -110,7 +110,7 @@ TEST_F(command_line, RefusesInvalidArguments) {
   expect_refused({"file"}, "built in");
   expect_refused({"--size", "0x1x30"}, "each side must be");
   expect_refused({"--size", "60x-1x30"}, "each side must be");
-  expect_refused({"--size", "60x30"}, "2 numbers where 3");
+  expect_refused({"--size", "60x30"}, "2 numbers; expected 3");
   expect_refused({"--size", "1.5x1x30"}, "not a number of cells");
   expect_refused({"--size"}, "needs a value");
   expect_refused({"--spacing", "-5"}, "more than 0");

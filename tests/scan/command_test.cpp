@@ -74,7 +74,7 @@ TEST(scan_command, files_come_and_go) {
   EXPECT_EQ(again, found);
   const outcome wrong = run({npy, "--type=i32"});
   EXPECT_EQ(wrong.status, 2);
-  EXPECT_TRUE(contains(wrong.err, "holds elements of the type f64, but i32 are wanted")) << wrong.err;
+  EXPECT_TRUE(contains(wrong.err, "holds elements of the type f64; expected i32")) << wrong.err;
   EXPECT_EQ(run({from, "--output", folder / "no" / "place", "--type=f64", "--repeats=1"}).status, 2);
   std::filesystem::remove_all(folder);
 }

@@ -69,7 +69,7 @@ TEST(sort_command, files_come_and_go) {
     EXPECT_EQ(o.status, 2) << o.err;
     EXPECT_TRUE(contains(o.err, because)) << o.err;
   };
-  refused({in, "--type", "u64"}, "in.npy holds elements of the type f32, but u64 are wanted");
+  refused({in, "--type", "u64"}, "in.npy holds elements of the type f32; expected u64");
   refused({raw, "--type", "u64_u64"}, "is no number of elements of 16 bytes");
   refused({in, "--output", "/nowhere/at/all"}, "cannot write /nowhere/at/all");
   values[17] = std::nanf("");
