@@ -99,7 +99,7 @@ TEST_F(on_disk, groups_of_devices_write_the_bytes_of_one_device) {
   }
   const result uneven = rtm({"model", "--devices", "4", "--groups", "3", file});
   EXPECT_EQ(uneven.status, 2);
-  EXPECT_NE(uneven.errors.find("--groups 3: 4 devices do not form"), std::string::npos) << uneven.errors;
+  EXPECT_NE(uneven.errors.find("--groups 3: 4 devices cannot be divided into"), std::string::npos) << uneven.errors;
 }
 
 TEST_F(on_disk, densities_change_records_and_belong_to_the_run) {
