@@ -11,13 +11,8 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-constexpr std::size_t least_bytes = 4096;
-
-// Whether a block that all ranks give with the same size is too small. An argument that MPI refuses is.
-bool is_small(int count, MPI_Datatype type) {
-  if (count <= 0 || is_null(type, handles::get().datatype_null)) return true;
-  return static_cast<std::size_t>(measures_of(type).size) * static_cast<std::size_t>(count) < least_bytes;
-}
+// Whether a block that all ranks give with the same size is too small.
+bool is_small(int count, MPI_Datatype type) { return is_smaller(4096, count, type); }
 
 // Non-blocking calls of small blocks, whose sizes all ranks know, go through MPI.
 void require_large(const int* counts, MPI_Datatype type, MPI_Comm comm) {

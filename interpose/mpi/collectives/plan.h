@@ -4,6 +4,7 @@
 /// one comes from which rank. The blocking and the non-blocking form of a function have the same plan.
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 
 #include "interpose/mpi/collectives/exchange.h"
@@ -11,6 +12,9 @@
 #include "interpose/mpi/layout.h"
 
 namespace hpe::interpose::mpi {
+
+/// Whether a block has fewer bytes than `least`. One whose arguments MPI refuses has.
+[[nodiscard]] bool is_smaller(std::size_t least, int count, MPI_Datatype type);
 
 /// The blocks of one buffer argument, and the ranks that they are exchanged with.
 class blocks {

@@ -9,6 +9,7 @@
 #include "interpose/mpi/collectives/background_call.h"
 #include "interpose/mpi/collectives/calls.h"
 #include "interpose/mpi/collectives/exchange.h"
+#include "interpose/mpi/collectives/plan.h"
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/libraries/library.h"
 #include "interpose/mpi/messages/chunks.h"
@@ -196,11 +197,6 @@ class reduction_call {
   bool on_device_ = true;
 };
 
-bool is_small(int count, MPI_Datatype type) {
-  if (count <= 0 || is_null(type, handles::get().datatype_null)) return true;
-  return static_cast<std::size_t>(measures_of(type).size) * static_cast<std::size_t>(count) < least_bytes;
-}
-
 taken make_now(near_group& ranks, reduction_call& call, bool refused, MPI_Comm comm, const char* function) {
   const auto mine = refused ? near_group::memory::other : call.look(ranks.rank(), ranks.size());
   if (!ranks.agree(mine, near_group::needed::all)) return std::nullopt;
@@ -228,7 +224,7 @@ taken begin(near_group& ranks, const std::shared_ptr<reduction_call>& call, MPI_
 
 taken reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, std::optional<int> root,
              MPI_Comm comm, const call_form& form) {
-  if (is_small(count, type)) return std::nullopt;
+  if (is_smaller(least_bytes, count, type)) return std::nullopt;
   return guarded(comm, [&]() -> taken {
     const bool now = form.request == nullptr;
     near_group* const ranks = now ? near_group::of(comm) : near_group::of_background(comm);
