@@ -37,6 +37,11 @@ template <class Bits>
   return (bits & sign) != 0 ? static_cast<Bits>(~bits) : static_cast<Bits>(bits | sign);
 }
 
+/// Where piece n begins if `count` elements are divided into `pieces` pieces.
+[[nodiscard]] HPE_RADIX_BOTH uint64_t radix_bound(uint64_t count, uint64_t n, uint64_t pieces) {
+  return count / pieces * n + count % pieces * n / pieces;
+}
+
 inline constexpr uint32_t radix_bits = 8, radix_digits = 1 << radix_bits;
 inline constexpr uint32_t radix_most_devices = 16, radix_most_splitters = 31;
 
@@ -64,7 +69,7 @@ struct radix_part {
 
   /// Elements of tile `tile` of `tiles`.
   [[nodiscard]] HPE_RADIX_BOTH uint64_t begin_of(uint64_t tile, uint64_t tiles) const {
-    return count / tiles * tile + count % tiles * tile / tiles;
+    return radix_bound(count, tile, tiles);
   }
 };
 

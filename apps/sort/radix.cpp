@@ -15,7 +15,6 @@ std::uint32_t digits_of(const kernels::radix_types& types) { return 8 * types.ke
 radix_partition::radix_partition(const module& kernels, const kernels::radix_types& types, std::vector<part> parts)
     : types_(types),
       parts_(std::move(parts)),
-      soft_(device_info(parts_.front().device).kind == HPE_DEVICE_SOFT),
       count_digits_(kernels, "radix_count_digits"),
       choose_(kernels, "radix_choose_digits"),
       count_classes_(kernels, "radix_count_classes"),

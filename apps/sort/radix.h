@@ -57,7 +57,7 @@ class radix_partition {
 
   /// Where range r of a part of so many elements begins, from the beginning of the part.
   [[nodiscard]] static std::uint64_t bound(std::uint64_t count, std::uint32_t r, std::uint32_t ranges) {
-    return count / ranges * r + count % ranges * r / ranges;
+    return kernels::radix_bound(count, r, ranges);
   }
 
  private:
@@ -67,7 +67,6 @@ class radix_partition {
 
   const kernels::radix_types types_;
   const std::vector<part> parts_;
-  const bool soft_;
   std::uint64_t count_ = 0;
   std::uint32_t splitter_count_ = 0;
   std::vector<std::uint32_t> tiles_;  ///< of each part

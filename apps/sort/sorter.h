@@ -54,18 +54,18 @@ template <class T>
 
 /// Stable sorts of arrays of one length by several devices, by one of two methods.
 ///
-/// Merge: each device sorts its part; then groups of parts are merged
-/// with other groups (S. Tanasic et al., "Comparison based sorting for systems with multiple GPUs", GPGPU-6, 2013), up
-/// to four at a time, so that keys of up to four devices cross a link once. A device merges the elements that end up in
-/// its own part. It finds the pivots by reading single elements of all sides through the shared pointer, and reads the
-/// elements to merge where they lie. So nothing is swapped before a merge, and any number of devices is possible.
+/// Merge: each device sorts its part; then groups of parts are merged with other groups (S. Tanasic et al., "Comparison
+/// based sorting for systems with multiple GPUs", GPGPU-6, 2013), up to four at a time, so that keys of up to four
+/// devices cross a link once. A device merges the elements that end up in its own part. It finds the pivots by reading
+/// single elements of all sides through the shared pointer, and reads the elements to merge where they lie. So nothing
+/// is swapped before a merge, and any number of devices is possible.
 ///
 /// Radix: the devices search the keys at the bounds of their parts of the sorted array, by counts of digits; move all
 /// elements to the parts that they end up in; and sort their parts, soft devices by digits from the lowest. Keys cross
 /// a link once, however many are equal. At most radix_partition::most_devices.
 ///
-/// A sorter is made once and run often: it holds a second array, and on GPUs a third one for keys if the result of the
-/// local sorts is not where their input was. One thread at a time.
+/// A sorter is made once and run often. It holds a second array; on GPUs it holds a third one, for keys, if the local
+/// sorts write their result to another array than their input. One thread at a time.
 class sorter {
  public:
   /// devices empty: all. Throws hpe::error if there are no kernels for the element or the method, or a device does not

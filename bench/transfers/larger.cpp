@@ -163,8 +163,7 @@ int main(int argc, char** argv) {
   const auto arguments = hpe::bench::parse(
       argc, argv,
       "streams over arrays of 1.5, 2 and 4 times the device's memory, beside double buffering by hand, and two "
-      "processes "
-      "that share a device",
+      "processes that share a device",
       {{"--part", "N", "MiB of the array that a launch uses (64 on GPUs, 8 on soft devices)",
         hpe::bench::to_whole(part_mebi, 1, 4096)},
        {"--memory", "N", "MiB of device memory (HPE_DEVICE_MEMORY; else 8192 on GPUs, 256 on soft devices)",

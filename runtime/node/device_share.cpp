@@ -140,13 +140,18 @@ unsigned device_share::used_slots() const noexcept { return std::min(page_->used
 
 bool device_share::is_member(unsigned index) const noexcept { return slot(index).member.load() != 0; }
 
-std::uint64_t device_share::free() const noexcept {
-  std::uint64_t taken = 0;
+std::uint64_t device_share::taken() const noexcept {
+  std::uint64_t result = 0;
   for (unsigned i = 0; i < used_slots(); ++i)
-    if (is_member(i)) taken += slot(i).held.load();
+    if (is_member(i)) result += slot(i).held.load();
+  return result;
+}
+
+std::uint64_t device_share::free() const noexcept {
+  std::uint64_t not_free = taken();
   const unsigned owner = turn_word::owner(page_->turn.load());
-  if (owner < used_slots() && owner != index_ && is_member(owner)) taken += slot(owner).wanted.load();
-  return taken < total_ ? total_ - taken : 0;
+  if (owner < used_slots() && owner != index_ && is_member(owner)) not_free += slot(owner).wanted.load();
+  return not_free < total_ ? total_ - not_free : 0;
 }
 
 bool device_share::take(std::uint64_t bytes) noexcept {
@@ -154,10 +159,7 @@ bool device_share::take(std::uint64_t bytes) noexcept {
   for (const bool last : {false, true}) {
     if (free() >= bytes) {
       mine.held += bytes;
-      std::uint64_t taken = 0;
-      for (unsigned i = 0; i < used_slots(); ++i)
-        if (is_member(i)) taken += slot(i).held.load();
-      if (taken <= total_) {
+      if (taken() <= total_) {
         const std::uint64_t wanted = mine.wanted.load();
         mine.wanted.store(wanted - std::min(wanted, bytes));
         return true;

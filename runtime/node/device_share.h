@@ -97,6 +97,8 @@ class device_share {
   [[nodiscard]] share_slot& own() const noexcept { return slot(index_); }
   [[nodiscard]] unsigned used_slots() const noexcept;
   [[nodiscard]] bool is_member(unsigned index) const noexcept;
+  /// The bytes that all processes have taken.
+  [[nodiscard]] std::uint64_t taken() const noexcept;
   /// The process of a slot as this process can name it; 0 if it has ended or cannot be named.
   [[nodiscard]] int process_of(unsigned index) const noexcept;
   [[nodiscard]] bool is_stopped(unsigned index) const noexcept;

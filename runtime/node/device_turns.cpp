@@ -14,8 +14,8 @@ constexpr std::uint64_t millisecond = 1'000'000;
 // How often a waiting process looks at the others, also if nothing wakes it: a process that ends or stops wakes nobody.
 constexpr std::uint64_t between_looks = 5 * millisecond;
 constexpr std::uint64_t least_turn = 20 * millisecond;
-// A turn lasts so many times as long as the others took to give their memory back. The data that comes into the memory
-// is copied as well, so moving takes about an eighth of the time.
+// The length of a turn, as a multiple of the time in which other processes gave their memory back. The data that comes
+// into the memory is copied as well, so moving data takes about an eighth of the turn.
 constexpr std::uint64_t turn_for_collecting = 16;
 constexpr std::uint64_t most_for_collecting = 30'000 * millisecond;
 // A process that uses the device no more for a quarter of that time has ended its turn.
@@ -82,7 +82,7 @@ device_share::turn device_share::enter() noexcept {
     if (std::uint64_t none = 0; mine.waits_since.compare_exchange_strong(none, now)) told = false;
     mine.waited.store(now);
     if (owner == index_) {
-      // The others come first. Threads that collect memory finish before.
+      // Waiting processes come first. The turn ends when no thread of this process collects memory any more.
       if (turn_word::threads(current) == 0 &&
           page_->turn.compare_exchange_strong(current, turn_word::next(current, turn_word::nobody, 0))) {
         wake();

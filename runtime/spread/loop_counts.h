@@ -7,7 +7,8 @@
 namespace hpe::spread {
 
 /// For each block of the kernel's control flow, the share of threads that is assumed to run it. A flag is a value in
-/// memory that the kernel compares with a constant, as the nodes of a frontier have it in a graph search: few are set.
+/// memory that the kernel compares with a constant, for example the mark of a graph search on the nodes of its
+/// frontier. Few flags are assumed to be set.
 [[nodiscard]] std::vector<double> shares_of_threads(const ptx::analysis::kernel_analysis& k);
 inline constexpr double share_with_flag = 1.0 / 16;
 

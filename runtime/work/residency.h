@@ -122,16 +122,16 @@ class residency {
   [[nodiscard]] plan make_plan(std::span<const device_access> accesses, std::uint64_t now) const;
   /// The plan for accesses that fit into their devices; see bring_in.
   [[nodiscard]] plan make_fitting_plan(std::span<const device_access> accesses);
-  /// Gives the gaps of a plan memory.
   enum class outcome : std::uint8_t {
     done,
-    contended,  ///< memory of other processes is needed: it must be the turn of this one
-    stopped     ///< the same, and a process that has some is stopped
+    contended,  ///< memory of other processes is needed: it must be the turn of this process
+    stopped     ///< memory of other processes is needed, and a stopped process has it
   };
   struct progress {
     outcome what = outcome::done;
     unsigned home = 0;
   };
+  /// Gives the gaps of a plan memory.
   [[nodiscard]] progress fill_all(const plan& what, const turn& mine);
   [[nodiscard]] outcome make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine);
   [[noreturn]] void throw_no_room(unsigned home, std::uint64_t bytes) const;

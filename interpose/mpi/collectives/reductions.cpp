@@ -90,7 +90,7 @@ class reduction_call {
                 std::default_delete<std::byte[]>()};
   }
 
-  /// The steps of a call. Each rank gets its part of the numbers from all ranks.
+  /// First step of a call: each rank receives its part of the numbers from all ranks.
   void post_parts(exchange& parts) const {
     const int rank = parts.rank();
     const int size = parts.size();
@@ -108,7 +108,7 @@ class reduction_call {
     }
   }
 
-  /// It combines them,
+  /// Second step: the rank combines the parts that it received.
   [[nodiscard]] device_copy combine(int rank, int size) const {
     const std::size_t mine = count_of(rank, size);
     device_copy last;
@@ -123,7 +123,7 @@ class reduction_call {
     return last;
   }
 
-  /// and sends the result to the root, or to all ranks.
+  /// Third step: the rank sends the combined part to the root, or to all ranks.
   void post_results(exchange& results) const {
     const int rank = results.rank();
     const int size = results.size();

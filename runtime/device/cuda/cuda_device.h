@@ -19,7 +19,7 @@ class cuda_stream;
 /// One GPU through its primary context, which the program's own CUDA runtime uses as well.
 class cuda_device final : public device {
  public:
-  /// ordinal: the driver's number. limit: the most bytes of its memory to map; 0: all. Throws HPE_ERROR_INITIALIZATION
+  /// ordinal: the driver's number. wanted: limits of memory and the sharing of it. Throws HPE_ERROR_INITIALIZATION
   /// if the GPU lacks an ability that hpe needs.
   cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted);
   ~cuda_device() override;
