@@ -23,21 +23,13 @@ attached& the_one() {
   return *it;
 }
 
-}  // namespace
-
-}  // namespace hpe::interpose::mpi
-
-using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
-
-extern "C" {
-
-int MPI_Buffer_attach(void* buffer, int size) {
-  auto& next = HPE_REAL(Buffer_attach);
-  if (size <= 0 || hpe::core::host_access::of(buffer) == nullptr) return leave(next(buffer, size));
+template <class Size, class Next>
+int attach(void* buffer, Size size, Next& next) {
+  if (size <= 0 || core::host_access::of(buffer) == nullptr) return leave(next(buffer, size));
   std::unique_ptr<std::byte[]> instead(new (std::nothrow) std::byte[static_cast<std::size_t>(size)]);
   if (instead == nullptr)
-    return leave(raise(no_object{}, hpe::error(HPE_ERROR_OUT_OF_MEMORY,
-                                               "the host has no memory left for the buffer of MPI_Buffer_attach")));
+    return leave(raise(no_object{}, error(HPE_ERROR_OUT_OF_MEMORY,
+                                          "the host has no memory left for the buffer of MPI_Buffer_attach")));
   const int result = next(instead.get(), size);
   if (result != MPI_SUCCESS) return leave(result);
   attached& it = the_one();
@@ -47,8 +39,9 @@ int MPI_Buffer_attach(void* buffer, int size) {
   return leave(result);
 }
 
-int MPI_Buffer_detach(void* buffer, int* size) {
-  const int result = HPE_REAL(Buffer_detach)(buffer, size);
+template <class Size, class Next>
+int detach(void* buffer, Size* size, Next& next) {
+  const int result = next(buffer, size);
   if (result != MPI_SUCCESS) return leave(result);
   attached& it = the_one();
   const std::lock_guard lock(it.mutex);
@@ -59,4 +52,19 @@ int MPI_Buffer_detach(void* buffer, int* size) {
   }
   return leave(result);
 }
+
+}  // namespace
+
+}  // namespace hpe::interpose::mpi
+
+using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+int MPI_Buffer_attach(void* buffer, int size) { return attach(buffer, size, HPE_REAL(Buffer_attach)); }
+int MPI_Buffer_attach_c(void* buffer, MPI_Count size) { return attach(buffer, size, HPE_REAL(Buffer_attach_c)); }
+int MPI_Buffer_detach(void* buffer, int* size) { return detach(buffer, size, HPE_REAL(Buffer_detach)); }
+int MPI_Buffer_detach_c(void* buffer, MPI_Count* size) { return detach(buffer, size, HPE_REAL(Buffer_detach_c)); }
 }
+#pragma GCC visibility pop

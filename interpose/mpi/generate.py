@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """Makes the wrappers of functions.txt from the prototypes in an MPI library's headers, and the list of what is wrapped.
 
-    generate.py wrap functions.txt wrappers.cpp mpi.h...
-    generate.py list functions.def libhpe-*.so...
+    generate.py wrap functions.txt wrappers.cpp mpi.h... [--newer mpi.h...]
+    generate.py list functions.def mpi.h libhpe-*.so...
+
+The headers behind --newer declare functions of MPI 4 that the library's own headers may lack, because a newer release of
+the library has them. MPI_X_c, with large counts, has the row of MPI_X. The list tells functions that mpi.h declares, which
+all MPI libraries have, from newer ones.
 """
 
 import re
@@ -110,7 +114,8 @@ def wrapper(name, parameters, clauses, first):
     # Other ranks wait in the call for this one.
     is_collective = ("comm" in names and not {"dest", "source", "position"} & set(names)) or (
         "fh" in names and ("_all" in name or "_ordered" in name))
-    kind = "persistent" if name.endswith("_init") else "collective" if is_collective else ""
+    is_persistent = name.removesuffix("_c").endswith("_init")
+    kind = "persistent" if is_persistent else "collective" if is_collective else ""
     kind = f", operation::kind::{kind}" if kind else ""
     lines = [
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
@@ -134,7 +139,7 @@ def wrapper(name, parameters, clauses, first):
     if "fh" in names and is_collective:
         lines.append("    if (here.failed()) count = 0;  // zeros in place of the buffer do not go to the file")
     lambda_call = f"[&] {{ return {call}; }}"
-    if "request" in names and name.endswith("_init"):
+    if "request" in names and is_persistent:
         lines.append(f"    return here.prepare(request, {lambda_call});")
     elif "request" in names and "win" in names:
         lines.append(f"    return here.start(request, win, target_rank, {lambda_call});")
@@ -155,8 +160,17 @@ def wrapper(name, parameters, clauses, first):
     return "\n".join(lines)
 
 
+def forms_of(name, prototypes):
+    """The functions of a row's name that are declared: MPI_X, and MPI_X_c for large counts."""
+    return [form for form in (name, f"{name}_c") if form in prototypes]
+
+
 def wrap(table, output, *headers):
-    prototypes = read_prototypes(*headers)
+    own, newer = headers, []
+    if "--newer" in headers:
+        at = headers.index("--newer")
+        own, newer = headers[:at], headers[at + 1:]
+    prototypes = {**read_prototypes(*newer), **read_prototypes(*own)}
     rows, _, _ = read_table(table)
     text = [
         "// Made by interpose/mpi/generate.py from functions.txt and mpi.h.",
@@ -169,23 +183,25 @@ def wrap(table, output, *headers):
         "",
         "using namespace hpe::interpose::mpi;",
         "",
+        "#pragma GCC visibility push(default)",
         'extern "C" {',
         "",
     ]
     for row in rows:
         for name in row.names:
-            if name not in prototypes:
-                sys.exit(f"{table}: {headers[0]} declares no MPI_{name}")
-            text.append(wrapper(name, prototypes[name], row.clauses, row.first.get(name)))
-    text.append("}")
+            for form in forms_of(name, prototypes):
+                text.append(wrapper(form, prototypes[form], row.clauses, row.first.get(form)))
+    text += ["}", "#pragma GCC visibility pop"]
     Path(output).write_text("\n".join(text) + "\n")
 
 
-def list_functions(output, *libraries):
+def list_functions(output, header, *libraries):
     """Writes the names of all wrappers, from the symbols of the libraries that have them."""
     symbols = subprocess.run(["nm", "-D", "--defined-only", *libraries], check=True, capture_output=True, text=True).stdout
     names = sorted(set(re.findall(r" T MPI_(\w+)$", symbols, re.MULTILINE)))
-    Path(output).write_text("".join(f"HPE_MPI_FUNCTION({name})\n" for name in names))
+    everywhere = read_prototypes(header)
+    macros = ("HPE_MPI_FUNCTION" if name in everywhere else "HPE_MPI_NEWER_FUNCTION" for name in names)
+    Path(output).write_text("".join(f"{macro}({name})\n" for macro, name in zip(macros, names)))
 
 
 if __name__ == "__main__":

@@ -144,12 +144,13 @@ layout elements(MPI_Count count, MPI_Datatype type) {
   return result;
 }
 
-layout each(int n, int count, MPI_Datatype type) {
+layout each(int n, MPI_Count count, MPI_Datatype type) {
   if (count < 0) throw left_to_mpi{};
-  return elements(MPI_Count{n} * count, type);
+  return elements(n * count, type);
 }
 
-layout pieces(int n, const int* counts, const int* displacements, MPI_Datatype type) {
+template <class Count, class Displacement>
+layout pieces(int n, const Count* counts, const Displacement* displacements, MPI_Datatype type) {
   if (counts == nullptr || displacements == nullptr) throw left_to_mpi{};
   (void)map_of(type);  // throws for a null handle
   MPI_Count lower = 0;
@@ -160,10 +161,8 @@ layout pieces(int n, const int* counts, const int* displacements, MPI_Datatype t
   return result;
 }
 
-namespace {
-
-template <class Displacement>
-layout pieces_of_types(int n, const int* counts, const Displacement* displacements, const MPI_Datatype* types) {
+template <class Count, class Displacement>
+layout pieces(int n, const Count* counts, const Displacement* displacements, const MPI_Datatype* types) {
   if (counts == nullptr || displacements == nullptr || types == nullptr) throw left_to_mpi{};
   layout result;
   for (int i = 0; i < n; ++i)
@@ -171,17 +170,8 @@ layout pieces_of_types(int n, const int* counts, const Displacement* displacemen
   return result;
 }
 
-}  // namespace
-
-layout pieces(int n, const int* counts, const int* displacements, const MPI_Datatype* types) {
-  return pieces_of_types(n, counts, displacements, types);
-}
-
-layout pieces(int n, const int* counts, const MPI_Aint* displacements, const MPI_Datatype* types) {
-  return pieces_of_types(n, counts, displacements, types);
-}
-
-MPI_Count total(int n, const int* counts) {
+template <class Count>
+MPI_Count total(int n, const Count* counts) {
   if (counts == nullptr) throw left_to_mpi{};
   MPI_Count sum = 0;
   for (int i = 0; i < n; ++i) {
@@ -191,6 +181,15 @@ MPI_Count total(int n, const int* counts) {
   return sum;
 }
 
+// The pairs of types that MPI's functions have.
+template layout pieces(int, const int*, const int*, MPI_Datatype);
+template layout pieces(int, const MPI_Count*, const MPI_Aint*, MPI_Datatype);
+template layout pieces(int, const int*, const int*, const MPI_Datatype*);
+template layout pieces(int, const int*, const MPI_Aint*, const MPI_Datatype*);
+template layout pieces(int, const MPI_Count*, const MPI_Aint*, const MPI_Datatype*);
+template MPI_Count total(int, const int*);
+template MPI_Count total(int, const MPI_Count*);
+
 layout packed(MPI_Aint position, MPI_Aint room, MPI_Aint size) {
   layout result;
   const MPI_Aint bytes = std::min(room - position, size);
@@ -198,21 +197,32 @@ layout packed(MPI_Aint position, MPI_Aint room, MPI_Aint size) {
   return result;
 }
 
-MPI_Aint pack_size(int count, MPI_Datatype type, MPI_Comm comm) {
-  if (count < 0 || type == handles::get().datatype_null) throw left_to_mpi{};
-  int size = 0;
-  HPE_REAL(Pack_size)(count, type, comm, &size);
-  // MPI_Pack_size returns a wrong size if the size exceeds the range of int.
+namespace {
+
+// A count that MPI's functions of int take.
+int as_int(MPI_Count count) { return static_cast<int>(std::min<MPI_Count>(count, std::numeric_limits<int>::max())); }
+
+// MPI gives a wrong size if the size exceeds the range of int, and none for counts beyond it.
+MPI_Aint at_least_data(MPI_Aint packed, MPI_Count count, MPI_Datatype type) {
   MPI_Count of_one = 0;
   HPE_REAL(Type_size_x)(type, &of_one);
-  return std::max<MPI_Aint>(size, static_cast<MPI_Aint>(of_one) * count);
+  return std::max<MPI_Aint>(packed, static_cast<MPI_Aint>(of_one * count));
 }
 
-MPI_Aint pack_external_size(const char* representation, int count, MPI_Datatype type) {
+}  // namespace
+
+MPI_Aint pack_size(MPI_Count count, MPI_Datatype type, MPI_Comm comm) {
+  if (count < 0 || type == handles::get().datatype_null) throw left_to_mpi{};
+  int size = 0;
+  HPE_REAL(Pack_size)(as_int(count), type, comm, &size);
+  return at_least_data(size, count, type);
+}
+
+MPI_Aint pack_external_size(const char* representation, MPI_Count count, MPI_Datatype type) {
   if (count < 0 || type == handles::get().datatype_null) throw left_to_mpi{};
   MPI_Aint size = 0;
-  HPE_REAL(Pack_external_size)(representation, count, type, &size);
-  return size;
+  HPE_REAL(Pack_external_size)(representation, as_int(count), type, &size);
+  return count == as_int(count) ? size : at_least_data(size, count, type);
 }
 
 }  // namespace hpe::interpose::mpi

@@ -111,15 +111,18 @@ class layout {
 /// count elements of a type.
 [[nodiscard]] layout elements(MPI_Count count, MPI_Datatype type);
 /// count elements of a type for each of n processes, one process's elements behind the other's.
-[[nodiscard]] layout each(int n, int count, MPI_Datatype type);
+[[nodiscard]] layout each(int n, MPI_Count count, MPI_Datatype type);
 /// n pieces. Displacements are in extents of the type if all pieces have one type, and in bytes if each has its own.
-[[nodiscard]] layout pieces(int n, const int* counts, const int* displacements, MPI_Datatype type);
-[[nodiscard]] layout pieces(int n, const int* counts, const int* displacements, const MPI_Datatype* types);
-[[nodiscard]] layout pieces(int n, const int* counts, const MPI_Aint* displacements, const MPI_Datatype* types);
-[[nodiscard]] MPI_Count total(int n, const int* counts);
+/// Counts are int, or MPI_Count in the functions of MPI 4 for large counts; displacements are int or MPI_Aint.
+template <class Count, class Displacement>
+[[nodiscard]] layout pieces(int n, const Count* counts, const Displacement* displacements, MPI_Datatype type);
+template <class Count, class Displacement>
+[[nodiscard]] layout pieces(int n, const Count* counts, const Displacement* displacements, const MPI_Datatype* types);
+template <class Count>
+[[nodiscard]] MPI_Count total(int n, const Count* counts);
 /// At most `size` bytes from a position on, in a buffer for packed data that has `room` bytes.
 [[nodiscard]] layout packed(MPI_Aint position, MPI_Aint room, MPI_Aint size);
-[[nodiscard]] MPI_Aint pack_size(int count, MPI_Datatype type, MPI_Comm comm);
-[[nodiscard]] MPI_Aint pack_external_size(const char* representation, int count, MPI_Datatype type);
+[[nodiscard]] MPI_Aint pack_size(MPI_Count count, MPI_Datatype type, MPI_Comm comm);
+[[nodiscard]] MPI_Aint pack_external_size(const char* representation, MPI_Count count, MPI_Datatype type);
 
 }  // namespace hpe::interpose::mpi

@@ -17,7 +17,7 @@ struct half {
   std::optional<error> failure;
 };
 
-half stage(const void* buffer, int count, MPI_Datatype type, host_use use) {
+half stage(const void* buffer, MPI_Count count, MPI_Datatype type, host_use use) {
   try {
     return {staged_buffer(buffer, elements(count, type), use, false), std::nullopt};
   } catch (const error& e) {
@@ -52,14 +52,14 @@ class halves {
 constexpr host_use reads = host_use::read_write;
 constexpr host_use writes = host_use::read;
 
-template <class Call>
-int begin(MPI_File file, const void* buffer, int count, MPI_Datatype type, host_use use, Call&& call) {
+template <class Count, class Call>
+int begin(MPI_File file, const void* buffer, Count count, MPI_Datatype type, host_use use, Call&& call) {
   if (!concerns(buffer)) return leave(call(buffer, count));
   return leave(carry_out(
       on_file{file},
       [&](operation&) {
         half made = stage(buffer, count, type, use);
-        const int result = call(made.buffer.pointer(), made.failure ? 0 : count);
+        const int result = call(made.buffer.pointer(), made.failure ? Count{0} : count);
         if (result == MPI_SUCCESS) halves::all().put(file, std::move(made));
         return result;
       },
@@ -89,22 +89,31 @@ int end(MPI_File file, const void* buffer, Call&& call) {
 
 using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): the functions below are C
 
-// The _begin and _end functions of one operation; CONST is the qualifier of its buffers.
-#define HPE_SPLIT(name, use, CONST)                                                             \
-  int MPI_File_##name##_begin(MPI_File fh, CONST void* buf, int count, MPI_Datatype datatype) { \
-    return begin(fh, buf, count, datatype, use, [&](const void* p, int n) {                     \
-      return HPE_REAL(File_##name##_begin)(fh, const_cast<void*>(p), n, datatype);              \
-    });                                                                                         \
-  }                                                                                             \
+// The _begin functions of one operation, for counts of int and of MPI_Count, and its _end function. CONST is the
+// qualifier of the buffers.
+#define HPE_SPLIT(name, use, CONST)                      \
+  HPE_SPLIT_BEGIN(name##_begin, int, use, CONST)         \
+  HPE_SPLIT_BEGIN(name##_begin_c, MPI_Count, use, CONST) \
   HPE_SPLIT_END(name, CONST)
 
-#define HPE_SPLIT_AT(name, use, CONST)                                                                             \
-  int MPI_File_##name##_begin(MPI_File fh, MPI_Offset offset, CONST void* buf, int count, MPI_Datatype datatype) { \
-    return begin(fh, buf, count, datatype, use, [&](const void* p, int n) {                                        \
-      return HPE_REAL(File_##name##_begin)(fh, offset, const_cast<void*>(p), n, datatype);                         \
-    });                                                                                                            \
-  }                                                                                                                \
+#define HPE_SPLIT_AT(name, use, CONST)                      \
+  HPE_SPLIT_AT_BEGIN(name##_begin, int, use, CONST)         \
+  HPE_SPLIT_AT_BEGIN(name##_begin_c, MPI_Count, use, CONST) \
   HPE_SPLIT_END(name, CONST)
+
+#define HPE_SPLIT_BEGIN(function, COUNT, use, CONST)                                          \
+  int MPI_File_##function(MPI_File fh, CONST void* buf, COUNT count, MPI_Datatype datatype) { \
+    return begin(fh, buf, count, datatype, use, [&](const void* p, COUNT n) {                 \
+      return HPE_REAL(File_##function)(fh, const_cast<void*>(p), n, datatype);                \
+    });                                                                                       \
+  }
+
+#define HPE_SPLIT_AT_BEGIN(function, COUNT, use, CONST)                                                          \
+  int MPI_File_##function(MPI_File fh, MPI_Offset offset, CONST void* buf, COUNT count, MPI_Datatype datatype) { \
+    return begin(fh, buf, count, datatype, use, [&](const void* p, COUNT n) {                                    \
+      return HPE_REAL(File_##function)(fh, offset, const_cast<void*>(p), n, datatype);                           \
+    });                                                                                                          \
+  }
 
 #define HPE_SPLIT_END(name, CONST)                                                                                     \
   int MPI_File_##name##_end(MPI_File fh, CONST void* buf, MPI_Status* status) {                                        \
@@ -113,6 +122,7 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): t
 
 #define HPE_NO_QUALIFIER
 
+#pragma GCC visibility push(default)
 extern "C" {
 HPE_SPLIT(read_all, reads, HPE_NO_QUALIFIER)
 HPE_SPLIT(read_ordered, reads, HPE_NO_QUALIFIER)
@@ -121,3 +131,4 @@ HPE_SPLIT(write_all, writes, const)
 HPE_SPLIT(write_ordered, writes, const)
 HPE_SPLIT_AT(write_at_all, writes, const)
 }
+#pragma GCC visibility pop

@@ -34,6 +34,22 @@ int synchronise(MPI_Win win, int target, Call&& call) {
   return leave(result);
 }
 
+template <class Unit, class Next>
+int create(void* base, MPI_Aint size, Unit disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win, Next& next) {
+  if (size <= 0 || core::host_access::of(base) == nullptr) return leave(next(base, size, disp_unit, info, comm, win));
+  try {
+    auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
+    const int result = next(made->exposed(), size, disp_unit, info, comm, win);
+    if (result == MPI_SUCCESS) window_table::all().add(*win, std::move(made));
+    return leave(result);
+  } catch (const error& e) {
+    return leave(raise(on_comm{comm}, e));
+  } catch (const std::bad_alloc&) {
+    return leave(
+        raise(on_comm{comm}, error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a window's copy")));
+  }
+}
+
 }  // namespace
 
 }  // namespace hpe::interpose::mpi
@@ -43,20 +59,12 @@ using namespace hpe::interpose::mpi;  // NOLINT(google-build-using-namespace): t
 extern "C" {
 
 int MPI_Win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  auto& next = HPE_REAL(Win_create);
-  if (size <= 0 || hpe::core::host_access::of(base) == nullptr)
-    return leave(next(base, size, disp_unit, info, comm, win));
-  try {
-    auto made = std::make_shared<window>(base, static_cast<std::size_t>(size));
-    const int result = next(made->exposed(), size, disp_unit, info, comm, win);
-    if (result == MPI_SUCCESS) window_table::all().add(*win, std::move(made));
-    return leave(result);
-  } catch (const hpe::error& e) {
-    return leave(raise(on_comm{comm}, e));
-  } catch (const std::bad_alloc&) {
-    return leave(
-        raise(on_comm{comm}, hpe::error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a window's copy")));
-  }
+  return create(base, size, disp_unit, info, comm, win, HPE_REAL(Win_create));
+}
+
+__attribute__((visibility("default"))) int MPI_Win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit,
+                                                            MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  return create(base, size, disp_unit, info, comm, win, HPE_REAL(Win_create_c));
 }
 
 int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {

@@ -13,19 +13,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "interpose" / "mpi"))
 sys.dont_write_bytecode = True
-from generate import read_prototypes, read_table  # noqa: E402
+from generate import forms_of, read_prototypes, read_table  # noqa: E402
 
 # They take no memory, but return an address in it.
 GIVE_BACK = {"Buffer_detach", "Win_get_attr"}
-# It does not accept device memory (docs/mpi.md).
-REFUSE = {"Win_attach"}
+# They do not accept device memory (docs/mpi.md).
+REFUSE = {"Win_attach", "Psend_init", "Precv_init"}
 
 
 def functions(table, headers):
     """{name: [Parameter]} of the functions for which the table has wrappers."""
     rows, by_hand, _ = read_table(table)
     prototypes = read_prototypes(*headers)
-    return {name: prototypes[name] for name in [*(n for row in rows for n in row.names), *by_hand]}
+    names = [*(n for row in rows for n in row.names), *by_hand]
+    return {form: prototypes[form] for name in names for form in forms_of(name, prototypes)}
 
 
 def buffers(parameters):

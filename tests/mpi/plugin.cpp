@@ -1,5 +1,7 @@
 // A plugin that loads MPI into a program without MPI, like the MPI modules of interpreters.
 #define OMPI_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <cstring>
@@ -7,8 +9,26 @@
 
 #include "hpe/hpe.hpp"
 
+// Functions of MPI 4, which mpi.h may not declare.
+extern "C" {
+extern char send_c __asm__("MPI_Send_c") __attribute__((weak));
+extern char alltoall_init __asm__("MPI_Alltoall_init") __attribute__((weak));
+}
+
+namespace {
+
+// A module such as mpi4py's asks so which functions its MPI library has.
+bool names_are_those_of_the_library() {
+  constexpr bool has = MPI_VERSION >= 4;
+  return (&send_c != nullptr) == has && (&alltoall_init != nullptr) == has &&
+         (::dlsym(RTLD_DEFAULT, "MPI_Send_c") != nullptr) == has && ::dlsym(RTLD_DEFAULT, "MPI_Send") != nullptr;
+}
+
+}  // namespace
+
 // 0 if a message arrived and the wrappers were in use.
 extern "C" __attribute__((visibility("default"))) int run_plugin() {
+  if (!names_are_those_of_the_library()) return 4;
   MPI_Init(nullptr, nullptr);
   constexpr int n = 100000;
   const hpe::array<char> from(n);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`hpe run` of mpi4py with the MPI libraries on PyPI: messages from ordinary memory and from memory of
-hpe, on two ranks.
+hpe, and a persistent collective of MPI 4, on two ranks.
 
     wheels_test.py hpe
 
@@ -41,6 +41,20 @@ def of_hpe(size):
     assert hpe.hpeMalloc(ctypes.byref(place), ctypes.c_size_t(size)) == 0
     return (ctypes.c_ubyte * size).from_address(place.value)
 
+def persistent(mine, got):
+    half = len(mine) // 2
+    try:
+        request = comm.Alltoall_init([mine, MPI.BYTE], [got, MPI.BYTE])
+    except NotImplementedError:  # a library of MPI 3
+        return
+    for start in (10, 30):
+        mine[0], mine[half] = start + rank, start + 10 + rank
+        request.Start()
+        request.Wait()
+        assert (got[0], got[half]) == (start + 10 * rank, start + 10 * rank + 1)
+    request.Free()
+
+persistent(of_hpe(100000), of_hpe(100000))
 for size in (1000, 3000000):
     exchange(bytearray(size), bytearray(size))
     exchange(of_hpe(size), of_hpe(size))

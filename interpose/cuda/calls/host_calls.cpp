@@ -356,7 +356,7 @@ std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std
   try {
     return kernels->memory().borrow(bytes);
   } catch (const error& e) {
-    log(log_level::info, "messages that need device memory on their way go by way of the host: {}", e.what());
+    log(log_level::info, "messages of MPI that need a buffer in device memory are staged in host memory: {}", e.what());
     return nullptr;
   }
 }

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "interpose/loaded_symbols.h"
+
 namespace hpe::cuda_shim {
 
 namespace {
@@ -20,34 +22,6 @@ constinit std::atomic<dlopen_function*> opener{nullptr};
 constinit std::atomic<dlsym_function*> finder{nullptr};
 constinit std::atomic<dlvsym_function*> versioned_finder{nullptr};
 
-template <class T>
-const T* table(const ElfW(Dyn) * dynamic, ElfW(Sxword) tag) {
-  for (; dynamic->d_tag != DT_NULL; ++dynamic)
-    if (dynamic->d_tag == tag)
-      return reinterpret_cast<const T*>(dynamic->d_un.d_ptr);  // NOLINT(performance-no-int-to-ptr): relocated by ld.so
-  return nullptr;
-}
-
-// Walks the tables of the ELF gABI and the GNU hash section: buckets of runs, each of which ends at an odd hash.
-void* find_function(const link_map* library, const char* name) {
-  const auto* symbols = table<ElfW(Sym)>(library->l_ld, DT_SYMTAB);
-  const auto* names = table<char>(library->l_ld, DT_STRTAB);
-  const auto* hash = table<std::uint32_t>(library->l_ld, DT_GNU_HASH);
-  if (symbols == nullptr || names == nullptr || hash == nullptr) return nullptr;
-  const std::uint32_t bucket_count = hash[0];
-  const std::uint32_t first = hash[1];
-  const std::uint32_t* const buckets = hash + 4 + hash[2] * (sizeof(ElfW(Addr)) / sizeof(std::uint32_t));
-  const std::uint32_t* const chains = buckets + bucket_count;
-  for (std::uint32_t b = 0; b < bucket_count; ++b) {
-    for (std::uint32_t s = buckets[b]; s >= first; ++s) {
-      if (std::strcmp(names + symbols[s].st_name, name) == 0 && symbols[s].st_shndx != SHN_UNDEF)
-        return reinterpret_cast<void*>(library->l_addr + symbols[s].st_value);  // NOLINT(performance-no-int-to-ptr)
-      if ((chains[s - first] & 1) != 0) break;
-    }
-  }
-  return nullptr;
-}
-
 bool ends_with(const char* text, const char* end) {
   const std::size_t length = std::strlen(text);
   const std::size_t tail = std::strlen(end);
@@ -57,7 +31,8 @@ bool ends_with(const char* text, const char* end) {
 dlsym_function* find_finder() {
   dlsym_function* found = finder.load(std::memory_order_acquire);
   for (const link_map* l = _r_debug.r_map; found == nullptr && l != nullptr; l = l->l_next)
-    if (ends_with(l->l_name, "/libc.so.6")) found = reinterpret_cast<dlsym_function*>(find_function(l, "dlsym"));
+    if (ends_with(l->l_name, "/libc.so.6"))
+      found = reinterpret_cast<dlsym_function*>(interpose::defined_in(*l, "dlsym"));
   if (found == nullptr) __builtin_trap();  // without a dlsym in a C library nothing could have loaded the shim
   finder.store(found, std::memory_order_release);
   return found;

@@ -29,7 +29,9 @@ namespace {
 
 constexpr const char* names[] = {
 #define HPE_MPI_FUNCTION(name) "MPI_" #name, "PMPI_" #name,
+#define HPE_MPI_NEWER_FUNCTION(name) HPE_MPI_FUNCTION(name)
 #include <mpi_functions.def>
+#undef HPE_MPI_NEWER_FUNCTION
 #undef HPE_MPI_FUNCTION
 };
 

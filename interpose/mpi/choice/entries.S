@@ -6,6 +6,7 @@
         .text
 
 #define HPE_MPI_FUNCTION(name) HPE_FORWARD MPI_##name, hpe_mpi_targets; HPE_FORWARD PMPI_##name, hpe_mpi_targets
+#define HPE_MPI_NEWER_FUNCTION(name) HPE_MPI_FUNCTION(name)
 #include "mpi_functions.def"
 #undef HPE_MPI_FUNCTION
 
@@ -26,5 +27,45 @@ hpe_mpi_targets:
 #include "mpi_functions.def"
 #undef HPE_MPI_FUNCTION
         .size hpe_mpi_targets, . - hpe_mpi_targets
+
+// Newer functions (present.cpp): code that says whether the MPI library has the function, and the table of it.
+        .text
+        .hidden hpe_mpi_present
+        .macro HPE_PRESENT name
+        .p2align 4
+hpe_present_\name:
+        .cfi_startproc
+        endbr64
+        movl $hpe_index, %edi
+        leaq hpe_forward_\name(%rip), %rsi
+        jmp hpe_mpi_present
+        .cfi_endproc
+        .set hpe_forward_\name, \name  // the function of this library, whatever other libraries define
+        .set hpe_index, hpe_index + 1
+        .endm
+
+        .macro HPE_NEWER name
+        .quad hpe_index, hpe_present_\name
+        .set hpe_index, hpe_index + 1
+        .endm
+
+#undef HPE_MPI_NEWER_FUNCTION
+#define HPE_MPI_FUNCTION(name)
+        .set hpe_index, 0
+#define HPE_MPI_NEWER_FUNCTION(name) HPE_PRESENT MPI_##name
+#include "mpi_functions.def"
+#undef HPE_MPI_NEWER_FUNCTION
+
+        .section .data.rel.ro.local, "aw"
+        .globl hpe_mpi_newer, hpe_mpi_newer_end
+        .hidden hpe_mpi_newer, hpe_mpi_newer_end
+        .p2align 4
+hpe_mpi_newer:
+        .set hpe_index, 0
+#define HPE_MPI_NEWER_FUNCTION(name) HPE_NEWER MPI_##name
+#include "mpi_functions.def"
+#undef HPE_MPI_NEWER_FUNCTION
+#undef HPE_MPI_FUNCTION
+hpe_mpi_newer_end:
 
         .section .note.GNU-stack, "", @progbits

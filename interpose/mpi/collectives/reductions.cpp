@@ -118,7 +118,7 @@ class reduction_call {
         last = driver().reduce(reinterpret_cast<std::uintptr_t>(result(rank, size)), part, mine, {*op_, *number_});
       else if (const int failed = ::MPI_Reduce_local(part, result(rank, size), static_cast<int>(mine), type_, mpi_op_);
                failed != MPI_SUCCESS)
-        throw error(HPE_ERROR_INVALID_ARGUMENT, "MPI_Reduce_local of a reduction failed");
+        throw error(HPE_ERROR_INVALID_ARGUMENT, "MPI_Reduce_local failed in a reduction");
     }
     return last;
   }

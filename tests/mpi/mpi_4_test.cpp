@@ -1,0 +1,102 @@
+// Functions of MPI 4: large counts (names in _c), persistent collectives, non-blocking exchanges, partitioned messages.
+#include "tests/mpi/ranks.h"
+
+namespace {
+
+constexpr int n = 1100;
+const MPI_Comm world = MPI_COMM_WORLD;
+const MPI_Datatype type = MPI_UINT32_T;
+
+TEST(mpi_4, LargeCounts) {
+  const auto all = std::size_t{n} * std::size_t(ranks());
+  const int to = next_rank();
+  const int from = previous_rank();
+  const datatype every_third(strided(n / 3));
+  same_as_on_host(n, n, [&](buffers b) {
+    std::array<MPI_Request, 2> requests{};
+    MPI_Irecv_c(b.receive, 1, every_third, from, 1, world, &requests[0]);
+    MPI_Isend_c(b.send, n / 3, type, to, 1, world, &requests[1]);
+    MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+  });
+  same_as_on_host(n, n, [&](buffers b) {
+    MPI_Sendrecv_c(b.send, n, type, to, 2, b.receive, n, type, from, 2, world, MPI_STATUS_IGNORE);
+  });
+  same_as_on_host(n, all, [&](buffers b) { MPI_Allgather_c(b.send, n, type, b.receive, n, type, world); });
+  same_as_on_host(n, n, [&](buffers b) { MPI_Allreduce_c(b.send, b.receive, n, type, MPI_SUM, world); });
+  const std::vector<MPI_Count> counts(std::size_t(ranks()), n - 4);
+  std::vector<MPI_Aint> places;
+  std::vector<MPI_Aint> bytes;
+  for (int r = 0; r < ranks(); ++r) {
+    places.push_back(r * n + 3);
+    bytes.push_back(places.back() * MPI_Aint{sizeof(word)});
+  }
+  same_as_on_host(all, all, [&](buffers b) {
+    MPI_Alltoallv_c(b.send, counts.data(), places.data(), type, b.receive, counts.data(), places.data(), type, world);
+  });
+  const std::vector<MPI_Datatype> types(counts.size(), type);
+  same_as_on_host(all, all, [&](buffers b) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ialltoallw_c(b.send, counts.data(), bytes.data(), types.data(), b.receive, counts.data(), bytes.data(),
+                     types.data(), world, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  });
+  same_as_on_host(all, n,
+                  [&](buffers b) { MPI_Reduce_scatter_c(b.send, b.receive, counts.data(), type, MPI_SUM, world); });
+  same_as_on_host(n, n, [&](buffers b) {
+    MPI_Count at = 0;
+    MPI_Pack_c(b.send, n - 9, type, b.receive, MPI_Count{n} * MPI_Count{sizeof(word)}, &at, world);
+  });
+}
+
+TEST(mpi_4, PersistentCollectives) {
+  const auto all = std::size_t{n} * std::size_t(ranks());
+  same_as_on_host(all, all, [&](buffers b) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Alltoall_init(b.send, n, type, b.receive, n, type, world, MPI_INFO_NULL, &request);
+    for (word round = 0; round < 3; ++round) {
+      b.send[5] = round + word(rank());  // each start reads the buffer anew
+      MPI_Start(&request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      b.send[6] += b.receive[5];
+    }
+    MPI_Request_free(&request);
+  });
+  same_as_on_host(n, n, [&](buffers b) {
+    std::array<MPI_Request, 2> requests{};
+    MPI_Bcast_init(b.send, n, type, 0, world, MPI_INFO_NULL, &requests[0]);
+    MPI_Allreduce_init_c(MPI_IN_PLACE, b.receive, n, type, MPI_MAX, world, MPI_INFO_NULL, &requests[1]);
+    for (int round = 0; round < 2; ++round) {
+      MPI_Startall(2, requests.data());
+      MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
+      b.receive[7] += word(rank() + round);
+    }
+    for (MPI_Request& r : requests) MPI_Request_free(&r);
+  });
+}
+
+TEST(mpi_4, NonBlockingExchanges) {
+  same_as_on_host(n, n, [&](buffers b) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isendrecv(b.send, n, type, next_rank(), 3, b.receive, n, type, previous_rank(), 3, world, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Isendrecv_replace(b.receive, n, type, next_rank(), 4, previous_rank(), 4, world, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  });
+}
+
+TEST(mpi_4, PartitionedMessagesRefuseDeviceMemory) {
+  const errors_returned here;
+  const device_bytes memory(random_bytes(n), owner::device);
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int sent = MPI_Psend_init(memory.data(), 2, n / 2, type, next_rank(), 5, world, MPI_INFO_NULL, &request);
+  const int received = MPI_Precv_init(memory.data(), 2, n / 2, type, next_rank(), 5, world, MPI_INFO_NULL, &request);
+  EXPECT_NE(sent, MPI_SUCCESS);
+  EXPECT_NE(received, MPI_SUCCESS);
+  std::array<char, MPI_MAX_ERROR_STRING> words{};
+  int length = 0;
+  MPI_Error_string(sent, words.data(), &length);
+  EXPECT_NE(std::string(words.data()).find("partitioned messages take no device memory"), std::string::npos)
+      << words.data();
+}
+
+}  // namespace
