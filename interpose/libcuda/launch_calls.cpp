@@ -58,14 +58,6 @@ cudaError_t launch(CUfunction function, const cudaLaunchConfig_t& config, launch
   return submit(*where, std::move(made));
 }
 
-launch_attributes cooperative() {
-  launch_attributes result;
-  cudaLaunchAttributeValue yes{};
-  yes.cooperative = 1;
-  result.set(cudaLaunchAttributeCooperative, yes);
-  return result;
-}
-
 /// The block size with which most threads of a multiprocessor run; of several, the largest.
 void choose_block_size(CUfunction function, int* grid, int* block, CUoccupancyB2DSize bytes_of_block, std::size_t bytes,
                        int limit) {
@@ -112,7 +104,7 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x,
                                            CUstream stream, void** arguments) {
   return in_context("cuLaunchCooperativeKernel", [&] {
     const CUlaunchConfig config{grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, nullptr, 0};
-    return launch(function, config_of(&config), cooperative(), arguments, nullptr);
+    return launch(function, config_of(&config), launch_attributes::of_cooperative_launch(), arguments, nullptr);
   });
 }
 
@@ -127,7 +119,8 @@ CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, 
       const CUDA_LAUNCH_PARAMS& it = list[i];
       const CUlaunchConfig config{it.gridDimX,  it.gridDimY,       it.gridDimZ, it.blockDimX, it.blockDimY,
                                   it.blockDimZ, it.sharedMemBytes, it.hStream,  nullptr,      0};
-      check(launch(it.function, config_of(&config), cooperative(), it.kernelParams, nullptr));
+      check(launch(it.function, config_of(&config), launch_attributes::of_cooperative_launch(), it.kernelParams,
+                   nullptr));
     });
   });
 }

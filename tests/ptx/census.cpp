@@ -30,7 +30,7 @@ TEST(Census, EveryInstructionOfItIsInTheTable) {
   EXPECT_EQ(missing, "") << known / all;
 }
 
-TEST(Census, AllThatNvccMakesOfTheProgramsHereLoads) {
+TEST(Census, ThePtxOfAllProgramsOfTheTestsLoads) {
   std::set<opcode> used;
   unsigned texts = 0;
   for (const auto& entry :

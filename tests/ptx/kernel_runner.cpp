@@ -65,8 +65,8 @@ const function& kernel_runner::find(const std::string& kernel) const {
   return *f;
 }
 
-std::shared_ptr<engine> kernel_runner::make_engine(const function& kernel) {
-  if (compiled_) return compiled_->engine_for(kernel);
+std::shared_ptr<engine> kernel_runner::make_engine(const launch_configuration& c) {
+  if (compiled_) return compiled_->engine_for(*c.kernel, c.block);
   return std::make_shared<interpreter>(*program_);
 }
 
@@ -84,8 +84,8 @@ std::optional<trap> kernel_runner::launch_with(const function& f, const shape& s
     if (const auto* const kernel = parts_->module.find(f.name); kernel != nullptr && kernel->obstacles.empty())
       return launch_in_parts(*kernel, c);
   if (compiled_ == nullptr) c.races = &report_for(f);
-  auto stopped = s.together ? run_together([&] { return make_engine(f); }, c)
-                            : run_blocks(*make_engine(f), c, {0, s.grid.count()});
+  auto stopped = s.together ? run_together([&] { return make_engine(c); }, c)
+                            : run_blocks(*make_engine(c), c, {0, s.grid.count()});
   if (compiled_ == nullptr && !allows_races_)
     for (const std::string& race : c.races->take()) throw std::runtime_error(race);
   return stopped;
@@ -158,7 +158,7 @@ std::optional<trap> kernel_runner::launch_in_parts(const patch::patched_kernel& 
     c.grid = {p.count[0], p.count[1], p.count[2]};
     c.parameters = parameters.data();
     const std::shared_ptr<engine> runs =
-        parts_->compiled ? parts_->compiled->engine_for(f) : std::make_shared<interpreter>(program);
+        parts_->compiled ? parts_->compiled->engine_for(f, c.block) : std::make_shared<interpreter>(program);
     if (auto stopped = run_blocks(*runs, c, {0, c.grid.count()})) {
       stopped->block = {stopped->block.x + p.first[0], stopped->block.y + p.first[1], stopped->block.z + p.first[2]};
       return stopped;

@@ -189,7 +189,7 @@ TEST(Parsing, AcceptsTheTypesThatPtxasAccepts) {
   expect_refusal("ld.shared.f16x2 %r1, [%r2];", HPE_ERROR_NOT_SUPPORTED, {"line 8", ".f16x2 of ld"});
 }
 
-TEST(Parsing, ReadsWhatAKernelSaysOfClusters) {
+TEST(Parsing, ReadsTheClusterDirectivesOfAKernel) {
   const auto kernel = [](const std::string& directives) {
     return ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k()\n" + directives + "\n{ ret; }\n";
   };
@@ -207,7 +207,7 @@ TEST(Parsing, ReadsWhatAKernelSaysOfClusters) {
   EXPECT_NE(sentence.find(".blocksareclusters"), std::string::npos) << sentence;
 }
 
-TEST(Parsing, RefusesWhatIsNoPtx) {
+TEST(Parsing, RefusesTextOtherThanPtx) {
   EXPECT_EQ(refusal("int main() {}").first, HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(refusal("").first, HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(refusal(".version 8.0\n.target sm_75\n.address_size 32\n").first, HPE_ERROR_NOT_SUPPORTED);
@@ -234,7 +234,7 @@ TEST(Parsing, RefusesDeepNesting) {
 }
 
 // Texts that declare more than they use: a register of a family exists once it is named.
-TEST(Parsing, TakesNoMemoryForWhatIsOnlyDeclared) {
+TEST(Parsing, TakesNoMemoryForDeclaredArraysWithoutValues) {
   std::string body;
   for (int n = 0; n < 200; ++n) body += fmt::format(".reg .b64 %a{}_<16000000>;\n", n);
   const auto program = parse({text_with(body + "add.s64 %a7_15999999, %a8_0, %a8_0;")});

@@ -230,7 +230,7 @@ TEST_P(MatrixPrograms, MovesOfMatrices) {
   for (int n = 0; n < 64; ++n) ASSERT_EQ(memory[n], matrix[n % 8 * 8 + n / 8]) << n;
 }
 
-TEST_P(MatrixPrograms, ARowOutsideOfSharedMemoryIsTold) {
+TEST_P(MatrixPrograms, ARowOutsideOfSharedMemoryStopsTheKernel) {
   kernel_runner runner({".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 data) {\n.shared "
                         ".align 16 .b8 box[64];\n.reg .b32 %r<9>;\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, box;\nmad.lo.u32 "
                         "%r1, %r0, 16, %r1;\nldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];\nret;\n}\n"},
@@ -242,7 +242,7 @@ TEST_P(MatrixPrograms, ARowOutsideOfSharedMemoryIsTold) {
   EXPECT_NE(stopped->message().find("ldmatrix"), std::string::npos);
 }
 
-TEST(Matrices, ShapesThatAreNotSupportedAreToldWhenLoading) {
+TEST(Matrices, UnsupportedShapesAreRefusedAtLoading) {
   for (const char* const statement :
        {"mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%r0, %r0, %r0, %r0, %r0, %r0, %r0, %r0}, {%r0, %r0}, {%r0, "
         "%r0}, {%r0, %r0, %r0, %r0, %r0, %r0, %r0, %r0};",

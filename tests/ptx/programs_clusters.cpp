@@ -208,7 +208,7 @@ TEST_P(ClusterPrograms, MulticastAndAddressesInSharedCluster) {
             (std::vector<unsigned>{107, 12, 1, 10, 0, 10, 2, 11, 107, 11, 0, 12}));
 }
 
-TEST_P(ClusterPrograms, WhatIsWrongStopsTheKernel) {
+TEST_P(ClusterPrograms, InvalidAccessesStopTheKernel) {
   struct wrong {
     const char* body;
     trap::reason why;
@@ -236,7 +236,7 @@ TEST_P(ClusterPrograms, WhatIsWrongStopsTheKernel) {
   }
 }
 
-TEST(Clusters, WhatIsNotSupportedIsToldWhenLoading) {
+TEST(Clusters, UnsupportedInstructionsAreRefusedAtLoading) {
   for (const char* const body :
        {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%rd0, {%r0, %r0}], [bar];",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd0], [box], 16;",

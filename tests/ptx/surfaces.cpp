@@ -209,7 +209,7 @@ TEST_P(Surfaces, StoresWriteThoseBytesAndNoOthers) {
   }
 }
 
-TEST_P(Surfaces, AnAccessOutsideStopsTheKernelAndIsToldWithItsPlace) {
+TEST_P(Surfaces, AnAccessOutsideStopsTheKernelAndTheMessageHasItsPlace) {
   for (const geometry& g : geometries) {
     std::vector<place> outside{{0, -4, 0, 0}, {0, model::row, 0, 0}, {0, model::row - 3, 0, 0}};
     if (g.dimensions > 1) outside.insert(outside.end(), {{0, 0, -1, 0}, {0, 0, model::height, 0}});
@@ -333,7 +333,7 @@ TEST_P(Surfaces, TellTheirSizes) {
   EXPECT_EQ(std::vector<std::uint32_t>(out, out + 8), (std::vector<std::uint32_t>{11, 12, 13, 14, 11, 12, 1, 14}));
 }
 
-TEST(SurfaceText, WhatIsWrongIsToldWhenLoading) {
+TEST(SurfaceText, InvalidAndUnsupportedInstructionsAreRefusedAtLoading) {
   for (const auto& [body, status] : std::vector<std::pair<std::string, hpeStatus>>{
            {"suld.b.2d.v4.b64.trap {%d4, %d5, %d6, %d7}, [%d0, {%r1, %r2}];\n", HPE_ERROR_INVALID_ARGUMENT},
            {"suld.b.2d.b32.trap {%r4}, [%d0, {%r1}];\n", HPE_ERROR_INVALID_ARGUMENT},

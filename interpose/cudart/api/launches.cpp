@@ -36,14 +36,6 @@ cudaKernelNodeParams parameters_of(const void* function, dim3 grid, dim3 block, 
   return parameters;
 }
 
-launch_attributes cooperative() {
-  launch_attributes result;
-  cudaLaunchAttributeValue yes{};
-  yes.cooperative = 1;
-  result.set(cudaLaunchAttributeCooperative, yes);
-  return result;
-}
-
 }  // namespace
 
 extern "C" {
@@ -57,7 +49,8 @@ cudaError_t CUDARTAPI cudaLaunchKernel(const void* function, dim3 grid, dim3 blo
 cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void** arguments,
                                                   std::size_t shared_bytes, cudaStream_t stream) {
   return api_call("cudaLaunchCooperativeKernel", [&] {
-    return launch(parameters_of(function, grid, block, arguments, shared_bytes), cooperative(), stream);
+    return launch(parameters_of(function, grid, block, arguments, shared_bytes),
+                  launch_attributes::of_cooperative_launch(), stream);
   });
 }
 

@@ -11,6 +11,14 @@ launch_attributes launch_attributes::of(const cudaLaunchConfig_t* config) {
   return result;
 }
 
+launch_attributes launch_attributes::of_cooperative_launch() {
+  launch_attributes result;
+  cudaLaunchAttributeValue yes{};
+  yes.cooperative = 1;
+  result.set(cudaLaunchAttributeCooperative, yes);
+  return result;
+}
+
 void launch_attributes::set(cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue& value) {
   if (attribute != cudaLaunchAttributeIgnore) values_[attribute] = value;
 }

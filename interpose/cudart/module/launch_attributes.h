@@ -15,6 +15,9 @@ class launch_attributes {
   /// cudaErrorInvalidValue if the configuration or its list is null.
   [[nodiscard]] static launch_attributes of(const cudaLaunchConfig_t* config);
 
+  /// Of a cooperative launch without further attributes.
+  [[nodiscard]] static launch_attributes of_cooperative_launch();
+
   void set(cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue& value);
   /// Zeros if the attribute was not set.
   [[nodiscard]] cudaLaunchAttributeValue get(cudaLaunchAttributeID attribute) const;

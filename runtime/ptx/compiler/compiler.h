@@ -12,7 +12,7 @@
 
 namespace hpe::ptx {
 
-/// The kernels of an image; each is compiled at its first use. Thread-safe.
+/// The kernels of an image; each is compiled at its first use with blocks of a shape. Thread-safe.
 class compiled_image {
  public:
   compiled_image() = default;
@@ -20,10 +20,10 @@ class compiled_image {
   compiled_image& operator=(const compiled_image&) = delete;
   virtual ~compiled_image() = default;
 
-  /// A new engine that runs blocks of this kernel in one thread: the interpreter if the kernel cannot be compiled, as
-  /// if a recursive or indirectly called function has a barrier or a warp instruction.
-  [[nodiscard]] virtual std::shared_ptr<engine> engine_for(const function& kernel) = 0;
-  /// Whether engine_for returns compiled code; compiles the kernel. For tests and messages.
+  /// A new engine that runs blocks of this kernel and of this size in one thread: the interpreter if the kernel cannot
+  /// be compiled, as if a recursive or indirectly called function has a barrier or a warp instruction.
+  [[nodiscard]] virtual std::shared_ptr<engine> engine_for(const function& kernel, const dimensions& block) = 0;
+  /// Whether engine_for returns compiled code; compiles the kernel for blocks of whole warps. For tests and messages.
   [[nodiscard]] virtual bool is_compiled(const function& kernel) = 0;
 };
 

@@ -127,25 +127,23 @@ void emitter::emit(std::span<const instruction> code) {
 
 void emitter::emit_in_lanes(std::span<const instruction> code, const std::function<void()>& end) {
   const std::vector<const instruction*> ordered = with_addresses_first(code);
-  const auto emit_rest = [&](std::size_t n) {
-    while (n < ordered.size()) {
-      n += emit_pure_sequence(std::span(ordered).subspan(n));
-      if (n < ordered.size()) emit(*ordered[n++]);
+  const auto emit_all = [&](std::span<const instruction* const> part) {
+    for (std::size_t n = 0; n < part.size();) {
+      n += emit_pure_sequence(part.subspan(n));
+      if (n < part.size()) emit(*part[n++]);
     }
-    end();
   };
   const auto first = std::find_if(ordered.begin(), ordered.end(),
                                   [&](const instruction* i) { return can_share_a_check(*i) && is_simple_if_full(*i); });
   std::vector<const instruction*> group;
   if (first != ordered.end()) group = with_known_addresses(std::span(first, ordered.end()));
   std::erase_if(group, [&](const instruction* i) { return !is_simple_if_full(*i); });
-  if (group.empty()) return emit_rest(0);
-
-  const auto begin = static_cast<std::size_t>(first - ordered.begin());
-  for (std::size_t n = 0; n < begin;) {
-    n += emit_pure_sequence(std::span(ordered).first(begin).subspan(n));
-    if (n < begin) emit(*ordered[n++]);
+  if (group.empty()) {
+    emit_all(ordered);
+    return end();
   }
+  const std::span<const instruction* const> rest(first, ordered.end());
+  emit_all(std::span(ordered).first(ordered.size() - rest.size()));
   llvm::LLVMContext& c = at.getContext();
   llvm::BasicBlock* const simple = llvm::BasicBlock::Create(c, "", function_);
   llvm::BasicBlock* const other = llvm::BasicBlock::Create(c, "", function_);
@@ -154,11 +152,13 @@ void emitter::emit_in_lanes(std::span<const instruction> code, const std::functi
   at.SetInsertPoint(simple);
   mask = nullptr;
   simple_.insert(group.begin(), group.end());
-  emit_rest(begin);
+  emit_all(rest);
+  end();
   simple_.clear();
   mask = before;
   at.SetInsertPoint(other);
-  emit_rest(begin);
+  emit_all(rest);
+  end();
 }
 
 void emitter::check_alignment(std::span<const instruction* const> accesses) {

@@ -66,8 +66,8 @@ struct module_context {
   std::map<std::uint32_t, llvm::Function*> functions;  // device functions, by number
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
-  std::vector<unsigned> lane_counts{8};  // that regions have loops for, the smallest first
-  bool has_fast_gathers = false;         // the processor's instructions that load and store lanes at any addresses
+  unsigned lane_count = 1;        // of the loops of regions; 1: threads run one by one
+  bool has_fast_gathers = false;  // the processor's instructions that load and store lanes at any addresses
 
   module_context(const ptx::image& i, const link_names& n, llvm::Module& m);
   /// An address that link_names can name.

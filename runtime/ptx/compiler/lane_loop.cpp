@@ -24,7 +24,8 @@ Value* full_mask(emitter& e) { return llvm::Constant::getAllOnesValue(of_lanes(e
 }  // namespace
 
 // Groups must have thread indices that follow each other in x and are equal in y and z.
-Value* region_emitter::can_group(emitter& e, llvm::Function* f, unsigned lane_count) {
+Value* region_emitter::can_group(emitter& e, llvm::Function* f) {
+  const unsigned lane_count = lanes_->count();
   Value* const width = e.member(offsetof(block_context, ntid.x), e.at.getInt32Ty());
   Value* const rest = e.at.CreateAnd(e.at.CreateOr(width, f->getArg(1)), e.at.getInt32(lane_count - 1));
   Value* const enough = e.at.CreateICmpUGE(e.at.CreateSub(f->getArg(2), f->getArg(1)), e.at.getInt32(lane_count));
@@ -41,7 +42,7 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
   const lane_region& region = lanes_->region(point);
   emitter e(shared_, f, kernel_.code, kernel_.registers, loose_);
-  e.lanes = lanes_;
+  e.lanes = &*lanes_;
   e.context = f->getArg(0);
   e.formals = parameters;
   e.formals_are_invariant = true;

@@ -11,6 +11,7 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 
+#include <map>
 #include <mutex>
 
 #include "runtime/base/error.h"
@@ -124,18 +125,27 @@ class native_image final : public compiled_image {
     cache_ = make_cache(request);
   }
 
-  std::shared_ptr<engine> engine_for(const function& kernel) override {
-    if (const native_kernel* const k = find(kernel)) return std::make_shared<native_engine>(*k);
+  std::shared_ptr<engine> engine_for(const function& kernel, const dimensions& block) override {
+    if (const native_kernel* const k = find(kernel, lanes_for(block))) return std::make_shared<native_engine>(*k);
     return std::make_shared<interpreter>(image_.program());
   }
 
-  bool is_compiled(const function& kernel) override { return find(kernel) != nullptr; }
+  bool is_compiled(const function& kernel) override { return find(kernel, lanes_for({warp_size})) != nullptr; }
 
  private:
-  const native_kernel* find(const function& kernel) {
+  static constexpr std::uint32_t warp_size = 32;
+
+  // The number of lanes in which blocks of a shape run; 1: their threads run one by one. A kernel is compiled for the
+  // numbers that its launches need, because each takes about as long to compile as the rest of the kernel.
+  unsigned lanes_for(const dimensions& block) const {
+    if (has("+avx512f") && block.x % 16 == 0) return 16;
+    return block.x % 8 == 0 ? 8 : 1;
+  }
+
+  const native_kernel* find(const function& kernel, unsigned lanes) {
     const std::scoped_lock lock(mutex_);
-    const auto [place, is_new] = kernels_.try_emplace(&kernel);
-    if (is_new) place->second = build(kernel);
+    const auto [place, is_new] = kernels_.try_emplace({&kernel, lanes});
+    if (is_new) place->second = build(kernel, lanes);
     return place->second.get();
   }
 
@@ -165,7 +175,7 @@ class native_image final : public compiled_image {
     return all;
   }
 
-  std::unique_ptr<native_kernel> build(const function& kernel) {
+  std::unique_ptr<native_kernel> build(const function& kernel, unsigned lanes) {
     auto flat = flatten(image_.program(), graph_, kernel);
     if (!flat || (flat->scratch_is_local && flat->local_size + flat->scratch_size > kernel.local_size + (8U << 10)))
       return nullptr;
@@ -177,16 +187,17 @@ class native_image final : public compiled_image {
     module.setDataLayout(jit_->getDataLayout());
     module.setTargetTriple(target_->getTargetTriple().str());
     module_context shared(image_, names, module);
+    shared.lane_count = lanes;
     region_emitter regions(shared, result->flat);
     result->table = regions.table();
-    if (auto kept = cache_->find(kernel.name)) {
+    const std::string name = fmt::format("{}, {} lanes", kernel.name, lanes);
+    if (auto kept = cache_->find(name)) {
       llvm::Error failure = link(*result, names, std::move(kept));
       if (!failure) return result;
       log(log_level::info, "the compiled kernel {} is made again: {}", kernel.name, take_message(std::move(failure)));
     }
     shared.targets_of_pointers = graph_.targets_of_pointers();
     shared.has_fast_gathers = has("+fast-gather,-prefer-no-gather");
-    if (has("+avx512f")) shared.lane_counts = {8, 16};
     const std::vector<std::uint32_t> functions = reached(result->flat);
     for (const std::uint32_t f : functions) declare_device_function(shared, f);
     for (const std::uint32_t f : functions) emit_device_function(shared, f);
@@ -197,7 +208,7 @@ class native_image final : public compiled_image {
                 "defect in hpe: the code of kernel {} is not valid: {}", kernel.name, message);
     optimise(module);
     auto object = checked(llvm::orc::SimpleCompiler(*target_)(module));
-    cache_->store(kernel.name, *object);
+    cache_->store(name, *object);
     check(link(*result, names, std::move(object)));
     return result;
   }
@@ -266,7 +277,7 @@ class native_image final : public compiled_image {
   std::unique_ptr<kernel_cache> cache_;
   unsigned libraries_ = 0;
   std::mutex mutex_;
-  std::unordered_map<const function*, std::unique_ptr<native_kernel>> kernels_;
+  std::map<std::pair<const function*, unsigned>, std::unique_ptr<native_kernel>> kernels_;  // by number of lanes, too
 };
 
 }  // namespace

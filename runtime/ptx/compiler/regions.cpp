@@ -28,8 +28,7 @@ region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel
 void region_emitter::emit() {
   std::vector<std::uint32_t> starts;
   for (std::uint32_t point = 0; point < points_.size(); ++point) starts.push_back(first_block(point));
-  for (const unsigned count : shared_.lane_counts)
-    analyses_.emplace_back(count, kernel_.code, kernel_.registers, flow_, starts);
+  if (shared_.lane_count > 1) lanes_.emplace(shared_.lane_count, kernel_.code, kernel_.registers, flow_, starts);
   for (std::uint32_t point = 0; point < points_.size(); ++point) emit_region(point);
 }
 
@@ -390,20 +389,15 @@ void region_emitter::emit_region(std::uint32_t point) {
   ways.thread->addIncoming(f->getArg(1), one_by_one);
   ways.outcome->addIncoming(e.at.getInt32(first_outcome), one_by_one);
   e.at.CreateBr(alone);
-  // The loop of the most lanes comes first.
-  llvm::BasicBlock* choice = one_by_one;
-  for (const lane_analysis& lanes : analyses_) {
-    if (!lanes.region(point).is_possible || !lanes.pays(lanes.region(point), shared_.has_fast_gathers)) continue;
-    llvm::BasicBlock* const larger = llvm::BasicBlock::Create(c, "", f);
-    lanes_ = &lanes;
-    llvm::BasicBlock* const together = emit_lane_loop(f, point, parameters, llvm::dyn_cast<llvm::ConstantInt>(result),
-                                                      ways, larger, alone, done, outcome);
-    e.at.SetInsertPoint(larger);
-    e.at.CreateCondBr(can_group(e, f, lanes.count()), together, choice);
-    choice = larger;
+  if (!lanes_ || !lanes_->region(point).is_possible || !lanes_->pays(lanes_->region(point), shared_.has_fast_gathers)) {
+    e.at.SetInsertPoint(entry);
+    e.at.CreateBr(one_by_one);
+    return;
   }
+  llvm::BasicBlock* const together = emit_lane_loop(f, point, parameters, llvm::dyn_cast<llvm::ConstantInt>(result),
+                                                    ways, entry, alone, done, outcome);
   e.at.SetInsertPoint(entry);
-  e.at.CreateBr(choice);
+  e.at.CreateCondBr(can_group(e, f), together, one_by_one);
 }
 
 }  // namespace hpe::ptx

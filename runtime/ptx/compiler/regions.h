@@ -50,7 +50,7 @@ class region_emitter {
   llvm::Value* frame_place(emitter& e, std::uint32_t r);
 
   // threads in lanes (lane_loop.cpp)
-  llvm::Value* can_group(emitter& e, llvm::Function* f, unsigned lane_count);
+  llvm::Value* can_group(emitter& e, llvm::Function* f);
   llvm::BasicBlock* emit_lane_loop(llvm::Function* f, std::uint32_t point, llvm::Value* parameters,
                                    llvm::ConstantInt* only_outcome, ways_alone ways, llvm::BasicBlock* from,
                                    llvm::BasicBlock* alone, llvm::BasicBlock* done, llvm::PHINode* outcome);
@@ -70,7 +70,7 @@ class region_emitter {
   std::vector<std::uint32_t> point_of_;       // by position in the code; 0: no meeting
   std::vector<std::uint32_t> slot_of_;        // by register
   std::vector<const instruction*> repeated_;  // by register: computes it again after a meeting; null: the frame has it
-  std::vector<lane_analysis> analyses_;       // of the numbers of lanes, the smallest first
+  std::optional<lane_analysis> lanes_;        // none: threads run one by one
   region_table table_;
   // the region that is being emitted
   std::vector<llvm::BasicBlock*> emitted_;
@@ -78,8 +78,7 @@ class region_emitter {
   register_set written_;
   llvm::BasicBlock* latch_ = nullptr;
   llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread goes on
-  // its loop in lanes that is being emitted
-  const lane_analysis* lanes_ = nullptr;
+  // its loop in lanes
   std::vector<llvm::BasicBlock*> lane_blocks_;
   std::vector<llvm::AllocaInst*> waiting_;     // by block: a mask of the lanes that wait for it
   llvm::AllocaInst* lane_outcomes_ = nullptr;  // by lane, for groups whose lanes do not leave at once

@@ -22,6 +22,14 @@ std::uint32_t rounded(std::uint64_t value, std::uint64_t step) {
   return static_cast<std::uint32_t>((value + step - 1) / step * step);
 }
 
+constexpr std::size_t cache_line = 64;  // bytes; also those of the largest vector register
+
+// A vector that crosses a cache line takes two accesses. The memory must have room for one line more.
+template <class T>
+T* on_cache_line(T* memory) {
+  return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory) + cache_line - 1) / cache_line * cache_line);
+}
+
 bool calls(const function& kernel) {
   return std::any_of(kernel.code.begin(), kernel.code.end(), [](const instruction& i) { return i.kind == kind::call; });
 }
@@ -50,15 +58,15 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
   block_.local_stride =
       rounded(configuration.kernel->local_size + (calls(*configuration.kernel) ? configuration.local_limit : 0), 64) +
       64;
-  local_.resize(block_.local_stride * threads + 64);
-  block_.local = local_.data() + (64 - reinterpret_cast<std::uintptr_t>(local_.data()) % 64) % 64;
+  local_.resize(block_.local_stride * threads + cache_line);
+  block_.local = on_cache_line(local_.data());
 
   const std::size_t slots = engine_.frame_slots();
-  frame_.resize(slots * threads);
-  block_.frame = frame_.data();
+  frame_.resize(slots * threads + cache_line / sizeof frame_[0]);
+  block_.frame = on_cache_line(frame_.data());
   bases_.resize(threads);
   if (slots != 0) {
-    for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = frame_.data() + t;
+    for (std::uint32_t t = 0; t < threads; ++t) bases_[t] = block_.frame + t;
     block_.register_stride = threads;
   }
   block_.bases = bases_.data();

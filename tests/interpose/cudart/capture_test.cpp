@@ -310,7 +310,7 @@ TEST_F(Capture, ExternalEventsBecomeNodes) {
   EXPECT_TRUE(it->last());
 }
 
-TEST_F(Capture, GoesOnInAGraphThatIsThere) {
+TEST_F(Capture, AddsToAnExistingGraph) {
   const auto into = graphs_.make();
   graph_node& first = into->add(notes_.note(1), {}, 0);
   graph_node& second = into->add(notes_.note(2), {}, 0);

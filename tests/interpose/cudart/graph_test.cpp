@@ -42,7 +42,7 @@ class Graph : public ::testing::Test {
   stream_table streams_{1};
 };
 
-TEST_F(Graph, RunsNodesBehindWhatTheyDependOn) {
+TEST_F(Graph, RunsNodesAfterTheirDependencies) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -135,7 +135,7 @@ TEST_F(Graph, ChildGraphsAreCopiesThatRunAsOneNode) {
   EXPECT_EQ(launched(exec), (std::vector{1, 10, 11, 2}));
 }
 
-TEST_F(Graph, ClonesKnowWhatTheyWereClonedFrom) {
+TEST_F(Graph, ClonesKnowTheirOriginals) {
   graph& it = make();
   graph_node& a = add(it, 1);
   graph_node& b = add(it, 2, {&a});
@@ -234,7 +234,7 @@ TEST_F(Graph, LaunchesOfOneExecutableFollowEachOtherInAnyStreams) {
   EXPECT_EQ(notes_.take(), (std::vector{1, 1}));
 }
 
-TEST_F(Graph, QueuedLaunchesKeepWhatTheyBeganWith) {
+TEST_F(Graph, QueuedLaunchesKeepTheNodesOfTheirStart) {
   graph& it = make();
   graph_node& a = add(it, 1);
   auto exec = std::make_unique<graph_exec>(it, 0);

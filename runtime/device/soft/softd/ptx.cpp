@@ -38,8 +38,8 @@ const ptx::function& loaded_ptx_module::find(const std::string& kernel) {
   return *found;
 }
 
-std::shared_ptr<ptx::engine> loaded_ptx_module::engine_for(const ptx::function& kernel) {
-  if (compiled_) return compiled_->engine_for(kernel);
+std::shared_ptr<ptx::engine> loaded_ptx_module::engine_for(const ptx::function& kernel, const ptx::dimensions& block) {
+  if (compiled_) return compiled_->engine_for(kernel, block);
   return std::make_shared<ptx::interpreter>(image_->program());
 }
 
@@ -69,7 +69,7 @@ struct running_launch {
   std::string printed HPE_GUARDED_BY(mutex){};
 
   [[nodiscard]] std::shared_ptr<ptx::engine> make_engine() const {
-    auto usual = module.engine_for(*configuration.kernel);
+    auto usual = module.engine_for(*configuration.kernel, configuration.block);
     return traffic == nullptr ? usual : traffic->engine_over(std::move(usual));
   }
 
@@ -189,7 +189,7 @@ std::optional<ptx_runner::trouble> ptx_runner::run_grid(loaded_ptx_module& modul
                                                         const ptx::launch_configuration& grid, bool cooperative,
                                                         ptx::descendants& order) {
   // Compile here, so that an error of the compilation is not a fault of a block.
-  static_cast<void>(module.engine_for(*grid.kernel));
+  static_cast<void>(module.engine_for(*grid.kernel, grid.block));
 
   ptx::device_queue queue([this](void* memory) { heap_.release(memory); });
   ptx::surroundings around;

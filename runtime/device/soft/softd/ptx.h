@@ -33,8 +33,9 @@ class loaded_ptx_module {
   [[nodiscard]] const ptx::function& find(const std::string& kernel);
   /// To be called after find.
   [[nodiscard]] const ptx::image& image() const { return *image_; }
-  /// The engine that runs a kernel's blocks in one thread; the first call compiles the kernel. To be called after find.
-  [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel);
+  /// An engine that runs a kernel's blocks of this size in one thread; the first calls compile the kernel. To be called
+  /// after find.
+  [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel, const ptx::dimensions& block);
   /// The races of a kernel so far; null if they are not looked for. To be called after find.
   [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel);
 

@@ -22,7 +22,8 @@ class kernel_cache {
  public:
   using digest = std::array<std::uint8_t, 32>;
 
-  /// inputs: everything that the code of a kernel depends on, except the kernel's name.
+  /// inputs: everything that the code of a kernel depends on, except for the name by which find and store know it:
+  /// that of the kernel, with its number of lanes.
   kernel_cache(kernel_store where, const std::vector<std::string_view>& inputs);
 
   /// Null if there is no file of this kernel, or it is damaged, or this user did not write it.

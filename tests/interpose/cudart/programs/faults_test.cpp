@@ -22,7 +22,7 @@ void PrintTo(const fault& f, std::ostream* out) { *out << f.name; }
 
 class Faults : public testing::TestWithParam<std::tuple<fault, const char*>> {};
 
-TEST_P(Faults, AreToldAndSticky) {
+TEST_P(Faults, AreReportedAndSticky) {
   const auto& [f, engine] = GetParam();
   const bool interpreted = std::string(engine) == "interpreter";
   const outcome o = soft_run(std::string("env HPE_PTX_ENGINE=") + engine + " " + cuda_program("faults ") + f.name);
@@ -76,7 +76,7 @@ TEST(Faults, CodeForWarpsInLockstepRunsSoIfAsked) {
   }
 }
 
-TEST(Faults, RacesAreToldIfAsked) {
+TEST(Faults, RacesAreReportedWithHpeRaces) {
   const outcome o = soft_run("env HPE_RACES=report " + cuda_program("faults warps"));
   EXPECT_TRUE(has(o, "hpe: on device 0, kernel _Z11add_in_warpPi: race in shared memory: thread (")) << o.text;
   EXPECT_TRUE(has(o, "(sums") && has(o, "faults.cu:") && has(o, "with no barrier between")) << o.text;
@@ -95,7 +95,7 @@ TEST(Faults, AsManyBlocksWaitForEachOtherAsTheDeviceClaimsToHold) {
   EXPECT_EQ(o.text, "synchronize: cudaSuccess\ncopy: cudaSuccess\nresult: 512\n");
 }
 
-TEST(Faults, MoreWaitingBlocksThanThereIsRoomForAreTold) {
+TEST(Faults, WaitingBlocksWithoutRoomAreReported) {
   const outcome o = soft_run(
       "env HPE_SOFT_THREADS=1 HPE_STALL_AFTER=1 HPE_DEVICE_TIMEOUT=6 " + cuda_program("faults waiting 3000"), 1);
   EXPECT_TRUE(has(o,

@@ -19,7 +19,7 @@ TEST_P(Jacobi, EqualsItsSerialResult) {
 
 INSTANTIATE_TEST_SUITE_P(OnRanks, Jacobi, testing::Values(1, 2, 4), testing::PrintToStringParamName());
 
-TEST(Mpi, SendsWhatQueuedKernelsWrite) {
+TEST(Mpi, SendsDataThatQueuedKernelsWrite) {
   const outcome o = soft_run(HPE_TEST_MPIRUN " -n 2 -x HPE_SOFT_THREADS=1 " + cuda_program("queued_mpi"), 1);
   EXPECT_EQ(exit_status(o), 0) << o.text;
   EXPECT_NE(o.text.find("queued work and MPI: right\n"), std::string::npos) << o.text;

@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(All, Kernels,
                                          "scan", "stencil"),
                          [](const testing::TestParamInfo<const char*>& kernel) { return std::string(kernel.param); });
 
-TEST(Kernels, PrintWhatTheyShould) {
+TEST(Kernels, PrintTheExpectedOutput) {
   const outcome o = soft_run(cuda_program("kernels printing"));
   ASSERT_EQ(exit_status(o), 0) << o.text;
   std::vector<std::string> printed;
@@ -73,7 +73,7 @@ TEST(Parts, OfAProgramShareDeviceCode) {
   EXPECT_TRUE(o.text.ends_with(": right\n")) << o.text;
 }
 
-TEST(Squares, DoWhatTheDocumentationShows) {
+TEST(Squares, PrintTheOutputOfTheDocumentation) {
   EXPECT_EQ(soft_run(cuda_program("squares 1")).text,
             "hpe soft device 0: no error\n31 * 31 = 961\nhpe soft device 1: no error\n31 * 31 = 961\n");
   const outcome far = soft_run(cuda_program("squares 100000000"));

@@ -107,7 +107,7 @@ TEST(Notice, TellsAProgramWithARuntimeOfItsOwnToRelink) {
   EXPECT_NE(cubin.text.find(compile), std::string::npos) << cubin.text;
 }
 
-TEST(Notice, ReachesWhatScriptsAndProgramsStart) {
+TEST(Notice, ReachesTheChildrenOfScriptsAndPrograms) {
   const temporary_file script;
   script.write("#!/bin/sh\nexec " + cuda_program("small-static") + "\n");
   std::filesystem::permissions(script.path(), std::filesystem::perms::owner_all);

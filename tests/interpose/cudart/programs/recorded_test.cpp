@@ -22,7 +22,7 @@ void PrintTo(const program& p, std::ostream* out) { *out << p.name << ' ' << p.a
 
 class Recorded : public testing::TestWithParam<program> {};
 
-TEST_P(Recorded, PrintsWhatItDidOnAGpu) {
+TEST_P(Recorded, PrintsTheOutputRecordedOnAGpu) {
   const program& p = GetParam();
   std::ifstream file(std::string(HPE_TEST_RECORDED "/") + p.recorded + ".txt");
   ASSERT_TRUE(file.good()) << p.recorded;
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                          });
 
 // Calls of the driver and of the runtime, wrong ones too: hpe says on standard error why two modules cannot be loaded.
-TEST(Driver, CallsPrintWhatTheyDidOnAGpu) {
+TEST(Driver, CallsPrintTheOutputRecordedOnAGpu) {
   std::ifstream file(HPE_TEST_RECORDED "/driver_calls.txt");
   ASSERT_TRUE(file.good());
   std::stringstream wanted;
@@ -70,7 +70,7 @@ TEST(Interpreter, RunsKernelsThatLaunchKernels) {
 
 // 20,000 random calls, also wrong ones, give the digest that they gave on the H200, also if CPU code reads and writes
 // device memory instead of copying it.
-TEST(Fuzz, RandomCallsGiveWhatTheyDidOnAGpu) {
+TEST(Fuzz, RandomCallsGiveTheResultsRecordedOnAGpu) {
   const std::string fuzz = HPE_TEST_RECORDED_PROGRAMS "/fuzz-shared 20000 5";
   std::ifstream file(HPE_TEST_RECORDED "/fuzz.txt");
   std::string wanted;
