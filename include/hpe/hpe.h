@@ -355,6 +355,8 @@ typedef struct hpeStatistics {
   uint64_t evicting_ns;        /* nanoseconds that threads waited for room in device memory */
   uint64_t bytes_given_back;   /* device memory that was taken from data for other processes (HPE_SHARE) */
   uint64_t turn_wait_ns;       /* of evicting_ns, nanoseconds that threads waited for the turn of the process */
+  uint64_t bytes_spilled;      /* written to the spill file, because host memory had no room (HPE_HOST_MEMORY) */
+  uint64_t bytes_unspilled;    /* read from it */
 } hpeStatistics;
 
 HPE_API hpeStatus hpeGetStatistics(hpeStatistics* statistics);

@@ -27,6 +27,8 @@ struct counters {
   counter evicting_ns{0};
   counter bytes_given_back{0};
   counter turn_wait_ns{0};
+  counter bytes_spilled{0};
+  counter bytes_unspilled{0};
   static constexpr unsigned most_devices = 16;
   std::array<counter, most_devices> device_memory{};  ///< bytes that back allocations, by device; a level, not a sum
 

@@ -23,8 +23,11 @@ class block_states {
   /// The number of blocks in another state than device: the host has, gets or may create a copy of these.
   [[nodiscard]] std::uint64_t off_device() const noexcept { return off_device_; }
 
-  /// Whether pages of the shadow may exist, because some block was on the host or on its way there.
+  /// Whether pages of the shadow may exist, because some block was on the host or on its way there, or was copied there
+  /// (use_shadow).
   [[nodiscard]] bool shadow_used() const noexcept { return shadow_used_; }
+  /// Notes a copy to the shadow that no state shows.
+  void use_shadow() noexcept { shadow_used_ = true; }
 
   /// The run of blocks from `block` on, before `limit`, that have the state of `block`.
   [[nodiscard]] block_run same_from(std::uint64_t block, std::uint64_t limit) const noexcept;

@@ -29,7 +29,9 @@ std::uint64_t choose_least_block_size(std::uint64_t bytes, std::uint64_t wished)
 void region::begin(region_layout description, std::uint64_t prefetch_window, std::uint64_t rolling_window,
                    block_state initial) {
   layout = std::move(description);
+  note_write();
   resident.reset(bytes_at_homes());
+  on_host.clear();
   set_homes(std::move(layout.homes));
   blocks_.reset((layout.extent + layout.block_size - 1) / layout.block_size, initial);
   open_to_host = true;
@@ -133,6 +135,9 @@ std::uint64_t region::end_of_piece(std::uint64_t begin, std::uint64_t limit, std
 }
 
 void region::transition(block_run run, block_event event) noexcept {
+  // Reads and copies between host and home leave the bytes as they are.
+  using enum block_event;
+  if (event == host_write || event == host_overwrite || event == fetched_for_write || event == abandoned) note_write();
   blocks_.transition(run, event);
   if (blocks_.off_device() != 0) open_soon();
 }

@@ -16,6 +16,7 @@
 #include "runtime/base/thread_safety.h"
 #include "runtime/coherence/access_order.h"
 #include "runtime/coherence/block_states.h"
+#include "runtime/coherence/host_granules.h"
 #include "runtime/coherence/read_ahead.h"
 #include "runtime/coherence/resident_pieces.h"
 #include "runtime/coherence/write_behind.h"
@@ -58,10 +59,13 @@ class region {
   hpeAdvice advice HPE_GUARDED_BY(mutex) = HPE_ADVISE_DEFAULT;
   access_order order HPE_GUARDED_BY(mutex);
   resident_pieces resident HPE_GUARDED_BY(mutex);
+  host_granules on_host HPE_GUARDED_BY(mutex);
   read_ahead reader HPE_GUARDED_BY(mutex);
   write_behind writer HPE_GUARDED_BY(mutex);
   std::uint64_t shared HPE_GUARDED_BY(mutex) = 0;         ///< the number of its memory among processes; 0: not shared
   std::vector<byte_range> exports HPE_GUARDED_BY(mutex);  ///< the exported allocations in it, one entry for each export
+
+  std::atomic<std::uint32_t> shadow_readers{0};  ///< threads that read the shadow (work::shadow_lease)
 
   explicit region(std::uint32_t number) : id(number) {}
   const std::uint32_t id;
@@ -79,6 +83,12 @@ class region {
   void set_homes(std::vector<std::uint16_t> homes) HPE_REQUIRES(mutex);
   /// Another number, of all regions, whenever homes change or the object becomes another region.
   [[nodiscard]] std::uint64_t homes_version() const noexcept HPE_REQUIRES(mutex) { return homes_version_; }
+  /// Another number after each write of the host and whenever device work that writes was queued. So copies of the
+  /// region elsewhere are valid as long as the number stays the same, if all blocks were in state device or shared
+  /// then.
+  [[nodiscard]] std::uint64_t contents_version() const noexcept HPE_REQUIRES(mutex) { return contents_version_; }
+  /// Device work that writes to the region was queued.
+  void note_write() noexcept HPE_REQUIRES(mutex) { ++contents_version_; }
   /// Ends the region; the object may be reused.
   void end() noexcept HPE_REQUIRES(mutex) { alive = false; }
 
@@ -92,6 +102,8 @@ class region {
   void transition(block_run run, block_event event) noexcept HPE_REQUIRES(mutex);
   void begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept HPE_REQUIRES(mutex);
   void set_rolled(block_run run, bool rolled) noexcept HPE_REQUIRES(mutex) { blocks_.set_rolled(run, rolled); }
+  /// Notes a copy to the shadow that no state shows.
+  void use_shadow() noexcept HPE_REQUIRES(mutex) { blocks_.use_shadow(); }
   /// Makes the whole region one block, in the state that all its blocks must have.
   void collapse() HPE_REQUIRES(mutex);
   /// Cuts each block into blocks of layout.least_block_size with the same state, and forgets the recognised patterns.
@@ -152,6 +164,7 @@ class region {
   std::uint64_t rolling_window_ = 0;
   std::uint64_t home_set_ = 0;
   std::uint64_t homes_version_ HPE_GUARDED_BY(mutex) = 0;
+  std::uint64_t contents_version_ HPE_GUARDED_BY(mutex) = 0;  // never reset, so an object's regions differ
 
   void reset_patterns() HPE_REQUIRES(mutex);
 };

@@ -32,6 +32,11 @@ void check(const options& o) {
               HPE_ERROR_INITIALIZATION, "HPE_BLOCK_SIZE={} is not a power of two from 4k to 2M, nor 0", o.block_size);
   HPE_REQUIRE(o.oversubscribe == "on" || o.oversubscribe == "off", HPE_ERROR_INITIALIZATION,
               "HPE_OVERSUBSCRIBE=\"{}\" is neither on nor off", o.oversubscribe);
+  HPE_REQUIRE(o.host_memory == 0 || o.host_memory >= work::host_memory::least, HPE_ERROR_INITIALIZATION,
+              "HPE_HOST_MEMORY={} is neither 0 nor at least {}", o.host_memory, work::host_memory::least);
+  HPE_REQUIRE((o.host_memory != 0) == !o.spill.empty(), HPE_ERROR_INITIALIZATION,
+              "HPE_HOST_MEMORY={} (the most bytes) and HPE_SPILL=\"{}\" (the folder for the others) need each other",
+              o.host_memory, o.spill);
   HPE_REQUIRE(o.staging_chunk >= 4096 && o.staging_chunk % 4096 == 0 && o.staging_chunk <= (std::uint64_t{1} << 30),
               HPE_ERROR_INITIALIZATION, "HPE_STAGING_CHUNK={} is not a multiple of 4k up to 1G", o.staging_chunk);
   HPE_REQUIRE(o.staging_buffers >= 1 && o.staging_buffers <= 1024, HPE_ERROR_INITIALIZATION,
@@ -108,12 +113,15 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
   engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_, near), count_);
   views_ = std::make_unique<work::host_view>(count_);
-  room_ = std::make_unique<work::residency>(*devices_, *engine_, *views_, *regions_, count_);
+  host_ = std::make_unique<work::host_memory>(option_.host_memory, option_.spill, *devices_, *space_, *views_,
+                                              *regions_, count_);
+  room_ = std::make_unique<work::residency>(*devices_, *engine_, *views_, *regions_, *host_, count_);
   faults_ = std::make_unique<fault::service>(
       *space_,
       fault::lane_environment{resources(), *granules_, *regions_, announced_, count_,
                               [near](unsigned device) { near.settle_thread(near.group(device)); }},
       devices_->size());
+  host_->serve([this] { faults_->look_again(); });
   foreign_addresses_ = std::make_unique<memory::segment_allocator>(space_->segment_begin(memory::segment_kind::foreign),
                                                                    space_->layout().segment_size / granule_size);
   const work::resources with = resources();
@@ -132,7 +140,8 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
 }
 
-runtime::~runtime() = default;
+// The lanes use host_, and its threads ring them: the threads end before the lanes.
+runtime::~runtime() { host_->stop(); }
 
 runtime& runtime::instance() {
   runtime* found = the_runtime.load(std::memory_order_acquire);

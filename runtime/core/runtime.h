@@ -13,6 +13,8 @@
 #include "runtime/core/sharing/exports.h"
 #include "runtime/core/sharing/imports.h"
 #include "runtime/device/observer.h"
+#include "runtime/work/host_memory.h"
+#include "runtime/work/residency.h"
 
 namespace hpe::core {
 
@@ -34,7 +36,7 @@ class runtime {
   [[nodiscard]] static runtime* started() noexcept;
 
   [[nodiscard]] const options& option() const noexcept { return option_; }
-  [[nodiscard]] work::resources resources() const noexcept { return {*devices_, *engine_, *views_, *room_}; }
+  [[nodiscard]] work::resources resources() const noexcept { return {*devices_, *engine_, *views_, *room_, *host_}; }
   [[nodiscard]] device::device_set& devices() const noexcept { return *devices_; }
   [[nodiscard]] memory::uvas& space() const noexcept { return *space_; }
   [[nodiscard]] memory::granule_table& granules() const noexcept { return *granules_; }
@@ -69,6 +71,7 @@ class runtime {
   std::unique_ptr<device::command_observer> trace_;  // observes devices_; null if nothing is recorded
   std::unique_ptr<transfer::engine> engine_;
   std::unique_ptr<work::host_view> views_;
+  std::unique_ptr<work::host_memory> host_;
   std::unique_ptr<work::residency> room_;
   coherence::announcements announced_;
   std::unique_ptr<fault::service> faults_;

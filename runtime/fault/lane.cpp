@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 #include "runtime/fault/explain.h"
 #include "runtime/os/thread.h"
@@ -141,8 +142,10 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   if (wish.write()) event = r.advice == HPE_ADVISE_WRITE_ONLY ? block_event::host_overwrite : block_event::host_write;
   const block_actions actions = apply(r.state(block), event).actions;
 
-  // Reading a block in state host opens its view for writing as well.
-  const bool opens_for_writing = wish.write() || actions.open_write;
+  // Reading a block in state host opens its view for writing as well, unless the spill file has its bytes, too.
+  const bool only_reads_saved =
+      !wish.write() && r.state(block) == block_state::host && work::host_memory::saved(r, block);
+  const bool opens_for_writing = wish.write() || (actions.open_write && !only_reads_saved);
   if (wish.waits_for_announced() && kept_closed(r, {block, block + 1}, opens_for_writing, true))
     return outcome::waiting;
   if (actions.wait) {
@@ -150,6 +153,7 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
     if (r.reader.is_marker(block)) fetch_ahead(r, r.reader.touched(block));
     return outcome::waiting;
   }
+  if (!is_in_memory(r, block, actions.fetch || opens_for_writing)) return outcome::waiting;
   if (actions.fetch) {
     counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
     const block_run ahead = r.reader.touched(block, is_alone(r, block));
@@ -162,33 +166,21 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
     return outcome::waiting;
   }
   if (actions.wait_upload && !may_overwrite_shadow(r, block)) {
-    const point_set until = users_of_shadow(r, block);
+    const point_set until = work::users_of_shadow(r, r.bytes_of({block, block + 1}));
     watched_.insert(watched_.end(), until.points().begin(), until.points().end());
     return outcome::waiting;
   }
   counters::add(wish.write() ? env_.count.faults_write : env_.count.faults_read, 1);
+  if (only_reads_saved) {
+    open_saved(r, block);
+    wish.answer(verdict::retry);
+    return outcome::answered;
+  }
   const auto behind = actions.open_write ? open_for_writing(r, block, event) : std::deque<block_run>();
   if (actions.open_read) open_for_reading(r, block);
   wish.answer(verdict::retry);
   upload_behind(r, behind);  // after the answer, so that the thread goes on meanwhile
   return outcome::answered;
-}
-
-point_set lane::users_of_shadow(const region& r, std::uint64_t block) const {
-  // Uploads are recorded as writers of the home, and so is a launch that made a fetch useless, which waits for that
-  // fetch. In a degraded region such a fetch was several copies from several homes, and the launch may have waited for
-  // one of them only. A copy that makes room in device memory writes the shadow too, and is a reader of the home. In a
-  // region with a single copy, kernels read the shadow itself.
-  point_set users;
-  const byte_range bytes = r.bytes_of({block, block + 1});
-  if (r.single_copy()) {
-    r.order.before_concurrent(bytes, users);  // as if the host were concurrent work (submission::release)
-  } else if (r.degraded || r.resident.copied_out(bytes)) {
-    r.order.before_write(bytes, users);
-  } else {
-    r.order.before_read(bytes, users);
-  }
-  return users;
 }
 
 bool lane::kept_closed(region& r, block_run run, bool write, bool watch) const {
@@ -197,7 +189,25 @@ bool lane::kept_closed(region& r, block_run run, bool write, bool watch) const {
 }
 
 bool lane::may_overwrite_shadow(const region& r, std::uint64_t block) const {
-  return reached(users_of_shadow(r, block).points());
+  return reached(work::users_of_shadow(r, r.bytes_of({block, block + 1})).points());
+}
+
+bool lane::is_in_memory(region& r, std::uint64_t block, bool write) {
+  using use = work::host_memory::use;
+  const byte_range bytes = r.bytes_of({block, block + 1});
+  if (env_.host.hold(r, bytes, write ? use::write : use::read)) return true;
+  env_.host.ask_for(r, bytes);
+  return false;
+}
+
+void lane::open_saved(region& r, std::uint64_t block) {
+  const std::uint64_t granule = r.bytes_of({block, block + 1}).begin / granule_size * granule_size;
+  const block_run all = r.blocks_of({granule, std::min(granule + granule_size, r.layout.extent)});
+  std::uint64_t begin = block;
+  while (begin > all.begin && r.state(begin - 1) == block_state::host) --begin;
+  const block_run run{begin, r.blocks().same_from(block, all.end).end};
+  const block_run opened = kept_closed(r, run, false) ? block_run{block, block + 1} : run;
+  if (!env_.views.set(r, opened, os::access::read)) work::degrade_to_host(env_, r);
 }
 
 void lane::open_for_reading(region& r, std::uint64_t block) {
@@ -210,7 +220,8 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block, blo
     r.mutex.assert_held();
     const block_state s = r.state(b);
     const bool free = s == block_state::fresh || (s == block_state::shared && may_overwrite_shadow(r, b));
-    return free && !kept_closed(r, {b, b + 1}, true);
+    return free && !kept_closed(r, {b, b + 1}, true) &&
+           env_.host.hold(r, r.bytes_of({b, b + 1}), work::host_memory::use::write);
   };
   auto plan = r.writer.touched(block, r.blocks().rolled(block), opens_without_copy);
   const std::uint64_t end = std::max(block + 1, plan.open.end);

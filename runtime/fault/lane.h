@@ -17,6 +17,7 @@
 #include "runtime/fault/request_board.h"
 #include "runtime/memory/granule_table.h"
 #include "runtime/work/block_copies.h"
+#include "runtime/work/host_memory.h"
 
 namespace hpe::fault {
 
@@ -80,6 +81,8 @@ class lane {
   /// Makes the blocks of a region smaller, for a host that reads here and there. Nothing changes if memory is short.
   void refine(coherence::region& r) noexcept HPE_REQUIRES(r.mutex);
   void open_for_reading(coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
+  /// Opens the block, and its neighbours in state host, for reading only: the spill file has their bytes.
+  void open_saved(coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
   /// Opens the block, and blocks ahead of the writer. Returns the blocks to upload when the writer has gone on.
   [[nodiscard]] std::deque<coherence::block_run> open_for_writing(coherence::region& r, std::uint64_t block,
                                                                   coherence::block_event event) HPE_REQUIRES(r.mutex);
@@ -107,8 +110,8 @@ class lane {
   [[nodiscard]] bool kept_closed(coherence::region& r, coherence::block_run run, bool write, bool watch = false) const
       HPE_REQUIRES(r.mutex);
   [[nodiscard]] bool wanted_for_writing(const coherence::region& r, std::uint64_t block) const HPE_REQUIRES(r.mutex);
-  [[nodiscard]] coherence::point_set users_of_shadow(const coherence::region& r, std::uint64_t block) const
-      HPE_REQUIRES(r.mutex);
+  /// Whether the shadow of the block is in memory (work::host_memory); asks for it if not.
+  [[nodiscard]] bool is_in_memory(coherence::region& r, std::uint64_t block, bool write) HPE_REQUIRES(r.mutex);
   [[nodiscard]] bool may_overwrite_shadow(const coherence::region& r, std::uint64_t block) const HPE_REQUIRES(r.mutex);
 
   const unsigned number_;

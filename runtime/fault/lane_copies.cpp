@@ -43,6 +43,7 @@ void lane::upload_behind(region& r, block_run run) {
     b = same.end;
     if (!apply(r.state(same.begin), block_event::flush).actions.upload) continue;
     if (!r.single_copy() && !r.resident.usable(r.bytes_of(same))) continue;  // launches upload it when they bring it in
+    if (!env_.host.hold(r, r.bytes_of(same), work::host_memory::use::read)) continue;
     // Close the view to writers before the copy reads the shadow, so that no write is lost.
     if (!env_.views.set(r, same, os::access::read)) return work::degrade_to_host(env_, r);
     work::upload(env_, r, same, priority::rolling);
@@ -77,6 +78,8 @@ void lane::start_fetches(region& r, block_run run, priority level) {
     const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_piece, r.layout.block_size));
     std::uint64_t end = b + 1;
     while (end < run.end && r.state(end) == block_state::device && r.bytes_of({end, end + 1}).end <= limit) ++end;
+    // Bytes are fetched ahead where host memory has room.
+    if (!env_.host.hold(r, r.bytes_of({b, end}), work::host_memory::use::write)) return;
     fetches_.push_back({&r, {b, end}, ++last_fetch_, level, {}, {}});
     fetch& f = fetches_.back();
     f.region->mutex.assert_held();
@@ -105,7 +108,8 @@ void lane::expect_copies(const region& r, block_run run) {
   const std::uint64_t begin = run.end * r.layout.block_size;
   const std::uint64_t end = begin + std::min(times * walked * r.layout.block_size, most_bytes);
   const byte_range bytes{begin, std::min(round_up(end, unit), r.layout.extent)};
-  if (!bytes.empty() && !r.single_copy()) env_.engine.expect(r.layout.base + bytes.begin, bytes.size());
+  const bool any_room = !env_.host.limited();  // the pages would be made now
+  if (!bytes.empty() && !r.single_copy() && any_room) env_.engine.expect(r.layout.base + bytes.begin, bytes.size());
 }
 
 void lane::fetch_ahead(region& r, block_run run) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "runtime/base/error.h"
 
@@ -27,6 +28,7 @@ kernel_model::kernel_model(std::shared_ptr<const ptx::program> program, const st
     obstacle_ = "control flow that cannot be followed";
   }
   find_pointers();
+  find_copyable_pointers();
   find_decisive_parameters();
 }
 
@@ -37,6 +39,13 @@ std::optional<std::uint32_t> kernel_model::pointer_of(const address_form& form) 
   const auto found =
       std::find_if(pointers_.begin(), pointers_.end(), [&](const pointer& p) { return p.offset == base.number; });
   return static_cast<std::uint32_t>(found - pointers_.begin());
+}
+
+std::size_t kernel_model::parameter_at(std::uint32_t offset) const {
+  const auto& formals = analysis_.kernel->formals;
+  const auto after = std::upper_bound(formals.begin(), formals.end(), offset,
+                                      [](std::uint32_t at, const auto& formal) { return at < formal.offset; });
+  return static_cast<std::size_t>(after - formals.begin());
 }
 
 void kernel_model::find_pointers() {
@@ -63,6 +72,79 @@ void kernel_model::find_pointers() {
       }
       at->is_read |= reads;
       at->is_written |= writes;
+    }
+  }
+}
+
+namespace {
+
+/// Whether a quantity is computed from the address in a parameter, for each number of a quantity. Loaded values do not
+/// count as computed from the address that they were loaded from.
+std::vector<bool> that_follow_from(const expressions& table, std::uint32_t parameter) {
+  std::vector<bool> follows(table.quantities());
+  const auto mentions = [&](const std::vector<expression_id>& list) {
+    for (const expression_id e : list)
+      for (const term& t : table.at(e))
+        for (std::size_t n = 0; n < t.of.count; ++n)
+          if (follows[t.of.factors[n]]) return true;
+    return false;
+  };
+  for (bool changed = true; std::exchange(changed, false);) {
+    for (quantity_id id = 0; id < follows.size(); ++id) {
+      const quantity& q = table.of(id);
+      if (follows[id] || q.is_data) continue;
+      const bool is_it = q.what == quantity::kind::parameter && q.number == parameter;
+      follows[id] = is_it || mentions(q.operands) || mentions(q.conditions);
+      changed |= follows[id];
+    }
+  }
+  return follows;
+}
+
+/// Whether an instruction uses a source operand only to make an address, or to load from it.
+bool only_addresses(const ptx::instruction& i, std::size_t source) {
+  using ptx::kind;
+  using ptx::modifier;
+  switch (i.kind) {
+    case kind::load:
+      return !i.has(modifier::volatile_) && !i.has(modifier::mmio) &&
+             i.modifiers.one_of(modifier::relaxed, modifier::acquire) == modifier::count;
+    case kind::store:
+    case kind::atomic: return source == 0;
+    case kind::copy_async: return source == 1;
+    case kind::address_space: return i.op == ptx::opcode::cvta;
+    case kind::pure:
+      return i.op == ptx::opcode::mov || i.op == ptx::opcode::add || i.op == ptx::opcode::mad ||
+             i.op == ptx::opcode::cvt;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void kernel_model::find_copyable_pointers() {
+  kernel_walk& walk = *analysis_.walk;
+  const auto& code = analysis_.kernel->code;
+  const bool calls = std::any_of(code.begin(), code.end(), [](const ptx::instruction& i) {
+    return i.kind == ptx::kind::call && !i.arguments.empty();
+  });
+  if (!walk.is_complete() || calls) return;
+  const expressions& table = walk.table();
+  for (pointer& p : pointers_) {
+    if (p.is_written) continue;
+    const std::vector<bool> follows = that_follow_from(table, p.offset);
+    const auto uses_it = [&](const value& v) {
+      for (const term& t : table.at(v.of))
+        for (std::size_t n = 0; n < t.of.count; ++n)
+          if (follows[t.of.factors[n]]) return true;
+      return false;
+    };
+    p.may_be_copied = true;
+    for (const std::uint32_t b : walk.flow().order()) {
+      const flow_block& block = walk.flow().blocks()[b];
+      for (std::uint32_t at = block.first; at < block.last; ++at)
+        for (std::size_t n = 0; n < code[at].sources.size(); ++n)
+          if (uses_it(walk.source_of(at, n)) && !only_addresses(code[at], n)) p.may_be_copied = false;
     }
   }
 }

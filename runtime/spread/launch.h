@@ -27,7 +27,8 @@ struct allocation {
   std::uint64_t address = 0, bytes = 0;
   std::uint64_t granule = 0;    // the unit in which homes may change; 0: the allocation cannot move
   std::vector<home_run> homes;  // ascending, without gaps; neighbours have different homes
-  bool is_replicated = false;   // each device has a copy; `homes` tells where the original is
+  bool may_replicate = true;    // all writes to it are known, so that copies of it can be valid
+  bool is_replicated = false;   // each device has a valid copy; `homes` tells where the original is
   bool is_empty = false;        // nothing has been written: a move copies nothing
   /// Another number whenever any of the above has changed, or the allocation is another one at the same address.
   std::uint64_t version = 0;
@@ -48,11 +49,12 @@ struct machine {
   double read_rate = 3.2e11;       // reads of another device's memory: the link between two devices, one way
   double write_rate = 3.5e11;      // writes to another device's memory, likewise
   double host_rate = 5e10;         // accesses to host memory
-  double move_rate = 3.4e11;       // copies between two devices
+  double move_rate = 3.4e11;       // moves of arrays to other devices
+  double copy_rate = 3.4e11;       // copies between two devices, which make replicas
   double instruction_rate = 2e13;  // instructions of threads that one device executes
   double launch_seconds = 6e-6;    // that a launch on one more device takes the host, and the wait for it
   double granule_seconds = 3e-5;   // to give one granule another home, beside the copy
-  std::uint64_t free_bytes = ~std::uint64_t{0};  // of each device, for replicas
+  std::uint64_t replica_bytes = ~std::uint64_t{0};  // the largest array that devices can have a replica of
 };
 
 }  // namespace hpe::spread

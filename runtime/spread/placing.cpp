@@ -98,7 +98,8 @@ placement best_place(const placed_allocation& a, const traffic& t, const cut& c,
   if (what.granule == 0) return best;
   const uses u = uses_of(a, t, c);
   if (u.all == 0) return best;
-  const double now = what.is_replicated ? 0 : remote_bytes(u, what.homes, m.devices);
+  const double now =
+      what.is_replicated && a.may_replicate && c.is_spread() ? 0 : remote_bytes(u, what.homes, m.devices);
   double remote = now;
   const double enough = 0.01 * u.all;  // fewer bytes make no difference
   const auto consider = [&](const placement& p, double of) {
@@ -121,7 +122,7 @@ placement best_place(const placed_allocation& a, const traffic& t, const cut& c,
     consider(cyclic, remote_bytes(u, homes_under(cyclic, what, m.devices), m.devices));
   }
   // A halo is not worth a copy of the whole array.
-  if (a.may_replicate && what.bytes <= m.free_bytes && remote > 0.05 * u.all) {
+  if (a.may_replicate && what.bytes <= m.replica_bytes && remote > 0.05 * u.all) {
     placement replicated;
     replicated.how = placement::kind::replicated;
     consider(replicated, 0);
@@ -130,8 +131,8 @@ placement best_place(const placed_allocation& a, const traffic& t, const cut& c,
 }
 
 double bytes_to_move(const allocation& a, const placement& p, const std::vector<home_run>& homes, const machine& m) {
-  if (a.is_empty || p.how == placement::kind::stay) return 0;
   if (p.how == placement::kind::replicated) return a.is_replicated ? 0 : static_cast<double>(a.bytes) * (m.devices - 1);
+  if (a.is_empty || p.how == placement::kind::stay) return 0;
   double bytes = 0;
   std::size_t at = 0;
   for (const home_run& run : homes) {

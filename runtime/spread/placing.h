@@ -10,7 +10,7 @@ namespace hpe::spread {
 struct placed_allocation {
   const allocation* what = nullptr;
   std::vector<std::uint32_t> users;
-  bool may_replicate = false;  // the launch does not write it
+  bool may_replicate = false;  // the launch computes the same with copies of it
 };
 
 /// Of stay, one device, parts, cyclic and replicated the one with the fewest remote bytes; the simpler one where the

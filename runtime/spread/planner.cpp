@@ -1,6 +1,6 @@
 // An account belongs to launches that access the same memory: of one kernel, with the same shape, decisive parameters
-// and allocations. It has the last decision, and, while another place of its arrays would be better, how much its
-// launches have lost since.
+// and allocations. It keeps the latest decisions. While its launches would run faster with their arrays elsewhere, it
+// also counts the seconds that they have lost.
 
 #include "runtime/spread/planner.h"
 
@@ -17,6 +17,7 @@ namespace {
 
 constexpr double worth_while = 0.95;         // the share of the time to which spreading or moving must bring it
 constexpr std::size_t most_accounts = 4096;  // beyond, all are forgotten
+constexpr std::size_t most_outlooks = 4;  // of an account; beyond, the one that was not used for longest is forgotten
 
 /// The candidates: each axis alone, and for several factors of the number of devices, two axes together.
 std::vector<cut> cuts_of(const dimension& grid, std::uint32_t devices) {
@@ -64,10 +65,10 @@ class comparison_of_plans {
       auto found = std::find_if(allocations_.begin(), allocations_.end(),
                                 [&](const placed_allocation& a) { return a.what->address == arrays[p]->address; });
       if (found == allocations_.end()) {
-        found = allocations_.insert(found, {arrays[p], {}, !kernel.writes_anywhere()});
+        found = allocations_.insert(found, {arrays[p], {}, arrays[p]->may_replicate && !kernel.writes_anywhere()});
       }
       found->users.push_back(p);
-      found->may_replicate &= !kernel.pointers()[p].is_written;
+      found->may_replicate &= kernel.pointers()[p].may_be_copied;
       of_pointer_.push_back(static_cast<std::size_t>(found - allocations_.begin()));
     }
     traffic_ = sample_traffic(kernel, l, arrays, cuts_, size);
@@ -78,8 +79,7 @@ class comparison_of_plans {
   }
 
   [[nodiscard]] const std::vector<plan>& all() const { return all_; }
-  [[nodiscard]] std::size_t allocation_of(std::uint32_t pointer) const { return of_pointer_[pointer]; }
-  [[nodiscard]] const std::vector<placed_allocation>& allocations() const { return allocations_; }
+  [[nodiscard]] decision decision_for(const plan& chosen, const kernel_model& kernel) const;
 
   /// The time with all that can move dealt out by granules: that of a launch whose arrays lie for another kernel.
   [[nodiscard]] double seconds_elsewhere(const cut& c) const {
@@ -115,7 +115,7 @@ class comparison_of_plans {
     plan now{name, c, std::vector<placement>(allocations_.size()), {}, {}, {}, 0};
     for (const placed_allocation& a : allocations_) {
       now.homes.push_back(a.what->homes);
-      now.replicated.push_back(a.what->is_replicated && a.may_replicate);
+      now.replicated.push_back(a.what->is_replicated && a.may_replicate && c.is_spread());
     }
     plan moved = now;
     moved.name += ", arrays moved";
@@ -129,9 +129,12 @@ class comparison_of_plans {
       moved.homes[n] = homes_under(best, a, machine_.devices);
       moved.replicated[n] = best.how == placement::kind::replicated;
       const double bytes = bytes_to_move(a, best, moved.homes[n], machine_);
-      if (!a.is_empty)
+      if (best.how == placement::kind::replicated) {
+        moved.move_seconds += bytes / machine_.copy_rate;
+      } else if (!a.is_empty) {
         moved.move_seconds +=
             bytes / machine_.move_rate + machine_.granule_seconds * bytes / static_cast<double>(a.granule);
+      }
     }
     now.predicted = cost_of(now);
     all_.push_back(std::move(now));
@@ -166,22 +169,80 @@ const plan* fastest(const std::vector<plan>& all, Condition may) {
   return best;
 }
 
+std::string replicas_in_words(const decision& d, const kernel_model& kernel) {
+  std::string names;
+  for (std::size_t n = 0; n < d.arrays.size(); ++n)
+    if (d.arrays[n].use_replica)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", kernel.parameter_at(kernel.pointers()[n].offset));
+  return names.empty() ? "" : fmt::format("; each device reads its own copy of parameter {}", names);
+}
+
+decision comparison_of_plans::decision_for(const plan& chosen, const kernel_model& kernel) const {
+  decision d;
+  d.how = chosen.how;
+  d.seconds = chosen.predicted.seconds;
+  d.seconds_on_one = all_.front().predicted.seconds;
+  for (const plan& p : all_) {
+    if (!p.how.is_spread()) d.seconds_on_one = std::min(d.seconds_on_one, p.predicted.seconds);
+    d.alternatives.push_back({p.name, p.predicted.seconds, p.move_seconds, p.predicted.remote_bytes,
+                              p.predicted.local_bytes, p.predicted.imbalance});
+  }
+  for (std::uint32_t n = 0; n < arrays_.size(); ++n) {
+    array_decision& each = d.arrays.emplace_back();
+    if (arrays_[n] == nullptr) continue;
+    each.move_to = chosen.moves[of_pointer_[n]];
+    each.use_replica = chosen.replicated[of_pointer_[n]];
+  }
+  const double factor = d.seconds_on_one / std::max(d.seconds, 1e-12);
+  const plan* const other = d.is_spread() ? nullptr : fastest(all_, [](const plan& p) { return p.how.is_spread(); });
+  if (!kernel.obstacle().empty()) {
+    d.reason = kernel.obstacle();
+  } else if (d.is_spread()) {
+    d.reason =
+        fmt::format("{}: {:.1f} % of its bytes are remote, predicted {:.2f} times as fast as one device{}",
+                    words_of(d.how), 100 * chosen.predicted.remote_share(), factor, replicas_in_words(d, kernel));
+  } else if (other == nullptr) {
+    d.reason = "too few blocks for all devices";
+  } else if (d.seconds < 4 * machine_.launch_seconds * machine_.devices) {
+    d.reason = fmt::format("short: predicted {:.1f} us", d.seconds * 1e6);
+  } else {
+    d.reason = fmt::format("{} would leave {:.0f} % of its bytes remote, predicted {:.2f} times as fast as one device",
+                           words_of(other->how), 100 * other->predicted.remote_share(),
+                           d.seconds_on_one / other->predicted.seconds);
+  }
+  return d;
+}
+
+/// Whether arrays get other homes, beside replicas.
+bool gives_homes(const decision& d) {
+  return std::any_of(d.arrays.begin(), d.arrays.end(), [](const array_decision& a) {
+    return a.move_to.how != placement::kind::stay && a.move_to.how != placement::kind::replicated;
+  });
+}
+
 void append(std::string& key, const void* bytes, std::size_t count) {
   key.append(static_cast<const char*>(bytes), count);
 }
 
 }  // namespace
 
+// The decisions for one state of the arrays. A program that writes an array between launches goes back and forth
+// between two of them.
+struct planner::outlook {
+  std::vector<std::uint64_t> versions;  // of the arrays
+  decision stay, move;                  // without and with moves of arrays
+  double loss = 0;                      // of a launch that stays; 0: the arrays lie well
+  double price = 0;                     // of the move
+  double stake = 0;                     // seconds that a launch gains because its arrays lie well
+};
+
 struct planner::account {
   key name;
   const kernel_model* kernel = nullptr;
-  std::vector<std::uint64_t> versions, addresses;  // of the arrays when it was decided
-  decision last;
-  double lost = 0;   // by launches since the arrays lie where they do
-  double loss = 0;   // of one launch; 0: they lie well
-  double price = 0;  // of the move
-  double stake = 0;  // seconds that a launch gains because its arrays lie well
-  bool moves_are_due = false;
+  std::vector<std::uint64_t> addresses;  // of the arrays
+  std::deque<outlook> outlooks;          // the latest first
+  double lost = 0;                       // by launches since the arrays lie where they do
+  bool asked = false;                    // the last decision was to move arrays to other homes
 };
 
 planner::planner(const machine& m, const sample_size& size) : machine_(m), size_(size) {}
@@ -217,23 +278,53 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     found->second->kernel = &kernel;
   }
   account& a = *found->second;
-  bool same = a.versions.size() == arrays.size() && !a.moves_are_due && !a.last.how.parts.empty();
-  for (std::size_t n = 0; same && n < arrays.size(); ++n)
-    same = a.versions[n] == (arrays[n] == nullptr ? 0 : arrays[n]->version);
-  a.lost += a.loss;
-  if (a.loss > 0 && a.lost + a.loss >= a.price) same = false;
-  if (!same) decide_anew(a, kernel, l, arrays);
-  settle(a);
-  return a.last;
+  outlook& now = outlook_of(a, kernel, l, arrays);
+  settle(a, now);
+  a.asked = false;
+  if (now.loss <= 0) return now.stay;
+  a.lost += now.loss;
+  if (a.lost < now.price) return now.stay;
+  a.lost = 0;
+  a.asked = gives_homes(now.move);
+  return now.move;
+}
+
+planner::outlook& planner::outlook_of(account& of, const kernel_model& kernel, const launch& l,
+                                      std::span<const allocation* const> arrays) {
+  const auto is_now = [&](const outlook& o) {
+    for (std::size_t n = 0; n < arrays.size(); ++n)
+      if (o.versions[n] != (arrays[n] == nullptr ? 0 : arrays[n]->version)) return false;
+    return true;
+  };
+  if (!of.outlooks.empty() && is_now(of.outlooks.front())) {
+    // The arrays have other homes after a move; if not, it failed.
+    if (of.asked) of.outlooks.front().loss = 0;
+    return of.outlooks.front();
+  }
+  of.asked = false;
+  forget(of);
+  auto found = std::find_if(of.outlooks.begin(), of.outlooks.end(), is_now);
+  if (found == of.outlooks.end()) {
+    if (of.outlooks.size() == most_outlooks) of.outlooks.pop_back();
+    of.outlooks.push_front(look_at(kernel, l, arrays));
+  } else {
+    std::rotate(of.outlooks.begin(), found, found + 1);
+  }
+  for (const allocation* const a : arrays)
+    if (a != nullptr && std::find(of.addresses.begin(), of.addresses.end(), a->address) == of.addresses.end())
+      of.addresses.push_back(a->address);
+  if (of.outlooks.front().loss > 0)
+    for (const std::uint64_t address : of.addresses) unhappy_[address].push_back(&of);
+  return of.outlooks.front();
 }
 
 // A launch whose arrays lie well speaks against moving them.
-void planner::settle(account& of) {
-  if (of.stake <= 0) return;
+void planner::settle(const account& of, const outlook& now) {
+  if (now.stake <= 0) return;
   for (const std::uint64_t address : of.addresses) {
     const auto others = unhappy_.find(address);
     if (others == unhappy_.end()) continue;
-    for (account* const other : others->second) other->lost = std::max(0.0, other->lost - of.stake);
+    for (account* const other : others->second) other->lost = std::max(0.0, other->lost - now.stake);
   }
 }
 
@@ -242,73 +333,22 @@ void planner::forget(account& a) {
   a.addresses.clear();
 }
 
-void planner::decide_anew(account& of, const kernel_model& kernel, const launch& l,
-                          std::span<const allocation* const> arrays) {
-  forget(of);
-  const bool was_refused = of.moves_are_due;  // the versions say that the arrays did not move
-  bool same_versions = of.versions.size() == arrays.size();
-  std::vector<std::uint64_t> versions;
-  for (std::size_t n = 0; n < arrays.size(); ++n) {
-    versions.push_back(arrays[n] == nullptr ? 0 : arrays[n]->version);
-    same_versions = same_versions && of.versions[n] == versions[n];
-  }
-  of.versions = std::move(versions);
-  of.moves_are_due = false;
-
+planner::outlook planner::look_at(const kernel_model& kernel, const launch& l,
+                                  std::span<const allocation* const> arrays) const {
+  outlook result;
+  for (const allocation* const a : arrays) result.versions.push_back(a == nullptr ? 0 : a->version);
   const comparison_of_plans plans(kernel, l, arrays, machine_, size_);
-  const auto stays = [](const plan& p) { return !moves_arrays(p); };
-  const plan* const now = fastest(plans.all(), stays);
+  const plan* const now = fastest(plans.all(), [](const plan& p) { return !moves_arrays(p); });
   const plan* const wished = fastest(plans.all(), [](const plan&) { return true; });
-  const bool improves = moves_arrays(*wished) && wished->predicted.seconds < worth_while * now->predicted.seconds;
-  of.loss = improves ? now->predicted.seconds - wished->predicted.seconds : 0;
-  of.price = wished->move_seconds;
-  const bool moves = improves && !(was_refused && same_versions) && of.lost + of.loss >= of.price;
-  const plan& chosen = moves ? *wished : *now;
-
-  decision d;
-  d.how = chosen.how;
-  d.seconds = chosen.predicted.seconds;
-  d.seconds_on_one = plans.all().front().predicted.seconds;
-  for (const plan& p : plans.all()) {
-    if (!p.how.is_spread()) d.seconds_on_one = std::min(d.seconds_on_one, p.predicted.seconds);
-    d.alternatives.push_back({p.name, p.predicted.seconds, p.move_seconds, p.predicted.remote_bytes,
-                              p.predicted.local_bytes, p.predicted.imbalance});
-  }
-  for (std::uint32_t n = 0; n < arrays.size(); ++n) {
-    array_decision each;
-    if (arrays[n] != nullptr) {
-      const std::size_t a = plans.allocation_of(n);
-      each.move_to = chosen.moves[a];
-      each.use_replica = chosen.replicated[a];
-      if (std::find(of.addresses.begin(), of.addresses.end(), arrays[n]->address) == of.addresses.end())
-        of.addresses.push_back(arrays[n]->address);
-    }
-    d.arrays.push_back(each);
-  }
-  const double factor = d.seconds_on_one / std::max(d.seconds, 1e-12);
-  const plan* const other =
-      d.how.is_spread() ? nullptr : fastest(plans.all(), [](const plan& p) { return p.how.is_spread(); });
-  if (!kernel.obstacle().empty()) {
-    d.reason = kernel.obstacle();
-  } else if (d.how.is_spread()) {
-    d.reason = fmt::format("{}: {:.1f} % of its bytes are remote, predicted {:.2f} times as fast as one device",
-                           words_of(d.how), 100 * chosen.predicted.remote_share(), factor);
-  } else if (other == nullptr) {
-    d.reason = "too few blocks for all devices";
-  } else if (d.seconds < 4 * machine_.launch_seconds * machine_.devices) {
-    d.reason = fmt::format("short: predicted {:.1f} us", d.seconds * 1e6);
+  result.stay = plans.decision_for(*now, kernel);
+  if (moves_arrays(*wished) && wished->predicted.seconds < worth_while * now->predicted.seconds) {
+    result.move = plans.decision_for(*wished, kernel);
+    result.loss = now->predicted.seconds - wished->predicted.seconds;
+    result.price = wished->move_seconds;
   } else {
-    d.reason = fmt::format("{} would leave {:.0f} % of its bytes remote, predicted {:.2f} times as fast as one device",
-                           words_of(other->how), 100 * other->predicted.remote_share(),
-                           d.seconds_on_one / other->predicted.seconds);
+    result.stake = std::max(0.0, plans.seconds_elsewhere(now->how) - now->predicted.seconds);
   }
-  of.last = std::move(d);
-  of.moves_are_due = moves;
-  of.stake = improves ? 0 : std::max(0.0, plans.seconds_elsewhere(chosen.how) - chosen.predicted.seconds);
-  if (moves) of.lost = of.loss = 0;
-  if (was_refused && same_versions) of.loss = 0;
-  if (of.loss > 0)
-    for (const std::uint64_t address : of.addresses) unhappy_[address].push_back(&of);
+  return result;
 }
 
 void planner::forget(std::uint64_t address) {

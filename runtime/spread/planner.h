@@ -43,12 +43,17 @@ class planner {
   [[nodiscard]] const machine& rates() const { return machine_; }
 
  private:
+  struct outlook;
   struct account;
   using key = std::string;
 
   void make_key(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays);
-  void decide_anew(account& of, const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays);
-  void settle(account& of);
+  /// For the arrays as they are.
+  outlook& outlook_of(account& of, const kernel_model& kernel, const launch& l,
+                      std::span<const allocation* const> arrays);
+  [[nodiscard]] outlook look_at(const kernel_model& kernel, const launch& l,
+                                std::span<const allocation* const> arrays) const;
+  void settle(const account& of, const outlook& now);
   void forget(account& a);
 
   machine machine_;

@@ -153,8 +153,12 @@ std::string profile::report() const {
   }
   const counters& run = status_page::own().count;
   const auto value = [](const counters::counter& c) { return c.load(std::memory_order_relaxed); };
+  const auto mebibytes = [&](const counters::counter& c) { return double(value(c)) / (1 << 20); };
+  if (value(run.bytes_spilled) != 0)
+    line(fmt::format(
+        "  data larger than host memory: {:.1f} MiB were written to the spill file, {:.1f} MiB read from it",
+        mebibytes(run.bytes_spilled), mebibytes(run.bytes_unspilled)));
   if (value(run.bytes_evicted) != 0) {
-    const auto mebibytes = [&](const counters::counter& c) { return double(value(c)) / (1 << 20); };
     line(
         fmt::format("  data larger than device memory: {:.1f} MiB made room, of which {:.1f} MiB were copied to the "
                     "host; {:.1f} MiB "

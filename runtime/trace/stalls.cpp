@@ -1,5 +1,5 @@
-// Each slot is a sequence lock that only its own thread writes: the version is odd during a write. New threads take the
-// slots of threads that have ended.
+// Each slot is a sequence lock that only its own thread writes: the version is odd during a write, also while a signal
+// handler that interrupts the write notes waits of its own. New threads take the slots of threads that have ended.
 #include "runtime/trace/stalls.h"
 
 #include <signal.h>
@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -52,15 +54,16 @@ class slot {
   }
   [[nodiscard]] std::uint64_t next_number() noexcept { return ++last_number_; }
   void note(const noted_wait& wait) noexcept {
-    const std::uint32_t version = version_.load(std::memory_order_relaxed);
-    version_.store(version + 1, std::memory_order_relaxed);
+    const std::uint32_t before = version_.load(std::memory_order_relaxed);
+    const bool interrupts_a_write = before % 2 != 0;
+    version_.store(before + (interrupts_a_write ? 2 : 1), std::memory_order_relaxed);
     describe_.set(wait.what.describe);
     about_.set(wait.what.about);
     first_.set(wait.what.first);
     second_.set(wait.what.second);
     number_.set(wait.number);
     frame_.set(wait.frame);
-    version_.store(version + 2, std::memory_order_release);
+    if (!interrupts_a_write) version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
   // Called by the watching thread. Returns nothing if the slot is being written.
@@ -130,12 +133,23 @@ struct question {
 };
 constinit question asked;
 
+// Whether the unwinder fits on the stack that the handler runs on. The alternate stack of a thread may be as small as
+// one signal frame, and the handler of a fault may stand on it already.
+bool has_room(const stack_t& alternate) noexcept {
+  constexpr std::size_t needed = 16384;
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  const auto end = reinterpret_cast<std::uintptr_t>(alternate.ss_sp);
+  const bool is_on_it = (alternate.ss_flags & SS_DISABLE) == 0 && here - end < alternate.ss_size;
+  return !is_on_it || here - end >= needed;
+}
+
 void answer(int /*signal*/, siginfo_t* /*info*/, void* context) {
   const int saved = errno;
   pid_t me = ::gettid();
   if (asked.to.compare_exchange_strong(me, being_written, std::memory_order_acquire)) {
-    asked.stack = call_stack::here();
-    asked.top = static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
+    const ucontext_t& interrupted = *static_cast<const ucontext_t*>(context);
+    asked.stack = has_room(interrupted.uc_stack) ? call_stack::here() : call_stack();
+    asked.top = static_cast<std::uintptr_t>(interrupted.uc_mcontext.gregs[REG_RSP]);
     asked.to.store(answered, std::memory_order_release);
   }
   errno = saved;
@@ -207,16 +221,53 @@ void tell(const slot& s, const noted_wait& wait, std::uint64_t seconds, std::tim
   std::string place = "an unknown place";
   if (ask_for_stack(thread)) {
     if (was_left(wait, asked.top)) return;
-    place = location_of(std::span(asked.stack.frames).first(static_cast<std::size_t>(std::max(0, asked.stack.count))));
+    if (asked.stack.count > 0)
+      place = location_of(std::span(asked.stack.frames).first(static_cast<std::size_t>(asked.stack.count)));
   }
+  const auto is_over = [&] {
+    const auto still = s.read();
+    return still && still->number != wait.number;
+  };
+  if (is_over()) return;  // reading debug information takes long enough for a wait to end
   const std::string what = wait.what.describe(wait.what.about, wait.what.first, wait.what.second);
-  const auto still = s.read();
-  if (still && still->number != wait.number) return;
+  if (is_over()) return;
   log(log_level::warn, "thread {} ({}) waits since {}, for more than {} s, at {}: {}", thread, name_of(thread),
       time_of_day(since), seconds, place, what);
 }
 
-[[noreturn]] void look(std::uint64_t seconds) {
+// While the process exits, its static objects and libraries end, so no report may then begin or go on. The exit waits
+// for a report that has begun, but not for long: its locks may be held by a thread that has ended.
+class reports {
+ public:
+  // False, without an effect, once the process exits.
+  bool begin() noexcept {
+    runs_.store(true);
+    if (!closed_.load()) return true;
+    runs_.store(false);
+    return false;
+  }
+  void end() noexcept { runs_.store(false); }
+
+  static void close_at_exit();
+
+ private:
+  std::atomic<bool> runs_{false};
+  std::atomic<bool> closed_{false};
+  std::atomic<pid_t> process_{0};
+};
+constinit reports the_reports;
+
+void reports::close_at_exit() {
+  the_reports.process_.store(::getpid());
+  std::atexit([] {
+    if (the_reports.process_.load() != ::getpid()) return;  // a child made by fork has no thread that reports
+    the_reports.closed_.store(true);
+    const auto end = clock::now() + std::chrono::seconds(2);
+    while (the_reports.runs_.load() && clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+}
+
+void look(std::uint64_t seconds) {
   struct seen_wait {
     std::uint64_t number = 0;
     clock::time_point since;
@@ -239,6 +290,7 @@ void tell(const slot& s, const noted_wait& wait, std::uint64_t seconds, std::tim
         last = {wait->number, now, std::time(nullptr), false};
       } else if (wait->number != 0 && !last.told && now - last.since >= limit) {
         last.told = true;
+        if (!the_reports.begin()) return;
         try {
           tell(slots[i], *wait, seconds, last.time);
         } catch (const std::bad_alloc&) {
@@ -247,7 +299,11 @@ void tell(const slot& s, const noted_wait& wait, std::uint64_t seconds, std::tim
               .decimal(seconds)
               .text(" s; the process has no memory to tell for what")
               .write();
+        } catch (const std::exception& e) {
+          log(log_level::warn, "a thread waits for more than {} s; the subject of its wait is unknown: {}", seconds,
+              e.what());
         }
+        the_reports.end();
       }
     }
   }
@@ -273,6 +329,7 @@ void tell_of_stalls(std::uint64_t seconds) {
   std::call_once(once, [seconds] {
     if (seconds == 0) return;
     static_cast<void>(call_stack::here());  // loads the unwinder, which a signal handler must not do
+    reports::close_at_exit();
     try {
       os::start_thread("hpe-stalls", [seconds] { look(seconds); }).detach();
       watched.store(true, std::memory_order_relaxed);

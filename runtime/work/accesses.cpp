@@ -66,6 +66,11 @@ bool host_has(coherence::block_state state) noexcept {
   return state == host || state == shared || state == fresh;
 }
 
+bool has_host_copy(coherence::block_state state) noexcept {
+  using enum coherence::block_state;
+  return state == host || state == shared;
+}
+
 std::uint64_t end_of_same(const coherence::region& r, std::uint64_t begin, std::uint64_t end,
                           bool (*has)(coherence::block_state) noexcept) {
   std::uint64_t b = r.block_of(begin);
@@ -123,6 +128,22 @@ void wait_for(std::span<const timepoint> points, device::device_set& devices) {
 
 bool reached(std::span<const timepoint> points, const device::device_set& devices) {
   return std::all_of(points.begin(), points.end(), [&](timepoint p) { return devices.reached(p); });
+}
+
+point_set users_of_shadow(const coherence::region& r, byte_range bytes) {
+  // Uploads are recorded as writers of the home, and so is a launch that made a fetch useless, which waits for that
+  // fetch. In a degraded region such a fetch was several copies from several homes, and the launch may have waited for
+  // one of them only. A copy that makes room in device memory writes the shadow too, and is a reader of the home. In a
+  // region with a single copy, kernels read the shadow itself.
+  point_set users;
+  if (r.single_copy()) {
+    r.order.before_concurrent(bytes, users);  // as if the host were concurrent work (submission::release)
+  } else if (r.degraded || r.resident.copied_out(bytes)) {
+    r.order.before_write(bytes, users);
+  } else {
+    r.order.before_read(bytes, users);
+  }
+  return users;
 }
 
 void require_success(std::span<const timepoint> points, const device::device_set& devices) {

@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/trace/profile.h"
+#include "runtime/work/host_memory.h"
 
 namespace hpe::work {
 
@@ -39,6 +40,7 @@ std::vector<timepoint> upload(const resources& with, region& r, block_run run, d
 
 void download(const resources& with, region& r, block_run run, device::priority level, std::vector<timepoint>& copies) {
   if (r.single_copy()) return;
+  r.use_shadow();
   r.for_each_home(r.bytes_of(run), [&](unsigned home, byte_range part) {
     copies.reserve(copies.size() + 1);
     const timepoint copied = with.engine.download(home, r.layout.base + part.begin, part.size(), {}, level);
@@ -51,6 +53,7 @@ void download(const resources& with, region& r, block_run run, device::priority 
 }
 
 void bring_to_host(const resources& with, region& r) {
+  with.host.bring_all(r);
   point_set users;
   r.order.before_write(r.whole(), users);
   wait_for(users.points(), with.devices);
@@ -84,6 +87,7 @@ std::vector<timepoint> degrade_to_homes(const resources& with, region& r) {
   // Close the whole view first, which takes no further mapping, so that no write of the host is lost.
   HPE_REQUIRE(with.views.set(r, r.all_blocks(), os::access::none), HPE_ERROR_SYSTEM,
               "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
+  with.host.bring_all(r);
   std::vector<timepoint> copies;
   for (std::uint64_t b = 0; b < r.blocks().count(); ++b) {
     if (r.state(b) != block_state::host) continue;

@@ -10,6 +10,7 @@
 namespace hpe::work {
 
 class residency;
+class host_memory;
 
 /// The objects that device work on regions needs. Owned by the runtime, which outlives its users.
 struct resources {
@@ -17,6 +18,7 @@ struct resources {
   transfer::engine& engine;
   host_view& views;
   residency& room;
+  host_memory& host;
 };
 
 /// Queues the upload of blocks in state host behind the home's users. Their view must be closed to writers. Each block

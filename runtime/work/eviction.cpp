@@ -1,6 +1,7 @@
 // How device memory is taken from data; the invariants of residency.cpp hold here.
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -58,7 +59,8 @@ bool residency::needs_copy(const region& r, byte_range bytes) {
 }
 
 std::uint64_t residency::supply::spare() const {
-  return std::min<std::uint64_t>(of_.devices_.at(home_).info().memory_bytes / part_copied_ahead, most_copied_ahead);
+  return std::min({std::uint64_t{of_.devices_.at(home_).info().memory_bytes} / part_copied_ahead, most_copied_ahead,
+                   of_.host_.most_at_once()});
 }
 
 void residency::supply::copy_ahead() {
@@ -66,10 +68,11 @@ void residency::supply::copy_ahead() {
     const candidate& c = order_[copied_];
     ahead_ += c.range.size();
     const lock_guard lock(c.region->mutex);
+    c.region->mutex.assert_held();
     const auto& pieces = c.region->resident.all();
     const auto piece = pieces.find(c.range.begin);
     if (c.region->alive && !c.region->degraded && piece != pieces.end() && piece->first == c.range.begin)
-      of_.copy_out(*c.region, c.range.begin);
+      static_cast<void>(of_.copy_out(*c.region, c.range.begin));  // evict tries again
   }
 }
 
@@ -85,7 +88,13 @@ std::uint64_t residency::supply::free(std::uint64_t bytes) {
     copy_ahead();
     const candidate& c = order_[next_++];
     ahead_ -= std::min(ahead_, c.range.size());
-    const std::uint64_t got = of_.evict(*c.region, c.range.begin, home_);
+    std::uint64_t got = 0;
+    try {
+      got = of_.evict(*c.region, c.range.begin, home_);
+    } catch (const error& e) {
+      // Host memory may be too short for the copy of this piece. Other pieces may need no copy.
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY || next_ == order_.size()) throw;
+    }
     freed += got;
     wanted_ -= std::min(wanted_, got);
   }
@@ -101,7 +110,8 @@ void residency::throw_no_room(unsigned home, std::uint64_t bytes) const {
             home, memory.free, memory.total, bytes, share == nullptr ? "" : "; " + share->others_in_words());
 }
 
-residency::outcome residency::make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine) {
+residency::outcome residency::make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine,
+                                        std::uint64_t ended) {
   using reply = node::device_share::reply;
   const std::uint64_t bytes = g.range.size();
   node::device_share* const share = devices_.at(g.home).share();
@@ -116,8 +126,16 @@ residency::outcome residency::make_room(supply& from, const gap& g, std::uint64_
     if (others == reply::lost) return outcome::contended;
   }
   if (from.free(bytes) > 0) return outcome::done;
+  if (wait_for_change(ended)) return outcome::done;
   if (others == reply::stopped) return outcome::stopped;
   throw_no_room(g.home, bytes);
+}
+
+bool residency::wait_for_change(std::uint64_t ended) const noexcept {
+  if (changes_ended_.load() != ended) return true;
+  if (changes_begun_.load() == ended) return false;
+  changes_ended_.wait(ended);
+  return true;
 }
 
 std::uint64_t residency::give_back(unsigned home, std::uint64_t bytes) noexcept {
@@ -171,15 +189,19 @@ std::vector<residency::candidate> residency::candidates(unsigned home, std::uint
   return result;
 }
 
-void residency::copy_out(region& r, std::uint64_t begin) {
+bool residency::copy_out(region& r, std::uint64_t begin) {
   auto& entry = r.resident.all().find(begin)->second;
   const byte_range range{begin, std::min(entry.end, r.layout.extent)};
   resident_pieces::piece& piece = entry.value;
-  if (piece.copied && still_good(r, range, *piece.copied)) return;
-  piece.copied.reset();
-  resident_pieces::copy_out made;
-  r.order.before_read(range, made.writers);
+  if (piece.copied && still_good(r, range, *piece.copied)) return true;
   const block_run run = r.blocks_of(range);
+  for (std::uint64_t b = run.begin; b < run.end; ++b)
+    if (only_at_home(r.state(b)) && !host_.hold(r, r.bytes_of({b, b + 1}), host_memory::use::write)) return false;
+  // Copies that are queued before one fails stay known, because the host must not write what they write.
+  resident_pieces::copy_out unfinished;
+  unfinished.outdated = true;
+  resident_pieces::copy_out& made = *(piece.copied = std::move(unfinished));
+  r.order.before_read(range, made.writers);
   for (std::uint64_t b = run.begin; b < run.end;) {
     const block_run same = r.blocks().same_from(b, run.end);
     b = same.end;
@@ -188,13 +210,15 @@ void residency::copy_out(region& r, std::uint64_t begin) {
     r.transition(same, block_event::fetch_failed);
     const byte_range bytes = r.bytes_of(same);
     made.copies.reserve(made.copies.size() + 1);
+    r.use_shadow();
     const timepoint copied =
         engine_.evict(piece.home, r.layout.base + bytes.begin, bytes.size(), made.writers.points());
     const device_access access{&r, bytes, HPE_IN};
     record(std::span(&access, 1), std::span(&copied, 1), devices_);
     made.copies.push_back(copied);
   }
-  piece.copied = std::move(made);
+  made.outdated = false;
+  return true;
 }
 
 std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
@@ -209,6 +233,8 @@ std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
   try {
     for (;;) {
       point_set users;
+      byte_range range;
+      bool copied = false;
       {
         const lock_guard lock(r.mutex);
         r.mutex.assert_held();
@@ -216,11 +242,11 @@ std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
         if (r.degraded) return evict_all(r, home);
         r.resident.set_leaving(begin, true);
         leaving = true;
-        copy_out(r, begin);
         const auto& piece = r.resident.all().find(begin)->second;
-        const byte_range range{begin, std::min(piece.end, r.layout.extent)};
+        range = {begin, std::min(piece.end, r.layout.extent)};
+        copied = copy_out(r, begin);
         r.order.before_write(range, users);  // the copies count as readers
-        if (reached(users.points(), devices_)) {
+        if (copied && reached(users.points(), devices_)) {
           require_success(piece.value.copied->copies, devices_);
           const std::uint64_t bytes = piece.end - begin;
           r.transition(r.blocks_of(range), block_event::brought_to_host);
@@ -228,14 +254,16 @@ std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
           return bytes;
         }
       }
-      wait_for(users.points(), devices_);
+      copied ? wait_for(users.points(), devices_) : host_.bring({&r, range}, only_at_home);
     }
   } catch (...) {
     const lock_guard lock(r.mutex);
     r.mutex.assert_held();
     if (leaving && still_there()) {
       r.resident.set_leaving(begin, false);
-      r.resident.all().find(begin)->second.value.copied.reset();
+      auto& copy = r.resident.all().find(begin)->second.value.copied;
+      // Copies that are still under way stay known, because the host must not write what they write.
+      if (copy && reached(copy->copies, devices_)) copy.reset();
     }
     throw;
   }

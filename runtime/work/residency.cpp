@@ -31,6 +31,7 @@ constexpr std::uint64_t pieces_of_a_device = 64;
 constexpr std::chrono::milliseconds between_looks_at_stopped{50};
 
 bool is_fresh(block_state s) noexcept { return s == block_state::fresh; }
+bool is_host(block_state s) noexcept { return s == block_state::host; }
 
 // The bytes from `at` on, without device memory, that get it together.
 byte_range gap_at(const region& r, std::uint64_t at, std::uint64_t end_of_hole) HPE_REQUIRES(r.mutex) {
@@ -108,8 +109,8 @@ void residency::turn::end() noexcept {
 }
 
 residency::residency(device::device_set& devices, transfer::engine& engine, host_view& views,
-                     coherence::region_table& regions, counters& count)
-    : devices_(devices), engine_(engine), views_(views), regions_(regions), count_(count) {
+                     coherence::region_table& regions, host_memory& host, counters& count)
+    : devices_(devices), engine_(engine), views_(views), regions_(regions), host_(host), count_(count) {
   for (unsigned d = 0; d < devices.size(); ++d) turns_.push_back(std::make_unique<mutex>());
   for (unsigned d = 0; d < devices.size(); ++d) {
     node::device_share* const share = devices.at(d).share();
@@ -140,10 +141,11 @@ bool residency::has(std::span<const device_access> accesses) {
   for (const device_access& access : accesses) {
     region& r = *access.region;
     r.mutex.assert_held();
+    access.region->mutex.assert_held();  // the same one, by the name that clang compares
     if (r.single_copy()) continue;
     homes |= r.home_set();
     const byte_range range = needed(r, access.range);
-    if (!r.resident.usable(range)) return false;
+    if (!r.resident.usable(range) || needs_file(access)) return false;
     if (note) r.resident.use(range, now);
   }
   if (!servers_.empty())
@@ -237,6 +239,7 @@ void residency::bring_in(std::span<const device_access> accesses, turn& mine) {
     // Without the turn, so that other processes go on.
     std::this_thread::sleep_for(between_looks_at_stopped);
   }
+  for (const device_access& access : accesses) upload_from_file(access);
   const auto took = std::chrono::steady_clock::now() - began;
   counters::add(count_.evicting_ns, static_cast<std::uint64_t>(std::chrono::nanoseconds(took).count()));
 }
@@ -247,9 +250,10 @@ residency::progress residency::fill_all(const plan& what, const turn& mine) {
   for (const gap& g : what.gaps) missing[g.home] += g.range.size();
   std::map<unsigned, supply> supplies;
   for (const gap& g : what.gaps) {
-    while (!fill(g, what.now)) {
+    for (std::uint64_t ended = changes_ended_.load(); !fill(g, what.now); ended = changes_ended_.load()) {
       supply& from = supplies.try_emplace(g.home, *this, g.home, what.now, missing[g.home]).first->second;
-      if (const outcome got = make_room(from, g, missing[g.home], mine); got != outcome::done) return {got, g.home};
+      if (const outcome got = make_room(from, g, missing[g.home], mine, ended); got != outcome::done)
+        return {got, g.home};
     }
     missing[g.home] -= g.range.size();
   }
@@ -293,9 +297,73 @@ void residency::upload_into(region& r, const gap& g) {
     const block_run same = r.blocks().same_from(b, run.end);
     b = same.end;
     if (r.state(same.begin) != block_state::host) continue;
+    if (!host_.hold(r, r.bytes_of(same), host_memory::use::read)) continue;  // upload_from_file
     // Without a mapping for the view, the submission decides (work::degrade_to_homes).
     if (!views_.set(r, same, g.write ? os::access::none : os::access::read)) return;
     upload(with(), r, same, device::priority::launch);
+  }
+}
+
+std::vector<byte_range> residency::read_by(const device_access& access) {
+  const region& r = *access.region;
+  r.mutex.assert_held();
+  if (access.mode != HPE_OUT || r.degraded) return {needed(r, access.range)};
+  // Blocks that are overwritten in part.
+  const block_run whole = r.blocks_within(access.range);
+  const byte_range inside =
+      whole.begin < whole.end ? r.bytes_of(whole) : byte_range{access.range.end, access.range.end};
+  std::vector<byte_range> result;
+  if (access.range.begin < inside.begin) result.push_back({access.range.begin, inside.begin});
+  if (inside.end < access.range.end) result.push_back({inside.end, access.range.end});
+  return result;
+}
+
+bool residency::needs_file(const device_access& access) {
+  const region& r = *access.region;
+  r.mutex.assert_held();
+  if (r.on_host.empty()) return false;
+  for (const byte_range& bytes : read_by(access)) {
+    const block_run run = r.blocks_of({bytes.begin, std::min(bytes.end, r.layout.extent)});
+    for (std::uint64_t b = run.begin; b < run.end; ++b)
+      if (is_host(r.state(b)) && !host_memory::in_memory(r, r.bytes_of({b, b + 1}))) return true;
+  }
+  return false;
+}
+
+// One granule after the other, because host memory may have no room for all of them. Blocks that were uploaded are
+// shared, so that the host's copy can go again.
+void residency::upload_from_file(const device_access& access) {
+  region& r = *access.region;
+  if (!host_.limited() || r.single_copy()) return;
+  std::vector<byte_range> parts;
+  {
+    const lock_guard lock(r.mutex);
+    r.mutex.assert_held();
+    access.region->mutex.assert_held();  // the same one, by the name that clang compares
+    if (!r.alive || access.range.end > r.layout.extent) return;
+    parts = read_by(access);
+  }
+  for (const byte_range& part : parts) {
+    for (std::uint64_t at = part.begin; at < part.end;) {
+      byte_range bytes{at, std::min(part.end, (at / granule_size + 1) * granule_size)};
+      bool missing = false;
+      {
+        const lock_guard lock(r.mutex);
+        r.mutex.assert_held();
+        if (!r.alive || access.range.end > r.layout.extent || r.degraded || !r.resident.usable(bytes)) return;
+        bytes.end = std::min(bytes.end, r.layout.extent);
+        missing = any_block(r, bytes, is_host) && !host_memory::in_memory(r, bytes);
+      }
+      if (missing) {
+        host_.bring({&r, bytes}, is_host);
+        const lock_guard lock(r.mutex);
+        r.mutex.assert_held();
+        if (r.alive && access.range.end <= r.layout.extent && r.resident.usable(bytes))
+          upload_into(r, {&r, bytes, 0, bytes, access.mode != HPE_IN});
+        if (r.alive && !r.degraded && any_block(r, bytes, is_host) && !host_memory::in_memory(r, bytes)) continue;
+      }
+      at = bytes.end;
+    }
   }
 }
 
@@ -303,7 +371,8 @@ std::uint64_t residency::piece_size(std::span<const std::uint16_t> homes) const 
   std::uint64_t least = largest_piece * pieces_of_a_device;
   for (const std::uint16_t home : homes)
     if (home < devices_.size()) least = std::min<std::uint64_t>(least, devices_.at(home).info().memory_bytes);
-  return std::clamp(std::bit_floor(std::max<std::uint64_t>(least / pieces_of_a_device, 1)), least_piece, largest_piece);
+  least = std::min(least / pieces_of_a_device, host_.most_at_once());
+  return std::clamp(std::bit_floor(std::max<std::uint64_t>(least, 1)), least_piece, largest_piece);
 }
 
 std::uint64_t residency::most_for_a_copy(const region& r) const {

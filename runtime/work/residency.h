@@ -25,6 +25,7 @@
 #include "runtime/base/counters.h"
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
+#include "runtime/work/host_memory.h"
 
 namespace hpe::work {
 
@@ -32,7 +33,7 @@ namespace hpe::work {
 class residency {
  public:
   residency(device::device_set& devices, transfer::engine& engine, host_view& views, coherence::region_table& regions,
-            counters& count);
+            host_memory& host, counters& count);
   residency(const residency&) = delete;
   residency& operator=(const residency&) = delete;
   ~residency();
@@ -53,6 +54,23 @@ class residency {
     residency* at_ = nullptr;
     std::uint64_t devices_ = 0;                     // a bit for each
     std::map<unsigned, std::uint64_t> of_process_;  // by device: node::device_share::turn
+  };
+
+  /// An allocation that is being made or removed: its device memory is neither free nor taken from data. A thread that
+  /// finds no other memory waits for the end of such changes before its work is refused. The thread that makes the
+  /// change waits for no turn meanwhile.
+  class change {
+   public:
+    explicit change(residency& at) noexcept : at_(at) { at.changes_begun_.fetch_add(1); }
+    ~change() {
+      at_.changes_ended_.fetch_add(1);
+      at_.changes_ended_.notify_all();
+    }
+    change(const change&) = delete;
+    change& operator=(const change&) = delete;
+
+   private:
+    residency& at_;
   };
 
   /// Whether all data of the accesses is in device memory; notes its use. The caller holds the mutexes of the regions.
@@ -133,7 +151,11 @@ class residency {
   };
   /// Gives the gaps of a plan memory.
   [[nodiscard]] progress fill_all(const plan& what, const turn& mine);
-  [[nodiscard]] outcome make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine);
+  /// ended: changes_ended_ before memory for the gap was looked for.
+  [[nodiscard]] outcome make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine,
+                                  std::uint64_t ended);
+  /// Waits for the end of a change, unless one ended after the first `ended`. Returns false if there is none.
+  bool wait_for_change(std::uint64_t ended) const noexcept;
   [[noreturn]] void throw_no_room(unsigned home, std::uint64_t bytes) const;
   /// Gives memory back to other processes, at least so many bytes if it can; returns how many.
   std::uint64_t give_back(unsigned home, std::uint64_t bytes) noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
@@ -142,21 +164,32 @@ class residency {
   /// Maps memory for a gap, unless the region has changed meanwhile. Returns false if there is no room.
   bool fill(const gap& g, std::uint64_t now);
   void upload_into(coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
-  /// Queues the copy of a piece to the host, unless there is a copy that is still good.
-  void copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
+  /// The bytes of an access whose contents the work needs: at most two ranges.
+  [[nodiscard]] static std::vector<coherence::byte_range> read_by(const device_access& access)
+      HPE_REQUIRES(access.region->mutex);
+  /// Whether the work needs bytes of which the only copy is in the spill file (host_memory).
+  [[nodiscard]] static bool needs_file(const device_access& access) HPE_REQUIRES(access.region->mutex);
+  /// Uploads bytes that the work needs and of which the only copy is in the spill file.
+  void upload_from_file(const device_access& access);
+  /// Queues the copy of a piece to the host, unless there is a copy that is still good. Returns false if the host's
+  /// pages are not in memory; host_memory::bring brings them.
+  bool copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
   /// Takes a piece's memory, after a wait for its users and its copy to the host. Returns the bytes that became free.
   std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
   std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
   void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
   /// Pieces of the device that can be given up, of about this many bytes, if there are so many; the first one first.
   [[nodiscard]] std::vector<candidate> candidates(unsigned home, std::uint64_t now, std::uint64_t bytes) const;
-  [[nodiscard]] resources with() { return {devices_, engine_, views_, *this}; }
+  [[nodiscard]] resources with() { return {devices_, engine_, views_, *this, host_}; }
 
   device::device_set& devices_;
   transfer::engine& engine_;
   host_view& views_;
   coherence::region_table& regions_;
+  host_memory& host_;
   counters& count_;
+  std::atomic<std::uint64_t> changes_begun_{0};
+  std::atomic<std::uint64_t> changes_ended_{0};
   std::atomic<bool> short_{false};  // device memory was too short for some work
   std::atomic<std::uint64_t> clock_{0};
   std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions

@@ -5,6 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/trace/profile.h"
+#include "runtime/work/host_memory.h"
 
 // Invariants:
 //  - Several regions are locked only here, in the order of their numbers, so threads that queue work on the same
@@ -118,7 +119,11 @@ void submission::release(const device_access& access) {
   for (std::uint64_t b = run.begin; b < run.end && !r.degraded;) {
     const block_event event = event_for(b);
     std::uint64_t end = b + 1;
-    while (end < run.end && r.state(end) == r.state(b) && event_for(end) == event) ++end;
+    const auto in_memory = [&](std::uint64_t n) HPE_REQUIRES(r.mutex) {
+      return host_memory::in_memory(r, r.bytes_of({n, n + 1}));
+    };
+    const bool there = in_memory(b);
+    while (end < run.end && r.state(end) == r.state(b) && event_for(end) == event && in_memory(end) == there) ++end;
     release_run(r, {b, end}, event);
     b = end;
   }
@@ -132,7 +137,10 @@ void submission::release_run(region& r, block_run run, block_event event) {
     uploads_.insert(uploads_.end(), more.begin(), more.end());
   };
   bool mappings_left = true;
-  if (actions.close) mappings_left = with_.views.set(r, run, os::access::none);
+  // Only announced work meets data that is in the file. Such data stays the host's, like data without device memory.
+  const bool stays = actions.upload && !with_.host.hold(r, r.bytes_of(run), host_memory::use::read);
+  if (actions.close || stays) mappings_left = with_.views.set(r, run, os::access::none);
+  if (stays && mappings_left) return;
   if (actions.open_read) mappings_left = with_.views.set(r, run, os::access::read);
   if (!mappings_left) {
     std::erase_if(pending_, [&](const pending_change& c) { return c.region == &r; });
@@ -147,6 +155,7 @@ void submission::queued(std::span<const device_access> piece, std::span<const ti
   if (!points.empty()) record(piece, points, with_.devices);
   for (const device_access& access : piece) {
     access.region->mutex.assert_held();
+    if (access.mode != HPE_IN) access.region->note_write();
     const block_run used = access.region->blocks_of(access.range);
     for (const pending_change& c : pending_) {
       if (c.region != access.region) continue;

@@ -101,6 +101,16 @@ TEST_F(region_test, a_striped_region_has_a_home_for_each_granule) {
   EXPECT_EQ(it.home_of(3 * granule_size), 2);
 }
 
+TEST_F(region_test, a_copy_ahead_of_an_eviction_uses_the_shadow) {
+  begin(one_home(1000 * kib, 64 * kib));
+  it.transition(it.all_blocks(), block_event::device_write);
+  EXPECT_FALSE(it.blocks().shadow_used());
+  it.use_shadow();
+  EXPECT_TRUE(it.blocks().shadow_used());
+  begin(one_home(1000 * kib, 64 * kib));
+  EXPECT_FALSE(it.blocks().shadow_used());
+}
+
 TEST_F(region_test, counts_the_blocks_that_are_off_the_device) {
   begin(one_home(1000 * kib, 64 * kib));
   const auto off_device = [&] { return it.blocks().off_device(); };

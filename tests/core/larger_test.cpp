@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <span>
@@ -77,6 +79,36 @@ TEST(larger, NewMemoryReadsAsZeroWhereverItIs) {
   for (std::size_t at = 0; at < a.size(); at += 3 * part) increment(a, at, part, 1);
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], i / part % 3 == 0 ? 1U : 0U) << i;
   EXPECT_EQ(used[7], 5U);
+}
+
+// Data is copied to the host ahead of the need for its memory. Its host pages then hold these bytes when it is freed.
+TEST(larger, NewMemoryReadsAsZeroOnPagesOfDataThatWasCopiedAhead) {
+  constexpr std::size_t pieces = device_memory / sizeof(std::uint32_t) / part;
+  std::vector<std::unique_ptr<numbers>> old;
+  for (std::size_t i = 0; i < pieces; ++i) {
+    old.push_back(std::make_unique<numbers>(part));
+    increment(*old.back(), 0, part, 7);
+  }
+  const numbers pushes_out_the_oldest(part);
+  increment(pushes_out_the_oldest, 0, part, 1);
+  while (!old.empty()) {
+    old.erase(old.begin());
+    const numbers fresh(part);
+    for (std::size_t i = 0; i < part; ++i) ASSERT_EQ(fresh[i], 0U) << i << ", with " << old.size() << " left";
+  }
+}
+
+TEST(larger, WorkWaitsForMemoryOfAnAllocationThatIsBeingFreed) {
+  constexpr std::uint32_t slow = 200'000;  // microseconds
+  auto leaving = std::make_unique<numbers>(device_memory / sizeof(std::uint32_t));
+  const numbers arriving(device_memory / sizeof(std::uint32_t));
+  hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {leaving->data(), leaving->size(), 1, slow},
+              inout(*leaving));
+  std::jthread freeing([&] { leaving.reset(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  increment(arriving, 0, arriving.size(), 3);
+  freeing.join();
+  EXPECT_EQ(arriving[arriving.size() - 1], 3U);
 }
 
 TEST(larger, ALaunchThatDoesNotFitIsRefusedWithTheSizes) {

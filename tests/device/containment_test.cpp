@@ -157,8 +157,13 @@ TEST(requests, a_failed_request_leaves_no_answer_and_no_socket) {
   ::close(own[1]);  // the connection to the second device
   alignas(4096) static char memory[4096];
   const auto register_it = [&] { m.set().register_host(memory, sizeof memory, file, 0); };
-  EXPECT_NE(words_of(register_it).find("the program closed hpe's descriptors"), std::string::npos);
+  const std::string why = words_of(register_it);
   EXPECT_TRUE(eventually([&] { return m.device(1).lost(); }, 3s));
+  // Without an error, the end of the second device was noticed before, and only the first one was asked.
+  if (why.empty())
+    m.set().unregister_host(memory, sizeof memory);
+  else
+    EXPECT_NE(why.find("the program closed hpe's descriptors"), std::string::npos) << why;
   // The first device has undone the registration to which it had agreed, and its answers match the next requests.
   EXPECT_EQ(words_of(register_it), "");
   EXPECT_NE(words_of([&] { m.set().find_kernel(0, "no such kernel"); }).find("no such kernel"), std::string::npos);

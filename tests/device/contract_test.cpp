@@ -321,6 +321,23 @@ TEST_P(contract, wait_orders_streams_of_all_devices) {
   EXPECT_EQ(host.as<std::uint64_t>()[0], steps);
 }
 
+// Messages ask for the work before a point at any time: here, when both streams are idle and the last command of each
+// was a wait for the other.
+TEST_P(contract, the_work_before_a_reached_point_has_ended) {
+  hpe::device::stream& one = m.stream(0);
+  hpe::device::stream& other = m.device(0).create_stream(priority::launch);
+  const rest_parameters long_enough{20000, nullptr, 0};
+  other.wait(m.launch(one, "rest", long_enough));
+  one.wait(m.launch(other, "rest", long_enough));
+  other.wait(one.last());
+  m.finish(one.last());
+  m.finish(other.last());
+  for (const timepoint p : {one.last(), other.last()}) {
+    const std::string words = m.set().work_before(p);
+    EXPECT_TRUE(words.starts_with("work ")) << words;
+  }
+}
+
 TEST_P(contract, streams_of_one_device_do_not_wait_for_each_other) {
   auto& other = m.device(0).create_stream(priority::prefetch);
   const timepoint slow = m.launch(m.stream(0), "rest", rest_parameters{300000, nullptr, 0});

@@ -186,6 +186,54 @@ TEST_P(driver_failures, a_call_that_kills_the_context_loses_the_device_and_nothi
   }
 }
 
+// Copies run more slowly while the driver creates memory.
+TEST_P(driver_failures, memory_of_a_range_serves_the_next_one_of_its_size) {
+  failing_machine m;
+  m.stream().fill(m.address(), 0x77, 2 * granule);
+  EXPECT_TRUE(m.set().wait(m.stream().last(), in(5s)));
+  const std::uint64_t created = successes_of("cuMemCreate");
+  const std::size_t free = m.device().memory().free;
+  m.device().unmap(m.address(), granule);
+  m.device().unmap(m.address(granule), granule);
+  EXPECT_GE(m.device().memory().free, free);
+  for (const std::size_t at : {std::size_t{0}, granule}) m.device().map(m.address(at), granule);
+  EXPECT_EQ(successes_of("cuMemCreate"), created);
+  EXPECT_TRUE(m.holds(0));
+
+  // Other sizes get new memory, and larger ranges are given back at once.
+  constexpr std::size_t large = 64 * granule;
+  for (int i = 0; i < 2; ++i) {
+    m.device().map(m.address(8 * granule), large);
+    m.device().unmap(m.address(8 * granule), large);
+  }
+  EXPECT_EQ(successes_of("cuMemCreate"), created + 2);
+}
+
+TEST_P(driver_failures, kept_memory_is_given_back_where_the_driver_has_no_other) {
+  failing_machine m;
+  constexpr std::size_t large = 64 * granule;
+  m.device().unmap(m.address(granule), granule);
+  std::uint64_t released = 0;
+  std::string failed;
+  for (std::uint64_t call = 1; failed != "cuMemCreate"; ++call) {
+    bool mapped = true;
+    released = successes_of("cuMemRelease");
+    fail_call(call, CUDA_ERROR_OUT_OF_MEMORY);
+    try {
+      m.device().map(m.address(8 * granule), large);
+    } catch (const hpe::error&) {
+      mapped = false;
+    }
+    failed = stop_failing();
+    ASSERT_FALSE(failed.empty());
+    if (failed == "cuMemCreate") {
+      EXPECT_TRUE(mapped);
+      EXPECT_EQ(successes_of("cuMemRelease"), released + 1);
+    }
+    if (mapped) m.device().unmap(m.address(8 * granule), large);
+  }
+}
+
 TEST_P(driver_failures, addresses_that_the_driver_refuses_stay_reserved) {
   const std::size_t segment = layout_for(2).segment_size;
   std::string entry;

@@ -17,9 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Empty if the process of the file ends meanwhile.
 std::string read_file(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 // Waits that take longer than HPE_STALL_AFTER. The kernels here end at last, so that their programs end too.
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <csetjmp>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
+#include <vector>
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
@@ -110,6 +113,48 @@ TEST(Stalls, AreNotReportedWithStallAfter0) {
       {{"HPE_STALL_AFTER", "0"}});
   EXPECT_TRUE(child.well()) << child;
   EXPECT_EQ(stalls_told(child), 0U) << child;
+}
+
+// The unwinder meets code that a program made at run time, without tables: `sub $8, %rsp; call *%rdi; add $8, %rsp;
+// ret`.
+TEST(Stalls, InsideGeneratedCodeWithoutUnwindTablesNameTheLine) {
+  const ended child = run_child(
+      [] {
+        static constexpr unsigned char code[]{0x48, 0x83, 0xec, 8, 0xff, 0xd7, 0x48, 0x83, 0xc4, 8, 0xc3};
+        void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        check(page != MAP_FAILED);
+        std::memcpy(page, code, sizeof code);
+        check(::mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0);
+        static const numbers data(1000, hpe::on_device(1));
+        launch_long_kernel(data);
+        reinterpret_cast<void (*)(void (*)())>(page)([] { check(touched(&data[7]) == 1); });
+      },
+      soon);
+  EXPECT_TRUE(child.well()) << child;
+  EXPECT_EQ(stalls_told(child), 1U) << child;
+  EXPECT_TRUE(child.said("stalls.cpp:")) << child;
+}
+
+// Half of the threads wait for data until about the time of their reports, and the process exits while the others wait.
+TEST(Stalls, DoNotDisturbWaitsThatEndOrAnExitDuringReports) {
+  for (const std::uint32_t after : {1'050'000U, 1'150'000U, 1'300'000U}) {
+    const ended child = run_child(
+        [after] {
+          static const auto& data = *new numbers(1000, hpe::on_device(1));  // freeing them would be another wait
+          static const auto& others = *new numbers(1000, hpe::on_device(0));
+          hpe::launch_on(0, test_kernel().increment, hpe::grid(1), {others.data(), others.size(), 1, long_time},
+                         hpe::inout(others));
+          hpe::launch_on(1, test_kernel().increment, hpe::grid(1), {data.data(), data.size(), 1, after},
+                         hpe::inout(data));
+          for (int i = 0; i < 4; ++i) std::thread([] { touched(&others[7]); }).detach();
+          std::vector<std::thread> threads;
+          for (int i = 0; i < 4; ++i) threads.emplace_back([] { check(touched(&data[7]) == 1); });
+          for (std::thread& thread : threads) thread.join();
+          std::exit(0);
+        },
+        soon);
+    EXPECT_TRUE(child.well()) << child;
+  }
 }
 
 sigjmp_buf out_of_the_wait;

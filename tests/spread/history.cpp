@@ -36,6 +36,27 @@ LOOP: ld.global.u32 %r7, [%d1]; add.u32 %r7, %r7, 1; st.global.u32 [%d1], %r7;
   add.s64 %d1, %d1, %d2; add.u32 %r6, %r6, 1; setp.lt.s32 %p, %r6, %r0; @%p bra LOOP;
   ret;
 }
+.visible .entry pointers(.param .u64 out, .param .u64 plain, .param .u64 stored, .param .u64 compared, .param .u64 watched) {
+  .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<8>;
+  ld.param.u64 %d0, [out]; ld.param.u64 %d1, [plain]; ld.param.u64 %d2, [stored];
+  ld.param.u64 %d3, [compared]; ld.param.u64 %d4, [watched];
+  mov.u32 %r0, %tid.x; mul.wide.u32 %d5, %r0, 8; add.s64 %d6, %d2, %d5; st.global.u64 [%d0], %d6;
+  setp.lt.u64 %p, %d3, %d0; @%p bra END;
+  add.s64 %d7, %d1, %d5; ld.global.u32 %r1, [%d7]; add.s64 %d7, %d2, %d5; ld.global.u32 %r2, [%d7];
+  add.s64 %d7, %d3, %d5; ld.global.u32 %r3, [%d7]; add.s64 %d7, %d4, %d5; ld.volatile.global.u32 %r4, [%d7];
+  add.u32 %r1, %r1, %r2; add.u32 %r3, %r3, %r4; add.u32 %r1, %r1, %r3; st.global.u32 [%d0+8], %r1;
+END: ret;
+}
+
+.visible .entry table(.param .u64 out, .param .u64 in, .param .u32 n) {
+  .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %d<6>;
+  ld.param.u64 %d0, [out]; ld.param.u64 %d1, [in]; ld.param.u32 %r0, [n];
+  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.s32 %r4, %r1, %r2, %r3;
+  mul.wide.u32 %d2, %r4, 4; add.s64 %d2, %d0, %d2; mov.u32 %r5, 0;
+LOOP: mul.wide.u32 %d3, %r3, 4; add.s64 %d3, %d1, %d3; ld.global.u32 %r6, [%d3]; add.u32 %r5, %r5, %r6;
+  add.u32 %r3, %r3, %r2; setp.lt.u32 %p, %r3, %r0; @%p bra LOOP;
+  st.global.u32 [%d2], %r5; ret;
+}
 )";
 
 class History : public testing::Test {
@@ -145,6 +166,40 @@ TEST_F(History, ParametersThatNoAddressDependsOnAreNoOtherLaunch) {
   allocation& a = on_.allocate(count * 4);
   const decision* const first = &on_.decide(scale_, grid_, block_, scaled(a, 2));
   EXPECT_EQ(&on_.decide(scale_, grid_, block_, scaled(a, 3)), first);
+}
+
+TEST_F(History, OnlyPointersThatAreNothingButAddressesMayNameACopy) {
+  const kernel_model k(program_, "pointers");
+  std::vector<bool> may;
+  for (const kernel_model::pointer& p : k.pointers()) may.push_back(p.may_be_copied);
+  EXPECT_EQ(may, (std::vector<bool>{false, true, false, false, false}));
+}
+
+// An array that a program writes between launches: it is copied again each time, as one launch gains more.
+TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
+  const kernel_model k(program_, "table");
+  constexpr std::uint32_t blocks = 4096, n = 1U << 22U;
+  allocation &out = on_.allocate(4 * mib, true), &in = on_.allocate(4ULL * n, true);
+  program_on::arguments a(*program_->find_kernel("table"));
+  a << out << in << static_cast<int>(n);
+  for (int round = 0; round < 5; ++round) {
+    in.is_replicated = false;
+    in.version = 1;
+    decision d = on_.decide(k, {blocks, 1, 1}, block_, a);
+    ASSERT_TRUE(d.is_spread());
+    EXPECT_EQ(d.arrays.at(1).move_to.how, placement::kind::replicated) << round;
+    EXPECT_TRUE(d.arrays.at(1).use_replica);
+    EXPECT_NE(d.reason.find("its own copy of parameter 2"), std::string::npos) << d.reason;
+    in.is_replicated = true;
+    in.version = 2;
+    d = on_.decide(k, {blocks, 1, 1}, block_, a);
+    EXPECT_EQ(d.arrays.at(1).move_to.how, placement::kind::stay);
+    EXPECT_TRUE(d.arrays.at(1).use_replica);
+  }
+  in.may_replicate = false;  // memory is too short
+  in.is_replicated = false;
+  in.version = 3;
+  EXPECT_FALSE(on_.decide(k, {blocks, 1, 1}, block_, a).arrays.at(1).use_replica);
 }
 
 TEST_F(History, AFreedAllocationIsForgotten) {

@@ -36,7 +36,15 @@ std::uint8_t* allocate_anywhere(dice& random, std::size_t& size) {
   size = sizes[random.below(std::size(sizes))];
   void* pointer = nullptr;
   switch (random.below(5)) {
-    case 0: hpe::check(hpeMallocHost(&pointer, size)); break;
+    case 0: {
+      // Host memory is never in the spill file, so where it has a limit, another kind of memory must do.
+      const hpeStatus status = hpeMallocHost(&pointer, size);
+      if (status == HPE_ERROR_OUT_OF_MEMORY && std::getenv("HPE_HOST_MEMORY") != nullptr)
+        hpe::check(hpeMallocOn(&pointer, size, random.device()));
+      else
+        hpe::check(status);
+      break;
+    }
     case 1:
     case 2: {
       const int devices[] = {random.device(), random.device()};

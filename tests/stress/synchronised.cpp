@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
 
 #include "tests/stress/support.h"
 
@@ -24,8 +25,41 @@ struct stripe {
   std::shared_mutex lock;
 };
 
+// The last operations on an object, for the message about a difference.
+class history {
+ public:
+  void note(const char* operation, std::size_t begin, std::size_t size) {
+    const std::lock_guard lock(mutex_);
+    entries_[count_++ % entries_.size()] = {operation, begin, size};
+  }
+
+  // One line for each operation on a byte, the latest first.
+  std::string on(std::size_t byte) {
+    const std::lock_guard lock(mutex_);
+    std::string lines;
+    for (std::size_t back = 1; back <= std::min(count_, entries_.size()); ++back) {
+      const entry& e = entries_[(count_ - back) % entries_.size()];
+      if (byte < e.begin || byte - e.begin >= e.size) continue;
+      lines += "\n  " + std::to_string(back) + " before: " + e.operation + " of " + std::to_string(e.size) +
+               " bytes at " + std::to_string(e.begin);
+    }
+    return lines;
+  }
+
+ private:
+  struct entry {
+    const char* operation = "";
+    std::size_t begin = 0;
+    std::size_t size = 0;
+  };
+  std::mutex mutex_;
+  std::array<entry, 64> entries_;
+  std::size_t count_ = 0;
+};
+
 struct object {
   std::shared_mutex life;  // shared by users, exclusive to free it
+  history past;
   std::uint8_t* data = nullptr;
   std::size_t size = 0;
   std::vector<std::uint8_t> expected;
@@ -67,6 +101,7 @@ class actor {
   /// Replaces the memory of an object that no other thread uses.
   void renew(object& o) {
     o.data = stress::allocate_anywhere(random_, o.size);
+    o.past.note("allocation", 0, o.size);
     o.expected.assign(o.size, 0);
     std::size_t at = 0;
     for (std::size_t i = 0; i < o.stripes.size(); ++i) {
@@ -77,6 +112,7 @@ class actor {
   }
 
   void compare(const std::uint8_t* got, const range& with, const char* how) {
+    with.of.past.note(how, with.begin, with.size);
     if (std::memcmp(got, with.expected(), with.size) == 0) return;
     std::size_t i = 0;
     while (got[i] == with.expected()[i]) ++i;
@@ -90,7 +126,7 @@ class actor {
                   "%d, on device %d)",
                   how, with.begin + i, with.begin + with.size, with.of.size, got[i], with.expected()[i], differing,
                   info.kind, info.device, info.on_host, info.on_device);
-    state_.fail(text);
+    state_.fail(text + with.of.past.on(with.begin + i));
   }
 
  private:
@@ -146,6 +182,7 @@ class actor {
 
   void host_writes() {
     with_range<writing>([&](const range& r) {
+      r.of.past.note("host write", r.begin, r.size);
       const std::uint8_t seed = random_.byte();
       for (std::size_t i = 0; i < r.size; ++i) r.data()[i] = r.expected()[i] = pattern_at(seed, i);
     });
@@ -154,6 +191,7 @@ class actor {
   // Reads and writes single bytes at random places.
   void host_touches() {
     with_range<writing>([&](const range& r) {
+      r.of.past.note("host touches", r.begin, r.size);
       for (int i = 0; i < 20; ++i) {
         const range one{r.of, r.begin + random_.below(r.size), 1};
         compare(one.data(), one, "host touch");
@@ -164,6 +202,7 @@ class actor {
 
   void launch_pattern() {
     with_range<writing>([&](const range& r) {
+      r.of.past.note("kernel that writes", r.begin, r.size);
       const std::uint8_t seed = random_.byte();
       hpe::launch_on(random_.device(), kernels().pattern, hpe::grid(stress_tiles),
                      {r.data(), r.size, seed, random_.delay()}, hpe::out(std::span(r.data(), r.size)));
@@ -173,6 +212,7 @@ class actor {
 
   void launch_add() {
     with_range<writing>([&](const range& r) {
+      r.of.past.note("kernel that adds", r.begin, r.size);
       const std::uint8_t by = random_.byte();
       hpe::launch_on(random_.device(), kernels().add_bytes, hpe::grid(stress_tiles),
                      {r.data(), r.size, by, random_.delay()}, hpe::inout(std::span(r.data(), r.size)));
@@ -182,6 +222,7 @@ class actor {
 
   void launch_scatter() {
     with_range<writing>([&](const range& r) {
+      r.of.past.note("kernel that scatters", r.begin, r.size);
       const std::uint8_t value = random_.byte();
       const std::uint64_t stride = random_.length(10000);
       hpe::launch_on(random_.device(), kernels().scatter, hpe::grid(stress_tiles),
@@ -192,6 +233,8 @@ class actor {
 
   void launch_combine() {
     with_two_ranges([&](const range& from, const range& to) {
+      from.of.past.note("kernel that combines from here", from.begin, from.size);
+      to.of.past.note("kernel that combines to here", to.begin, to.size);
       const std::uint8_t key = random_.byte();
       hpe::launch_on(random_.device(), kernels().combine, hpe::grid(stress_tiles),
                      {to.data(), from.data(), from.size, key, random_.delay()}, hpe::out(std::span(to.data(), to.size)),
@@ -202,6 +245,7 @@ class actor {
 
   void launch_digest() {
     with_range<reading>([&](const range& r) {
+      r.of.past.note("kernel that reads", r.begin, r.size);
       const hpe::array<std::uint64_t> result(1, hpe::on_device(random_.device()));
       hpe::launch_on(random_.device(), kernels().digest, hpe::grid(1),
                      {result.data(), r.data(), r.size, random_.delay()}, hpe::out(result),
@@ -212,6 +256,7 @@ class actor {
 
   void copy_in() {
     with_range<writing>([&](const range& r) {
+      r.of.past.note("copy from ordinary memory", r.begin, r.size);
       const std::uint8_t seed = random_.byte();
       for (std::size_t i = 0; i < r.size; ++i) r.expected()[i] = pattern_at(seed, i);
       hpe::copy(r.data(), r.expected(), r.size);
@@ -228,6 +273,8 @@ class actor {
 
   void copy_across() {
     with_two_ranges([&](const range& from, const range& to) {
+      from.of.past.note("copy from here", from.begin, from.size);
+      to.of.past.note("copy to here", to.begin, to.size);
       hpe::copy(to.data(), from.data(), from.size);
       std::memcpy(to.expected(), from.expected(), from.size);
     });
@@ -235,6 +282,7 @@ class actor {
 
   void fill() {
     with_range<writing>([&](const range& r) {
+      r.of.past.note("fill", r.begin, r.size);
       const std::uint8_t value = random_.byte();
       hpe::fill(r.data(), value, r.size);
       std::memset(r.expected(), value, r.size);
@@ -255,6 +303,7 @@ class actor {
     object& o = any();
     const life alive(o.life);
     const range r = any_range(o, any_stripe(o));
+    o.past.note("prefetch", r.begin, r.size);
     hpe::prefetch(r.data(), random_.one_in(4) ? 0 : r.size, random_.one_in(2) ? HPE_HOST : random_.device());
   }
 
@@ -263,12 +312,14 @@ class actor {
                                             HPE_ADVISE_READ_MOSTLY};
     object& o = any();
     const life alive(o.life);
+    o.past.note("advice", 0, o.size);
     hpe::advise(o.data, advices[random_.below(std::size(advices))]);
   }
 
   void migrate() {
     object& o = any();
     const life alive(o.life);
+    o.past.note("migration", 0, o.size);
     const hpeStatus status = hpeMigrate(o.data, random_.device());
     const bool host = hpe::pointer_info(o.data).kind == HPE_MEMORY_HOST;
     if (status != (host ? HPE_ERROR_NOT_SUPPORTED : HPE_SUCCESS)) state_.fail(hpeGetLastErrorMessage());
@@ -287,6 +338,7 @@ class actor {
   void write_only() {
     object& o = any();
     const std::unique_lock alone(o.life);
+    o.past.note("host writes all", 0, o.size);
     hpe::advise(o.data, HPE_ADVISE_WRITE_ONLY);
     const std::uint8_t seed = random_.byte();
     for (std::size_t i = 0; i < o.size; ++i) o.data[i] = o.expected[i] = pattern_at(seed, i);

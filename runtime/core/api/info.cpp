@@ -189,6 +189,8 @@ void for_each_statistic(hpeStatistics& s, hpe::counters& c, Visit visit) {
   visit(s.evicting_ns, c.evicting_ns);
   visit(s.bytes_given_back, c.bytes_given_back);
   visit(s.turn_wait_ns, c.turn_wait_ns);
+  visit(s.bytes_spilled, c.bytes_spilled);
+  visit(s.bytes_unspilled, c.bytes_unspilled);
 }
 
 }  // namespace

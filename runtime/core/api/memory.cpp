@@ -49,7 +49,11 @@ hpeStatus hpeGetGranularity(size_t* bytes) {
 
 hpeStatus hpeFree(void* pointer) {
   if (pointer == nullptr) return HPE_SUCCESS;
-  return guarded([&] { runtime::instance().memory().free(pointer); });
+  return guarded([&] {
+    runtime& it = runtime::instance();
+    it.spread().copies_of_arrays().forget(pointer);
+    it.memory().free(pointer);
+  });
 }
 
 hpeStatus hpeMemcpy(void* destination, const void* source, size_t size) {

@@ -9,7 +9,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
-#include "runtime/fault/explain.h"
+#include "runtime/work/host_memory.h"
+#include "runtime/work/residency.h"
 
 // Other threads find a region from the moment the granule table names it (last step of make_region) until `alive` is
 // cleared. After that nothing fails: all memory that the removal takes is allocated before (prepare_removal). The
@@ -58,10 +59,10 @@ allocator::allocator(const options& option, const work::resources& with, memory:
       regions_(regions),
       faults_(faults),
       others_(others),
-      backing_(with.devices, space, count),
+      backing_(with.devices, space, count, with.host),
       mover_(with, granules, count, backing_, others, oversubscribe_),
       opened_(with.devices, space, foreign),
-      kept_(space, with.devices, std::min(option.kept_memory, most_to_keep())),
+      kept_(space, with.devices, with.host.limited() ? 0 : std::min(option.kept_memory, most_to_keep())),
       host_segment_(space.segment_begin(segment_kind::host), space.layout().segment_size / granule_size),
       striped_segment_(space.segment_begin(segment_kind::striped), space.layout().segment_size / granule_size) {
   for (unsigned d = 0; d < with.devices.size(); ++d) {
@@ -141,15 +142,18 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
               space_.layout().segment_size);
   bool backed = false;
   backing::parts mapped;
+  const work::residency::change now(with_.room);
   try {
     mapped = give_memory(what);
     backed = true;
     // Pages of a freed allocation hold old bytes, and only device memory can say that the new one reads as zero.
     const bool old_pages = had && had->pages == kept_memory::contents::old;
+    // The pages behind the end of the allocation go as well: when it is freed, they are kept as pages of zeros, too.
     if (old_pages && mapped.empty()) {
-      HPE_REQUIRE(space_.unmap_view(what.base, what.extent), HPE_ERROR_SYSTEM,
-                  "mprotect or munmap of {} bytes failed for lack of mappings; raise vm.max_map_count", what.extent);
-      with_.devices.release_host(space_.alias(what.base), what.extent);
+      const std::uint64_t taken = with_guard * granule_size;
+      HPE_REQUIRE(space_.unmap_view(what.base, taken), HPE_ERROR_SYSTEM,
+                  "mprotect or munmap of {} bytes failed for lack of mappings; raise vm.max_map_count", taken);
+      with_.devices.release_host(space_.alias(what.base), taken);
     }
     space_.map_view(what.base, what.extent, os::access::none);
     publish(what, mapped, old_pages && !mapped.empty());
@@ -160,22 +164,24 @@ std::byte* allocator::make_region(std::size_t bytes, region_layout what, memory:
   }
   if (what.kind != region_kind::host) {
     on_devices_ += what.extent;
-    with_.devices.prepare_host(space_.alias(what.base), what.extent);
+    if (!with_.host.limited()) with_.devices.prepare_host(space_.alias(what.base), what.extent);
   }
   return what.base;
 }
 
 backing::parts allocator::give_memory(const region_layout& what) {
-  if (what.kind == region_kind::host || !oversubscribe_) return backing_.give(what);
   try {
     // Also where there is no room: the CUDA driver must reserve the addresses before the view is mapped there.
     return backing_.give(what);
   } catch (const error& e) {
-    if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || what.kind == region_kind::host) throw;
+    const bool has_room = make_room_ && make_room_();
+    if (!has_room && !oversubscribe_) throw;
+    if (has_room && !oversubscribe_) return backing_.give(what);
   }
   std::uint64_t devices = 0;
   for (unsigned d = 0; d < with_.devices.size(); ++d) devices += with_.devices.at(d).info().memory_bytes;
-  const std::uint64_t host = memory_of_machine();
+  const std::uint64_t host = with_.host.limited() ? with_.host.capacity() : memory_of_machine();
   const std::uint64_t taken = on_devices_.load();
   HPE_REQUIRE(taken + what.extent <= devices + host, HPE_ERROR_OUT_OF_MEMORY,
               "{} bytes were asked for; the allocations on devices have {} bytes already, and the devices' {} bytes of "
@@ -190,8 +196,11 @@ void allocator::publish(const region_layout& what, const backing::parts& mapped,
   region& r = regions_.take(what.homes[0]);
   try {
     const lock_guard lock(r.mutex);
-    r.begin(what, ahead, option_.rolling_window, at_home ? block_state::device : block_state::fresh);
+    r.begin(what, std::min(ahead, with_.host.most_at_once()),
+            std::min<std::uint64_t>(option_.rolling_window, with_.host.most_at_once()),
+            at_home ? block_state::device : block_state::fresh);
     try {
+      with_.host.track(r);
       r.resident.add(mapped);
     } catch (...) {
       r.end();
@@ -229,6 +238,7 @@ void allocator::free(void* pointer) {
 }
 
 void allocator::remove_region(region& r) {
+  const work::residency::change now(with_.room);
   removal what;
   {
     const lock_guard lock(r.mutex);
@@ -255,6 +265,7 @@ void allocator::finish_removal(region& r, removal&& what) noexcept {
   faults_.look_again(r.id);  // threads that wait for its data learn that it was freed
   work::wait_for(what.users.points(), with_.devices);
   if (was.small == nullptr) regions_.note_freed({was.base + was.first, was.bytes - was.first});
+  with_.host.forget(r);
   granules_.clear(was.base, granules_for(was.bytes));
   std::uint64_t shared = 0;
   {
@@ -323,6 +334,7 @@ std::byte* allocator::allocate_in_new_slab(std::size_t bytes, pool& to) {
 }
 
 void allocator::remove_if_empty(region& r) {
+  const work::residency::change now(with_.room);
   removal what;
   {
     const lock_guard lock(r.mutex);
@@ -346,19 +358,20 @@ void allocator::clear_small(const allocation& object) {
   // The memory may hold bytes of an older object. If the blocks are fresh or in state host, clear only the shadow.
   region& r = *object.region;
   const byte_range bytes{r.offset_of(object.base), r.offset_of(object.base) + object.bytes};
+  bool on_host = true;
   {
     const lock_guard lock(r.mutex);
-    bool on_host = r.single_copy();
-    if (!on_host) {
-      on_host = true;
-      const auto run = r.blocks_of(bytes);
-      for (std::uint64_t b = run.begin; b < run.end; ++b)
-        on_host = on_host && (r.state(b) == block_state::host || r.state(b) == block_state::fresh);
-    }
-    if (on_host) {
+    const auto run = r.blocks_of(bytes);
+    for (std::uint64_t b = run.begin; b < run.end && !r.single_copy(); ++b)
+      on_host = on_host && (r.state(b) == block_state::host || r.state(b) == block_state::fresh);
+    if (on_host && with_.host.hold(r, bytes, work::host_memory::use::write)) {
       std::memset(space_.alias(object.base), 0, object.bytes);
       return;
     }
+  }
+  if (on_host) {
+    with_.host.bring({&r, bytes});
+    return clear_small(object);
   }
   work::submission clear(with_, {{object.region, bytes, HPE_OUT}});
   clear.submit_by_home([&](unsigned home, byte_range part, const point_set& after) {
@@ -378,6 +391,7 @@ void allocator::free_small(const allocation& object) {
     r.order.before_write({begin, begin + object.bytes}, users);
   }
   work::wait_for(users.points(), with_.devices);
+  const work::residency::change now(with_.room);
   removal of_slab;
   {
     // Objects of a slab are freed one after the other: freeing one that is not alone does not empty the slab.
@@ -389,38 +403,6 @@ void allocator::free_small(const allocation& object) {
     r.end();
   }
   finish_removal(r, std::move(of_slab));
-}
-
-allocation allocator::find(const void* p) const {
-  const memory::granule_entry entry = granules_.find(p);
-  if (entry.region == 0) return {};
-  region& r = regions_.at(entry.region);
-  const lock_guard lock(r.mutex);
-  if (!r.alive || !r.contains(p)) return {};
-  if (r.layout.small == nullptr) {
-    const std::uint64_t offset = r.offset_of(p);
-    if (offset < r.layout.first || offset >= r.layout.bytes) return {};
-    return {&r, r.layout.base + r.layout.first, r.layout.bytes - r.layout.first};
-  }
-  const auto object = r.layout.small->find(p);
-  return object ? allocation{&r, object->base, object->size} : allocation{};
-}
-
-allocation allocator::require(const void* p) const {
-  const allocation found = find(p);
-  if (found.region != nullptr) return found;
-  HPE_REQUIRE(space_.contains(p), HPE_ERROR_NOT_A_REGION, "{} is not an address that hpe gave out", p);
-  HPE_THROW(HPE_ERROR_NOT_A_REGION, "{} lies in no allocation: {}", p,
-            fault::explain_stray_address(static_cast<const std::byte*>(p), granules_, regions_));
-}
-
-allocation allocator::require(const void* p, std::size_t bytes) const {
-  const allocation found = require(p);
-  const std::uint64_t offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(p) - found.base);
-  HPE_REQUIRE(bytes <= found.bytes - offset, HPE_ERROR_NOT_A_REGION,
-              "{} bytes at {} reach {} bytes past the end of the allocation of {} bytes at {}", bytes, p,
-              bytes - (found.bytes - offset), found.bytes, static_cast<void*>(found.base));
-  return found;
 }
 
 void allocator::place(const void* p, std::vector<std::uint16_t> homes) {

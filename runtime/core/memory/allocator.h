@@ -59,6 +59,10 @@ class allocator {
   /// The home of an address, read without a lock. May be outdated: only for choosing the buffers and threads to use.
   [[nodiscard]] unsigned likely_home(const std::byte* address) const noexcept { return granules_.find(address).home; }
 
+  /// make_room is called when device memory is too short for an allocation, and frees memory that is only kept to save
+  /// time; it returns false if there is none. To be set before the first allocation.
+  void when_short(std::function<bool()> make_room) { make_room_ = std::move(make_room); }
+
   /// Moves the region of an allocation to other homes: one for the region, or one for each granule. Other threads that
   /// use the region wait.
   void place(const void* p, std::vector<std::uint16_t> homes);
@@ -106,6 +110,7 @@ class allocator {
 
   const options& option_;
   const bool oversubscribe_;
+  std::function<bool()> make_room_;
   const work::resources with_;
   memory::uvas& space_;
   memory::granule_table& granules_;

@@ -37,7 +37,8 @@ void backing::map(const region_layout& what, std::uint64_t begin, std::uint64_t 
   device::device& device = devices_.at(home);
   constexpr std::uint64_t much = 8;  // an eighth
   const std::size_t free = device.memory().free;
-  const bool whole = end - begin <= what.piece_size || end - begin <= free / much || end - begin > free;
+  const bool whole =
+      end - begin <= what.piece_size || (end - begin <= free / much && !host_.limited()) || end - begin > free;
   while (begin < end) {
     const std::uint64_t stop = whole ? end : std::min(end, (begin / what.piece_size + 1) * what.piece_size);
     into.push_back({{begin, stop}, static_cast<std::uint16_t>(home)});
@@ -55,8 +56,14 @@ void backing::map(const region_layout& what, std::uint64_t begin, std::uint64_t 
 backing::parts backing::give(const region_layout& what) {
   parts mapped;
   if (what.kind == region_kind::host) {
-    devices_.register_host(what.base, what.extent, space_.shadow_file(),
-                           static_cast<std::int64_t>(space_.offset(what.base)));
+    host_.take(what.extent);
+    try {
+      devices_.register_host(what.base, what.extent, space_.shadow_file(),
+                             static_cast<std::int64_t>(space_.offset(what.base)));
+    } catch (...) {
+      host_.give_back(what.extent);
+      throw;
+    }
     return mapped;
   }
   try {
@@ -73,7 +80,10 @@ backing::parts backing::give(const region_layout& what) {
 }
 
 void backing::take(const region_layout& what, const parts& mapped) noexcept {
-  if (what.kind == region_kind::host) return devices_.unregister_host(what.base, what.extent);
+  if (what.kind == region_kind::host) {
+    devices_.unregister_host(what.base, what.extent);
+    return host_.give_back(what.extent);
+  }
   for (const coherence::mapped_range& part : mapped) {
     devices_.at(part.home).unmap(what.base + part.range.begin, part.range.size());
     counters::subtract(count_.device_memory[part.home], part.range.size());

@@ -12,6 +12,7 @@
 #include "runtime/device/device.h"
 #include "runtime/memory/segment_allocator.h"
 #include "runtime/memory/uvas.h"
+#include "runtime/work/host_memory.h"
 
 namespace hpe::core {
 
@@ -20,8 +21,9 @@ namespace hpe::core {
 class backing {
  public:
   /// count: counts the memory that devices give (counters::device_memory).
-  backing(device::device_set& devices, const memory::uvas& space, counters& count)
-      : devices_(devices), space_(space), count_(count) {}
+  /// host: gives host memory, and maps all parts in pieces if it has a limit.
+  backing(device::device_set& devices, const memory::uvas& space, counters& count, work::host_memory& host)
+      : devices_(devices), space_(space), count_(count), host_(host) {}
 
   using parts = std::vector<coherence::mapped_range>;
 
@@ -42,6 +44,7 @@ class backing {
   device::device_set& devices_;
   const memory::uvas& space_;
   counters& count_;
+  work::host_memory& host_;
 };
 
 /// Memory of other processes, opened in this one (hpeExportOpen). It is mapped like host memory: at an address of the

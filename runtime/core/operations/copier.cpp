@@ -12,6 +12,7 @@
 #include "runtime/core/operations/arrivals.h"
 #include "runtime/device/checks.h"
 #include "runtime/trace/measured.h"
+#include "runtime/work/reading.h"
 
 // Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device work
 // that uses it. All other copies are device work like a kernel: released, ordered, and queued.
@@ -175,7 +176,11 @@ void copier::copy_out(std::byte* destination, const region_range& from) {
       if (!buffer) return std::nullopt;
       return with_.engine.read(home, *buffer, bytes.address(), bytes.range.size());
     };
-    const work::read_stretch next = work::read_next(from, at, most, with_.devices, read);
+    const work::read_stretch next = work::read_next(from, at, most, with_, read);
+    if (next.missing) {
+      with_.host.bring(next.bytes);
+      continue;
+    }
     std::byte* const into = destination + (at - from.range.begin);
     const unsigned home = memory_.likely_home(next.bytes.address());
     if (next.on_host) {

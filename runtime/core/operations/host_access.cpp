@@ -6,6 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
+#include "runtime/work/reading.h"
 
 // No mutex is held during a wait for device work. What was found under a region's mutex may have changed when the mutex
 // is taken again, so each turn of a loop checks again.
@@ -47,7 +48,8 @@ std::byte* host_access::in_place(const void* p, std::size_t bytes, host_use use)
     work::wait_for_users(what, use != host_use::read, with_.devices);
     return space_.alias(p);
   }
-  if (use != host_use::read) return nullptr;
+  // Where host memory has a limit, the host's copy may go to a file at any time.
+  if (use != host_use::read || with_.host.limited()) return nullptr;
   const lock_guard lock(what.region->mutex);
   r.mutex.assert_held();
   what.require_alive();
@@ -115,7 +117,11 @@ void host_access::queue_reads(std::byte* into, const region_range& from, std::ve
       copies.reserve(copies.size() + 1);
       return copies.emplace_back(with_.engine.copy_to_host(home, to, bytes.address(), bytes.range.size()));
     };
-    const work::read_stretch next = work::read_next(from, at, piece, with_.devices, read);
+    const work::read_stretch next = work::read_next(from, at, piece, with_, read);
+    if (next.missing) {
+      with_.host.bring(next.bytes);
+      continue;
+    }
     if (!next.on_host && !next.queued) {
       work::wait_for(next.writers.points(), with_.devices);  // not in the stream, which other waiting threads share
       continue;
@@ -140,17 +146,26 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
   for (std::uint64_t at = to.range.begin; at < to.range.end;) {
     const std::byte* const source = data + (at - to.range.begin);
     std::uint64_t end = 0;
+    bool missing = false;
     {
       const lock_guard lock(to.region->mutex);
       r.mutex.assert_held();
       to.require_alive();
       end = work::end_of_same(r, at, std::min(to.range.end, at / granule_size * granule_size + most), host_owns);
       if (host_owns(r.state(r.block_of(at)))) {
+        if (with_.host.limited()) end = std::min(end, (at / granule_size + 1) * granule_size);
+        missing = !with_.host.hold(r, {at, end}, work::host_memory::use::write);
+      }
+      if (host_owns(r.state(r.block_of(at))) && !missing) {
         // Under the mutex, so that no upload starts before all bytes are written.
         std::memcpy(space_.alias(r.layout.base + at), source, end - at);
         at = end;
         continue;
       }
+    }
+    if (missing) {
+      with_.host.bring({&r, {at, end}});
+      continue;
     }
     write_home({&r, {at, end}}, from, source);
     at = end;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -11,12 +12,12 @@ namespace hpe::core {
 
 namespace {
 
-// Arrays move through host memory. Devices have no replicas of arrays.
+// Arrays move through host memory; replicas are copied between the devices.
 spread::machine rates_of(const device::properties& device, std::size_t devices) {
   spread::machine m;
   m.devices = static_cast<std::uint32_t>(devices);
   m.move_rate = 1e10;
-  m.free_bytes = 0;
+  m.replica_bytes = device.memory_bytes;
   if (device.kind == HPE_DEVICE_CUDA) return m;
   // All memory is the machine's, behind links if they have limits.
   const auto over = [](double link, double rate) { return link > 0 ? std::min(link, rate) : rate; };
@@ -24,15 +25,27 @@ spread::machine rates_of(const device::properties& device, std::size_t devices) 
   m.read_rate = m.write_rate = over(device.peer_rate, m.local_rate);
   m.host_rate = over(device.host_rate, m.local_rate);
   m.move_rate = over(device.host_rate, 2e9);
+  m.copy_rate = over(device.peer_rate, 2e9);
   m.instruction_rate = 1e9 * std::max(device.compute_units, 1U);
   m.launch_seconds = 5e-5;
   return m;
 }
 
+const void* pointer_in(const spread::launch& launch, std::uint32_t offset) {
+  const void* pointer = nullptr;
+  if (offset + sizeof pointer <= launch.parameter_bytes)
+    std::memcpy(&pointer, static_cast<const std::byte*>(launch.parameters) + offset, sizeof pointer);
+  return pointer;
+}
+
 }  // namespace
 
-launch_planner::launch_planner(device::device_set& devices, allocator& memory, std::vector<unsigned> list)
-    : memory_(memory), list_(std::move(list)), planner_(rates_of(devices.at(list_.front()).info(), list_.size())) {}
+launch_planner::launch_planner(device::device_set& devices, allocator& memory, replicas& copies,
+                               std::vector<unsigned> list)
+    : memory_(memory),
+      replicas_(copies),
+      list_(std::move(list)),
+      planner_(rates_of(devices.at(list_.front()).info(), list_.size())) {}
 
 void launch_planner::describe_homes(const coherence::region& r, spread::allocation& to) const {
   to.homes.clear();
@@ -58,10 +71,13 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
   if (!r.alive) return nullptr;
   // With its valid bytes on the host, a region moves without a copy: they are uploaded to the new homes.
   const bool on_host = r.blocks().off_device() == r.blocks().count();
-  const std::uint64_t version = 2 * r.homes_version() + (on_host ? 1 : 0);
   constexpr std::size_t most_described = 4096;
   if (described_.size() > most_described) described_.clear();
   described& known = described_[&r];
+  if (std::exchange(known.homes, r.homes_version()) != r.homes_version()) known.has_no_replica = false;
+  const bool is_replicated = replicas_.are_valid(r, list_);
+  const std::uint64_t version = known.homes << 3U | (std::uint64_t{on_host} << 2U) |
+                                (std::uint64_t{is_replicated} << 1U) | std::uint64_t{known.has_no_replica};
   if (known.version == version) return &known.what;
   known.version = version;
   spread::allocation& a = known.what;
@@ -70,6 +86,8 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
   const bool may_move = !r.single_copy() && r.layout.small == nullptr && r.exports.empty() && r.shared == 0;
   a.granule = may_move ? granule_size : 0;
   a.is_empty = on_host;
+  a.is_replicated = is_replicated;
+  a.may_replicate = !known.has_no_replica;
   a.version = version;
   describe_homes(r, a);
   return &a;
@@ -91,20 +109,41 @@ void launch_planner::move(const spread::allocation& what, const spread::placemen
   }
 }
 
+// Without a replica the launch uses the array where it is, which is slower and as right.
+void launch_planner::replicate(const spread::kernel_model::pointer& of, const spread::launch& launch, plan& to) {
+  const void* const pointer = pointer_in(launch, of.offset);
+  coherence::region* const r = memory_.find(pointer).region;
+  if (r == nullptr) return;
+  std::vector<std::byte*> found;
+  for (const unsigned device : list_) {
+    found.push_back(replicas_.bring(*r, device, to.holds));
+    if (found.back() != nullptr) continue;
+    described_[r].has_no_replica = true;
+    return;
+  }
+  for (std::size_t n = 0; n < found.size(); ++n)
+    to.replacing[n].push_back({of.offset, found[n] + r->offset_of(pointer)});
+}
+
 launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, const spread::launch& launch) {
   const lock_guard lock(mutex_);
   std::vector<const spread::allocation*> arrays;
-  for (const spread::kernel_model::pointer& p : kernel.pointers()) {
-    const void* pointer = nullptr;
-    if (p.offset + sizeof pointer <= launch.parameter_bytes)
-      std::memcpy(&pointer, static_cast<const std::byte*>(launch.parameters) + p.offset, sizeof pointer);
-    arrays.push_back(describe(pointer));
-  }
+  for (const spread::kernel_model::pointer& p : kernel.pointers())
+    arrays.push_back(describe(pointer_in(launch, p.offset)));
   const spread::decision& decided = planner_.decide(kernel, launch, arrays);
-  for (std::size_t n = 0; n < arrays.size(); ++n)
-    if (arrays[n] != nullptr && decided.arrays[n].move_to.how != spread::placement::kind::stay)
-      move(*arrays[n], decided.arrays[n].move_to);
-  return {decided.how.parts, decided.reason};
+  plan result{decided.how.parts, {}, {}, decided.reason};
+  result.replacing.resize(list_.size());
+  using kind = spread::placement::kind;
+  for (std::size_t n = 0; n < arrays.size(); ++n) {
+    if (arrays[n] == nullptr) continue;
+    const spread::array_decision& each = decided.arrays[n];
+    if (each.use_replica) {
+      replicate(kernel.pointers()[n], launch, result);
+    } else if (each.move_to.how != kind::stay) {
+      move(*arrays[n], each.move_to);
+    }
+  }
+  return result;
 }
 
 void launch_planner::forget(const spread::kernel_model& kernel) {

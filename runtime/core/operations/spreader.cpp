@@ -28,7 +28,7 @@ std::vector<spreader::part> cut_evenly(const device::shape& shape, std::span<con
   const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(devices.size(), shape.grid[axis]));
   std::vector<spreader::part> parts;
   for (std::uint32_t n = 0; n < count; ++n) {
-    spreader::part p{devices[n], {}, {shape.grid[0], shape.grid[1], shape.grid[2]}};
+    spreader::part p{devices[n], {}, {shape.grid[0], shape.grid[1], shape.grid[2]}, {}};
     p.first[axis] = static_cast<std::uint32_t>(std::uint64_t{shape.grid[axis]} * n / count);
     p.blocks[axis] = static_cast<std::uint32_t>(std::uint64_t{shape.grid[axis]} * (n + 1) / count) - p.first[axis];
     parts.push_back(p);
@@ -45,7 +45,9 @@ spreader::spreader(device::device_set& devices, allocator& memory, copier& copie
       copies_(copies),
       launcher_(kernels),
       modules_(modules),
-      cuts_evenly_(cut == "even") {
+      cuts_evenly_(cut == "even"),
+      replicas_(devices, memory, copies) {
+  memory.when_short([this] { return replicas_.forget_all(); });
   HPE_REQUIRE(cut == "even" || cut == "auto", HPE_ERROR_INITIALIZATION,
               "HPE_SPREAD_CUT=\"{}\" is neither auto nor even", cut);
 }
@@ -166,7 +168,7 @@ std::string spreader::obstacle_of(const spread_kernel& kernel, const device::sha
   if (!kernel.obstacle.empty()) return kernel.obstacle;
   if (shape.cooperative) return "its launch is cooperative, so its blocks may wait for each other";
   if (shape.asks_for_cluster()) return "its launch asks for clusters, which share memory of one device";
-  if (devices.size() == 1) return "one device was named";
+  if (devices.size() == 1) return devices_.size() == 1 ? "there is one device" : "one device was named";
   if (std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] == 1) return "its grid is one block";
   if (used.others) return "it uses memory that is not hpe's, which other devices may not reach";
   for (const unsigned d : devices) {
@@ -186,7 +188,7 @@ launch_planner& spreader::planner_of(std::span<const unsigned> devices) {
   const lock_guard lock(mutex_);
   std::vector<unsigned> list(devices.begin(), devices.end());
   auto& entry = planners_[list];
-  if (entry == nullptr) entry = std::make_unique<launch_planner>(devices_, memory_, std::move(list));
+  if (entry == nullptr) entry = std::make_unique<launch_planner>(devices_, memory_, replicas_, std::move(list));
   return *entry;
 }
 
@@ -196,16 +198,18 @@ spreader::result spreader::plan(const spread_kernel& kernel, std::span<const uns
   how.reason = obstacle_of(kernel, shape, devices, used);
   const spread::dimension grid{shape.grid[0], shape.grid[1], shape.grid[2]};
   if (!how.reason.empty()) {
-    how.parts.push_back({devices.front(), {}, grid});
+    how.parts.push_back({devices.front(), {}, grid, {}});
   } else if (cuts_evenly_) {
     how.parts = cut_evenly(shape, devices);
   } else {
-    const auto planned = planner_of(devices).decide(
+    auto planned = planner_of(devices).decide(
         *kernel.model, {grid, {shape.block[0], shape.block[1], shape.block[2]}, parameters.data(), parameters.size()});
-    how.reason = planned.reason;
+    how.reason = std::move(planned.reason);
+    how.holds = std::move(planned.holds);
     for (std::size_t n = 0; n < planned.parts.size(); ++n)
       if (planned.parts[n].blocks() > 0)
-        how.parts.push_back({devices[n], planned.parts[n].first, planned.parts[n].count});
+        how.parts.push_back(
+            {devices[n], planned.parts[n].first, planned.parts[n].count, std::move(planned.replacing[n])});
   }
   return how;
 }
@@ -253,9 +257,15 @@ std::vector<timepoint> spreader::launch_parts(std::span<const part> parts, unsig
     auto& with_part = bytes.emplace_back(k.patched.part_offset + sizeof described);
     std::copy_n(parameters.begin(), std::min<std::size_t>(parameters.size(), k.patched.part_offset), with_part.begin());
     std::memcpy(with_part.data() + k.patched.part_offset, &described, sizeof described);
+    for (const launch_planner::replaced_pointer& r : p.replacing)
+      std::memcpy(with_part.data() + r.offset, &r.pointer, sizeof r.pointer);
     launched.push_back({p.device, own, with_part});
   }
-  usage used = usage_of(k, parameters);
+  // A part whose pointers were replaced uses copies of arrays instead of the program's arrays.
+  usage used = usage_of(k, bytes.front());
+  for (std::size_t n = 1; n < parts.size(); ++n)
+    if (!parts[n].replacing.empty())
+      for (const hpeAccess& a : usage_of(k, bytes[n]).accesses) used.accesses.push_back(a);
   const lock_guard lock(m.variables_mutex);  // another thread may bring variables of another device
   bring_variables(k, kernel->module, first, m, parts);
   if (k.patched.uses_variables) modules_.add_accesses(kernel->module, first, used.accesses);

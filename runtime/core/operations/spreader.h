@@ -27,11 +27,13 @@ class spreader {
   struct part {
     unsigned device = 0;
     std::array<std::uint32_t, 3> first{}, blocks{};
+    std::vector<launch_planner::replaced_pointer> replacing{};
   };
   struct result {
     std::vector<part> parts;
     std::string reason;               // why it is cut like this, or not at all
     std::vector<timepoint> finished;  // of each part
+    std::vector<replicas::hold> holds;
   };
 
   /// See hpeKernelOfProgram. file: the program or library that holds the kernel.
@@ -46,6 +48,9 @@ class spreader {
   /// See hpeLaunchParts. The variables are those of the device `first`. Returns the end of each part.
   std::vector<timepoint> launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
                                       const device::shape& shape, std::span<const std::byte> parameters);
+
+  /// The copies of arrays that launches have made.
+  [[nodiscard]] replicas& copies_of_arrays() noexcept { return replicas_; }
 
   /// To be called before a module is unloaded.
   void unload(hpeModule module);
@@ -94,6 +99,7 @@ class spreader {
   launcher& launcher_;
   ptx_modules& modules_;
   const bool cuts_evenly_;
+  replicas replicas_;
   mutex mutex_;
   std::map<std::vector<unsigned>, std::unique_ptr<launch_planner>> planners_ HPE_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, hpeKernel> of_files_ HPE_GUARDED_BY(mutex_);  // by file and name

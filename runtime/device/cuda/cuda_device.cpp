@@ -103,7 +103,7 @@ memory_usage cuda_device::memory() const {
   const entered here(cu_, context_);
   std::size_t total = 0;
   cu_.cuMemGetInfo(&result.free, &total);
-  result.free = std::min(result.free, memory_->free());
+  result.free = std::min(result.free + set_.memory().kept(index_), memory_->free());
   return result;
 }
 
@@ -136,7 +136,7 @@ void cuda_device::map(void* address, std::size_t bytes, contents first) {
     check(cu_.cuMemsetD8Async(begin, 0, bytes, clearing_), "clearing device memory");
     check(cu_.cuStreamSynchronize(clearing_), "clearing device memory");
   } catch (...) {
-    set_.memory().unmap(begin, bytes, index_);
+    set_.memory().unmap(begin, bytes, index_, device_memory::after::released);
     memory_->give(bytes);
     throw;
   }
@@ -146,7 +146,10 @@ void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
   log_failure_of("unmapping device memory", [&] {
     require_granules(set_.layout(), address, bytes);
     const entered here(cu_, context_);
-    set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_);
+    // Other processes that share the device need the memory that this one gives up.
+    using after = device_memory::after;
+    set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_,
+                        memory_->share() == nullptr ? after::kept : after::released);
     memory_->give(bytes);
   });
 }

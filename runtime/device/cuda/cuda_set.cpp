@@ -127,7 +127,8 @@ std::uint32_t cuda_set::import_memory(void* address, std::span<const shared_part
 void cuda_set::drop_import(void* address, std::size_t bytes) noexcept {
   log_failure_of("unmapping memory of another process", [&] {
     const entered here(cu_, live_context());
-    memory_->unmap(reinterpret_cast<std::uintptr_t>(address), bytes, device_memory::foreign);
+    memory_->unmap(reinterpret_cast<std::uintptr_t>(address), bytes, device_memory::foreign,
+                   device_memory::after::released);
   });
 }
 

@@ -5,14 +5,21 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/os/virtual_memory.h"
 
 namespace hpe::device::cuda {
 
 namespace {
+
+// The size of the largest range that is kept. A larger range is a whole allocation, and other programs may need its
+// memory.
+constexpr std::size_t largest_kept = std::size_t{32} << 20;
+constexpr std::size_t most_kept = 4 * largest_kept;  // of all devices together
 
 CUmemLocation location_of(CUdevice device) {
   CUmemLocation result{};
@@ -28,13 +35,16 @@ void* pointer(std::uintptr_t address) {
 }  // namespace
 
 device_memory::device_memory(const driver& cu, const uvas_layout& layout)
-    : cu_(cu), layout_(layout), reserved_(layout.segments) {}
+    : cu_(cu), layout_(layout), reserved_(layout.segments) {
+  kept_.reserve(most_kept / granule_size);
+}
 
 device_memory::~device_memory() {
   for (const auto& [begin, mapped] : mappings_) {
     cu_.cuMemUnmap(begin, mapped.end - begin);
     cu_.cuMemRelease(mapped.value.memory);
   }
+  for (const kept_piece& piece : kept_) cu_.cuMemRelease(piece.memory);
   for (unsigned s = 0; s < layout_.segments; ++s)
     if (reserved_[s]) cu_.cuMemAddressFree(layout_.base + s * layout_.segment_size, layout_.segment_size);
 }
@@ -58,7 +68,8 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
     }
     if (result == CUDA_SUCCESS) cu_.cuMemAddressFree(got, size);
     // Restore the placeholder, unless another thread has mapped something there.
-    ::mmap(pointer(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    (void)::mmap(pointer(begin), size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+                 0);
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
               "the CUDA driver does not give the {} bytes of address space at {:#x} to a device ({}); HPE_ADDRESS_BASE "
               "can name another place",
@@ -71,18 +82,24 @@ void device_memory::reserve(std::uintptr_t address, std::size_t bytes) {
   reserve_around(address, bytes);
 }
 
-void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home,
-                        std::span<const CUdevice> users) {
-  const lock_guard lock(mutex_);
-  require_free(address, bytes);
-  reserve_around(address, bytes);
-
+CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, unsigned device, CUdevice home) {
+  const auto found =
+      std::ranges::find_if(kept_, [&](const kept_piece& p) { return p.device == device && p.bytes == bytes; });
+  if (found != kept_.end()) {
+    const CUmemGenericAllocationHandle memory = found->memory;
+    kept_.erase(found);
+    return memory;
+  }
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = location_of(home);
   if (shareable(home)) properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  mapping made{device, 0, {}};
-  const CUresult created = cu_.cuMemCreate(&made.memory, bytes, &properties, 0);
+  CUmemGenericAllocationHandle memory = 0;
+  CUresult created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
+  if (created == CUDA_ERROR_OUT_OF_MEMORY && !kept_.empty()) {
+    release_kept(device);
+    created = cu_.cuMemCreate(&memory, bytes, &properties, 0);
+  }
   if (created == CUDA_ERROR_OUT_OF_MEMORY) {
     std::size_t free = 0;
     std::size_t total = 0;
@@ -91,6 +108,30 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
               total, bytes);
   }
   cu_.check(created, "creating device memory");
+  return memory;
+}
+
+void device_memory::release_kept(unsigned device) {
+  for (const kept_piece& p : kept_)
+    if (p.device == device) cu_.cuMemRelease(p.memory);
+  std::erase_if(kept_, [&](const kept_piece& p) { return p.device == device; });
+}
+
+std::size_t device_memory::kept(unsigned device) const {
+  const shared_lock_guard lock(mutex_);
+  std::size_t sum = 0;
+  for (const kept_piece& p : kept_)
+    if (p.device == device) sum += p.bytes;
+  return sum;
+}
+
+void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home,
+                        std::span<const CUdevice> users) {
+  const lock_guard lock(mutex_);
+  require_free(address, bytes);
+  reserve_around(address, bytes);
+
+  mapping made{device, create(bytes, device, home), {}};
   CUresult result = cu_.cuMemMap(address, bytes, 0, made.memory, 0);
   if (result == CUDA_SUCCESS) {
     std::vector<CUmemAccessDesc> access;
@@ -105,7 +146,7 @@ void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned devi
   mappings_.insert(address, address + bytes, std::move(made));
 }
 
-void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device) {
+void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device, after what) {
   const lock_guard lock(mutex_);
   const auto first = mappings_.from(address);
   auto last = first;
@@ -116,10 +157,19 @@ void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned de
   HPE_REQUIRE(at == address + bytes, HPE_ERROR_INVALID_ARGUMENT,
               "the {} bytes at {:#x} are not one or several whole ranges that were mapped for device {}", bytes,
               address, device);
+  std::size_t all_kept = 0;
+  for (const kept_piece& p : kept_) all_kept += p.bytes;
   for (auto it = first; it != last; it = mappings_.erase(it)) {
     // A failure here belongs to a lost device.
-    cu_.cuMemUnmap(it->first, it->second.end - it->first);
-    cu_.cuMemRelease(it->second.value.memory);
+    const std::size_t size = it->second.end - it->first;
+    const mapping& old = it->second.value;
+    const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;
+    if (unmapped && what == after::kept && !old.file && size <= largest_kept && all_kept + size <= most_kept) {
+      kept_.push_back({device, size, old.memory});
+      all_kept += size;
+    } else {
+      cu_.cuMemRelease(old.memory);
+    }
   }
 }
 
@@ -193,7 +243,7 @@ std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<con
     }
     HPE_REQUIRE(reached != 0, HPE_ERROR_NOT_SUPPORTED, "no GPU of this process reaches the memory that was exported");
   } catch (...) {
-    if (end != address) unmap(address, end - address, foreign);
+    if (end != address) unmap(address, end - address, foreign, after::released);
     throw;
   }
   return reached;

@@ -192,24 +192,37 @@ std::string soft_device::words_for(const command& what) const {
              : fmt::format("a {} of {} bytes", what.what == command::kind::copy ? "copy" : "fill", what.bytes);
 }
 
-std::string soft_device::work_before(timepoint point) const {
-  command current;
-  {
-    const lock_guard lock(mutex_);
-    const auto its = std::find_if(streams_.begin(), streams_.end(),
-                                  [&](const auto& stream) { return stream->number() == point.timeline; });
-    if (its != streams_.end()) current = (*its)->current();
-  }
-  if (current.what == command::kind::wait) return set_.work_before({current.timeline, current.point});
-  std::string words = fmt::format("{} on device {}", words_for(current), index_);
+std::optional<command> soft_device::current_of(std::uint32_t timeline) const {
+  const lock_guard lock(mutex_);
+  const auto its =
+      std::find_if(streams_.begin(), streams_.end(), [&](const auto& stream) { return stream->number() == timeline; });
+  return its != streams_.end() ? (*its)->current() : std::nullopt;
+}
+
+std::string soft_device::words_for_running(const command& what) const {
+  std::string words = fmt::format("{} on device {}", words_for(what), index_);
   const std::uint64_t crowd = set_.shared().status(index_).crowd.load();
-  if (current.what == command::kind::launch && crowd != 0)
+  if (what.what == command::kind::launch && crowd != 0)
     words += fmt::format(
         ": {} of its blocks wait in loops, and there is no room for further blocks beside them; blocks that wait for "
         "each other must fit on the device at once, and it holds 32 for each thread (HPE_SOFT_THREADS), of which it "
         "has {}",
         crowd, set_.configuration().threads);
   return words;
+}
+
+std::string soft_device::work_before(timepoint point) const {
+  // Follows waits of streams for each other. Each step leads to work that was queued earlier, unless the streams go on
+  // meanwhile, so the number of steps is limited.
+  constexpr int most_steps = 100;
+  for (int step = 0; step < most_steps && !set_.reached(point); ++step) {
+    const soft_device& its = set_.device_of(point);
+    const std::optional<command> current = its.current_of(point.timeline);
+    if (!current) break;
+    if (current->what != command::kind::wait) return its.words_for_running(*current);
+    point = {current->timeline, current->point};
+  }
+  return "work that has just ended";
 }
 
 void soft_device::leave_out_failure(timepoint point) {

@@ -65,6 +65,10 @@ class soft_device final : public device {
   [[nodiscard]] std::string words_for(const command& what) const;
   /// See device_set::work_before.
   [[nodiscard]] std::string work_before(timepoint point) const;
+  /// words_for() a command that runs on this device, with the reason if its blocks lack room.
+  [[nodiscard]] std::string words_for_running(const command& what) const;
+  /// The command that the stream with this timeline runs or waits to run; none if the stream is idle.
+  [[nodiscard]] std::optional<command> current_of(std::uint32_t timeline) const;
 
  private:
   [[nodiscard]] std::string words_of_loss(std::string_view how);

@@ -55,6 +55,8 @@ class soft_set final : public device_set, public ptx_capability {
     return line == nullptr || line->reached(point.value);
   }
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
+  /// The device of the stream that the point belongs to.
+  [[nodiscard]] soft_device& device_of(timepoint point) const;
   [[nodiscard]] std::string work_before(timepoint point) const override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
   std::optional<error> take_failure_of(timepoint point) override;
@@ -98,7 +100,6 @@ class soft_set final : public device_set, public ptx_capability {
   void quit() noexcept;
   /// Makes all devices unmap memory that is not their own, and removes it from the table.
   void forget(request::kind how, void* address, std::size_t bytes, int location);
-  [[nodiscard]] soft_device& device_of(timepoint point) const;
 
   pid_t owner_;
   fabric fabric_;

@@ -114,9 +114,11 @@ std::optional<std::string> soft_stream::overdue(std::chrono::steady_clock::time_
   return fmt::format("{} ran for more than {} s (HPE_DEVICE_TIMEOUT)", device_.words_for(current), limit.count());
 }
 
-command soft_stream::current() const {
+std::optional<command> soft_stream::current() const {
   const lock_guard lock(mutex_);
-  return ring_.slot(std::min(completed() + 1, in_ring_));
+  const std::uint64_t done = completed();
+  if (done >= in_ring_) return std::nullopt;
+  return ring_.slot(done + 1);
 }
 
 soft_stream::side soft_stream::check(const void* address, std::size_t bytes, const char* role) const {

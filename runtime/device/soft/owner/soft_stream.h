@@ -52,8 +52,8 @@ class soft_stream final : public stream {
   [[nodiscard]] std::optional<std::string> overdue(std::chrono::steady_clock::time_point now,
                                                    std::chrono::seconds limit);
 
-  /// The command that runs, or the last one that ran.
-  [[nodiscard]] command current() const;
+  /// The first command that has not ended; none if the stream is idle.
+  [[nodiscard]] std::optional<command> current() const;
 
   // For taking failures, under the set's lock: the next one's position among all failures; no_failure if there is none.
   [[nodiscard]] std::uint64_t oldest_failure();
