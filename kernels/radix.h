@@ -90,7 +90,7 @@ struct radix_choice_parameters {
 
 /// Kernel radix_count_classes: offsets[class * tiles + tile] = the elements of this class in this tile. Kernel
 /// radix_move: moves each element to its place, to[offsets[...]++]. The same grid, of any size, for both.
-struct radix_partition {
+struct radix_classes_parameters {
   radix_part part;
   uint64_t* offsets;
   void* to;  ///< the elements of all devices

@@ -18,9 +18,10 @@ namespace hpe::kernels {
 inline constexpr uint32_t sparse_threads = 256;
 
 /// Kernel sparse_multiply: y = A x. A grid of any size. On GPUs `lanes` threads share a row; a power of two up to 32.
+/// Each of them loads `each` elements, 2 or 4, before it uses the first one.
 struct sparse_multiply_parameters {
   uint32_t element;  ///< bytes: 4 (float) or 8 (double)
-  uint32_t lanes;
+  uint32_t lanes, each;
   uint64_t rows;
   const uint32_t* first;    ///< rows + 1
   const uint32_t* columns;  ///< null: x has a value for each element of the matrix, in their order

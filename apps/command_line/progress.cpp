@@ -5,6 +5,10 @@
 
 #include <cmath>
 #include <utility>
+#include <vector>
+
+#include "apps/command_line/report.h"
+#include "hpe/hpe.hpp"
 
 namespace hpe::command_line {
 
@@ -62,6 +66,22 @@ std::string progress::line(double done, const std::string& what) const {
     text += fmt::format(", {} left", duration((total_ - done) / rate));
   }
   return text;
+}
+
+double median_seconds(std::int64_t repeats, bool quiet, const std::function<void()>& run,
+                      const std::function<void()>& prepare) {
+  std::vector<double> times;
+  progress shown("run", static_cast<double>(repeats), quiet);
+  for (std::int64_t i = 0; i <= repeats; ++i) {
+    prepare();
+    synchronize();
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    synchronize();
+    if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    shown.at(static_cast<double>(i));
+  }
+  return median(std::move(times));
 }
 
 }  // namespace hpe::command_line

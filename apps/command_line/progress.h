@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -42,5 +43,10 @@ class progress {
   double told_ = 0;  ///< seconds since the work began
   bool open_ = false;
 };
+
+/// Runs work on devices `repeats` times after one run that warms up, with its progress, and returns the median of the
+/// seconds up to the end of all queued work. `prepare` comes before each run, outside of its time.
+[[nodiscard]] double median_seconds(
+    std::int64_t repeats, bool quiet, const std::function<void()>& run, const std::function<void()>& prepare = [] {});
 
 }  // namespace hpe::command_line

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -80,20 +79,6 @@ double distance(const data<T>& back, const data<T>& x, double scale) {
 }
 
 template <class T>
-double median_seconds(const request& r, plan<T>& how, const data<T>& x, const data<T>& y) {
-  std::vector<double> times;
-  command_line::progress progress("run", static_cast<double>(r.repeats), r.quiet);
-  for (std::int64_t i = 0; i <= r.repeats; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    r.inverse ? how.inverse(x.data(), y.data()) : how.forward(x.data(), y.data());
-    synchronize();
-    if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    progress.at(static_cast<double>(i));
-  }
-  return command_line::median(std::move(times));
-}
-
-template <class T>
 int run(request r, const files::description& file) {
   r.how.devices = command_line::devices_of(r.devices);
   if (!r.input.empty()) measure_input(r, file, sizeof(std::complex<T>));
@@ -114,7 +99,8 @@ int run(request r, const files::description& file) {
   else
     files::read(file, x.data());
 
-  const double seconds = median_seconds(r, how, x, y);
+  const double seconds = command_line::median_seconds(
+      r.repeats, r.quiet, [&] { r.inverse ? how.inverse(x.data(), y.data()) : how.forward(x.data(), y.data()); });
   r.inverse ? how.forward(y.data(), back.data()) : how.inverse(y.data(), back.data());
   if (!r.output.empty()) files::write(r.output, type_of(r), shape_of(r.what), y.data(), sizeof(std::complex<T>));
 

@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "apps/command_line/bad_input.h"
-#include "apps/command_line/report.h"
+#include "apps/command_line/progress.h"
 
 namespace hpe::gather {
 
@@ -67,6 +67,7 @@ class fitting {
     for (const way direction : {way::gather, way::scatter}) {
       told(direction == way::gather ? "gathers" : "scatters");
       uniform(direction);
+      first_use(direction);
       partitioned(direction);
       partition(direction);
     }
@@ -80,11 +81,29 @@ class fitting {
     return static_cast<double>(p.count) * static_cast<double>(p.element + p.index);
   }
 
+  struct run {
+    problem what;
+    choice how;
+    stopwatch::pattern indices;
+  };
+  /// The times of runs, each the shorter one of two sweeps over all of them: other work of the machine only adds time,
+  /// to many runs that follow each other.
+  [[nodiscard]] std::vector<double> seconds(const std::vector<run>& runs) {
+    std::vector<double> times(runs.size(), std::numeric_limits<double>::max());
+    for (int sweep = 0; sweep < 2; ++sweep)
+      for (std::size_t i = 0; i < runs.size(); ++i)
+        times[i] = std::min(times[i], clock_.seconds(runs[i].what, runs[i].how, runs[i].indices));
+    return times;
+  }
+
   void sequential() {
-    for (std::size_t bytes = std::size_t{1} << 18; bytes <= largest_; bytes *= 2) {
-      const problem p = of_size(way::gather, bytes, 1, ~std::uint64_t{0});
-      const double moved = bytes_in_order(p) + static_cast<double>(bytes);
-      m_.sequential.push_back({moved, above_launch(clock_.seconds(p, {}, {stopwatch::order::sequential})) / moved});
+    std::vector<run> runs;
+    for (std::size_t bytes = std::size_t{1} << 18; bytes <= largest_; bytes *= 2)
+      runs.push_back({of_size(way::gather, bytes, 1, ~std::uint64_t{0}), {}, {stopwatch::order::sequential}});
+    const std::vector<double> times = seconds(runs);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const double moved = bytes_in_order(runs[i].what) + static_cast<double>(runs[i].what.table * element);
+      m_.sequential.push_back({moved, above_launch(times[i]) / moved});
     }
   }
 
@@ -99,9 +118,9 @@ class fitting {
     const problem p = of_size(way::gather, std::size_t{1} << 18,
                               std::min<std::uint64_t>(most_count_ / 4, largest_ / element), most_count_);
     constexpr std::uint32_t few = 8, many = 40;
-    const double more =
-        clock_.seconds(p, {method::multi_pass, many}, {}) - clock_.seconds(p, {method::multi_pass, few}, {});
-    m_.pass = std::max(more / (many - few) - m_.launch, 0.0) / static_cast<double>(p.count);
+    const std::vector<double> times =
+        seconds({{p, {method::multi_pass, many}, {}}, {p, {method::multi_pass, few}, {}}});
+    m_.pass = std::max((times[0] - times[1]) / (many - few), 0.0) / static_cast<double>(p.count);
   }
 
   void uniform(way direction) {
@@ -109,14 +128,18 @@ class fitting {
     const std::size_t levels = capacities.size();
     std::vector<std::vector<double>> columns(1 + 2 * levels);
     std::vector<double> values, whole;
-    for (const double table : powers_and_middles(0x1p17, static_cast<double>(largest_))) {
-      const problem p = of_size(direction, static_cast<std::size_t>(table), std::uint64_t{1} << 17, most_count_);
-      const double n = static_cast<double>(p.count);
+    std::vector<run> runs;
+    for (const double table : powers_and_middles(0x1p17, static_cast<double>(largest_)))
+      runs.push_back(
+          {of_size(direction, static_cast<std::size_t>(table), std::uint64_t{1} << 17, most_count_), {}, {}});
+    const std::vector<double> times_of_runs = seconds(runs);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const problem& p = runs[i].what;
+      const double n = static_cast<double>(p.count), table = static_cast<double>(p.table * element);
       const double in_order = bytes_in_order(p) * m_.sequential_at(bytes_in_order(p) + table);
-      const double seconds = clock_.seconds(p, {}, {});
-      values.push_back(random_part(p, seconds, in_order));
+      values.push_back(random_part(p, times_of_runs[i], in_order));
       // An error counts as a part of the whole run: of short runs the random part is small, and not well known.
-      whole.push_back(seconds / n);
+      whole.push_back(times_of_runs[i] / n);
       columns[0].push_back(1);
       for (std::size_t j = 0; j < levels; ++j) {
         columns[1 + j].push_back(run_misses({capacities[j], 0, false}, n, table, m_.line, 1));
@@ -129,6 +152,19 @@ class fitting {
     for (const level& l : found(capacities, x, 1 + levels, true)) times(direction).levels.push_back(l);
   }
 
+  /// A pass over a chunk that fits into a level uses each block a first time, and all blocks of a chunk leave the level
+  /// together. So these misses take less time than those of a table that does not fit.
+  void first_use(way direction) {
+    const problem p = of_size(direction, std::min(partitioned_table, largest_), 1, most_count_);
+    const choice how{method::multi_pass, 8};
+    double& part = times(direction).first_use;
+    part = 0;
+    const double without = predict(m_, p, how).total();
+    part = 1;
+    const double whole = predict(m_, p, how).total() - without;
+    if (whole > 0) part = std::clamp((seconds({{p, how, {}}}).front() - without) / whole, 0.0, 1.0);
+  }
+
   void partitioned(way direction) {
     const std::vector<double> capacities = powers_and_middles(1, 0x1p19);
     std::vector<std::vector<double>> columns(1 + capacities.size());
@@ -136,9 +172,13 @@ class fitting {
     const problem p = of_size(direction, std::min(partitioned_table, largest_), 1, most_count_);
     const double table = static_cast<double>(p.table * element);
     const double in_order = (bytes_in_order(p) + table) * m_.sequential_at(bytes_in_order(p) + table);
-    for (std::uint64_t partitions = 2; partitions <= p.table / 16; partitions *= 4) {
-      const double streams = static_cast<double>(partitions);
-      values.push_back(random_part(p, clock_.seconds(p, {}, {stopwatch::order::partitioned, partitions}), in_order));
+    std::vector<run> runs;
+    for (std::uint64_t partitions = 2; partitions <= p.table / 16; partitions *= 4)
+      runs.push_back({p, {}, {stopwatch::order::partitioned, partitions}});
+    const std::vector<double> times_of_runs = seconds(runs);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      const double streams = static_cast<double>(runs[i].indices.partitions);
+      values.push_back(random_part(p, times_of_runs[i], in_order));
       columns[0].push_back(partition_misses(streams, m_.together, element, m_.line));
       for (std::size_t j = 0; j < capacities.size(); ++j)
         columns[1 + j].push_back(std::max(0.0, 1 - capacities[j] / streams));
@@ -152,7 +192,7 @@ class fitting {
   void partition(way direction) {
     const problem p = of_size(direction, std::min(partitioned_table, largest_), 1, most_count_);
     constexpr std::uint32_t chunks = 128;
-    const double all = clock_.seconds(p, {method::partitioned, chunks}, {});
+    const double all = seconds({{p, {method::partitioned, chunks}, {}}}).front();
     const prediction without = predict(m_, p, {method::partitioned, chunks});
     const double rest = std::max(all - without.launch - without.sequential - without.random, 0.1 * all);
     times(direction).partition = rest / bytes_in_order(p);
@@ -194,14 +234,9 @@ double stopwatch::seconds(const problem& what, const choice& how, const pattern&
     throw error(HPE_ERROR_INVALID_ARGUMENT, "a stopwatch has no room for this problem");
   make(what, indices);
   plan work(what, how, {device_});
-  std::vector<double> times;
-  for (int i = 0; i <= repeats; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    work.run(table_.data(), indices_.data(), values_.data());
-    synchronize();
-    if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return command_line::median(times);
+  constexpr bool quiet = true;
+  return command_line::median_seconds(repeats, quiet,
+                                      [&] { work.run(table_.data(), indices_.data(), values_.data()); });
 }
 
 parameters fit(stopwatch& clock, std::size_t largest, const std::function<void(const std::string&)>& told) {

@@ -3,12 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <numeric>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/files/element_file.h"
 #include "apps/gather/fit.h"
@@ -147,22 +147,16 @@ class command {
       number_elements(from.data(), from.size() / what_.element, what_.element);
     else
       files::read(file_, from.data());
-    std::vector<double> times;
-    for (std::int64_t i = 0; i < r_.repeats + 1; ++i) {
-      fill(to.data(), 0, to.size());
-      synchronize();
-      const auto begin = std::chrono::steady_clock::now();
-      work.run(table.data(), indices.data(), values.data());
-      synchronize();
-      if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-      work.finish(indices.data());
-    }
+    const double time = command_line::median_seconds(
+        r_.repeats, r_.quiet, [&] { work.run(table.data(), indices.data(), values.data()); },
+        [&] { fill(to.data(), 0, to.size()); });
+    work.finish(indices.data());
     if (!r_.no_check && !right(table, indices, values)) {
       fmt::print(stderr, "hpe {}: the result is wrong\n", name());
       return command_line::failed;
     }
     if (!r_.output.empty()) files::write(r_.output, type_, {to.size() / what_.element}, to.data(), what_.element);
-    answer(chosen, command_line::median(times));
+    answer(chosen, time);
     return 0;
   }
 

@@ -20,7 +20,10 @@ constexpr double worth = 0.98;
 /// An access of a run of so many passes.
 double uniform_access(const access_times& t, double accesses, double bytes, double line, double passes) {
   double seconds = t.hit;
-  for (const level& l : t.levels) seconds += l.seconds * run_misses(l, accesses, bytes, line, passes);
+  for (const level& l : t.levels) {
+    const bool chunk_fits = passes > 1 && bytes / passes <= l.capacity;
+    seconds += l.seconds * (chunk_fits ? t.first_use : 1) * run_misses(l, accesses, bytes, line, passes);
+  }
   return seconds;
 }
 
@@ -90,7 +93,6 @@ prediction predict(const parameters& machine, const problem& what, const choice&
   const double each_byte = machine.sequential_at(n * (z + l) + table);
   const double chunks = how.how == method::single_pass ? 1 : std::max(1.0, double(how.chunks));
   prediction p{how};
-  p.launch = machine.launch * (how.how == method::multi_pass ? chunks : how.how == method::partitioned ? 4 : 1);
   const double random = partitions > 0 ? partitioned_access(times, machine, partitions, z)
                                        : uniform_access(times, n, table, machine.line, chunks);
   p.random = n * random;
@@ -102,6 +104,9 @@ prediction predict(const parameters& machine, const problem& what, const choice&
     p.sequential = n * z * chunks * lines_touched * each_byte + n * machine.pass * chunks;
   }
   if (how.how == method::partitioned) p.partition = n * (z + l) * times.partition;
+  // Kernels that run hide the launches of those behind them.
+  const double launches = how.how == method::multi_pass ? chunks : how.how == method::partitioned ? 4 : 1;
+  p.launch = machine.launch + std::max(0.0, (launches - 1) * machine.launch - p.sequential - p.random - p.partition);
   return p;
 }
 
@@ -176,6 +181,7 @@ json of_levels(const std::vector<level>& levels) {
 json of_times(const access_times& t) {
   return {{"hit", t.hit},
           {"levels", of_levels(t.levels)},
+          {"first_use", t.first_use},
           {"transaction", t.transaction},
           {"partitioned", of_levels(t.partitioned)},
           {"partition", t.partition}};
@@ -193,11 +199,11 @@ std::vector<level> levels_of(const json& from) {
   return all;
 }
 access_times times_of(const json& from) {
-  return {number(from, "hit"), levels_of(from.at("levels")), number(from, "transaction"),
-          levels_of(from.at("partitioned")), number(from, "partition")};
+  return {number(from, "hit"),         levels_of(from.at("levels")),      number(from, "first_use"),
+          number(from, "transaction"), levels_of(from.at("partitioned")), number(from, "partition")};
 }
 
-constexpr int format = 2;  ///< of the file; 2: levels hold what the run before used
+constexpr int format = 3;  ///< of the file; 2: levels hold what the run before used; 3: with first_use
 
 }  // namespace
 

@@ -44,6 +44,8 @@ struct level {
 struct access_times {
   double hit = 0;                  ///< a uniform access that hits all levels
   std::vector<level> levels;       ///< case I
+  double first_use = 1;            ///< passes over chunks that a level holds: the part of a miss's time that the first
+                                   ///< access to a block takes
   double transaction = 0;          ///< case II: for each transaction
   std::vector<level> partitioned;  ///< case II
   double partition = 0;            ///< of a partition, for each byte of an index and an element, both ways
@@ -61,7 +63,7 @@ struct parameters {
   double line = 64;     ///< bytes of a memory block: l
   double together = 1;  ///< accesses made at once: w, the threads of a warp
   double most_chunks = 1024;
-  double launch = 0;                        ///< seconds of a run on a few elements
+  double launch = 0;                        ///< seconds of a launch that nothing hides: of a run on a few elements
   double pass = 0;                          ///< seconds for each index of a pass that uses none
   std::vector<sequential_time> sequential;  ///< ascending
   access_times gather, scatter;

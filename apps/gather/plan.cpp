@@ -215,7 +215,8 @@ void plan::run_passes(void* table, const void* indices, void* values) {
       hpe::copy(stage_.data(), chunk, bytes);
       uses[1] = gathers ? in(stage_) : inout(stage_);
     }
-    // A staged chunk lies where it would lie in a table that began so far before.
+    // Indices count from the beginning of the table. So the kernel gets the address that the table would have if its
+    // chunk were the staged copy.
     void* const begin = staged ? stage_.data() - from * what_.element : table;
     std::vector<kernels::gather_access_parameters> members;
     for (std::size_t d = 0; d < devices_.size(); ++d) {

@@ -9,6 +9,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/files/element_file.h"
 #include "apps/imaging/imaging_main.h"
@@ -224,10 +225,7 @@ int run(const request& r) {
     const std::int64_t begin = std::max<std::int64_t>(from, 0), end = std::min(to, given.rows);
     return a.span().subspan(static_cast<std::size_t>(begin * line), static_cast<std::size_t>((end - begin) * line));
   };
-  std::vector<double> times;
-  for (std::int64_t run = 0; run <= r.repeats; ++run) {
-    synchronize();
-    const auto begin = std::chrono::steady_clock::now();
+  const auto filter = [&] {
     for (std::int64_t d = 0; d < count; ++d) {
       const std::int64_t first = given.rows * d / count, end = given.rows * (d + 1) / count;
       if (first == end) continue;
@@ -245,9 +243,8 @@ int run(const request& r) {
       launch_on(static_cast<int>(d), kernel, grid_for(p.count()), p, in(rows_of(source, first - reach, end + reach)),
                 in(table), out(rows_of(target, first, end)));
     }
-    synchronize();
-    if (run > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
+  };
+  const double time = command_line::median_seconds(r.repeats, r.quiet, filter);
 
   std::string beside;
   if (!r.no_check) {
@@ -267,7 +264,6 @@ int run(const request& r) {
     beside = fmt::format("; the result is right, a plain loop took {:.3f} ms", 1e3 * seconds);
   }
   if (!r.output.empty()) write(r.output, given, target.data());
-  const double time = command_line::median(times);
   const double pixels = static_cast<double>(given.rows) * static_cast<double>(given.columns);
   const std::string title =
       fmt::format("filter of {0} x {1} pixels by {2} x {2} weights", given.rows, given.columns, 2 * reach + 1);

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -97,16 +96,8 @@ int run(const request& r, const files::description& file) {
     files::write(r.output, r.type, work.problems == 1 ? std::vector{count} : std::vector{work.problems, work.length},
                  output.data(), sizeof(T));
 
-  std::vector<double> times;
-  command_line::progress progress("run", static_cast<double>(r.repeats), r.quiet);
-  for (std::int64_t i = 0; i < r.repeats; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    scan.run(input.data(), output.data());
-    synchronize();
-    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    progress.at(static_cast<double>(i + 1));
-  }
-  const double time = command_line::median(times), rate = 2e-9 * static_cast<double>(count * sizeof(T)) / time;
+  const double time = command_line::median_seconds(r.repeats, r.quiet, [&] { scan.run(input.data(), output.data()); });
+  const double rate = 2e-9 * static_cast<double>(count * sizeof(T)) / time;
   command_line::answer(
       {"hpe scan",
        "batched scans over all devices",

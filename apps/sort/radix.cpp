@@ -89,7 +89,7 @@ void radix_partition::move(const std::byte* from, std::byte* to) {
     counting.push_back(out(offsets));
     placing.push_back(inout(offsets));
   }
-  std::vector<team_member<kernels::radix_partition>> members;
+  std::vector<team_member<kernels::radix_classes_parameters>> members;
   kernels::radix_offsets_parameters places{2 * splitter_count_ + 1, 0, {}, {}};
   for (std::size_t d = 0; d < parts_.size(); ++d) {
     members.push_back({parts_[d].device, shape(parts_[d]), {part_of(parts_[d], from), offsets_[d].data(), to}});

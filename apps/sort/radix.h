@@ -72,7 +72,7 @@ class radix_partition {
   std::vector<std::uint32_t> tiles_;  ///< of each part
   kernel<kernels::radix_digits_parameters> count_digits_;
   kernel<kernels::radix_choice_parameters> choose_;
-  kernel<kernels::radix_partition> count_classes_, move_;
+  kernel<kernels::radix_classes_parameters> count_classes_, move_;
   kernel<kernels::radix_offsets_parameters> place_;
   array<kernels::radix_splitters> boundaries_, splitters_;  ///< as a search begins, and what it finds
   std::vector<array<std::uint64_t>> counts_;                ///< of each part: for each digit and splitter

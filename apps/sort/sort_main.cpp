@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <numeric>
 #include <random>
@@ -140,17 +139,9 @@ int run(request r, const files::description& file) {
   sorter work(element_of<T>(), r.length, numbers, r.how);
   std::vector<T> given = given_elements<T>(r, file);
   const array<T> data(r.length, work.where());
-  std::vector<double> times;
-  command_line::progress progress("run", static_cast<double>(r.repeats), r.quiet);
-  for (std::int64_t i = 0; i < r.repeats + 1; ++i) {
-    copy(data.data(), given.data(), r.length * sizeof(T));
-    synchronize();
-    const auto begin = std::chrono::steady_clock::now();
-    work.run(data.data());
-    synchronize();
-    if (i > 0) times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-    progress.at(static_cast<double>(i));
-  }
+  const double time = command_line::median_seconds(
+      r.repeats, r.quiet, [&] { work.run(data.data()); },
+      [&] { copy(data.data(), given.data(), r.length * sizeof(T)); });
   if (!r.no_check) {
     std::stable_sort(given.begin(), given.end(), kernels::by_key{});
     if (!std::equal(given.begin(), given.end(), data.begin(), same<T>)) {
@@ -159,7 +150,7 @@ int run(request r, const files::description& file) {
     }
   }
   if (!r.output.empty()) files::write(r.output, r.type, {r.length}, data.data(), sizeof(T));
-  const double time = command_line::median(times), rate = static_cast<double>(r.length) / time;
+  const double rate = static_cast<double>(r.length) / time;
   const std::string title = fmt::format("{} elements of the type {}, method {}", r.length, r.type, name_of(work.how()));
   command_line::answer(
       {"hpe sort",

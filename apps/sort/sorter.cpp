@@ -1,5 +1,7 @@
 #include "apps/sort/sorter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -226,15 +228,17 @@ void sorter::merge(const std::byte* from, std::byte* to, std::size_t device, con
 std::string sorter::explain() const {
   const std::size_t parts = devices_.size();
   if (exchange_.has_value())
-    return std::string("by radix: elements move once to the part of the sorted array that they end up in, ") +
-           "whose bounds follow from counts of digits; then each of " + std::to_string(parts) +
-           (parts == 1 ? " device" : " devices") + " sorts its part";
+    return fmt::format(
+        "by radix: elements move once to the part of the sorted array that they end up in, whose bounds follow from "
+        "counts of digits; then each of {} {} sorts its part",
+        parts, parts == 1 ? "device" : "devices");
   if (parts == 1)
     return how_ == method::radix ? "by radix: one device sorts everything" : "one device sorts everything";
   const std::size_t times = rounds(parts);
-  return "by merges: " + std::to_string(parts) + " parts, merged in " + std::to_string(times) +
-         (times == 1 ? " round" : " rounds") +
-         "; a device that merges searches all parts for the pivots, and reads the parts in place";
+  return fmt::format(
+      "by merges: {} parts, merged in {} {}; a device that merges searches all parts for the pivots, and reads the "
+      "parts in place",
+      parts, times, times == 1 ? "round" : "rounds");
 }
 
 placement sorter::where() const {

@@ -3,11 +3,11 @@
 #include <optional>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/files/element_file.h"
 #include "apps/sparse/breadth_first.h"
 #include "apps/sparse/sparse_main.h"
-#include "apps/sparse/timing.h"
 
 namespace hpe::sparse {
 
@@ -88,7 +88,7 @@ int run(request& r) {
   }
   const compressed_rows<float> graph = file ? compress<float>(*file, 0) : random_rows<float>(shape, false, 0);
   breadth_first search(graph, 0);
-  const double time = seconds(r.repeats, [&] { search.run(r.source); });
+  const double time = command_line::median_seconds(r.repeats, r.quiet, [&] { search.run(r.source); });
   const array<std::uint32_t>& levels = search.levels();
   if (!r.no_check && !std::equal(levels.begin(), levels.end(), levels_on_host(graph, r.source).begin())) {
     fmt::print(stderr, "hpe bfs: the levels are wrong\n");

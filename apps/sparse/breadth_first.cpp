@@ -16,7 +16,7 @@ constexpr std::uint32_t steps_of_a_batch = 8;
 breadth_first::breadth_first(const compressed_rows<float>& graph, int device)
     : graph_(graph),
       device_(device),
-      lanes_(lanes_for(graph.first)),
+      lanes_(share_rows(graph.first).lanes),
       step_(module(kernels_file()), "graph_step"),
       levels_(graph.rows, on_device(device)),
       frontier_(graph.rows, on_device(device)),

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/files/element_file.h"
 #include "apps/gather/fit.h"
@@ -8,7 +9,6 @@
 #include "apps/sparse/hash_table.h"
 #include "apps/sparse/rows.h"
 #include "apps/sparse/sparse_main.h"
-#include "apps/sparse/timing.h"
 
 namespace hpe::sparse {
 
@@ -163,11 +163,11 @@ int run(const request& r) {
   const array<std::uint32_t> queries = queries_of(r, entries.size(), entries);
   const array<std::uint32_t> results(queries.size(), on_device(0));
   const method_choice choose = choice_for(r);
-  const double building =
-      seconds(r.repeats, [&] { const hash_table table(entries.data(), entries.size(), 0, choose); });
+  const double building = command_line::median_seconds(
+      r.repeats, r.quiet, [&] { const hash_table table(entries.data(), entries.size(), 0, choose); });
   hash_table table(entries.data(), entries.size(), 0, choose);
-  const double finding =
-      seconds(r.repeats, [&] { table.find(queries.data(), queries.size(), results.data(), r.missing, choose); });
+  const double finding = command_line::median_seconds(
+      r.repeats, r.quiet, [&] { table.find(queries.data(), queries.size(), results.data(), r.missing, choose); });
   if (!r.no_check) {
     const host_table expected(entries);
     for (std::uint64_t i = 0; i < queries.size(); ++i)

@@ -8,7 +8,7 @@ namespace hpe::sparse {
 template <class T>
 product<T>::product(const compressed_rows<T>& matrix, form how, const gather::choice& gather_by,
                     std::vector<int> devices)
-    : matrix_(matrix), lanes_(lanes_for(matrix.first)), multiply_(module(kernels_file()), "sparse_multiply") {
+    : matrix_(matrix), sharing_(share_rows(matrix.first)), multiply_(module(kernels_file()), "sparse_multiply") {
   devices = gather::all_unless(std::move(devices));
   if (how == form::gathered) {
     if (devices.size() > 1)
@@ -55,9 +55,9 @@ void product<T>::run() {
     const bool gathers = !gather_.empty();
     if (gathers) gather_.front().run(p.x.data(), column.data(), gathered_.data());
     const array<T>& from = gathers ? gathered_ : p.x;
-    launch_on(p.device, multiply_, shape_for(p.rows * lanes_, p.device),
-              {sizeof(T), lanes_, p.rows, first.data(), gathers ? nullptr : column.data(), values.data(), from.data(),
-               p.y.data()},
+    launch_on(p.device, multiply_, shape_for(p.rows * sharing_.lanes, p.device),
+              {sizeof(T), sharing_.lanes, sharing_.each, p.rows, first.data(), gathers ? nullptr : column.data(),
+               values.data(), from.data(), p.y.data()},
               in(first), in(column), in(values), in(from), out(p.y));
   }
 }

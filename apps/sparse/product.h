@@ -40,7 +40,7 @@ class product {
     array<T> x, y;
   };
   const compressed_rows<T>& matrix_;
-  const std::uint32_t lanes_;
+  const row_sharing sharing_;
   kernel<kernels::sparse_multiply_parameters> multiply_;
   std::vector<part> parts_;
   std::vector<gather::plan> gather_;  ///< none or one

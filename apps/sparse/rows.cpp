@@ -80,14 +80,17 @@ template compressed_rows<double> compress(const contents&, int);
 template compressed_rows<float> random_rows(const random_shape&, bool, int);
 template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
-std::uint32_t lanes_for(const array<std::uint32_t>& first) {
-  // A thread has 4 elements in flight; the longest row may take it 4 such steps.
-  constexpr std::uint64_t most_of_a_thread = 16;
-  const std::uint64_t rows = first.size() - 1, mean = rows == 0 ? 0 : first[rows] / rows;
+row_sharing share_rows(const array<std::uint32_t>& first) {
+  // At most so many elements of the longest row for a thread: its warp waits for it.
+  constexpr std::uint64_t most_of_a_thread = 32;
+  const std::uint64_t rows = first.size() - 1, elements = first[rows];
   std::uint64_t longest = 0;
   for (std::uint64_t r = 0; r < rows; ++r) longest = std::max<std::uint64_t>(longest, first[r + 1] - first[r]);
-  const std::uint64_t wished = std::max(mean, longest / most_of_a_thread);
-  return static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::uint64_t>(wished, 1, 32)));
+  // The power of two from 2/3 of the mean to 4/3 of it.
+  const std::uint64_t of_mean = rows == 0 ? 0 : 4 * elements / (3 * rows);
+  const std::uint64_t wished = std::clamp<std::uint64_t>(std::max(of_mean, longest / most_of_a_thread), 1, 32);
+  const auto lanes = static_cast<std::uint32_t>(std::bit_floor(wished));
+  return {lanes, longest <= std::uint64_t{2} * lanes ? 2U : 4U};
 }
 
 void check_one_device(std::int64_t devices) {

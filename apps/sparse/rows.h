@@ -49,8 +49,12 @@ extern template compressed_rows<double> compress(const contents&, int);
 extern template compressed_rows<float> random_rows(const random_shape&, bool, int);
 extern template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
-/// Threads of a GPU that share a row: as many as the mean row has elements, and enough for the longest one.
-[[nodiscard]] std::uint32_t lanes_for(const array<std::uint32_t>& first);
+/// How threads of a GPU process a row (kernels/sparse.h).
+struct row_sharing {
+  std::uint32_t lanes;  ///< threads that share a row: about as many as the mean row has elements
+  std::uint32_t each;   ///< elements that a thread loads at once: 2 where that is enough for the longest row, else 4
+};
+[[nodiscard]] row_sharing share_rows(const array<std::uint32_t>& first);
 
 /// For programs that use one device: throws bad_input if --devices asks for more, or for one that does not exist.
 void check_one_device(std::int64_t devices);

@@ -4,11 +4,11 @@
 #include <numeric>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/files/element_file.h"
 #include "apps/sparse/product.h"
 #include "apps/sparse/sparse_main.h"
-#include "apps/sparse/timing.h"
 
 namespace hpe::sparse {
 
@@ -116,7 +116,7 @@ int run(const request& r) {
     files::read(given, p.x().data());
   }
   std::vector<T> y(m.rows);
-  const double time = seconds(r.repeats, [&] { p.run(); });
+  const double time = command_line::median_seconds(r.repeats, r.quiet, [&] { p.run(); });
   p.result(y.data());
   if (!r.no_check && !right(m, p.x(), y)) {
     fmt::print(stderr, "hpe spmv: the product is wrong\n");

@@ -16,6 +16,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/common/devices.h"
@@ -25,6 +26,7 @@
 #include "runtime/base/granule.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/uvas.h"
+#include "runtime/os/spill_file.h"
 #include "tests/core/kernels.h"
 
 namespace {
@@ -154,12 +156,83 @@ void compare_two_processes(std::size_t memory, std::size_t part, double seconds,
   add("both at once", together, false);
 }
 
+/// The rates of a disk, by transfers of the size that hpe uses: bytes per second.
+struct disk_rates {
+  double read = 0;
+  double both = 0;  // of each, when one thread reads and one writes
+};
+
+disk_rates measure_disk(const std::string& folder, std::size_t bytes) {
+  constexpr std::size_t size = hpe::granule_size;
+  const std::size_t count = bytes / size / 2;  // in each half of the file
+  hpe::os::spill_file file(folder, size);
+  std::vector<std::uint32_t> extents(2 * count);
+  for (std::uint32_t& e : extents) e = file.take();
+  const auto buffer = [] {
+    void* const p = std::aligned_alloc(size, size);
+    std::memset(p, 1, size);
+    return std::unique_ptr<std::byte, decltype(&std::free)>(static_cast<std::byte*>(p), &std::free);
+  };
+  const auto one = buffer();
+  const auto two = buffer();
+  for (const std::uint32_t e : extents) file.write(e, 0, one.get(), size);
+  const auto read = [&](std::size_t from) {
+    for (std::size_t i = from; i < from + count; ++i) file.read(extents[i], 0, one.get(), size);
+  };
+  const double moved = static_cast<double>(count * size);
+  const double begin = hpe::bench::now();
+  read(0);
+  const double between = hpe::bench::now();
+  std::thread writer([&] {
+    for (std::size_t i = 0; i < count; ++i) file.write(extents[i], 0, two.get(), size);
+  });
+  read(count);
+  writer.join();
+  return {moved / (between - begin), moved / (hpe::bench::now() - between)};
+}
+
+/// Streams over an array of four times the limit of host memory, beside the rates of the disk.
+std::vector<hpe::bench::result> from_disk(const std::string& folder, std::size_t host_mebi, std::size_t part_mebi,
+                                          unsigned repeats) {
+  constexpr std::size_t times = 4;
+  const std::size_t bytes = times * host_mebi / part_mebi * part_mebi * mebi;
+  const std::size_t part = part_mebi * mebi / sizeof(std::uint32_t);
+  const hpe::array<std::uint32_t> sum(part);
+  const hpe::array<std::uint32_t> data(bytes / sizeof(std::uint32_t));
+  pass(data, sum, part, true);
+  std::vector<hpe::bench::result> lines;
+  for (const bool write : {false, true}) {
+    disk_rates disk;
+    const auto nothing = [] {};
+    double from_file = 0;
+    const auto count = [&] { from_file = static_cast<double>(hpe::statistics().bytes_unspilled); };
+    const auto timings = hpe::bench::paired_timings(
+        repeats, count,
+        [&] {
+          pass(data, sum, part, write);
+          from_file = static_cast<double>(hpe::statistics().bytes_unspilled) - from_file;
+        },
+        nothing, [&] { disk = measure_disk(folder, bytes); });
+    const double rate = from_file / timings.first.median;
+    const double bound = write ? disk.both : disk.read;
+    lines.push_back(
+        {fmt::format("{} x the host's limit, {}: from the file", times, write ? "read and written" : "read"),
+         rate * 1e-9, "GB/s", "", true,
+         fmt::format("(whole array: {:.2f} GB/s)", static_cast<double>(bytes) / timings.first.median * 1e-9)});
+    lines.push_back({write ? "  of the disk's reads while it writes" : "  of the disk's reads", rate / bound, "x", "",
+                     true, fmt::format("({:.2f} GB/s)", bound * 1e-9)});
+  }
+  return lines;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::size_t part_mebi = 0;
   std::size_t memory_mebi = 0;
   std::size_t phase_milliseconds = 1000;
+  std::size_t host_mebi = 256;
+  std::string folder;
   const auto arguments = hpe::bench::parse(
       argc, argv,
       "streams over arrays of 1.5, 2 and 4 times the device's memory, beside double buffering by hand, and two "
@@ -169,20 +242,35 @@ int main(int argc, char** argv) {
        {"--memory", "N", "MiB of device memory (HPE_DEVICE_MEMORY; else 8192 on GPUs, 256 on soft devices)",
         hpe::bench::to_whole(memory_mebi, 16, 1 << 20)},
        {"--phase", "N", "milliseconds of each phase of two processes that share the device (1000; 0: without them)",
-        hpe::bench::to_whole(phase_milliseconds, 0, 100000)}});
+        hpe::bench::to_whole(phase_milliseconds, 0, 100000)},
+       {"--spill", "FOLDER", "instead: streams over an array of 4 times the limit of host memory, from a file there",
+        hpe::bench::to_text(folder)},
+       {"--host-memory", "N", "MiB of host memory with --spill (HPE_HOST_MEMORY; 256)",
+        hpe::bench::to_whole(host_mebi, 16, 1 << 20)}});
   const bool gpu = [] {
     const char* const wanted = std::getenv("HPE_DEVICES");
     return wanted == nullptr || std::string(wanted).starts_with("cuda");
   }();
   if (memory_mebi == 0) memory_mebi = gpu ? 8192 : 256;
+  if (!folder.empty()) {
+    ::setenv("HPE_SPILL", folder.c_str(), 1);
+    ::setenv("HPE_HOST_MEMORY", fmt::format("{}M", host_mebi).c_str(), 1);
+  }
   ::setenv("HPE_DEVICE_MEMORY", fmt::format("{}M", memory_mebi).c_str(), 0);
   if (part_mebi == 0) part_mebi = gpu ? 64 : 8;
   std::vector<hpe::bench::result> shared;
-  if (phase_milliseconds != 0)
+  if (phase_milliseconds != 0 && folder.empty())
     compare_two_processes(memory_mebi * mebi, part_mebi * mebi, static_cast<double>(phase_milliseconds) * 1e-3,
                           arguments.repeats, shared);
   const std::size_t memory = hpe::device_info(0).memory_total;
   const std::size_t part = part_mebi * mebi / sizeof(std::uint32_t);
+  const auto title = [&](const std::string& more) {
+    return fmt::format("larger: {}, {} MiB{}, {}", hpe::device_info(0).name, memory / mebi, more,
+                       hpe::bench::load_of_machine());
+  };
+  if (!folder.empty())
+    return report(title(fmt::format(", host memory {} MiB", host_mebi)),
+                  from_disk(folder, host_mebi, part_mebi, arguments.repeats), arguments);
 
   std::vector<hpe::bench::result> lines;
   by_hand hand(part_mebi * mebi, std::min(memory, 2048 * mebi));
@@ -206,7 +294,5 @@ int main(int argc, char** argv) {
     }
   }
   lines.insert(lines.end(), shared.begin(), shared.end());
-  return report(
-      fmt::format("larger: {}, {} MiB, {}", hpe::device_info(0).name, memory / mebi, hpe::bench::load_of_machine()),
-      lines, arguments);
+  return report(title(""), lines, arguments);
 }

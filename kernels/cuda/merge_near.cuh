@@ -49,9 +49,10 @@ template <class T, class Less>
   return low;
 }
 
-/// Elements [place, place + each) of the merged sequence, by one thread, as far as they are among the first `count`.
-/// Returns how many of all elements up to the last of these come from the left. endless: neither side can end
-/// before.
+/// One thread produces elements [place, place + each) of the merged sequence, as far as they are among its first
+/// `count` elements. Returns the number of elements of the left sequence from the beginning of the merged sequence up
+/// to the last element of this thread. endless: both sequences have more elements than the thread takes, so their ends
+/// are not tested.
 template <bool endless, uint32_t each, class T, class Less>
 __device__ __forceinline__ uint32_t merge_near(const T* near, const near_sequence& left, const near_sequence& right,
                                                uint32_t place, uint32_t count, T (&merged)[each], Less less) {
@@ -78,8 +79,8 @@ __device__ __forceinline__ uint32_t merge_near(const T* near, const near_sequenc
 }
 
 /// Writes the first `count` elements of the merged sequence to `merged`; each thread writes its own `each` elements.
-/// from_left: how many of them come from the left. whole: count is `each` for all threads, and neither side can end
-/// before.
+/// from_left: the number of these elements that the left sequence has. whole: every thread writes `each` elements, and
+/// both sequences have more elements than are written.
 template <bool whole, uint32_t each, class T, class Less>
 __device__ __forceinline__ void merge_beginning(const T* near, const near_sequence& left, const near_sequence& right,
                                                 uint32_t count, T* merged, uint32_t& from_left, Less less) {

@@ -13,12 +13,9 @@ __device__ __forceinline__ uint64_t first_group(uint32_t lanes) {
 }
 __device__ __forceinline__ uint64_t groups(uint32_t lanes) { return uint64_t{gridDim.x} * blockDim.x / lanes; }
 
-/// Elements of a row that a thread loads before it uses the first one.
-constexpr uint32_t each = 4;
-
 /// The sum over elements k, k + lanes, ... of a row, at most `each` of them. All loads of a kind are issued together,
 /// also where the row is shorter.
-template <class T, uint32_t lanes>
+template <class T, uint32_t lanes, uint32_t each>
 __device__ __forceinline__ T sum_of_some(const sparse_multiply_parameters& p, const T* values, const T* x, uint32_t k,
                                          uint32_t end) {
   uint64_t from[each];
@@ -38,7 +35,7 @@ __device__ __forceinline__ T sum_of_some(const sparse_multiply_parameters& p, co
   return sum;
 }
 
-template <class T, uint32_t lanes>
+template <class T, uint32_t lanes, uint32_t each>
 __device__ __forceinline__ void multiply(const sparse_multiply_parameters& p) {
   const T* const values = static_cast<const T*>(p.values);
   const T* const x = static_cast<const T*>(p.x);
@@ -49,7 +46,8 @@ __device__ __forceinline__ void multiply(const sparse_multiply_parameters& p) {
   for (uint64_t row = first_group(lanes); row < rows; row += step) {
     T sum = 0;
     const uint32_t begin = row < p.rows ? __ldg(p.first + row) : 0, end = row < p.rows ? __ldg(p.first + row + 1) : 0;
-    for (uint32_t k = begin + lane; k < end; k += each * lanes) sum += sum_of_some<T, lanes>(p, values, x, k, end);
+    for (uint32_t k = begin + lane; k < end; k += each * lanes)
+      sum += sum_of_some<T, lanes, each>(p, values, x, k, end);
 #pragma unroll
     for (uint32_t distance = lanes / 2; distance > 0; distance /= 2)
       sum += __shfl_down_sync(all_lanes, sum, distance, lanes);
@@ -57,16 +55,21 @@ __device__ __forceinline__ void multiply(const sparse_multiply_parameters& p) {
   }
 }
 
-template <class T>
+template <class T, uint32_t each>
 __device__ __forceinline__ void multiply_with_lanes(const sparse_multiply_parameters& p) {
   switch (p.lanes) {
-    case 1: return multiply<T, 1>(p);
-    case 2: return multiply<T, 2>(p);
-    case 4: return multiply<T, 4>(p);
-    case 8: return multiply<T, 8>(p);
-    case 16: return multiply<T, 16>(p);
-    default: return multiply<T, 32>(p);
+    case 1: return multiply<T, 1, each>(p);
+    case 2: return multiply<T, 2, each>(p);
+    case 4: return multiply<T, 4, each>(p);
+    case 8: return multiply<T, 8, each>(p);
+    case 16: return multiply<T, 16, each>(p);
+    default: return multiply<T, 32, each>(p);
   }
+}
+
+template <class T>
+__device__ __forceinline__ void multiply_of_type(const sparse_multiply_parameters& p) {
+  p.each <= 2 ? multiply_with_lanes<T, 2>(p) : multiply_with_lanes<T, 4>(p);
 }
 
 /// The place behind `*count` for each active thread whose `wanted` holds; the active threads of a warp add once.
@@ -88,7 +91,7 @@ using namespace hpe::kernels;
 
 extern "C" __global__ void __launch_bounds__(sparse_threads)
     sparse_multiply(const __grid_constant__ sparse_multiply_parameters p) {
-  p.element == 4 ? gpu::multiply_with_lanes<float>(p) : gpu::multiply_with_lanes<double>(p);
+  p.element == 4 ? gpu::multiply_of_type<float>(p) : gpu::multiply_of_type<double>(p);
 }
 
 extern "C" __global__ void __launch_bounds__(sparse_threads)

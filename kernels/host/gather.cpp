@@ -84,8 +84,19 @@ class ordered_writer {
   const bool bypass_;
 };
 
-/// How many accesses ahead an element is fetched into the cache.
-constexpr uint64_t ahead = 24;
+/// How many accesses ahead an element is fetched into the cache: more than a processor can have under way at once.
+constexpr uint64_t ahead = 128;
+
+/// Calls body(i, indices[i]) for i in a range, and fetches the elements `ahead` of it.
+template <bool writes, class Element, class Index, class Body>
+void visit(const Element* table, const Index* indices, range where, const Body& body) {
+  const uint64_t fetching = where.end - where.begin > ahead ? where.end - ahead : where.begin;
+  for (uint64_t i = where.begin; i < fetching; ++i) {
+    __builtin_prefetch(table + indices[i + ahead], writes ? 1 : 0);  // its address need not be valid
+    body(i, indices[i]);
+  }
+  for (uint64_t i = fetching; i < where.end; ++i) body(i, indices[i]);
+}
 
 template <class Element, class Index>
 void access_stream(const gather_access_parameters& p, const gather_stream& s, const hpeTiles& tiles) {
@@ -93,23 +104,26 @@ void access_stream(const gather_access_parameters& p, const gather_stream& s, co
   const range mine = share(last - first, tiles);
   const auto* const indices = static_cast<const Index*>(s.indices) + first;
   auto* const values = static_cast<Element*>(s.values) + first;
-  const ordered_writer<Element> to_values(values, s.count);
   auto* const table = static_cast<Element*>(p.table);
-  const bool scatter = p.types.way == gather_way::scatter;
-  for (uint64_t i = mine.begin; i < mine.end; ++i) {
-    const uint64_t x = indices[i];
-    // The address of a prefetch need not be valid.
-    if (i + ahead < mine.end) __builtin_prefetch(table + indices[i + ahead], 1);
-    if (x - p.from >= p.to - p.from) {
-      if (x >= p.table_count && p.status != nullptr) report(p.status, p.first_place + first + i);
-      continue;
-    }
-    if (!scatter)
-      to_values.put(i, table[x]);
-    else if (p.winners == nullptr || p.winners[x] == p.first_place + first + i + 1)
-      table[x] = values[i];
-  }
-  to_values.finish();
+  const uint64_t from = p.from, size = p.to - p.from;
+  const auto in_chunk = [&](uint64_t i, uint64_t x) {
+    if (x - from < size) return true;
+    if (x >= p.table_count && p.status != nullptr) report(p.status, p.first_place + first + i);
+    return false;
+  };
+  if (p.types.way == gather_way::gather)
+    // Ordinary stores: those past the caches take the buffers that the fetched lines arrive in.
+    visit<false>(table, indices, mine, [&](uint64_t i, uint64_t x) {
+      if (in_chunk(i, x)) values[i] = table[x];
+    });
+  else if (p.winners == nullptr)
+    visit<true>(table, indices, mine, [&](uint64_t i, uint64_t x) {
+      if (in_chunk(i, x)) table[x] = values[i];
+    });
+  else
+    visit<true>(table, indices, mine, [&](uint64_t i, uint64_t x) {
+      if (in_chunk(i, x) && p.winners[x] == p.first_place + first + i + 1) table[x] = values[i];
+    });
 }
 
 template <class Index>

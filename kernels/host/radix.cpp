@@ -160,7 +160,7 @@ HPE_HOST_KERNEL(radix_choose_digits, radix_choice_parameters) {
   }
 }
 
-HPE_HOST_KERNEL(radix_count_classes, radix_partition) {
+HPE_HOST_KERNEL(radix_count_classes, radix_classes_parameters) {
   const radix_part& part = parameters->part;
   with_types(part.types, [&](auto e, auto order) {
     for (uint64_t tile = tiles->begin; tile < tiles->end; ++tile) {
@@ -186,7 +186,7 @@ HPE_HOST_KERNEL(radix_offsets, radix_offsets_parameters) {
       }
 }
 
-HPE_HOST_KERNEL(radix_move, radix_partition) {
+HPE_HOST_KERNEL(radix_move, radix_classes_parameters) {
   const radix_part& part = parameters->part;
   with_types(part.types, [&](auto e, auto order) {
     using element_type = decltype(e);

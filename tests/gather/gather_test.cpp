@@ -170,7 +170,7 @@ TEST(gather, indices_out_of_range_are_left_out_or_refused) {
       }
 }
 
-TEST(gather, refuses_what_is_not_possible) {
+TEST(gather, refuses_impossible_problems) {
   EXPECT_THROW(plan({way::gather, 12, 4, 10, 10}, {}), error);
   EXPECT_THROW(plan({way::gather, 8, 2, 10, 10}, {}), error);
   EXPECT_THROW(plan({way::gather, 8, 4, 10, 10}, {}, {0, 0}), error);

@@ -47,7 +47,7 @@ TEST(gather_model, misses_of_case_one) {
   EXPECT_EQ(thrashing_misses(1e6, 1000, 1000), uniform_misses(1e6, 1000, 1000));
 }
 
-TEST(gather_model, what_the_run_before_used_is_still_there) {
+TEST(gather_model, a_run_finds_cached_lines_of_the_run_before) {
   constexpr double line = 64, n = 1e6;
   const level small{1 << 20, 1}, strict{1 << 20, 1, true};
   for (const double passes : {1.0, 8.0}) EXPECT_EQ(run_misses(small, n, 1 << 20, line, passes), 0);
@@ -59,7 +59,7 @@ TEST(gather_model, what_the_run_before_used_is_still_there) {
 
 /// Times of an access that grow from 64 MiB on, as far memory and translations of addresses make them. If each level
 /// cost something below its size too, the fit would give up on the large sizes: the greatest error was 0.19.
-TEST(gather_model, a_fit_finds_levels_that_only_large_tables_miss) {
+TEST(gather_model, a_fit_finds_levels_missed_by_large_tables_only) {
   std::vector<double> sizes, capacities, values;
   for (double bytes = 0x1p20; bytes <= 0x1p32; bytes *= 2) sizes.insert(sizes.end(), {bytes, 1.5 * bytes});
   for (const double bytes : sizes) {
@@ -85,7 +85,7 @@ TEST(gather_model, transactions_of_case_two) {
   EXPECT_NEAR(partition_misses(1e9, 32, 8, 32), 1, 1e-6);      // each thread its own
 }
 
-TEST(gather_model, the_fit_finds_what_made_the_values) {
+TEST(gather_model, the_fit_finds_the_factors_of_made_values) {
   const std::vector<std::vector<double>> columns{{1, 1, 1, 1}, {0, 0.5, 0.8, 0.9}, {1, 0.3, 0.1, 0}};
   std::vector<double> values;
   for (std::size_t i = 0; i < 4; ++i) values.push_back(3 * columns[0][i] + 7 * columns[1][i]);
@@ -102,9 +102,29 @@ parameters a_machine() {
   m.launch = 1e-5;
   m.pass = 1e-11;
   m.sequential = {{1e6, 1e-12}, {1e9, 1e-11}};
-  m.gather = {1e-10, {{0x1p20, 4e-9}, {0x1p21, 1e-9, true}}, 1e-10, {{64, 1e-9}}, 1e-11};
-  m.scatter = {1e-10, {}, 1e-10, {}, 1e-9};
+  m.gather = {1e-10, {{0x1p20, 4e-9}, {0x1p21, 1e-9, true}}, 1, 1e-10, {{64, 1e-9}}, 1e-11};
+  m.scatter = {1e-10, {}, 1, 1e-10, {}, 1e-9};
   return m;
+}
+
+TEST(gather_model, first_uses_of_blocks_in_a_pass_have_a_time_of_their_own) {
+  parameters m = a_machine();
+  m.gather.levels = {{0x1p20, 4e-9}};
+  const problem p{way::gather, 8, 4, 1 << 20, 1 << 20};
+  const auto random = [&](std::uint32_t passes) { return predict(m, p, {method::multi_pass, passes}).random; };
+  const double chunks_fit = random(16), chunks_do_not = random(2), hits = static_cast<double>(p.count) * m.gather.hit;
+  m.gather.first_use = 0.25;
+  EXPECT_NEAR(random(16) - hits, 0.25 * (chunks_fit - hits), 1e-12);
+  EXPECT_EQ(random(2), chunks_do_not);
+}
+
+TEST(gather_model, kernels_hide_later_launches) {
+  const parameters m = a_machine();
+  problem p{way::gather, 8, 4, 64, 64};
+  const prediction few = predict(m, p, {method::multi_pass, 8});
+  EXPECT_NEAR(few.total(), 8 * m.launch, 1e-9) << "launches take longer than the kernels";
+  p.table = p.count = std::uint64_t{1} << 26;
+  EXPECT_EQ(predict(m, p, {method::multi_pass, 8}).launch, m.launch);
 }
 
 TEST(gather_model, the_choice_follows_the_predictions) {
@@ -129,7 +149,7 @@ TEST(gather_model, the_choice_follows_the_predictions) {
 TEST(gather_model, parameters_come_back_from_json) {
   const parameters m = a_machine(), back = parameters_of_json(as_json(m), "f");
   EXPECT_EQ(as_json(back), as_json(m));
-  for (const char* text : {"", "{}", "[]", R"({"format":99})", R"({"format":2,"device":3})"}) {
+  for (const char* text : {"", "{}", "[]", R"({"format":99})", R"({"format":3,"device":3})"}) {
     try {
       static_cast<void>(parameters_of_json(text, "the file"));
       ADD_FAILURE() << text;

@@ -10,6 +10,7 @@
 #include "apps/gather/plan.h"
 #include "apps/sparse/file.h"
 #include "apps/sparse/hash_table.h"
+#include "apps/sparse/rows.h"
 #include "apps/sparse/sparse_main.h"
 #include "tests/command.h"
 
@@ -76,6 +77,22 @@ TEST_F(sparse_command, random_products_are_right_by_every_method_and_on_several_
   refused({"spmv", "100", "--method=partitioned", "--devices=2"}, "works on one device, not on several");
 }
 
+TEST(sparse, rows_are_shared_by_as_many_threads_as_they_have_elements) {
+  const auto shared = [](std::uint64_t least, std::uint64_t most) {
+    return share_rows(random_rows<float>({300, least, most}, false, 0).first);
+  };
+  EXPECT_EQ(shared(1, 1).lanes, 1U);
+  EXPECT_EQ(shared(15, 15).lanes, 16U) << "a mean just below a power of two";
+  EXPECT_EQ(shared(15, 15).each, 2U);
+  EXPECT_EQ(shared(33, 33).each, 2U);
+  EXPECT_EQ(shared(200, 200).lanes, 32U);
+  EXPECT_EQ(shared(200, 200).each, 4U);
+  hpe::array<std::uint32_t> first(101);
+  for (std::uint32_t r = 0; r <= 100; ++r) first[r] = r < 100 ? r : 700;
+  EXPECT_EQ(share_rows(first).lanes, 16U) << "one long row among short ones";
+  EXPECT_EQ(share_rows(first).each, 4U);
+}
+
 TEST_F(sparse_command, a_matrix_and_a_vector_of_files_give_the_product) {
   const std::string matrix = write("m.mtx",
                                    "%%MatrixMarket matrix coordinate real general\n% a comment\n3 4 4\n"
@@ -107,7 +124,7 @@ TEST_F(sparse_command, searches_find_the_shortest_ways) {
           "as many of both");
 }
 
-TEST_F(sparse_command, hash_tables_find_what_they_hold) {
+TEST_F(sparse_command, hash_tables_find_their_entries) {
   for (const char* method : {"single-pass", "multi-pass", "partitioned"})
     succeeds({"hash", "20001", "--queries=30000", "--method", method, "--repeats=1"}, "the results are right");
   const std::string keys = write<std::uint32_t>("k.npy", "u32", {7, 0, 0xffffffffU, 7, 9}),

@@ -80,7 +80,7 @@ TEST(sort_command, files_come_and_go) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(sort_command, refuses_what_cannot_be_meant) {
+TEST(sort_command, refuses_wrong_command_lines) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"--tpye", "u32"},
                                                                                      {"--type"},
                                                                                      {"/nowhere/at/all"},

@@ -151,7 +151,7 @@ TEST(sort, by_radix_signs_zeros_and_infinities_as_by_comparison) {
                                  std::numeric_limits<std::int64_t>::max()});
 }
 
-TEST(sort, chooses_a_method_that_is_possible) {
+TEST(sort, chooses_a_possible_method) {
   EXPECT_EQ(sorter(element_of<float>(), 1000).how(), method::merge);
   const bool soft = device_info(0).kind == HPE_DEVICE_SOFT;
   EXPECT_EQ(sorter(element_of<float>(), 1 << 20).how(), soft ? method::radix : method::merge);
@@ -213,7 +213,7 @@ TEST(sort, one_sorter_and_several_arrays) {
   }
 }
 
-TEST(sort, what_is_sorted_already_and_what_is_reversed) {
+TEST(sort, sorted_and_reversed_elements) {
   const std::size_t count = 200001;
   sorter work(element_of<std::int64_t>(), count);
   const array<std::int64_t> data(count, work.where());
@@ -257,7 +257,7 @@ TEST(sort, an_order_of_a_program) {
   }
 }
 
-TEST(sort, says_what_it_does) {
+TEST(sort, explains_its_steps) {
   const element what = element_of<float>();
   EXPECT_EQ(sorter(what, 100, {0}).explain(), "one device sorts everything");
   if (device_count() == 1) return;
