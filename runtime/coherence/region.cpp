@@ -115,9 +115,7 @@ std::uint64_t region::bytes_at_homes() const noexcept {
   return single_copy() ? 0 : round_up(layout.bytes, granule_size);
 }
 
-std::uint16_t region::home_of(std::uint64_t offset) const noexcept {
-  return layout.homes.size() == 1 ? layout.homes[0] : layout.homes[offset / granule_size];
-}
+std::uint16_t region::home_of(std::uint64_t offset) const noexcept { return layout.home_of(offset); }
 
 std::uint64_t region::end_of_home(std::uint64_t offset, std::uint64_t limit) const noexcept {
   if (layout.homes.size() == 1) return limit;

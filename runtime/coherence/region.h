@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "runtime/base/granule.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/coherence/access_order.h"
 #include "runtime/coherence/block_states.h"
@@ -45,6 +46,11 @@ struct region_layout {
   std::uint64_t first = 0;                 ///< the offset of the allocation; not 0 only in memory of other processes
   memory::small_objects* small = nullptr;  ///< in a slab: the table of its small allocations
   std::uint64_t least_block_size = 0;      ///< for hosts that read here and there; 0: block_size
+
+  /// The home of the byte at offset.
+  [[nodiscard]] std::uint16_t home_of(std::uint64_t offset) const {
+    return homes[homes.size() == 1 ? 0 : offset / granule_size];
+  }
 };
 
 class region {

@@ -350,6 +350,23 @@ TEST(coherence, MigrationKeepsAddressAndContents) {
   for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], i == 5 ? 2 : i + 4);
 }
 
+TEST(coherence, DevicesThatReachEachOtherMoveDataWithoutTheHost) {
+  if (hpe::device_count() < 2) GTEST_SKIP() << "needs two devices";
+  if ((hpe::device_info(0).peers & 2U) == 0) GTEST_SKIP() << "needs devices that reach each other";
+  const std::size_t n = 3 * mebi;
+  const hpe::array<std::uint32_t> a(n, hpe::on_device(0));
+  hpe::launch_on(0, test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 3}, out(a));
+  a[5] = 1;                    // this block is the host's
+  EXPECT_EQ(a[n - 1], n + 2);  // and this one is on both sides
+  hpe::synchronize();
+  hpe::check(hpeResetStatistics());
+  hpe::migrate(a.data(), 1);
+  EXPECT_EQ(hpe::statistics().bytes_to_host, 0U);
+  EXPECT_GE(hpe::statistics().bytes_peer, 4 * n);
+  hpe::launch_on(1, test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
+  for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(a[i], i == 5 ? 2 : i + 4);
+}
+
 TEST(coherence, ThreadsHandDataOver) {
   const std::size_t n = mebi;
   const hpe::array<std::uint32_t> a(n);

@@ -60,7 +60,7 @@ allocator::allocator(const options& option, const work::resources& with, memory:
       faults_(faults),
       others_(others),
       backing_(with.devices, space, count, with.host),
-      mover_(with, granules, count, backing_, others, oversubscribe_),
+      mover_(with, space, granules, count, backing_, striped_segment_, others, oversubscribe_),
       opened_(with.devices, space, foreign),
       kept_(space, with.devices, with.host.limited() ? 0 : std::min(option.kept_memory, most_to_keep())),
       host_segment_(space.segment_begin(segment_kind::host), space.layout().segment_size / granule_size),

@@ -20,20 +20,15 @@ std::size_t granules_for(std::uint64_t extent) { return round_up(extent, granule
 
 }  // namespace
 
-std::uint64_t backing::end_of_home(const region_layout& what, std::uint64_t at) {
-  const std::uint64_t end = round_up(what.bytes, granule_size);
+std::uint64_t backing::end_of_home(const region_layout& what, std::uint64_t at, std::uint64_t end) {
   if (what.homes.size() == 1) return end;
-  const std::uint16_t home = what.homes[at / granule_size];
-  while (at < end && what.homes[at / granule_size] == home) at += granule_size;
+  const std::uint16_t home = what.home_of(at);
+  while (at < end && what.home_of(at) == home) at += granule_size;
   return at;
 }
 
-unsigned backing::home_of(const region_layout& what, std::uint64_t at) {
-  return what.homes[what.homes.size() == 1 ? 0 : at / granule_size];
-}
-
 void backing::map(const region_layout& what, std::uint64_t begin, std::uint64_t end, parts& into) {
-  const unsigned home = home_of(what, begin);
+  const unsigned home = what.home_of(begin);
   device::device& device = devices_.at(home);
   constexpr std::uint64_t much = 8;  // an eighth
   const std::size_t free = device.memory().free;
@@ -54,21 +49,23 @@ void backing::map(const region_layout& what, std::uint64_t begin, std::uint64_t 
 }
 
 backing::parts backing::give(const region_layout& what) {
-  parts mapped;
-  if (what.kind == region_kind::host) {
-    host_.take(what.extent);
-    try {
-      devices_.register_host(what.base, what.extent, space_.shadow_file(),
-                             static_cast<std::int64_t>(space_.offset(what.base)));
-    } catch (...) {
-      host_.give_back(what.extent);
-      throw;
-    }
-    return mapped;
-  }
+  if (what.kind != region_kind::host) return give(what, {0, round_up(what.bytes, granule_size)});
+  host_.take(what.extent);
   try {
-    for (std::uint64_t at = 0; at < what.bytes;) {
-      const std::uint64_t stop = end_of_home(what, at);
+    devices_.register_host(what.base, what.extent, space_.shadow_file(),
+                           static_cast<std::int64_t>(space_.offset(what.base)));
+  } catch (...) {
+    host_.give_back(what.extent);
+    throw;
+  }
+  return {};
+}
+
+backing::parts backing::give(const region_layout& what, coherence::byte_range range) {
+  parts mapped;
+  try {
+    for (std::uint64_t at = range.begin; at < range.end;) {
+      const std::uint64_t stop = end_of_home(what, at, range.end);
       map(what, at, stop, mapped);
       at = stop;
     }

@@ -31,13 +31,15 @@ class backing {
   /// device is mapped in pieces, so that it can make room piece by piece. Throws the errors of device::map and
   /// register_host, with nothing mapped.
   parts give(const coherence::region_layout& what);
+  /// The same for a range of whole granules on devices.
+  parts give(const coherence::region_layout& what, coherence::byte_range range);
   /// Unmaps the memory, which no queued work may use any more.
   void take(const coherence::region_layout& what, const parts& mapped) noexcept;
 
  private:
-  /// The end of the granules from `at` on that have one home.
-  [[nodiscard]] static std::uint64_t end_of_home(const coherence::region_layout& what, std::uint64_t at);
-  [[nodiscard]] static unsigned home_of(const coherence::region_layout& what, std::uint64_t at);
+  /// The end of the granules from `at` on that have one home, at most `end`.
+  [[nodiscard]] static std::uint64_t end_of_home(const coherence::region_layout& what, std::uint64_t at,
+                                                 std::uint64_t end);
   /// Appends to `into`; if it throws, what it had mapped is in `into`.
   void map(const coherence::region_layout& what, std::uint64_t begin, std::uint64_t end, parts& into);
 

@@ -13,18 +13,18 @@ using coherence::region_layout;
 
 void mover::move(region& r, std::vector<std::uint16_t> homes) {
   const std::uint64_t granules = round_up(r.layout.bytes, granule_size) / granule_size;
-  const auto home_in = [](const std::vector<std::uint16_t>& of, std::uint64_t granule) {
-    return of[of.size() == 1 ? 0 : granule];
-  };
   for (const std::uint16_t device : homes)
     HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and takes no memory",
                 device);
+  region_layout moved = r.layout;
+  moved.homes = std::move(homes);
   std::map<std::uint16_t, std::int64_t> more;  // granules that a device gets beyond those it has
   bool differ = false;
   for (std::uint64_t g = 0; g < granules; ++g) {
-    ++more[home_in(homes, g)];
-    --more[home_in(r.layout.homes, g)];
-    differ |= home_in(homes, g) != home_in(r.layout.homes, g);
+    const std::uint16_t to = moved.home_of(g * granule_size), from = r.layout.home_of(g * granule_size);
+    ++more[to];
+    --more[from];
+    differ |= to != from;
   }
   if (!differ) return;
   HPE_REQUIRE(r.exports.empty() && !others_.is_open(r.shared), HPE_ERROR_NOT_SUPPORTED,
@@ -40,9 +40,15 @@ void mover::move(region& r, std::vector<std::uint16_t> homes) {
         device, free, needed, static_cast<void*>(r.layout.base));
   }
 
+  if (r.shared != 0 || !direct_.move(r, moved)) move_through_host(r, moved);
+  r.set_homes(std::move(moved.homes));
+  for (std::uint64_t g = 0; g < granules; ++g)
+    granules_.set_home(r.layout.base + g * granule_size, 1, r.layout.home_of(g * granule_size));
+  counters::add(count_.migrations, 1);
+}
+
+void mover::move_through_host(region& r, const region_layout& moved) {
   work::bring_to_host(with_, r);
-  region_layout moved = r.layout;
-  moved.homes = std::move(homes);
   if (r.shared != 0) others_.retire(std::exchange(r.shared, 0), [] {});
   backing_.take(r.layout, r.resident.mapped());
   // All bytes are safe in the shadow now. If no memory can be had, they stay there until work needs them on a device.
@@ -59,10 +65,6 @@ void mover::move(region& r, std::vector<std::uint16_t> homes) {
   } catch (const error& e) {
     if (!oversubscribe_ || e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
   }
-  r.set_homes(std::move(moved.homes));
-  for (std::uint64_t g = 0; g < granules; ++g)
-    granules_.set_home(r.layout.base + g * granule_size, 1, home_in(r.layout.homes, g));
-  counters::add(count_.migrations, 1);
 }
 
 }  // namespace hpe::core

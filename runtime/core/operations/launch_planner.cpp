@@ -12,11 +12,12 @@ namespace hpe::core {
 
 namespace {
 
-// Arrays move through host memory; replicas are copied between the devices.
-spread::machine rates_of(const device::properties& device, std::size_t devices) {
+// Arrays and replicas are copied between the devices; without peer access, arrays move through host memory. A move on
+// GPUs takes a copy over the link, one within the device, and new memory.
+spread::machine rates_of(const device::properties& device, std::size_t devices, bool connected) {
   spread::machine m;
   m.devices = static_cast<std::uint32_t>(devices);
-  m.move_rate = 1e10;
+  m.move_rate = connected ? 1e11 : 1e10;
   m.replica_bytes = device.memory_bytes;
   if (device.kind == HPE_DEVICE_CUDA) return m;
   // All memory is the machine's, behind links if they have limits.
@@ -24,11 +25,17 @@ spread::machine rates_of(const device::properties& device, std::size_t devices) 
   m.local_rate = 1e10;
   m.read_rate = m.write_rate = over(device.peer_rate, m.local_rate);
   m.host_rate = over(device.host_rate, m.local_rate);
-  m.move_rate = over(device.host_rate, 2e9);
+  m.move_rate = over(connected ? device.peer_rate : device.host_rate, 2e9);
   m.copy_rate = over(device.peer_rate, 2e9);
   m.instruction_rate = 1e9 * std::max(device.compute_units, 1U);
   m.launch_seconds = 5e-5;
   return m;
+}
+
+bool all_reach_each_other(device::device_set& devices, const std::vector<unsigned>& list) {
+  return std::all_of(list.begin(), list.end(), [&](unsigned one) {
+    return std::all_of(list.begin(), list.end(), [&](unsigned other) { return devices.at(one).can_access(other); });
+  });
 }
 
 const void* pointer_in(const spread::launch& launch, std::uint32_t offset) {
@@ -45,7 +52,7 @@ launch_planner::launch_planner(device::device_set& devices, allocator& memory, r
     : memory_(memory),
       replicas_(copies),
       list_(std::move(list)),
-      planner_(rates_of(devices.at(list_.front()).info(), list_.size())) {}
+      planner_(rates_of(devices.at(list_.front()).info(), list_.size(), all_reach_each_other(devices, list_))) {}
 
 void launch_planner::describe_homes(const coherence::region& r, spread::allocation& to) const {
   to.homes.clear();

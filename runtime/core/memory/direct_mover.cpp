@@ -1,0 +1,182 @@
+#include "runtime/core/memory/direct_mover.h"
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/base/error.h"
+#include "runtime/base/granule.h"
+#include "runtime/base/log.h"
+
+namespace hpe::core {
+
+using coherence::block_event;
+using coherence::block_state;
+using coherence::byte_range;
+using coherence::mapped_range;
+using coherence::region;
+using coherence::region_layout;
+
+/// Device memory for a copy of each piece, at addresses that no region has.
+class direct_mover::temporary_memory {
+ public:
+  temporary_memory(device::device_set& devices, memory::segment_allocator& addresses)
+      : devices_(devices), addresses_(addresses) {}
+  temporary_memory(const temporary_memory&) = delete;
+  temporary_memory& operator=(const temporary_memory&) = delete;
+  ~temporary_memory() {
+    for (const piece& p : mapped_) devices_.at(p.from).unmap(p.temporary, p.range.size());
+    if (base_ != nullptr) addresses_.free(base_, granules_);
+  }
+
+  /// Sets the addresses of the pieces. Returns false if there is no room.
+  bool map(std::vector<piece>& pieces) {
+    std::map<std::uint16_t, std::uint64_t> needed;
+    for (const piece& p : pieces) {
+      needed[p.from] += p.range.size();
+      granules_ += p.range.size() / granule_size;
+    }
+    // The last granules of a device are left to others.
+    for (const auto& [device, bytes] : needed)
+      if (devices_.at(device).memory().free < bytes + granule_size) return false;
+    base_ = addresses_.allocate(granules_);
+    if (base_ == nullptr) return false;
+    mapped_.reserve(pieces.size());
+    std::byte* at = base_;
+    for (piece& p : pieces) {
+      p.temporary = at;
+      try {
+        devices_.at(p.from).map(at, p.range.size(), device::contents::any);
+      } catch (const error& e) {
+        if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+        return false;
+      }
+      mapped_.push_back(p);
+      at += p.range.size();
+    }
+    return true;
+  }
+
+ private:
+  device::device_set& devices_;
+  memory::segment_allocator& addresses_;
+  std::byte* base_ = nullptr;
+  std::size_t granules_ = 0;
+  std::vector<piece> mapped_;
+};
+
+std::vector<direct_mover::piece> direct_mover::pieces_of(const region& r, const region_layout& moved,
+                                                         backing::parts& leaving) {
+  std::vector<piece> pieces;
+  for (const mapped_range& m : r.resident.mapped()) {
+    const std::size_t before = pieces.size();
+    bool moves = false;
+    for (byte_range part = m.range; part.begin < m.range.end; part.begin = part.end) {
+      const std::uint16_t to = moved.home_of(part.begin);
+      part.end = part.begin + granule_size;
+      while (part.end < m.range.end && moved.home_of(part.end) == to) part.end += granule_size;
+      moves |= to != m.home;
+      pieces.push_back({part, m.home, to});
+    }
+    if (moves) {
+      leaving.push_back(m);
+    } else {
+      pieces.resize(before);
+    }
+  }
+  return pieces;
+}
+
+bool direct_mover::all_reach(const std::vector<piece>& pieces) const {
+  return std::all_of(pieces.begin(), pieces.end(), [&](const piece& p) {
+    return with_.engine.route_between(p.to, p.from) != transfer::route::peer_staged;
+  });
+}
+
+void direct_mover::copy(const region& r, const std::vector<piece>& pieces, direction way) const {
+  std::vector<timepoint> copies;
+  copies.reserve(pieces.size());
+  try {
+    for (const piece& p : pieces) {
+      std::byte* const bytes = r.layout.base + p.range.begin;
+      copies.push_back(way == direction::to_temporary
+                           ? with_.engine.copy(p.from, p.temporary, p.from, bytes, p.range.size(), {})
+                           : with_.engine.copy(p.to, bytes, p.from, p.temporary, p.range.size(), {}));
+    }
+  } catch (...) {
+    work::wait_for(copies, with_.devices);
+    throw;
+  }
+  work::wait_for(copies, with_.devices);
+  work::require_success(copies, with_.devices);
+}
+
+coherence::block_run direct_mover::blocks_of(const region& r, const piece& p) {
+  return r.blocks_of({p.range.begin, std::min(p.range.end, r.layout.extent)});  // pieces are whole granules
+}
+
+void direct_mover::bring_to_host(region& r, const std::vector<piece>& pieces) const {
+  with_.host.bring_all(r);
+  std::vector<timepoint> copies;
+  copies.reserve(r.blocks().count());
+  try {
+    for (const piece& p : pieces) {
+      const coherence::block_run run = blocks_of(r, p);
+      for (std::uint64_t b = run.begin; b < run.end; ++b) {
+        if (r.state(b) != block_state::device) continue;
+        const byte_range bytes = r.bytes_of({b, b + 1});
+        copies.push_back(with_.engine.copy_to_host(p.from, space_.alias(r.layout.base + bytes.begin),
+                                                   p.temporary + (bytes.begin - p.range.begin), bytes.size()));
+      }
+    }
+  } catch (...) {
+    work::wait_for(copies, with_.devices);
+    throw;
+  }
+  work::wait_for(copies, with_.devices);
+  work::require_success(copies, with_.devices);
+  for (const piece& p : pieces) r.transition(blocks_of(r, p), block_event::brought_to_host);
+}
+
+bool direct_mover::move(region& r, const region_layout& moved) {
+  // Each block lies in one granule, so in one piece.
+  if (!r.resident.covers({0, r.bytes_at_homes()}) || r.layout.block_size > granule_size || r.degraded) return false;
+  for (std::uint64_t b = 0; b < r.blocks().count(); ++b)
+    if (r.state(b) == block_state::fetching) return false;
+  backing::parts leaving;
+  std::vector<piece> pieces = pieces_of(r, moved, leaving);
+  if (!all_reach(pieces)) return false;
+
+  coherence::point_set users;
+  r.order.before_write(r.whole(), users);
+  work::wait_for(users.points(), with_.devices);
+  temporary_memory room(with_.devices, addresses_);
+  try {
+    if (!room.map(pieces)) return false;
+    copy(r, pieces, direction::to_temporary);
+  } catch (const error& e) {
+    log(log_level::info, "an allocation moves through host memory: {}", e.what());
+    return false;
+  }
+
+  backing_.take(r.layout, leaving);
+  for (const mapped_range& m : leaving) r.resident.remove(m.range.begin);
+  try {
+    for (const piece& p : pieces) {
+      backing::parts mapped = backing_.give(moved, p.range);
+      try {
+        for (; !mapped.empty(); mapped.pop_back()) r.resident.add(mapped.back(), 0);
+      } catch (...) {
+        backing_.take(moved, mapped);
+        throw;
+      }
+    }
+    copy(r, pieces, direction::from_temporary);
+  } catch (const std::exception& e) {
+    log(log_level::info, "an allocation moves through host memory: {}", e.what());
+    try_twice([&]() HPE_NO_THREAD_SAFETY_ANALYSIS { bring_to_host(r, pieces); });
+    return false;
+  }
+  return true;
+}
+
+}  // namespace hpe::core
