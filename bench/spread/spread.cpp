@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/common/devices.h"
@@ -23,12 +24,38 @@ struct wishes {
   double factor = 0;  // 0: the thesis's sizes and 8 times larger on GPUs, small ones on soft devices
 };
 
+/// Runs a program until its arrays lie where its launches want them: no array was moved or copied to another device for
+/// eight runs. Returns the number of runs before that, and the time of all runs together in seconds.
+std::pair<unsigned, double> settle(running_program& p) {
+  constexpr unsigned quiet = 8, most = 200;
+  const auto moved = [] {
+    const hpeStatistics s = hpe::statistics();
+    return std::pair(s.migrations, s.bytes_peer);
+  };
+  unsigned runs = 0;
+  double seconds = 0, until = 0;
+  for (unsigned last = 0; runs < last + quiet && runs < most;) {
+    const auto before = moved();
+    const auto run = [&] {
+      p.run();
+      hpe::synchronize();
+    };
+    seconds += hpe::bench::timed(
+                   1, [] {}, run)
+                   .median;
+    ++runs;
+    if (moved() == before) continue;
+    last = runs;
+    until = seconds;
+  }
+  return {runs - quiet, until};
+}
+
 void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_module& kernels, int devices,
              unsigned repeats, std::vector<hpe::bench::result>& lines) {
   const std::string name = fmt::format("{} {}", program.name, program.size);
   const bool on_gpus = hpe::bench::on_gpus();  // soft devices share the machine's cores, so they have no bars
   const auto seconds = [&](running_program& p) {
-    // Arrays move to their places in the first launches.
     for (int n = 0; n < 3; ++n) p.run();
     hpe::synchronize();
     return hpe::bench::timed(
@@ -53,6 +80,7 @@ void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_modul
   }
   running_program spread(program, kernels, way::spread, devices);
   spread.fill();
+  const auto [runs, settling] = settle(spread);
   const timing t = seconds(spread);
   const double ratio = plain.median / t.median;
   const bool has_bar = program.bar > 0 && devices == 2 && on_gpus;
@@ -60,6 +88,9 @@ void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_modul
                                program.steps.size(), spread.reason().empty() ? "" : "; " + spread.reason()),
                    ratio, "x", has_bar ? fmt::format(">= {}", program.bar) : "", !has_bar || ratio >= program.bar,
                    span(t)});
+  if (runs > 0)
+    lines.push_back(
+        {fmt::format("  before it, until the arrays lay in their places: {} runs", runs), settling * 1e3, "ms"});
   one.fill();
   spread.fill();
   one.run();
