@@ -340,6 +340,7 @@ int main(int argc, char** argv) {
   const unsigned loaded = calls_of("cuModuleLoadData");
   EXPECT(loaded == 1U || (one_device() && rank == 1 && loaded == 0));
   waits();
+  messages_wait_for_users();
   touched();
   touched_meanwhile();
   collective_calls();
