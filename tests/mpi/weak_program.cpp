@@ -24,9 +24,8 @@ int send(const int* numbers, int count, int to) {
 }
 
 int receive(int* numbers, int count, int from) {
-  return MPI_Recv_c != nullptr
-             ? MPI_Recv_c(numbers, count, MPI_INT, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
-             : MPI_Recv(numbers, count, MPI_INT, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return MPI_Recv_c != nullptr ? MPI_Recv_c(numbers, count, MPI_INT, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+                               : MPI_Recv(numbers, count, MPI_INT, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address
 bool known_memory::is_allocated(CUdeviceptr base) const noexcept {
   unsigned by_itself = 0;
   CUmemoryPool pool = nullptr;
-  return (cu_.cuPointerGetAttribute(&by_itself, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, base) == CUDA_SUCCESS &&
+  return (cu_.cuPointerGetAttribute(&by_itself, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, base) ==
+              CUDA_SUCCESS &&
           by_itself != 0) ||
          (cu_.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, base) == CUDA_SUCCESS &&
           pool != nullptr);

@@ -20,8 +20,8 @@ class known_memory {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     CUcontext context = nullptr;  ///< the context for copies of the allocation
-    /// The program has allocated it, by itself or from a pool. Kernels may use variables of modules without a parameter,
-    /// and mappings by a parameter that names another mapping.
+    /// The program has allocated it, by itself or from a pool. Kernels may use variables of modules without a
+    /// parameter, and mappings by a parameter that names another mapping.
     bool is_allocated = false;
   };
   /// The device memory at an address. Empty if there is none, or if the memory is managed.

@@ -1,5 +1,5 @@
-// Hooks note a piece of work after the driver has taken it: a wait that has read so_far() before it began therefore covers
-// every piece up to that number.
+// Hooks note a piece of work after the driver has taken it: a wait that has read so_far() before it began therefore
+// covers every piece up to that number.
 #include "interpose/cuda/work/queued_uses.h"
 
 #include <algorithm>

@@ -56,7 +56,7 @@ class queued_uses {
   };
   // Unfinished work on one stream.
   struct work {
-    std::uint64_t last = 0;             // number of the last piece
+    std::uint64_t last = 0;              // number of the last piece
     std::uint64_t last_of_anything = 0;  // number of the last piece that may use any memory; 0 if there is none
     std::vector<use> uses;
     void shrink();

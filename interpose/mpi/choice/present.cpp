@@ -6,8 +6,8 @@
 //
 // They are ordinary functions until then. MPI libraries that are linked with -z now refer to these functions
 // themselves, and the dynamic linker relocates them before libhpe-mpi.so; it cannot call an indirect function of a
-// library that is not relocated yet. References that may be without a function, weak ones of the program and of libraries
-// that are loaded with it, are corrected at that moment.
+// library that is not relocated yet. References that may be without a function, weak ones of the program and of
+// libraries that are loaded with it, are corrected at that moment.
 
 #include <link.h>
 #include <sys/mman.h>
@@ -42,9 +42,9 @@ constexpr const char* profiling_names[] = {
 
 const char* name_of(std::uint64_t index) { return profiling_names[index] + 1; }
 
-// Calls visit(library, info) for the libraries of this process until one call returns true; returns whether one did. It holds
-// the dynamic linker's lock against dlclose. A thread that resolves a symbol at the first call of a function does not
-// hold that lock.
+// Calls visit(library, info) for the libraries of this process until one call returns true; returns whether one did. It
+// holds the dynamic linker's lock against dlclose. A thread that resolves a symbol at the first call of a function does
+// not hold that lock.
 template <class Visit>
 bool any_library(Visit visit) {
   const auto each = [](dl_phdr_info* info, std::size_t, void* context) {
@@ -144,6 +144,4 @@ __attribute__((constructor)) void let_the_linker_ask() {
 }  // namespace hpe::interpose::mpi
 
 // `entry` if a library other than this one defines the PMPI name of newer function `index`, else nullptr.
-void* hpe_mpi_present(std::uint64_t index, void* entry) {
-  return hpe::interpose::mpi::has(index) ? entry : nullptr;
-}
+void* hpe_mpi_present(std::uint64_t index, void* entry) { return hpe::interpose::mpi::has(index) ? entry : nullptr; }

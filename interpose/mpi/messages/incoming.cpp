@@ -204,9 +204,9 @@ bool incoming::copy(std::byte* to, const copied_rows& shape, const transfer_over
   return ask_for_push(to, shape) || copy_directly(to, head_->device, shape, queued_, then);
 }
 
-// Asks the sender to copy, if it can write the memory, and waits in MPI or may soon be there: when several messages are in
-// progress, the sender is probably sending more of them. Processes take turns on a device, so if both sides use the same
-// device, the lower rank makes the copies of both.
+// Asks the sender to copy, if it can write the memory, and waits in MPI or may soon be there: when several messages are
+// in progress, the sender is probably sending more of them. Processes take turns on a device, so if both sides use the
+// same device, the lower rank makes the copies of both.
 bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   offer_board* const board = offer_board::current();
   adopted_pointers* const devices = adopted_pointers::of(to);

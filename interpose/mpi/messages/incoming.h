@@ -89,8 +89,8 @@ class incoming final : public message {
   bool taken_ = false;                   // this receive has taken the offer in head_
   bool left_ = false;                    // the sender was asked to copy, and this side copies nevertheless
   std::chrono::steady_clock::time_point patient_until_;  // for a sender that was asked and need not be in MPI
-  std::uint64_t queued_ = 0;             // names the program's work before this start (adopted_pointers.h)
-  bool too_long_ = false;                // a blocking call received too many bytes
+  std::uint64_t queued_ = 0;  // names the program's work before this start (adopted_pointers.h)
+  bool too_long_ = false;     // a blocking call received too many bytes
   MPI_Status status_{};
   std::unique_ptr<std::byte[]> assembled_;  // contiguous payload, if the layout has gaps
   std::shared_ptr<std::byte> gathered_;     // the same in device memory of hpe

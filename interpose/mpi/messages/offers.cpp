@@ -101,8 +101,8 @@ offer_board::stage offer_board::watch(const offer& of) const noexcept {
 
 offer_board::stage offer_board::watch(int rank, const offer& of) const noexcept {
   constexpr int while_asked = 400;  // longer, because the sender copies meanwhile
-  return watch_while(
-      [&] { return stage_of(rank, of); }, [](stage s) { return s == stage::asked || s == stage::pushing; }, while_asked);
+  return watch_while([&] { return stage_of(rank, of); },
+                     [](stage s) { return s == stage::asked || s == stage::pushing; }, while_asked);
 }
 
 bool offer_board::change(int rank, const offer& of, stage from, stage to) noexcept {

@@ -53,8 +53,8 @@ class offer_board {
   [[nodiscard]] stage stage_of(const offer& of) const noexcept { return stage_of(rank_, of); }
   /// As stage_of(), after spinning for some microseconds while the receiver has its next step still to do.
   [[nodiscard]] stage watch(const offer& of) const noexcept;
-  /// Begins the copy that the receiver has asked for. Returns false, with no effect, if the receiver has taken the offer
-  /// back.
+  /// Begins the copy that the receiver has asked for. Returns false, with no effect, if the receiver has taken the
+  /// offer back.
   [[nodiscard]] bool begin_push(const offer& of) noexcept;
   /// The target that the receiver named; only in stage `pushing`.
   [[nodiscard]] target target_of(const offer& of) const noexcept { return rows_[rank_].of_offer[of.slot].wanted; }

@@ -176,7 +176,8 @@ TEST_F(WaitsForUsers, CopiesAndFillsUseTheirBytes) {
   CUdeviceptr third = 0;
   ASSERT_EQ(cuMemAlloc(&third, bytes), CUDA_SUCCESS);
   for (const bool copied : {true, false}) {
-    for (const auto& [memory, at_once] : {std::pair{others, false}, std::pair{source, !copied}, std::pair{mine, true}}) {
+    for (const auto& [memory, at_once] :
+         {std::pair{others, false}, std::pair{source, !copied}, std::pair{mine, true}}) {
       gate g;
       launch(streams[0], third, g);
       ASSERT_EQ(copied ? cuMemcpyDtoDAsync(others + 1, source + 1, 9, streams[0])

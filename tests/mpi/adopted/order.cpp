@@ -1,5 +1,5 @@
-// Messages under HPE_SCOPE=args: they wait for the kernels whose parameters name their memory, in both directions, and for
-// no others.
+// Messages under HPE_SCOPE=args: they wait for the kernels whose parameters name their memory, in both directions, and
+// for no others.
 #include <atomic>
 #include <chrono>
 #include <string_view>
@@ -17,15 +17,16 @@ struct gate {
 };
 
 // Waits for the gate, then fills memory. Parameters: address, bytes, gate, byte.
-const stand_in::kernel held{
-    [](const std::uint64_t* parameters) {
-      auto* const g = reinterpret_cast<gate*>(parameters[2]);
-      while (!g->open) std::this_thread::sleep_for(std::chrono::microseconds(100));
-      auto* const p = static_cast<std::uint8_t*>(of_stand_in<stand_in::memory_function>("stand_in_memory")(parameters[0]));
-      for (std::uint64_t i = 0; i < parameters[1]; ++i) p[i] = static_cast<std::uint8_t>(parameters[3]);
-      g->passed = true;
-    },
-    4};
+const stand_in::kernel held{[](const std::uint64_t* parameters) {
+                              auto* const g = reinterpret_cast<gate*>(parameters[2]);
+                              while (!g->open) std::this_thread::sleep_for(std::chrono::microseconds(100));
+                              auto* const p = static_cast<std::uint8_t*>(
+                                  of_stand_in<stand_in::memory_function>("stand_in_memory")(parameters[0]));
+                              for (std::uint64_t i = 0; i < parameters[1]; ++i)
+                                p[i] = static_cast<std::uint8_t>(parameters[3]);
+                              g->passed = true;
+                            },
+                            4};
 
 void launch(const device_bytes& where, std::uint64_t count, gate& g, std::uint64_t value, CUstream stream) {
   CUdeviceptr address = where.address();

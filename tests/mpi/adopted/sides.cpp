@@ -60,8 +60,8 @@ void out_of_reach() {
   }
 }
 
-// With several messages in progress, the receiver also asks a sender that need not wait in MPI. If that does not begin, the
-// receiver copies.
+// With several messages in progress, the receiver also asks a sender that need not wait in MPI. If that does not begin,
+// the receiver copies.
 void several_at_once() {
   constexpr std::size_t count = 10000;
   constexpr int messages = 8;
