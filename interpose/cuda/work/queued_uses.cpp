@@ -55,10 +55,10 @@ void queued_uses::work::shrink() {
   std::ranges::sort(uses, [](const use& a, const use& b) {
     return std::tie(a.memory.begin, a.memory.end, b.number) < std::tie(b.memory.begin, b.memory.end, a.number);
   });
-  const auto rest = std::ranges::unique(uses, [](const use& a, const use& b) {
+  const auto same = [](const use& a, const use& b) {
     return a.memory.begin == b.memory.begin && a.memory.end == b.memory.end;
-  });
-  uses.erase(rest.begin(), rest.end());
+  };
+  uses.erase(std::unique(uses.begin(), uses.end(), same), uses.end());
   if (uses.size() <= most_uses / 2) return;
   uses.clear();
   last_of_anything = last;

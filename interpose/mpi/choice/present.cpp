@@ -113,20 +113,14 @@ void correct_weak_references(const link_map& library, const dl_phdr_info& info) 
   const auto* symbols = dynamic_table<ElfW(Sym)>(library, DT_SYMTAB);
   const auto* names = dynamic_table<char>(library, DT_STRTAB);
   if (symbols == nullptr || names == nullptr) return;
-  const auto correct = [&](ElfW(Sxword) table, ElfW(Sxword) bytes) {
-    const auto* const first = dynamic_table<ElfW(Rela)>(library, table);
-    const std::size_t count = first != nullptr ? number_in(library, bytes) / sizeof(ElfW(Rela)) : 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(first[i].r_info)];
-      const auto kind = ELF64_R_TYPE(first[i].r_info);
-      const bool is_address = kind == R_X86_64_GLOB_DAT || kind == R_X86_64_JUMP_SLOT || kind == R_X86_64_64;
-      if (is_address && symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) == STB_WEAK &&
-          is_lacking(names + symbol.st_name))
-        set_to_zero(info.dlpi_addr + first[i].r_offset, info);
-    }
-  };
-  correct(DT_RELA, DT_RELASZ);
-  correct(DT_JMPREL, DT_PLTRELSZ);
+  // Not DT_JMPREL: its places serve calls, which follow a test of the address.
+  const auto* const first = dynamic_table<ElfW(Rela)>(library, DT_RELA);
+  const std::size_t count = first != nullptr ? number_in(library, DT_RELASZ) / sizeof(ElfW(Rela)) : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(first[i].r_info)];
+    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) == STB_WEAK && is_lacking(names + symbol.st_name))
+      set_to_zero(info.dlpi_addr + first[i].r_offset, info);
+  }
 }
 
 __attribute__((constructor)) void let_the_linker_ask() {
