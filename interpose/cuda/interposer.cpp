@@ -104,7 +104,8 @@ void interposer::serve_touches() {
       return log(log_level::warn, "CPU code cannot use device memory here: the kernel has no membarrier for it");
     // Both live until the process ends: the service has a thread, and any thread may call the other.
     new touch_service(adopted_);
-    calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_), std::memory_order_release);
+    calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, scope_is_parameters()),
+                 std::memory_order_release);
   });
 }
 

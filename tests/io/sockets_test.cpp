@@ -127,6 +127,17 @@ TEST_P(streams, AClosedPipe) {
   EXPECT_EQ(::send(sockets.b, m.data(), 100, MSG_NOSIGNAL), -1);
   EXPECT_EQ(errno, EPIPE);
   EXPECT_EQ(signals, 1);
+  iovec parts[] = {{m.data(), 100}, {m.data() + 200, 100}};
+  for (const std::size_t entries : {1, 2}) {
+    mmsghdr message{};
+    message.msg_hdr.msg_iov = parts;
+    message.msg_hdr.msg_iovlen = entries;
+    EXPECT_EQ(::sendmsg(sockets.b, &message.msg_hdr, MSG_NOSIGNAL), -1);
+    EXPECT_EQ(errno, EPIPE);
+    EXPECT_EQ(::sendmmsg(sockets.b, &message, 1, MSG_NOSIGNAL), -1);
+    EXPECT_EQ(errno, EPIPE);
+  }
+  EXPECT_EQ(signals, 1);
   ::signal(SIGPIPE, before);
   m.check("after a closed pipe");
 }

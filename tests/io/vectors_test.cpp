@@ -104,6 +104,56 @@ TEST(vectors, EveryReadScatters) {
   }
 }
 
+// Vectors of one entry go the way of a single buffer.
+TEST(vectors, EveryCallAtAnOffset) {
+  constexpr off_t at = 4321;
+  const std::vector<call> reads_there = {
+      {"preadv", [](int f, const iovec* v, int n) { return ::preadv(f, v, n, at); }},
+      {"preadv64", [](int f, const iovec* v, int n) { return ::preadv64(f, v, n, at); }},
+      {"preadv2", [](int f, const iovec* v, int n) { return ::preadv2(f, v, n, at, 0); }},
+      {"preadv64v2", [](int f, const iovec* v, int n) { return ::preadv64v2(f, v, n, at, RWF_HIPRI); }},
+      {"syscall(SYS_preadv)", [](int f, const iovec* v, int n) { return ::syscall(SYS_preadv, f, v, n, at, 0); }},
+  };
+  const std::vector<call> writes_there = {
+      {"pwritev", [](int f, const iovec* v, int n) { return ::pwritev(f, v, n, at); }},
+      {"pwritev64", [](int f, const iovec* v, int n) { return ::pwritev64(f, v, n, at); }},
+      {"pwritev2", [](int f, const iovec* v, int n) { return ::pwritev2(f, v, n, at, 0); }},
+      {"pwritev64v2", [](int f, const iovec* v, int n) { return ::pwritev64v2(f, v, n, at, RWF_DSYNC); }},
+      {"syscall(SYS_pwritev)", [](int f, const iovec* v, int n) { return ::syscall(SYS_pwritev, f, v, n, at, 0); }},
+  };
+  constexpr std::size_t bytes = 3000;
+  memory first(place::device, bytes);
+  memory second(place::device, bytes);
+  for (const int entries : {1, 2}) {
+    const iovec parts[] = {{first.data(), bytes}, {second.data(), bytes}};
+    const ssize_t all = entries * ssize_t{bytes};
+    for (const call& c : reads_there) {
+      SCOPED_TRACE(c.name);
+      const file f;
+      const content source = random_content(at + 3 * bytes);
+      f.fill(source);
+      ASSERT_EQ(c.run(f.get(), parts, entries), all) << std::strerror(errno);
+      const content read(source.begin() + at, source.begin() + at + all);
+      first.expect(0, {read.begin(), read.begin() + bytes});
+      if (entries == 2) second.expect(0, {read.begin() + bytes, read.end()});
+      first.check(c.name);
+      second.check(c.name);
+    }
+    for (const call& c : writes_there) {
+      SCOPED_TRACE(c.name);
+      const file f;
+      ASSERT_EQ(c.run(f.get(), parts, entries), all) << std::strerror(errno);
+      content written(at);
+      for (const memory* m : {&first, &second}) {
+        const content part = m->part(0, bytes);
+        written.insert(written.end(), part.begin(), part.end());
+      }
+      written.resize(at + std::size_t(all));
+      ASSERT_TRUE(f.all() == written);
+    }
+  }
+}
+
 TEST(vectors, AShortReadEndsInTheMiddleOfOne) {
   scattered s(1000);
   const file f;

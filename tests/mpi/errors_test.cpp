@@ -90,6 +90,12 @@ TEST_F(errors, MpiAnswersForArgumentsThatAreWrong) {
   EXPECT_EQ(class_of(MPI_Send(a.data(), 1, MPI_DATATYPE_NULL, next_rank(), 0, comm_)), MPI_ERR_TYPE);
   EXPECT_EQ(class_of(MPI_Send(a.data(), 1, MPI_UINT32_T, ranks(), 0, comm_)), MPI_ERR_RANK);
   EXPECT_EQ(class_of(MPI_Recv(a.data(), 1, MPI_UINT32_T, 0, -7, comm_, MPI_STATUS_IGNORE)), MPI_ERR_TAG);
+  MPI_Request request = MPI_REQUEST_NULL;
+  EXPECT_EQ(class_of(MPI_Isend(a.data(), 1, MPI_UINT32_T, ranks(), 0, comm_, &request)), MPI_ERR_RANK);
+  EXPECT_EQ(class_of(MPI_Irecv(a.data(), 1, MPI_UINT32_T, 0, -7, comm_, &request)), MPI_ERR_TAG);
+  EXPECT_EQ(class_of(MPI_Recv_init(a.data(), 1, MPI_UINT32_T, 0, -7, comm_, &request)), MPI_ERR_TAG);
+  EXPECT_EQ(class_of(MPI_Bsend_init(a.data(), 1, MPI_UINT32_T, ranks(), 0, comm_, &request)), MPI_ERR_RANK);
+  EXPECT_EQ(class_of(MPI_Ibcast(a.data(), 1, MPI_UINT32_T, ranks(), comm_, &request)), MPI_ERR_ROOT);
   const errors_returned on_world;
   EXPECT_EQ(class_of(MPI_Bcast(a.data(), 1, MPI_UINT32_T, 0, MPI_COMM_NULL)), MPI_ERR_COMM);
   MPI_Barrier(comm_);

@@ -28,6 +28,16 @@ TEST(large_messages, EveryPairOfKindsOfMemory) {
   }
 }
 
+// Direct copies go in pieces of 64 MiB.
+TEST(large_messages, LongerThanAPieceOfADirectCopy) {
+  constexpr int words = (68 << 20) / int{sizeof(word)} + 3;
+  if (rank() > 1) return;
+  either memory(numbered(words, word(rank())), true);
+  if (rank() == 0) MPI_Send(memory.data(), words, MPI_UINT32_T, 1, tag, world);
+  if (rank() == 1) MPI_Recv(memory.data(), words, MPI_UINT32_T, 0, tag, world, MPI_STATUS_IGNORE);
+  EXPECT_TRUE(equal(memory.content(), numbered(words, 0)));
+}
+
 // Ranks wait for different operations: each must also progress the other operations that it has begun.
 TEST(large_messages, ProgressWhileWaitingForSomethingElse) {
   either from(numbered(n, 5), true);

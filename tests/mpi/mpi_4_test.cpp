@@ -48,6 +48,54 @@ TEST(mpi_4, LargeCounts) {
   });
 }
 
+// Datatypes whose constructors got large counts, which MPI gives back in another form.
+TEST(mpi_4, TypesOfLargeConstructors) {
+  constexpr MPI_Count bytes = sizeof(word);
+  const std::array<MPI_Count, 3> lengths{2, 5, 1};
+  const std::array<MPI_Count, 3> places{40, 3, 90};
+  const std::array<MPI_Count, 3> byte_places{160, 12, 360};
+  const std::array<MPI_Datatype, 3> types{type, type, MPI_INT32_T};
+  const std::array<MPI_Count, 2> sizes{20, 30};
+  const std::array<MPI_Count, 2> parts{7, 9};
+  const std::array<MPI_Count, 2> starts{4, 11};
+  const std::array<int, 2> grid{2, 1};
+  const std::array<int, 2> ways{MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
+  const std::array<int, 2> arguments{3, MPI_DISTRIBUTE_DFLT_DARG};
+  using make = std::function<void(MPI_Datatype*)>;
+  const std::vector<std::pair<const char*, make>> all{
+      {"contiguous", [&](MPI_Datatype* t) { MPI_Type_contiguous_c(77, type, t); }},
+      {"vector", [&](MPI_Datatype* t) { MPI_Type_vector_c(9, 4, 11, type, t); }},
+      {"hvector", [&](MPI_Datatype* t) { MPI_Type_create_hvector_c(9, 4, 13 * bytes, type, t); }},
+      {"indexed", [&](MPI_Datatype* t) { MPI_Type_indexed_c(3, lengths.data(), places.data(), type, t); }},
+      {"hindexed",
+       [&](MPI_Datatype* t) { MPI_Type_create_hindexed_c(3, lengths.data(), byte_places.data(), type, t); }},
+      {"indexed block", [&](MPI_Datatype* t) { MPI_Type_create_indexed_block_c(3, 6, places.data(), type, t); }},
+      {"hindexed block", [&](MPI_Datatype* t) { MPI_Type_create_hindexed_block_c(3, 6, byte_places.data(), type, t); }},
+      {"struct",
+       [&](MPI_Datatype* t) { MPI_Type_create_struct_c(3, lengths.data(), byte_places.data(), types.data(), t); }},
+      {"subarray",
+       [&](MPI_Datatype* t) {
+         MPI_Type_create_subarray_c(2, sizes.data(), parts.data(), starts.data(), MPI_ORDER_C, type, t);
+       }},
+      {"darray",
+       [&](MPI_Datatype* t) {
+         MPI_Type_create_darray_c(2, 1, 2, sizes.data(), ways.data(), arguments.data(), grid.data(), MPI_ORDER_FORTRAN,
+                                  type, t);
+       }},
+      {"resized", [&](MPI_Datatype* t) { MPI_Type_create_resized_c(type, 0, 3 * bytes, t); }},
+  };
+  for (const auto& [name, make_it] : all) {
+    SCOPED_TRACE(name);
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    make_it(&made);
+    const datatype each(made);
+    same_as_on_host(2 * n, 2 * n, [&](buffers b) {
+      MPI_Sendrecv(b.send, 1, each, next_rank(), 6, b.receive + n, 1, each, previous_rank(), 6, world,
+                   MPI_STATUS_IGNORE);
+    });
+  }
+}
+
 TEST(mpi_4, PersistentCollectives) {
   const auto all = std::size_t{n} * std::size_t(ranks());
   same_as_on_host(all, all, [&](buffers b) {

@@ -50,13 +50,14 @@ std::array<std::uint64_t, 2> random_name() {
 }  // namespace
 
 host_calls::host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program,
-                       pageable_copy& copies, adopted_memory& adopted)
+                       pageable_copy& copies, adopted_memory& adopted, queued_uses& uses, bool by_parameters)
     : cu_(cu),
       parts_(parts),
       program_(program),
       copies_(copies),
       adopted_(adopted),
       process_(random_name()),
+      waits_(cu, program, uses, by_parameters),
       known_(cu, program),
       peers_(cu),
       buffers_(cu) {
@@ -137,35 +138,13 @@ std::shared_ptr<call_queue> host_calls::some_queue() {
   return found != nullptr ? queue_of(found) : nullptr;
 }
 
-// ---- waiting ------------------------------------------------------------------------------------------------------
-
-void host_calls::wait_for_program(CUcontext also) {
-  queuing_threads::watch();
-  if (queuing_threads::all_done()) return;
-  const std::uint64_t number = ++waits_begun_;
-  const queuing_threads::queued_so_far queued;
-  const CUresult result = program_.wait_for_all(also);
-  // Captured work does not run, and the driver refuses waits during a capture.
-  if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return;
-  cu_.check(result, "waiting for the work that may use the memory of a call");
-  queued.done();
-  std::uint64_t before = waits_over_.load();
-  while (before < number && !waits_over_.compare_exchange_weak(before, number)) {
-  }
-}
-
-std::uint64_t host_calls::queued_now() noexcept {
-  if (!messages_wait) return 0;
-  queuing_threads::watch();
-  return queuing_threads::all_done() ? 0 : waits_begun_.load() + 1;
-}
-
 // ---- calls of the host --------------------------------------------------------------------------------------------
 
 void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const copied_piece> pieces, bool to_device) {
-  const CUcontext context = require(device).context;
+  const auto memory = require(device);
+  const CUcontext context = memory.context;
   const auto queue = queue_of(context);
-  wait_for_program(context);
+  waits_.for_users_of(memory);
   device_work work(queue->stream(), {range_of(device, pieces, to_device)});
   work.needs_no_wait();
   cu_.check(work.result(), "taking what CPU code has written to the device");
@@ -229,9 +208,10 @@ bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<co
 
 // Queues one copy from or to borrowed memory.
 device_copy host_calls::begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes, bool to_device) {
-  const CUcontext context = require(device).context;
+  const auto memory = require(device);
+  const CUcontext context = memory.context;
   const auto queue = queue_of(context);
-  wait_for_program(context);
+  waits_.for_users_of(memory);
   device_work work(queue->stream(), {{device, bytes, to_device}});
   work.needs_no_wait();
   cu_.check(work.result(), "taking what CPU code has written to the device");
@@ -279,7 +259,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
                                             std::uint64_t queued) {
   const auto found = known_.shared_at(address);
   if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
-  wait_for_program(found->what.context, queued);
+  if (!waits_.is_over(queued)) waits_.for_users_of(found->what);
   if (adopted_memory::any()) {
     // The other process copies later. CPU code of this process may fetch a page before that copy, and keep old bytes.
     if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
@@ -320,12 +300,12 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
   const CUdeviceptr target = number_of(to);
   const auto place = may_know(target) ? known_.at(target) : std::nullopt;
   const bool on_device = place.has_value() || adopted_pointers::of(target) != nullptr;
-  const auto queue =
-      on_device ? queue_of(place ? place->context : require(target).context, shape.bytes()) : some_queue();
+  const auto memory = on_device ? std::optional(place ? *place : require(target)) : std::nullopt;
+  const auto queue = memory ? queue_of(memory->context, shape.bytes()) : some_queue();
   if (queue == nullptr) return std::nullopt;
   const auto source = reach(from, *queue);
   if (!source) return std::nullopt;
-  wait_for_program(queue->parts()->context(), queued);
+  if (!waits_.is_over(queued)) memory ? waits_.for_users_of(*memory) : waits_.for_all(queue->parts()->context());
   const entered here(cu_, queue->parts()->context());
   if (!on_device) {
     if (shape.is_one_run())
@@ -365,11 +345,12 @@ std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std
 template <class Copy>
 device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
                                        std::uint64_t queued, bool written, Copy copy) {
-  const CUcontext context = require(address).context;
+  const auto memory = require(address);
+  const CUcontext context = memory.context;
   const auto kernels = kernels_of(context);
   const auto queue = queue_of(context);
   const auto table = which.is_one_run() ? nullptr : kernels->table_of(which);
-  wait_for_program(context, queued);
+  if (!waits_.is_over(queued)) waits_.for_users_of(memory);
   const auto last = static_cast<std::ptrdiff_t>((bytes - 1) / which.element_bytes) * which.extent;
   const std::ptrdiff_t first = which.element->front().offset;
   const auto begin = table == nullptr ? first : table->begin + std::min<std::ptrdiff_t>(last, 0);

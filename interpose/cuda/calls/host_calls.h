@@ -1,12 +1,12 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <map>
 
 #include "interpose/cuda/adopted/adopted_memory.h"
 #include "interpose/cuda/calls/call_copies.h"
 #include "interpose/cuda/calls/call_kernels.h"
+#include "interpose/cuda/calls/call_waits.h"
 #include "interpose/cuda/calls/known_memory.h"
 #include "interpose/cuda/calls/peer_memory.h"
 
@@ -18,7 +18,7 @@ namespace hpe::cuda_hooks {
 class host_calls final : public interpose::adopted_pointers {
  public:
   host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
-             adopted_memory& adopted);
+             adopted_memory& adopted, queued_uses& uses, bool by_parameters);
 
   [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override;
   using adopted_pointers::read;
@@ -30,7 +30,7 @@ class host_calls final : public interpose::adopted_pointers {
   [[nodiscard]] std::byte* borrow(std::size_t bytes) override;
   void give_back(std::byte* memory, std::size_t bytes) noexcept override { buffers_.give_back(memory, bytes); }
 
-  [[nodiscard]] std::uint64_t queued_now() noexcept override;
+  [[nodiscard]] std::uint64_t queued_now() noexcept override { return messages_wait ? waits_.queued_now() : 0; }
   [[nodiscard]] std::optional<interpose::peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
                                                            std::uint64_t queued) override;
   void overwritten(std::uintptr_t address, std::size_t bytes) override;
@@ -89,19 +89,13 @@ class host_calls final : public interpose::adopted_pointers {
                                    bool to_device, call_queue& queue);
   [[nodiscard]] interpose::device_copy begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes,
                                                   bool to_device);
-  /// Waits for all work of the program, in the context `also` too, unless the work is known to be done.
-  void wait_for_program(CUcontext also);
-  /// Waits for the work that was queued before queued_now() returned `queued`.
-  void wait_for_program(CUcontext also, std::uint64_t queued) {
-    if (queued > waits_over_.load()) wait_for_program(also);
-  }
-
   const device::cuda::driver& cu_;
   contexts& parts_;
   program_contexts& program_;
   pageable_copy& copies_;
   adopted_memory& adopted_;
   const std::array<std::uint64_t, 2> process_;
+  call_waits waits_;
   known_memory known_;
   peer_memory peers_;
   call_buffers buffers_;
@@ -109,8 +103,6 @@ class host_calls final : public interpose::adopted_pointers {
   using context_queues = std::array<std::shared_ptr<call_queue>, 4>;
   std::map<CUcontext, context_queues> queues_;
   std::map<CUcontext, std::shared_ptr<call_kernels>> kernels_;
-  std::atomic<std::uint64_t> waits_begun_{0};
-  std::atomic<std::uint64_t> waits_over_{0};  // the highest number of a wait that is over
 };
 
 }  // namespace hpe::cuda_hooks

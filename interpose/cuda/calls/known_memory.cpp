@@ -19,7 +19,7 @@ std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address
   }
   const auto found = program_.device_memory_at(address);
   if (!found) return std::nullopt;
-  entry made{.what = {found->base, found->bytes, found->context}};
+  entry made{.what = {found->base, found->bytes, found->context, is_allocated(found->base)}};
   const std::lock_guard lock(mutex_);
   if (before != forgotten_) return made;
   made.made = ++made_;
@@ -27,6 +27,16 @@ std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address
   marks_.set(found->base, found->base + found->bytes, true);
   any_.store(true, std::memory_order_relaxed);
   return made;
+}
+
+bool known_memory::is_allocated(CUdeviceptr base) const noexcept {
+  unsigned by_itself = 0;
+  CUmemoryPool pool = nullptr;
+  return (cu_.cuPointerGetAttribute(&by_itself, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, base) ==
+              CUDA_SUCCESS &&
+          by_itself != 0) ||
+         (cu_.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, base) == CUDA_SUCCESS &&
+          pool != nullptr);
 }
 
 std::optional<known_memory::allocation> known_memory::at(CUdeviceptr address) {

@@ -20,6 +20,9 @@ class known_memory {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     CUcontext context = nullptr;  ///< the context for copies of the allocation
+    /// The program has allocated it, by itself or from a pool. Kernels may use variables of modules without a
+    /// parameter, and mappings by a parameter that names another mapping.
+    bool is_allocated = false;
   };
   /// The device memory at an address. Empty if there is none, or if the memory is managed.
   [[nodiscard]] std::optional<allocation> at(CUdeviceptr address);
@@ -56,6 +59,7 @@ class known_memory {
   };
   [[nodiscard]] std::optional<entry> find(CUdeviceptr address) const;
   [[nodiscard]] std::optional<entry> find_or_ask(CUdeviceptr address);
+  [[nodiscard]] bool is_allocated(CUdeviceptr base) const noexcept;
   void share(entry& e) const;
   [[nodiscard]] unsigned long long number_of(const allocation& a) const noexcept;
   [[nodiscard]] CUuuid device_of(const allocation& a) const noexcept;

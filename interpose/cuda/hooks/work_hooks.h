@@ -42,6 +42,31 @@ template <auto Entry, class... Arguments>
   return (real.*Entry)(arguments...);
 }
 
+// The stream of an entry with or without an argument for it.
+template <flavour Flavour, class... Stream>
+CUstream stream_of(Stream... stream) {
+  CUstream in = default_stream(Flavour);
+  ((in = named(stream, Flavour)), ...);
+  return in;
+}
+
+// Fills, contiguous or in rows.
+template <auto Entry, flavour Flavour, class Value, class... Stream>
+CUresult CUDAAPI fill(CUdeviceptr to, Value value, std::size_t count, Stream... stream) {
+  const device_work work(stream_of<Flavour>(stream...), {{to, count * sizeof value, true}});
+  if (work.failed()) return work.result();
+  return (real.*Entry)(to, value, count, stream...);
+}
+
+template <auto Entry, flavour Flavour, class Value, class... Stream>
+CUresult CUDAAPI fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width, std::size_t height,
+                           Stream... stream) {
+  const std::size_t bytes = height != 0 ? (height - 1) * pitch + width * sizeof value : 0;
+  const device_work work(stream_of<Flavour>(stream...), {{to, bytes, true}});
+  if (work.failed()) return work.result();
+  return (real.*Entry)(to, pitch, value, width, height, stream...);
+}
+
 // Most launches do not concern hpe. For them this adds only the stores of queuing_threads, and the arguments stay in
 // registers.
 template <auto Entry, class... Arguments>
@@ -49,7 +74,7 @@ template <auto Entry, class... Arguments>
   {
     const queuing_threads::visit here(stream);
     counters::add(trace::status_page::own().count.launches, 1);
-    if (!adopted_memory::any() && trace::recorder::active() == nullptr) [[likely]]
+    if (!device_work::is_told() && trace::recorder::active() == nullptr) [[likely]]
       return (real.*Entry)(arguments...);
   }
   return launch_watched<Entry>(stream, kernel, arguments...);
@@ -88,9 +113,13 @@ template <auto Entry, class... Context>
 CUresult CUDAAPI wait_for_context(Context... context) {
   const waiting_call here("cuCtxSynchronize", context...);
   if (!queuing_threads::watched()) return (real.*Entry)(context...);
+  queued_uses& uses = interposer::started()->queued();
+  const std::uint64_t noted = uses.so_far();
   const queuing_threads::queued_so_far queued;
   const CUresult result = (real.*Entry)(context...);
-  if (result == CUDA_SUCCESS && interposer::started()->program().are_one()) queued.done();
+  if (result != CUDA_SUCCESS || !interposer::started()->program().are_one()) return result;
+  queued.done();
+  uses.done(noted);
   return result;
 }
 
@@ -100,10 +129,14 @@ CUresult CUDAAPI wait_for_stream(CUstream stream) {
   const waiting_call here("cuStreamSynchronize", stream);
   if (!queuing_threads::watched()) return (real.*Entry)(stream);
   const CUstream waited = named(stream, Flavour);
+  queued_uses& uses = interposer::started()->queued();
+  const std::uint64_t noted = uses.so_far();
   const queuing_threads::queued_so_far queued(waited);
   const CUresult result = (real.*Entry)(stream);
   const bool of_each = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
-  if (result == CUDA_SUCCESS && (!of_each || interposer::started()->program().are_one())) queued.done();
+  if (result != CUDA_SUCCESS || (of_each && !interposer::started()->program().are_one())) return result;
+  queued.done();
+  uses.done(waited, noted);
   return result;
 }
 
@@ -121,11 +154,19 @@ CUresult CUDAAPI begin_capture(CUstream stream, Arguments... arguments) {
   return result;
 }
 
-// Also the end of a stream, which ends its capture.
-template <auto Entry, flavour Flavour, class... Graph>
-CUresult CUDAAPI end_capture(CUstream stream, Graph... graph) {
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI end_capture(CUstream stream, CUgraph* graph) {
   if (interposer* const hpe = interposer::started()) hpe->program().ends_capture(named(stream, Flavour));
-  return (real.*Entry)(stream, graph...);
+  return (real.*Entry)(stream, graph);
+}
+
+template <auto Entry>
+CUresult CUDAAPI end_stream(CUstream stream) {
+  if (interposer* const hpe = interposer::started()) {
+    hpe->program().ends_capture(stream);
+    hpe->queued().ends(stream);
+  }
+  return (real.*Entry)(stream);
 }
 
 template <auto Entry>

@@ -2,11 +2,23 @@
 
 namespace hpe::cuda_hooks {
 
+namespace {
+
+// Addresses of user space above the first megabyte. The others among the parameters of a launch are numbers.
+bool may_be_address(CUdeviceptr word) noexcept { return word >> 20 != 0 && word >> 47 == 0; }
+
+}  // namespace
+
 void device_work::begin(std::initializer_list<used_range> ranges) {
-  // The list of work in flight takes over. A thread that reads the list may be waiting for this thread to leave.
-  queuing_threads::leave(here_);
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;
+  if (queued_uses::kept() && ranges.size() != 0) {
+    used_ = std::make_unique<std::vector<queued_uses::range>>();
+    for (const used_range& r : ranges) used_->push_back({r.address, r.address + r.bytes});
+  }
+  if (!adopted_memory::any()) return;
+  // The list of work in flight takes over. A thread that reads the list may be waiting for this thread to leave.
+  queuing_threads::leave(here_);
   result_ = ranges.size() == 0 ? hpe->adopted().begin_work(in_flight_) : hpe->adopted().begin_work(in_flight_, ranges);
   begun_ = result_ == CUDA_SUCCESS;
 }
@@ -16,11 +28,31 @@ void device_work::begin(const kernel_launch& launch) {
   if (hpe == nullptr || !hpe->scope_is_parameters()) return begin(std::initializer_list<used_range>{});
   const auto words = words_of(hpe->driver(), launch);
   if (!words) return begin(std::initializer_list<used_range>{});
+  if (queued_uses::kept()) {
+    used_ = std::make_unique<std::vector<queued_uses::range>>();
+    const auto use = [&](CUdeviceptr address) {
+      if (may_be_address(address)) used_->push_back({address, address + 1});
+    };
+    for (const CUdeviceptr word : *words) use(word);
+    hpe->uses().for_each_texture(use);
+  }
+  if (!adopted_memory::any()) return;
   queuing_threads::leave(here_);
   result_ = hpe->adopted().begin_work(in_flight_, *words);
   begun_ = result_ == CUDA_SUCCESS;
 }
 
 void device_work::end() noexcept { interposer::started()->adopted().end_work(in_flight_); }
+
+// Hooks that began before uses were kept have not told what they use.
+void device_work::note() noexcept {
+  interposer* const hpe = interposer::started();
+  if (hpe == nullptr) return;
+  if (used_ != nullptr) {
+    hpe->queued().note(stream_, *used_);
+  } else {
+    hpe->queued().note_any(stream_);
+  }
+}
 
 }  // namespace hpe::cuda_hooks

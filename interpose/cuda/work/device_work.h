@@ -1,9 +1,12 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
+#include <vector>
 
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/work/launch_scope.h"
+#include "interpose/cuda/work/queued_uses.h"
 #include "interpose/cuda/work/queuing_threads.h"
 
 namespace hpe::cuda_hooks {
@@ -27,21 +30,29 @@ class device_work {
   device_work(CUstream stream, std::initializer_list<used_range> ranges)
       : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
-    if (adopted_memory::any()) [[unlikely]]
+    if (is_told()) [[unlikely]]
       begin(ranges);
   }
   /// A kernel launch: uses any memory or, by HPE_SCOPE, the memory that its parameters point to.
   device_work(CUstream stream, const kernel_launch& launch) : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
-    if (adopted_memory::any()) [[unlikely]]
+    if (is_told()) [[unlikely]]
       begin(launch);
   }
   ~device_work() {
     if (begun_) [[unlikely]]
       end();
-    if (needs_wait_) queuing_threads::count(here_, stream_);
+    if (needs_wait_) {
+      queuing_threads::count(here_, stream_);
+      if (queued_uses::kept()) [[unlikely]]
+        note();
+    }
     queuing_threads::leave(here_);
   }
+
+  /// Whether the uses of work must be known when it is queued: CPU code has touched device memory, or calls wait for
+  /// the users of their memory only.
+  [[nodiscard]] static bool is_told() noexcept { return adopted_memory::any() || queued_uses::kept(); }
 
   /// The caller waits for this work itself, so later waits of hpe need not.
   void needs_no_wait() noexcept { needs_wait_ = false; }
@@ -57,10 +68,12 @@ class device_work {
   void begin(std::initializer_list<used_range> ranges);
   void begin(const kernel_launch& launch);
   void end() noexcept;
+  void note() noexcept;
 
   queuing_threads::place& here_;
   CUstream stream_;
   adopted_memory::work_in_flight in_flight_;
+  std::unique_ptr<std::vector<queued_uses::range>> used_;  // for queued_uses; nullptr: any memory
   bool begun_ = false;
   bool needs_wait_ = true;
   CUresult result_ = CUDA_SUCCESS;

@@ -88,6 +88,11 @@ CUresult program_contexts::wait_for_all(CUcontext also) {
   return first;
 }
 
+CUresult program_contexts::wait_for(CUstream stream, CUcontext context) {
+  const entered here(cu_, context);
+  return is_captured(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : cu_.cuStreamSynchronize(stream);
+}
+
 std::optional<program_contexts::allocation> program_contexts::device_memory_at(CUdeviceptr address) const {
   std::optional<allocation> found;
   const auto look = [&](int device, CUcontext primary) {

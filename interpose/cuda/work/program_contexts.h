@@ -59,6 +59,9 @@ class program_contexts {
   /// result is CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
   CUresult wait_for_all(CUcontext also);
 
+  /// Waits for a stream of a context, with the same exception.
+  CUresult wait_for(CUstream stream, CUcontext context);
+
   /// An allocation in device memory that is not managed, and a context in which it can be copied.
   struct allocation {
     CUdeviceptr base = 0;

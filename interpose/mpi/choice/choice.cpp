@@ -126,7 +126,11 @@ void* hpe_mpi_resolve(std::uint64_t index) {
   using namespace hpe::interpose::mpi;
   void* const target = target_of(names[index]);
   if (target == nullptr) {
-    std::fprintf(stderr, "hpe: %s was not found; libhpe-mpi.so must come before the MPI library\n", names[index]);
+    std::fprintf(stderr,
+                 behind("PMPI_Init") != nullptr
+                     ? "hpe: the MPI library of this program has no %s\n"
+                     : "hpe: %s was not found; libhpe-mpi.so must come before the MPI library\n",
+                 names[index]);
     std::abort();
   }
   hpe_mpi_targets[index].store(target, std::memory_order_release);

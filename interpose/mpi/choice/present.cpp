@@ -6,14 +6,15 @@
 //
 // They are ordinary functions until then. MPI libraries that are linked with -z now refer to these functions
 // themselves, and the dynamic linker relocates them before libhpe-mpi.so; it cannot call an indirect function of a
-// library that is not relocated yet. Such references need no question: a library is linked to a function that its MPI
-// library has.
+// library that is not relocated yet. References that may be without a function, weak ones of the program and of
+// libraries that are loaded with it, are corrected at that moment.
 
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "interpose/loaded_symbols.h"
 
@@ -39,9 +40,11 @@ constexpr const char* profiling_names[] = {
 #undef HPE_MPI_FUNCTION
 };
 
-// Calls visit(library) for the libraries of this process until one call returns true; returns whether one did. It holds
-// the dynamic linker's lock against dlclose. A thread that resolves a symbol at the first call of a function does not
-// hold that lock.
+const char* name_of(std::uint64_t index) { return profiling_names[index] + 1; }
+
+// Calls visit(library, info) for the libraries of this process until one call returns true; returns whether one did. It
+// holds the dynamic linker's lock against dlclose. A thread that resolves a symbol at the first call of a function does
+// not hold that lock.
 template <class Visit>
 bool any_library(Visit visit) {
   const auto each = [](dl_phdr_info* info, std::size_t, void* context) {
@@ -51,7 +54,7 @@ bool any_library(Visit visit) {
       if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
         library.l_ld = reinterpret_cast<ElfW(Dyn)*>(info->dlpi_addr +
                                                     info->dlpi_phdr[i].p_vaddr);  // NOLINT(performance-no-int-to-ptr)
-    return static_cast<int>(library.l_ld != nullptr && (*static_cast<Visit*>(context))(library));
+    return static_cast<int>(library.l_ld != nullptr && (*static_cast<Visit*>(context))(library, *info));
   };
   return ::dl_iterate_phdr(each, &visit) != 0;
 }
@@ -59,7 +62,7 @@ bool any_library(Visit visit) {
 void make_indirect(const link_map& library) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   for (const newer_function* f = hpe_mpi_newer; f != hpe_mpi_newer_end; ++f) {
-    auto* const symbol = const_cast<ElfW(Sym)*>(symbol_of(library, profiling_names[f->index] + 1));
+    auto* const symbol = const_cast<ElfW(Sym)*>(symbol_of(library, name_of(f->index)));
     if (symbol == nullptr) continue;
     const auto first = reinterpret_cast<std::uintptr_t>(symbol) / page * page;
     void* const pages = reinterpret_cast<void*>(first);  // NOLINT(performance-no-int-to-ptr)
@@ -71,11 +74,62 @@ void make_indirect(const link_map& library) {
   }
 }
 
+bool has(std::uint64_t index) {
+  return any_library([index](const link_map& library, const dl_phdr_info&) {
+    return library.l_ld != _DYNAMIC && symbol_of(library, profiling_names[index]) != nullptr;
+  });
+}
+
+bool is_lacking(const char* name) {
+  for (const newer_function* f = hpe_mpi_newer; f != hpe_mpi_newer_end; ++f)
+    if (std::strcmp(name, name_of(f->index)) == 0) return !has(f->index);
+  return false;
+}
+
+// The value of a numeric entry of the dynamic section; 0 if there is none.
+std::size_t number_in(const link_map& library, ElfW(Sxword) tag) {
+  for (const ElfW(Dyn)* entry = library.l_ld; entry->d_tag != DT_NULL; ++entry)
+    if (entry->d_tag == tag) return entry->d_un.d_val;
+  return 0;
+}
+
+// The pages that the dynamic linker makes read-only after the relocation. Writes to other places need no change.
+void set_to_zero(std::uintptr_t place, const dl_phdr_info& info) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  bool read_only = false;
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info.dlpi_phdr[i];
+    const std::uintptr_t begin = info.dlpi_addr + part.p_vaddr;
+    read_only = read_only || (part.p_type == PT_GNU_RELRO && place >= begin && place - begin < part.p_memsz);
+  }
+  void* const start = reinterpret_cast<void*>(place / page * page);  // NOLINT(performance-no-int-to-ptr)
+  if (read_only && ::mprotect(start, page, PROT_READ | PROT_WRITE) != 0) return;
+  *reinterpret_cast<std::uintptr_t*>(place) = 0;  // NOLINT(performance-no-int-to-ptr)
+  if (read_only) ::mprotect(start, page, PROT_READ);
+}
+
+// Gives weak references to functions that the MPI library lacks the address 0, which they have without hpe.
+void correct_weak_references(const link_map& library, const dl_phdr_info& info) {
+  const auto* symbols = dynamic_table<ElfW(Sym)>(library, DT_SYMTAB);
+  const auto* names = dynamic_table<char>(library, DT_STRTAB);
+  if (symbols == nullptr || names == nullptr) return;
+  // Not DT_JMPREL: its places serve calls, which follow a test of the address.
+  const auto* const first = dynamic_table<ElfW(Rela)>(library, DT_RELA);
+  const std::size_t count = first != nullptr ? number_in(library, DT_RELASZ) / sizeof(ElfW(Rela)) : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(first[i].r_info)];
+    if (symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) == STB_WEAK && is_lacking(names + symbol.st_name))
+      set_to_zero(info.dlpi_addr + first[i].r_offset, info);
+  }
+}
+
 __attribute__((constructor)) void let_the_linker_ask() {
-  any_library([](const link_map& library) {
-    if (library.l_ld != _DYNAMIC) return false;
-    make_indirect(library);
-    return true;
+  any_library([](const link_map& library, const dl_phdr_info& info) {
+    if (library.l_ld == _DYNAMIC)
+      make_indirect(library);
+    else
+      correct_weak_references(library, info);
+    return false;
   });
 }
 
@@ -84,10 +138,4 @@ __attribute__((constructor)) void let_the_linker_ask() {
 }  // namespace hpe::interpose::mpi
 
 // `entry` if a library other than this one defines the PMPI name of newer function `index`, else nullptr.
-void* hpe_mpi_present(std::uint64_t index, void* entry) {
-  using namespace hpe::interpose;
-  const auto defines = [index](const link_map& library) {
-    return library.l_ld != _DYNAMIC && symbol_of(library, mpi::profiling_names[index]) != nullptr;
-  };
-  return mpi::any_library(defines) ? entry : nullptr;
-}
+void* hpe_mpi_present(std::uint64_t index, void* entry) { return hpe::interpose::mpi::has(index) ? entry : nullptr; }

@@ -33,6 +33,9 @@ std::optional<copied_rows> shape_of(const byte_rows& from, const byte_rows& to) 
   return copied_rows{from.width, from.rows, from.planes, {to.pitch, to.plane_pitch}, {from.pitch, from.plane_pitch}};
 }
 
+// How long a sender that need not be in MPI may take to begin a copy that it was asked for.
+constexpr std::chrono::microseconds patience{30};
+
 std::shared_ptr<std::byte> borrowed_from(adopted_pointers& driver, std::size_t bytes) {
   return {driver.borrow(bytes), [&driver, bytes](std::byte* memory) { driver.give_back(memory, bytes); }};
 }
@@ -201,12 +204,14 @@ bool incoming::copy(std::byte* to, const copied_rows& shape, const transfer_over
   return ask_for_push(to, shape) || copy_directly(to, head_->device, shape, queued_, then);
 }
 
-// Asks the sender to copy, if it waits in MPI and can write the memory. Processes take turns on a device, so if both
-// sides use the same device, the lower rank makes the copies of both.
+// Asks the sender to copy, if it can write the memory, and waits in MPI or may soon be there: when several messages are
+// in progress, the sender is probably sending more of them. Processes take turns on a device, so if both sides use the
+// same device, the lower rank makes the copies of both.
 bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   offer_board* const board = offer_board::current();
   adopted_pointers* const devices = adopted_pointers::of(to);
-  if (left_ || devices == nullptr || !board->is_awaited(head_->sender, head_->offer)) return false;
+  if (left_ || devices == nullptr) return false;
+  if (!board->is_awaited(head_->sender, head_->offer) && progress::of_process().only_one()) return false;
   std::optional<peer_bytes> place;
   first_failure failure;
   failure.attempt([&] {
@@ -215,6 +220,7 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   });
   if (!place || (place->device == head_->device.device && job::current()->rank < head_->sender)) return false;
   board->ask(head_->sender, head_->offer, {*place, shape});
+  patient_until_ = std::chrono::steady_clock::now() + patience;
   progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this()), devices, to,
                                  bytes = shape.extent(shape.to)] { return self->look_at_push(*devices, to, bytes); });
   return true;
@@ -225,8 +231,8 @@ bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std:
   const bool alone = progress::of_process().only_one();
   const offer_board::stage at =
       alone ? board.watch(head_->sender, head_->offer) : board.stage_of(head_->sender, head_->offer);
-  if (at == offer_board::stage::asked) return false;
-  left_ = at == offer_board::stage::left;
+  if (at == offer_board::stage::pushing || (at == offer_board::stage::asked && !gives_up_push())) return false;
+  left_ = at != offer_board::stage::done;
   if (left_) {
     fetch_payload();
   } else {
@@ -235,6 +241,12 @@ bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std:
     fetched(failure.what());
   }
   return true;
+}
+
+bool incoming::gives_up_push() const {
+  offer_board& board = *offer_board::current();
+  return !board.is_awaited(head_->sender, head_->offer) && std::chrono::steady_clock::now() >= patient_until_ &&
+         board.take_back(head_->sender, head_->offer);
 }
 
 bool incoming::fetch_directly(std::byte* to) {

@@ -4,6 +4,7 @@
 /// If the buffer has less room than an envelope, MPI receives into hpe's memory: hpe then finds out whether the message
 /// is too long, and tells its sender.
 
+#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -65,6 +66,7 @@ class incoming final : public message {
   [[nodiscard]] bool copy(std::byte* to, const copied_rows& shape, const transfer_over& then);
   [[nodiscard]] bool ask_for_push(std::byte* to, const copied_rows& shape);
   [[nodiscard]] bool look_at_push(adopted_pointers& devices, const std::byte* to, std::size_t bytes);
+  [[nodiscard]] bool gives_up_push() const;
   void fetch_chunks(std::byte* to, answer::verdict verdict = answer::verdict::chunks);
   void tell_done() const;
   void fetched(const std::optional<error>& failure);
@@ -85,9 +87,10 @@ class incoming final : public message {
   std::optional<matched> found_;         // already matched message to receive
   std::optional<envelope> head_;         // envelope of the payload that is being fetched
   bool taken_ = false;                   // this receive has taken the offer in head_
-  bool left_ = false;                    // the sender was asked to copy and left the copy to this side
-  std::uint64_t queued_ = 0;             // names the program's work before this start (adopted_pointers.h)
-  bool too_long_ = false;                // a blocking call received too many bytes
+  bool left_ = false;                    // the sender was asked to copy, and this side copies nevertheless
+  std::chrono::steady_clock::time_point patient_until_;  // for a sender that was asked and need not be in MPI
+  std::uint64_t queued_ = 0;  // names the program's work before this start (adopted_pointers.h)
+  bool too_long_ = false;     // a blocking call received too many bytes
   MPI_Status status_{};
   std::unique_ptr<std::byte[]> assembled_;  // contiguous payload, if the layout has gaps
   std::shared_ptr<std::byte> gathered_;     // the same in device memory of hpe

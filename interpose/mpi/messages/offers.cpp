@@ -101,7 +101,8 @@ offer_board::stage offer_board::watch(const offer& of) const noexcept {
 
 offer_board::stage offer_board::watch(int rank, const offer& of) const noexcept {
   constexpr int while_asked = 400;  // longer, because the sender copies meanwhile
-  return watch_while([&] { return stage_of(rank, of); }, [](stage s) { return s == stage::asked; }, while_asked);
+  return watch_while([&] { return stage_of(rank, of); },
+                     [](stage s) { return s == stage::asked || s == stage::pushing; }, while_asked);
 }
 
 bool offer_board::change(int rank, const offer& of, stage from, stage to) noexcept {
@@ -110,6 +111,10 @@ bool offer_board::change(int rank, const offer& of, stage from, stage to) noexce
 }
 
 bool offer_board::withdraw(const offer& of) noexcept { return change(rank_, of, stage::offered, stage::withdrawn); }
+
+bool offer_board::begin_push(const offer& of) noexcept { return change(rank_, of, stage::asked, stage::pushing); }
+
+bool offer_board::take_back(int rank, const offer& of) noexcept { return change(rank, of, stage::asked, stage::taken); }
 
 void offer_board::end(const offer& of) noexcept { free_.push_back(of); }
 

@@ -4,9 +4,10 @@
 /// memory, so that an answer takes no message of MPI.
 ///
 /// A sender makes an offer for each message of this kind and names the offer in the envelope. The receiver takes the
-/// offer before it copies, and marks it done afterwards. If the sender stays in MPI meanwhile, the receiver may ask the
-/// sender to copy, which is faster, and names the target; the sender then marks the offer done, or leaves the copy to
-/// the receiver. A sender that may not wait withdraws an offer that the receiver has not taken.
+/// offer before it copies, and marks it done afterwards. The receiver may ask the sender to copy, which is faster, and
+/// names the target; the sender then marks the offer done, or leaves the copy to the receiver. If the sender does not
+/// begin, the receiver takes the offer back and copies itself. A sender that may not wait withdraws an offer that the
+/// receiver has not taken.
 
 #include <atomic>
 #include <cstdint>
@@ -35,8 +36,8 @@ class offer_board {
   };
 
   /// The state of an offer. The receiver sets `taken`, `asked` and `done`. The sender sets `offered` and `withdrawn`,
-  /// and when it is asked to copy, `left` or `done`.
-  enum class stage : std::uint32_t { withdrawn, offered, taken, asked, left, done };
+  /// and when it is asked to copy, `pushing`, and then `left` or `done`.
+  enum class stage : std::uint32_t { withdrawn, offered, taken, asked, pushing, left, done };
 
   /// Where a receiver wants the bytes, and the shape of the copy.
   struct target {
@@ -52,9 +53,12 @@ class offer_board {
   [[nodiscard]] stage stage_of(const offer& of) const noexcept { return stage_of(rank_, of); }
   /// As stage_of(), after spinning for some microseconds while the receiver has its next step still to do.
   [[nodiscard]] stage watch(const offer& of) const noexcept;
-  /// The target that the receiver named; only in stage `asked`.
+  /// Begins the copy that the receiver has asked for. Returns false, with no effect, if the receiver has taken the
+  /// offer back.
+  [[nodiscard]] bool begin_push(const offer& of) noexcept;
+  /// The target that the receiver named; only in stage `pushing`.
   [[nodiscard]] target target_of(const offer& of) const noexcept { return rows_[rank_].of_offer[of.slot].wanted; }
-  /// Answers in stage `asked`: pushed() says that all bytes are copied, leave() that the receiver must fetch them.
+  /// Answers in stage `pushing`: pushed() says that all bytes are copied, leave() that the receiver must fetch them.
   void pushed(const offer& of) noexcept { set(rank_, of, stage::done); }
   void leave(const offer& of) noexcept { set(rank_, of, stage::left); }
   /// Returns false, with no effect, if the receiver has taken the offer.
@@ -70,9 +74,11 @@ class offer_board {
   /// Returns false if the sender has withdrawn the offer.
   [[nodiscard]] bool take(int rank, const offer& of) noexcept;
   [[nodiscard]] bool is_awaited(int rank, const offer& of) const noexcept;
-  /// Asks the sender of a taken offer to copy. The sender then sets `done` or `left`.
+  /// Asks the sender of a taken offer to copy. The sender then sets `pushing`, and then `done` or `left`.
   void ask(int rank, const offer& of, const target& wanted) noexcept;
-  /// Returns `done` also if the slot belongs to a later offer. watch() spins while the sender is `asked`.
+  /// Asks no longer: the receiver copies. Returns false, with no effect, if the sender has begun.
+  [[nodiscard]] bool take_back(int rank, const offer& of) noexcept;
+  /// Returns `done` also if the slot belongs to a later offer. watch() spins while the sender has a step to do.
   [[nodiscard]] stage stage_of(int rank, const offer& of) const noexcept;
   [[nodiscard]] stage watch(int rank, const offer& of) const noexcept;
   void done(int rank, const offer& of) noexcept { set(rank, of, stage::done); }

@@ -130,7 +130,7 @@ bool outgoing::look_at_offer() {
     end_offer();
     return true;
   }
-  if (at == offer_board::stage::asked) {
+  if (at == offer_board::stage::asked && board->begin_push(*offer_)) {
     push();
     return true;
   }

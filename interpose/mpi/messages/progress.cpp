@@ -49,14 +49,28 @@ int progress::called_by_mpi() {
   return events;
 }
 
+void progress::look() {
+  if (idle() || only_one()) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || held_ != 0) return;
+  ++held_;
+  call_polls();
+  --held_;
+}
+
 int progress::advance() {
-  int events = look_at_requests();
-  // A poll may add new polls; they go into polls_.
+  const int events = look_at_requests();
+  return events + call_polls();
+}
+
+// A poll may add new polls; they go into polls_, behind the others.
+int progress::call_polls() {
   running_.swap(polls_);
-  events += static_cast<int>(std::erase_if(running_, [](const poll& p) { return p(); }));
-  polls_.insert(polls_.begin(), std::make_move_iterator(running_.begin()), std::make_move_iterator(running_.end()));
-  running_.clear();
-  return events;
+  const auto done = static_cast<int>(std::erase_if(running_, [](const poll& p) { return p(); }));
+  running_.insert(running_.end(), std::make_move_iterator(polls_.begin()), std::make_move_iterator(polls_.end()));
+  polls_.clear();
+  running_.swap(polls_);
+  return done;
 }
 
 int progress::look_at_requests() {

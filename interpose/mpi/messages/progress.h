@@ -46,6 +46,8 @@ class progress {
   /// Count the operations in progress. While there are none, MPI's calls take no longer than without hpe.
   void begun() { ++going_on_; }
   void over() { --going_on_; }
+  /// Calls the polls once, for a call that begins an operation beside others and does not wait.
+  void look();
   /// Counts the operations that other ranks wait for and that must be over before MPI_Finalize.
   void owe(int more) { owed_ += more; }
   [[nodiscard]] bool owes_nothing() const noexcept { return owed_.load(std::memory_order_acquire) == 0; }
@@ -66,6 +68,7 @@ class progress {
   static int called_by_mpi();
   int advance();
   int look_at_requests();
+  int call_polls();
 
   void (*wait_a_little_)() = nullptr;
   std::recursive_mutex mutex_;
@@ -76,7 +79,7 @@ class progress {
   std::vector<MPI_Request> requests_;
   std::vector<continuation> thens_;  // of each request
   std::vector<poll> polls_;
-  std::vector<poll> running_;  // of advance(), kept for their memory
+  std::vector<poll> running_;  // of call_polls(), kept for their memory
   std::vector<int> indices_;   // of look_at_requests(), kept for their memory
   std::vector<MPI_Status> statuses_;
 };

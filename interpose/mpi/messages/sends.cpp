@@ -6,6 +6,7 @@
 #include "interpose/mpi/messages/offers.h"
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/point_to_point.h"
+#include "interpose/mpi/messages/progress.h"
 #include "runtime/core/operations/host_access.h"
 #include "runtime/trace/recorder.h"
 
@@ -106,7 +107,9 @@ taken begin_send(const void* buf, int count, MPI_Datatype type, int dest, int ta
   return guarded(comm, [&]() -> taken {
     const auto send = send_by_envelope(buf, count, type, dest, tag, comm, how);
     if (send == nullptr) return std::nullopt;
-    return send->open(request);
+    const int result = send->open(request);
+    progress::of_process().look();  // receivers may have asked for copies
+    return result;
   });
 }
 

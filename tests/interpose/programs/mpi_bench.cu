@@ -1,7 +1,7 @@
 // Messages between the GPUs of MPI ranks, from memory of cudaMalloc: latency, bandwidth and a Jacobi solver, and
 // copies between the same GPUs by the driver. A plain CUDA and MPI program. MPI needs hpe for device pointers; run it as
 //
-//   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|pool|bandwidth|strided|jacobi|peer ...]
+//   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|pool|managed|bandwidth|strided|jacobi|peer ...]
 //
 // Rank r uses GPU r, modulo their number; all parts but `jacobi` run between the first two ranks. Figures are medians.
 // Data are new for each figure, receive buffers are poisoned, and a difference ends the program.
@@ -32,8 +32,9 @@ double ping_pong(void* out, void* in, std::size_t bytes, int n) {
   return (now() - begin) / n / 2 * 1e6;
 }
 
-void latency(const buffers& device, const char* memory) {
+void latency(const buffers& device, const char* memory, std::size_t most = ~std::size_t{0}) {
   for (const std::size_t bytes : sizes) {
+    if (bytes > most) continue;
     const std::uint64_t seed = next_seed();
     device.prepare(bytes, seed);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -43,14 +44,14 @@ void latency(const buffers& device, const char* memory) {
     ping_pong(device.out, device.in, bytes, n);
     for (int i = 0; i < 11; ++i) times.push_back(ping_pong(device.out, device.in, bytes, n));
     device.check(device.in, bytes, seed, "a message");
-    if (rank() == 0) std::printf("latency %-6s %9zu bytes %9.2f us\n", memory, bytes, median(times));
+    if (rank() == 0) std::printf("latency %-7s %9zu bytes %9.2f us\n", memory, bytes, median(times));
   }
 }
 
 void host_latency() {
   std::vector<unsigned char> out(65536);
   std::vector<unsigned char> in(65536);
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{512}, std::size_t{4096}, std::size_t{65536}}) {
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{512}, std::size_t{2032}, std::size_t{4096}, std::size_t{65536}}) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() > 1) continue;
     std::vector<double> times;
@@ -240,6 +241,7 @@ class part {
     CHECK(cudaSetDevice(device));
     CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     CHECK(cudaStreamCreateWithFlags(&outer_, cudaStreamNonBlocking));
+    for (float*& h : halos_) CHECK(cudaMalloc(&h, 4 * row_bytes));
     for (float*& f : fields_) {
       CHECK(cudaMalloc(&f, bytes()));
       std::vector<float> start(bytes() / sizeof(float));
@@ -251,6 +253,7 @@ class part {
   ~part() {
     CHECK(cudaSetDevice(device_));
     for (float* f : fields_) CHECK(cudaFree(f));
+    for (float* h : halos_) CHECK(cudaFree(h));
   }
   void step() {
     compute(1, rows_, stream_);
@@ -264,6 +267,25 @@ class part {
     CHECK(cudaStreamSynchronize(outer_));
     std::swap(fields_[0], fields_[1]);
   }
+  // The same with the outer rows in memory of their own, for messages.
+  void step_outer_to_halos() {
+    compute(1, 1, outer_);
+    compute(rows_, 1, outer_);
+    compute(2, rows_ - 2, stream_);
+    CHECK(cudaMemcpyAsync(halo_out(true), fields_[1] + width, row_bytes, cudaMemcpyDefault, outer_));
+    CHECK(cudaMemcpyAsync(halo_out(false), fields_[1] + static_cast<std::ptrdiff_t>(rows_) * width, row_bytes,
+                          cudaMemcpyDefault, outer_));
+    CHECK(cudaStreamSynchronize(outer_));
+    std::swap(fields_[0], fields_[1]);
+  }
+  // Copies what has arrived from the neighbours.
+  void take_halos(bool from_up, bool from_down) {
+    if (from_up) CHECK(cudaMemcpyAsync(row(0), halo_in(true), row_bytes, cudaMemcpyDefault, outer_));
+    if (from_down) CHECK(cudaMemcpyAsync(row(rows_ + 1), halo_in(false), row_bytes, cudaMemcpyDefault, outer_));
+    CHECK(cudaStreamSynchronize(outer_));
+  }
+  [[nodiscard]] float* halo_out(bool up) const { return halos_[0] + (up ? 0 : width); }
+  [[nodiscard]] float* halo_in(bool up) const { return halos_[1] + (up ? 0 : width); }
   void wait() const { CHECK(cudaStreamSynchronize(stream_)); }
   [[nodiscard]] float* row(int r) const { return fields_[0] + static_cast<std::ptrdiff_t>(r) * width; }
   [[nodiscard]] unsigned long long digest() const {
@@ -290,7 +312,9 @@ class part {
   int rows_;
   cudaStream_t stream_ = nullptr;
   cudaStream_t outer_ = nullptr;
+  static constexpr std::size_t row_bytes = width * sizeof(float);
   float* fields_[2] = {};
+  float* halos_[2] = {};  // to send, received
 };
 
 void jacobi() {
@@ -310,18 +334,24 @@ void jacobi() {
     std::printf("jacobi one GPU          %8.4f s\n", alone);
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  for (const bool overlap : {false, true}) {
+  enum class exchange { after, overlap, overlap_of_halos };
+  for (const exchange way : {exchange::after, exchange::overlap, exchange::overlap_of_halos}) {
     const int rows = width / ranks;
     part mine(rank() % gpus, rank() * rows, rows);
     const int up = rank() > 0 ? rank() - 1 : MPI_PROC_NULL;
     const int down = rank() < ranks - 1 ? rank() + 1 : MPI_PROC_NULL;
     double begin = 0;
     for (int s = 0; s < steps; ++s) {
-      overlap ? mine.step_outer_first() : (mine.step(), mine.wait());
-      MPI_Sendrecv(mine.row(1), width, MPI_FLOAT, up, 1, mine.row(rows + 1), width, MPI_FLOAT, down, 1, MPI_COMM_WORLD,
+      const bool halos = way == exchange::overlap_of_halos;
+      if (way == exchange::after) mine.step(), mine.wait();
+      if (way == exchange::overlap) mine.step_outer_first();
+      if (halos) mine.step_outer_to_halos();
+      MPI_Sendrecv(halos ? mine.halo_out(true) : mine.row(1), width, MPI_FLOAT, up, 1,
+                   halos ? mine.halo_in(false) : mine.row(rows + 1), width, MPI_FLOAT, down, 1, MPI_COMM_WORLD,
                    MPI_STATUS_IGNORE);
-      MPI_Sendrecv(mine.row(rows), width, MPI_FLOAT, down, 2, mine.row(0), width, MPI_FLOAT, up, 2, MPI_COMM_WORLD,
-                   MPI_STATUS_IGNORE);
+      MPI_Sendrecv(halos ? mine.halo_out(false) : mine.row(rows), width, MPI_FLOAT, down, 2,
+                   halos ? mine.halo_in(true) : mine.row(0), width, MPI_FLOAT, up, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (halos) mine.take_halos(up != MPI_PROC_NULL, down != MPI_PROC_NULL);
       mine.wait();
       if (s == 0) MPI_Barrier(MPI_COMM_WORLD), begin = now();
     }
@@ -331,7 +361,8 @@ void jacobi() {
     unsigned long long sum = 0;
     MPI_Reduce(&mine_sum, &sum, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank() == 0)
-      std::printf("jacobi %d ranks%-9s %8.4f s, %.3f x, %s\n", ranks, overlap ? ", overlap" : "", seconds,
+      std::printf("jacobi %d ranks%-9s %8.4f s, %.3f x, %s\n", ranks,
+                  way == exchange::after ? "" : way == exchange::overlap ? ", overlap" : ", halos", seconds,
                   alone / seconds, sum == expected ? "same result" : "WRONG RESULT");
     if (rank() == 0 && sum != expected) MPI_Abort(MPI_COMM_WORLD, 1);
   }
@@ -403,8 +434,13 @@ int main(int argc, char** argv) {
   }
   if (is_wanted("pool")) {
     buffers of_pool;
-    of_pool.allocate(true);
+    of_pool.allocate(buffers::memory::pool);
     latency(of_pool, "pool");
+  }
+  if (is_wanted("managed")) {
+    buffers managed;
+    managed.allocate(buffers::memory::managed);
+    latency(managed, "managed", std::size_t{1} << 20);
   }
   if (is_wanted("jacobi")) jacobi();
   MPI_Barrier(MPI_COMM_WORLD);

@@ -54,8 +54,12 @@ inline std::uint64_t next_seed() {
 struct buffers {
   unsigned char* out = nullptr;
   unsigned char* in = nullptr;
-  void allocate(bool of_pool = false) {
-    for (unsigned char** p : {&out, &in}) CHECK(of_pool ? cudaMallocAsync(p, room, nullptr) : cudaMalloc(p, room));
+  enum class memory { device, pool, managed };
+  void allocate(memory of = memory::device) {
+    for (unsigned char** p : {&out, &in})
+      CHECK(of == memory::pool      ? cudaMallocAsync(p, room, nullptr)
+            : of == memory::managed ? cudaMallocManaged(p, room)
+                                    : cudaMalloc(p, room));
     CHECK(cudaDeviceSynchronize());
   }
   void prepare(std::size_t bytes, std::uint64_t seed) const {

@@ -94,8 +94,10 @@ inline constexpr int tag = 5;
 inline const MPI_Comm world = MPI_COMM_WORLD;
 inline int other() { return 1 - rank; }
 
-/// Defined in types.cpp and collectives.cpp.
+/// Defined in types.cpp, order.cpp, sides.cpp and collectives.cpp.
 void messages_of_all_types();
+void sides_that_copy();
+void messages_wait_for_users();
 void collective_calls();
 
 }  // namespace adopted

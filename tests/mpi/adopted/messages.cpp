@@ -143,57 +143,6 @@ void freed_and_allocated_again() {
   EXPECT(same);
 }
 
-unsigned copies() { return calls_of("cuMemcpyAsync"); }
-
-// The sender copies if it waits in MPI, else the receiver copies. If both ranks share a device, rank 0 copies
-// whenever the sender waits.
-void sides() {
-  constexpr std::size_t count = 10000;
-  const device_bytes out(random_bytes(count, seed_of(rank, count)));
-  const device_bytes in(count);
-  const bytes theirs = random_bytes(count, seed_of(other(), count));
-  for (int round = 0; round < 8; ++round) {
-    const int sender = round / 4;
-    const bool sends = rank == sender;
-    if (!sends) in.put(bytes(count, 1));
-    MPI_Barrier(world);
-    const unsigned before = copies();
-    MPI_Request request;
-    int over = 0;
-    if (!sends) {
-      MPI_Recv(in.data(), count, MPI_BYTE, sender, tag, world, MPI_STATUS_IGNORE);
-    } else if (round % 2 == 0) {
-      MPI_Send(out.data(), count, MPI_BYTE, 1 - sender, tag, world);
-    } else {
-      MPI_Isend(out.data(), count, MPI_BYTE, 1 - sender, tag, world, &request);
-      while (over == 0) MPI_Test(&request, &over, MPI_STATUS_IGNORE);
-    }
-    const bool copied = copies() != before;
-    const bool by_sender = round % 2 == 0 && (!one_device() || sender == 0);
-    if (direct()) EXPECT(copied == (sends == by_sender));
-    if (!sends) EXPECT(in.get() == theirs);
-  }
-}
-
-// If the sender cannot write the receiver's memory, the receiver copies; if neither can copy, the message goes in
-// chunks.
-void out_of_reach() {
-  constexpr std::size_t count = 10000;
-  const auto refuse = of_stand_in<stand_in::refuse_function>("stand_in_refuse_peers");
-  for (int round = 0; round < 2; ++round) {
-    const device_bytes out(random_bytes(count, seed_of(rank, count)));
-    const device_bytes in(count);
-    refuse(rank == 0 || round == 1 ? 1 : 0);
-    if (rank == 0) MPI_Send(out.data(), count, MPI_BYTE, 1, tag, world);
-    if (rank == 1) {
-      MPI_Recv(in.data(), count, MPI_BYTE, 0, tag, world, MPI_STATUS_IGNORE);
-      EXPECT(in.get() == random_bytes(count, seed_of(0, count)));
-    }
-    MPI_Barrier(world);
-    refuse(0);
-  }
-}
-
 const stand_in::kernel fill{[](const std::uint64_t* parameters) {
                               auto* const p = static_cast<std::uint8_t*>(
                                   of_stand_in<stand_in::memory_function>("stand_in_memory")(parameters[0]));
@@ -340,13 +289,13 @@ int main(int argc, char** argv) {
   const unsigned loaded = calls_of("cuModuleLoadData");
   EXPECT(loaded == 1U || (one_device() && rank == 1 && loaded == 0));
   waits();
+  messages_wait_for_users();
   touched();
   touched_meanwhile();
   collective_calls();
   of_pools();
-  sides();
   EXPECT((calls_of("cuIpcOpenMemHandle_v2") != 0) == direct());
-  out_of_reach();
+  sides_that_copy();
   int all = 0;
   MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, world);
   if (rank == 0 && all == 0) std::printf("adopted messages: all right\n");

@@ -95,6 +95,7 @@ bool invalidate_captures(const context& c);
 /// Holds up queued work, or lets it run.
 void pause(bool paused);
 
+[[nodiscard]] bool is_of_module(CUfunction function);
 /// Queues a kernel of a module; false for any other function.
 bool launch_of_module(CUfunction function, unsigned blocks, unsigned threads, stream& in, void** parameters);
 

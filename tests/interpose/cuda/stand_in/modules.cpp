@@ -61,6 +61,11 @@ void run(const module_code& code, const ptx::function& kernel, std::vector<std::
 
 }  // namespace
 
+bool is_of_module(CUfunction function) {
+  const std::lock_guard lock(state);
+  return kernels().contains(function);
+}
+
 bool launch_of_module(CUfunction function, unsigned blocks, unsigned threads, stream& in, void** parameters) {
   std::shared_ptr<module_code> code;
   {

@@ -111,6 +111,18 @@ STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned,
   return CUDA_SUCCESS;
 }
 
+// All parameters of a kernel of the tests have 8 bytes.
+STAND_IN CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+  if (is_of_module(function)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (index >= reinterpret_cast<const stand_in::kernel*>(function)->parameters) return CUDA_ERROR_INVALID_VALUE;
+  *offset = index * sizeof(std::uint64_t);
+  if (bytes != nullptr) *bytes = sizeof(std::uint64_t);
+  return CUDA_SUCCESS;
+}
+STAND_IN CUresult cuKernelGetParamInfo(CUkernel, std::size_t, std::size_t*, std::size_t*) {
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
 // A graph is an address; one that is instantiated is the same. It frees memory when it is launched, and does nothing
 // else.
 namespace {
