@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <memory>
 
 #include "apps/gather/plan.h"
 #include "bench/common/devices.h"
@@ -36,6 +37,16 @@ double last_cache() {
     std::ifstream size(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", level));
     if (!(size >> kilobytes)) return kilobytes * 0x1p10;
   }
+}
+/// The most indices of a measurement.
+constexpr std::uint64_t most_indices = std::uint64_t{1} << 29;
+
+/// Bytes on each of `devices` GPUs for a table of so many bytes: table, indices and values, and the streams of two
+/// partitions, with a tenth to spare.
+double room_of(double table_bytes, std::size_t devices) {
+  const double count = std::min(table_bytes / element, static_cast<double>(most_indices));
+  const double index = table_bytes / element > 0x1p32 ? 8 : 4;
+  return 1.1 * (table_bytes + 3 * count * (index + element)) / static_cast<double>(devices);
 }
 const char* name_of(way w) { return w == way::gather ? "gather" : "scatter"; }
 
@@ -134,33 +145,59 @@ class program {
     add(what, static_cast<double>(data.what.count) / time / 1e9, "G elements/s");
   }
 
+  /// Seconds of several ways to do the same, by turns.
+  struct named {
+    std::string name;
+    std::function<void()> queue;
+  };
+  [[nodiscard]] std::vector<double> seconds_by_turns(const arrays& data, const std::vector<named>& ways) const {
+    std::vector<hpe::bench::contender> contenders;
+    std::size_t turn = 0;
+    const auto prepare = [&] {
+      // Each check is of the run before.
+      if (turn > 0) data.check(ways[(turn - 1) % ways.size()].name);
+      ++turn;
+      data.poison();
+    };
+    for (const named& way : ways)
+      contenders.push_back({prepare, [&way] {
+                              way.queue();
+                              hpe::synchronize();
+                            }});
+    std::vector<double> medians;
+    for (const timing& t : hpe::bench::timings_by_turns(given_.repeats, contenders)) medians.push_back(t.median);
+    data.check(ways.back().name);
+    return medians;
+  }
+
   void one_gpu(double table_bytes) {
     const auto table = static_cast<std::uint64_t>(table_bytes / element);
-    const std::uint64_t count = std::min<std::uint64_t>(table, std::uint64_t{1} << 29);
+    const std::uint64_t count = std::min(table, most_indices);
     for (const way w : {way::gather, way::scatter}) {
       const arrays data(w, table, count, {0});
       const movement m = data.as_movement();
       const std::string what = fmt::format("{}, {}, {} indices", name_of(w), in_words(table_bytes), count);
-      const double plain = seconds(data, "plain kernel", [&] { hpe::bench::by_plain_kernel(0, m); });
-      const double thrust = seconds(data, "Thrust", [&] { hpe::bench::by_thrust(0, m); });
-      add_rate(what + ": plain kernel", data, plain);
-      double best = seconds(data, choice{method::single_pass, 1}, {0});
-      add_rate(what + ": single pass", data, best);
-      for (const choice how :
-           {choice{method::multi_pass, 4}, choice{method::partitioned, 32}, choice{method::partitioned, 256}}) {
-        const double time = seconds(data, how, {0});
-        add_rate(fmt::format("{}: {}, {} chunks", what, hpe::gather::name_of(how.how), how.chunks), data, time);
-        best = std::min(best, time);
+      std::vector<named> ways{{"Thrust", [&] { hpe::bench::by_thrust(0, m); }},
+                              {"plain kernel", [&] { hpe::bench::by_plain_kernel(0, m); }}};
+      std::vector<std::unique_ptr<hpe::gather::plan>> plans;
+      for (const choice how : {choice{method::single_pass, 1}, choice{method::multi_pass, 4},
+                               choice{method::partitioned, 32}, choice{method::partitioned, 256}}) {
+        auto* const plan = plans.emplace_back(std::make_unique<hpe::gather::plan>(data.what, how, std::vector{0})).get();
+        const std::string chunks = how.chunks > 1 ? fmt::format(", {} chunks", how.chunks) : "";
+        ways.push_back({hpe::gather::name_of(how.how) + chunks, [&data, plan] { data.run(*plan); }});
       }
-      add(what + ": best, of Thrust", thrust / best, "x", 1);
-      add(what + ": best, of a plain kernel", plain / best, "x", 1);
+      const std::vector<double> times = seconds_by_turns(data, ways);
+      for (std::size_t i = 0; i < ways.size(); ++i) add_rate(what + ": " + ways[i].name, data, times[i]);
+      const double best = *std::min_element(times.begin() + 2, times.end());
+      add(what + ": best, of Thrust", times[0] / best, "x", 1);
+      add(what + ": best, of a plain kernel", times[1] / best, "x", 1);
     }
   }
 
   void two_gpus(double table_bytes) {
     const auto table = static_cast<std::uint64_t>(table_bytes / element);
     for (const way w : {way::gather, way::scatter}) {
-      const arrays data(w, table, std::min<std::uint64_t>(table, std::uint64_t{1} << 29), {0, 1});
+      const arrays data(w, table, std::min(table, most_indices), {0, 1});
       const std::string what = fmt::format("2 GPUs, {}, {}", name_of(w), in_words(table_bytes));
       const double remote = seconds(data, choice{method::single_pass, 1}, {0, 1});
       const double exchange = seconds(data, choice{method::partitioned, 1}, {0, 1});
@@ -239,7 +276,7 @@ int main(int argc, char** argv) {
   bool model = false;
   const auto given = hpe::bench::parse(
       argc, argv, "gather and scatter against Thrust, oneTBB and plain access",
-      {{"--largest", "G", "the largest table in GB (64; on soft devices 0.5)", hpe::command_line::to_positive(largest)},
+      {{"--largest", "G", "the largest table in GB, if the GPU has room for it (64; on soft devices 0.5)", hpe::command_line::to_positive(largest)},
        {"--model", "", "only the accuracy of the model", hpe::bench::to_flag(model)}});
   program p(given);
   const hpeDeviceInfo first = hpe::device_info(0);
@@ -247,10 +284,14 @@ int main(int argc, char** argv) {
     const double all = hpe::bench::on_gpus() ? 0x1p32 : 0x1p28;
     p.results = hpe::bench::accuracy_of_model(given.repeats, std::min(all, largest * 0x1p30));
   } else if (hpe::bench::on_gpus()) {
-    for (const double bytes : {0x1p27, 0x1p29, 0x1p31, 0x1p33, 0x1p35, 0x1p36})
-      if (bytes <= largest * 0x1p30 && hpe::bench::thrust_there()) p.one_gpu(bytes);
+    hpe::bench::warm_up_gpus();
+    const auto fits = [&](double bytes, std::size_t devices) {
+      return bytes <= largest * 0x1p30 && room_of(bytes, devices) <= static_cast<double>(first.memory_free);
+    };
+    for (const double bytes : {0x1p27, 0x1p29, 0x1p31, 0x1p33, 0x1p34, 0x1p35, 0x1p36})
+      if (fits(bytes, 1) && hpe::bench::thrust_there()) p.one_gpu(bytes);
     for (const double bytes : {0x1p30, 0x1p33})
-      if (bytes <= largest * 0x1p30 && hpe::device_count() > 1) p.two_gpus(bytes);
+      if (fits(bytes, 2) && hpe::device_count() > 1) p.two_gpus(bytes);
     if (hpe::bench::thrust_there()) p.host_memory(std::min(0x1p31, largest * 0x1p30));
   } else {
     for (const double bytes : {0x1p22, 0x1p27, 0x1p29})
