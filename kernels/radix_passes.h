@@ -10,9 +10,9 @@
 /// links carry long sequences.
 ///
 /// Elements of a pass are read in tiles. Equal keys of different tiles count as different for splitters, in the order
-/// of tiles, so that ranges have about the same length if many keys are equal too. Ranges begin wherever the counts say,
-/// and only near the bounds of the devices' parts of the array. A few elements at each bound are therefore written to
-/// another device.
+/// of tiles, so that ranges have about the same length if many keys are equal too. Ranges begin wherever the counts
+/// say, and only near the bounds of the devices' parts of the array. A few elements at each bound are therefore written
+/// to another device.
 
 #include <stdint.h>
 
@@ -73,8 +73,8 @@ struct radix_digits_of_passes {
   [[nodiscard]] HPE_RADIX_BOTH uint32_t bins(uint32_t pass) const { return pass > 0 && bits(pass) <= 8 ? 256 : 512; }
 };
 
-/// Of the elements that a device has in the beginning: those of each bin of the first pass, and those of each range with
-/// each digit of a later pass. Zero before kernel radix_count.
+/// Of the elements that a device has in the beginning: those of each bin of the first pass, and those of each range
+/// with each digit of a later pass. Zero before kernel radix_count.
 struct radix_pass_counts {
   uint64_t first[radix_most_bins];
   uint64_t later[radix_most_later_passes][radix_most_devices][radix_most_bins];
@@ -118,8 +118,8 @@ inline constexpr uint32_t radix_sample_threads = 1024;
 [[nodiscard]] inline uint64_t radix_sum_words(const radix_pass_parameters& p) {
   const uint64_t first = uint64_t{p.own().tiles(p.tile())} * radix_most_bins;
   const uint64_t tiles = p.begins[p.devices] / p.tile() + 2 * radix_most_bins;
-  const uint64_t later = tiles * (p.digits().bins(1) > p.digits().bins(p.digits().later_passes()) ? radix_most_bins
-                                                                                                  : p.digits().bins(1));
+  const uint64_t later =
+      tiles * (p.digits().bins(1) > p.digits().bins(p.digits().later_passes()) ? radix_most_bins : p.digits().bins(1));
   return first > later ? first : later;
 }
 

@@ -261,6 +261,15 @@ parameters fit(stopwatch& clock, std::size_t largest, const std::function<void(c
   return fitting(clock, largest).all(told ? told : [](const std::string&) {});
 }
 
+double link_rate(int from, int to) {
+  constexpr std::size_t bytes = std::size_t{64} << 20;
+  const array<std::byte> source(bytes, on_device(from)), target(bytes, on_device(to));
+  fill(source.data(), 1, bytes);
+  constexpr bool quiet = true;
+  return static_cast<double>(bytes) /
+         command_line::median_seconds(3, quiet, [&] { copy(target.data(), source.data(), bytes); });
+}
+
 std::string cache_file(int device) {
   const char* const cache = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nobody sets it
   const char* const home = std::getenv("HOME");             // NOLINT(concurrency-mt-unsafe)

@@ -97,7 +97,10 @@ void radix_passes::pass(std::uint32_t number, std::byte* data, std::byte* other)
     for (const array<std::uint32_t>& sums : sums_[d]) accesses.push_back(inout(sums));
   }
   const bool wide = digits_.bins(number) == kernels::radix_most_bins;
-  launch_all(number == 0 ? first_pass_ : wide ? wide_pass_ : pass_, pass_blocks_, kernels::radix_pass_threads, accesses);
+  launch_all(number == 0 ? first_pass_
+             : wide      ? wide_pass_
+                         : pass_,
+             pass_blocks_, kernels::radix_pass_threads, accesses);
 }
 
 void radix_passes::exchange(std::byte* data, std::byte* other) {

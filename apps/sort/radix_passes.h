@@ -26,8 +26,8 @@ class radix_passes {
   static constexpr std::size_t most_devices = kernels::radix_most_devices;
   static constexpr std::uint64_t most_elements = kernels::radix_most_elements - 1;
 
-  /// `name`: the type's name in kernels/sort.def. Parts are in ascending order and without gaps. Throws hpe::error, also
-  /// for more devices or elements than possible.
+  /// `name`: the type's name in kernels/sort.def. Parts are in ascending order and without gaps. Throws hpe::error,
+  /// also for more devices or elements than possible.
   radix_passes(const module& kernels, const std::string& name, const kernels::radix_types& types,
                const std::vector<part>& parts);
 

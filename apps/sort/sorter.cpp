@@ -35,7 +35,8 @@ bool soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 bool connected(const std::vector<int>& devices) {
   return std::all_of(devices.begin(), devices.end(), [&](int d) {
     const std::uint64_t peers = device_info(d).peers;
-    return std::all_of(devices.begin(), devices.end(), [&](int other) { return other == d || (peers >> other & 1) != 0; });
+    return std::all_of(devices.begin(), devices.end(),
+                       [&](int other) { return other == d || (peers >> other & 1) != 0; });
   });
 }
 
@@ -251,7 +252,8 @@ std::string sorter::explain() const {
   const std::size_t parts = devices_.size();
   if (passes_.has_value())
     return fmt::format(
-        "by radix: {} devices order the elements by digits of their keys, from the lowest; on the way the elements move "
+        "by radix: {} devices order the elements by digits of their keys, from the lowest; on the way the elements "
+        "move "
         "once to the range of keys that their device has",
         parts);
   if (exchange_.has_value())

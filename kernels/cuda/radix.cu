@@ -18,7 +18,8 @@ __device__ __forceinline__ Key number_at(const radix_pass_parameters& p, uint64_
 
 /// Samples are spread over the elements, one in each of `count` equal pieces, at a place that looks random.
 __device__ __forceinline__ uint64_t place_of_sample(uint64_t elements, uint32_t sample, uint32_t count) {
-  const uint64_t begin = radix_bound(elements, sample, count), length = radix_bound(elements, sample + 1, count) - begin;
+  const uint64_t begin = radix_bound(elements, sample, count),
+                 length = radix_bound(elements, sample + 1, count) - begin;
   const uint64_t hash = (uint64_t{sample} + 1) * 0x9E3779B97F4A7C15U >> 32;
   return begin + (length * hash >> 32);
 }
@@ -250,15 +251,15 @@ __device__ __forceinline__ void radix_pass_of(const radix_pass_parameters& p) {
 
 }  // namespace hpe::kernels::gpu
 
-#define HPE_RADIX_PASS(kernel, T, bits, first)                                                  \
-  extern "C" __global__ __launch_bounds__(hpe::kernels::radix_pass_threads,                     \
-                                          hpe::kernels::gpu::radix_blocks_at_once<T>) void kernel( \
-      const __grid_constant__ hpe::kernels::radix_pass_parameters p) {                          \
-    hpe::kernels::gpu::radix_pass_of<T, bits, first>(p);                                        \
+#define HPE_RADIX_PASS(kernel, T, bits, first)                                             \
+  extern "C" __global__ __launch_bounds__(hpe::kernels::radix_pass_threads,                \
+                                          hpe::kernels::gpu::radix_blocks_at_once<T>) void \
+  kernel(const __grid_constant__ hpe::kernels::radix_pass_parameters p) {                  \
+    hpe::kernels::gpu::radix_pass_of<T, bits, first>(p);                                   \
   }
 #define HPE_SORT_PAIR(K, V) hpe::kernels::sort_pair<K, V>
-#define HPE_SORT(name, ...)                                             \
-  using radix_element_##name = __VA_ARGS__;                             \
+#define HPE_SORT(name, ...)                                              \
+  using radix_element_##name = __VA_ARGS__;                              \
   HPE_RADIX_PASS(radix_pass_first_##name, radix_element_##name, 9, true) \
   HPE_RADIX_PASS(radix_pass_wide_##name, radix_element_##name, 9, false) \
   HPE_RADIX_PASS(radix_pass_##name, radix_element_##name, 8, false)

@@ -1,6 +1,8 @@
 // The kernels that sort by radix over several GPUs: runs nvcc's PTX on the CPU, device by device, and compares with the
 // standard library's stable sort.
 
+#include "kernels/radix_passes.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "apps/sort/radix.h"
 #include "apps/sort/sorter.h"
-#include "kernels/radix_passes.h"
 #include "tests/ptx/kernel_runner.h"
 
 namespace {
@@ -23,7 +24,9 @@ class devices {
  public:
   template <class T>
   devices(kernel_runner& runner, const std::vector<T>& elements, const std::vector<std::uint64_t>& begins)
-      : runner_(runner), name_(hpe::sort::name_of_type<T>::value), count_(static_cast<std::uint32_t>(begins.size()) - 1) {
+      : runner_(runner),
+        name_(hpe::sort::name_of_type<T>::value),
+        count_(static_cast<std::uint32_t>(begins.size()) - 1) {
     radix_pass_parameters p{};
     p.types = *hpe::sort::radix_types_of<T>();
     p.devices = count_;
@@ -92,8 +95,8 @@ std::vector<std::uint64_t> even(std::uint64_t count, std::uint32_t devices) {
 
 template <class T>
 void check(kernel_runner& runner, const std::vector<T>& elements, const std::vector<std::uint64_t>& begins) {
-  SCOPED_TRACE(std::string(hpe::sort::name_of_type<T>::value) + ", " + std::to_string(elements.size()) +
-               " elements, " + std::to_string(begins.size() - 1) + " devices");
+  SCOPED_TRACE(std::string(hpe::sort::name_of_type<T>::value) + ", " + std::to_string(elements.size()) + " elements, " +
+               std::to_string(begins.size() - 1) + " devices");
   devices all(runner, elements, begins);
   all.sort();
   std::vector<T> wanted = elements;
@@ -128,7 +131,8 @@ TEST(radix_passes, on_one_to_sixteen_devices) {
     for (const std::uint32_t devices : {1U, 2U, 3U, 5U, 16U})
       check(runner, random_elements<type>(50021, kinds), even(50021, devices));
   for (const std::uint64_t count : {1, 2, 31, 33, 7297})
-    for (const std::uint32_t devices : {1U, 2U, 4U}) check(runner, random_elements<type>(count, 0), even(count, devices));
+    for (const std::uint32_t devices : {1U, 2U, 4U})
+      check(runner, random_elements<type>(count, 0), even(count, devices));
   check(runner, random_elements<type>(5000, 0), {0, 0, 5000});
   check(runner, random_elements<type>(5000, 0), {0, 5000, 5000, 5000});
 }
