@@ -102,10 +102,40 @@ struct count_memory {
   uint32_t first[radix_most_bins], later[counters];
 };
 
+/// Where the digits of the passes lie in a key.
+template <class Key>
+struct digit_places {
+  static constexpr uint32_t later = sizeof(Key) == 4 ? 3 : radix_most_later_passes;
+  uint32_t low_bits, shift[later], mask[later];
+
+  __device__ explicit digit_places(const radix_digits_of_passes& digits) : low_bits(digits.low_bits()) {
+#pragma unroll
+    for (uint32_t pass = 0; pass < later; ++pass) {
+      shift[pass] = digits.shift(pass + 1);
+      mask[pass] = (1U << digits.bits(pass + 1)) - 1;
+    }
+  }
+};
+
+/// Counts an element of range `range`: for later passes `begin` to `end`, and in the first round for the first pass.
+template <class Key>
+__device__ __forceinline__ void count_number(Key number, uint32_t range, const digit_places<Key>& places,
+                                             uint32_t begin, uint32_t end, uint32_t devices, count_memory& shared) {
+  if (begin == 0)
+    atomicAdd(&shared.first[range << places.low_bits | (uint32_t(number) & ((1U << places.low_bits) - 1))], 1);
+#pragma unroll
+  for (uint32_t pass = 0; pass < digit_places<Key>::later; ++pass)
+    if (pass >= begin && pass < end)
+      atomicAdd(&shared.later[((pass - begin) * devices + range) * radix_most_bins +
+                              (uint32_t(number >> places.shift[pass]) & places.mask[pass])],
+                1);
+}
+
 template <class Key>
 __device__ void count(const radix_pass_parameters& p, count_memory& shared) {
   __shared__ tile_splitters<Key> splitters;
   const radix_digits_of_passes digits = p.digits();
+  const digit_places<Key> places(digits);
   const radix_sequence own = p.own();
   const uint32_t tiles = own.tiles(p.tile()), of_pass = p.devices * radix_most_bins;
   const uint32_t together = count_memory::counters / of_pass;
@@ -123,17 +153,16 @@ __device__ void count(const radix_pass_parameters& p, count_memory& shared) {
       __syncthreads();
       splitters.set(p, part.begin);
       __syncthreads();
-#pragma unroll 8
-      for (uint64_t i = part.begin + threadIdx.x; i < part.end; i += radix_pass_threads) {
-        const Key number = number_at<Key>(p, i);
-        const uint32_t range = splitters.range_of(number), low = digits.low_bits();
-        if (begin == 0) atomicAdd(&shared.first[range << low | (uint32_t(number) & ((1U << low) - 1))], 1);
-        uint32_t shift = digits.shift(begin + 1);
-        for (uint32_t pass = begin; pass < end; ++pass) {
-          const uint32_t bits = digits.bits(pass + 1), digit = uint32_t(number >> shift) & ((1U << bits) - 1);
-          atomicAdd(&shared.later[(pass - begin) * of_pass + range * radix_most_bins + digit], 1);
-          shift += bits;
-        }
+      constexpr uint32_t each = 8;  // elements on the way to a thread at once
+      for (uint64_t i = part.begin + threadIdx.x; i < part.end; i += each * radix_pass_threads) {
+        Key numbers[each];
+#pragma unroll
+        for (uint32_t u = 0; u < each; ++u)
+          if (i + u * radix_pass_threads < part.end) numbers[u] = number_at<Key>(p, i + u * radix_pass_threads);
+#pragma unroll
+        for (uint32_t u = 0; u < each; ++u)
+          if (i + u * radix_pass_threads < part.end)
+            count_number(numbers[u], splitters.range_of(numbers[u]), places, begin, end, p.devices, shared);
       }
     }
     __syncthreads();
