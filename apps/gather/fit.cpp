@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -60,7 +61,8 @@ class fitting {
 
   parameters all(const std::function<void(const std::string&)>& told) {
     told("launches");
-    m_.launch = clock_.seconds({way::gather, element, index, 64, 64}, {}, {}, 15);
+    warm_up();
+    m_.launch = launch();
     told("sequential access");
     sequential();
     passes();
@@ -94,6 +96,22 @@ class fitting {
       for (std::size_t i = 0; i < runs.size(); ++i)
         times[i] = std::min(times[i], clock_.seconds(runs[i].what, runs[i].how, runs[i].indices));
     return times;
+  }
+
+  /// A device that was idle raises its clocks in the first tens of milliseconds; a launch took nearly twice as long
+  /// before.
+  void warm_up() {
+    const problem all = of_size(way::gather, largest_, 1, most_count_);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+    while (std::chrono::steady_clock::now() < end) static_cast<void>(clock_.seconds(all, {}, {}));
+  }
+
+  [[nodiscard]] double launch() {
+    constexpr int sweeps = 5, repeats = 15;
+    double least = std::numeric_limits<double>::max();
+    for (int sweep = 0; sweep < sweeps; ++sweep)
+      least = std::min(least, clock_.seconds({way::gather, element, index, 64, 64}, {}, {}, repeats));
+    return least;
   }
 
   void sequential() {
@@ -241,6 +259,15 @@ double stopwatch::seconds(const problem& what, const choice& how, const pattern&
 
 parameters fit(stopwatch& clock, std::size_t largest, const std::function<void(const std::string&)>& told) {
   return fitting(clock, largest).all(told ? told : [](const std::string&) {});
+}
+
+double link_rate(int from, int to) {
+  constexpr std::size_t bytes = std::size_t{64} << 20;
+  const array<std::byte> source(bytes, on_device(from)), target(bytes, on_device(to));
+  fill(source.data(), 1, bytes);
+  constexpr bool quiet = true;
+  return static_cast<double>(bytes) /
+         command_line::median_seconds(3, quiet, [&] { copy(target.data(), source.data(), bytes); });
 }
 
 std::string cache_file(int device) {

@@ -44,6 +44,9 @@ class stopwatch {
 /// A cache file that cannot be read or written is ignored. again: measures in any case.
 [[nodiscard]] parameters fitted(int device, bool again, const std::function<void(const std::string&)>& told);
 
+/// Bytes per second of a copy from one device's memory to another's.
+[[nodiscard]] double link_rate(int from, int to);
+
 /// The cache file of a device: ~/.cache/hpe/gather-NAME.json, or under $XDG_CACHE_HOME.
 [[nodiscard]] std::string cache_file(int device);
 

@@ -47,6 +47,26 @@ choice wanted(const request& r) {
   }
 }
 
+/// The method for several devices, and the reason.
+void choose_for_several(devices_and_choice& result, const problem& what) {
+  // On faster links, eight bytes written at random take less time than a partition: measured on NVLink 4.
+  constexpr double fast = 200e9;
+  const bool direct = device_info(result.devices.front()).kind == HPE_DEVICE_CUDA &&
+                      what.direction == way::scatter && what.element <= 8;
+  const double rate = direct ? link_rate(result.devices[0], result.devices[1]) : 0;
+  if (what.keeps_order()) {
+    result.how = {method::single_pass, 1};
+    result.why = "a single pass with remote access, because a partition does not keep the order of equal indices\n";
+  } else if (rate > fast) {
+    result.how = {method::single_pass, 1};
+    result.why = fmt::format(
+        "a single pass with remote access: the link carries {:.0f} GB/s, so a partition would take longer\n", rate / 1e9);
+  } else {
+    result.how = {method::partitioned, 1};
+    result.why = "several devices: the indices are partitioned by home, exchanged in bulk, and used locally\n";
+  }
+}
+
 /// The method, and the sentences that --explain prints.
 devices_and_choice choose(const request& r, const problem& what) {
   devices_and_choice result;
@@ -72,11 +92,7 @@ devices_and_choice choose(const request& r, const problem& what) {
     while (2 * table / result.how.chunks > static_cast<double>(device_info(0).memory_free)) result.how.chunks *= 2;
     result.why = "the table is in host memory: its chunks are copied to the device, in order\n";
   } else if (result.devices.size() > 1) {
-    const bool last = what.keeps_order();
-    result.how = {last ? method::single_pass : method::partitioned, 1};
-    result.why =
-        last ? "a single pass with remote access, because a partition does not keep the order of equal indices\n"
-             : "several devices: the indices are partitioned by home, exchanged in bulk, and used locally\n";
+    choose_for_several(result, what);
   }
   return result;
 }

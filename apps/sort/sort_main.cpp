@@ -52,8 +52,8 @@ std::vector<command_line::option> options_of(request& r) {
        "i32, u32, i64, u64, f32, f64, or a key and its value: u32_u32, u64_u64, f32_u32\n(that of a .npy file, or u32)",
        to_word(r.type, types())},
       {"--method", "NAME",
-       "merge: each device sorts its part, then parts are merged; radix: elements first move to the device that they\n"
-       "end up on; or auto (auto: radix on soft devices, merge on GPUs)",
+       "merge: each device sorts its part, then parts are merged; radix: elements move once to the device that they\n"
+       "end up on; or auto (auto: radix for many elements on soft devices or several GPUs, else merge)",
        to_one_of<method>(r.how, {{"auto", method::automatic}, {"merge", method::merge}, {"radix", method::radix}})},
       {"--output", "FILE", "write the sorted elements there, as .npy if the name ends so, or raw", to_text(r.output)},
       devices_option(r.devices),

@@ -31,18 +31,31 @@ std::size_t rounds(std::size_t parts) {
 
 bool soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 
+/// Whether each device reaches the memory of all others.
+bool connected(const std::vector<int>& devices) {
+  return std::all_of(devices.begin(), devices.end(), [&](int d) {
+    const std::uint64_t peers = device_info(d).peers;
+    return std::all_of(devices.begin(), devices.end(),
+                       [&](int other) { return other == d || (peers >> other & 1) != 0; });
+  });
+}
+
 /// The method of a sort of so many elements.
-method chosen(method wished, const element& what, std::uint64_t count, std::size_t devices, bool on_soft) {
+method chosen(method wished, const element& what, std::uint64_t count, const std::vector<int>& devices, bool on_soft) {
   if (wished == method::radix && !what.radix.has_value())
     throw error(HPE_ERROR_NOT_SUPPORTED,
                 what.name + " has no radix order, so it cannot be sorted by radix; by merges it can");
-  if (wished == method::radix && !on_soft && devices > 1)
-    throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs together sort by merges only; soft devices, and one GPU, by radix too");
   if (wished != method::automatic) return wished;
-  // For fewer elements, the launches of an exchange take longer than the sort.
-  constexpr std::uint64_t least = 1 << 20;
-  const bool possible = what.radix.has_value() && devices <= radix_partition::most_devices;
-  return possible && on_soft && count >= least ? method::radix : method::merge;
+  if (!what.radix.has_value()) return method::merge;
+  // For fewer elements, the launches of an exchange take longer than the sort by merges.
+  if (on_soft) {
+    constexpr std::uint64_t least = 1 << 20;
+    return devices.size() <= radix_partition::most_devices && count >= least ? method::radix : method::merge;
+  }
+  constexpr std::uint64_t least = 1 << 26;
+  const bool possible = devices.size() > 1 && devices.size() <= radix_passes::most_devices &&
+                        count <= radix_passes::most_elements && connected(devices);
+  return possible && count >= least ? method::radix : method::merge;
 }
 
 }  // namespace
@@ -63,7 +76,7 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
       count_(count),
       devices_(all_unless(std::move(devices))),
       soft_(soft(devices_.front())),
-      how_(chosen(wished, what, count, devices_.size(), soft_)),
+      how_(chosen(wished, what, count, devices_, soft_)),
       module_(what.module.empty() ? own_module() : what.module),
       merge_(module_, ("sort_merge_" + what.name).c_str()),
       merge_four_(module_, ("sort_merge_four_" + what.name).c_str()) {
@@ -84,6 +97,12 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
             ": it is none of hpe's own types (or hpe was built without a CUDA toolkit), and the program gives no "
             "sort for it (element::on_gpus)");
   if (count > 0) other_ = array<std::byte>(count * what.size, where());
+  if (how_ == method::radix && count > 0 && !soft_ && devices_.size() > 1) {
+    std::vector<radix_passes::part> parts;
+    for (std::size_t d = 0; d < devices_.size(); ++d) parts.push_back({devices_[d], cut(d), cut(d + 1) - cut(d)});
+    passes_.emplace(module_, what.name, *what.radix, parts);
+    return;
+  }
   if (how_ == method::radix && count > 0) {
     std::vector<radix_partition::part> parts;
     for (std::size_t d = 0; d < devices_.size(); ++d)
@@ -121,8 +140,12 @@ std::vector<sorter::step> sorter::steps(void* data) {
 }
 
 std::vector<sorter::step> sorter::radix_steps(std::byte* given) {
-  if (!exchange_.has_value()) return {{"local sorts", [this, given] { sort_parts(given, given); }}};
   std::byte* const other = other_.data();
+  if (passes_.has_value())
+    return {{"splitters and counts", [this, given] { passes_->count(given); }},
+            {"exchange", [this, given, other] { passes_->exchange(given, other); }},
+            {"local passes", [this, given, other] { passes_->finish(given, other); }}};
+  if (!exchange_.has_value()) return {{"local sorts", [this, given] { sort_parts(given, given); }}};
   return {{"splitters", [this, given] { exchange_->split(given); }},
           {"exchange", [this, given, other] { exchange_->move(given, other); }},
           {"local sorts", [this, given, other] { sort_parts(other, given); }}};
@@ -227,6 +250,12 @@ void sorter::merge(const std::byte* from, std::byte* to, std::size_t device, con
 
 std::string sorter::explain() const {
   const std::size_t parts = devices_.size();
+  if (passes_.has_value())
+    return fmt::format(
+        "by radix: {} devices order the elements by digits of their keys, from the lowest; on the way the elements "
+        "move "
+        "once to the range of keys that their device has",
+        parts);
   if (exchange_.has_value())
     return fmt::format(
         "by radix: elements move once to the part of the sorted array that they end up in, whose bounds follow from "

@@ -9,6 +9,7 @@
 
 #include "apps/sort/local_sort.h"
 #include "apps/sort/radix.h"
+#include "apps/sort/radix_passes.h"
 #include "apps/sort/repeated_sort.h"
 #include "hpe/hpe.hpp"
 #include "kernels/sort.h"
@@ -26,7 +27,7 @@ struct element {
 };
 
 enum class method {
-  automatic,  ///< radix on soft devices, for elements that have a radix order; else merge
+  automatic,  ///< radix for many elements that have a radix order, on soft devices and several GPUs; else merge
   merge,      ///< each device sorts its part, then sorted parts are merged
   radix       ///< elements move to the devices that they end up on, then each device sorts its part
 };
@@ -60,12 +61,13 @@ template <class T>
 /// single elements of all sides through the shared pointer, and reads the elements to merge where they lie. So nothing
 /// is swapped before a merge, and any number of devices is possible.
 ///
-/// Radix: the devices search the keys at the bounds of their parts of the sorted array, by counts of digits; move all
-/// elements to the parts that they end up in; and sort their parts, soft devices by digits from the lowest. Keys cross
-/// a link once, however many are equal. At most radix_partition::most_devices.
+/// Radix: keys cross a link once, however many are equal. Soft devices search the keys at the bounds of their parts of
+/// the sorted array, by counts of digits; move all elements to the parts that they end up in; and sort their parts by
+/// digits (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the passes
+/// (radix_passes).
 ///
-/// A sorter is made once and run often. It holds a second array; on GPUs it holds a third one, for keys, if the local
-/// sorts write their result to another array than their input. One thread at a time.
+/// A sorter is made once and run often. It holds a second array; GPUs that merge hold a third one, for keys, if the
+/// local sorts write their result to another array than their input. One thread at a time.
 class sorter {
  public:
   /// devices empty: all. Throws hpe::error if there are no kernels for the element or the method, or a device does not
@@ -80,7 +82,7 @@ class sorter {
     std::function<void()> queue;  ///< valid while the sorter exists
   };
   /// The steps of run: by merges the sorts of parts and each round, by radix the search for splitters, the exchange and
-  /// the sorts of parts.
+  /// what the devices then do alone.
   [[nodiscard]] std::vector<step> steps(void* data);
 
   /// The chosen method.
@@ -117,7 +119,8 @@ class sorter {
   module module_;
   kernel<kernels::sort_merge<std::byte>> merge_;
   kernel<kernels::sort_merge_four<std::byte>> merge_four_;
-  std::optional<radix_partition> exchange_;  ///< by radix, for more than one range
+  std::optional<radix_partition> exchange_;  ///< by radix, for more than one range on soft devices
+  std::optional<radix_passes> passes_;       ///< by radix, for several GPUs
   hpeKernel local_ = nullptr;                ///< soft devices only: sort_local_NAME or radix_sort_ranges
   std::vector<repeated_sort> on_gpus_;       ///< GPUs: of each
   array<std::byte> other_;                   ///< rounds of merges write here and to the data in turn

@@ -110,18 +110,21 @@ pair_of_medians paired_medians(unsigned repeats, const std::function<void()>& pr
 pair_of_timings paired_timings(unsigned repeats, const std::function<void()>& prepare_first,
                                const std::function<void()>& first, const std::function<void()>& prepare_second,
                                const std::function<void()>& second) {
-  std::vector<sample> a;
-  std::vector<sample> b;
-  for (unsigned i = 0; i <= repeats; ++i) {
-    prepare_first();
-    const sample one = measure(first);
-    prepare_second();
-    const sample other = measure(second);
-    if (i == 0) continue;  // warm-up
-    a.push_back(one);
-    b.push_back(other);
-  }
-  return {summary(std::move(a)), summary(std::move(b))};
+  const std::vector<timing> both = timings_by_turns(repeats, {{prepare_first, first}, {prepare_second, second}});
+  return {both[0], both[1]};
+}
+
+std::vector<timing> timings_by_turns(unsigned repeats, const std::vector<contender>& contenders) {
+  std::vector<std::vector<sample>> samples(contenders.size());
+  for (unsigned i = 0; i <= repeats; ++i)
+    for (std::size_t c = 0; c < contenders.size(); ++c) {
+      contenders[c].prepare();
+      const sample one = measure(contenders[c].body);
+      if (i > 0) samples[c].push_back(one);  // the first round warms up
+    }
+  std::vector<timing> result;
+  for (std::vector<sample>& of_one : samples) result.push_back(summary(std::move(of_one)));
+  return result;
 }
 
 std::string load_of_machine() {

@@ -54,6 +54,11 @@ struct pair_of_timings {
                                              const std::function<void()>& first,
                                              const std::function<void()>& prepare_second,
                                              const std::function<void()>& second);
+/// The same for any number of bodies.
+struct contender {
+  std::function<void()> prepare, body;
+};
+[[nodiscard]] std::vector<timing> timings_by_turns(unsigned repeats, const std::vector<contender>& contenders);
 [[nodiscard]] pair_of_medians paired_medians(unsigned repeats, const std::function<void()>& prepare_first,
                                              const std::function<void()>& first,
                                              const std::function<void()>& prepare_second,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <memory>
 
 #include "apps/gather/plan.h"
 #include "bench/common/devices.h"
@@ -36,6 +37,16 @@ double last_cache() {
     std::ifstream size(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", level));
     if (!(size >> kilobytes)) return kilobytes * 0x1p10;
   }
+}
+/// The most indices of a measurement.
+constexpr std::uint64_t most_indices = std::uint64_t{1} << 29;
+
+/// Bytes on each of `devices` GPUs for a table of so many bytes: table, indices and values, and the streams of two
+/// partitions, with a tenth to spare.
+double room_of(double table_bytes, std::size_t devices) {
+  const double count = std::min(table_bytes / element, static_cast<double>(most_indices));
+  const double index = table_bytes / element > 0x1p32 ? 8 : 4;
+  return 1.1 * (table_bytes + 3 * count * (index + element)) / static_cast<double>(devices);
 }
 const char* name_of(way w) { return w == way::gather ? "gather" : "scatter"; }
 
@@ -101,6 +112,31 @@ class arrays {
   hpe::gather::random_indices random_;
 };
 
+/// The same arrays in ordinary memory, for references on the host: hpe's memory would fault.
+class host_arrays {
+ public:
+  explicit host_arrays(const movement& of_hpe)
+      : table_(of_hpe.table, of_hpe.table + of_hpe.table_count),
+        values_(of_hpe.values, of_hpe.values + of_hpe.count),
+        indices_(static_cast<const std::byte*>(of_hpe.indices),
+                 static_cast<const std::byte*>(of_hpe.indices) + of_hpe.count * of_hpe.index),
+        what_(of_hpe) {
+    what_.table = table_.data();
+    what_.indices = indices_.data();
+    what_.values = values_.data();
+  }
+  [[nodiscard]] const movement& as_movement() const { return what_; }
+  void poison() const {
+    const bool gathers = what_.way == way::gather;
+    std::fill_n(gathers ? what_.values : what_.table, gathers ? what_.count : what_.table_count, ~std::uint64_t{0});
+  }
+
+ private:
+  std::vector<std::uint64_t> table_, values_;
+  std::vector<std::byte> indices_;
+  movement what_;
+};
+
 class program {
  public:
   explicit program(const hpe::bench::arguments& given) : given_(given) {}
@@ -134,33 +170,64 @@ class program {
     add(what, static_cast<double>(data.what.count) / time / 1e9, "G elements/s");
   }
 
+  /// A way to do what is measured.
+  struct named {
+    std::string name;
+    std::function<void()> queue;
+  };
+  /// hpe's methods on device 0, and their plans.
+  struct methods {
+    std::vector<named> ways;
+    std::vector<std::unique_ptr<hpe::gather::plan>> plans;
+  };
+  [[nodiscard]] static methods methods_of(const arrays& data, const std::vector<choice>& choices) {
+    methods all;
+    for (const choice& how : choices) {
+      auto* const plan =
+          all.plans.emplace_back(std::make_unique<hpe::gather::plan>(data.what, how, std::vector{0})).get();
+      const std::string chunks = how.chunks > 1 ? fmt::format(", {} chunks", how.chunks) : "";
+      all.ways.push_back({hpe::gather::name_of(how.how) + chunks, [&data, plan] { data.run(*plan); }});
+    }
+    return all;
+  }
+  /// The contender for a way that works on `data`. Each run is checked.
+  [[nodiscard]] static hpe::bench::contender contender_of(const arrays& data, const named& way) {
+    return {[&data, &way, first = std::make_shared<bool>(true)] {
+              // The results of the run before are still there, whichever way it was.
+              if (!*first) data.check("a run before " + way.name);
+              *first = false;
+              data.poison();
+            },
+            [&way] {
+              way.queue();
+              hpe::synchronize();
+            }};
+  }
+
   void one_gpu(double table_bytes) {
     const auto table = static_cast<std::uint64_t>(table_bytes / element);
-    const std::uint64_t count = std::min<std::uint64_t>(table, std::uint64_t{1} << 29);
+    const std::uint64_t count = std::min(table, most_indices);
     for (const way w : {way::gather, way::scatter}) {
       const arrays data(w, table, count, {0});
       const movement m = data.as_movement();
       const std::string what = fmt::format("{}, {}, {} indices", name_of(w), in_words(table_bytes), count);
-      const double plain = seconds(data, "plain kernel", [&] { hpe::bench::by_plain_kernel(0, m); });
-      const double thrust = seconds(data, "Thrust", [&] { hpe::bench::by_thrust(0, m); });
-      add_rate(what + ": plain kernel", data, plain);
-      double best = seconds(data, choice{method::single_pass, 1}, {0});
-      add_rate(what + ": single pass", data, best);
-      for (const choice how :
-           {choice{method::multi_pass, 4}, choice{method::partitioned, 32}, choice{method::partitioned, 256}}) {
-        const double time = seconds(data, how, {0});
-        add_rate(fmt::format("{}: {}, {} chunks", what, hpe::gather::name_of(how.how), how.chunks), data, time);
-        best = std::min(best, time);
-      }
-      add(what + ": best, of Thrust", thrust / best, "x", 1);
-      add(what + ": best, of a plain kernel", plain / best, "x", 1);
+      methods all = methods_of(
+          data,
+          {{method::single_pass, 1}, {method::multi_pass, 4}, {method::partitioned, 32}, {method::partitioned, 256}});
+      all.ways.push_back({"Thrust", [&] { hpe::bench::by_thrust(0, m); }});
+      all.ways.push_back({"plain kernel", [&] { hpe::bench::by_plain_kernel(0, m); }});
+      const std::vector<timing> times = by_turns(data, all.ways, {});
+      add_rates(what, data, all.ways, times);
+      const double best = fastest(times, all.plans.size()).median;
+      add(what + ": best, of Thrust", times[all.plans.size()].median / best, "x", 1);
+      add(what + ": best, of a plain kernel", times[all.plans.size() + 1].median / best, "x", 1);
     }
   }
 
   void two_gpus(double table_bytes) {
     const auto table = static_cast<std::uint64_t>(table_bytes / element);
     for (const way w : {way::gather, way::scatter}) {
-      const arrays data(w, table, std::min<std::uint64_t>(table, std::uint64_t{1} << 29), {0, 1});
+      const arrays data(w, table, std::min(table, most_indices), {0, 1});
       const std::string what = fmt::format("2 GPUs, {}, {}", name_of(w), in_words(table_bytes));
       const double remote = seconds(data, choice{method::single_pass, 1}, {0, 1});
       const double exchange = seconds(data, choice{method::partitioned, 1}, {0, 1});
@@ -191,16 +258,20 @@ class program {
     for (const way w : {way::gather, way::scatter}) {
       const arrays data(w, table, table, {0});
       const std::string what = fmt::format("{}, {}, {} threads", name_of(w), in_words(table_bytes), threads);
-      const auto [loop, tbb] = host_references(data, threads);
-      add_rate(what + ": plain loop", data, loop.median);
-      timing best = timed(data, choice{method::single_pass, 1}, {0});
-      add_rate(what + ": single pass", data, best.median);
-      for (const choice how :
-           {choice{method::multi_pass, 4}, choice{method::partitioned, 64}, choice{method::partitioned, 512}}) {
-        const timing time = timed(data, how, {0});
-        add_rate(fmt::format("{}: {}, {} chunks", what, hpe::gather::name_of(how.how), how.chunks), data, time.median);
-        if (time.median < best.median) best = time;
-      }
+      methods all = methods_of(
+          data,
+          {{method::single_pass, 1}, {method::multi_pass, 4}, {method::partitioned, 64}, {method::partitioned, 512}});
+      const host_arrays copies(data.as_movement());
+      const auto poison = [&] { copies.poison(); };
+      const std::vector<timing> times =
+          by_turns(data, all.ways,
+                   {{poison, [&] { hpe::bench::by_loop(threads, copies.as_movement()); }},
+                    {poison, [&] { hpe::bench::by_tbb(threads, copies.as_movement()); }}});
+      all.ways.push_back({"plain loop", {}});
+      all.ways.push_back({"oneTBB", {}});
+      add_rates(what, data, all.ways, times);
+      const timing best = fastest(times, all.plans.size()), loop = times[all.plans.size()],
+                   tbb = times[all.plans.size() + 1];
       add(what + ": best, of oneTBB", tbb.median / best.median, "x", bar);
       add("  by processor time", tbb.processor / best.processor, "x");
       add(what + ": best, of a plain loop", loop.median / best.median, "x", bar);
@@ -211,22 +282,24 @@ class program {
   std::vector<result> results;
 
  private:
-  /// Times of a plain loop and of oneTBB, in ordinary memory: hpe's memory would fault.
-  [[nodiscard]] std::pair<timing, timing> host_references(const arrays& data, unsigned threads) const {
-    const movement of_hpe = data.as_movement();
-    std::vector<std::uint64_t> table(of_hpe.table, of_hpe.table + of_hpe.table_count),
-        values(of_hpe.values, of_hpe.values + of_hpe.count);
-    const auto* const first = static_cast<const std::byte*>(of_hpe.indices);
-    const std::vector<std::byte> indices(first, first + of_hpe.count * of_hpe.index);
-    movement m = of_hpe;
-    m.table = table.data();
-    m.indices = indices.data();
-    m.values = values.data();
-    const auto poison = [&] { std::ranges::fill(m.way == way::gather ? values : table, ~std::uint64_t{0}); };
-    const auto t = hpe::bench::paired_timings(
-        given_.repeats, poison, [&] { hpe::bench::by_loop(threads, m); }, poison,
-        [&] { hpe::bench::by_tbb(threads, m); });
-    return {t.first, t.second};
+  /// Times of the ways and then of the others.
+  [[nodiscard]] std::vector<timing> by_turns(const arrays& data, const std::vector<named>& ways,
+                                             const std::vector<hpe::bench::contender>& others) const {
+    std::vector<hpe::bench::contender> all;
+    for (const named& way : ways) all.push_back(contender_of(data, way));
+    all.insert(all.end(), others.begin(), others.end());
+    std::vector<timing> times = hpe::bench::timings_by_turns(given_.repeats, all);
+    data.check(ways.back().name);
+    return times;
+  }
+  void add_rates(const std::string& what, const arrays& data, const std::vector<named>& ways,
+                 const std::vector<timing>& times) {
+    for (std::size_t i = 0; i < ways.size(); ++i) add_rate(what + ": " + ways[i].name, data, times[i].median);
+  }
+  /// The fastest of the first `count`.
+  [[nodiscard]] static timing fastest(const std::vector<timing>& times, std::size_t count) {
+    return *std::min_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(count),
+                             [](const timing& a, const timing& b) { return a.median < b.median; });
   }
 
   const hpe::bench::arguments given_;
@@ -239,7 +312,8 @@ int main(int argc, char** argv) {
   bool model = false;
   const auto given = hpe::bench::parse(
       argc, argv, "gather and scatter against Thrust, oneTBB and plain access",
-      {{"--largest", "G", "the largest table in GB (64; on soft devices 0.5)", hpe::command_line::to_positive(largest)},
+      {{"--largest", "G", "the largest table in GB, if the GPU has room for it (64; on soft devices 0.5)",
+        hpe::command_line::to_positive(largest)},
        {"--model", "", "only the accuracy of the model", hpe::bench::to_flag(model)}});
   program p(given);
   const hpeDeviceInfo first = hpe::device_info(0);
@@ -247,10 +321,14 @@ int main(int argc, char** argv) {
     const double all = hpe::bench::on_gpus() ? 0x1p32 : 0x1p28;
     p.results = hpe::bench::accuracy_of_model(given.repeats, std::min(all, largest * 0x1p30));
   } else if (hpe::bench::on_gpus()) {
-    for (const double bytes : {0x1p27, 0x1p29, 0x1p31, 0x1p33, 0x1p35, 0x1p36})
-      if (bytes <= largest * 0x1p30 && hpe::bench::thrust_there()) p.one_gpu(bytes);
+    hpe::bench::warm_up_gpus();
+    const auto fits = [&](double bytes, std::size_t devices) {
+      return bytes <= largest * 0x1p30 && room_of(bytes, devices) <= static_cast<double>(first.memory_free);
+    };
+    for (const double bytes : {0x1p27, 0x1p29, 0x1p31, 0x1p33, 0x1p34, 0x1p35, 0x1p36})
+      if (fits(bytes, 1) && hpe::bench::thrust_there()) p.one_gpu(bytes);
     for (const double bytes : {0x1p30, 0x1p33})
-      if (bytes <= largest * 0x1p30 && hpe::device_count() > 1) p.two_gpus(bytes);
+      if (fits(bytes, 2) && hpe::device_count() > 1) p.two_gpus(bytes);
     if (hpe::bench::thrust_there()) p.host_memory(std::min(0x1p31, largest * 0x1p30));
   } else {
     for (const double bytes : {0x1p22, 0x1p27, 0x1p29})

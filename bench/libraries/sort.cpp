@@ -8,15 +8,18 @@
 #include <vector>
 
 #include "apps/sort/sorter.h"
+#include "bench/common/devices.h"
 #include "bench/common/measure.h"
 #include "bench/libraries/soft_bars.h"
 #include "bench/libraries/sort_keys.h"
+#include "bench/libraries/sort_methods.h"
 #include "bench/libraries/sort_peers.h"
 
 namespace {
 
 using hpe::bench::keys_on_devices;
 using hpe::bench::result;
+using hpe::sort::method;
 
 result line(const std::string& what, double value, const std::string& unit, double bar) {
   return {what, value, unit, bar > 0 ? fmt::format(">= {:.2f}", bar) : "", value >= bar};
@@ -28,8 +31,9 @@ struct times {
   std::vector<std::pair<std::string, double>> steps;
 };
 
-times times_of(unsigned repeats, const std::vector<std::uint32_t>& keys, const std::vector<int>& devices) {
-  hpe::sort::sorter work(hpe::sort::element_of<std::uint32_t>(), keys.size(), devices);
+times times_of(unsigned repeats, const std::vector<std::uint32_t>& keys, const std::vector<int>& devices,
+               method how = method::automatic) {
+  hpe::sort::sorter work(hpe::sort::element_of<std::uint32_t>(), keys.size(), devices, how);
   const keys_on_devices data(keys, work.where());
   times result{};
   result.all = hpe::bench::median_seconds(
@@ -126,6 +130,7 @@ int main(int argc, char** argv) {
     results = hpe::bench::sorts_against_boost(a.repeats);
     return finish();
   }
+  hpe::bench::warm_up_gpus();
   const std::vector<std::uint32_t> keys = hpe::bench::random_keys(std::size_t{1} << 28);
   const std::string what = fmt::format("{} uint32", keys.size());
   const times one = times_of(a.repeats, keys, {0});
@@ -136,11 +141,19 @@ int main(int argc, char** argv) {
   for (int d = 1; d < devices; ++d) {
     list.push_back(d);
     if (list.size() != 2 && list.size() != 4 && d != devices - 1) continue;
-    const times several = times_of(a.repeats, keys, list);
     const std::string where = fmt::format("{}, {} GPUs", what, list.size());
-    results.push_back(line(where, one.all / several.all, "x one", 0.75 * static_cast<double>(list.size())));
-    add_steps(results, where, several);
+    const times chosen = times_of(a.repeats, keys, list), merged = times_of(a.repeats, keys, list, method::merge),
+                by_radix = times_of(a.repeats, keys, list, method::radix);
+    results.push_back(line(where, one.all / chosen.all, "x one", list.size() == 2 ? 1.6 : 0.75 * double(list.size())));
+    results.push_back(line(where + ", by merges", one.all / merged.all, "x one", 0));
+    add_steps(results, where + ", by merges", merged);
+    results.push_back(line(where + ", by radix", one.all / by_radix.all, "x one", 0));
+    add_steps(results, where + ", by radix", by_radix);
   }
+  // The method is chosen by the number of elements.
+  constexpr std::size_t enough = std::size_t{1} << 26;
+  for (const std::size_t count : {std::size_t{1} << 22, std::size_t{1} << 24, enough})
+    if (devices > 1) hpe::bench::add_radix_against_merges(results, a.repeats, count, count >= enough);
   if (devices > 1) add_merges(results, a.repeats);
   return finish();
 }

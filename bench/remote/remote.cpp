@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   constexpr std::size_t unit = std::size_t{1} << 22;
   if (bytes == 0) bytes = gpus ? std::size_t{1} << 30 : unit;
   if (bytes % unit != 0) throw hpe::command_line::bad_input(fmt::format("--size {}: not a multiple of 4M", bytes));
+  hpe::bench::warm_up_gpus();
   experiment e(bytes, given.repeats);
   answer all;
   for (const part& one : parts) {

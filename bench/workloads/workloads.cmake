@@ -6,7 +6,7 @@ if(TARGET hpe-fft-fftw)
   set(workload_libraries ${fft_libraries})
 endif()
 hpe_bench(workloads
-  SOURCES libraries/fft_soft.cpp libraries/scan_soft.cpp libraries/soft_bars.cpp libraries/sort_soft.cpp
+  SOURCES libraries/fft_soft.cpp libraries/scan_soft.cpp libraries/soft_bars.cpp libraries/sort_methods.cpp libraries/sort_soft.cpp
     workloads/comparison.cpp workloads/fft.cpp workloads/rtm.cpp workloads/scan.cpp workloads/sort.cpp workloads/team.cpp
     workloads/wave.cpp workloads/workloads.cpp ${workload_peers}
   LIBRARIES hpe-app-fdtd hpe-app-fft hpe-app-rtm hpe-app-scan hpe-app-sort hpe-memory hpe-device Boost::headers TBB::tbb

@@ -1,0 +1,126 @@
+#pragma once
+
+/// Sorting by radix over several GPUs: the parameters of the kernels, and which bits of the keys each pass orders.
+///
+/// Elements are sorted by digits from the lowest. Splitters, found in a sample, divide the keys into one range for each
+/// device. The first pass orders the elements of each device by range, and those of a range by their lowest bits, all
+/// in the memory of the device. So the elements of one range with the same lowest bits are one *run* on each device. In
+/// the second pass a device reads the runs of its range from all devices, in the order of the lowest bits, and orders
+/// them by the next bits; the later passes work on its range alone. So the exchange needs no pass of its own, and the
+/// links carry long sequences.
+///
+/// Elements of a pass are read in tiles. Equal keys of different tiles count as different for splitters, in the order
+/// of tiles, so that ranges have about the same length if many keys are equal too. Ranges begin wherever the counts
+/// say, and only near the bounds of the devices' parts of the array. A few elements at each bound are therefore written
+/// to another device.
+
+#include <stdint.h>
+
+#include "kernels/radix.h"
+
+namespace hpe::kernels {
+
+inline constexpr uint32_t radix_pass_threads = 384;
+inline constexpr uint32_t radix_most_bins = 512, radix_first_bits = 9;
+inline constexpr uint32_t radix_most_later_passes = 7;
+inline constexpr uint32_t radix_samples = 1 << 14;
+/// Sums of tiles are words of 32 bits with two marks.
+inline constexpr uint64_t radix_most_elements = uint64_t{1} << 30;
+
+/// Elements of a tile; as many as fit into the registers and the shared memory of a block.
+[[nodiscard]] HPE_RADIX_BOTH constexpr uint32_t radix_tile_of(uint32_t element) {
+  return radix_pass_threads * (element == 4 ? 19 : 96 / element);
+}
+
+/// A sequence of elements [begin, end), read in tiles whose bounds are multiples of 32 elements.
+struct radix_sequence {
+  uint64_t begin, end;
+
+  [[nodiscard]] HPE_RADIX_BOTH uint64_t origin() const { return begin / 32 * 32; }
+  [[nodiscard]] HPE_RADIX_BOTH uint32_t tiles(uint32_t tile) const {
+    return begin < end ? uint32_t((end - origin() + tile - 1) / tile) : 0;
+  }
+  [[nodiscard]] HPE_RADIX_BOTH radix_sequence part(uint32_t number, uint32_t tile) const {
+    const uint64_t next = origin() + (uint64_t{number} + 1) * tile;
+    return {number == 0 ? begin : next - tile, next < end ? next : end};
+  }
+};
+
+/// Which bits of the keys each pass orders: the first one those from bit 0 on, pass 1 the next ones, and so on. The
+/// number of passes is even, so the result is where the input was.
+struct radix_digits_of_passes {
+  uint32_t key_bytes, devices;
+
+  /// Bits of the first pass; its other bins tell the ranges.
+  [[nodiscard]] HPE_RADIX_BOTH uint32_t low_bits() const {
+    uint32_t range_bits = 0;
+    while (uint32_t{1} << range_bits < devices) ++range_bits;
+    return radix_first_bits - range_bits;
+  }
+  [[nodiscard]] HPE_RADIX_BOTH uint32_t later_passes() const { return key_bytes == 4 ? 3 : radix_most_later_passes; }
+  [[nodiscard]] HPE_RADIX_BOTH uint32_t passes() const { return 1 + later_passes(); }
+  [[nodiscard]] HPE_RADIX_BOTH uint32_t bits(uint32_t pass) const {
+    if (pass == 0) return low_bits();
+    const uint32_t all = 8 * key_bytes - low_bits();
+    return all / later_passes() + uint32_t(pass <= all % later_passes());
+  }
+  [[nodiscard]] HPE_RADIX_BOTH uint32_t shift(uint32_t pass) const {
+    uint32_t result = 0;
+    for (uint32_t before = 0; before < pass; ++before) result += bits(before);
+    return result;
+  }
+  /// Bins of the kernel that does the pass.
+  [[nodiscard]] HPE_RADIX_BOTH uint32_t bins(uint32_t pass) const { return pass > 0 && bits(pass) <= 8 ? 256 : 512; }
+};
+
+/// Of the elements that a device has in the beginning: those of each bin of the first pass, and those of each range
+/// with each digit of a later pass. Zero before kernel radix_count.
+struct radix_pass_counts {
+  uint64_t first[radix_most_bins];
+  uint64_t later[radix_most_later_passes][radix_most_devices][radix_most_bins];
+};
+
+/// What a device knows about its own work.
+struct radix_pass_state {
+  uint64_t splitter_keys[radix_most_devices], splitter_places[radix_most_devices];
+  uint64_t offsets[1 + radix_most_later_passes][radix_most_bins];  ///< of each pass: where a bin begins in the output
+  radix_sequence range;                                            ///< the device's part of the sorted array
+  radix_sequence runs[radix_most_bins];                            ///< the input of pass 1
+  uint32_t run_count, run_tiles[radix_most_bins + 1];              ///< tiles of the runs before
+  uint32_t next_tile[1 + radix_most_later_passes];                 ///< of each pass
+};
+
+/// The parameters of all kernels of a sort, on one device:
+/// - radix_sample finds the splitters; a block of radix_sample_threads for each. Not for a single device.
+/// - radix_count counts, and clears the sums of the first pass. A grid of any size.
+/// - radix_places computes `state` from the counts of all devices. One block of radix_most_bins threads.
+/// - radix_pass_NAME does one pass, and clears the sums of the next one. Blocks of radix_pass_threads, any number;
+///   NAME is that of a type in sort.def. The kernels radix_pass_wide_NAME are for passes of 512 bins, and
+///   radix_pass_first_NAME for the first one.
+struct radix_pass_parameters {
+  radix_types types;
+  uint32_t devices, device;  ///< how many, and the number of this one
+  uint64_t begins[radix_most_devices + 1];
+  radix_pass_counts* counts[radix_most_devices];
+  radix_pass_state* state;
+  const void* from;  ///< the elements of all devices
+  void* to;          ///< likewise; used by passes only
+  uint32_t pass;
+  uint32_t *sums, *next_sums;  ///< of tiles, in each bin; next_sums may be null
+
+  [[nodiscard]] HPE_RADIX_BOTH radix_digits_of_passes digits() const { return {types.key, devices}; }
+  [[nodiscard]] HPE_RADIX_BOTH uint32_t tile() const { return radix_tile_of(types.element); }
+  [[nodiscard]] HPE_RADIX_BOTH radix_sequence own() const { return {begins[device], begins[device + 1]}; }
+};
+inline constexpr uint32_t radix_sample_threads = 1024;
+
+/// Words in each of the two arrays of sums of device `device`, for the worst division into ranges.
+[[nodiscard]] inline uint64_t radix_sum_words(const radix_pass_parameters& p) {
+  const uint64_t first = uint64_t{p.own().tiles(p.tile())} * radix_most_bins;
+  const uint64_t tiles = p.begins[p.devices] / p.tile() + 2 * radix_most_bins;
+  const uint64_t later =
+      tiles * (p.digits().bins(1) > p.digits().bins(p.digits().later_passes()) ? radix_most_bins : p.digits().bins(1));
+  return first > later ? first : later;
+}
+
+}  // namespace hpe::kernels

@@ -1,0 +1,29 @@
+// libFuzzer: NumPy's files. Any bytes are read or refused, and as many elements are read as the file has bytes for.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "apps/files/element_file.h"
+#include "tests/fuzz/as_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const hpe::fuzz::input_file file("input.npy");
+  try {
+    const hpe::files::description d = hpe::files::describe(file.with(data, size));
+    if (!d.npy || d.begin + d.bytes != size) std::abort();
+    for (const std::size_t element : {4, 8, 16})
+      try {
+        const std::uint64_t count = d.elements(element);
+        if (count * element != d.bytes) std::abort();
+        std::vector<std::byte> all(d.bytes);
+        hpe::files::read(d, all.data());
+      } catch (const hpe::files::bad_input&) {
+        // Of another size.
+      }
+  } catch (const hpe::files::bad_input&) {
+    // Refused, as it should be.
+  }
+  return 0;
+}

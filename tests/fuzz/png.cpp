@@ -1,0 +1,29 @@
+// libFuzzer: PNG pictures. Any bytes are read or refused, and a picture has as many values as its size says.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "apps/command_line/program.h"
+#include "apps/pictures/picture.h"
+#include "tests/fuzz/as_file.h"
+
+/// The real one needs libhpe. Pictures that are too large for the memory of a fuzzer are refused.
+void hpe::command_line::check_room(const std::string& what, const demand& need, int /*devices*/,
+                                   const std::filesystem::path& /*root*/) {
+  if (need.on_host > 0x1p26) throw bad_input(what + " is too large");
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const hpe::fuzz::input_file file("input.png");
+  const std::string path = file.with(data, size);
+  for (const bool colour : {false, true}) {
+    try {
+      const hpe::pictures::pixels p = hpe::pictures::read_png(path, colour);
+      if (p.values.size() != p.width * p.height * p.channels || p.values.empty()) std::abort();
+    } catch (const hpe::command_line::bad_input&) {
+      // Refused, as it should be.
+    }
+  }
+  return 0;
+}
