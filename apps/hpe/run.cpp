@@ -192,7 +192,11 @@ int prepare_cuda() {
                "none\n");
     return cannot_run;
   }
-  if (place == "soft" && variable("HPE_DEVICES").starts_with("cuda")) {
+  const std::string devices = variable("HPE_DEVICES"), family = devices.substr(0, devices.find(':'));
+  constexpr std::array families{"soft", "cuda"};
+  if (!devices.empty() && std::find(families.begin(), families.end(), family) == families.end())
+    return refuse("family of devices (--devices, HPE_DEVICES)", family, {families.begin(), families.end()});
+  if (place == "soft" && devices.starts_with("cuda")) {
     fmt::print(stderr, "hpe run: --cuda soft and HPE_DEVICES={} do not go together; say soft:2, or nothing\n",
                variable("HPE_DEVICES"));
     return command_line::usage_error;

@@ -50,11 +50,6 @@ const entry* find(std::string_view name, int version, bool& is_known) {
 
 }  // namespace
 
-/// Called by the weak definitions that generate.py makes, with the name of the function.
-extern "C" CUresult hpe_libcuda_absent(const char* function) noexcept {
-  return call_always(function, [] { require(false, cudaErrorNotSupported); });
-}
-
 extern "C" {
 
 /// Tells hpe's own search for a driver that this is none.

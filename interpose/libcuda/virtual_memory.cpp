@@ -62,7 +62,7 @@ void virtual_memory::free(CUdeviceptr base, std::size_t bytes) {
 
 CUmemGenericAllocationHandle virtual_memory::create(std::size_t bytes, const CUmemAllocationProp& properties) {
   require(is_whole(bytes) && properties.type == CU_MEM_ALLOCATION_TYPE_PINNED, cudaErrorInvalidValue);
-  require(properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE, cudaErrorNotSupported);  // other processes
+  if (properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) throw failure(cudaErrorNotSupported, not_shared);
   require_device(properties.location);
   auto made = std::make_shared<object>();
   made->size = bytes;

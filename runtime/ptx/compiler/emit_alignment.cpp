@@ -143,19 +143,30 @@ void emitter::emit_in_lanes(std::span<const instruction> code, const std::functi
     return end();
   }
   const std::span<const instruction* const> rest(first, ordered.end());
-  emit_all(std::span(ordered).first(ordered.size() - rest.size()));
+  const auto early = std::span(ordered).first(ordered.size() - rest.size());
   llvm::LLVMContext& c = at.getContext();
-  llvm::BasicBlock* const simple = llvm::BasicBlock::Create(c, "", function_);
-  llvm::BasicBlock* const other = llvm::BasicBlock::Create(c, "", function_);
-  at.CreateCondBr(are_simple(group), simple, other, llvm::MDBuilder(c).createBranchWeights(16, 1));
+  const auto new_block = [&] { return llvm::BasicBlock::Create(c, "", function_); };
+  llvm::BasicBlock *const full = new_block(), *const simple = new_block(), *const partial = new_block(),
+                          *const other = new_block();
+  const auto usually = [&](Value* condition, llvm::BasicBlock* then, llvm::BasicBlock* otherwise) {
+    at.CreateCondBr(condition, then, otherwise, llvm::MDBuilder(c).createBranchWeights(16, 1));
+  };
   Value* const before = mask;
-  at.SetInsertPoint(simple);
+  // A branch of its own, because lanes that all come from one place are known to be all.
+  usually(all(mask), full, partial);
+  at.SetInsertPoint(full);
   mask = nullptr;
+  emit_all(early);
+  usually(are_simple(group), simple, other);
+  at.SetInsertPoint(simple);
   simple_.insert(group.begin(), group.end());
   emit_all(rest);
   end();
   simple_.clear();
   mask = before;
+  at.SetInsertPoint(partial);
+  emit_all(early);
+  at.CreateBr(other);
   at.SetInsertPoint(other);
   emit_all(rest);
   end();

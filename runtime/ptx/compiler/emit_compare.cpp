@@ -30,6 +30,8 @@ llvm::CmpInst::Predicate float_predicate(modifier how) {
   }
 }
 
+}  // namespace
+
 llvm::CmpInst::Predicate integer_predicate(modifier how, bool s) {
   using llvm::CmpInst;
   switch (how) {
@@ -46,8 +48,6 @@ llvm::CmpInst::Predicate integer_predicate(modifier how, bool s) {
     default: return CmpInst::BAD_ICMP_PREDICATE;
   }
 }
-
-}  // namespace
 
 Value* emitter::emit_compare(const instruction& i) {
   if (i.op != opcode::setp) return nullptr;

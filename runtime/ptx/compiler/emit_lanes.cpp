@@ -1,8 +1,8 @@
 // Code that runs several threads at once, in lanes (lanes.h).
 //
-// The emitter has a view of registers: the code that it emits computes the value of lane 0, of the last lane, of one
-// lane in a loop over the running lanes, or of every lane. A register that is uniform or linear has only the value of
-// lane 0.
+// The emitter has a view of registers: the code that it emits computes the value of lane 0, of one lane in a loop over
+// the running lanes, or of every lane. A register that is uniform or linear has only the value of lane 0. One that is
+// widened has that, the values of every lane, and whether these are linear.
 
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/MDBuilder.h>
@@ -28,7 +28,7 @@ llvm::Constant* emitter::steps(llvm::Type* element, std::int64_t step) {
 
 std::vector<emitter::view> emitter::views_of(lane_shape::kind what) {
   if (what == lane_shape::kind::varying) return {view::every};
-  if (what == lane_shape::kind::widened) return {view::every, view::last, view::first};
+  if (what == lane_shape::kind::widened) return {view::every, view::first};
   return {view::first};
 }
 
@@ -64,17 +64,16 @@ Value* emitter::restore(std::uint32_t r, Value* values) {
     return at.getTrue();
   }
   Value* const first = at.CreateExtractElement(values, std::uint64_t{0});
-  if (shape.what == lane_shape::kind::widened) {
-    set_raw(r, values);
-    const in_view last(*this, view::last);
-    set_raw(r, at.CreateExtractElement(values, std::uint64_t{lane_count()} - 1));
-  }
   {
     const in_view lane_0(*this, view::first);
     set_raw(r, first);
   }
   if (shape.is_uniform()) return all_equal;
-  return all(at.CreateICmpEQ(values, at.CreateAdd(splat(first), steps(type_of(r), shape.step))));
+  Value* const linear = all(at.CreateICmpEQ(values, at.CreateAdd(splat(first), steps(type_of(r), shape.step))));
+  if (shape.what == lane_shape::kind::linear) return linear;
+  set_raw(r, values);
+  at.CreateStore(linear, linear_slot(r));
+  return at.getTrue();
 }
 
 void emitter::emit_in_lanes(const instruction& i) {
@@ -92,7 +91,11 @@ void emitter::emit_in_lanes(const instruction& i) {
   switch (i.kind) {
     case kind::load: emit_load_in_lanes(i); break;
     case kind::store: emit_store_in_lanes(i); break;
-    case kind::atomic: for_each_lane([&] { emit_atomic(i); }); break;
+    case kind::atomic:
+      // Lane by lane without a loop, values need not go through memory, where their loads wait for earlier stores.
+      mask == nullptr&& is_inline_atomic(i) ? for_all_lanes([&] { emit_atomic(i); })
+                                            : for_each_lane([&] { emit_atomic(i); });
+      break;
     case kind::fence: emit_fence(i); break;
     default: break;
   }
@@ -112,9 +115,24 @@ void emitter::emit_in_views(const instruction& i) {
       default: emit_pure(i); break;
     }
   };
-  const lane_shape::kind what =
-      i.results[0].is_register() ? shape_of(i.results[0].index).what : lane_shape::kind::uniform;
+  const operand& result = i.results[0];
+  const lane_shape::kind what = result.is_register() ? shape_of(result.index).what : lane_shape::kind::uniform;
+  if (what == lane_shape::kind::widened) at.CreateStore(has_linear_result(i), linear_slot(result.index));
   for (const view v : views_of(what)) emit_once(v);
+}
+
+// Emits code for each lane, with registers and thread of that lane. All lanes run.
+void emitter::for_all_lanes(const std::function<void()>& body) {
+  Value* const group = thread;
+  for (unsigned lane = 0; lane < lane_count(); ++lane) {
+    const in_view one(*this, view::one);
+    lane_ = at.getInt32(lane);
+    thread = at.CreateAdd(group, lane_);
+    set_member(offsetof(block_context, current), thread);
+    body();
+  }
+  thread = group;
+  set_member(offsetof(block_context, current), group);
 }
 
 // Emits code in a loop over the running lanes, with registers and thread of one lane.
@@ -150,36 +168,18 @@ Value* emitter::offset_of(const instruction& i, view v) {
   return window_of(i) == address_window::own_shared ? shared_offset_of(i.sources[0]) : address_of(i.sources[0]);
 }
 
+// Its low bits, in a type that takes as few registers as possible.
+Value* emitter::low_offset_of(const instruction& i, view v) {
+  if (window_of(i) != address_window::own_shared || !i.sources[0].is_register()) return offset_of(i, v);
+  const in_view here(*this, v);
+  const operand& o = i.sources[0];
+  return at.CreateAdd(get({operand::kind::reg, false, o.index, 0}, 32),
+                      number(32, static_cast<std::uint32_t>(o.value)));
+}
+
 Value* emitter::pointers_of(const instruction& i, view v) {
   const in_view here(*this, v);
   return pointer_of(i, i.sources[0]);
-}
-
-// Whether the lanes' addresses are those of one piece of memory, lane by lane; null if that is so.
-Value* emitter::is_contiguous(const instruction& i) {
-  if (simple_.contains(&i)) return nullptr;
-  const lane_shape shape = lanes->shape_of(i.sources[0]);
-  if (shape.what == lane_shape::kind::linear && window_of(i) != address_window::own_shared) return nullptr;
-  Value* const apart = at.CreateSub(offset_of(i, view::last), offset_of(i, view::first));
-  return at.CreateICmpEQ(apart, at.getInt64(static_cast<std::uint64_t>(shape.step * (lane_count() - 1))));
-}
-
-// Whether an access can be one load or store of one piece of memory.
-bool emitter::is_simple_if_full(const instruction& i) const {
-  if (i.kind == kind::load && lanes->shape_of(i.sources[0]).is_uniform()) return true;
-  return (i.kind == kind::load || i.kind == kind::store) && lanes->has_step_of_size(i);
-}
-
-// Whether all lanes run, and each of the accesses is one of one aligned piece of memory.
-Value* emitter::are_simple(std::span<const instruction* const> accesses) {
-  Value* result = all(mask);
-  Value* wrong = at.getInt64(0);
-  for (const instruction* const i : accesses) {
-    wrong = at.CreateOr(wrong, at.CreateAnd(offset_of(*i, view::first), alignment_of(*i) - 1));
-    if (lanes->shape_of(i->sources[0]).is_uniform()) continue;
-    if (Value* const contiguous = is_contiguous(*i)) result = at.CreateAnd(result, contiguous);
-  }
-  return at.CreateAnd(result, at.CreateICmpEQ(wrong, at.getInt64(0)));
 }
 
 // The mask of an access whose lanes have adjacent elements.
@@ -202,9 +202,8 @@ void emitter::check_alignment_in_lanes(const instruction& i) {
   if (is_alike) {
     wrong = at.CreateICmpNE(at.CreateAnd(offset_of(i, view::first), bytes - 1), at.getInt64(0));
   } else {
-    Value* lanes_wrong =
-        at.CreateICmpNE(at.CreateAnd(offset_of(i, view::every), bytes - 1),
-                        llvm::Constant::getNullValue(llvm::FixedVectorType::get(at.getInt64Ty(), lane_count())));
+    Value* const low_bits = at.CreateAnd(low_offset_of(i, view::every), bytes - 1);
+    Value* const lanes_wrong = at.CreateICmpNE(low_bits, llvm::Constant::getNullValue(low_bits->getType()));
     wrong = any(mask == nullptr ? lanes_wrong : at.CreateAnd(lanes_wrong, mask));
   }
   llvm::LLVMContext& c = at.getContext();
@@ -277,8 +276,7 @@ void emitter::emit_load_in_lanes(const instruction& i) {
     if (mask == nullptr) return set_elements(users(at.CreateAlignedLoad(whole, pointer, llvm::Align(bytes))));
     set_elements(users(at.CreateMaskedLoad(whole, pointer, llvm::Align(bytes), mask_of_elements(i.vector))));
   };
-  const auto load_scattered = [&] {
-    Value* pointers = pointers_of(i, view::every);
+  const auto load_scattered = [&](Value* pointers) {
     if (shared_.has_fast_gathers && bytes >= 4 && i.vector == 1) {
       llvm::Type* const whole = llvm::FixedVectorType::get(element, lane_count());
       return set_elements(users(at.CreateMaskedGather(whole, pointers, llvm::Align(bytes), mask_of_elements(1),
@@ -296,20 +294,26 @@ void emitter::emit_load_in_lanes(const instruction& i) {
 }
 
 void emitter::access_piece_or_scattered(const instruction& i, const std::function<void()>& piece,
-                                        const std::function<void()>& scattered) {
-  if (!lanes->has_step_of_size(i)) return scattered();
-  Value* const contiguous = is_contiguous(i);
-  if (contiguous == nullptr) return piece();
+                                        const std::function<void(Value*)>& scattered) {
+  const lane_shape shape = lanes->shape_of(i.sources[0]);
+  if (!shape.has_step()) return scattered(pointers_of(i, view::every));
+  const auto with_step = [&] {
+    if (lanes->has_step_of_size(i)) return piece();
+    // A scalar and constants, which the processor's instructions for lanes and for single accesses add.
+    scattered(at.CreateGEP(at.getInt8Ty(), pointers_of(i, view::first), steps(at.getInt64Ty(), shape.step)));
+  };
+  Value* const has_step = keeps_step(i);
+  if (has_step == nullptr) return with_step();
   llvm::LLVMContext& c = at.getContext();
   llvm::BasicBlock* const fast = llvm::BasicBlock::Create(c, "", function_);
   llvm::BasicBlock* const slow = llvm::BasicBlock::Create(c, "", function_);
   llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
-  at.CreateCondBr(contiguous, fast, slow, llvm::MDBuilder(c).createBranchWeights(16, 1));
+  at.CreateCondBr(has_step, fast, slow, llvm::MDBuilder(c).createBranchWeights(16, 1));
   at.SetInsertPoint(fast);
-  piece();
+  with_step();
   at.CreateBr(rest);
   at.SetInsertPoint(slow);
-  scattered();
+  scattered(pointers_of(i, view::every));
   at.CreateBr(rest);
   at.SetInsertPoint(rest);
 }
@@ -346,8 +350,7 @@ void emitter::emit_store_in_lanes(const instruction& i) {
       users(at.CreateMaskedStore(whole, pointer, llvm::Align(bytes), mask_of_elements(i.vector)));
     }
   };
-  const auto store_scattered = [&] {
-    Value* pointers = pointers_of(i, view::every);
+  const auto store_scattered = [&](Value* pointers) {
     if (shared_.has_fast_gathers && bytes >= 4) {
       for (unsigned n = 0; n < i.vector; ++n)
         users(at.CreateMaskedScatter(values(n),

@@ -35,18 +35,31 @@ Value* emitter::address_of(const operand& o) {
   return o.value == 0 ? address : at.CreateAdd(address, number(64, o.value));
 }
 
+namespace {
+
+// An immediate that can be added to a shared address in 64 bits.
+bool is_small(std::int32_t immediate) {
+  constexpr std::int32_t most = 1 << 30;
+  return immediate < most && immediate > -most;
+}
+
+}  // namespace
+
 // A shared address has 32 bits, and a register plus an immediate wraps. The sum of both in 64 bits, sign-extended, is
 // the same for every offset in the shared memory if the immediate is small; it costs no instruction, because the
 // processor adds the immediate. Other sums are page faults (shared_memory).
 Value* emitter::shared_offset_of(const operand& o) {
-  constexpr std::int32_t small = 1 << 30;
   const auto immediate = static_cast<std::int32_t>(o.value);
-  if (!o.is_register()) return at.CreateSExt(get(o, 32), ints(64));
+  Value* const offset = at.CreateSExt(narrow_shared_offset_of(o), ints(64));
+  if (!o.is_register() || immediate == 0 || !is_small(immediate)) return offset;
+  return at.CreateAdd(offset, number(64, static_cast<std::uint64_t>(immediate)));
+}
+
+Value* emitter::narrow_shared_offset_of(const operand& o) {
+  const auto immediate = static_cast<std::int32_t>(o.value);
+  if (!o.is_register()) return get(o, 32);
   Value* const base = get({operand::kind::reg, false, o.index, 0}, 32);
-  if (immediate >= small || immediate <= -small)
-    return at.CreateSExt(at.CreateAdd(base, number(32, static_cast<std::uint32_t>(immediate))), ints(64));
-  Value* const offset = at.CreateSExt(base, ints(64));
-  return immediate == 0 ? offset : at.CreateAdd(offset, number(64, static_cast<std::uint64_t>(immediate)));
+  return is_small(immediate) ? base : at.CreateAdd(base, number(32, static_cast<std::uint32_t>(immediate)));
 }
 
 Value* emitter::pointer_of(const instruction& i, const operand& o) {
@@ -108,10 +121,16 @@ void emitter::emit_fragment(const instruction& i) {
   for (std::size_t n = 0; n < i.results.size(); ++n) set(i.results[n], at.CreateLoad(at.getInt64Ty(), place(n)));
 }
 
+bool emitter::is_inline_atomic(const instruction& i) {
+  const type t = i.types[0];
+  if (is_float(t) || bits_of(t) < 32) return false;
+  return !i.has(modifier::op_inc) && !i.has(modifier::op_dec);
+}
+
 // All threads of a block run in one thread of the machine, so shared memory needs no atomic instructions.
 Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
+  if (!is_inline_atomic(i)) return nullptr;
   const type t = i.types[0];
-  if (is_float(t) || bits_of(t) < 32) return nullptr;
   const unsigned w = bits_of(t);
   const bool plain = is_shared_access(i);
   Value* const with = get(i.sources[1], w);

@@ -43,6 +43,13 @@ emitter::emitter(module_context& shared, llvm::Function* into, const std::vector
       registers_(registers),
       loose_(loose) {
   for (auto& slots : slots_) slots.resize(registers.size());
+  linear_slots_.resize(registers.size());
+}
+
+llvm::AllocaInst* emitter::allocate_slot(llvm::Type* t) {
+  llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+  used_.push_back(entry.CreateAlloca(t));
+  return used_.back();
 }
 
 llvm::AllocaInst* emitter::slot(std::uint32_t r, view v) {
@@ -50,10 +57,14 @@ llvm::AllocaInst* emitter::slot(std::uint32_t r, view v) {
   if (result == nullptr) {
     llvm::Type* t = type_of(r);
     if (v == view::every) t = llvm::FixedVectorType::get(t, lane_count());
-    llvm::IRBuilder<> entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
-    result = entry.CreateAlloca(t);
-    used_.push_back(result);
+    result = allocate_slot(t);
   }
+  return result;
+}
+
+llvm::AllocaInst* emitter::linear_slot(std::uint32_t r) {
+  llvm::AllocaInst*& result = linear_slots_[r];
+  if (result == nullptr) result = allocate_slot(at.getInt1Ty());
   return result;
 }
 
@@ -76,11 +87,8 @@ Value* emitter::get_raw(std::uint32_t r) {
   if (from == view_ || view_ == view::first) return value;
   if (shape.what != lane_shape::kind::linear) return spread(value);
   if (is_wide()) return at.CreateAdd(splat(value), steps(type_of(r), shape.step));
-  const auto number_of = [&](std::int64_t n) {
-    return llvm::ConstantInt::get(type_of(r), static_cast<std::uint64_t>(n));
-  };
-  if (!is_one) return at.CreateAdd(value, number_of(shape.step * (lane_count() - 1)));
-  return at.CreateAdd(value, at.CreateMul(at.CreateZExtOrTrunc(lane_, type_of(r)), number_of(shape.step)));
+  llvm::Constant* const step = llvm::ConstantInt::get(type_of(r), static_cast<std::uint64_t>(shape.step));
+  return at.CreateAdd(value, at.CreateMul(at.CreateZExtOrTrunc(lane_, type_of(r)), step));
 }
 
 void emitter::set_raw(std::uint32_t r, Value* value) {

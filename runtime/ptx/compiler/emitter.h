@@ -53,6 +53,9 @@ void for_each_read(const instruction& i, const Body& body) {
     if (o.is_register()) body(o.index);
 }
 
+/// Of a comparison of integers; BAD_ICMP_PREDICATE if `how` is none.
+[[nodiscard]] llvm::CmpInst::Predicate integer_predicate(modifier how, bool is_signed);
+
 /// The alignment that an access needs; 1 if there is nothing to check. find_in_cluster checks alignment itself.
 [[nodiscard]] unsigned alignment_of(const instruction& i);
 
@@ -126,6 +129,13 @@ class emitter {
   llvm::Value* all(llvm::Value* mask);
   /// The lanes of the mask in which a guard holds.
   llvm::Value* lanes_where(const operand& guard);
+  /// What a few scalar instructions tell of a condition in all lanes: i1 values that are true only if it holds in every
+  /// lane, or in none. Both may be false.
+  struct certainty {
+    llvm::Value *all, *none;
+  };
+  /// before: the code of the basic block, which has been emitted and at whose end the condition is tested.
+  [[nodiscard]] certainty certainty_of(const operand& condition, std::span<const instruction> before);
   [[nodiscard]] unsigned lane_count() const { return lanes->count(); }
   llvm::Value* splat(llvm::Value* value) { return at.CreateVectorSplat(lane_count(), value); }
   /// Sets all registers to zero, at the beginning of a thread.
@@ -145,10 +155,10 @@ class emitter {
   [[nodiscard]] module_context& shared() { return shared_; }
 
  private:
-  /// What the code that is being emitted computes: the value of the first lane (or of the only thread), of the last
-  /// lane, of lane_, or of every lane.
-  enum class view : std::uint8_t { first, last, one, every };
-  static constexpr std::size_t views = 4;
+  /// What the code that is being emitted computes: the value of the first lane (or of the only thread), of lane_, or of
+  /// every lane.
+  enum class view : std::uint8_t { first, one, every };
+  static constexpr std::size_t views = 3;
 
   /// The view, until the end of a scope.
   class in_view {
@@ -166,6 +176,9 @@ class emitter {
   /// The values that a register of a shape has.
   [[nodiscard]] static std::vector<view> views_of(lane_shape::kind what);
   llvm::AllocaInst* slot(std::uint32_t r, view v);
+  /// For a widened register: an i1, whether its values are linear.
+  llvm::AllocaInst* linear_slot(std::uint32_t r);
+  llvm::AllocaInst* allocate_slot(llvm::Type* t);
   [[nodiscard]] bool is_wide() const { return view_ == view::every; }
   llvm::Type* of_lanes(llvm::Type* t) { return is_wide() ? llvm::FixedVectorType::get(t, lane_count()) : t; }
   llvm::Type* ints(unsigned bits) { return of_lanes(at.getIntNTy(bits)); }
@@ -185,17 +198,26 @@ class emitter {
   void emit_load_in_lanes(const instruction& i);
   void emit_store_in_lanes(const instruction& i);
   llvm::Value* offset_of(const instruction& i, view v);  // as for alignment: of shared memory, in it
+  llvm::Value* low_offset_of(const instruction& i, view v);
   llvm::Value* pointers_of(const instruction& i, view v);
-  llvm::Value* is_contiguous(const instruction& i);
+  llvm::Value* keeps_step(const instruction& i);
+  llvm::Value* stays_in_range(llvm::Value* first, std::int64_t step, bool is_signed);
+  llvm::Value* is_linear(const operand& o);
+  llvm::Value* has_linear_result(const instruction& i);
+  [[nodiscard]] certainty certainty_at(const operand& condition, std::span<const instruction> code, std::size_t end,
+                                       std::size_t& left);
+  [[nodiscard]] certainty certainty_of_comparison(const instruction& i);
   [[nodiscard]] bool is_simple_if_full(const instruction& i) const;
   llvm::Value* are_simple(std::span<const instruction* const> accesses);
   void check_alignment_in_lanes(const instruction& i);
   void for_each_lane(const std::function<void()>& body);
+  void for_all_lanes(const std::function<void()>& body);
   void set_every(const operand& o, llvm::Value* values);
   llvm::Value* mask_of_elements(unsigned of_each_lane);
-  /// Emits an access as one of one piece of memory, where lanes are contiguous, and otherwise as scattered.
+  /// Emits an access as one of one piece of memory, where lanes are contiguous, and otherwise as one of the lanes'
+  /// pointers.
   void access_piece_or_scattered(const instruction& i, const std::function<void()>& piece,
-                                 const std::function<void()>& scattered);
+                                 const std::function<void(llvm::Value*)>& scattered);
   llvm::Value* lane_bits(llvm::Value* of);
 
   // pure instructions; null if there is no code for it here and the scalar function must be called
@@ -224,6 +246,7 @@ class emitter {
   // memory and calls
   llvm::Value* address_of(const operand& o);        // i64; the offset of a shared address, whose low 32 bits count
   llvm::Value* shared_offset_of(const operand& o);  // i64; at most 4 GiB from 0
+  llvm::Value* narrow_shared_offset_of(const operand& o);  // i32: what of it wraps
   llvm::Value* pointer_of(const instruction& i, const operand& o);
   /// The pointer of an access; checks the address first unless the access is in checked_.
   llvm::Value* aligned_pointer_of(const instruction& i);
@@ -234,6 +257,7 @@ class emitter {
   void emit_store(const instruction& i);
   void emit_fragment(const instruction& i);
   void emit_atomic(const instruction& i);
+  [[nodiscard]] static bool is_inline_atomic(const instruction& i);
   llvm::Value* emit_atomic_inline(const instruction& i, llvm::Value* pointer);
   void emit_copy(const instruction& i);
   void emit_texture(const instruction& i);
@@ -251,13 +275,14 @@ class emitter {
   const std::vector<type>& registers_;
   const loose_floats& loose_;
   std::array<std::vector<llvm::AllocaInst*>, views> slots_;
+  std::vector<llvm::AllocaInst*> linear_slots_;  // by register
   view view_ = view::first;
   llvm::Value* lane_ = nullptr;  // i32
   std::vector<llvm::AllocaInst*> used_;
   bool is_exact_ = true;                    // a NaN of an f64 must be the right one
   std::vector<std::uint32_t> reads_;        // by register: reads in the code; empty until needed
   std::set<const instruction*> checked_;    // accesses whose alignment was checked in advance
-  std::set<const instruction*> simple_;     // accesses in lanes that are known to be aligned, and contiguous or uniform
+  std::set<const instruction*> simple_;     // accesses in lanes that are known to be aligned and to have their step
   llvm::BasicBlock* misaligned_ = nullptr;  // reports a misaligned access and does not return
   llvm::PHINode* misaligned_address_ = nullptr;
   llvm::PHINode* misaligned_access_ = nullptr;

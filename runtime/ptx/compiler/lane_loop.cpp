@@ -23,21 +23,34 @@ Value* full_mask(emitter& e) { return llvm::Constant::getAllOnesValue(of_lanes(e
 
 }  // namespace
 
-// Groups must have thread indices that follow each other in x and are equal in y and z.
-Value* region_emitter::can_group(emitter& e, llvm::Function* f) {
+std::vector<std::uint32_t> region_emitter::block_values_at(std::uint32_t point) const {
+  std::vector<std::uint32_t> result;
+  if (point == 0 || !is_block_barrier(kernel_.code[points_[point]])) return result;
+  for (const std::uint32_t r : flow_.alive_at(first_block(point)).members())
+    if (has_block_value_[r] && repeated_[r] == nullptr && lanes_->shape_of(r).is_uniform()) result.push_back(r);
+  return result;
+}
+
+// Groups must have thread indices that follow each other in x and are equal in y and z. If the block has values of its
+// own, all its threads must come.
+Value* region_emitter::can_group(emitter& e, llvm::Function* f, std::uint32_t point) {
   const unsigned lane_count = lanes_->count();
   Value* const width = e.member(offsetof(block_context, ntid.x), e.at.getInt32Ty());
   Value* const rest = e.at.CreateAnd(e.at.CreateOr(width, f->getArg(1)), e.at.getInt32(lane_count - 1));
   Value* const enough = e.at.CreateICmpUGE(e.at.CreateSub(f->getArg(2), f->getArg(1)), e.at.getInt32(lane_count));
   Value* const allowed =
       e.at.CreateICmpNE(e.member(offsetof(block_context, may_group), e.at.getInt32Ty(), false), e.at.getInt32(0));
-  return e.at.CreateAnd(e.at.CreateAnd(e.at.CreateICmpEQ(rest, e.at.getInt32(0)), enough), allowed);
+  Value* const can = e.at.CreateAnd(e.at.CreateAnd(e.at.CreateICmpEQ(rest, e.at.getInt32(0)), enough), allowed);
+  if (block_values_at(point).empty()) return can;
+  Value* const threads = e.member(offsetof(block_context, thread_count), e.at.getInt32Ty());
+  Value* const come = e.at.CreateSub(f->getArg(2), f->getArg(1));
+  return e.at.CreateAnd(can, e.at.CreateICmpEQ(come, threads));
 }
 
 llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point, Value* parameters,
                                                  llvm::ConstantInt* only_outcome, ways_alone ways,
-                                                 llvm::BasicBlock* from, llvm::BasicBlock* alone,
-                                                 llvm::BasicBlock* done, llvm::PHINode* outcome) {
+                                                 llvm::BasicBlock* alone, llvm::BasicBlock* done,
+                                                 llvm::PHINode* outcome) {
   llvm::LLVMContext& c = shared_.module.getContext();
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
   const lane_region& region = lanes_->region(point);
@@ -46,6 +59,7 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   e.context = f->getArg(0);
   e.formals = parameters;
   e.formals_are_invariant = true;
+  llvm::BasicBlock* const prepare = llvm::BasicBlock::Create(c, "", f);
   llvm::BasicBlock* const body = llvm::BasicBlock::Create(c, "group", f);
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "", f);
   llvm::BasicBlock* const repeat = llvm::BasicBlock::Create(c, "", f);
@@ -53,11 +67,19 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   together_outcome_ = llvm::PHINode::Create(i32, 4, "", llvm::BasicBlock::Create(c, "group_together", f));
   llvm::BasicBlock* const others = llvm::BasicBlock::Create(c, "others", f);
 
+  // The values of the block, before threads write those of the next meeting.
+  e.at.SetInsertPoint(prepare);
+  e.thread = f->getArg(1);
+  std::map<std::uint32_t, Value*> known;
+  for (const std::uint32_t r : block_values_at(point))
+    known[r] = e.splat(e.own(e.at.CreateLoad(e.at.getInt64Ty(), frame_place(e, r))));
+  e.at.CreateBr(body);
+
   e.at.SetInsertPoint(body);
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   llvm::PHINode* const before = e.at.CreatePHI(i32, 2);
-  thread->addIncoming(f->getArg(1), from);
-  before->addIncoming(e.at.getInt32(first_outcome), from);
+  thread->addIncoming(f->getArg(1), prepare);
+  before->addIncoming(e.at.getInt32(first_outcome), prepare);
   e.thread = thread;
   // Volatile, because the handler of page faults reads it.
   e.own(e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)),
@@ -81,7 +103,7 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   for (const std::uint32_t block : region.order)
     e.at.CreateStore(llvm::Constant::getNullValue(of_lanes(e, e.at.getInt1Ty())), waiting_[block]);
   e.at.CreateStore(llvm::Constant::getNullValue(of_lanes(e, i32)), lane_outcomes_);
-  Value* const fits = restore_in_lanes(e, point);
+  Value* const fits = restore_in_lanes(e, point, known);
   llvm::BasicBlock* const restored = e.at.GetInsertBlock();
   e.at.CreateCondBr(fits, repeat, others);
 
@@ -110,7 +132,7 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   e.at.CreateBr(alone);
   ways.thread->addIncoming(first_other, others);
   ways.outcome->addIncoming(outcome_before, others);
-  return body;
+  return prepare;
 }
 
 // The outcome of the groups up to this one. Groups write block.next only once outcomes differ, because in many regions
@@ -166,13 +188,13 @@ Value* region_emitter::emit_lane_outcome(emitter& e, Value* first, Value* thread
   return result;
 }
 
-// Loads registers from the frame. Returns whether they have their shapes: threads that come from different iterations
-// of a loop may not.
-Value* region_emitter::restore_in_lanes(emitter& e, std::uint32_t point) {
-  std::vector<std::pair<std::uint32_t, Value*>> restored;
+// Gives registers their known values, and loads the others from the frame. Returns whether they have their shapes:
+// threads that come from different iterations of a loop may not.
+Value* region_emitter::restore_in_lanes(emitter& e, std::uint32_t point, const std::map<std::uint32_t, Value*>& known) {
+  std::vector<std::pair<std::uint32_t, Value*>> restored(known.begin(), known.end());
   if (point != 0)
     for (const std::uint32_t r : flow_.alive_at(first_block(point)).members())
-      if (repeated_[r] == nullptr)
+      if (repeated_[r] == nullptr && !known.contains(r))
         restored.emplace_back(
             r, e.own(e.at.CreateAlignedLoad(of_lanes(e, e.at.getInt64Ty()), frame_place(e, r), llvm::Align(8))));
   e.clear_registers();
@@ -225,6 +247,17 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
   } else {
     const std::uint32_t after = flow_.block_at(b.last);
     const std::uint32_t taken = *outcomes[0].begin() == after ? *outcomes[0].rbegin() : *outcomes[0].begin();
+    const auto known = e.certainty_of(end.guard, std::span(kernel_.code).subspan(b.first, b.last - 1 - b.first));
+    for (const auto& [is_so, to] : {std::pair{known.all, taken}, {known.none, after}}) {
+      if (llvm::isa<llvm::ConstantInt>(is_so)) continue;  // false
+      llvm::BasicBlock* const together = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
+      llvm::BasicBlock* const rest = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
+      e.at.CreateCondBr(is_so, together, rest);
+      e.at.SetInsertPoint(together);
+      send(e, region, block, to, e.mask);
+      go_on(e, region, block, {to});
+      e.at.SetInsertPoint(rest);
+    }
     Value* const going = e.lanes_where(end.guard);
     Value* staying = e.at.CreateNot(going);
     if (e.mask != nullptr) staying = e.at.CreateAnd(e.mask, staying);

@@ -28,7 +28,10 @@ region_emitter::region_emitter(module_context& shared, const flat_kernel& kernel
 void region_emitter::emit() {
   std::vector<std::uint32_t> starts;
   for (std::uint32_t point = 0; point < points_.size(); ++point) starts.push_back(first_block(point));
-  if (shared_.lane_count > 1) lanes_.emplace(shared_.lane_count, kernel_.code, kernel_.registers, flow_, starts);
+  if (shared_.lane_count > 1) {
+    lanes_.emplace(shared_.lane_count, kernel_.code, kernel_.registers, flow_, starts);
+    has_block_value_ = find_block_values(kernel_.code, kernel_.registers.size(), flow_);
+  }
   for (std::uint32_t point = 0; point < points_.size(); ++point) emit_region(point);
 }
 
@@ -394,10 +397,10 @@ void region_emitter::emit_region(std::uint32_t point) {
     e.at.CreateBr(one_by_one);
     return;
   }
-  llvm::BasicBlock* const together = emit_lane_loop(f, point, parameters, llvm::dyn_cast<llvm::ConstantInt>(result),
-                                                    ways, entry, alone, done, outcome);
+  llvm::BasicBlock* const together =
+      emit_lane_loop(f, point, parameters, llvm::dyn_cast<llvm::ConstantInt>(result), ways, alone, done, outcome);
   e.at.SetInsertPoint(entry);
-  e.at.CreateCondBr(can_group(e, f), together, one_by_one);
+  e.at.CreateCondBr(can_group(e, f, point), together, one_by_one);
 }
 
 }  // namespace hpe::ptx

@@ -9,6 +9,7 @@
 /// from every meeting instead of from a tree).
 
 #include "runtime/ptx/compiler/emitter.h"
+#include "runtime/ptx/flow/block_values.h"
 #include "runtime/ptx/flow/flat_kernel.h"
 
 namespace hpe::ptx {
@@ -50,13 +51,15 @@ class region_emitter {
   llvm::Value* frame_place(emitter& e, std::uint32_t r);
 
   // threads in lanes (lane_loop.cpp)
-  llvm::Value* can_group(emitter& e, llvm::Function* f);
+  /// The registers that all threads of the block have the same value of, if all of them come from a point.
+  [[nodiscard]] std::vector<std::uint32_t> block_values_at(std::uint32_t point) const;
+  llvm::Value* can_group(emitter& e, llvm::Function* f, std::uint32_t point);
   llvm::BasicBlock* emit_lane_loop(llvm::Function* f, std::uint32_t point, llvm::Value* parameters,
-                                   llvm::ConstantInt* only_outcome, ways_alone ways, llvm::BasicBlock* from,
-                                   llvm::BasicBlock* alone, llvm::BasicBlock* done, llvm::PHINode* outcome);
+                                   llvm::ConstantInt* only_outcome, ways_alone ways, llvm::BasicBlock* alone,
+                                   llvm::BasicBlock* done, llvm::PHINode* outcome);
   llvm::Value* emit_lane_outcome(emitter& e, llvm::Value* first, llvm::Value* thread, llvm::Value* before,
                                  llvm::ConstantInt* only_outcome);
-  llvm::Value* restore_in_lanes(emitter& e, std::uint32_t point);
+  llvm::Value* restore_in_lanes(emitter& e, std::uint32_t point, const std::map<std::uint32_t, llvm::Value*>& known);
   void emit_block_in_lanes(emitter& e, const lane_region& region, std::uint32_t block);
   void emit_end_in_lanes(emitter& e, const lane_region& region, std::uint32_t block);
   void send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, llvm::Value* lanes);
@@ -71,6 +74,7 @@ class region_emitter {
   std::vector<std::uint32_t> slot_of_;        // by register
   std::vector<const instruction*> repeated_;  // by register: computes it again after a meeting; null: the frame has it
   std::optional<lane_analysis> lanes_;        // none: threads run one by one
+  std::vector<bool> has_block_value_;         // by register (find_block_values)
   region_table table_;
   // the region that is being emitted
   std::vector<llvm::BasicBlock*> emitted_;

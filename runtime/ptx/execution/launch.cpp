@@ -32,16 +32,20 @@ class gang {
                                  g.z, size_.x, size_.y, size_.z);
       throw trap_exception{wrong};
     }
+    clusters_ = {g.x / size_.x, g.y / size_.y, g.z / size_.z};
   }
+
+  // In place of a cluster's number. Optional numbers would go through memory, in two parts, for each block.
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
 
   [[nodiscard]] std::uint64_t cluster_count() const { return configuration_.grid.count() / size_.count(); }
   /// The number of the cluster whose first block this is, with blocks in grid order; none for other blocks.
-  [[nodiscard]] std::optional<std::uint64_t> cluster_that_begins(std::uint64_t block) const {
-    if (size_.count() == 1) return block;  // saves divisions
+  [[nodiscard]] std::uint64_t cluster_that_begins(std::uint64_t block) const {
+    if (is_single()) return block;  // saves divisions
     const dimensions& g = configuration_.grid;
     const auto x = static_cast<std::uint32_t>(block % g.x), y = static_cast<std::uint32_t>(block / g.x % g.y),
                z = static_cast<std::uint32_t>(block / g.x / g.y);
-    if (x % size_.x != 0 || y % size_.y != 0 || z % size_.z != 0) return std::nullopt;
+    if (x % size_.x != 0 || y % size_.y != 0 || z % size_.z != 0) return none;
     return x / size_.x + std::uint64_t{g.x / size_.x} * (y / size_.y + std::uint64_t{g.y / size_.y} * (z / size_.z));
   }
 
@@ -55,27 +59,31 @@ class gang {
     here.cluster.blocks.clear();
     here.cluster.phases = 0;
     if (here.races != nullptr) here.races->begin();
-    const dimensions first = first_block(number);
+    const dimensions& at = place_of(number);
     std::size_t next = 0;
     for (std::uint32_t z = 0; z < size_.z; ++z)
       for (std::uint32_t y = 0; y < size_.y; ++y)
         for (std::uint32_t x = 0; x < size_.x; ++x, ++next) {
           here.residents[next].has_ended = false;
-          here.residents[next].block->begin({first.x + x, first.y + y, first.z + z}, &here.cluster);
+          here.residents[next].block->begin(at.x * size_.x + x, at.y * size_.y + y, at.z * size_.z + z, &here.cluster);
         }
   }
 
   /// Runs resident clusters, and those that `next` gives, until all have ended and `next` gives no more. The next one
   /// becomes resident when all others have ended. If they do not end, because they may wait for blocks that are not
   /// resident, as many as there are become resident beside them, until the room is full.
-  void run(const std::function<std::optional<std::uint64_t>()>& next) {
+  ///
+  /// A template, because small blocks take tens of nanoseconds.
+  template <class Next>
+  void run(const Next& next) {
     steady::time_point patient_until{};
     for (;;) {
-      if (taken_ == 0) {
-        const auto cluster = next();
-        if (!cluster) return;
-        admit(*cluster);
+      while (taken_ == 0) {
+        const std::uint64_t cluster = next();
+        if (cluster == none) return;
+        admit(cluster);
         patient_until = {};
+        if (is_single()) take_turn(*seats_.front());  // most blocks end at once
       }
       bool is_progress = false;
       for (const auto& each : seats_)
@@ -89,9 +97,9 @@ class gang {
       if (now >= patient_until) {
         patient_until = now + patience;
         for (std::size_t more = taken_; more > 0 && taken_ < most_seats(); --more) {
-          const auto cluster = next();
-          if (!cluster) break;
-          admit(*cluster);
+          const std::uint64_t cluster = next();
+          if (cluster == none) break;
+          admit(cluster);
         }
         const std::uint64_t resident = taken_ * size_.count();
         if (taken_ >= most_seats() && resident < configuration_.grid.count() && room_.crowded) room_.crowded(resident);
@@ -116,17 +124,25 @@ class gang {
 
   static constexpr auto patience = std::chrono::milliseconds(2);
 
+  [[nodiscard]] bool is_single() const { return blocks_of_cluster_ == 1; }
+
   [[nodiscard]] static dimensions cluster_size(const launch_configuration& c) {
     if (c.cluster) return *c.cluster;
     const auto& own = c.kernel->cluster;
     return own[0] == 0 ? dimensions{} : dimensions{own[0], own[1], own[2]};
   }
 
-  [[nodiscard]] dimensions first_block(std::uint64_t cluster) const {
-    const std::uint32_t columns = configuration_.grid.x / size_.x, rows = configuration_.grid.y / size_.y;
-    return {static_cast<std::uint32_t>(cluster % columns) * size_.x,
-            static_cast<std::uint32_t>(cluster / columns % rows) * size_.y,
-            static_cast<std::uint32_t>(cluster / columns / rows) * size_.z};
+  // The place of a cluster in the grid, in clusters. Most follow the one before, which saves divisions.
+  const dimensions& place_of(std::uint64_t cluster) {
+    if (cluster == following_ && place_.x + 1 < clusters_.x) {
+      ++place_.x;
+    } else {
+      place_.x = static_cast<std::uint32_t>(cluster % clusters_.x);
+      place_.y = static_cast<std::uint32_t>(cluster / clusters_.x % clusters_.y);
+      place_.z = static_cast<std::uint32_t>(cluster / clusters_.x / clusters_.y);
+    }
+    following_ = cluster + 1;
+    return place_;
   }
 
   [[nodiscard]] std::unique_ptr<seat> make_seat() const {
@@ -186,6 +202,10 @@ class gang {
   const std::function<std::shared_ptr<engine>()> engines_;
   const block_room room_;
   const dimensions size_;
+  const std::uint64_t blocks_of_cluster_ = size_.count();
+  dimensions clusters_;             // of the grid
+  dimensions place_;                // the place of the last cluster that became resident
+  std::uint64_t following_ = none;  // the number behind its number
   std::vector<std::unique_ptr<seat>> seats_;
   std::size_t taken_ = 0;
 };
@@ -199,15 +219,14 @@ std::optional<trap> run_blocks(engine& runs, const launch_configuration& configu
   try {
     gang residents(
         configuration, [&] { return first != nullptr ? std::exchange(first, nullptr) : runs.another(); }, room);
-    residents.run([&]() -> std::optional<std::uint64_t> {
+    residents.run([&] {
       for (;;) {
-        for (; blocks.begin < blocks.end; ++blocks.begin)
-          if (const auto cluster = residents.cluster_that_begins(blocks.begin)) {
-            ++blocks.begin;
-            return cluster;
-          }
+        while (blocks.begin < blocks.end) {
+          const std::uint64_t cluster = residents.cluster_that_begins(blocks.begin++);
+          if (cluster != gang::none) return cluster;
+        }
         const auto others = more ? more() : std::nullopt;
-        if (!others) return std::nullopt;
+        if (!others) return gang::none;
         blocks = *others;
       }
     });
@@ -226,7 +245,7 @@ std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>&
   try {
     gang residents(configuration, engines);
     for (std::uint64_t n = 0; n < residents.cluster_count(); ++n) residents.admit(n);
-    residents.run([] { return std::nullopt; });
+    residents.run([] { return gang::none; });
   } catch (const trap_exception& stopped) {
     return stopped.trap;
   }

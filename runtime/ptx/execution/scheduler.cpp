@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/program/call_graph.h"
 #include "runtime/ptx/races/race_finder.h"
 
 namespace hpe::ptx {
@@ -74,11 +75,14 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
   block_.next = next_.data();
   warps_.resize((threads + warp_size - 1) / warp_size);
   for (std::uint32_t t = 0; t < threads; ++t) warps_[t / warp_size].lanes |= 1U << (t % warp_size);
-  for (std::uint32_t t = 0; t < threads; ++t) {
-    tid_x_.push_back(t % configuration.block.x);
-    tid_y_.push_back(t / configuration.block.x % configuration.block.y);
-    tid_z_.push_back(t / configuration.block.x / configuration.block.y);
-  }
+  for (auto* const ids : {&tid_x_, &tid_y_, &tid_z_}) ids->reserve(threads);
+  for (std::uint32_t z = 0; z < configuration.block.z; ++z)
+    for (std::uint32_t y = 0; y < configuration.block.y; ++y)
+      for (std::uint32_t x = 0; x < configuration.block.x; ++x) {
+        tid_x_.push_back(x);
+        tid_y_.push_back(y);
+        tid_z_.push_back(z);
+      }
   block_.tid_x = tid_x_.data();
   block_.tid_y = tid_y_.data();
   block_.tid_z = tid_z_.data();
@@ -91,8 +95,10 @@ std::size_t scheduler::bytes() const {
          block_.dynamic_shared_size;
 }
 
-void scheduler::begin(dimensions block, cluster_members* cluster) {
-  block_.ctaid = block;
+void scheduler::begin(std::uint32_t x, std::uint32_t y, std::uint32_t z, cluster_members* cluster) {
+  block_.ctaid.x = x;
+  block_.ctaid.y = y;
+  block_.ctaid.z = z;
   block_.cluster = cluster;
   block_.cluster_rank = 0;
   if (cluster != nullptr) {
@@ -121,7 +127,7 @@ scheduler::state scheduler::advance() {
     const bool alike = std::all_of(warps_.begin(), warps_.end(), [&](const warp& w) {
       return w.point == warps_[0].point && w.point != block_context::mixed;
     });
-    if (alike && is_plain_barrier(engine_.at(warps_[0].point))) {
+    if (alike && is_block_barrier(engine_.at(warps_[0].point))) {
       together_ = warps_[0].point;
       if (block_.races != nullptr) block_.races->meet_all(block_);
       if (run_together() == state::ended) return state::ended;
@@ -142,12 +148,14 @@ scheduler::state scheduler::run_together() {
     if (point == block_context::ended) return state::ended;
     together_ = point;
     if (point == block_context::mixed) break;
+    if (point == block_barrier_ && block_.races == nullptr) continue;
     const instruction& what = engine_.at(point);
-    if (is_plain_barrier(what)) {
+    if (is_block_barrier(what)) {
+      block_barrier_ = point;
       if (block_.races != nullptr) block_.races->meet_all(block_);
       continue;
     }
-    std::fill(next_.begin(), next_.end(), point);  // plain barriers do not read it
+    std::fill(next_.begin(), next_.end(), point);  // barriers of the block do not read it
     if (what.op == opcode::converge && stand_together()) {
       for (std::uint32_t w = 0; w < warps_.size(); ++w) note_lockstep(w);
       continue;
@@ -209,11 +217,6 @@ void scheduler::run_ready() {
       for (std::uint32_t done = w; done <= end; ++done) look_at(done);
     }
   }
-}
-
-bool scheduler::is_plain_barrier(const instruction& what) {
-  return what.kind == kind::barrier && !what.has(modifier::cluster) && !what.has(modifier::red) &&
-         !what.has(modifier::arrive) && what.sources[1].what == operand::kind::none;
 }
 
 // Whether an instruction is a meeting of those lanes of a warp that can come, without a mask.

@@ -17,9 +17,9 @@ class scheduler {
   scheduler& operator=(const scheduler&) = delete;
   ~scheduler();
 
-  /// Begins another block; memory is reused. All blocks of a cluster must begin before the first of them advances, and
-  /// `cluster` must outlive the run.
-  void begin(dimensions block, cluster_members* cluster = nullptr);
+  /// Begins another block, number (x, y, z) of the grid; memory is reused. All blocks of a cluster must begin before
+  /// the first of them advances, and `cluster` must outlive the run.
+  void begin(std::uint32_t x, std::uint32_t y, std::uint32_t z, cluster_members* cluster = nullptr);
   /// Runs until all threads have ended, or until the rest only waits in loops or for the cluster, so that other blocks
   /// should have a turn. Throws trap_exception, also if threads wait for something that cannot happen.
   state advance();
@@ -52,7 +52,6 @@ class scheduler {
   bool meet_named(std::uint32_t w, std::uint32_t waiting);
   bool meet_barriers();
   bool release_pauses();
-  [[nodiscard]] static bool is_plain_barrier(const instruction& what);
   [[nodiscard]] static bool is_maskless(const instruction& what);
   [[nodiscard]] static bool is_whole(const instruction& what);
   [[nodiscard]] bool names_all_lanes(const instruction& what) const;
@@ -74,6 +73,7 @@ class scheduler {
   std::vector<std::uint32_t> next_, tid_x_, tid_y_, tid_z_;
   std::vector<warp> warps_;                  // not valid while together_ is a point
   std::uint32_t together_ = 0;               // the point at which all threads of the block go on, or mixed
+  std::uint32_t block_barrier_ = 0;          // a point that is known to be a barrier of the block; 0: none yet
   std::array<std::uint32_t, 16> arrived_{};  // arrivals by bar.arrive, per barrier
   std::vector<std::uint64_t> arrivals_;      // each thread's arrivals at the cluster's barrier; empty before the first
 };

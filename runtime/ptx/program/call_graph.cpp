@@ -8,6 +8,11 @@ bool is_meeting(const instruction& i) {
   return i.kind == kind::warp || i.kind == kind::barrier || i.kind == kind::matrix || i.kind == kind::pause;
 }
 
+bool is_block_barrier(const instruction& i) {
+  return i.kind == kind::barrier && !i.has(modifier::cluster) && !i.has(modifier::red) && !i.has(modifier::arrive) &&
+         i.sources[1].what == operand::kind::none;
+}
+
 call_graph::call_graph(const program& p)
     : callees_(p.functions.size()), meets_(p.functions.size()), calls_pointers_(p.functions.size()) {
   std::vector<bool> pointed(p.functions.size());

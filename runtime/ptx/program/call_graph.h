@@ -8,6 +8,8 @@ namespace hpe::ptx {
 
 /// Whether an instruction is a meeting, at which threads leave compiled code.
 [[nodiscard]] bool is_meeting(const instruction& i);
+/// Whether a meeting is a barrier of all threads of a block, from which they go on without results.
+[[nodiscard]] bool is_block_barrier(const instruction& i);
 
 /// Whether threads meet or end in a function or in its callees. Calls through pointers count as not meeting; the
 /// compiler checks them (flatten).

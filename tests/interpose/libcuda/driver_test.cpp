@@ -103,7 +103,29 @@ TEST_F(Driver, SaysOnceWhichFunctionItLacks) {
   const std::string told = testing::internal::GetCapturedStderr();
   EXPECT_NE(told.find("cuCtxFromGreenCtx"), std::string::npos) << told;
   EXPECT_EQ(told.find("cuCtxFromGreenCtx"), told.rfind("cuCtxFromGreenCtx")) << told;
+  EXPECT_NE(told.find("soft devices have no green contexts"), std::string::npos) << told;
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST_F(Driver, NamesTheFeaturesThatSoftDevicesLack) {
+  const auto told_by = [](const auto& call) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(call(), CUDA_ERROR_NOT_SUPPORTED);
+    return testing::internal::GetCapturedStderr();
+  };
+  int file = 0;
+  CUmemGenericAllocationHandle memory = 0;
+  CUmemAllocationProp shareable{};
+  shareable.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  shareable.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  shareable.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  const std::string of_export =
+      told_by([&] { return cuMemExportToShareableHandle(&file, 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0); });
+  EXPECT_NE(of_export.find("no mapped memory that several processes share"), std::string::npos) << of_export;
+  const std::string of_create = told_by([&] { return cuMemCreate(&memory, std::size_t{2} << 20, &shareable, 0); });
+  EXPECT_NE(of_create.find("no mapped memory that several processes share"), std::string::npos) << of_create;
+  const std::string of_map = told_by([] { return cuTensorMapReplaceAddress(nullptr, nullptr); });
+  EXPECT_NE(of_map.find("no tensor maps"), std::string::npos) << of_map;
 }
 
 TEST(DriverBeforeInit, RefusesCalls) {
