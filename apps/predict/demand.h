@@ -41,6 +41,9 @@ struct exchange {
   double copied;   ///< bytes that a shared system copies within host memory, in the paper's model
   bool each_iteration;
   bool overlap;
+  /// If kernels make the exchange: the bytes of its device that each of these kernels reads and writes, in one round.
+  /// Their time is in the reference, and links work beside them. 0: copies make the exchange.
+  double kernel_bytes = 0;
 };
 
 struct demand {

@@ -41,6 +41,11 @@ class schedule {
   double serial_ = 0, least_ = 0;
 };
 
+/// Whether members send and receive at the same time; otherwise the root only sends or only receives.
+bool sends_and_receives(pattern how) {
+  return how != pattern::gather && how != pattern::scatter && how != pattern::broadcast;
+}
+
 class machine {
  public:
   machine(const demand& d, const machine_profile& m)
@@ -52,7 +57,8 @@ class machine {
   [[nodiscard]] double link_seconds(direction where, bool pinned, double bytes, double pieces) const {
     const rate_table& pageable = where == direction::to_device ? m_.pageable_to_device : m_.pageable_to_host;
     const rate_table& rates = pinned ? pinned_rates(where) : pageable;
-    return bytes > 0 ? pieces * m_.link_latency + bytes / rates.of_each(sharing_) : 0;
+    const double latency = pinned ? m_.link_latency : m_.pageable_latency;
+    return bytes > 0 ? pieces * latency + bytes / rates.of_each(sharing_) : 0;
   }
 
   /// Seconds in which bytes of both directions together cross the link of each device.
@@ -71,15 +77,26 @@ class machine {
     return m_.peers ? resource::peers : resource::to_host;
   }
 
+  /// Seconds that an exchange adds to a run or an iteration. Where kernels make it, links and device memory work at the
+  /// same time, and the kernels' time counts the memory already.
+  [[nodiscard]] double seconds_of(const exchange& x) const {
+    const bool by_kernels = x.kernel_bytes > 0 && m_.kernel_memory > 0;
+    const double in_memory = by_kernels ? x.kernel_bytes / m_.kernel_memory : 0;
+    return x.rounds * std::max(0.0, exchange_seconds(x.how, x.bytes, x.members, way(x.how, by_kernels)) - in_memory);
+  }
+
+ private:
   /// The way between two devices: the network, a link between them, or both directions of their links to the host.
-  [[nodiscard]] path way() const {
-    if (!shared_) return {m_.between_nodes->rate, m_.between_nodes->latency};
-    if (m_.peers) return {m_.peers->rate(devices_), m_.peers->latency};
+  [[nodiscard]] path way(pattern how, bool by_kernels) const {
+    if (!shared_) {
+      const network& n = *m_.between_nodes;
+      return {sends_and_receives(how) ? n.rate_of_each_way() : n.rate, n.latency};
+    }
+    if (m_.peers) return {by_kernels ? m_.peers->rate_of_kernels(devices_) : m_.peers->rate(devices_), m_.peers->latency};
     const double one_way = std::min(m_.pinned_to_device.of_each(devices_), m_.pinned_to_host.of_each(devices_));
     return {std::min(one_way, 0.5 / both_ways_seconds(1)), 2 * m_.link_latency};
   }
 
- private:
   [[nodiscard]] const rate_table& pinned_rates(direction where) const {
     return where == direction::to_device ? m_.pinned_to_device : m_.pinned_to_host;
   }
@@ -105,7 +122,7 @@ schedule schedule_of(const demand& d, const machine_profile& m, bool each_iterat
   s.at_least(parts.both_ways_seconds(both_ways));
   for (const exchange& x : d.exchanges)
     if (x.each_iteration == each_iteration && d.devices > 1)
-      s.add(x.overlap, parts.of_exchanges(), x.rounds * exchange_seconds(x.how, x.bytes, x.members, parts.way()));
+      s.add(x.overlap, parts.of_exchanges(), parts.seconds_of(x));
   return s;
 }
 
@@ -138,9 +155,10 @@ double kernel_seconds(const demand& d, const machine_profile& m) {
   }
   // The reference took at least as long as its bytes need. Devices that work at once may slow down one more than the
   // other.
-  const int at_once = d.where == topology::shared ? d.devices : 1;
+  const machine_profile::speeds speed =
+      d.where == topology::shared ? m.on_one_machine(d.devices) : m.on_machines(d.devices);
   const double in_memory = m.kernel_memory > 0 ? std::min(d.reference_bytes / m.kernel_memory, d.reference_seconds) : 0;
-  const double seconds = shares * std::max(d.reference_seconds / m.speed(at_once), in_memory / m.memory_speed(at_once));
+  const double seconds = shares * std::max(d.reference_seconds / speed.arithmetic, in_memory / speed.memory);
   return std::max(seconds, d.launches * m.kernel_floor) + d.launches * m.launch;
 }
 
