@@ -76,6 +76,8 @@ struct estimate {
   std::map<resource, double> busy;
   /// The resource that is busy longest.
   [[nodiscard]] resource bound() const;
+  /// 0 for a resource that the run does not use.
+  [[nodiscard]] double seconds_of(resource r) const;
 };
 
 }  // namespace hpe::predict

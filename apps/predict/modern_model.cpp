@@ -81,7 +81,7 @@ class machine {
   /// same time, and the kernels' time counts the memory already.
   [[nodiscard]] double seconds_of(const exchange& x) const {
     const bool by_kernels = x.kernel_bytes > 0 && m_.kernel_memory > 0;
-    const double in_memory = by_kernels ? x.kernel_bytes / m_.kernel_memory : 0;
+    const double in_memory = by_kernels ? x.kernel_bytes / (m_.kernel_memory * m_.on_one_machine(sharing_).memory) : 0;
     return x.rounds * std::max(0.0, exchange_seconds(x.how, x.bytes, x.members, way(x.how, by_kernels)) - in_memory);
   }
 
@@ -162,7 +162,11 @@ double kernel_seconds(const demand& d, const machine_profile& m) {
   return std::max(seconds, d.launches * m.kernel_floor) + d.launches * m.launch;
 }
 
-estimate predict(const demand& d, const machine_profile& m) {
+namespace {
+
+/// The time if all devices begin each part of their work at once, so that each part meets all the others' and shares
+/// the machine with them.
+estimate devices_in_step(const demand& d, const machine_profile& m) {
   const machine parts(d, m);
   schedule each = schedule_of(d, m, true);
   const schedule once = schedule_of(d, m, false);
@@ -184,6 +188,37 @@ estimate predict(const demand& d, const machine_profile& m) {
   }
   once.repeat(1, e);
   each.repeat(d.iterations, e);
+  return e;
+}
+
+/// The machine if each device had it for itself.
+machine_profile without_contention(machine_profile m, int devices) {
+  for (rate_table* const t :
+       {&m.speeds_together, &m.memory_speeds_together, &m.pinned_to_device, &m.pinned_to_host, &m.pageable_to_device,
+        &m.pageable_to_host, &m.both_ways})
+    if (!t->empty()) *t = rate_table({{1, t->of_each(1)}, {devices, t->of_each(1)}});
+  return m;
+}
+
+/// Whether devices run all by themselves, one part of the work after the other.
+bool is_independent(const demand& d) {
+  return std::none_of(d.exchanges.begin(), d.exchanges.end(), [](const exchange& x) { return x.bytes > 0; }) &&
+         std::none_of(d.transfers.begin(), d.transfers.end(), [](const transfer& t) { return t.overlap; });
+}
+
+}  // namespace
+
+// Devices that share links only stay in step: all get the same share, and it does not matter which one comes first.
+// Where they share processors too, some compute while others copy. Then the time lies between that of devices in step
+// and that of devices which never wait for both; the prediction is the mean of the two.
+estimate predict(const demand& d, const machine_profile& m) {
+  estimate e = devices_in_step(d, m);
+  if (d.where == topology::shared && d.devices > 1 && is_independent(d)) {
+    const estimate alone = devices_in_step(d, without_contention(m, d.devices));
+    const auto wait_for = [&](resource r) { return std::max(0.0, e.seconds_of(r) - alone.seconds_of(r)); };
+    const double for_links = wait_for(resource::to_device) + wait_for(resource::to_host);
+    e.seconds -= std::min(wait_for(resource::kernels), for_links) / 2;
+  }
   return e;
 }
 

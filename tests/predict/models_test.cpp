@@ -151,6 +151,21 @@ TEST(ModernModel, DevicesThatShareCoresRunKernelsMoreSlowlyTogether) {
   EXPECT_DOUBLE_EQ(0.4, profile_of_json(as_json(m), "again").on_one_machine(4).arithmetic);
 }
 
+TEST(ModernModel, DevicesThatShareLinksAndCoresGetOutOfStep) {
+  machine_profile m = machine();
+  m.speeds_together = rate_table({{1, 1}, {4, 0.5}});
+  demand d = work(4);
+  d.iterations = 1;
+  d.transfers = {to_device(giga)};
+  // In step: kernels 5 s, of which devices wait 2.5 s for cores; the link 4 s, of which they wait 3 s for others.
+  EXPECT_DOUBLE_EQ(5 + 4 - 2.5 / 2, modern::predict(d, m).seconds);
+  d.exchanges = {{"x", pattern::shift, 1, 4, 1, 0, true, false}};
+  EXPECT_NEAR(5 + 4, modern::predict(d, m).seconds, 1e-6) << "an exchange keeps them in step";
+  d.exchanges.clear();
+  m.speeds_together = {};
+  EXPECT_DOUBLE_EQ(2.5 + 4, modern::predict(d, m).seconds) << "they share the link only";
+}
+
 TEST(ModernModel, MachinesThatShareProcessorsRunKernelsMoreSlowlyTogether) {
   machine_profile m = machine();
   const demand d = work(4, topology::distributed);
