@@ -86,7 +86,7 @@ struct machine_profile {
   double wave = 0;          ///< blocks of threads that a device runs at once; 0: not known
 
   rate_table pinned_to_device, pinned_to_host, pageable_to_device, pageable_to_host;
-  rate_table both_ways;     ///< both directions together, pinned; empty: no more than the faster direction
+  rate_table both_ways;         ///< both directions together, pinned; empty: no more than the faster direction
   double link_latency = 0;      ///< of a copy between host and device, pinned
   double pageable_latency = 0;  ///< the same, pageable
 

@@ -92,7 +92,8 @@ class machine {
       const network& n = *m_.between_nodes;
       return {sends_and_receives(how) ? n.rate_of_each_way() : n.rate, n.latency};
     }
-    if (m_.peers) return {by_kernels ? m_.peers->rate_of_kernels(devices_) : m_.peers->rate(devices_), m_.peers->latency};
+    if (m_.peers)
+      return {by_kernels ? m_.peers->rate_of_kernels(devices_) : m_.peers->rate(devices_), m_.peers->latency};
     const double one_way = std::min(m_.pinned_to_device.of_each(devices_), m_.pinned_to_host.of_each(devices_));
     return {std::min(one_way, 0.5 / both_ways_seconds(1)), 2 * m_.link_latency};
   }
@@ -193,9 +194,8 @@ estimate devices_in_step(const demand& d, const machine_profile& m) {
 
 /// The machine if each device had it for itself.
 machine_profile without_contention(machine_profile m, int devices) {
-  for (rate_table* const t :
-       {&m.speeds_together, &m.memory_speeds_together, &m.pinned_to_device, &m.pinned_to_host, &m.pageable_to_device,
-        &m.pageable_to_host, &m.both_ways})
+  for (rate_table* const t : {&m.speeds_together, &m.memory_speeds_together, &m.pinned_to_device, &m.pinned_to_host,
+                              &m.pageable_to_device, &m.pageable_to_host, &m.both_ways})
     if (!t->empty()) *t = rate_table({{1, t->of_each(1)}, {devices, t->of_each(1)}});
   return m;
 }

@@ -261,8 +261,8 @@ std::optional<demand> specification::on(int devices, topology where) const {
                            t.each_iteration, t.overlap, t.disk_passes.at_least(0, known)});
   for (const exchange_formulas& x : exchanges)
     d.exchanges.push_back({x.name, x.how, x.bytes.at_least(0, known), x.members.at_least(1, known),
-                           x.rounds.at_least(0, known), x.copied.at_least(0, known), x.each_iteration,
-                           x.overlap, x.kernel_bytes.at_least(0, known)});
+                           x.rounds.at_least(0, known), x.copied.at_least(0, known), x.each_iteration, x.overlap,
+                           x.kernel_bytes.at_least(0, known)});
   return d;
 }
 

@@ -103,8 +103,7 @@ std::string line_of(const std::vector<point>& points, const plane& where, const 
 std::string as_svg(const predictions& all) {
   static constexpr std::array colours{"#1f77b4", "#d62728", "#2ca02c", "#9467bd"};  // two topologies, two models
   std::map<std::string, std::vector<point>> lines;
-  for (const point& p : all.points)
-    lines[fmt::format("{}, {} model", name_of(p.where), name_of(p.which))].push_back(p);
+  for (const point& p : all.points) lines[fmt::format("{}, {} model", name_of(p.where), name_of(p.which))].push_back(p);
   const plane where(all.points);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
@@ -122,7 +121,8 @@ std::string as_svg(const predictions& all) {
     svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"/>\n", right + line_height, y, colour);
     svg += text_at(right + 2 * line_height, y + 4, "start", name);
   }
-  const bool extrapolated = std::any_of(all.points.begin(), all.points.end(), [](const point& p) { return p.extrapolated; });
+  const bool extrapolated =
+      std::any_of(all.points.begin(), all.points.end(), [](const point& p) { return p.extrapolated; });
   if (extrapolated)
     svg += text_at(right + line_height, top + line_height * static_cast<double>(n + 1), "start",
                    "hollow: more devices than it has");

@@ -90,8 +90,8 @@ class tracing_kernels {
 };
 
 /// The speed of kernels on several devices concurrently, relative to one. It is below 1 where the devices share
-/// resources: soft devices share the cores and the memory of the host. Runs on one and on several devices take turns, so
-/// that other load meets both.
+/// resources: soft devices share the cores and the memory of the host. Runs on one and on several devices take turns,
+/// so that other load meets both.
 template <class Kernels>
 rate_table speeds_together(int all, unsigned repeats, Kernels& kernels) {
   if (all == 1) return {};  // empty: there is one device only

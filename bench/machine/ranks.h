@@ -1,7 +1,8 @@
 #pragma once
 
-/// The ranks of MPI that mpirun started, for a profile of several machines. hpe-bench-machine has the class without MPI,
-/// so it also runs where no MPI is installed; under mpirun it becomes hpe-machine-mpi, which has the class with MPI.
+/// The ranks of MPI that mpirun started, for a profile of several machines. hpe-bench-machine has the class without
+/// MPI, so it also runs where no MPI is installed; under mpirun it becomes hpe-machine-mpi, which has the class with
+/// MPI.
 
 #include <cstddef>
 #include <functional>
@@ -30,8 +31,8 @@ class ranks {
   /// The number of machines; 1 if two ranks have the same one.
   [[nodiscard]] int machines() const { return machines_; }
 
-  /// Measures the latency of an empty message between two ranks, and the rates of messages of this size in one direction
-  /// and in both, in host memory.
+  /// Measures the latency of an empty message between two ranks, and the rates of messages of this size in one
+  /// direction and in both, in host memory.
   [[nodiscard]] message_rates messages(std::size_t bytes, unsigned repeats);
   /// Runs body on the first `machines` machines concurrently; returns the seconds of the slowest, the fastest of the
   /// repeats. The other ranks sleep.

@@ -12,7 +12,9 @@ ranks::~ranks() = default;
 message_rates ranks::messages(std::size_t /*bytes*/, unsigned /*repeats*/) { return {}; }
 
 double ranks::seconds_on(int /*machines*/, unsigned repeats, const std::function<void()>& body) {
-  return timed(repeats, [] {}, body).fastest;
+  return timed(
+             repeats, [] {}, body)
+      .fastest;
 }
 
 void ranks::wait_for_all() {}

@@ -35,8 +35,8 @@ class messenger {
   [[nodiscard]] double both_ways(std::size_t bytes) {
     return seconds_of_a_turn([&] {
       const int count = static_cast<int>(bytes);
-      MPI_Sendrecv(out_.data(), count, MPI_CHAR, 1 - rank_, 0, in_.data(), count, MPI_CHAR, 1 - rank_, 0, MPI_COMM_WORLD,
-                   MPI_STATUS_IGNORE);
+      MPI_Sendrecv(out_.data(), count, MPI_CHAR, 1 - rank_, 0, in_.data(), count, MPI_CHAR, 1 - rank_, 0,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     });
   }
 

@@ -28,7 +28,8 @@ std::string as_table(const predict::machine_profile& m) {
   row("device memory, by a kernel", m.kernel_memory / giga, "GB/s");
   const auto speeds = [&](const char* what, const char* where, const predict::rate_table& t) {
     for (const auto& r : t.rows())
-      row(fmt::format("{} of kernels on {} {} concurrently, relative to one", what, r.devices, where), r.rate, "x");
+      if (r.devices > 1)
+        row(fmt::format("{} of kernels on {} {}, relative to one", what, r.devices, where), r.rate, "x");
   };
   speeds("arithmetic", "devices", m.speeds_together);
   speeds("memory", "devices", m.memory_speeds_together);
