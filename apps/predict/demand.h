@@ -41,6 +41,9 @@ struct exchange {
   double copied;   ///< bytes that a shared system copies within host memory, in the paper's model
   bool each_iteration;
   bool overlap;
+  /// If kernels make the exchange: the bytes of its device that each of these kernels reads and writes, in one round.
+  /// Their time is in the reference, and links work beside them. 0: copies make the exchange.
+  double kernel_bytes = 0;
 };
 
 struct demand {
@@ -73,6 +76,8 @@ struct estimate {
   std::map<resource, double> busy;
   /// The resource that is busy longest.
   [[nodiscard]] resource bound() const;
+  /// 0 for a resource that the run does not use.
+  [[nodiscard]] double seconds_of(resource r) const;
 };
 
 }  // namespace hpe::predict

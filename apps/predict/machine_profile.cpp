@@ -18,6 +18,16 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+struct speed_field {
+  const char* name;
+  rate_table machine_profile::*table;
+};
+constexpr std::array speed_fields{
+    speed_field{"speeds_together", &machine_profile::speeds_together},
+    speed_field{"memory_speeds_together", &machine_profile::memory_speeds_together},
+    speed_field{"speeds_on_machines", &machine_profile::speeds_on_machines},
+    speed_field{"memory_speeds_on_machines", &machine_profile::memory_speeds_on_machines}};
+
 /// An object of a profile. Errors name the file and the path of the field.
 class object {
  public:
@@ -92,17 +102,19 @@ rate_table table_of(const object& o, const std::string& name, const std::string&
 
 std::optional<network> network_of(const object& o, const std::string& name) {
   if (!o.has(name)) return std::nullopt;
-  const object n = o.part(name, {"bytes_per_second", "latency_seconds"});
-  return network{n.positive("bytes_per_second"), n.number("latency_seconds")};
+  const object n = o.part(name, {"bytes_per_second", "latency_seconds", "both_ways_bytes_per_second"});
+  return network{n.positive("bytes_per_second"), n.number("latency_seconds"),
+                 n.number_or("both_ways_bytes_per_second", 0)};
 }
 
 peer_links peers_of(const object& o) {
-  const object p = o.part("peers", {"latency_seconds", "pairs", "together"});
+  const object p = o.part("peers", {"latency_seconds", "pairs", "together", "by_kernels"});
   peer_links found{p.number("latency_seconds"), {}};
   for (const object& pair : p.parts("pairs", {"from", "to", "bytes_per_second"}))
     found.pairs.push_back({device_number(pair, "from"), device_number(pair, "to"), pair.positive("bytes_per_second")});
   if (found.pairs.empty()) throw bad_input(p.path_of("pairs") + ": empty; leave peers out where there are none");
   if (p.has("together")) found.together = table_of(p, "together");
+  if (p.has("by_kernels")) found.by_kernels = table_of(p, "by_kernels");
   return found;
 }
 
@@ -119,27 +131,34 @@ machine_profile read_object(const object& o) {
   }
   if (m.sources.empty()) throw bad_input(o.path_of("sources") + ": empty");
 
-  const object d = o.part(
-      "devices", {"count", "memory_bytes", "relative_speed", "launch_seconds", "kernel_floor_seconds",
-                  "blocks_in_a_wave", "kernel_memory_bytes_per_second", "speeds_together", "memory_speeds_together"});
+  std::vector<std::string> in_devices{"count",
+                                      "memory_bytes",
+                                      "relative_speed",
+                                      "launch_seconds",
+                                      "kernel_floor_seconds",
+                                      "blocks_in_a_wave",
+                                      "kernel_memory_bytes_per_second"};
+  for (const speed_field& f : speed_fields) in_devices.emplace_back(f.name);
+  const object d = o.part("devices", in_devices);
   m.devices = device_number(d, "count");
   m.device_memory = d.positive("memory_bytes");
   if (d.has("relative_speed")) m.relative_speed = d.positive("relative_speed");
   m.kernel_memory = d.number_or("kernel_memory_bytes_per_second", 0);
-  if (d.has("speeds_together")) m.speeds_together = table_of(d, "speeds_together", "speed");
-  if (d.has("memory_speeds_together")) m.memory_speeds_together = table_of(d, "memory_speeds_together", "speed");
+  for (const speed_field& f : speed_fields)
+    if (d.has(f.name)) m.*f.table = table_of(d, f.name, "speed");
   m.launch = d.number_or("launch_seconds", 0);
   m.kernel_floor = d.number_or("kernel_floor_seconds", 0);
   m.wave = d.number_or("blocks_in_a_wave", 0);
 
   const object l = o.part("links", {"pinned_to_device", "pinned_to_host", "pageable_to_device", "pageable_to_host",
-                                    "both_ways", "latency_seconds"});
+                                    "both_ways", "latency_seconds", "pageable_latency_seconds"});
   m.pinned_to_device = table_of(l, "pinned_to_device");
   m.pinned_to_host = table_of(l, "pinned_to_host");
   m.pageable_to_device = table_of(l, "pageable_to_device");
   m.pageable_to_host = table_of(l, "pageable_to_host");
   if (l.has("both_ways")) m.both_ways = table_of(l, "both_ways");
   m.link_latency = l.number_or("latency_seconds", 0);
+  m.pageable_latency = l.number_or("pageable_latency_seconds", m.link_latency);
 
   const object h = o.part("host", {"memory_bytes", "copy_bytes_per_second", "pinned_allocation_seconds",
                                    "pinned_allocation_seconds_per_byte", "disk_bytes_per_second"});
@@ -161,7 +180,11 @@ json as_rows(const rate_table& t, const char* value = "bytes_per_second") {
   return rows;
 }
 
-json as_object(const network& n) { return {{"bytes_per_second", n.rate}, {"latency_seconds", n.latency}}; }
+json as_object(const network& n) {
+  json object{{"bytes_per_second", n.rate}, {"latency_seconds", n.latency}};
+  if (n.both_ways > 0) object["both_ways_bytes_per_second"] = n.both_ways;
+  return object;
+}
 
 void change(machine_profile& m, const std::string& part, double factor) {
   if (part == "link") {
@@ -172,9 +195,11 @@ void change(machine_profile& m, const std::string& part, double factor) {
     if (!m.peers) throw bad_input("--what-if peer: " + m.name + " has no peer copies");
     for (peer_rate& p : m.peers->pairs) p.rate *= factor;
     m.peers->together.multiply(factor);
+    m.peers->by_kernels.multiply(factor);
   } else if (part == "network") {
     if (!m.between_nodes) throw bad_input("--what-if network: " + m.name + " has no network");
     m.between_nodes->rate *= factor;
+    m.between_nodes->both_ways *= factor;
   } else if (part == "disk") {
     m.disk *= factor;
   } else if (part == "host") {
@@ -184,6 +209,11 @@ void change(machine_profile& m, const std::string& part, double factor) {
   } else {
     m.relative_speed *= factor;
   }
+}
+
+machine_profile::speeds speeds_of(double alone, const rate_table& arithmetic, const rate_table& memory, int devices) {
+  const double in_arithmetic = arithmetic.empty() ? 1 : arithmetic.of_each(devices);
+  return {alone * in_arithmetic, alone * (memory.empty() ? in_arithmetic : memory.of_each(devices))};
 }
 
 }  // namespace
@@ -219,13 +249,16 @@ double peer_links::rate(int devices) const {
   return together.empty() ? pair : std::min(pair, together.of_each(devices));
 }
 
-double machine_profile::speed(int devices_at_once) const {
-  return relative_speed * (speeds_together.empty() ? 1 : speeds_together.of_each(devices_at_once));
+double peer_links::rate_of_kernels(int devices) const {
+  return by_kernels.empty() ? rate(devices) : by_kernels.of_each(devices);
 }
 
-double machine_profile::memory_speed(int devices_at_once) const {
-  return memory_speeds_together.empty() ? speed(devices_at_once)
-                                        : relative_speed * memory_speeds_together.of_each(devices_at_once);
+machine_profile::speeds machine_profile::on_one_machine(int devices) const {
+  return speeds_of(relative_speed, speeds_together, memory_speeds_together, devices);
+}
+
+machine_profile::speeds machine_profile::on_machines(int machines) const {
+  return speeds_of(relative_speed, speeds_on_machines, memory_speeds_on_machines, machines);
 }
 
 machine_profile profile_of_json(const std::string& text, const std::string& file) {
@@ -255,10 +288,10 @@ std::string as_json(const machine_profile& m) {
                     {"kernel_floor_seconds", m.kernel_floor},
                     {"blocks_in_a_wave", m.wave},
                     {"kernel_memory_bytes_per_second", m.kernel_memory}};
-  if (!m.speeds_together.empty()) all["devices"]["speeds_together"] = as_rows(m.speeds_together, "speed");
-  if (!m.memory_speeds_together.empty())
-    all["devices"]["memory_speeds_together"] = as_rows(m.memory_speeds_together, "speed");
+  for (const speed_field& f : speed_fields)
+    if (!(m.*f.table).empty()) all["devices"][f.name] = as_rows(m.*f.table, "speed");
   all["links"] = {{"latency_seconds", m.link_latency},
+                  {"pageable_latency_seconds", m.pageable_latency},
                   {"pinned_to_device", as_rows(m.pinned_to_device)},
                   {"pinned_to_host", as_rows(m.pinned_to_host)},
                   {"pageable_to_device", as_rows(m.pageable_to_device)},
@@ -275,6 +308,7 @@ std::string as_json(const machine_profile& m) {
       pairs.push_back({{"from", p.from}, {"to", p.to}, {"bytes_per_second", p.rate}});
     all["peers"] = {{"latency_seconds", m.peers->latency}, {"pairs", pairs}};
     if (!m.peers->together.empty()) all["peers"]["together"] = as_rows(m.peers->together);
+    if (!m.peers->by_kernels.empty()) all["peers"]["by_kernels"] = as_rows(m.peers->by_kernels);
   }
   if (m.between_nodes) all["network"] = as_object(*m.between_nodes);
   if (m.between_ranks) all["ranks"] = as_object(*m.between_ranks);

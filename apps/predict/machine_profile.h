@@ -3,6 +3,7 @@
 /// What the models need to know of a machine. `hpe bench machine` measures a profile and writes it as JSON, which
 /// docs/schemas/machine.json describes; apps/predict/machines has profiles of published figures.
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,14 +48,21 @@ struct peer_links {
   std::vector<peer_rate> pairs;
   /// The rate of each device while all of them copy from their neighbours; empty: that of a pair.
   rate_table together = {};
+  /// The rate of each device while kernels on all of them read the memory of their neighbours; empty: that of copies.
+  rate_table by_kernels = {};
   /// The rate of the slowest pair among the first `devices` devices, or of all pairs if the profile has none among
   /// them; but at most the rate of each copy while all these devices copy.
   [[nodiscard]] double rate(int devices) const;
+  /// The same for kernels that read the memory of other devices.
+  [[nodiscard]] double rate_of_kernels(int devices) const;
 };
 
 struct network {
-  double rate;     ///< bytes per second, each way
-  double latency;  ///< seconds
+  double rate;           ///< bytes per second, of messages in one direction
+  double latency;        ///< seconds
+  double both_ways = 0;  ///< bytes per second, of both directions together; 0: twice the rate
+  /// The rate in a direction while the other one carries as much.
+  [[nodiscard]] double rate_of_each_way() const { return both_ways > 0 ? std::min(rate, both_ways / 2) : rate; }
 };
 
 /// Rates are bytes per second, times seconds, sizes bytes.
@@ -70,13 +78,17 @@ struct machine_profile {
   /// The speed of kernels on each device while several devices run kernels, relative to one device alone; empty: 1. For
   /// kernels bound by arithmetic, and for kernels bound by memory.
   rate_table speeds_together, memory_speeds_together;
+  /// The same while one device of each of several machines runs kernels. Below 1 for "machines" that share processors,
+  /// as network namespaces do.
+  rate_table speeds_on_machines, memory_speeds_on_machines;
   double launch = 0;        ///< from a launch to the kernel's begin
   double kernel_floor = 0;  ///< time of an empty kernel
   double wave = 0;          ///< blocks of threads that a device runs at once; 0: not known
 
   rate_table pinned_to_device, pinned_to_host, pageable_to_device, pageable_to_host;
-  rate_table both_ways;     ///< both directions together, pinned; empty: no more than the faster direction
-  double link_latency = 0;  ///< of a copy between host and device
+  rate_table both_ways;         ///< both directions together, pinned; empty: no more than the faster direction
+  double link_latency = 0;      ///< of a copy between host and device, pinned
+  double pageable_latency = 0;  ///< the same, pageable
 
   double host_memory = 0;               ///< that programs can use
   double host_copy = 0;                 ///< rate of a copy within host memory
@@ -88,10 +100,13 @@ struct machine_profile {
   std::optional<network> between_nodes;
   std::optional<network> between_ranks;  ///< of MPI, on one machine
 
-  /// The speed of kernels while this number of devices of one machine run kernels, relative to one device alone.
-  /// Without figures for kernels bound by memory, these have the speed of the others.
-  [[nodiscard]] double speed(int devices_at_once) const;
-  [[nodiscard]] double memory_speed(int devices_at_once) const;
+  /// The speed of kernels while this number of devices run kernels, relative to a specification's reference: of kernels
+  /// that arithmetic bounds, and of kernels that memory bounds. Without figures for the latter, both are the same.
+  struct speeds {
+    double arithmetic, memory;
+  };
+  [[nodiscard]] speeds on_one_machine(int devices) const;
+  [[nodiscard]] speeds on_machines(int machines) const;
 };
 
 /// Throws bad_input, with the file and the field, for JSON that is no profile.

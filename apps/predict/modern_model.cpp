@@ -41,6 +41,11 @@ class schedule {
   double serial_ = 0, least_ = 0;
 };
 
+/// Whether members send and receive at the same time; otherwise the root only sends or only receives.
+bool sends_and_receives(pattern how) {
+  return how != pattern::gather && how != pattern::scatter && how != pattern::broadcast;
+}
+
 class machine {
  public:
   machine(const demand& d, const machine_profile& m)
@@ -52,7 +57,8 @@ class machine {
   [[nodiscard]] double link_seconds(direction where, bool pinned, double bytes, double pieces) const {
     const rate_table& pageable = where == direction::to_device ? m_.pageable_to_device : m_.pageable_to_host;
     const rate_table& rates = pinned ? pinned_rates(where) : pageable;
-    return bytes > 0 ? pieces * m_.link_latency + bytes / rates.of_each(sharing_) : 0;
+    const double latency = pinned ? m_.link_latency : m_.pageable_latency;
+    return bytes > 0 ? pieces * latency + bytes / rates.of_each(sharing_) : 0;
   }
 
   /// Seconds in which bytes of both directions together cross the link of each device.
@@ -71,15 +77,27 @@ class machine {
     return m_.peers ? resource::peers : resource::to_host;
   }
 
+  /// Seconds that an exchange adds to a run or an iteration. Where kernels make it, links and device memory work at the
+  /// same time, and the kernels' time counts the memory already.
+  [[nodiscard]] double seconds_of(const exchange& x) const {
+    const bool by_kernels = x.kernel_bytes > 0 && m_.kernel_memory > 0;
+    const double in_memory = by_kernels ? x.kernel_bytes / (m_.kernel_memory * m_.on_one_machine(sharing_).memory) : 0;
+    return x.rounds * std::max(0.0, exchange_seconds(x.how, x.bytes, x.members, way(x.how, by_kernels)) - in_memory);
+  }
+
+ private:
   /// The way between two devices: the network, a link between them, or both directions of their links to the host.
-  [[nodiscard]] path way() const {
-    if (!shared_) return {m_.between_nodes->rate, m_.between_nodes->latency};
-    if (m_.peers) return {m_.peers->rate(devices_), m_.peers->latency};
+  [[nodiscard]] path way(pattern how, bool by_kernels) const {
+    if (!shared_) {
+      const network& n = *m_.between_nodes;
+      return {sends_and_receives(how) ? n.rate_of_each_way() : n.rate, n.latency};
+    }
+    if (m_.peers)
+      return {by_kernels ? m_.peers->rate_of_kernels(devices_) : m_.peers->rate(devices_), m_.peers->latency};
     const double one_way = std::min(m_.pinned_to_device.of_each(devices_), m_.pinned_to_host.of_each(devices_));
     return {std::min(one_way, 0.5 / both_ways_seconds(1)), 2 * m_.link_latency};
   }
 
- private:
   [[nodiscard]] const rate_table& pinned_rates(direction where) const {
     return where == direction::to_device ? m_.pinned_to_device : m_.pinned_to_host;
   }
@@ -105,7 +123,7 @@ schedule schedule_of(const demand& d, const machine_profile& m, bool each_iterat
   s.at_least(parts.both_ways_seconds(both_ways));
   for (const exchange& x : d.exchanges)
     if (x.each_iteration == each_iteration && d.devices > 1)
-      s.add(x.overlap, parts.of_exchanges(), x.rounds * exchange_seconds(x.how, x.bytes, x.members, parts.way()));
+      s.add(x.overlap, parts.of_exchanges(), parts.seconds_of(x));
   return s;
 }
 
@@ -138,13 +156,18 @@ double kernel_seconds(const demand& d, const machine_profile& m) {
   }
   // The reference took at least as long as its bytes need. Devices that work at once may slow down one more than the
   // other.
-  const int at_once = d.where == topology::shared ? d.devices : 1;
+  const machine_profile::speeds speed =
+      d.where == topology::shared ? m.on_one_machine(d.devices) : m.on_machines(d.devices);
   const double in_memory = m.kernel_memory > 0 ? std::min(d.reference_bytes / m.kernel_memory, d.reference_seconds) : 0;
-  const double seconds = shares * std::max(d.reference_seconds / m.speed(at_once), in_memory / m.memory_speed(at_once));
+  const double seconds = shares * std::max(d.reference_seconds / speed.arithmetic, in_memory / speed.memory);
   return std::max(seconds, d.launches * m.kernel_floor) + d.launches * m.launch;
 }
 
-estimate predict(const demand& d, const machine_profile& m) {
+namespace {
+
+/// The time if all devices begin each part of their work at once, so that each part meets all the others' and shares
+/// the machine with them.
+estimate devices_in_step(const demand& d, const machine_profile& m) {
   const machine parts(d, m);
   schedule each = schedule_of(d, m, true);
   const schedule once = schedule_of(d, m, false);
@@ -166,6 +189,36 @@ estimate predict(const demand& d, const machine_profile& m) {
   }
   once.repeat(1, e);
   each.repeat(d.iterations, e);
+  return e;
+}
+
+/// The machine if each device had it for itself.
+machine_profile without_contention(machine_profile m, int devices) {
+  for (rate_table* const t : {&m.speeds_together, &m.memory_speeds_together, &m.pinned_to_device, &m.pinned_to_host,
+                              &m.pageable_to_device, &m.pageable_to_host, &m.both_ways})
+    if (!t->empty()) *t = rate_table({{1, t->of_each(1)}, {devices, t->of_each(1)}});
+  return m;
+}
+
+/// Whether devices run all by themselves, one part of the work after the other.
+bool is_independent(const demand& d) {
+  return std::none_of(d.exchanges.begin(), d.exchanges.end(), [](const exchange& x) { return x.bytes > 0; }) &&
+         std::none_of(d.transfers.begin(), d.transfers.end(), [](const transfer& t) { return t.overlap; });
+}
+
+}  // namespace
+
+// Devices that share links only stay in step: all get the same share, and it does not matter which one comes first.
+// Where they share processors too, some compute while others copy. Then the time lies between that of devices in step
+// and that of devices which never wait for both; the prediction is the mean of the two.
+estimate predict(const demand& d, const machine_profile& m) {
+  estimate e = devices_in_step(d, m);
+  if (d.where == topology::shared && d.devices > 1 && is_independent(d)) {
+    const estimate alone = devices_in_step(d, without_contention(m, d.devices));
+    const auto wait_for = [&](resource r) { return std::max(0.0, e.seconds_of(r) - alone.seconds_of(r)); };
+    const double for_links = wait_for(resource::to_device) + wait_for(resource::to_host);
+    e.seconds -= std::min(wait_for(resource::kernels), for_links) / 2;
+  }
   return e;
 }
 

@@ -19,6 +19,11 @@ resource estimate::bound() const {
       ->first;
 }
 
+double estimate::seconds_of(resource r) const {
+  const auto found = busy.find(r);
+  return found != busy.end() ? found->second : 0;
+}
+
 namespace paper {
 
 namespace {

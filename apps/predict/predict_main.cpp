@@ -8,6 +8,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
 #include "apps/predict/request.h"
+#include "apps/predict/svg.h"
 #include "apps/predict/trace_specification.h"
 
 namespace hpe::predict {
@@ -26,7 +27,7 @@ specification specification_of(const request& r) {
 }
 
 int run(const request& r) {
-  for (const std::string& file : {r.json, r.csv, r.charts, r.save_spec}) command_line::check_writable(file);
+  for (const std::string& file : {r.json, r.csv, r.charts, r.picture, r.save_spec}) command_line::check_writable(file);
   specification s = specification_of(r);
   if (r.machine.empty()) return 0;
   s.set(r.sizes);
@@ -40,6 +41,7 @@ int run(const request& r) {
   command_line::write_text(as_json(all), r.json);
   command_line::write_text(as_csv(all), r.csv);
   command_line::write_text(as_charts(all), r.charts);
+  command_line::write_text(as_svg(all), r.picture);
   return 0;
 }
 

@@ -31,11 +31,6 @@ std::string in_words(const point& p) {
                      p.speed_up, name_of(p.time.bound()));
 }
 
-double busy(const estimate& e, resource r) {
-  const auto found = e.busy.find(r);
-  return found != e.busy.end() ? found->second : 0;
-}
-
 nlohmann::json as_object(const point& p) {
   nlohmann::json parts = nlohmann::json::object();
   for (const auto& [r, seconds] : p.time.busy) parts[name_of(r)] = seconds;
@@ -114,7 +109,7 @@ std::string as_csv(const predictions& all) {
     text += fmt::format("{},{},{},{},{},{},{},{}", p.devices, name_of(p.where), name_of(p.which), p.time.seconds,
                         p.speed_up, name_of(p.time.bound()), p.extrapolated,
                         p.unchanged ? fmt::format("{}", *p.unchanged) : "");
-    for (const resource r : resources) text += fmt::format(",{}", busy(p.time, r));
+    for (const resource r : resources) text += fmt::format(",{}", p.time.seconds_of(r));
     text += "\n";
   }
   return text;

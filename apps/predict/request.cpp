@@ -52,6 +52,7 @@ std::vector<command_line::option> options_of(request& r) {
        to_text(r.save_spec)},
       {"--csv", "FILE", "write the predictions as lines of values; -: to standard output, and no table",
        to_text(r.csv)},
+      {"--picture", "FILE", "draw the times over the number of devices: .svg", to_text(r.picture)},
       {"--charts", "FILE", "write charts as JSON, for `scripts/measurements draw`", to_text(r.charts)},
       json_option(r.json),
       quiet_option(r.quiet),
@@ -74,6 +75,8 @@ request parse(int argc, char** argv) {
   if (int{!r.specification.empty()} + int{!r.trace.empty()} + int{!r.profile.empty()} != 1)
     throw bad_input("a specification, --from-trace or --from-profile is needed; see --help");
   if (!of_run && !r.save_spec.empty()) throw bad_input("--save-spec needs --from-trace or --from-profile");
+  if (!r.picture.empty() && !r.picture.ends_with(".svg"))
+    throw bad_input("--picture " + r.picture + ": the name of the file must end in .svg");
   if (r.machine.empty() && r.save_spec.empty()) throw bad_input("no machine is named: --machine PROFILE");
   return r;
 }

@@ -17,7 +17,7 @@ struct request {
   std::string sizes, what_if;
   std::string trace, profile;  ///< one of them makes the specification, in place of a file
   std::string save_spec;       ///< where that specification goes
-  std::string json, csv, charts;
+  std::string json, csv, charts, picture;
 };
 
 /// Throws bad_input for an unknown option or a value that is not possible.

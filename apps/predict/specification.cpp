@@ -142,6 +142,7 @@ exchange_formulas read_exchange(const table& t) {
           t.expression("members", "P"),
           t.expression("rounds", "1"),
           t.expression("copied", "0"),
+          t.expression("kernel_bytes", "0"),
           t.one_of<bool>("per", periods, "run"),
           t.flag("overlap", false)};
 }
@@ -153,7 +154,8 @@ const std::vector<std::string> in_work{"iterations",      "units",           "gr
                                        "reference_units", "reference_bytes", "cpu_seconds"};
 const std::vector<std::string> in_transfer{"name",   "direction", "bytes",   "pieces",
                                            "pinned", "per",       "overlap", "disk_passes"};
-const std::vector<std::string> in_exchange{"name", "pattern", "bytes", "members", "rounds", "copied", "per", "overlap"};
+const std::vector<std::string> in_exchange{"name",   "pattern",      "bytes", "members", "rounds",
+                                           "copied", "kernel_bytes", "per",   "overlap"};
 
 specification read_table(const table& all) {
   specification s;
@@ -259,7 +261,8 @@ std::optional<demand> specification::on(int devices, topology where) const {
                            t.each_iteration, t.overlap, t.disk_passes.at_least(0, known)});
   for (const exchange_formulas& x : exchanges)
     d.exchanges.push_back({x.name, x.how, x.bytes.at_least(0, known), x.members.at_least(1, known),
-                           x.rounds.at_least(0, known), x.copied.at_least(0, known), x.each_iteration, x.overlap});
+                           x.rounds.at_least(0, known), x.copied.at_least(0, known), x.each_iteration, x.overlap,
+                           x.kernel_bytes.at_least(0, known)});
   return d;
 }
 

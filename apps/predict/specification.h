@@ -33,7 +33,7 @@ struct transfer_formulas {
 struct exchange_formulas {
   std::string name;
   pattern how;
-  formula bytes, members, rounds, copied;
+  formula bytes, members, rounds, copied, kernel_bytes;
   bool each_iteration, overlap;
 };
 

@@ -12,16 +12,15 @@
 #include <vector>
 
 #include "apps/command_line/program.h"
-#include "apps/modules/modules.h"
 #include "apps/predict/machine_profile.h"
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
 #include "bench/copies/file_schemes.h"
 #include "bench/machine/device_rates.h"
+#include "bench/machine/kernel_rates.h"
 #include "bench/machine/ranks.h"
+#include "bench/machine/table.h"
 #include "hpe/hpe.hpp"
-#include "kernels/rays.h"
-#include "kernels/wave.h"
 
 namespace {
 
@@ -63,96 +62,14 @@ rate_table pageable(bool to_device, int all, const wishes& w) {
   return rate_table(std::move(rows));
 }
 
-/// The time of a launch of an empty kernel with the wait for it, and the time of each of many launches in a row.
-void measure_kernels(machine_profile& m, const wishes& w) {
-  constexpr int many = 200;
-  const hpe::kernel<hpe::kernels::keep<float>> empty(hpe::module(), "keep_f32");
-  const hpe::kernels::keep<float> no_cells{};
-  const hpe::array<float> named(1, hpe::on_device(0));
-  const auto launch = [&] { hpe::launch_on(0, empty, hpe::grid(1), no_cells, hpe::in(named)); };
-  const double waited = fastest_seconds(w.repeats, [&] {
-    launch();
-    hpe::synchronize();
-  });
-  const double in_a_row = fastest_seconds(w.repeats,
-                                          [&] {
-                                            for (int i = 0; i < many; ++i) launch();
-                                            hpe::synchronize();
-                                          }) /
-                          many;
-  m.kernel_floor = in_a_row;
-  m.launch = std::max(0.0, waited - in_a_row);
-}
-
-/// The speed of kernels on several devices concurrently, relative to one. It is below 1 where the devices share
-/// resources: soft devices share the cores and the memory of the host. run(devices) runs kernels on that many devices
-/// and waits for them.
-rate_table speeds_together(int all, const wishes& w, const std::function<void(int)>& run) {
-  if (all == 1) return {};  // empty: there is one device only
-  std::vector<hpe::predict::shared_rate> rows{{1, 1}};
-  for (const int devices : hpe::bench::numbers_of_devices(all)) {
-    if (devices == 1) continue;
-    const auto in_turn = hpe::bench::paired_timings(
-        w.repeats, [] {}, [&] { run(1); }, [] {}, [&] { run(devices); });
-    rows.push_back({devices, in_turn.first.fastest / in_turn.second.fastest});
-  }
-  return rate_table(std::move(rows));
-}
-
-/// Measures memory rates, alone and together, with a kernel that copies cells from memory, not from caches. On GPUs the
-/// kernel takes far longer than its launch, so the host does not bound it.
-void measure_memory(machine_profile& m, const wishes& w) {
-  using namespace hpe::kernels;
-  const std::int64_t side = hpe::bench::on_gpus() ? 512 : 192;
-  const int launches = hpe::bench::on_gpus() ? 100 : 10;
-  const field_layout layout = make_layout(side, side, side, y_ends::closed, false);
-  const window cells{0, 0, 0, side, side, side};
-  const slab part{0, side, 1, side, hpe::bench::on_gpus() ? side : 0};
-  const hpe::kernel<keep<float>> copy(hpe::module(), "keep_f32");
-  std::vector<hpe::array<float>> fields, kept;
-  for (int d = 0; d < m.devices; ++d) {
-    fields.emplace_back(static_cast<std::size_t>(layout.size()), hpe::on_device(d));
-    kept.emplace_back(static_cast<std::size_t>(side * side * side), hpe::on_device(d));
-  }
-  const auto run_on = [&](int devices) {
-    for (int i = 0; i < launches; ++i)
-      for (int d = 0; d < devices; ++d) {
-        const auto n = static_cast<std::size_t>(d);
-        hpe::launch_on(d, copy, window_shape(part, cells), {kept[n].data(), fields[n].data(), layout, part, cells},
-                       hpe::out(kept[n]), hpe::in(fields[n]));
-      }
-    hpe::synchronize();
-  };
-  const double bytes = 2.0 * sizeof(float) * static_cast<double>(launches) * static_cast<double>(side * side * side);
-  m.kernel_memory = bytes / fastest_seconds(w.repeats, [&] { run_on(1); });
-  m.memory_speeds_together = speeds_together(m.devices, w, run_on);
-}
-
-/// Measures the slowdown of arithmetic with a ray tracer, whose data fits into caches.
-void measure_arithmetic(machine_profile& m, const wishes& w) {
-  using hpe::kernels::scene;
-  using hpe::kernels::trace_rays;
-  const std::int32_t width = hpe::bench::on_gpus() ? 2048 : 128, height = width * 3 / 4;
-  constexpr int launches = 10;
-  const hpe::kernel<trace_rays> trace(hpe::module(hpe::modules::require("libhpe-imaging-kernels.so")),
-                                      "imaging_trace_rays");
-  std::vector<hpe::array<scene>> states;
-  std::vector<hpe::array<std::uint32_t>> pixels;
-  for (int d = 0; d < m.devices; ++d) {
-    states.emplace_back(1, hpe::on_device(d));
-    states.back()[0] = hpe::kernels::first_scene(1);
-    pixels.emplace_back(static_cast<std::size_t>(width * height), hpe::on_device(d));
-  }
-  m.speeds_together = speeds_together(m.devices, w, [&](int devices) {
-    for (int i = 0; i < launches; ++i)
-      for (int d = 0; d < devices; ++d) {
-        const auto n = static_cast<std::size_t>(d);
-        const trace_rays p{states[n].data(), pixels[n].data(), width, height, 0, 1, height};
-        constexpr std::uint64_t threads = 256;
-        hpe::launch_on(d, trace, hpe::grid(static_cast<std::uint32_t>(p.count() / threads)), p, hpe::in(states[n]),
-                       hpe::out(pixels[n]));
-      }
-    hpe::synchronize();
+/// Seconds of a copy of a few bytes to a device, with the wait for it.
+double pageable_latency(const wishes& w) {
+  constexpr std::size_t few_bytes = 64;
+  const hpe::array<std::byte> there(few_bytes, hpe::on_device(0));
+  const std::vector<std::byte> here(few_bytes);
+  return fastest_seconds(w.repeats, [&] {
+    hpe::copy(there.data(), here.data(), few_bytes);
+    hpe::synchronize(0);
   });
 }
 
@@ -185,22 +102,9 @@ double disk_rate(const wishes& w) {
   throw hpe::command_line::bad_input("--folder " + w.folder + ": no file can be made there");
 }
 
-machine_profile measure(const wishes& w, const hpe::bench::message_rates& messages) {
+/// Copies that the devices themselves make, without hpe's runtime.
+void measure_links(machine_profile& m, const wishes& w) {
   using way = hpe::bench::device_rates::way;
-  machine_profile m;
-  m.devices = hpe::device_count();
-  const hpeDeviceInfo first = hpe::device_info(0);
-  m.name = w.name.empty() ? fmt::format("{} of {}, {}", m.devices, first.name, hpe::command_line::machine()) : w.name;
-  m.origin = "measured";
-  m.sources = {fmt::format("hpe bench machine, fastest of {}, {}", w.repeats, hpe::bench::load_of_machine())};
-  m.device_memory = static_cast<double>(first.memory_total);
-  measure_kernels(m, w);
-  measure_memory(m, w);
-  measure_arithmetic(m, w);
-  m.pageable_to_device = pageable(true, m.devices, w);
-  m.pageable_to_host = pageable(false, m.devices, w);
-  measure_host(m, w);
-  m.disk = disk_rate(w);
   hpe::bench::device_rates links((hpe::bench::on_gpus() ? "cuda:" : "soft:") + std::to_string(m.devices), m.devices,
                                  w.bytes, w.repeats);
   m.pinned_to_device = links.pinned(way::to_device);
@@ -208,44 +112,25 @@ machine_profile measure(const wishes& w, const hpe::bench::message_rates& messag
   m.both_ways = links.pinned(way::both);
   m.link_latency = links.latency();
   m.peers = links.peers();
-  m.between_ranks = messages.on_one_machine;
-  m.between_nodes = messages.between_machines;
-  return m;
 }
 
-std::string as_table(const machine_profile& m) {
-  constexpr double giga = 1e9, micro = 1e-6;
-  std::string text = m.name + "\n";
-  const auto row = [&](const std::string& what, double value, const char* unit) {
-    text += fmt::format("  {:<44} {:>10.3f} {}\n", what, value, unit);
-  };
-  const auto rows = [&](const std::string& what, const rate_table& t) {
-    for (const auto& r : t.rows())
-      row(fmt::format("{}, {} device{}, each", what, r.devices, r.devices == 1 ? "" : "s"), r.rate / giga, "GB/s");
-  };
-  rows("pinned to device", m.pinned_to_device);
-  rows("pinned to host", m.pinned_to_host);
-  rows("both ways", m.both_ways);
-  rows("pageable to device", m.pageable_to_device);
-  rows("pageable to host", m.pageable_to_host);
-  row("a copy of a few bytes", m.link_latency / micro, "us");
-  if (m.peers) row("between devices, slowest pair", m.peers->rate(m.devices) / giga, "GB/s");
-  row("synchronous launch, without its kernel", m.launch / micro, "us");
-  row("one of many empty kernels", m.kernel_floor / micro, "us");
-  row("device memory, by a kernel", m.kernel_memory / giga, "GB/s");
-  for (const auto& r : m.speeds_together.rows())
-    row(fmt::format("arithmetic of kernels on {} devices concurrently, relative to one", r.devices), r.rate, "x");
-  for (const auto& r : m.memory_speeds_together.rows())
-    row(fmt::format("memory of kernels on {} devices concurrently, relative to one", r.devices), r.rate, "x");
-  row("copy in host memory", m.host_copy / giga, "GB/s");
-  row("allocation of pinned memory", m.pinned_allocation / micro, "us");
-  row("disk", m.disk / giga, "GB/s");
-  for (const auto& messages : {m.between_ranks, m.between_nodes})
-    if (messages) {
-      row("MPI, rate of large messages", messages->rate / giga, "GB/s");
-      row("MPI, latency", messages->latency / micro, "us");
-    }
-  return text;
+machine_profile measure(const wishes& w) {
+  machine_profile m;
+  m.devices = hpe::device_count();
+  const hpeDeviceInfo first = hpe::device_info(0);
+  m.name = w.name.empty() ? fmt::format("{} of {}, {}", m.devices, first.name, hpe::command_line::machine()) : w.name;
+  m.origin = "measured";
+  m.sources = {fmt::format("hpe bench machine, fastest of {}, {}", w.repeats, hpe::bench::load_of_machine())};
+  m.device_memory = static_cast<double>(first.memory_total);
+  hpe::bench::measure_launches(m, w.repeats);
+  m.pageable_to_device = pageable(true, m.devices, w);
+  m.pageable_to_host = pageable(false, m.devices, w);
+  m.pageable_latency = pageable_latency(w);
+  measure_host(m, w);
+  m.disk = disk_rate(w);
+  measure_links(m, w);
+  hpe::bench::measure_kernels(m, w.repeats);
+  return m;
 }
 
 /// The profile as JSON, with the commit, the machine and the time of the measurement.
@@ -268,10 +153,14 @@ int main(int argc, char** argv) {
        {"--size", "BYTES", "of each copy (32M)", to_whole(w.bytes, 1 << 20, std::int64_t{1} << 30)},
        {"--folder", "FOLDER", "where to measure the disk (.)", to_text(w.folder)},
        {"--name", "NAME", "the machine's name in the profile", to_text(w.name)}});
-  const hpe::bench::message_rates messages = hpe::bench::measure_messages(w.bytes, w.repeats);
-  if (!messages.leads) return 0;
-  const machine_profile m = measure(w, messages);
-  if (!given.quiet && given.json != "-") fmt::print("{}", as_table(m));
+  hpe::bench::ranks all(argv);
+  const hpe::bench::message_rates messages = all.messages(w.bytes, w.repeats);
+  machine_profile m = all.leads() ? measure(w) : machine_profile{};
+  hpe::bench::measure_kernels_on_machines(m, w.repeats, all);
+  if (!all.leads()) return 0;
+  m.between_ranks = messages.on_one_machine;
+  m.between_nodes = messages.between_machines;
+  if (!given.quiet && given.json != "-") fmt::print("{}", hpe::bench::as_table(m));
   write_text(as_text(m), given.json);
   return with_output_written("hpe-bench-machine", 0);
 }

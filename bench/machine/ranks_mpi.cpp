@@ -1,9 +1,13 @@
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "apps/command_line/program.h"
+#include "bench/common/measure.h"
 #include "bench/machine/device_rates.h"
 #include "bench/machine/ranks.h"
 
@@ -11,43 +15,104 @@ namespace hpe::bench {
 
 namespace {
 
-/// Seconds of a message from rank 0 to rank 1; half of one there and back.
-double message_seconds(int rank, std::vector<char>& data, std::size_t bytes, unsigned repeats) {
-  constexpr int turns = 10;
-  const int count = static_cast<int>(bytes), other = 1 - rank;
-  const auto send = [&] { MPI_Send(data.data(), count, MPI_CHAR, other, 0, MPI_COMM_WORLD); };
-  const auto receive = [&] { MPI_Recv(data.data(), count, MPI_CHAR, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE); };
-  return fastest_seconds(repeats,
-                         [&] {
-                           for (int i = 0; i < turns; ++i) {
-                             if (rank == 0) send();
-                             receive();
-                             if (rank == 1) send();
-                           }
-                         }) /
-         (2 * turns);
+/// Messages between rank 0 and rank 1.
+class messenger {
+ public:
+  messenger(int rank, std::size_t bytes, unsigned repeats)
+      : rank_(rank), repeats_(repeats), out_(bytes, 1), in_(bytes) {}
+
+  /// Seconds of a message in one direction; half of one there and back.
+  [[nodiscard]] double one_way(std::size_t bytes) {
+    return seconds_of_a_turn([&] {
+             const int count = static_cast<int>(bytes);
+             if (rank_ == 0) MPI_Send(out_.data(), count, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
+             MPI_Recv(in_.data(), count, MPI_CHAR, 1 - rank_, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+             if (rank_ == 1) MPI_Send(out_.data(), count, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+           }) /
+           2;
+  }
+  /// Seconds of two messages that pass each other.
+  [[nodiscard]] double both_ways(std::size_t bytes) {
+    return seconds_of_a_turn([&] {
+      const int count = static_cast<int>(bytes);
+      MPI_Sendrecv(out_.data(), count, MPI_CHAR, 1 - rank_, 0, in_.data(), count, MPI_CHAR, 1 - rank_, 0,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    });
+  }
+
+ private:
+  [[nodiscard]] double seconds_of_a_turn(const std::function<void()>& turn) const {
+    constexpr int turns = 10;
+    return fastest_seconds(repeats_,
+                           [&] {
+                             for (int i = 0; i < turns; ++i) turn();
+                           }) /
+           turns;
+  }
+
+  const int rank_;
+  const unsigned repeats_;
+  std::vector<char> out_, in_;
+};
+
+int most_ranks_of_a_machine() {
+  MPI_Comm neighbours = MPI_COMM_NULL;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours);
+  int here = 0, most = 0;
+  MPI_Comm_size(neighbours, &here);
+  MPI_Comm_free(&neighbours);
+  MPI_Allreduce(&here, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return most;
 }
 
 }  // namespace
 
-message_rates measure_messages(std::size_t bytes, unsigned repeats) {
-  if (!command_line::one_of_several_ranks()) return {};
+ranks::ranks(char** /*argv*/) {
+  if (!command_line::one_of_several_ranks()) return;
   MPI_Init(nullptr, nullptr);
-  int rank = 0, on_this_machine = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm neighbours = MPI_COMM_NULL;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours);
-  MPI_Comm_size(neighbours, &on_this_machine);
-  MPI_Comm_free(&neighbours);
-  message_rates found{rank == 0, std::nullopt, std::nullopt};
-  if (rank < 2) {
-    std::vector<char> data(bytes, 1);
-    const double latency = message_seconds(rank, data, 0, repeats);
-    const predict::network messages{static_cast<double>(bytes) / message_seconds(rank, data, bytes, repeats), latency};
-    (on_this_machine > 1 ? found.on_one_machine : found.between_machines) = messages;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  machines_ = most_ranks_of_a_machine() == 1 ? size_ : 1;
+}
+
+ranks::~ranks() {
+  if (size_ > 1) MPI_Finalize();
+}
+
+message_rates ranks::messages(std::size_t bytes, unsigned repeats) {
+  message_rates found;
+  if (size_ > 1 && rank_ < 2) {
+    messenger with_other(rank_, bytes, repeats);
+    const double size = static_cast<double>(bytes), latency = with_other.one_way(0);
+    const predict::network measured{size / with_other.one_way(bytes), latency, 2 * size / with_other.both_ways(bytes)};
+    (machines_ == 1 ? found.on_one_machine : found.between_machines) = measured;
   }
-  MPI_Finalize();  // a rank that has nothing to measure waits here
+  wait_for_all();
   return found;
+}
+
+double ranks::seconds_on(int machines, unsigned repeats, const std::function<void()>& body) {
+  double fastest = 0;
+  // The first run warms up.
+  for (unsigned i = 0; i <= repeats; ++i) {
+    wait_for_all();
+    const double begin = now();
+    if (rank_ < machines) body();
+    const double mine = rank_ < machines ? now() - begin : 0;
+    double slowest = mine;
+    wait_for_all();
+    if (size_ > 1) MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (i > 0) fastest = i == 1 ? slowest : std::min(fastest, slowest);
+  }
+  return fastest;
+}
+
+void ranks::wait_for_all() {
+  if (size_ == 1) return;
+  MPI_Request all = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &all);
+  for (int done = 0; MPI_Test(&all, &done, MPI_STATUS_IGNORE), done == 0;)
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
 }
 
 }  // namespace hpe::bench

@@ -32,6 +32,41 @@ double shared(const specification& s, int devices) {
 
 machine_profile with_ten_gigabits() { return with_changes(nodes(), "network=10x"); }
 
+TEST(Table1, IsInTheProfiles) {
+  const machine_profile gtx = nodes(), ultra = one_bus();
+  EXPECT_EQ(1350e6, gtx.pageable_to_device.of_each(1));
+  EXPECT_EQ(1390e6, gtx.pinned_to_device.of_each(1));
+  EXPECT_EQ(1638e6, ultra.pageable_to_device.of_each(1));
+  EXPECT_EQ(695e6, ultra.pageable_to_device.of_each(2));
+  EXPECT_EQ(347e6, ultra.pageable_to_device.of_each(4));
+  EXPECT_EQ(3182e6, ultra.pinned_to_device.of_each(1));
+  EXPECT_EQ(1389e6, ultra.pinned_to_device.of_each(2));
+  EXPECT_EQ(695e6, ultra.pinned_to_device.of_each(4));
+  for (const machine_profile& m : {gtx, ultra})
+    for (int devices = 1; devices <= 4; ++devices) {
+      EXPECT_EQ(m.pinned_to_device.of_each(devices), m.pinned_to_host.of_each(devices)) << "one rate both ways";
+      EXPECT_EQ(m.pageable_to_device.of_each(devices), m.pageable_to_host.of_each(devices));
+    }
+}
+
+TEST(Text, IsInTheProfilesAndSpecifications) {
+  for (const machine_profile& m : {nodes(), one_bus()}) {
+    EXPECT_EQ(0.1, m.pinned_allocation) << "section 4.2.1";
+    EXPECT_EQ(26.2e6, m.disk) << "section 4.3.2";
+    EXPECT_EQ(3.8e9, m.host_memory) << "section 4.3.2";
+    EXPECT_EQ(768e6, m.device_memory) << "section 5.2";
+  }
+  EXPECT_EQ(2, one_bus().devices);
+  EXPECT_EQ(125e6, nodes().between_nodes.value().rate) << "section 6.2.2: 1 Gb";
+  const demand rays = application("ray-tracing").on(1, topology::shared).value();
+  EXPECT_EQ(0.314, rays.reference_seconds);
+  EXPECT_EQ(1024 * 768, rays.units);
+  EXPECT_EQ(13548, rays.transfers.at(1).bytes);
+  // Section 5.1: 7 x 7 weights, each a product and a sum. Section 1: 40 GFLOPS of a matrix product.
+  const demand convolution = application("convolution").on(1, topology::shared).value();
+  EXPECT_DOUBLE_EQ(2 * 7 * 7 / 40e9, convolution.reference_seconds / convolution.reference_units);
+}
+
 TEST(Figure2, TransferTimeRisesFromTheLimitOfMemoryUntilAllDataIsOnDisk) {
   const machine_profile m = nodes();
   const auto seconds = [&](double allocated) {

@@ -8,6 +8,7 @@
 
 #include "apps/predict/predictions.h"
 #include "apps/predict/request.h"
+#include "apps/predict/svg.h"
 #include "apps/predict/trace_specification.h"
 
 namespace hpe::predict {
@@ -208,6 +209,23 @@ TEST(Trace, OfSeveralDevicesIsRefusedSoThatNothingIsFitted) {
   EXPECT_NE("", complaint_about_trace(trace_of(events_of_a_run, 1)));
   EXPECT_NE(std::string::npos, complaint_about_trace("{}").find("t.json: no trace of hpe"));
   EXPECT_NE(std::string::npos, complaint_about_trace("no").find("t.json: no trace of hpe"));
+}
+
+TEST(Predictions, AreDrawnWithAMarkForEachPoint) {
+  specification s = specification::parse(good, "f.toml");
+  s.name = "a & <b>";
+  const machine_profile m = read_profile(HPE_PREDICT "/machines/dgx-h100.json");
+  const auto count = [](const std::string& text, const std::string& word) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++found;
+    return found;
+  };
+  const std::string svg = as_svg(predict(s, m, {1, 16}, {topology::shared}, ""));
+  EXPECT_EQ(16U * 2 + 2, count(svg, "<circle")) << "two models, and a mark of each in the legend";
+  EXPECT_EQ(8U * 2 + 1, count(svg, "fill=\"#fff\"")) << "hollow beyond 8 devices; and the paper";
+  EXPECT_NE(std::string::npos, svg.find("a &amp; &lt;b> on ")) << svg;
+  EXPECT_EQ(std::string::npos, svg.find("nan"));
+  EXPECT_EQ(std::string::npos, as_svg(predict(s, m, {2, 2}, {topology::shared}, "")).find("nan"));
 }
 
 TEST(Predictions, NameTheFastestAndTheEffectOfChanges) {

@@ -148,7 +148,32 @@ TEST(ModernModel, DevicesThatShareCoresRunKernelsMoreSlowlyTogether) {
   EXPECT_DOUBLE_EQ(5 / 0.8, modern::kernel_seconds(work(2), m));
   EXPECT_DOUBLE_EQ(2.5 / 0.4, modern::kernel_seconds(work(4), m));
   EXPECT_DOUBLE_EQ(2.5, modern::kernel_seconds(work(4, topology::distributed), m));
-  EXPECT_DOUBLE_EQ(0.4, profile_of_json(as_json(m), "again").speed(4));
+  EXPECT_DOUBLE_EQ(0.4, profile_of_json(as_json(m), "again").on_one_machine(4).arithmetic);
+}
+
+TEST(ModernModel, DevicesThatShareLinksAndCoresGetOutOfStep) {
+  machine_profile m = machine();
+  m.speeds_together = rate_table({{1, 1}, {4, 0.5}});
+  demand d = work(4);
+  d.iterations = 1;
+  d.transfers = {to_device(giga)};
+  // In step: kernels 5 s, of which devices wait 2.5 s for cores; the link 4 s, of which they wait 3 s for others.
+  EXPECT_DOUBLE_EQ(5 + 4 - 2.5 / 2, modern::predict(d, m).seconds);
+  d.exchanges = {{"x", pattern::shift, 1, 4, 1, 0, true, false}};
+  EXPECT_NEAR(5 + 4, modern::predict(d, m).seconds, 1e-6) << "an exchange keeps them in step";
+  d.exchanges.clear();
+  m.speeds_together = {};
+  EXPECT_DOUBLE_EQ(2.5 + 4, modern::predict(d, m).seconds) << "they share the link only";
+}
+
+TEST(ModernModel, MachinesThatShareProcessorsRunKernelsMoreSlowlyTogether) {
+  machine_profile m = machine();
+  const demand d = work(4, topology::distributed);
+  const double alone = modern::predict(d, m).seconds;
+  m.speeds_together = rate_table({{1, 1}, {4, 0.1}});
+  EXPECT_EQ(alone, modern::predict(d, m).seconds) << "there is one device in each machine";
+  m.speeds_on_machines = rate_table({{1, 1}, {4, 0.5}});
+  EXPECT_DOUBLE_EQ(2 * alone, modern::predict(d, profile_of_json(as_json(m), "again")).seconds);
 }
 
 TEST(ModernModel, KernelsThatMemoryBoundsSlowDownAsMemoryDoes) {
@@ -196,6 +221,53 @@ TEST(ModernModel, DevicesExchangeByTheirOwnLinksIfThereAreSome) {
   EXPECT_DOUBLE_EQ(0.5 + 1, modern::predict(d, profile_of_json(as_json(m), "again")).seconds);
   d.where = topology::distributed;
   EXPECT_DOUBLE_EQ(10, modern::predict(d, m).seconds);
+}
+
+TEST(ModernModel, MessagesThatPassEachOtherShareTheNetwork) {
+  demand d = work(4, topology::distributed);
+  d.reference_seconds = 0;
+  d.iterations = 1;
+  machine_profile m = machine();  // 0.1 GB/s of network
+  const auto seconds = [&](pattern how) {
+    d.exchanges = {{"x", how, 0.1 * giga, 4, 1, 0, true, false}};
+    return modern::predict(d, profile_of_json(as_json(m), "again")).seconds;
+  };
+  EXPECT_DOUBLE_EQ(3, seconds(pattern::all_gather));
+  m.between_nodes->both_ways = 0.12 * giga;
+  EXPECT_DOUBLE_EQ(3 / 0.6, seconds(pattern::all_gather));
+  EXPECT_DOUBLE_EQ(1 / 0.6, seconds(pattern::shift));
+  EXPECT_DOUBLE_EQ(3, seconds(pattern::gather)) << "all send to one";
+  EXPECT_DOUBLE_EQ(3, seconds(pattern::scatter));
+}
+
+TEST(ModernModel, ExchangesByKernelsHideTheSlowerOfLinksAndMemory) {
+  demand d = work(2);
+  d.reference_seconds = 0;
+  d.iterations = 1;
+  d.exchanges = {{"x", pattern::shift, giga, 2, 3, 0, true, false}};
+  machine_profile m = machine();
+  m.kernel_memory = 8 * giga;
+  m.peers = peer_links{0, {{0, 1, 2 * giga}}};
+  m.peers->by_kernels = rate_table({{1, giga}, {2, 0.5 * giga}});
+  EXPECT_DOUBLE_EQ(3 * 0.5, modern::predict(d, m).seconds);
+  d.exchanges[0].kernel_bytes = 4 * giga;
+  EXPECT_DOUBLE_EQ(3 * (2 - 0.5), modern::predict(d, profile_of_json(as_json(m), "again")).seconds);
+  d.exchanges[0].kernel_bytes = 40 * giga;
+  EXPECT_EQ(0, modern::predict(d, m).seconds);
+  m.kernel_memory = 0;
+  EXPECT_DOUBLE_EQ(3 * 0.5, modern::predict(d, m).seconds) << "the rate of memory is not known";
+}
+
+TEST(ModernModel, PageableCopiesHaveTheirOwnLatency) {
+  demand d = work(1);
+  d.transfers = {to_device(giga)};
+  d.transfers[0].pieces = 3;
+  machine_profile m = machine();
+  m.pageable_latency = 0.5;
+  m.link_latency = 0.25;
+  EXPECT_DOUBLE_EQ(2 * (10 + 3 * 0.5 + 1), modern::predict(d, profile_of_json(as_json(m), "again")).seconds);
+  d.transfers[0].pinned = true;
+  EXPECT_DOUBLE_EQ(2 * (10 + 3 * 0.25 + 1) + 0.1, modern::predict(d, m).seconds);
 }
 
 TEST(ModernModel, BytesBeyondDeviceMemoryCrossTheLinkInEachIteration) {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "apps/predict/machine_profile.h"
+
+namespace hpe::bench {
+
+/// A profile for people: a line for each figure.
+[[nodiscard]] std::string as_table(const predict::machine_profile& m);
+
+}  // namespace hpe::bench
