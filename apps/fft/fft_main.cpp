@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
-#include <numeric>
 #include <random>
 #include <vector>
 
@@ -54,13 +53,6 @@ std::vector<std::uint64_t> shape_of(const problem& what) {
   return shape;
 }
 
-/// Arrays of the first devices (0: of all).
-placement where(int devices) {
-  std::vector<int> used(static_cast<std::size_t>(command_line::devices_of(devices)));
-  std::iota(used.begin(), used.end(), 0);
-  return block_distribution(used);
-}
-
 template <class T>
 void fill_randomly(const data<T>& x, std::int64_t seed) {
   std::mt19937_64 random(static_cast<std::uint64_t>(seed));
@@ -101,8 +93,7 @@ int run(request r, const files::description& file) {
 
   plan<T> how(r.what, r.how);
   const auto count = static_cast<std::size_t>(r.what.elements());
-  const placement on_the_used = where(r.how.devices);
-  const data<T> x(count, on_the_used), y(count, on_the_used), back(count, on_the_used);
+  const data<T> x(count, how.where()), y(count, how.where()), back(count, how.where());
   if (r.input.empty())
     fill_randomly(x, r.seed);
   else

@@ -48,7 +48,7 @@ constexpr std::array options{
     run_option{"--explain", nullptr, "HPE_SPREAD_EXPLAIN",
                "with --spread, print at the end which kernels ran on several devices, and why others did not"},
     run_option{"--oversubscribe", nullptr, "HPE_OVERSUBSCRIBE",
-               "let a CUDA program allocate more memory than a soft device has", "on"},
+               "let a CUDA program allocate more memory than its device has", "on"},
     run_option{"--profile", nullptr, "HPE_PROFILE", "print at the end how long each kind of data movement took"},
     run_option{"--trace", "FILE", "HPE_TRACE", "a timeline of kernels, copies and faults, for ui.perfetto.dev"},
     run_option{"--report", "FILE", "HPE_REPORT", "a page for a browser: where the time went, when, and advice"},

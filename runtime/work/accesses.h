@@ -45,7 +45,7 @@ struct device_access {
   coherence::byte_range range;
   hpeAccessMode mode = HPE_INOUT;
   bool if_alive = false;    ///< if the region was freed meanwhile, the access is left out instead of an error
-  bool concurrent = false;  ///< not ordered against other concurrent work (coherence::access_order); mode is HPE_INOUT
+  bool concurrent = false;  ///< not ordered against other concurrent work (coherence::access_order)
 };
 
 /// Adds the points that work with these accesses must wait for.

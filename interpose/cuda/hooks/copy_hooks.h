@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "interpose/cuda/copies/copy_shapes.h"
+#include "interpose/cuda/hooks/oversubscribed_hooks.h"
 #include "interpose/cuda/hooks/real_entries.h"
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/work/device_work.h"
@@ -35,6 +36,22 @@ inline interposer* for_large(std::size_t bytes) {
   return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
 }
 
+// Copies bytes of which some are in memory of hpe (--oversubscribe). Nothing for other copies.
+inline std::optional<CUresult> copy_larger(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream in,
+                                           bool waits) {
+  oversubscribed* const all = oversubscribed::active();
+  if (all == nullptr) [[likely]]
+    return std::nullopt;
+  return all->copy(to, from, bytes, in, waits, [&](std::size_t at, std::size_t part) {
+    const device_work work(in, {{to + at, part, true}, {from + at, part, false}});
+    if (work.failed()) return work.result();
+    interposer* const hpe = interposer::instance();
+    if (for_large(part) != nullptr)
+      if (const auto done = hpe->any_copy(to + at, from + at, part, in, false)) return *done;
+    return hpe->driver().cuMemcpyAsync(to + at, from + at, part, in);
+  });
+}
+
 // Copies a range of bytes, as device work of the program: by hpe if `staged` returns a result, else by the driver. A
 // null stream means that the copy is done when the call returns.
 template <class Staged, class Driver>
@@ -52,6 +69,7 @@ CUresult copy_bytes(way by_driver, way by_hpe, CUstream in, CUdeviceptr to, CUde
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
+  if (const auto done = copy_larger(to, number_of(from), bytes, default_stream(Flavour), true)) return *done;
   return copy_bytes(
       way::up_driver, way::up_staged, default_stream(Flavour), to, number_of(from), bytes,
       [=](interposer& hpe) { return hpe.copies().upload(to, from, bytes, default_stream(Flavour), true); },
@@ -60,6 +78,7 @@ CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  if (const auto done = copy_larger(to, number_of(from), bytes, named(stream, Flavour), false)) return *done;
   return copy_bytes(
       way::up_driver, way::up_staged, named(stream, Flavour), to, number_of(from), bytes,
       [=](interposer& hpe) { return hpe.copies().upload(to, from, bytes, named(stream, Flavour), false); },
@@ -68,6 +87,7 @@ CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t byte
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
+  if (const auto done = copy_larger(number_of(to), from, bytes, default_stream(Flavour), true)) return *done;
   return copy_bytes(
       way::down_driver, way::down_staged, nullptr, number_of(to), from, bytes,
       [=](interposer& hpe) { return hpe.copies().download(to, from, bytes, default_stream(Flavour)); },
@@ -76,6 +96,7 @@ CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  if (const auto done = copy_larger(number_of(to), from, bytes, named(stream, Flavour), false)) return *done;
   return copy_bytes(
       way::down_driver, way::down_staged, named(stream, Flavour), number_of(to), from, bytes,
       [=](interposer& hpe) { return hpe.copies().download(to, from, bytes, named(stream, Flavour)); },
@@ -91,6 +112,7 @@ CUresult copy_any(CUstream in, CUdeviceptr to, CUdeviceptr from, std::size_t byt
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  if (const auto done = copy_larger(to, from, bytes, default_stream(Flavour), true)) return *done;
   return copy_any(
       default_stream(Flavour), to, from, bytes,
       [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, default_stream(Flavour), true); },
@@ -99,6 +121,7 @@ CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  if (const auto done = copy_larger(to, from, bytes, named(stream, Flavour), false)) return *done;
   return copy_any(
       named(stream, Flavour), to, from, bytes,
       [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, named(stream, Flavour), false); },
@@ -109,6 +132,7 @@ CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_across(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  if (const auto done = copy_larger(to, from, bytes, default_stream(Flavour), false)) return *done;
   return copy_any(
       default_stream(Flavour), to, from, bytes,
       [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, default_stream(Flavour)); },
@@ -117,6 +141,7 @@ CUresult CUDAAPI copy_across(CUdeviceptr to, CUdeviceptr from, std::size_t bytes
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_across_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  if (const auto done = copy_larger(to, from, bytes, named(stream, Flavour), false)) return *done;
   return copy_any(
       named(stream, Flavour), to, from, bytes,
       [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
@@ -126,6 +151,7 @@ CUresult CUDAAPI copy_across_async(CUdeviceptr to, CUdeviceptr from, std::size_t
 template <auto Entry>
 CUresult CUDAAPI copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                            std::size_t bytes) {
+  if (const auto done = copy_larger(to, from, bytes, default_stream(legacy), true)) return *done;
   return copy_any(
       unknown_stream(), to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy_after_all(to, from, bytes); },
       [=] { return (real.*Entry)(to, to_context, from, from_context, bytes); });
@@ -134,6 +160,7 @@ CUresult CUDAAPI copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr fro
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                                  std::size_t bytes, CUstream stream) {
+  if (const auto done = copy_larger(to, from, bytes, named(stream, Flavour), false)) return *done;
   return copy_any(
       named(stream, Flavour), to, from, bytes,
       [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
@@ -144,8 +171,7 @@ CUresult CUDAAPI copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdevicep
 
 // Copies of arrays may use any memory; so may invalid descriptions.
 template <auto Entry, flavour Flavour, bool Waits, class Description, class... Stream>
-CUresult copy_shape(const Description* description, Stream... stream) {
-  const copy_shape_of shape(description);
+CUresult copy_shape_in_memory(const copy_shape_of& shape, const Description* description, Stream... stream) {
   measured measure(way::any_driver, shape.bytes());
   CUstream in = default_stream(Flavour);
   ((in = named(stream, Flavour)), ...);
@@ -156,6 +182,24 @@ CUresult copy_shape(const Description* description, Stream... stream) {
     if (const auto done = hpe->shaped_copy(shape, in, Waits)) return measure.goes(way::any_staged), *done;
   }
   return (real.*Entry)(description, stream...);
+}
+
+template <auto Entry, flavour Flavour, bool Waits, class Description, class... Stream>
+CUresult copy_shape(const Description* description, Stream... stream) {
+  const copy_shape_of shape(description);
+  const auto copy = [&] { return copy_shape_in_memory<Entry, Flavour, Waits>(shape, description, stream...); };
+  oversubscribed* const all = oversubscribed::active();
+  if (all == nullptr) [[likely]]
+    return copy();
+  CUstream in = default_stream(Flavour);
+  ((in = named(stream, Flavour)), ...);
+  const used_range to = shape.is_plain() ? shape.written() : used_range{};
+  const used_range from = shape.is_plain() ? shape.read() : used_range{};
+  return all->run(in,
+                  shape.is_plain()
+                      ? all->use_of({{from.address, from.bytes, HPE_IN}, {to.address, to.bytes, HPE_INOUT}})
+                      : all->use_of(std::nullopt),
+                  copy);
 }
 
 template <auto Entry, flavour Flavour, class Description>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "interpose/cuda/hooks/oversubscribed_hooks.h"
 #include "interpose/cuda/hooks/real_entries.h"
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/work/device_work.h"
@@ -27,10 +28,20 @@ CUstream stream_among(First first, Others... others) {
 }
 
 template <auto Entry, class... Arguments>
-CUresult CUDAAPI any_work(Arguments... arguments) {
+CUresult any_work_in_memory(Arguments... arguments) {
   const device_work work(stream_among(arguments...));
   if (work.failed()) return work.result();
   return (real.*Entry)(arguments...);
+}
+
+template <auto Entry, class... Arguments>
+CUresult CUDAAPI any_work(Arguments... arguments) {
+  oversubscribed* const all = oversubscribed::active();
+  if (all == nullptr) [[likely]]
+    return any_work_in_memory<Entry>(arguments...);
+  const CUstream in = stream_among(arguments...);
+  return all->run(in == unknown_stream() ? nullptr : in, use_of_arguments(*all, arguments...),
+                  [&] { return any_work_in_memory<Entry>(arguments...); });
 }
 
 template <auto Entry, class... Arguments>
@@ -50,27 +61,39 @@ CUstream stream_of(Stream... stream) {
   return in;
 }
 
-// Fills, contiguous or in rows.
+// A fill of elements that follow each other: it overwrites its range, of any size.
 template <auto Entry, flavour Flavour, class Value, class... Stream>
 CUresult CUDAAPI fill(CUdeviceptr to, Value value, std::size_t count, Stream... stream) {
-  const device_work work(stream_of<Flavour>(stream...), {{to, count * sizeof value, true}});
-  if (work.failed()) return work.result();
-  return (real.*Entry)(to, value, count, stream...);
+  const CUstream in = stream_of<Flavour>(stream...);
+  const auto part = [&](std::size_t at, std::size_t bytes) {
+    const device_work work(in, {{to + at, bytes, true}});
+    if (work.failed()) return work.result();
+    return (real.*Entry)(to + at, value, bytes / sizeof value, stream...);
+  };
+  if (oversubscribed* const all = oversubscribed::active()) [[unlikely]]
+    if (const auto done = all->overwrite(to, count * sizeof value, sizeof value, in, part)) return *done;
+  return part(0, count * sizeof value);
 }
 
 template <auto Entry, flavour Flavour, class Value, class... Stream>
 CUresult CUDAAPI fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width, std::size_t height,
                            Stream... stream) {
+  const CUstream in = stream_of<Flavour>(stream...);
   const std::size_t bytes = height != 0 ? (height - 1) * pitch + width * sizeof value : 0;
-  const device_work work(stream_of<Flavour>(stream...), {{to, bytes, true}});
-  if (work.failed()) return work.result();
-  return (real.*Entry)(to, pitch, value, width, height, stream...);
+  const auto fill = [&] {
+    const device_work work(in, {{to, bytes, true}});
+    if (work.failed()) return work.result();
+    return (real.*Entry)(to, pitch, value, width, height, stream...);
+  };
+  oversubscribed* const all = oversubscribed::active();
+  return all == nullptr ? fill() : all->run(in, all->use_of({{to, bytes, HPE_INOUT}}), fill);
 }
 
 // Most launches do not concern hpe. For them this adds only the stores of queuing_threads, and the arguments stay in
 // registers.
 template <auto Entry, class... Arguments>
-[[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const kernel_launch& kernel, Arguments... arguments) {
+[[gnu::always_inline]] inline CUresult launch_in_memory(CUstream stream, const kernel_launch& kernel,
+                                                        Arguments... arguments) {
   {
     const queuing_threads::visit here(stream);
     counters::add(trace::status_page::own().count.launches, 1);
@@ -78,6 +101,19 @@ template <auto Entry, class... Arguments>
       return (real.*Entry)(arguments...);
   }
   return launch_watched<Entry>(stream, kernel, arguments...);
+}
+
+template <auto Entry, class... Arguments>
+[[gnu::noinline, gnu::cold]] CUresult launch_larger(oversubscribed& all, CUstream stream, const kernel_launch& kernel,
+                                                    Arguments... arguments) {
+  return all.run(stream, use_of(all, kernel), [&] { return launch_in_memory<Entry>(stream, kernel, arguments...); });
+}
+
+template <auto Entry, class... Arguments>
+[[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const kernel_launch& kernel, Arguments... arguments) {
+  if (oversubscribed* const all = oversubscribed::active()) [[unlikely]]
+    return launch_larger<Entry>(*all, stream, kernel, arguments...);
+  return launch_in_memory<Entry>(stream, kernel, arguments...);
 }
 
 // cuLaunchKernel and its cooperative form, which has no `extra`.
@@ -179,6 +215,7 @@ CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
 
 template <auto Entry, class... Stream>
 CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
+  if (const auto done = free_movable(address)) return *done;
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address);
   return (real.*Entry)(address, stream...);
 }
@@ -219,6 +256,7 @@ inline void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
 // An entry that shares memory with others: (handle to fill in, address).
 template <auto Entry, unwatched How, class Handle>
 CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
+  if (is_movable_and_stays(address)) return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult result = (real.*Entry)(handle, address);
   if (result == CUDA_SUCCESS) note_shared(How, address, 0);
   return result;
@@ -288,9 +326,13 @@ template <auto Entry, class Value>
 CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, unsigned flags) {
   if (adopted_memory::any()) [[unlikely]]
     warn_of_wait(address);
-  const device_work work{{address, sizeof value, false}};
-  if (work.failed()) return work.result();
-  return (real.*Entry)(stream, address, value, flags);
+  const auto wait = [&] {
+    const device_work work{{address, sizeof value, false}};
+    if (work.failed()) return work.result();
+    return (real.*Entry)(stream, address, value, flags);
+  };
+  oversubscribed* const all = oversubscribed::active();
+  return all == nullptr ? wait() : all->run(named(stream, legacy), use_of_arguments(*all, address), wait);
 }
 
 template <auto Entry>
@@ -303,10 +345,24 @@ CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams
   return any_work<Entry>(stream, count, operations, flags);
 }
 
+/// The memory of a texture must be on the device while the driver looks at it, and for each launch from then on.
+template <auto Entry>
+CUresult make_texture_in_memory(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
+                                const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
+  const auto make = [&] { return (real.*Entry)(object, resource, texture, view); };
+  oversubscribed* const all = resource != nullptr ? oversubscribed::active() : nullptr;
+  if (all == nullptr) return make();
+  CUdeviceptr address = 0;
+  if (resource->resType == CU_RESOURCE_TYPE_LINEAR) address = resource->res.linear.devPtr;
+  if (resource->resType == CU_RESOURCE_TYPE_PITCH2D) address = resource->res.pitch2D.devPtr;
+  all->objects().use_in_every_launch(address);
+  return all->run(default_stream(legacy), use_of_arguments(*all, address), make);
+}
+
 template <auto Entry>
 CUresult CUDAAPI make_texture(CUtexObject* object, const CUDA_RESOURCE_DESC* resource, const CUDA_TEXTURE_DESC* texture,
                               const CUDA_RESOURCE_VIEW_DESC* view) {
-  const CUresult result = (real.*Entry)(object, resource, texture, view);
+  const CUresult result = make_texture_in_memory<Entry>(object, resource, texture, view);
   interposer* const hpe = result == CUDA_SUCCESS ? interposer::started() : nullptr;
   if (hpe != nullptr && resource->resType == CU_RESOURCE_TYPE_LINEAR)
     hpe->uses().add_texture(*object, resource->res.linear.devPtr);
@@ -355,6 +411,12 @@ CUresult CUDAAPI context_change(Which which) {
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);
   }
   return (real.*Entry)(which);
+}
+
+template <auto Entry>
+CUresult CUDAAPI reset_context(CUdevice device) {
+  if (const auto done = reset_larger(device)) return *done;
+  return context_change<Entry>(device);
 }
 
 }  // namespace

@@ -25,6 +25,15 @@ const device::ptx_kernel& find_in(const loaded_ptx& module, const std::string& n
   return *found;
 }
 
+timepoint enqueue_in(submission& work, device::stream& stream, const std::function<int(void*)>& function) {
+  try {
+    return stream.enqueue(function);
+  } catch (...) {
+    work.abandon();
+    throw;
+  }
+}
+
 }  // namespace
 
 launcher::launcher(const work::resources& with, coherence::region_table& regions, coherence::announcements& announced,
@@ -137,25 +146,25 @@ void launcher::require_there(unsigned device) const {
 }
 
 template <class Command>
-timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command) {
+timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on) {
   require_there(device);
   // Regions out of reach move in the same critical section, so that no other device takes them away before the work.
   const auto move_here = [&](const device_access& access) {
     access.region->mutex.assert_held();
-    if (!usage.concurrent && !reaches(device, access)) memory_.move(*access.region, device);
+    if (!reaches(device, access)) memory_.move(*access.region, device);
   };
-  auto accesses = usage.concurrent   ? regions_in_reach(device)
-                  : usage.everything ? all_regions()
-                                     : resolve(usage.accesses);
+  const bool in_reach = usage.concurrent && usage.accesses.empty();
+  auto accesses = in_reach ? regions_in_reach(device) : usage.everything ? all_regions() : resolve(usage.accesses);
+  for (device_access& each : accesses) each.concurrent = usage.concurrent;
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
   with_.devices.at(device).await_room();
-  submission work(with_, std::move(accesses), move_here);
+  submission work(with_, std::move(accesses), in_reach ? submission::preparation() : move_here);
   const timepoint end = work.submit([&](point_set& after) {
     for (const timepoint p : usage.after) after.add(p);
-    device::stream& stream = choose_stream(device, after);
+    device::stream& stream = on != nullptr ? *on : choose_stream(device, after);
     for (const timepoint p : after.points()) stream.wait(p);
-    return command(work, stream);
+    return command(work, stream, static_cast<const point_set&>(after));
   });
   counters::add(count_.launches, 1);
   return end;
@@ -165,7 +174,7 @@ timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shap
                            std::span<const std::byte> parameters, const work_usage& usage) {
   // The caller's parameters may lie in an hpe allocation, so they are read before any lock is taken.
   const std::vector<std::byte> own_parameters(parameters.begin(), parameters.end());
-  return queue(device, usage, [&](submission& /*work*/, device::stream& stream) {
+  return queue(device, usage, [&](submission& /*work*/, device::stream& stream, const point_set& /*after*/) {
     return stream.launch(kernel->id, shape, own_parameters);
   });
 }
@@ -227,14 +236,23 @@ std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, 
 }
 
 void launcher::enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage) {
-  queue(device, usage, [&](submission& work, device::stream& stream) {
-    try {
-      return stream.enqueue(function);
-    } catch (...) {
-      work.abandon();
-      throw;
-    }
+  queue(device, usage, [&](submission& work, device::stream& stream, const point_set& /*after*/) {
+    return enqueue_in(work, stream, function);
   });
+}
+
+void launcher::enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
+                              const work_usage& usage) {
+  queue(
+      device, usage,
+      [&](submission& work, device::stream& stream, const point_set& after) {
+        const std::uint32_t own = stream.last().timeline;
+        const auto points = after.points();
+        const bool waits = std::any_of(points.begin(), points.end(),
+                                       [&](timepoint p) { return p.timeline != own && !with_.devices.reached(p); });
+        return enqueue_in(work, stream, [&](void* handle) { return function(handle, waits); });
+      },
+      &beside);
 }
 
 void launcher::add_last_points(unsigned device, point_set& points) const {

@@ -47,8 +47,9 @@ namespace hpe::core {
 /// The memory that a piece of device work uses, and the work that it waits for.
 struct work_usage {
   std::span<const hpeAccess> accesses{};
-  bool everything = false;             ///< any allocation; accesses is ignored
-  bool concurrent = false;             ///< any allocation that the device reaches; not ordered against other such work
+  bool everything = false;  ///< any allocation; accesses is ignored
+  /// Not ordered against other such work. Without accesses, it uses any allocation that the device reaches.
+  bool concurrent = false;
   std::span<const timepoint> after{};  ///< points to wait for, besides those of the data
 };
 
@@ -84,6 +85,12 @@ class launcher {
   /// See hpeEnqueue. function is called under the locks of the regions.
   void enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
 
+  /// Like enqueue, for work that the program queues on a stream of its own, which `beside` stands for in hpe's order:
+  /// a stream of the device that is used for nothing else. function(beside's stream, waits) must make the later work of
+  /// beside wait for what it queues; if waits, what it queues must wait for beside.
+  void enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
+                      const work_usage& usage);
+
   /// Adds the last point of each compute stream of a device.
   void add_last_points(unsigned device, coherence::point_set& points) const;
 
@@ -96,9 +103,10 @@ class launcher {
     std::atomic<unsigned> next{0};
   };
 
-  /// Releases the accesses and calls command with a stream to queue the work on. command returns the work's timepoint.
+  /// Releases the accesses and calls command(submission, stream, after) to queue the work on a stream, which waits for
+  /// `after`. command returns the work's timepoint. on: the stream; nullptr: one of the device's.
   template <class Command>
-  timepoint queue(unsigned device, const work_usage& usage, const Command& command);
+  timepoint queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on = nullptr);
   /// Releases the accesses of a launch on several devices, and calls command(after, points) to queue the parts.
   template <class Command>
   void queue_together(std::span<const team_part> parts, hpeKernel kernel, std::vector<work::device_access> accesses,

@@ -22,7 +22,7 @@ NO_WORK = {
     "it orders work and is none": "cuEventRecord cuEventRecordWithFlags cuStreamWaitEvent cuSignalExternalSemaphoresAsync "
                                   "cuWaitExternalSemaphoresAsync",
     "CPU code runs, which touches device memory as any other does": "cuLaunchHostFunc cuStreamAddCallback",
-    "memory comes new, or its place changes and not its contents": """cuMemAllocAsync cuMemAllocFromPoolAsync
+    "memory comes new, or its place changes and not its contents": """cuMemAllocFromPoolAsync
         cuMemMapArrayAsync cuMemPrefetchAsync cuMemPrefetchBatchAsync cuMemDiscardBatchAsync cuMemDiscardAndPrefetchBatchAsync
         cuStreamAttachMemAsync""",
     "a graph is taken to the device, and seen when it is launched": "cuGraphUpload",

@@ -16,6 +16,19 @@ STAND_IN CUresult cuGetErrorString(CUresult, const char** text) {
 STAND_IN CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return *device = ordinal, primary(ordinal) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
+STAND_IN CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: *value = 1; break;
+    default: *value = 0;
+  }
+  return CUDA_SUCCESS;
+}
+STAND_IN CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
+  return *value = 1, CUDA_SUCCESS;
+}
 STAND_IN CUresult cuDeviceGetCount(int* count) { return *count = device_count, CUDA_SUCCESS; }
 STAND_IN CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   *uuid = {};
@@ -102,6 +115,13 @@ STAND_IN CUresult cuMemAlloc(CUdeviceptr* result, std::size_t bytes) {
   return *result = allocate(*c, bytes), CUDA_SUCCESS;
 }
 
+STAND_IN CUresult cuMemAllocPitch(CUdeviceptr* result, std::size_t* pitch, std::size_t width, std::size_t rows,
+                                  unsigned) {
+  COUNT();
+  *pitch = (width + 511) / 512 * 512;
+  return cuMemAlloc(result, *pitch * rows);
+}
+
 STAND_IN CUresult cuMemFree(CUdeviceptr address) {
   COUNT();
   object found;
@@ -148,6 +168,8 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       *static_cast<CUcontext*>(data) = found.of_pool ? nullptr : handle_of(found.of);
       break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(data) = found.base; break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<std::size_t*>(data) = found.bytes; break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
       context* c = nullptr;
       if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
@@ -157,6 +179,13 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
     }
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }
+  return CUDA_SUCCESS;
+}
+
+// Attributes that an address does not have keep their values.
+STAND_IN CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
+                                         CUdeviceptr address) {
+  for (unsigned n = 0; n < count; ++n) (void)cuPointerGetAttribute(data[n], attributes[n], address);
   return CUDA_SUCCESS;
 }
 
@@ -208,7 +237,7 @@ STAND_IN CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* result, CUexterna
   return cuMemAlloc(result, what->size);
 }
 
-// Mappings: a handle of an allocation is a number, and memory exists as soon as its address is reserved.
+// Handles of allocations that other processes or APIs share are numbers.
 STAND_IN CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
                                                unsigned long long) {
   return COUNT(), CUDA_SUCCESS;
@@ -217,12 +246,6 @@ STAND_IN CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h
                                                  CUmemAllocationHandleType) {
   return COUNT(), *handle = 77, CUDA_SUCCESS;
 }
-STAND_IN CUresult cuMemRelease(CUmemGenericAllocationHandle) { return COUNT(), CUDA_SUCCESS; }
-STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, CUmemGenericAllocationHandle,
-                           unsigned long long) {
-  return COUNT(), is_device(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 // ---- streams and events ------------------------------------------------------------------------------------------
 
 STAND_IN CUresult cuStreamCreate(CUstream* result, unsigned flags) {
@@ -311,6 +334,7 @@ STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
   e->in = &s->work;
   return CUDA_SUCCESS;
 }
+STAND_IN CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = 1, CUDA_SUCCESS; }
 STAND_IN CUresult cuEventQuery(CUevent given) {
   event* e = nullptr;
   if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;

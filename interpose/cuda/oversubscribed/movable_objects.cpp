@@ -1,0 +1,62 @@
+#include "interpose/cuda/oversubscribed/movable_objects.h"
+
+#include <mutex>
+#include <set>
+
+namespace hpe::cuda_hooks {
+
+void movable_objects::add(CUdeviceptr base, std::size_t bytes, unsigned device) {
+  const std::lock_guard lock(mutex_);
+  objects_[base] = {base, bytes, device, ++made_, false};
+}
+
+bool movable_objects::remove(CUdeviceptr base) {
+  const std::lock_guard lock(mutex_);
+  return objects_.erase(base) == 1;
+}
+
+movable_objects::map::const_iterator movable_objects::at(CUdeviceptr address) const {
+  auto found = objects_.upper_bound(address);
+  if (found == objects_.begin()) return objects_.end();
+  --found;
+  return address - found->first < found->second.bytes ? found : objects_.end();
+}
+
+std::optional<movable_object> movable_objects::find(CUdeviceptr address) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = at(address);
+  return found == objects_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<movable_object> movable_objects::find_all(const std::vector<CUdeviceptr>& addresses) const {
+  std::vector<movable_object> result;
+  std::set<CUdeviceptr> bases;
+  const std::shared_lock lock(mutex_);
+  for (const CUdeviceptr address : addresses)
+    if (const auto found = at(address); found != objects_.end() && bases.insert(found->first).second)
+      result.push_back(found->second);
+  for (const auto& [base, object] : objects_)
+    if (object.for_every_launch && bases.insert(base).second) result.push_back(object);
+  return result;
+}
+
+std::vector<movable_object> movable_objects::on(unsigned device) const {
+  std::vector<movable_object> result;
+  const std::shared_lock lock(mutex_);
+  for (const auto& [base, object] : objects_)
+    if (object.device == device) result.push_back(object);
+  return result;
+}
+
+std::size_t movable_objects::bytes_on(unsigned device) const {
+  std::size_t sum = 0;
+  for (const movable_object& object : on(device)) sum += object.bytes;
+  return sum;
+}
+
+void movable_objects::use_in_every_launch(CUdeviceptr address) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = at(address); found != objects_.end()) objects_[found->first].for_every_launch = true;
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,224 @@
+// A program that allocates more memory than its GPU has, calls the CUDA driver as CUDA's runtime does, and knows
+// nothing of hpe. Each part is a word of the command line. Prints numbers that depend on all results, and the answers
+// of the driver.
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+#define MUST(call) must(call, #call)
+void must(CUresult result, const char* call) {
+  if (result == CUDA_SUCCESS) return;
+  std::printf("%s: %d\n", call, static_cast<int>(result));
+  std::exit(9);
+}
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+constexpr std::size_t array_bytes = 6 * mebibyte;
+constexpr unsigned stride = 1024;  // words: a kernel uses one word in 4 KiB
+constexpr unsigned used_words = array_bytes / sizeof(unsigned) / stride;
+
+// to[n] = from[n] + value, for each `stride`-th n.
+const char* const ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry add(.param .u64 to, .param .u64 from, .param .u32 value, .param .u32 stride)
+{
+  .reg .u32 %r<9>;
+  .reg .u64 %d<7>;
+  ld.param.u64 %d1, [to];
+  ld.param.u64 %d2, [from];
+  ld.param.u32 %r1, [value];
+  ld.param.u32 %r2, [stride];
+  mov.u32 %r3, %ctaid.x;
+  mov.u32 %r4, %ntid.x;
+  mov.u32 %r5, %tid.x;
+  mad.lo.u32 %r6, %r3, %r4, %r5;
+  mul.lo.u32 %r6, %r6, %r2;
+  mul.wide.u32 %d3, %r6, 4;
+  add.u64 %d4, %d1, %d3;
+  add.u64 %d5, %d2, %d3;
+  ld.global.u32 %r7, [%d5];
+  add.u32 %r8, %r7, %r1;
+  st.global.u32 [%d4], %r8;
+  ret;
+}
+)";
+
+CUfunction add_kernel = nullptr;
+CUmodule kernels = nullptr;
+
+void start() {
+  CUcontext context = nullptr;
+  MUST(cuInit(0));
+  MUST(cuDevicePrimaryCtxRetain(&context, 0));
+  MUST(cuCtxSetCurrent(context));
+  MUST(cuModuleLoadData(&kernels, ptx));
+  MUST(cuModuleGetFunction(&add_kernel, kernels, "add"));
+}
+
+CUdeviceptr array(std::size_t bytes = array_bytes) {
+  CUdeviceptr made = 0;
+  MUST(cuMemAlloc(&made, bytes));
+  return made;
+}
+
+CUresult add(CUdeviceptr to, CUdeviceptr from, unsigned value, CUstream stream = nullptr) {
+  unsigned distance = stride;
+  void* each[] = {&to, &from, &value, &distance};
+  constexpr unsigned block = 64;
+  return cuLaunchKernel(add_kernel, used_words / block, 1, 1, block, 1, 1, 0, stream, each, nullptr);
+}
+
+unsigned long long sum(const std::vector<unsigned>& words) {
+  unsigned long long result = 0;
+  for (std::size_t n = 0; n < words.size(); n += stride) result = result * 31 + words[n];
+  return result;
+}
+
+std::vector<unsigned> words_of(unsigned first, std::size_t bytes = array_bytes) {
+  std::vector<unsigned> words(bytes / sizeof(unsigned));
+  for (std::size_t n = 0; n < words.size(); ++n) words[n] = first + static_cast<unsigned>(n / stride);
+  return words;
+}
+
+std::vector<unsigned> content(CUdeviceptr from, std::size_t bytes = array_bytes) {
+  std::vector<unsigned> words(bytes / sizeof(unsigned));
+  MUST(cuMemcpyDtoH(words.data(), from, bytes));
+  return words;
+}
+
+// Every launch uses two of five arrays, on two streams that wait for each other.
+void five_arrays() {
+  constexpr unsigned count = 5;
+  std::vector<CUdeviceptr> arrays;
+  for (unsigned n = 0; n < count; ++n) {
+    arrays.push_back(array());
+    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
+  }
+  CUstream streams[2];
+  CUevent done[2];
+  for (int s = 0; s < 2; ++s) {
+    MUST(cuStreamCreate(&streams[s], CU_STREAM_NON_BLOCKING));
+    MUST(cuEventCreate(&done[s], CU_EVENT_DISABLE_TIMING));
+  }
+  for (unsigned n = 0; n < 4 * count; ++n) {
+    const unsigned s = n % 2;
+    MUST(cuStreamWaitEvent(streams[s], done[1 - s], 0));
+    MUST(add(arrays[(n + 1) % count], arrays[n % count], n, streams[s]));
+    MUST(cuEventRecord(done[s], streams[s]));
+  }
+  MUST(cuCtxSynchronize());
+  for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
+  std::printf("\n");
+  for (const CUdeviceptr each : arrays) MUST(cuMemFree(each));
+}
+
+// An array that is larger than the device's memory is filled and copied, also in streams, and its ends are used.
+void one_large_array() {
+  constexpr std::size_t bytes = 24 * mebibyte;
+  const CUdeviceptr large = array(bytes);
+  const CUdeviceptr second = array(bytes);
+  CUstream stream = nullptr;
+  MUST(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  MUST(cuMemsetD32Async(large, 7, bytes / sizeof(unsigned), stream));
+  MUST(cuMemcpyDtoDAsync(second, large, bytes, stream));
+  std::vector<unsigned> back(bytes / sizeof(unsigned));
+  MUST(cuMemcpyDtoHAsync(back.data(), second, bytes, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("filled %llx\n", sum(back));
+  MUST(cuMemcpyHtoD(large, words_of(5, bytes).data(), bytes));
+  MUST(cuMemsetD8(large + bytes / 2, 1, 4096));
+  MUST(cuMemcpyHtoDAsync(second, content(large, bytes).data(), bytes, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("copied %llx\n", sum(content(second, bytes)));
+  std::printf("past the end %d\n", static_cast<int>(cuMemcpyHtoD(large + 1, back.data(), bytes)));
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = large;
+  rows.dstDevice = second + mebibyte;
+  rows.srcPitch = rows.dstPitch = 8192;
+  rows.WidthInBytes = 4096;
+  rows.Height = 256;
+  MUST(cuMemcpy2D(&rows));
+  std::printf("rows %llx\n", sum(content(second, bytes)));
+}
+
+// A kernel that uses two arrays where everything, or even they alone, does not fit.
+void too_much() {
+  std::vector<CUdeviceptr> arrays{array(), array(), array()};
+  std::printf("launch %d\n", static_cast<int>(add(arrays[0], arrays[1], 1)));
+  const CUdeviceptr large = array(24 * mebibyte);
+  std::printf("large %d\n", static_cast<int>(add(large, arrays[1], 1)));
+  std::printf("wait %d\n", static_cast<int>(cuCtxSynchronize()));
+}
+
+void questions() {
+  const CUdeviceptr a = array();
+  const CUdeviceptr b = array(20 * mebibyte);
+  std::size_t free = 0, total = 0, bytes = 0;
+  CUdeviceptr base = 0;
+  MUST(cuMemGetInfo(&free, &total));
+  MUST(cuMemGetAddressRange(&base, &bytes, b + 12345));
+  std::printf("memory %zu of %zu, base %d, bytes %zu\n", free / mebibyte, total / mebibyte, base == b, bytes);
+  unsigned type = 0;
+  int device = -1;
+  CUcontext context = nullptr, current = nullptr;
+  MUST(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, b + 1));
+  void* host = &host;
+  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                 CU_POINTER_ATTRIBUTE_HOST_POINTER};
+  void* values[] = {&context, &device, &host};
+  MUST(cuPointerGetAttributes(3, names, values, b));
+  MUST(cuCtxGetCurrent(&current));
+  std::printf("type %u, device %d, context %d, host %d\n", type, device, context == current, host == nullptr);
+  CUipcMemHandle handle;
+  std::printf("ipc %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, a)));
+  MUST(cuMemFree(a));
+  std::printf("freed twice %d\n", static_cast<int>(cuMemFree(a)));
+  CUdeviceptr rows = 0;
+  std::size_t pitch = 0;
+  MUST(cuMemAllocPitch(&rows, &pitch, 5000, 1000, 4));
+  std::printf("pitch %zu\n", pitch);
+  CUdeviceptr of_stream = 0;
+  MUST(cuMemAllocAsync(&of_stream, array_bytes, nullptr));
+  MUST(add(of_stream, of_stream, 1));
+  MUST(cuMemFreeAsync(of_stream, nullptr));
+  MUST(cuDevicePrimaryCtxReset(0));
+  MUST(cuMemGetInfo(&free, &total));
+  std::printf("after the reset %zu of %zu\n", free / mebibyte, total / mebibyte);
+  MUST(cuMemcpyHtoD(array(), words_of(1).data(), array_bytes));
+}
+
+// CPU code reads and writes the memory itself.
+void touches() {
+  const CUdeviceptr a = array(), b = array(), c = array();
+  auto* const words = reinterpret_cast<unsigned*>(a);  // NOLINT(performance-no-int-to-ptr)
+  for (unsigned n = 0; n < used_words; ++n) words[n * stride] = n;
+  MUST(add(b, a, 1));
+  MUST(add(c, b, 1));
+  MUST(add(a, c, 1));
+  MUST(cuStreamSynchronize(nullptr));
+  unsigned long long all = 0;
+  for (unsigned n = 0; n < used_words; ++n) all = all * 31 + words[n * stride];
+  std::printf("touched %llx\n", all);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  start();
+  for (int n = 1; n < argc; ++n) {
+    const auto is = [&](const char* part) { return std::strcmp(argv[n], part) == 0; };
+    if (is("arrays")) five_arrays();
+    if (is("large")) one_large_array();
+    if (is("much")) too_much();
+    if (is("ask")) questions();
+    if (is("touch")) touches();
+  }
+  return 0;
+}
