@@ -72,7 +72,7 @@ class comparison_of_plans {
       of_pointer_.push_back(static_cast<std::size_t>(found - allocations_.begin()));
     }
     traffic_ = sample_traffic(kernel, l, arrays, cuts_, size);
-    const device_number home = most_common_home();
+    const device_number home = m.alone >= 0 ? m.alone : most_common_home();
     const cut whole = whole_grid(l.grid, m.devices, home);
     add(whole, fmt::format("device {}", home));
     for (const cut& c : cuts_) add(c, words_of(c));

@@ -5,9 +5,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "interpose/cuda/hooks/real_entries.h"
+#include "interpose/cuda/hooks/spread_hooks.h"
 #include "interpose/cuda/interposer.h"
+#include "interpose/cuda/spread/noted_write.h"
 #include "interpose/cuda/work/device_work.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/stalls.h"
@@ -26,8 +29,19 @@ CUstream stream_among(First first, Others... others) {
   return stream_among(others...);
 }
 
+// Among entries that take any work, those whose first argument is an address write memory there, and only there.
+template <class... Others>
+noted_write write_of(CUstream stream, CUdeviceptr to, Others... /*others*/) {
+  return {stream, to};
+}
+template <class... Arguments>
+noted_write write_of(CUstream stream, Arguments... /*arguments*/) {
+  return noted_write(stream);
+}
+
 template <auto Entry, class... Arguments>
 CUresult CUDAAPI any_work(Arguments... arguments) {
+  const noted_write note = write_of(stream_among(arguments...), arguments...);
   const device_work work(stream_among(arguments...));
   if (work.failed()) return work.result();
   return (real.*Entry)(arguments...);
@@ -42,6 +56,9 @@ template <auto Entry, class... Arguments>
   return (real.*Entry)(arguments...);
 }
 
+constexpr const char* launch_is_cooperative = "its launch is cooperative, so its blocks may wait for each other";
+constexpr const char* launch_overlaps_others = "its launch may begin or be awaited before others have ended";
+
 // Most launches do not concern hpe. For them this adds only the stores of queuing_threads, and the arguments stay in
 // registers.
 template <auto Entry, class... Arguments>
@@ -55,10 +72,50 @@ template <auto Entry, class... Arguments>
   return launch_watched<Entry>(stream, kernel, arguments...);
 }
 
+// A program whose launches run on several GPUs.
+template <auto Entry, class... Arguments>
+[[gnu::noinline, gnu::cold]] CUresult launch_spread(const spread_launch& what, Arguments... arguments) {
+  const trace::recorded here(trace::category::call, "launch of a kernel");
+  const device_work work(what.stream, {what.function, what.parameters, what.extra});
+  if (work.failed()) return work.result();
+  counters::add(trace::status_page::own().count.launches, 1);
+  const auto alone = [=] { return (real.*Entry)(arguments...); };
+  return spreading::active()->launch(what, std::ref(alone));
+}
+
+inline const char* obstacle_of(const CUlaunchConfig& how) {
+  for (unsigned n = 0; n < how.numAttrs; ++n) {
+    const CUlaunchAttributeValue& value = how.attrs[n].value;
+    switch (how.attrs[n].id) {
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        if (value.cooperative != 0) return launch_is_cooperative;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        if (value.clusterDim.x * value.clusterDim.y * value.clusterDim.z > 1)
+          return "its launch asks for clusters, which share memory of one device";
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        if (value.programmaticStreamSerializationAllowed != 0) return launch_overlaps_others;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+      case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return launch_overlaps_others;
+      default: break;
+    }
+  }
+  return nullptr;
+}
+
 // cuLaunchKernel and its cooperative form, which has no `extra`.
 template <auto Entry, flavour Flavour, class... Extra>
 CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
+  if (spreading::active() != nullptr) [[unlikely]] {
+    const spread_launch what{function, {gx, gy, gz}, {bx, by, bz}, shared, named(stream, Flavour), parameters,
+                             kernel_launch{function, parameters, extra...}.extra,
+                             sizeof...(extra) == 0 ? launch_is_cooperative : nullptr};
+    return launch_spread<Entry>(what, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra...);
+  }
   return launch_of<Entry>(named(stream, Flavour), {function, parameters, extra...}, function, gx, gy, gz, bx, by, bz,
                           shared, stream, parameters, extra...);
 }
@@ -66,6 +123,12 @@ CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
                                  void** extra) {
+  if (spreading::active() != nullptr && configuration != nullptr) [[unlikely]] {
+    const CUlaunchConfig& c = *configuration;
+    const spread_launch what{function, {c.gridDimX, c.gridDimY, c.gridDimZ}, {c.blockDimX, c.blockDimY, c.blockDimZ},
+                             c.sharedMemBytes, named(c.hStream, Flavour), parameters, extra, obstacle_of(c)};
+    return launch_spread<Entry>(what, configuration, function, parameters, extra);
+  }
   return launch_of<Entry>(named(configuration != nullptr ? configuration->hStream : nullptr, Flavour),
                           {function, parameters, extra}, configuration, function, parameters, extra);
 }
@@ -75,6 +138,12 @@ CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction
 // For trace::awaited: the name of the entry, and the handle that it was given.
 inline std::string words_for_call(const void* entry, std::uint64_t handle, std::uint64_t /*none*/) {
   return fmt::format("{}({:#x}) waits for work of the program on devices", static_cast<const char*>(entry), handle);
+}
+
+// The result of a wait of the program: parts of launches on other GPUs may have failed, of which its own GPU knows nothing.
+inline CUresult with_failures(CUresult result) {
+  spreading* const s = spreading::active();
+  return s != nullptr ? s->or_failure(result) : result;
 }
 
 // The driver is called; the program waits for it.
@@ -87,9 +156,9 @@ class waiting_call : trace::awaited {
 template <auto Entry, class... Context>
 CUresult CUDAAPI wait_for_context(Context... context) {
   const waiting_call here("cuCtxSynchronize", context...);
-  if (!queuing_threads::watched()) return (real.*Entry)(context...);
+  if (!queuing_threads::watched()) return with_failures((real.*Entry)(context...));
   const queuing_threads::queued_so_far queued;
-  const CUresult result = (real.*Entry)(context...);
+  const CUresult result = with_failures((real.*Entry)(context...));
   if (result == CUDA_SUCCESS && interposer::started()->program().are_one()) queued.done();
   return result;
 }
@@ -98,10 +167,10 @@ CUresult CUDAAPI wait_for_context(Context... context) {
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI wait_for_stream(CUstream stream) {
   const waiting_call here("cuStreamSynchronize", stream);
-  if (!queuing_threads::watched()) return (real.*Entry)(stream);
+  if (!queuing_threads::watched()) return with_failures((real.*Entry)(stream));
   const CUstream waited = named(stream, Flavour);
   const queuing_threads::queued_so_far queued(waited);
-  const CUresult result = (real.*Entry)(stream);
+  const CUresult result = with_failures((real.*Entry)(stream));
   const bool of_each = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
   if (result == CUDA_SUCCESS && (!of_each || interposer::started()->program().are_one())) queued.done();
   return result;
@@ -110,7 +179,7 @@ CUresult CUDAAPI wait_for_stream(CUstream stream) {
 template <auto Entry>
 CUresult CUDAAPI wait_for_event(CUevent event) {
   const waiting_call here("cuEventSynchronize", event);
-  return (real.*Entry)(event);
+  return with_failures((real.*Entry)(event));
 }
 
 template <auto Entry, flavour Flavour, class... Arguments>
@@ -121,23 +190,33 @@ CUresult CUDAAPI begin_capture(CUstream stream, Arguments... arguments) {
   return result;
 }
 
-// Also the end of a stream, which ends its capture.
-template <auto Entry, flavour Flavour, class... Graph>
-CUresult CUDAAPI end_capture(CUstream stream, Graph... graph) {
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI end_capture(CUstream stream, CUgraph* graph) {
   if (interposer* const hpe = interposer::started()) hpe->program().ends_capture(named(stream, Flavour));
-  return (real.*Entry)(stream, graph...);
+  return (real.*Entry)(stream, graph);
+}
+
+// The end of a stream also ends its capture.
+template <auto Entry>
+CUresult CUDAAPI end_stream(CUstream stream) {
+  if (interposer* const hpe = interposer::started()) hpe->program().ends_capture(stream);
+  if (spreading* const s = spreading::active()) s->ends_stream(stream);
+  return (real.*Entry)(stream);
 }
 
 template <auto Entry>
 CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
   const CUresult result = (real.*Entry)(context, device);
-  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
-    hpe->program().retained(*context);
+  interposer* const hpe = spreading::wanted() ? interposer::instance() : interposer::started();
+  if (hpe == nullptr || result != CUDA_SUCCESS) return result;
+  hpe->program().retained(*context);
+  if (device == 0) spreading::begin(hpe->driver(), hpe->program());
   return result;
 }
 
 template <auto Entry, class... Stream>
 CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
+  if (const auto done = free_spread(address)) return *done;
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address);
   return (real.*Entry)(address, stream...);
 }
@@ -181,6 +260,12 @@ CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
   const CUresult result = (real.*Entry)(handle, address);
   if (result == CUDA_SUCCESS) note_shared(How, address, 0);
   return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI export_memory(CUipcMemHandle* handle, CUdeviceptr address) {
+  if (cannot_be_exported(address)) return CUDA_ERROR_NOT_SUPPORTED;
+  return share<Entry, unwatched::exported>(handle, address);
 }
 
 // An entry that maps memory of others: (address to fill in, description of the memory).
@@ -314,6 +399,12 @@ CUresult CUDAAPI context_change(Which which) {
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);
   }
   return (real.*Entry)(which);
+}
+
+template <auto Entry>
+CUresult CUDAAPI reset_context(CUdevice device) {
+  if (spreading* const s = device == 0 ? spreading::active() : nullptr) s->resets();
+  return context_change<Entry>(device);
 }
 
 }  // namespace

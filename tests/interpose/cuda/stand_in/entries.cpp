@@ -16,6 +16,12 @@ STAND_IN CUresult cuGetErrorString(CUresult, const char** text) {
 STAND_IN CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return *device = ordinal, primary(ordinal) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
+STAND_IN CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  return *value = attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ? 1 : 0, CUDA_SUCCESS;
+}
+STAND_IN CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
+  return *value = 1, CUDA_SUCCESS;
+}
 STAND_IN CUresult cuDeviceGetCount(int* count) { return *count = device_count, CUDA_SUCCESS; }
 STAND_IN CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   *uuid = {};
@@ -144,6 +150,9 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       *static_cast<CUcontext*>(data) = found.of_pool ? nullptr : handle_of(found.of);
       break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(data) = found.base; break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<std::size_t*>(data) = found.bytes; break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *static_cast<CUmemoryPool*>(data) = nullptr; break;
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: {
       context* c = nullptr;
       if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
@@ -153,6 +162,13 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
     }
     default: return CUDA_ERROR_NOT_SUPPORTED;
   }
+  return CUDA_SUCCESS;
+}
+
+// Attributes that an address does not have keep their values.
+STAND_IN CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
+                                         CUdeviceptr address) {
+  for (unsigned n = 0; n < count; ++n) (void)cuPointerGetAttribute(data[n], attributes[n], address);
   return CUDA_SUCCESS;
 }
 
@@ -204,7 +220,7 @@ STAND_IN CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* result, CUexterna
   return cuMemAlloc(result, what->size);
 }
 
-// Mappings: a handle of an allocation is a number, and memory exists as soon as its address is reserved.
+// Handles of allocations that other processes or APIs share are numbers.
 STAND_IN CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
                                                unsigned long long) {
   return COUNT(), CUDA_SUCCESS;
@@ -213,12 +229,6 @@ STAND_IN CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* h
                                                  CUmemAllocationHandleType) {
   return COUNT(), *handle = 77, CUDA_SUCCESS;
 }
-STAND_IN CUresult cuMemRelease(CUmemGenericAllocationHandle) { return COUNT(), CUDA_SUCCESS; }
-STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, CUmemGenericAllocationHandle,
-                           unsigned long long) {
-  return COUNT(), is_device(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
 // ---- streams and events ------------------------------------------------------------------------------------------
 
 STAND_IN CUresult cuStreamCreate(CUstream* result, unsigned flags) {
@@ -307,6 +317,7 @@ STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
   e->in = &s->work;
   return CUDA_SUCCESS;
 }
+STAND_IN CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = 1, CUDA_SUCCESS; }
 STAND_IN CUresult cuEventQuery(CUevent given) {
   event* e = nullptr;
   if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;

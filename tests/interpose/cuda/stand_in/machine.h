@@ -95,8 +95,12 @@ bool invalidate_captures(const context& c);
 /// Holds up queued work, or lets it run.
 void pause(bool paused);
 
-/// Queues a kernel of a module; false for any other function.
-bool launch_of_module(CUfunction function, unsigned blocks, unsigned threads, stream& in, void** parameters);
+struct launch_shape {
+  unsigned grid[3];
+  unsigned block[3];
+};
+/// Queues a kernel of a module; false for any other function. Parameters are given one by one or in a block.
+bool launch_of_module(CUfunction function, const launch_shape& shape, stream& in, void** parameters, void** extra);
 
 // ---- memory ------------------------------------------------------------------------------------------------------
 
@@ -114,7 +118,7 @@ struct object {
   std::size_t bytes = 0;
   context* of = nullptr;
   std::uint64_t number = 0;  ///< unique in the process
-  bool of_pool = false;
+  bool of_pool = false;  ///< or mapped: without a context
 };
 bool find_object(CUdeviceptr address, object& found);
 /// Memory between processes. Return 0 and false if that is not possible.
@@ -125,6 +129,15 @@ bool is_device(CUdeviceptr address, std::size_t bytes);
 bool is_pinned(CUdeviceptr address);
 /// The place of the byte that a device address names.
 std::byte* memory_at(CUdeviceptr address);
+
+/// Ranges of addresses without memory, and what is mapped there. A mapping has no context that the driver tells. `alias` is
+/// where the bytes can be read. The functions that remove return false if there is no such range.
+void add_range(CUdeviceptr base, std::size_t bytes, std::byte* alias);
+bool remove_range(CUdeviceptr base);
+void add_mapping(CUdeviceptr address, std::size_t bytes, int device);
+bool remove_mapping(CUdeviceptr address);
+/// The memory for mappings that each device has.
+inline constexpr std::size_t memory_of_device = std::size_t{192} << 20;
 
 /// Whether one device's kernels and direct copies reach the other's memory.
 bool reaches(int from, int to);

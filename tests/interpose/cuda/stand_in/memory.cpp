@@ -32,6 +32,7 @@ struct owned {
   bool registered = false;
   std::uint64_t number = 0;
   bool of_pool = false;
+  bool mapped = false;
 };
 
 // The contents of a CUipcMemHandle.
@@ -54,6 +55,7 @@ std::map<CUdeviceptr, owned>& pinned() { return immortal<std::map<CUdeviceptr, o
 
 constexpr std::size_t block_bytes = std::size_t{2} << 20;
 constexpr std::size_t alignment = 512;
+constexpr int no_device = -1;  // of a range of addresses
 
 struct place {
   CUdeviceptr next = 0;
@@ -205,13 +207,46 @@ bool find_object(CUdeviceptr address, object& found) {
   const std::lock_guard lock(state);
   const auto at = containing(objects(), address);
   if (at == objects().end()) return false;
-  found = {at->first, at->second.bytes, at->second.of, at->second.number, at->second.of_pool};
+  found = {at->first, at->second.bytes, at->second.of, at->second.number, at->second.of_pool || at->second.mapped};
   return true;
 }
 
+// Mappings side by side are one range for copies.
 bool is_device(CUdeviceptr address, std::size_t bytes) {
-  object found;
-  return find_object(address, found) && address + bytes <= found.base + found.bytes;
+  const std::lock_guard lock(state);
+  auto at = containing(objects(), address);
+  while (at != objects().end()) {
+    const CUdeviceptr end = at->first + at->second.bytes;
+    if (address + bytes <= end) return true;
+    at = at->second.mapped ? objects().find(end) : objects().end();
+  }
+  return false;
+}
+
+void add_range(CUdeviceptr base, std::size_t bytes, std::byte* alias) {
+  const std::lock_guard lock(state);
+  blocks()[base] = {bytes, alias, no_device, -1};
+}
+
+bool remove_range(CUdeviceptr base) {
+  const std::lock_guard lock(state);
+  const auto found = blocks().find(base);
+  if (found == blocks().end() || found->second.device != no_device) return false;
+  blocks().erase(found);
+  return true;
+}
+
+void add_mapping(CUdeviceptr address, std::size_t bytes, int device) {
+  const std::lock_guard lock(state);
+  objects()[address] = {bytes, primary(device), false, ++objects_made, false, true};
+}
+
+bool remove_mapping(CUdeviceptr address) {
+  const std::lock_guard lock(state);
+  const auto found = objects().find(address);
+  if (found == objects().end() || !found->second.mapped) return false;
+  objects().erase(found);
+  return true;
 }
 
 bool is_pinned(CUdeviceptr address) {
@@ -241,7 +276,7 @@ void end(context& c) {
   const std::lock_guard lock(state);
   ++c.generation;
   c.users = 0;
-  std::erase_if(objects(), [&](const auto& o) { return o.second.of == &c; });
+  std::erase_if(objects(), [&](const auto& o) { return o.second.of == &c && !o.second.mapped; });
   std::erase_if(pinned(), [&](const auto& p) {
     if (p.second.of != &c) return false;
     if (!p.second.registered) ::munmap(pointer(p.first), p.second.bytes);
@@ -277,7 +312,7 @@ CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::si
   const auto extent = [&](const rows& r) { return (depth - 1) * r.slice + (height - 1) * r.pitch + width; };
   const bool up = is_device(to.base, 1);
   const bool down = is_device(from.base, 1);
-  if ((up && !is_device(to.base, extent(to))) || (down && !is_device(from.base, extent(from))) || (!up && !down))
+  if ((up && !is_device(to.base, extent(to))) || (down && !is_device(from.base, extent(from))) || (!up && !down && !(is_pinned(to.base) || is_pinned(from.base))))
     return CUDA_ERROR_INVALID_VALUE;
   std::function<void()> move;
   if (up && !down && !is_pinned(from.base)) {

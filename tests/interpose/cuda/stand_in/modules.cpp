@@ -18,11 +18,16 @@ namespace stand_in {
 namespace {
 
 struct module_code {
-  explicit module_code(const void* fat_binary)
-      : program(ptx::parse({ptx::choose_ptx(ptx::read_fat_binary(fat_binary, most_bytes)).text})),
+  explicit module_code(const void* given)
+      : program(ptx::parse({text_of(given)})),
         image(program, [](std::size_t bytes, std::size_t) { return ::operator new (bytes, std::align_val_t{64}); }) {}
 
   static constexpr std::size_t most_bytes = std::size_t{1} << 24;  // the container says its own size
+  static std::string text_of(const void* given) {
+    const auto* const text = static_cast<const char*>(given);
+    const bool is_text = text[0] == '/' || text[0] == '.' || text[0] == '\n';
+    return is_text ? text : ptx::choose_ptx(ptx::read_fat_binary(given, most_bytes)).text;
+  }
   std::shared_ptr<const ptx::program> program;
   ptx::image image;
 };
@@ -41,19 +46,19 @@ void translate(std::vector<std::uint64_t>& parameters) {
     if (is_device(word, 1)) word = number_of(memory_at(word));
 }
 
-void run(const module_code& code, const ptx::function& kernel, std::vector<std::uint64_t> parameters, unsigned blocks,
-         unsigned threads) {
+void run(const module_code& code, const ptx::function& kernel, std::vector<std::uint64_t> parameters,
+         const launch_shape& shape) {
   translate(parameters);
   const ptx::surroundings outside{};
   ptx::launch_configuration c;
   c.image = &code.image;
   c.kernel = &kernel;
-  c.grid.x = blocks;
-  c.block.x = threads;
+  c.grid = {shape.grid[0], shape.grid[1], shape.grid[2]};
+  c.block = {shape.block[0], shape.block[1], shape.block[2]};
   c.parameters = parameters.data();
   c.surroundings = &outside;
   ptx::interpreter engine(*code.program);
-  if (const auto trap = ptx::run_blocks(engine, c, {0, blocks})) {
+  if (const auto trap = ptx::run_blocks(engine, c, {0, std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2]})) {
     std::fprintf(stderr, "stand-in: %s\n", trap->message().c_str());
     std::abort();
   }
@@ -61,7 +66,7 @@ void run(const module_code& code, const ptx::function& kernel, std::vector<std::
 
 }  // namespace
 
-bool launch_of_module(CUfunction function, unsigned blocks, unsigned threads, stream& in, void** parameters) {
+bool launch_of_module(CUfunction function, const launch_shape& shape, stream& in, void** parameters, void** extra) {
   std::shared_ptr<module_code> code;
   {
     const std::lock_guard lock(state);
@@ -71,10 +76,12 @@ bool launch_of_module(CUfunction function, unsigned blocks, unsigned threads, st
   }
   const auto& kernel = *reinterpret_cast<const ptx::function*>(function);
   std::vector<std::uint64_t> values((kernel.formals_size + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t));
-  for (std::size_t n = 0; n < kernel.formals.size(); ++n)
-    std::memcpy(reinterpret_cast<std::byte*>(values.data()) + kernel.formals[n].offset, parameters[n],
-                kernel.formals[n].size);
-  add(in, [code, &kernel, values, blocks, threads] { run(*code, kernel, values, blocks, threads); });
+  auto* const bytes = reinterpret_cast<std::byte*>(values.data());
+  for (void** each = extra; each != nullptr && *each != CU_LAUNCH_PARAM_END; each += 2)
+    if (*each == CU_LAUNCH_PARAM_BUFFER_POINTER) std::memcpy(bytes, each[1], kernel.formals_size);
+  for (std::size_t n = 0; extra == nullptr && n < kernel.formals.size(); ++n)
+    std::memcpy(bytes + kernel.formals[n].offset, parameters[n], kernel.formals[n].size);
+  add(in, [code, &kernel, values, shape] { run(*code, kernel, values, shape); });
   return true;
 }
 
@@ -90,6 +97,29 @@ STAND_IN CUresult cuModuleLoadData(CUmodule* result, const void* image) {
   for (const auto& f : code->program->functions)
     if (f->is_kernel) kernels()[f.get()] = code;
   return CUDA_SUCCESS;
+}
+
+// Variables are host memory here, which copies take for pinned.
+STAND_IN CUresult cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
+  COUNT();
+  const auto* const code = reinterpret_cast<module_code*>(module);
+  const auto& symbols = code->program->symbols;
+  for (std::uint32_t n = 0; n < symbols.size(); ++n) {
+    if (symbols[n].name != name || symbols[n].where == ptx::symbol::space::shared) continue;
+    *address = code->image.address_of(n);
+    *bytes = symbols[n].size;
+    (void)register_pinned(*primary(0), reinterpret_cast<void*>(*address), *bytes);  // NOLINT(performance-no-int-to-ptr)
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+STAND_IN CUresult cuFuncGetModule(CUmodule* result, CUfunction function) {
+  COUNT();
+  const std::lock_guard lock(state);
+  const auto found = kernels().find(function);
+  if (found == kernels().end()) return CUDA_ERROR_INVALID_HANDLE;
+  return *result = reinterpret_cast<CUmodule>(found->second.get()), CUDA_SUCCESS;
 }
 
 STAND_IN CUresult cuModuleGetFunction(CUfunction* result, CUmodule module, const char* name) {

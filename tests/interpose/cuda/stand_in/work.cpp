@@ -97,13 +97,14 @@ STAND_IN CUresult cuMemsetD32(CUdeviceptr to, unsigned value, std::size_t count)
   return COUNT(), fill(to, value, 4, count, nullptr, true);
 }
 
-STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned,
-                                 unsigned, unsigned, CUstream in, void** parameters, void**) {
+STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                 unsigned bz, unsigned, CUstream in, void** parameters, void** extra) {
   if (function == nullptr) return CUDA_SUCCESS;  // to measure the code in front of the driver
   COUNT();
   stream* s = nullptr;
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
-  if (launch_of_module(function, blocks, threads, *s, parameters)) return CUDA_SUCCESS;
+  count(s->of->device == 0 ? "launches on 0" : "launches on 1");
+  if (launch_of_module(function, {{gx, gy, gz}, {bx, by, bz}}, *s, parameters, extra)) return CUDA_SUCCESS;
   const auto* const kernel = reinterpret_cast<const stand_in::kernel*>(function);
   std::vector<std::uint64_t> values(kernel->parameters);
   for (unsigned i = 0; i < kernel->parameters; ++i) std::memcpy(&values[i], parameters[i], sizeof values[i]);
