@@ -18,6 +18,14 @@
 #include "tests/interpose/programs/check.h"
 #include "tests/ptx/programs/single_gpu.cu"
 
+// Adds up numbers that follow from each word and its place.
+__global__ void add_words(unsigned long long* sum, const unsigned* words, unsigned long long n) {
+  const unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
+  unsigned mine = i < n ? scrambled(i ^ ((unsigned long long)words[i] << 32)) : 0;
+  mine = __reduce_add_sync(~0u, mine);
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, (unsigned long long)mine);
+}
+
 namespace {
 
 using hpe::bench::memory;
@@ -44,6 +52,16 @@ const std::map<std::string, const void*> kernels{
     {"spmv_jds", (const void*)spmv_jds},
     {"bfs_expand", (const void*)bfs_expand},
     {"bfs_advance", (const void*)bfs_advance}};
+
+std::uint64_t sum_of_all(const unsigned* words, std::uint64_t n) {
+  unsigned long long *sum = nullptr, made = 0;
+  CHECK(cudaMalloc(&sum, sizeof *sum));
+  CHECK(cudaMemset(sum, 0, sizeof *sum));
+  add_words<<<(unsigned)((n + 255) / 256), 256>>>(sum, words, n);
+  CHECK(cudaMemcpy(&made, sum, sizeof made, cudaMemcpyDeviceToHost));
+  CHECK(cudaFree(sum));
+  return made;
+}
 
 class program {
  public:
@@ -81,13 +99,19 @@ class program {
     std::uint64_t all = 0;
     double sum = 0;
     for (const int n : what_.results) {
-      std::vector<std::uint32_t> words(what_.arrays[(std::size_t)n].words);
-      CHECK(cudaMemcpy(words.data(), arrays_[(std::size_t)n], 4 * words.size(), cudaMemcpyDeviceToHost));
-      for (const std::uint32_t w : words) all = (all ^ w) * 0x100000001b3ULL;
-      for (const std::uint32_t w : words) {
-        float value = 0;
-        std::memcpy(&value, &w, sizeof value);
-        sum += std::fabs(value);
+      const std::uint64_t words = what_.arrays[(std::size_t)n].words;
+      all = all * 0x100000001b3ULL + sum_of_all((const unsigned*)arrays_[(std::size_t)n], words);
+      // What the host gets: all of a small array, else slices.
+      const std::uint64_t slice = std::min<std::uint64_t>(words, 1U << 20U);
+      for (const std::uint64_t at : {std::uint64_t{0}, (words - slice) / 2, words - slice}) {
+        std::vector<std::uint32_t> copied(slice);
+        CHECK(cudaMemcpy(copied.data(), (const unsigned*)arrays_[(std::size_t)n] + at, 4 * slice, cudaMemcpyDeviceToHost));
+        for (const std::uint32_t w : copied) {
+          float value = 0;
+          std::memcpy(&value, &w, sizeof value);
+          all = (all ^ w) * 0x100000001b3ULL;
+          sum += std::fabs(value);
+        }
       }
     }
     if (what_.is_exact) std::printf("%s %s: %llx\n", what_.name.c_str(), what_.size.c_str(), (unsigned long long)all);
