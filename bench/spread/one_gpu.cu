@@ -124,15 +124,19 @@ class program {
   std::vector<void*> arrays_;
 };
 
+double run_ms(program& p) {
+  const auto begin = std::chrono::steady_clock::now();
+  p.run();
+  CHECK(cudaDeviceSynchronize());
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Of seven runs, after so many that arrays are where they will stay.
 double median_ms(program& p) {
+  double before = 0;
+  for (int n = 0; n < 40 && (n < 5 || before < 400); ++n) before += run_ms(p);
   std::vector<double> all;
-  for (int n = 0; n < 12; ++n) {
-    const auto begin = std::chrono::steady_clock::now();
-    p.run();
-    CHECK(cudaDeviceSynchronize());
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-    if (n >= 5) all.push_back(took.count());  // arrays may move to their places in the first runs
-  }
+  for (int n = 0; n < 7; ++n) all.push_back(run_ms(p));
   std::sort(all.begin(), all.end());
   return all[all.size() / 2];
 }

@@ -13,29 +13,17 @@ namespace {
 
 // ---- devices -----------------------------------------------------------------------------------------------------
 
-inline bool sees_one_gpu() {
+// The number of devices stays the driver's: NVIDIA's runtime library refuses a driver that tells it another one.
+inline bool joins_gpus() {
   if (!spreading::wanted()) return false;
   interposer* const hpe = interposer::instance();
   return hpe != nullptr && spreading::joins_gpus(hpe->driver());
 }
 
 template <auto Entry>
-CUresult CUDAAPI count_devices(int* count) {
-  const CUresult result = (real.*Entry)(count);
-  if (result == CUDA_SUCCESS && sees_one_gpu()) *count = 1;
-  return result;
-}
-
-template <auto Entry>
-CUresult CUDAAPI get_device(CUdevice* device, int ordinal) {
-  if (ordinal > 0 && sees_one_gpu()) return CUDA_ERROR_INVALID_DEVICE;
-  return (real.*Entry)(device, ordinal);
-}
-
-template <auto Entry>
 CUresult CUDAAPI device_memory(std::size_t* bytes, CUdevice device) {
   const CUresult result = (real.*Entry)(bytes, device);
-  if (result != CUDA_SUCCESS || !sees_one_gpu()) return result;
+  if (result != CUDA_SUCCESS || device != 0 || !joins_gpus()) return result;
   const joined_gpus gpus(interposer::instance()->driver());
   for (unsigned n = 1; n < gpus.count(); ++n) {
     std::size_t more = 0;
@@ -50,7 +38,7 @@ template <auto Entry>
 CUresult CUDAAPI memory_info(std::size_t* free, std::size_t* total) {
   const CUresult result = (real.*Entry)(free, total);
   spreading* const s = spreading::active();
-  if (result != CUDA_SUCCESS || s == nullptr) return result;
+  if (result != CUDA_SUCCESS || s == nullptr || !s->is_current()) return result;
   try {
     const joined_gpus::memory all = s->all_memory();
     if (free != nullptr) *free = all.free;

@@ -217,6 +217,7 @@ CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
 template <auto Entry, class... Stream>
 CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
   if (const auto done = free_spread(address)) return *done;
+  if (spreading* const s = spreading::active()) s->frees_other();
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address);
   return (real.*Entry)(address, stream...);
 }

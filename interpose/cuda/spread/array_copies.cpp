@@ -13,7 +13,7 @@ using device::cuda::entered;
 
 namespace {
 
-constexpr std::size_t left_free = std::size_t{256} << 20;  // device memory that copies leave to the program
+constexpr std::size_t left_free = std::size_t{64} << 20;  // device memory that copies leave to the program
 
 }  // namespace
 

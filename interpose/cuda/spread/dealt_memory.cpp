@@ -4,6 +4,7 @@
 #include "interpose/cuda/spread/dealt_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -29,6 +30,18 @@ std::vector<dealt_memory::piece> parts_of(const std::vector<spread::home_run>& h
     }
   }
   return parts;
+}
+
+/// Ranges that lie alike have the same number: decisions are kept when a program frees an array and allocates it again.
+std::uint64_t number_of(const dealt_memory::range& r) {
+  std::uint64_t number = 0xcbf29ce484222325ULL ^ r.extent;
+  unsigned home = ~0U;
+  for (const dealt_memory::piece& p : r.pieces) {
+    if (p.gpu == std::exchange(home, p.gpu)) continue;
+    number = (number ^ p.offset) * 0x100000001b3ULL;
+    number = (number ^ p.gpu) * 0x100000001b3ULL;
+  }
+  return number;
 }
 
 }  // namespace
@@ -68,12 +81,12 @@ CUresult dealt_memory::allocate(CUdeviceptr& made, std::uint64_t bytes, const sp
   range r;
   r.bytes = bytes;
   r.extent = rounded(bytes);
-  r.homes = ++homes_made_;
   if (const CUresult result = cu_.cuMemAddressReserve(&r.base, r.extent, 0, 0, 0); result != CUDA_SUCCESS)
     return result;
   spread::allocation whole;
   whole.bytes = r.extent;
   const CUresult result = fill(r, spread::homes_under(where, whole, gpus_.count()));
+  r.homes = number_of(r);
   made = r.base;
   range& kept = ranges_[r.base + r.extent] = std::move(r);
   if (result != CUDA_SUCCESS) free(kept);
@@ -98,29 +111,32 @@ void dealt_memory::free_all() {
   while (!ranges_.empty()) free(ranges_.begin()->second);
 }
 
-// The memory of a piece can be mapped twice, so a copy needs no addresses of the range.
-CUresult dealt_memory::copy_to(const piece& fresh, CUdeviceptr from) {
+// The memory of a piece can be mapped twice, so the copy goes to addresses aside.
+CUresult dealt_memory::copy_to(const std::vector<piece>& fresh, const piece& old, CUdeviceptr from) {
   CUdeviceptr aside = 0;
-  CUresult result = cu_.cuMemAddressReserve(&aside, fresh.bytes, 0, 0, 0);
+  CUresult result = cu_.cuMemAddressReserve(&aside, old.bytes, 0, 0, 0);
   if (result != CUDA_SUCCESS) return result;
-  result = cu_.cuMemMap(aside, fresh.bytes, 0, fresh.memory, 0);
-  if (result == CUDA_SUCCESS) {
-    result = cu_.cuMemSetAccess(aside, fresh.bytes, gpus_.access().data(), gpus_.access().size());
-    if (result == CUDA_SUCCESS) result = cu_.cuMemcpyAsync(aside, from, fresh.bytes, CU_STREAM_PER_THREAD);
-    if (result == CUDA_SUCCESS) result = cu_.cuStreamSynchronize(CU_STREAM_PER_THREAD);
-    cu_.cuMemUnmap(aside, fresh.bytes);
+  std::size_t mapped = 0;
+  for (; mapped < fresh.size() && result == CUDA_SUCCESS; ++mapped) {
+    const piece& p = fresh[mapped];
+    result = cu_.cuMemMap(aside + (p.offset - old.offset), p.bytes, 0, p.memory, 0);
+    if (result != CUDA_SUCCESS) break;
   }
-  cu_.cuMemAddressFree(aside, fresh.bytes);
+  if (result == CUDA_SUCCESS)
+    result = cu_.cuMemSetAccess(aside, old.bytes, gpus_.access().data(), gpus_.access().size());
+  if (result == CUDA_SUCCESS) result = cu_.cuMemcpyAsync(aside, from, old.bytes, CU_STREAM_PER_THREAD);
+  if (result == CUDA_SUCCESS) result = cu_.cuStreamSynchronize(CU_STREAM_PER_THREAD);
+  for (std::size_t n = 0; n < mapped; ++n) cu_.cuMemUnmap(aside + (fresh[n].offset - old.offset), fresh[n].bytes);
+  cu_.cuMemAddressFree(aside, old.bytes);
   return result;
 }
 
 CUresult dealt_memory::replace(range& r, const piece& old, const std::vector<piece>& by, bool copies) {
   std::vector<piece> fresh = by;
   CUresult result = CUDA_SUCCESS;
-  for (piece& p : fresh) {
+  for (piece& p : fresh)
     if (result == CUDA_SUCCESS) result = create(p.gpu, p.bytes, p.memory);
-    if (result == CUDA_SUCCESS && copies) result = copy_to(p, r.base + p.offset);
-  }
+  if (result == CUDA_SUCCESS && copies) result = copy_to(fresh, old, r.base + old.offset);
   if (result == CUDA_SUCCESS) result = cu_.cuMemUnmap(r.base + old.offset, old.bytes);
   if (result != CUDA_SUCCESS) {
     for (const piece& p : fresh)
@@ -143,7 +159,6 @@ CUresult dealt_memory::move(range& r, const std::vector<spread::home_run>& homes
   if (!granules.empty()) granules.back().last = r.extent;
   std::vector<piece> before;
   before.swap(r.pieces);
-  r.homes = ++homes_made_;
   CUresult result = CUDA_SUCCESS;
   for (const piece& old : before) {
     const std::vector<piece> wanted = parts_of(granules, old.offset, old.offset + old.bytes);
@@ -152,6 +167,7 @@ CUresult dealt_memory::move(range& r, const std::vector<spread::home_run>& homes
     if (stays || (result != CUDA_SUCCESS && (r.pieces.empty() || r.pieces.back().offset < old.offset)))
       r.pieces.push_back(old);
   }
+  r.homes = number_of(r);
   return result;
 }
 

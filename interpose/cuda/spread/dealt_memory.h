@@ -28,9 +28,9 @@ class dealt_memory {
     std::uint64_t bytes = 0;    // that the program asked for
     std::uint64_t extent = 0;   // a multiple of the granule
     std::vector<piece> pieces;  // ascending, without gaps
-    std::uint64_t homes = 0;    // unique in the process for each place that a range has had
-    std::uint64_t contents = 0; // another number after each write that has been queued
-    bool is_empty = true;       // nothing has been written
+    std::uint64_t homes = 0;     // a number that follows from the extent and the place of each byte
+    std::uint64_t contents = 0;  // another number after each write that has been queued
+    bool is_empty = true;        // nothing has been written
     bool has_no_replica = false;  // memory was too short for copies of it
   };
 
@@ -56,13 +56,12 @@ class dealt_memory {
   CUresult create(unsigned gpu, std::uint64_t bytes, CUmemGenericAllocationHandle& made) const;
   CUresult fill(range& r, const std::vector<spread::home_run>& homes);
   CUresult replace(range& r, const piece& old, const std::vector<piece>& by, bool copies);
-  CUresult copy_to(const piece& fresh, CUdeviceptr from);
+  CUresult copy_to(const std::vector<piece>& fresh, const piece& old, CUdeviceptr from);
   [[nodiscard]] std::uint64_t rounded(std::uint64_t bytes) const { return (bytes + granule_ - 1) / granule_ * granule_; }
 
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;
   std::uint64_t granule_ = 0;
-  std::uint64_t homes_made_ = 0;
   std::map<CUdeviceptr, range> ranges_;  // by their ends
 };
 

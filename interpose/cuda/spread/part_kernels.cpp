@@ -88,7 +88,9 @@ std::unique_ptr<part_kernel> part_kernels::make(CUfunction handle) {
   made->obstacle = made->code->obstacle;
   find_uses(*made);
   if (!made->obstacle.empty()) return made;
-  if (made->finds_pointers) {
+  if (made->code->patched.uses_variables) {
+    made->obstacle = "it uses variables of its program, which other GPUs do not reach";
+  } else if (made->finds_pointers) {
     made->obstacle = "it finds pointers in memory, or makes accesses that hpe cannot follow";
   } else if (made->has_atomics && !gpus_.have_atomics()) {
     made->obstacle = "the GPUs have no atomic operations on each other's memory";
@@ -131,21 +133,6 @@ void part_kernels::find_constants(patched_module& made, const std::vector<std::s
   }
 }
 
-// All GPUs use the variables of the first one.
-void part_kernels::fill_table(const patched_module& made, const ptx::patch::variable_table& table,
-                              CUmodule original) const {
-  std::vector<CUdeviceptr> addresses;
-  for (const std::string& name : table.variables) addresses.push_back(find_variable(original, 0, name).address);
-  for (unsigned n = 0; n < gpus_.count(); ++n) {
-    const variable at = find_variable(made.of_gpus[n], n, table.name);
-    const entered here(cu_, gpus_.context(n));
-    const auto from = reinterpret_cast<CUdeviceptr>(addresses.data());
-    const std::size_t bytes = std::min(at.bytes, addresses.size() * sizeof addresses[0]);
-    cu_.check(cu_.cuMemcpyAsync(at.address, from, bytes, CU_STREAM_PER_THREAD), "filling a table of variables");
-    cu_.check(cu_.cuStreamSynchronize(CU_STREAM_PER_THREAD), "filling a table of variables");
-  }
-}
-
 part_kernels::patched_module part_kernels::load_module(program_image& image) const {
   const ptx::patch::patched_module& patched = image.model()->patched();
   patched_module made;
@@ -157,14 +144,6 @@ part_kernels::patched_module part_kernels::load_module(program_image& image) con
               "loading kernels that run a part of their grid");
   }
   return made;
-}
-
-void part_kernels::bring_variables(patched_module& to, program_image& image, CUfunction handle) const {
-  CUmodule const original = module_of(handle);
-  const ptx::patch::patched_module& patched = image.model()->patched();
-  find_constants(to, patched.constants, original);
-  for (const ptx::patch::variable_table& table : patched.tables) fill_table(to, table, original);
-  to.has_variables = true;
 }
 
 void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, const std::shared_ptr<program_lane>& lane,
@@ -184,9 +163,8 @@ bool part_kernels::load(part_kernel& kernel, CUfunction handle, unsigned shared)
   try {
     if (!modules_.contains(kernel.image)) modules_[kernel.image] = load_module(*kernel.image);
     patched_module& module = modules_[kernel.image];
-    const ptx::patch::patched_kernel& patched = kernel.code->patched;
-    if ((patched.uses_variables || patched.uses_constants) && !module.has_variables)
-      bring_variables(module, *kernel.image, handle);
+    if (kernel.code->patched.uses_constants && module.constants.empty())
+      find_constants(module, kernel.image->model()->patched().constants, module_of(handle));
     std::vector<CUfunction> parts(gpus_.count());
     for (unsigned n = 0; n < gpus_.count(); ++n) {
       const entered here(cu_, gpus_.context(n));

@@ -54,7 +54,6 @@ class part_kernels {
   };
   struct patched_module {
     std::vector<CUmodule> of_gpus;
-    bool has_variables = false;
     std::vector<constant> constants;
     struct copy {
       std::shared_ptr<program_lane> on;
@@ -65,10 +64,7 @@ class part_kernels {
   [[nodiscard]] program_code::origin origin_of(CUfunction handle) const;
   [[nodiscard]] std::unique_ptr<part_kernel> make(CUfunction handle);
   [[nodiscard]] patched_module load_module(program_image& image) const;
-  /// Lets the patched module use the variables of the program's module, which a handle of a kernel tells.
-  void bring_variables(patched_module& to, program_image& image, CUfunction handle) const;
   void find_constants(patched_module& made, const std::vector<std::string>& names, CUmodule original) const;
-  void fill_table(const patched_module& made, const ptx::patch::variable_table& table, CUmodule original) const;
   /// A variable of a module of a GPU.
   struct variable {
     CUdeviceptr address = 0;

@@ -4,6 +4,7 @@
 // Order: the other GPUs' streams wait for the program's stream, and the program's stream waits for their parts. So work
 // that the program queues before and behind the launch is before and behind all parts.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "interpose/cuda/adopted/adopted_memory.h"
@@ -100,7 +101,11 @@ void spreading::move(const spread::allocation& what, const spread::placement& to
   const std::vector<spread::home_run> homes = spread::homes_under(to, what, gpus_.count());
   if (r == nullptr || homes == what.homes) return;
   CUresult result = gpus_.wait();
+  const auto begin = std::chrono::steady_clock::now();
   if (result == CUDA_SUCCESS) result = memory_.move(*r, homes, !r->is_empty);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  if (result == CUDA_SUCCESS)
+    log(log_level::debug, "an array of {} bytes lies {} now, after {:.1f} ms", r->bytes, spread::words_of(to), took.count());
   if (result != CUDA_SUCCESS)
     log(log_level::info, "an array of a launch over several GPUs stays where it is: {}", cu_.words_for(result));
 }
@@ -169,10 +174,8 @@ void spreading::note_writes(const part_kernel& kernel, const std::vector<std::by
 }
 
 CUresult spreading::launch(const spread_launch& what, const std::function<CUresult()>& alone) {
-  CUcontext current = nullptr;
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (cu_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context() ||
-      cu_.cuStreamIsCapturing(what.stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+  if (!is_current() || cu_.cuStreamIsCapturing(what.stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE) {
     const CUresult result = alone();
     const std::lock_guard lock(mutex_);
     if (capture == CU_STREAM_CAPTURE_STATUS_NONE) note_any_write(nullptr);

@@ -22,7 +22,6 @@ constexpr std::size_t pitch_unit = 512;  // rows of the driver's pitched memory
 spread::machine rates_of(const joined_gpus& gpus) {
   spread::machine m;
   m.devices = gpus.count();
-  m.granule_seconds = 1e-5;  // a move maps pieces of many granules
   m.alone = 0;
   m.replica_bytes = gpus.memory_of(0).total;
   return m;
@@ -99,12 +98,15 @@ void spreading::begin(const device::cuda::driver& cu, const program_contexts& pr
   }
 }
 
+bool spreading::is_current() const {
+  CUcontext current = nullptr;
+  return cu_.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context();
+}
+
 // ---- memory ------------------------------------------------------------------------------------------------------
 
 std::optional<CUresult> spreading::allocate(CUdeviceptr* made, std::size_t bytes) {
-  CUcontext current = nullptr;
-  if (made == nullptr || bytes < smallest_dealt) return std::nullopt;
-  if (cu_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != context()) return std::nullopt;
+  if (made == nullptr || bytes < smallest_dealt || !is_current()) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const spread::placement first = planner_.first_place(bytes, memory_.granule());
   CUresult result = memory_.allocate(*made, bytes, first);
@@ -138,11 +140,15 @@ CUresult spreading::free(CUdeviceptr address) {
   dealt_memory::range* const r = memory_.find(address);
   if (r == nullptr || r->base != address) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = gpus_.wait();
-  planner_.forget(r->base);
   copies_.forget(*r);
   used_.forget(*r);
   memory_.free(*r);
   return result;
+}
+
+void spreading::frees_other() {
+  const std::lock_guard lock(mutex_);
+  used_.forget_others();
 }
 
 std::optional<spreading::range> spreading::range_at(CUdeviceptr address) {
@@ -197,10 +203,8 @@ void spreading::resets() {
     const entered here(cu_, context());
     clock_.finish();
   }
-  memory_.for_each([&](const dealt_memory::range& r) {
-    planner_.forget(r.base);
-    used_.forget(r);
-  });
+  memory_.for_each([&](const dealt_memory::range& r) { used_.forget(r); });
+  used_.forget_others();
   copies_.forget_all();
   memory_.free_all();
   lanes_.forget_all();

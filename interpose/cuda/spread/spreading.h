@@ -32,7 +32,7 @@ struct spread_launch {
   const char* obstacle = nullptr;  // why such a launch stays on one GPU; null: it may be spread
 };
 
-/// A program for one GPU on all (hpe run --spread). The program sees one GPU with the memory of all; large allocations lie
+/// A program for one GPU on all (hpe run --spread). To the program device 0 has the memory of all; its large allocations lie
 /// in parts on them, and launches run in parts where that is faster. Thread-safe; one launch is queued at a time.
 class spreading {
  public:
@@ -40,7 +40,7 @@ class spreading {
   [[nodiscard]] static spreading* active() noexcept { return the_one.load(std::memory_order_acquire); }
   /// Whether HPE_SPREAD is 1.
   [[nodiscard]] static bool wanted() noexcept;
-  /// Whether the program sees one GPU: HPE_SPREAD is 1, and several GPUs reach each other.
+  /// Whether device 0 stands for several GPUs: HPE_SPREAD is 1, and they reach each other.
   [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu) noexcept;
   /// The program has a context of device 0. Makes the one object, unless the driver refuses, which is logged.
   static void begin(const device::cuda::driver& cu, const program_contexts& program) noexcept;
@@ -69,6 +69,10 @@ class spreading {
   [[nodiscard]] std::optional<range> range_at(CUdeviceptr address);
   [[nodiscard]] joined_gpus::memory all_memory() const { return gpus_.all_memory(); }
   [[nodiscard]] CUcontext context() const { return gpus_.context(0); }
+  /// Whether the calling thread uses that context.
+  [[nodiscard]] bool is_current() const;
+  /// The program has freed memory of the driver's.
+  void frees_other();
 
   /// The program has unloaded a module or library.
   void forget_handles();

@@ -1,13 +1,9 @@
 #include "interpose/cuda/spread/used_memory.h"
 
+#include <algorithm>
 #include <array>
 
 namespace hpe::cuda_hooks {
-
-void used_memory::begin(bool keeps_copies) {
-  keeps_copies_ = keeps_copies;
-  others_.clear();
-}
 
 const spread::allocation* used_memory::describe(CUdeviceptr address, std::string& obstacle) {
   if (address == 0) return nullptr;
@@ -43,6 +39,8 @@ const spread::allocation* used_memory::describe_range(const dealt_memory::range&
 
 // Memory that the driver has allocated for the program stays where it is.
 const spread::allocation* used_memory::describe_other(CUdeviceptr address, std::string& obstacle) {
+  if (const auto known = others_.upper_bound(address); known != others_.end() && address >= known->second.address)
+    return &known->second;
   unsigned type = 0, managed = 0;
   unsigned long long number = 0;
   CUdeviceptr base = 0;
@@ -75,8 +73,9 @@ const spread::allocation* used_memory::describe_other(CUdeviceptr address, std::
                "not reach";
     return nullptr;
   }
-  spread::allocation& a = others_.emplace_back();
-  a.address = base != 0 ? base : address;
+  if (base == 0) base = address;
+  spread::allocation& a = others_[base + std::max<std::size_t>(bytes, 1)];
+  a.address = base;
   a.bytes = bytes;
   a.homes = {{0, bytes, 0}};
   a.may_replicate = false;

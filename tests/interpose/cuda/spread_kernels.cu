@@ -8,7 +8,11 @@ __global__ void weigh(float* a, unsigned n) {
   const unsigned i = (blockIdx.x * blockDim.x + threadIdx.x) * 256;
   if (i >= n) return;
   a[i] *= weights[i / 256 % 4];
-  if (i % 65536 == 0) atomicAdd(&total, i / 65536);
+}
+
+__global__ void add_up(const float* a, unsigned n) {
+  const unsigned i = (blockIdx.x * blockDim.x + threadIdx.x) * 256;
+  if (i < n) atomicAdd(&total, (unsigned long long)a[i]);
 }
 
 __global__ void add(const float* a, const float* b, float* c, unsigned n) {

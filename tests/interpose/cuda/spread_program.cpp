@@ -127,6 +127,7 @@ void weigh() {
     launch("weigh", in_a_row, nullptr, a, n);
   }
   print("weigh", a, n);
+  launch("add_up", in_a_row, nullptr, a, n);
   unsigned long long sum = 0;
   MUST(cuModuleGetGlobal(&total, &bytes, kernels, "total"));
   MUST(cuMemcpyDtoH(&sum, total, sizeof sum));

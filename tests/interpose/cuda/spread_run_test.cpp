@@ -33,13 +33,20 @@ TEST(SpreadRun, TellsWhichKernelsRanWhere) {
   EXPECT_NE(told.text.find("         4          4        2"), std::string::npos) << told.text;
 }
 
+TEST(SpreadRun, KernelsWithConstantsAreSpreadAndThoseWithVariablesAreNot) {
+  const outcome told = spread("weigh", "--spread --explain");
+  EXPECT_EQ(exit_status(told), 0) << told.text;
+  EXPECT_NE(told.text.find("         6          6        2"), std::string::npos) << told.text;
+  EXPECT_NE(told.text.find("on one device: it uses variables of its program"), std::string::npos) << told.text;
+}
+
 TEST(SpreadRun, AProgramMayAllocateMoreThanOneDeviceHas) {
   EXPECT_EQ(shell(run + "--spread" + program + "large").text, "large 4095\n");
 }
 
 TEST(SpreadRun, MemoryLooksLikeThatOfOneDevice) {
   const outcome told = shell(run + "--spread" + program + "ask");
-  EXPECT_NE(told.text.find("devices 1, second 101, memory 384 MiB = 384 MiB, base 1 1, bytes 33554432, device 0, "
+  EXPECT_NE(told.text.find("devices 2, second 0, memory 384 MiB = 384 MiB, base 1 1, bytes 33554432, device 0, "
                            "context 1, ipc 801\n"),
             std::string::npos)
       << told.text;
