@@ -383,10 +383,11 @@ planner::outlook planner::look_at(const kernel_model& kernel, const launch& l,
   for (const allocation* const a : arrays) result.versions.push_back(a == nullptr ? 0 : a->version);
   const comparison_of_plans plans(kernel, l, arrays, machine_, size_, launches_of_a_copy);
   const plan* const now = fastest(plans.all(), [](const plan& p) { return !moves_arrays(p); });
-  const plan* const best = fastest(plans.all(), [](const plan&) { return true; });
-  const plan* const wished = with_copies(plans.all(), *best);
+  const plan* wished = fastest(plans.all(), [](const plan&) { return true; });
+  const bool pays = moves_arrays(*wished) && wished->seconds < worth_while * now->seconds;
+  if (!pays) wished = with_copies(plans.all(), *now);
   result.stay = plans.decision_for(*now, kernel);
-  if (moves_arrays(*wished) && (wished != best || wished->seconds < worth_while * now->seconds)) {
+  if (pays || wished != now) {
     result.move = plans.decision_for(*wished, kernel);
     result.loss = std::max(now->seconds - wished->seconds, (1 - worth_while) * now->seconds);
     result.price = wished->move_seconds;

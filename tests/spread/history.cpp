@@ -202,6 +202,25 @@ TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
   EXPECT_FALSE(on_.decide(k, {blocks, 1, 1}, block_, a).arrays.at(1).use_replica);
 }
 
+// The instructions take as long as the remote reads, which the prediction lets overlap: a copy is cheap and safer.
+TEST_F(History, ACopyTakesThePlaceOfRemoteReadsThatCostNothingByPrediction) {
+  const kernel_model k(program_, "table");
+  constexpr std::uint32_t blocks = 1U << 16U, n = 1U << 18U;
+  allocation &out = on_.allocate(64 * mib), &in = on_.allocate(4ULL * n, true);
+  in.bytes = 2 * mib;
+  program_on::arguments a(*program_->find_kernel("table"));
+  a << out << in << static_cast<int>(n);
+  machine slow;
+  slow.devices = devices;
+  slow.instruction_rate = 1e11;
+  planner p(slow);
+  const allocation* const arrays[] = {&out, &in};
+  const launch l{{blocks, 1, 1}, block_, a.data(), k.analysis().kernel->formals_size};
+  const decision d = p.decide(k, l, arrays);
+  EXPECT_TRUE(d.is_spread());
+  EXPECT_EQ(d.arrays.at(1).move_to.how, placement::kind::replicated) << d.reason;
+}
+
 // Each block reads the whole array, and few do, so that a copy for one launch takes longer than all on one device.
 TEST_F(History, ReplicasThatOneLaunchUsesAreNotMadeForever) {
   const kernel_model k(program_, "table");

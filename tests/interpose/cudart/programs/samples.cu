@@ -1,7 +1,7 @@
 // Programs for one GPU as CUDA courses and collections of samples have them: vector addition, matrix product, n-body,
 // Monte Carlo and heat equation. Each prints numbers that depend on all of its results.
 //   samples [NAME|all [SCALE]]
-// With a scale the arrays are larger, each part runs three times, and the milliseconds of its kernels in the last run go to
+// With a scale the arrays are larger, there are more steps, each part runs three times, and the milliseconds of its kernels in the last run go to
 // standard error.
 
 #include <chrono>
@@ -140,7 +140,7 @@ void n_body() {
   const float e = 0.01f;
   CHECK(cudaMemcpyToSymbol(softening, &e, sizeof e));
   timed([&] {
-    for (int step = 0; step < 5; ++step) {
+    for (int step = 0; step < (scale > 1 ? 20 : 5); ++step) {
       attract<<<n / 64, 64>>>(bodies, velocities, n, 0.001f);
       drift<<<n / 64, 64>>>(bodies, velocities, n, 0.001f);
     }
@@ -162,7 +162,7 @@ void heat_equation() {
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
   timed([&] {
-    for (int step = 0; step < 6; ++step) {
+    for (int step = 0; step < (scale > 1 ? 100 : 6); ++step) {
       diffuse<<<dim3(width / 32, height / 8), dim3(32, 8), 0, stream>>>(now, then, width, height);
       std::swap(now, then);
     }
