@@ -3,8 +3,9 @@
 //
 //   one-gpu [--times FILE] FACTOR [NAME...]
 //
-// Prints a line with a number that depends on all results of each program; for those whose sums are rounded in any order,
-// the sum of the results in few digits. FILE gets lines with the median of the milliseconds of seven runs and the name.
+// Prints a line with a number that depends on all results of each program; for those whose sums are rounded in any
+// order, the sum of the results in few digits. FILE gets lines with the median of the milliseconds of seven runs and
+// the name.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -32,26 +33,25 @@ using hpe::bench::memory;
 using hpe::bench::single_gpu_program;
 using hpe::bench::step;
 
-const std::map<std::string, const void*> kernels{
-    {"vecadd", (const void*)vecadd},
-    {"saxpy", (const void*)saxpy},
-    {"reduction", (const void*)reduction},
-    {"convolution2D", (const void*)convolution2D},
-    {"stencil2D", (const void*)stencil2D},
-    {"stencil3D", (const void*)stencil3D},
-    {"sgemv", (const void*)sgemv},
-    {"sgemm", (const void*)sgemm},
-    {"transpose", (const void*)transpose},
-    {"fft1D", (const void*)fft1D},
-    {"sort_blocks", (const void*)sort_blocks},
-    {"merge_runs", (const void*)merge_runs},
-    {"fill_word", (const void*)fill_word},
-    {"spmv_csr", (const void*)spmv_csr},
-    {"spmv_coo", (const void*)spmv_coo},
-    {"spmv_ell", (const void*)spmv_ell},
-    {"spmv_jds", (const void*)spmv_jds},
-    {"bfs_expand", (const void*)bfs_expand},
-    {"bfs_advance", (const void*)bfs_advance}};
+const std::map<std::string, const void*> kernels{{"vecadd", (const void*)vecadd},
+                                                 {"saxpy", (const void*)saxpy},
+                                                 {"reduction", (const void*)reduction},
+                                                 {"convolution2D", (const void*)convolution2D},
+                                                 {"stencil2D", (const void*)stencil2D},
+                                                 {"stencil3D", (const void*)stencil3D},
+                                                 {"sgemv", (const void*)sgemv},
+                                                 {"sgemm", (const void*)sgemm},
+                                                 {"transpose", (const void*)transpose},
+                                                 {"fft1D", (const void*)fft1D},
+                                                 {"sort_blocks", (const void*)sort_blocks},
+                                                 {"merge_runs", (const void*)merge_runs},
+                                                 {"fill_word", (const void*)fill_word},
+                                                 {"spmv_csr", (const void*)spmv_csr},
+                                                 {"spmv_coo", (const void*)spmv_coo},
+                                                 {"spmv_ell", (const void*)spmv_ell},
+                                                 {"spmv_jds", (const void*)spmv_jds},
+                                                 {"bfs_expand", (const void*)bfs_expand},
+                                                 {"bfs_advance", (const void*)bfs_advance}};
 
 std::uint64_t sum_of_all(const unsigned* words, std::uint64_t n) {
   unsigned long long *sum = nullptr, made = 0;
@@ -105,7 +105,8 @@ class program {
       const std::uint64_t slice = std::min<std::uint64_t>(words, 1U << 20U);
       for (const std::uint64_t at : {std::uint64_t{0}, (words - slice) / 2, words - slice}) {
         std::vector<std::uint32_t> copied(slice);
-        CHECK(cudaMemcpy(copied.data(), (const unsigned*)arrays_[(std::size_t)n] + at, 4 * slice, cudaMemcpyDeviceToHost));
+        CHECK(cudaMemcpy(copied.data(), (const unsigned*)arrays_[(std::size_t)n] + at, 4 * slice,
+                         cudaMemcpyDeviceToHost));
         for (const std::uint32_t w : copied) {
           float value = 0;
           std::memcpy(&value, &w, sizeof value);

@@ -173,8 +173,7 @@ const plan* fastest(const std::vector<plan>& all, Condition may) {
   for (const plan& p : all) {
     if (!may(p)) continue;
     const bool spreads_first = best != nullptr && p.how.is_spread() && !best->how.is_spread();
-    if (best == nullptr || p.seconds < best->seconds * (spreads_first ? worth_while : 0.999))
-      best = &p;
+    if (best == nullptr || p.seconds < best->seconds * (spreads_first ? worth_while : 0.999)) best = &p;
   }
   return best;
 }

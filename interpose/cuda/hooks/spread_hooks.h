@@ -1,7 +1,7 @@
 #pragma once
 
-/// The hooks that let a program for one GPU use all (hpe run --spread): the devices and memory that it sees, and the code
-/// that it loads. Only hook_table.cpp includes this file. Without --spread they cost a comparison.
+/// The hooks that let a program for one GPU use all (hpe run --spread): the devices and memory that it sees, and the
+/// code that it loads. Only hook_table.cpp includes this file. Without --spread they cost a comparison.
 
 #include "interpose/cuda/hooks/real_entries.h"
 #include "interpose/cuda/interposer.h"

@@ -111,7 +111,12 @@ template <auto Entry, flavour Flavour, class... Extra>
 CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
   if (spreading::active() != nullptr) [[unlikely]] {
-    const spread_launch what{function, {gx, gy, gz}, {bx, by, bz}, shared, named(stream, Flavour), parameters,
+    const spread_launch what{function,
+                             {gx, gy, gz},
+                             {bx, by, bz},
+                             shared,
+                             named(stream, Flavour),
+                             parameters,
                              kernel_launch{function, parameters, extra...}.extra,
                              sizeof...(extra) == 0 ? launch_is_cooperative : nullptr};
     return launch_spread<Entry>(what, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra...);
@@ -125,8 +130,14 @@ CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction
                                  void** extra) {
   if (spreading::active() != nullptr && configuration != nullptr) [[unlikely]] {
     const CUlaunchConfig& c = *configuration;
-    const spread_launch what{function, {c.gridDimX, c.gridDimY, c.gridDimZ}, {c.blockDimX, c.blockDimY, c.blockDimZ},
-                             c.sharedMemBytes, named(c.hStream, Flavour), parameters, extra, obstacle_of(c)};
+    const spread_launch what{function,
+                             {c.gridDimX, c.gridDimY, c.gridDimZ},
+                             {c.blockDimX, c.blockDimY, c.blockDimZ},
+                             c.sharedMemBytes,
+                             named(c.hStream, Flavour),
+                             parameters,
+                             extra,
+                             obstacle_of(c)};
     return launch_spread<Entry>(what, configuration, function, parameters, extra);
   }
   return launch_of<Entry>(named(configuration != nullptr ? configuration->hStream : nullptr, Flavour),
@@ -140,7 +151,8 @@ inline std::string words_for_call(const void* entry, std::uint64_t handle, std::
   return fmt::format("{}({:#x}) waits for work of the program on devices", static_cast<const char*>(entry), handle);
 }
 
-// The result of a wait of the program: parts of launches on other GPUs may have failed, of which its own GPU knows nothing.
+// The result of a wait of the program: parts of launches on other GPUs may have failed, of which its own GPU knows
+// nothing.
 inline CUresult with_failures(CUresult result) {
   spreading* const s = spreading::active();
   return s != nullptr ? s->or_failure(result) : result;

@@ -1,6 +1,6 @@
 // A copy is filled on the stream of the launch that wants it. The bytes must be those after all writes that the program
-// has queued, also on other streams, because later launches take the copy for valid: so the filling waits for the streams
-// on which the program writes. It waits as well for the launches that read the copy's old bytes.
+// has queued, also on other streams, because later launches take the copy for valid: so the filling waits for the
+// streams on which the program writes. It waits as well for the launches that read the copy's old bytes.
 #include "interpose/cuda/spread/array_copies.h"
 
 #include <algorithm>

@@ -20,9 +20,10 @@ class array_copies {
   /// Whether each GPU has the present bytes of the range, in a copy or in the range itself.
   [[nodiscard]] bool are_valid(const dealt_memory::range& r) const;
 
-  /// The present bytes of the range in a GPU's memory, for work on the lane that is queued next, behind fork(). 0 if the
-  /// memory is too short. Throws hpe::error if the driver refuses.
-  [[nodiscard]] CUdeviceptr bring(const dealt_memory::range& r, unsigned gpu, const std::shared_ptr<program_lane>& lane);
+  /// The present bytes of the range in a GPU's memory, for work on the lane that is queued next, behind fork(). 0 if
+  /// the memory is too short. Throws hpe::error if the driver refuses.
+  [[nodiscard]] CUdeviceptr bring(const dealt_memory::range& r, unsigned gpu,
+                                  const std::shared_ptr<program_lane>& lane);
 
   /// The program has queued a write of a range on this stream: a copy that is filled later waits for it. A null stream
   /// stands for any.

@@ -25,12 +25,12 @@ class dealt_memory {
   };
   struct range {
     CUdeviceptr base = 0;
-    std::uint64_t bytes = 0;    // that the program asked for
-    std::uint64_t extent = 0;   // a multiple of the granule
-    std::vector<piece> pieces;  // ascending, without gaps
-    std::uint64_t homes = 0;     // a number that follows from the extent and the place of each byte
-    std::uint64_t contents = 0;  // another number after each write that has been queued
-    bool is_empty = true;        // nothing has been written
+    std::uint64_t bytes = 0;      // that the program asked for
+    std::uint64_t extent = 0;     // a multiple of the granule
+    std::vector<piece> pieces;    // ascending, without gaps
+    std::uint64_t homes = 0;      // a number that follows from the extent and the place of each byte
+    std::uint64_t contents = 0;   // another number after each write that has been queued
+    bool is_empty = true;         // nothing has been written
     bool has_no_replica = false;  // memory was too short for copies of it
   };
 
@@ -42,8 +42,8 @@ class dealt_memory {
   void free(range& r);
   void free_all();
 
-  /// Gives the bytes these homes. No work may use the range meanwhile. `copies`: with their contents. Returns an error of
-  /// the driver; the range is then usable, partly with other homes.
+  /// Gives the bytes these homes. No work may use the range meanwhile. `copies`: with their contents. Returns an error
+  /// of the driver; the range is then usable, partly with other homes.
   CUresult move(range& r, const std::vector<spread::home_run>& homes, bool copies);
 
   /// Calls visit(range) for each range.
@@ -57,7 +57,9 @@ class dealt_memory {
   CUresult fill(range& r, const std::vector<spread::home_run>& homes);
   CUresult replace(range& r, const piece& old, const std::vector<piece>& by, bool copies);
   CUresult copy_to(const std::vector<piece>& fresh, const piece& old, CUdeviceptr from);
-  [[nodiscard]] std::uint64_t rounded(std::uint64_t bytes) const { return (bytes + granule_ - 1) / granule_ * granule_; }
+  [[nodiscard]] std::uint64_t rounded(std::uint64_t bytes) const {
+    return (bytes + granule_ - 1) / granule_ * granule_;
+  }
 
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;

@@ -9,8 +9,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Measures launches for the table of hpe run --spread --explain, by events before and behind each. Does nothing without
-/// that option. For one thread at a time, with the program's context current.
+/// Measures launches for the table of hpe run --spread --explain, by events before and behind each. Does nothing
+/// without that option. For one thread at a time, with the program's context current.
 class launch_clock {
  public:
   explicit launch_clock(const device::cuda::driver& cu) : cu_(cu), table_(trace::spread_table::active()) {}

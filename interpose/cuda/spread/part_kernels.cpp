@@ -19,8 +19,8 @@ void find_uses(part_kernel& k) {
   for (const ptx::analysis::array_use& array : analysis.arrays) {
     const quantity* const base = array.base ? &analysis.walk->table().of(*array.base) : nullptr;
     k.has_atomics |= array.updates > 0;
-    const bool is_known = base != nullptr && (base->what == quantity::kind::variable ||
-                                              base->what == quantity::kind::parameter);
+    const bool is_known =
+        base != nullptr && (base->what == quantity::kind::variable || base->what == quantity::kind::parameter);
     k.finds_pointers |= !is_known;
   }
 }
@@ -171,9 +171,9 @@ bool part_kernels::load(part_kernel& kernel, CUfunction handle, unsigned shared)
       cu_.check(cu_.cuModuleGetFunction(&parts[n], module.of_gpus[n], kernel.name.c_str()),
                 "finding a kernel that runs a part of its grid");
       if (shared > shared_of_any_kernel)
-        cu_.check(cu_.cuFuncSetAttribute(parts[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                         static_cast<int>(shared)),
-                  "shared memory of a kernel that runs a part of its grid");
+        cu_.check(
+            cu_.cuFuncSetAttribute(parts[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)),
+            "shared memory of a kernel that runs a part of its grid");
     }
     kernel.parts = std::move(parts);
     kernel.most_shared = shared;

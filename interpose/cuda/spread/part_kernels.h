@@ -37,11 +37,11 @@ class part_kernels {
 
   /// The kernel of a handle, analysed at its first launch. Lives until its module is unloaded.
   [[nodiscard]] part_kernel& of(CUfunction handle);
-  /// Makes `parts` ready for a launch of the handle with so many bytes of dynamic shared memory; false, with an obstacle, if
-  /// the driver refuses the patched code.
+  /// Makes `parts` ready for a launch of the handle with so many bytes of dynamic shared memory; false, with an
+  /// obstacle, if the driver refuses the patched code.
   bool load(part_kernel& kernel, CUfunction handle, unsigned shared);
-  /// Gives a GPU's patched module the constants of the program's, for work on the lane that is queued next, behind fork().
-  /// `written` is another number after each write of memory. Throws hpe::error if the driver refuses.
+  /// Gives a GPU's patched module the constants of the program's, for work on the lane that is queued next, behind
+  /// fork(). `written` is another number after each write of memory. Throws hpe::error if the driver refuses.
   void bring_constants(const part_kernel& kernel, unsigned gpu, const std::shared_ptr<program_lane>& lane,
                        std::uint64_t written);
 

@@ -86,8 +86,7 @@ void program_code::loaded_file(const void* handle, const char* path) {
   std::vector<std::shared_ptr<program_image>> images;
   tolerantly([&] { images = images_in(path); });
   const lock_guard lock(mutex_);
-  loaded_[handle] =
-      images.size() == 1 ? images.front() : std::make_shared<program_image>(std::vector<std::string>{});
+  loaded_[handle] = images.size() == 1 ? images.front() : std::make_shared<program_image>(std::vector<std::string>{});
 }
 
 void program_code::unloaded(const void* handle) {

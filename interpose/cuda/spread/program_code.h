@@ -34,8 +34,8 @@ class program_code {
   /// Never destroyed.
   [[nodiscard]] static program_code& of_process();
 
-  /// The program has loaded code: PTX, a fat binary or the wrapper of one, or machine code. `handle` is that of a module
-  /// or a library. Reads the code at once, because the program may free it.
+  /// The program has loaded code: PTX, a fat binary or the wrapper of one, or machine code. `handle` is that of a
+  /// module or a library. Reads the code at once, because the program may free it.
   void loaded(const void* handle, const void* code);
   void loaded_file(const void* handle, const char* path);
   void unloaded(const void* handle);

@@ -72,8 +72,8 @@ spreading::decided spreading::decide(part_kernel& kernel, const spread_launch& w
     arrays.push_back(used_.describe(pointer_in(parameters, p.offset), unreachable));
   if (how.reason.empty()) how.reason = unreachable;
   const bool may_spread = how.reason.empty();
-  // The arrays of a kernel that stays may have to come to its GPU. The decision tells only of kernels with an obstacle of
-  // the analysis that they stay.
+  // The arrays of a kernel that stays may have to come to its GPU. The decision tells only of kernels with an obstacle
+  // of the analysis that they stay.
   if (!may_spread && model.obstacle().empty()) return how;
   if (cuts_evenly_) {
     if (may_spread) how.parts = spread::cut_evenly(what.grid, gpus_.count()).parts;
@@ -105,7 +105,8 @@ void spreading::move(const spread::allocation& what, const spread::placement& to
   if (result == CUDA_SUCCESS) result = memory_.move(*r, homes, !r->is_empty);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   if (result == CUDA_SUCCESS)
-    log(log_level::debug, "an array of {} bytes lies {} now, after {:.1f} ms", r->bytes, spread::words_of(to), took.count());
+    log(log_level::debug, "an array of {} bytes lies {} now, after {:.1f} ms", r->bytes, spread::words_of(to),
+        took.count());
   if (result != CUDA_SUCCESS)
     log(log_level::info, "an array of a launch over several GPUs stays where it is: {}", cu_.words_for(result));
 }
@@ -175,7 +176,8 @@ void spreading::note_writes(const part_kernel& kernel, const std::vector<std::by
 
 CUresult spreading::launch(const spread_launch& what, const std::function<CUresult()>& alone) {
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (!is_current() || cu_.cuStreamIsCapturing(what.stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+  if (!is_current() || cu_.cuStreamIsCapturing(what.stream, &capture) != CUDA_SUCCESS ||
+      capture != CU_STREAM_CAPTURE_STATUS_NONE) {
     const CUresult result = alone();
     const std::lock_guard lock(mutex_);
     if (capture == CU_STREAM_CAPTURE_STATUS_NONE) note_any_write(nullptr);

@@ -15,7 +15,8 @@ using device::cuda::entered;
 
 namespace {
 
-// Smaller allocations stay the driver's, which puts many into one granule. Kernels read them without copies of their own.
+// Smaller allocations stay the driver's, which puts many into one granule. Kernels read them without copies of their
+// own.
 constexpr std::size_t smallest_dealt = (std::size_t{256} << 10) + 1;
 constexpr std::size_t pitch_unit = 512;  // rows of the driver's pitched memory
 
@@ -135,11 +136,12 @@ std::size_t spreading::starts_at(CUdeviceptr address) {
   return r != nullptr && r->base == address ? r->extent : 0;
 }
 
+// Waits without the mutex: the work may wait for launches of other threads.
 CUresult spreading::free(CUdeviceptr address) {
+  const CUresult result = gpus_.wait();
   const std::lock_guard lock(mutex_);
   dealt_memory::range* const r = memory_.find(address);
   if (r == nullptr || r->base != address) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = gpus_.wait();
   copies_.forget(*r);
   used_.forget(*r);
   memory_.free(*r);

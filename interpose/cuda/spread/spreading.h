@@ -32,8 +32,9 @@ struct spread_launch {
   const char* obstacle = nullptr;  // why such a launch stays on one GPU; null: it may be spread
 };
 
-/// A program for one GPU on all (hpe run --spread). To the program device 0 has the memory of all; its large allocations lie
-/// in parts on them, and launches run in parts where that is faster. Thread-safe; one launch is queued at a time.
+/// A program for one GPU on all (hpe run --spread). To the program device 0 has the memory of all; its large
+/// allocations lie in parts on them, and launches run in parts where that is faster. Thread-safe; one launch is queued
+/// at a time.
 class spreading {
  public:
   /// Null in a process that does not spread its kernels, and before the program has a context.
@@ -47,8 +48,8 @@ class spreading {
 
   /// Queues a launch in parts, or calls alone(), which queues it as the program launches it.
   CUresult launch(const spread_launch& what, const std::function<CUresult()>& alone);
-  /// Device work of the program other than launches has been queued that writes the allocation at an address, or perhaps
-  /// any. The stream is null if it is not known.
+  /// Device work of the program other than launches has been queued that writes the allocation at an address, or
+  /// perhaps any. The stream is null if it is not known.
   void writes(CUdeviceptr address, CUstream stream);
   void writes_anything(CUstream stream);
 
@@ -93,7 +94,8 @@ class spreading {
   [[nodiscard]] decided decide(part_kernel& kernel, const spread_launch& what, std::vector<std::byte>& parameters);
   void move(const spread::allocation& what, const spread::placement& to);
   /// Says why the launch cannot run in parts, or nothing and makes it ready.
-  [[nodiscard]] std::string prepare(part_kernel& kernel, const spread_launch& what, std::shared_ptr<program_lane>& lane);
+  [[nodiscard]] std::string prepare(part_kernel& kernel, const spread_launch& what,
+                                    std::shared_ptr<program_lane>& lane);
   CUresult launch_parts(const part_kernel& kernel, const spread_launch& what, const std::vector<std::byte>& parameters,
                         const decided& how, const std::shared_ptr<program_lane>& lane);
   void bring_copies(const part_kernel& kernel, const decided& how, unsigned gpu,

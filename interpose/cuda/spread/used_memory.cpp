@@ -47,9 +47,9 @@ const spread::allocation* used_memory::describe_other(CUdeviceptr address, std::
   std::size_t bytes = 0;
   CUcontext context = nullptr;
   CUmemoryPool pool = nullptr;
-  std::array attributes{CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                        CU_POINTER_ATTRIBUTE_BUFFER_ID,        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                        CU_POINTER_ATTRIBUTE_RANGE_SIZE,       CU_POINTER_ATTRIBUTE_CONTEXT,
+  std::array attributes{CU_POINTER_ATTRIBUTE_MEMORY_TYPE,   CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                        CU_POINTER_ATTRIBUTE_BUFFER_ID,     CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                        CU_POINTER_ATTRIBUTE_RANGE_SIZE,    CU_POINTER_ATTRIBUTE_CONTEXT,
                         CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
   std::array<void*, attributes.size()> values{&type, &managed, &number, &base, &bytes, &context, &pool};
   if (cu_.cuPointerGetAttributes == nullptr ||
@@ -65,12 +65,12 @@ const spread::allocation* used_memory::describe_other(CUdeviceptr address, std::
   }
   if (type == CU_MEMORYTYPE_HOST) return nullptr;
   CUmemoryPool reachable = nullptr;
-  if (cu_.cuDeviceGetDefaultMemPool != nullptr)
-    (void)cu_.cuDeviceGetDefaultMemPool(&reachable, gpus_.device(0));
+  if (cu_.cuDeviceGetDefaultMemPool != nullptr) (void)cu_.cuDeviceGetDefaultMemPool(&reachable, gpus_.device(0));
   const bool is_plain = pool == nullptr && context == gpus_.context(0);
   if (!is_plain && (pool == nullptr || pool != reachable)) {
-    obstacle = "it uses memory of another context, of a pool of the program or of its own mapping, which other GPUs may "
-               "not reach";
+    obstacle =
+        "it uses memory of another context, of a pool of the program or of its own mapping, which other GPUs may "
+        "not reach";
     return nullptr;
   }
   if (base == 0) base = address;

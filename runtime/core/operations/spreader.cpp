@@ -165,7 +165,8 @@ spreader::result spreader::plan(const spread_kernel& kernel, std::span<const uns
       if (even.parts[n].blocks() > 0) how.parts.push_back({devices[n], even.parts[n].first, even.parts[n].count, {}});
   } else {
     auto planned = planner_of(devices).decide(
-        *kernel.code->model, {grid, {shape.block[0], shape.block[1], shape.block[2]}, parameters.data(), parameters.size()});
+        *kernel.code->model,
+        {grid, {shape.block[0], shape.block[1], shape.block[2]}, parameters.data(), parameters.size()});
     how.reason = std::move(planned.reason);
     how.holds = std::move(planned.holds);
     for (std::size_t n = 0; n < planned.parts.size(); ++n)

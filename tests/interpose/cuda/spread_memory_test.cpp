@@ -53,9 +53,8 @@ class SpreadMemory : public testing::Test {
     return there == values_;
   }
   static unsigned home_of(const dealt_memory::range& r, std::uint64_t offset) {
-    return std::find_if(r.pieces.begin(), r.pieces.end(), [&](const auto& p) {
-             return offset < p.offset + p.bytes;
-           })->gpu;
+    return std::find_if(r.pieces.begin(), r.pieces.end(), [&](const auto& p) { return offset < p.offset + p.bytes; })
+        ->gpu;
   }
 
   std::unique_ptr<hpe::device::cuda::driver> cu_;

@@ -1,6 +1,6 @@
-// A program for one GPU that calls the CUDA driver, as programs call CUDA's runtime: vector addition, a stencil, a product
-// of matrices, a histogram and more. Prints numbers that depend on all results, and no others. Each part is a word of the
-// command line.
+// A program for one GPU that calls the CUDA driver, as programs call CUDA's runtime: vector addition, a stencil, a
+// product of matrices, a histogram and more. Prints numbers that depend on all results, and no others. Each part is a
+// word of the command line.
 #include <cuda.h>
 
 #include <cstdio>
@@ -36,8 +36,8 @@ struct shape {
 template <class... Parameters>
 void launch(const char* name, const shape& s, CUstream stream, Parameters... parameters) {
   void* each[] = {&parameters...};
-  MUST(cuLaunchKernel(kernel(name), s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2], 0, stream, each,
-                      nullptr));
+  MUST(cuLaunchKernel(kernel(name), s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2], 0, stream,
+                      each, nullptr));
 }
 
 CUdeviceptr array(std::size_t words) {

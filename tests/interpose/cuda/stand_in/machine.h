@@ -118,7 +118,7 @@ struct object {
   std::size_t bytes = 0;
   context* of = nullptr;
   std::uint64_t number = 0;  ///< unique in the process
-  bool of_pool = false;  ///< or mapped: without a context
+  bool of_pool = false;      ///< or mapped: without a context
 };
 bool find_object(CUdeviceptr address, object& found);
 /// Memory between processes. Return 0 and false if that is not possible.
@@ -130,8 +130,8 @@ bool is_pinned(CUdeviceptr address);
 /// The place of the byte that a device address names.
 std::byte* memory_at(CUdeviceptr address);
 
-/// Ranges of addresses without memory, and what is mapped there. A mapping has no context that the driver tells. `alias` is
-/// where the bytes can be read. The functions that remove return false if there is no such range.
+/// Ranges of addresses without memory, and what is mapped there. A mapping has no context that the driver tells.
+/// `alias` is where the bytes can be read. The functions that remove return false if there is no such range.
 void add_range(CUdeviceptr base, std::size_t bytes, std::byte* alias);
 bool remove_range(CUdeviceptr base);
 void add_mapping(CUdeviceptr address, std::size_t bytes, int device);

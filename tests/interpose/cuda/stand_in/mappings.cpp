@@ -1,5 +1,5 @@
-// Memory that is mapped: allocations of a device by their handles, and ranges of addresses where they are put. The bytes of
-// an allocation are a file, which is mapped at the same place of a second range, where they can be read.
+// Memory that is mapped: allocations of a device by their handles, and ranges of addresses where they are put. The
+// bytes of an allocation are a file, which is mapped at the same place of a second range, where they can be read.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -95,8 +95,8 @@ STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, 
   const auto found = allocations().find(handle);
   if (found == allocations().end()) return is_device(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   if (bytes != found->second.bytes || is_device(address, 1)) return CUDA_ERROR_INVALID_VALUE;
-  void* const at = ::mmap(memory_at(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                          found->second.file, 0);
+  void* const at =
+      ::mmap(memory_at(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, found->second.file, 0);
   if (at == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
   mapped()[address] = found->second;
   add_mapping(address, bytes, found->second.device);

@@ -25,8 +25,8 @@ struct kernel {
 /// Functions of the stand-in for tests, found by name in its shared object.
 /// stand_in_count: calls of an entry so far; of "launches on 0" and "launches on 1", those of kernels on a device
 using count_function = unsigned(const char* symbol);
-using memory_function = void*(CUdeviceptr address);   ///< stand_in_memory: where a byte of device memory is
-using pause_function = void(int paused);              ///< stand_in_pause: whether queued work waits
+using memory_function = void*(CUdeviceptr address);  ///< stand_in_memory: where a byte of device memory is
+using pause_function = void(int paused);             ///< stand_in_pause: whether queued work waits
 /// stand_in_meanwhile: runs run(argument) at the beginning of the next call of an entry, in the calling thread.
 using meanwhile_function = void(const char* symbol, void (*run)(void*), void* argument);
 using refuse_function = void(int refused);  ///< stand_in_refuse_peers: whether memory of others is opened
