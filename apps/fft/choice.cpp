@@ -36,9 +36,9 @@ std::int64_t worth_sharing(const machine& on) {
   return on.soft ? soft_bytes : gpu_bytes;
 }
 
-/// Whether one device is faster than several GPUs together. Several move the array in three passes, in which each device
-/// reads a part of every other one's, and make two passes of shorter transforms; one makes a pass for each nine factors of
-/// two of the length.
+/// Whether one device is faster than several GPUs together. Several move the array in three passes, in which each
+/// device reads a part of every other one's, and make two passes of shorter transforms; one makes a pass for each nine
+/// factors of two of the length.
 bool better_alone(const problem& p, const machine& on) {
   if (on.soft || on.link <= 0 || on.memory <= 0) return false;
   constexpr double factors_of_a_pass = 9, passes_over_links = 3, both_ways = 2;

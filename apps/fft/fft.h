@@ -80,8 +80,8 @@ class plan {
   [[nodiscard]] std::int64_t position(std::int64_t k) const;
 
   [[nodiscard]] form chosen() const;
-  /// The best placement of input and output. With the form `automatic`, one device where the links between GPUs make several
-  /// slower.
+  /// The best placement of input and output. With the form `automatic`, one device where the links between GPUs make
+  /// several slower.
   [[nodiscard]] placement where() const;
   /// A sentence that describes the chosen form.
   [[nodiscard]] std::string explain() const;

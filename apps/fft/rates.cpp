@@ -20,7 +20,7 @@ double seconds_of_copy(const array<std::byte>& to, const array<std::byte>& from)
   for (int n = 0; n < tries; ++n) {
     synchronize();
     const auto begin = clock::now();
-    copy(to.data(), from.data(), bytes);
+    hpe::copy(to.data(), from.data(), bytes);
     synchronize();
     best = std::min(best, std::chrono::duration<double>(clock::now() - begin).count());
   }
@@ -29,7 +29,7 @@ double seconds_of_copy(const array<std::byte>& to, const array<std::byte>& from)
 
 copy_rates measure() {
   const array<std::byte> here(bytes, on_device(0)), beside(bytes, on_device(0)), there(bytes, on_device(1));
-  for (const array<std::byte>* a : {&here, &beside, &there}) fill(a->data(), 0, bytes);
+  for (const array<std::byte>* a : {&here, &beside, &there}) hpe::fill(a->data(), 0, bytes);
   const auto moved = static_cast<double>(bytes);
   return {moved / seconds_of_copy(there, here), 2 * moved / seconds_of_copy(beside, here)};
 }

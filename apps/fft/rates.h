@@ -8,8 +8,8 @@ struct copy_rates {
   double memory = 0;
 };
 
-/// Measured by the first call in a process, in some milliseconds and 128 MiB of memory on each of the first two devices.
-/// Thread-safe. Throws what allocations and copies throw.
+/// Measured by the first call in a process, in some milliseconds and 128 MiB of memory on each of the first two
+/// devices. Thread-safe. Throws what allocations and copies throw.
 [[nodiscard]] copy_rates measured_rates();
 
 }  // namespace hpe::fft

@@ -43,8 +43,7 @@ constexpr std::array options{
     run_option{"--devices", "WHICH", "HPE_DEVICES", "the devices of hpe"},
     run_option{"--scope", "WHICH", "HPE_SCOPE",
                "device memory that kernels may use: all, or args for that of their parameters"},
-    run_option{"--spread", nullptr, "HPE_SPREAD",
-               "run the kernels of a CUDA program for one device on all soft devices"},
+    run_option{"--spread", nullptr, "HPE_SPREAD", "run the kernels of a CUDA program for one device on all devices"},
     run_option{"--explain", nullptr, "HPE_SPREAD_EXPLAIN",
                "with --spread, print at the end which kernels ran on several devices, and why others did not"},
     run_option{"--oversubscribe", nullptr, "HPE_OVERSUBSCRIBE",
@@ -202,11 +201,6 @@ int prepare_cuda() {
     return command_line::usage_error;
   }
   const bool on_soft_devices = place == "soft" || !driver;
-  if (variable("HPE_SPREAD") == "1" && !on_soft_devices)
-    fmt::print(
-        stderr,
-        "hpe run: --spread works on soft devices only, so the program runs as without it; --cuda soft takes soft "
-        "devices\n");
   preload(on_soft_devices, driver);
   return 0;
 }

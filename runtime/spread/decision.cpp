@@ -56,6 +56,16 @@ cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces) 
   return result;
 }
 
+cut cut_evenly(const dimension& grid, std::uint32_t devices) {
+  std::size_t axis = grid.size() - 1;
+  while (axis > 0 && grid[axis] == 1) --axis;
+  std::array<std::uint32_t, 3> pieces{1, 1, 1};
+  pieces[axis] = std::min(devices, grid[axis]);
+  cut result = cut_grid(grid, pieces);
+  result.parts.resize(devices);
+  return result;
+}
+
 cut whole_grid(const dimension& grid, std::uint32_t devices, device_number on) {
   cut result;
   result.parts.resize(devices);

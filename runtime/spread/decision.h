@@ -26,6 +26,9 @@ struct cut {
 
 /// pieces[0] * pieces[1] * pieces[2] parts as equal as whole blocks allow, along x first, for that many devices.
 [[nodiscard]] cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces);
+/// About equal parts along the last axis that has several blocks, because arrays in row order are divided along that
+/// axis; devices beyond the number of blocks get none.
+[[nodiscard]] cut cut_evenly(const dimension& grid, std::uint32_t devices);
 /// The whole grid on one device.
 [[nodiscard]] cut whole_grid(const dimension& grid, std::uint32_t devices, device_number on);
 

@@ -55,6 +55,8 @@ struct machine {
   double launch_seconds = 6e-6;    // that a launch on one more device takes the host, and the wait for it
   double granule_seconds = 3e-5;   // to give one granule another home, beside the copy
   std::uint64_t replica_bytes = ~std::uint64_t{0};  // the largest array that devices can have a replica of
+  /// The device that runs launches which are not spread; below 0: the one with most of the launch's bytes.
+  device_number alone = -1;
 };
 
 }  // namespace hpe::spread

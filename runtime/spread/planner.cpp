@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "runtime/spread/placing.h"
 
@@ -46,16 +48,20 @@ struct plan {
   std::vector<std::vector<home_run>> homes;  // that they lead to
   std::vector<bool> replicated;
   cost predicted;
-  double move_seconds = 0;
+  double move_seconds = 0;  // copies included
+  double copy_seconds = 0;  // of new replicas
+  double seconds = 0;       // predicted, with the launch's share of the copies
 };
 
 /// All that is compared for one launch.
 class comparison_of_plans {
  public:
+  /// launches_of_a_copy: how many launches use a replica before it is outdated.
   comparison_of_plans(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
-                      const machine& m, const sample_size& size)
+                      const machine& m, const sample_size& size, double launches_of_a_copy)
       : arrays_(arrays),
         machine_(m),
+        launches_of_a_copy_(launches_of_a_copy),
         cuts_(kernel.obstacle().empty() ? cuts_of(l.grid, m.devices) : std::vector<cut>{}) {
     for (std::uint32_t p = 0; p < arrays.size(); ++p) {
       if (arrays[p] == nullptr) {
@@ -72,7 +78,7 @@ class comparison_of_plans {
       of_pointer_.push_back(static_cast<std::size_t>(found - allocations_.begin()));
     }
     traffic_ = sample_traffic(kernel, l, arrays, cuts_, size);
-    const device_number home = most_common_home();
+    const device_number home = m.alone >= 0 ? m.alone : most_common_home();
     const cut whole = whole_grid(l.grid, m.devices, home);
     add(whole, fmt::format("device {}", home));
     for (const cut& c : cuts_) add(c, words_of(c));
@@ -131,20 +137,24 @@ class comparison_of_plans {
       const double bytes = bytes_to_move(a, best, moved.homes[n], machine_);
       if (best.how == placement::kind::replicated) {
         moved.move_seconds += bytes / machine_.copy_rate;
+        moved.copy_seconds += bytes / machine_.copy_rate;
       } else if (!a.is_empty) {
         moved.move_seconds +=
             bytes / machine_.move_rate + machine_.granule_seconds * bytes / static_cast<double>(a.granule);
       }
     }
     now.predicted = cost_of(now);
+    now.seconds = now.predicted.seconds;
     all_.push_back(std::move(now));
     if (!moves) return;
     moved.predicted = cost_of(moved);
+    moved.seconds = moved.predicted.seconds + moved.copy_seconds / launches_of_a_copy_;
     all_.push_back(std::move(moved));
   }
 
   std::span<const allocation* const> arrays_;
   const machine& machine_;
+  const double launches_of_a_copy_;
   std::vector<cut> cuts_;
   std::vector<placed_allocation> allocations_;
   std::vector<std::size_t> of_pointer_;
@@ -163,10 +173,21 @@ const plan* fastest(const std::vector<plan>& all, Condition may) {
   for (const plan& p : all) {
     if (!may(p)) continue;
     const bool spreads_first = best != nullptr && p.how.is_spread() && !best->how.is_spread();
-    if (best == nullptr || p.predicted.seconds < best->predicted.seconds * (spreads_first ? worth_while : 0.999))
-      best = &p;
+    if (best == nullptr || p.seconds < best->seconds * (spreads_first ? worth_while : 0.999)) best = &p;
   }
   return best;
+}
+
+/// A plan whose prediction is about as good as that of the fastest, with copies in the place of remote reads. The
+/// prediction lets reads over links overlap with all else, which loops that wait for each value do not reach.
+const plan* with_copies(const std::vector<plan>& all, const plan& best) {
+  constexpr double about = 1.02, many = 0.1;
+  if (best.predicted.remote_share() < many) return &best;
+  for (const plan& p : all)
+    if (p.copy_seconds > 0 && p.how.pieces == best.how.pieces && p.seconds <= about * best.seconds &&
+        p.predicted.remote_bytes < best.predicted.remote_bytes / 2)
+      return &p;
+  return &best;
 }
 
 std::string replicas_in_words(const decision& d, const kernel_model& kernel) {
@@ -220,6 +241,10 @@ bool gives_homes(const decision& d) {
   });
 }
 
+bool uses_copies(const decision& d) {
+  return std::any_of(d.arrays.begin(), d.arrays.end(), [](const array_decision& a) { return a.use_replica; });
+}
+
 void append(std::string& key, const void* bytes, std::size_t count) {
   key.append(static_cast<const char*>(bytes), count);
 }
@@ -243,6 +268,9 @@ struct planner::account {
   std::deque<outlook> outlooks;          // the latest first
   double lost = 0;                       // by launches since the arrays lie where they do
   bool asked = false;                    // the last decision was to move arrays to other homes
+  bool has_copies = false;               // made for these launches, and valid at the last one
+  double uses = 0;                       // launches since they were made
+  double uses_expected = std::numeric_limits<double>::infinity();  // of copies, before they are outdated
 };
 
 planner::planner(const machine& m, const sample_size& size) : machine_(m), size_(size) {}
@@ -278,15 +306,30 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     found->second->kernel = &kernel;
   }
   account& a = *found->second;
-  outlook& now = outlook_of(a, kernel, l, arrays);
-  settle(a, now);
+  outlook* now = &outlook_of(a, kernel, l, arrays);
+  if (count_uses(a, *now)) now = &outlook_of(a, kernel, l, arrays);
+  settle(a, *now);
   a.asked = false;
-  if (now.loss <= 0) return now.stay;
-  a.lost += now.loss;
-  if (a.lost < now.price) return now.stay;
+  if (now->loss <= 0) return now->stay;
+  a.lost += now->loss;
+  if (a.lost < now->price) return now->stay;
   a.lost = 0;
-  a.asked = gives_homes(now.move);
-  return now.move;
+  a.asked = gives_homes(now->move);
+  a.has_copies = uses_copies(now->move);
+  a.uses = 1;
+  return now->move;
+}
+
+// Arrays that programs write between launches outdate their replicas, which then cost each launch its share of a copy.
+// Returns whether the decisions have to be made again.
+bool planner::count_uses(account& a, const outlook& now) {
+  if (!a.has_copies) return false;
+  if (uses_copies(now.stay)) return ++a.uses, false;
+  a.has_copies = false;
+  if (std::exchange(a.uses_expected, a.uses) == a.uses) return false;
+  forget(a);
+  a.outlooks.clear();
+  return true;
 }
 
 planner::outlook& planner::outlook_of(account& of, const kernel_model& kernel, const launch& l,
@@ -306,7 +349,7 @@ planner::outlook& planner::outlook_of(account& of, const kernel_model& kernel, c
   auto found = std::find_if(of.outlooks.begin(), of.outlooks.end(), is_now);
   if (found == of.outlooks.end()) {
     if (of.outlooks.size() == most_outlooks) of.outlooks.pop_back();
-    of.outlooks.push_front(look_at(kernel, l, arrays));
+    of.outlooks.push_front(look_at(kernel, l, arrays, of.uses_expected));
   } else {
     std::rotate(of.outlooks.begin(), found, found + 1);
   }
@@ -334,16 +377,18 @@ void planner::forget(account& a) {
 }
 
 planner::outlook planner::look_at(const kernel_model& kernel, const launch& l,
-                                  std::span<const allocation* const> arrays) const {
+                                  std::span<const allocation* const> arrays, double launches_of_a_copy) const {
   outlook result;
   for (const allocation* const a : arrays) result.versions.push_back(a == nullptr ? 0 : a->version);
-  const comparison_of_plans plans(kernel, l, arrays, machine_, size_);
+  const comparison_of_plans plans(kernel, l, arrays, machine_, size_, launches_of_a_copy);
   const plan* const now = fastest(plans.all(), [](const plan& p) { return !moves_arrays(p); });
-  const plan* const wished = fastest(plans.all(), [](const plan&) { return true; });
+  const plan* wished = fastest(plans.all(), [](const plan&) { return true; });
+  const bool pays = moves_arrays(*wished) && wished->seconds < worth_while * now->seconds;
+  if (!pays) wished = with_copies(plans.all(), *now);
   result.stay = plans.decision_for(*now, kernel);
-  if (moves_arrays(*wished) && wished->predicted.seconds < worth_while * now->predicted.seconds) {
+  if (pays || wished != now) {
     result.move = plans.decision_for(*wished, kernel);
-    result.loss = now->predicted.seconds - wished->predicted.seconds;
+    result.loss = std::max(now->seconds - wished->seconds, (1 - worth_while) * now->seconds);
     result.price = wished->move_seconds;
   } else {
     result.stake = std::max(0.0, plans.seconds_elsewhere(now->how) - now->predicted.seconds);

@@ -51,8 +51,9 @@ class planner {
   /// For the arrays as they are.
   outlook& outlook_of(account& of, const kernel_model& kernel, const launch& l,
                       std::span<const allocation* const> arrays);
-  [[nodiscard]] outlook look_at(const kernel_model& kernel, const launch& l,
-                                std::span<const allocation* const> arrays) const;
+  [[nodiscard]] outlook look_at(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
+                                double launches_of_a_copy) const;
+  [[nodiscard]] bool count_uses(account& a, const outlook& now);
   void settle(const account& of, const outlook& now);
   void forget(account& a);
 

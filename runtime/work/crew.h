@@ -24,8 +24,9 @@ class crew {
   /// Ends the helpers after the pieces that they have begun.
   void stop() noexcept;
 
-  /// Calls piece(0) to piece(count - 1) in this thread and in helpers that are free, several at a time, begun in this order.
-  /// Returns when all have returned. After one has thrown, no further one begins, and the first exception is thrown here.
+  /// Calls piece(0) to piece(count - 1) in this thread and in helpers that are free, several at a time, begun in this
+  /// order. Returns when all have returned. After one has thrown, no further one begins, and the first exception is
+  /// thrown here.
   void for_each(std::uint64_t count, const std::function<void(std::uint64_t)>& piece);
 
  private:

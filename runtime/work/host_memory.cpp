@@ -41,8 +41,8 @@ void host_memory::stop() noexcept {
 }
 
 unsigned host_memory::transfers_at_once() const noexcept {
-  constexpr std::uint64_t enough = 8;     // for disks
-  constexpr std::uint64_t part_of = 8;    // of the limit, at most
+  constexpr std::uint64_t enough = 8;   // for disks
+  constexpr std::uint64_t part_of = 8;  // of the limit, at most
   return static_cast<unsigned>(std::clamp<std::uint64_t>(limit_ / part_of / granule_size, 1, enough));
 }
 

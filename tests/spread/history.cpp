@@ -202,6 +202,47 @@ TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
   EXPECT_FALSE(on_.decide(k, {blocks, 1, 1}, block_, a).arrays.at(1).use_replica);
 }
 
+// The instructions take as long as the remote reads, which the prediction lets overlap: a copy is cheap and safer.
+TEST_F(History, ACopyTakesThePlaceOfRemoteReadsThatCostNothingByPrediction) {
+  const kernel_model k(program_, "table");
+  constexpr std::uint32_t blocks = 1U << 16U, n = 1U << 18U;
+  allocation &out = on_.allocate(64 * mib), &in = on_.allocate(4ULL * n, true);
+  in.bytes = 2 * mib;
+  program_on::arguments a(*program_->find_kernel("table"));
+  a << out << in << static_cast<int>(n);
+  machine slow;
+  slow.devices = devices;
+  slow.instruction_rate = 1e11;
+  planner p(slow);
+  const allocation* const arrays[] = {&out, &in};
+  const launch l{{blocks, 1, 1}, block_, a.data(), k.analysis().kernel->formals_size};
+  const decision d = p.decide(k, l, arrays);
+  EXPECT_TRUE(d.is_spread());
+  EXPECT_EQ(d.arrays.at(1).move_to.how, placement::kind::replicated) << d.reason;
+}
+
+// Each block reads the whole array, and few do, so that a copy for one launch takes longer than all on one device.
+TEST_F(History, ReplicasThatOneLaunchUsesAreNotMadeForever) {
+  const kernel_model k(program_, "table");
+  constexpr std::uint32_t blocks = 8, n = 1U << 24U;
+  allocation &out = on_.allocate(4 * mib), &in = on_.allocate(4ULL * n);
+  program_on::arguments a(*program_->find_kernel("table"));
+  a << out << in << static_cast<int>(n);
+  int copies = 0, last = 0;
+  for (int round = 0; round < 40; ++round) {
+    in.is_replicated = false;  // the program has written it
+    ++in.version;
+    const decision d = on_.decide(k, {blocks, 1, 1}, block_, a);
+    const bool copied = d.arrays.at(1).move_to.how == placement::kind::replicated;
+    copies += copied ? 1 : 0;
+    if (copied) last = round;
+    if (!copied) program_on::move(k, a, d, devices);
+  }
+  EXPECT_GE(copies, 1);
+  EXPECT_LE(copies, 2);
+  EXPECT_LT(last, 10);
+}
+
 TEST_F(History, AFreedAllocationIsForgotten) {
   allocation& a = on_.allocate(count * 4, true);
   for (int n = 0; n < 3; ++n) EXPECT_FALSE(moves(launch_scale(a)));

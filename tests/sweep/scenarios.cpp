@@ -287,8 +287,8 @@ void ptx(world& w, const arm_function& arm) {
   *unloaded = w.succeeded();
 }
 
-// More data than host memory and the device have (HPE_HOST_MEMORY, HPE_DEVICE_MEMORY), so that the operations move data from
-// and to the file.
+// More data than host memory and the device have (HPE_HOST_MEMORY, HPE_DEVICE_MEMORY), so that the operations move data
+// from and to the file.
 void spilled(world& w, const arm_function& arm) {
   memory* m = w.allocate(10 * granule + 100, 1);
   w.set(all_of(m), 1);
@@ -331,7 +331,10 @@ std::span<const scenario> scenarios() {
         {"touches", "soft:2", {{"HPE_PREFETCH_WINDOW", "256k"}}, touches},
         {"migration", "soft:2", {}, migration},
         {"prefetches", "soft:2", {}, prefetches},
-        {"spilled", "soft:2", {{"HPE_HOST_MEMORY", "16M"}, {"HPE_DEVICE_MEMORY", "8M"}, {"HPE_SPILL", "/tmp"}}, spilled},
+        {"spilled",
+         "soft:2",
+         {{"HPE_HOST_MEMORY", "16M"}, {"HPE_DEVICE_MEMORY", "8M"}, {"HPE_SPILL", "/tmp"}},
+         spilled},
         {"ptx", "soft:2", {{"HPE_PTX_ENGINE", "interpreter"}}, ptx},
     };
     for (scenario& s : sharing_scenarios()) result.push_back(std::move(s));

@@ -9,6 +9,7 @@
 #include "interpose/cuda/hooks/oversubscribed_hooks.h"
 #include "interpose/cuda/hooks/real_entries.h"
 #include "interpose/cuda/interposer.h"
+#include "interpose/cuda/spread/noted_write.h"
 #include "interpose/cuda/work/device_work.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/status_page.h"
@@ -59,6 +60,7 @@ CUresult copy_bytes(way by_driver, way by_hpe, CUstream in, CUdeviceptr to, CUde
                     const Staged& staged, const Driver& driver) {
   measured measure(by_driver, bytes);
   count_copy(by_driver, bytes);
+  const noted_write note(in == nullptr ? unknown_stream() : in, to);
   device_work work(in, {{to, bytes, true}, {from, bytes, false}});
   if (in == nullptr) work.needs_no_wait();
   if (work.failed()) return work.result();
@@ -175,6 +177,7 @@ CUresult copy_shape_in_memory(const copy_shape_of& shape, const Description* des
   measured measure(way::any_driver, shape.bytes());
   CUstream in = default_stream(Flavour);
   ((in = named(stream, Flavour)), ...);
+  const noted_write note = shape.is_plain() ? noted_write(in, shape.rows().to) : noted_write(in);
   const device_work work =
       shape.is_plain() ? device_work(in, {shape.written(), shape.read()}) : device_work(unknown_stream());
   if (work.failed()) return work.result();

@@ -7,6 +7,7 @@
 #include "interpose/cuda/hooks/real_entries.h"
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/oversubscribed/oversubscribed.h"
+#include "interpose/cuda/spread/spreading.h"
 #include "interpose/cuda/work/launch_scope.h"
 
 namespace hpe::cuda_hooks {
@@ -20,8 +21,18 @@ inline std::optional<movable_object> movable_at(CUdeviceptr address) {
 
 // ---- allocations -------------------------------------------------------------------------------------------------
 
+/// Whether allocations may exceed the GPU's memory. With --spread they cannot: their bytes lie on GPUs.
+inline bool may_exceed_gpu() {
+  static const bool may = [] {
+    if (!oversubscribed::wanted()) return false;
+    if (spreading::wanted()) log(log_level::warn, "hpe run --oversubscribe has no effect on GPUs with --spread");
+    return !spreading::wanted();
+  }();
+  return may;
+}
+
 inline std::optional<CUresult> allocate_movable(CUdeviceptr* made, std::size_t bytes) {
-  if (!oversubscribed::wanted()) return std::nullopt;
+  if (!may_exceed_gpu()) return std::nullopt;
   interposer* const hpe = interposer::instance();
   return hpe != nullptr ? oversubscribed::allocate(hpe->driver(), made, bytes) : std::nullopt;
 }
@@ -31,7 +42,7 @@ template <auto Entry, class... Stream>
 CUresult CUDAAPI allocate_larger(CUdeviceptr* made, std::size_t bytes, Stream... stream) {
   if constexpr (sizeof...(Stream) != 0) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    interposer* const hpe = oversubscribed::wanted() ? interposer::instance() : nullptr;
+    interposer* const hpe = may_exceed_gpu() ? interposer::instance() : nullptr;
     if (hpe != nullptr && (((hpe->driver().cuStreamIsCapturing(stream, &status)), ...) != CUDA_SUCCESS ||
                            status != CU_STREAM_CAPTURE_STATUS_NONE))
       return (real.*Entry)(made, bytes, stream...);

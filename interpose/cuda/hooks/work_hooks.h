@@ -1,14 +1,18 @@
 #pragma once
 
-/// The hooks of launches, memory and contexts. Only hook_table.cpp includes this file.
+/// The hooks of device work other than launches and copies, of waits, memory and contexts. Only hook_table.cpp includes
+/// this file.
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "interpose/cuda/hooks/oversubscribed_hooks.h"
 #include "interpose/cuda/hooks/real_entries.h"
+#include "interpose/cuda/hooks/spread_hooks.h"
 #include "interpose/cuda/interposer.h"
+#include "interpose/cuda/spread/noted_write.h"
 #include "interpose/cuda/work/device_work.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/stalls.h"
@@ -27,8 +31,19 @@ CUstream stream_among(First first, Others... others) {
   return stream_among(others...);
 }
 
+// Among entries that take any work, those whose first argument is an address write memory there, and only there.
+template <class... Others>
+noted_write write_of(CUstream stream, CUdeviceptr to, Others... /*others*/) {
+  return {stream, to};
+}
+template <class... Arguments>
+noted_write write_of(CUstream stream, Arguments... /*arguments*/) {
+  return noted_write(stream);
+}
+
 template <auto Entry, class... Arguments>
 CUresult any_work_in_memory(Arguments... arguments) {
+  const noted_write note = write_of(stream_among(arguments...), arguments...);
   const device_work work(stream_among(arguments...));
   if (work.failed()) return work.result();
   return (real.*Entry)(arguments...);
@@ -44,15 +59,6 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
                   [&] { return any_work_in_memory<Entry>(arguments...); });
 }
 
-template <auto Entry, class... Arguments>
-[[gnu::noinline, gnu::cold]] CUresult launch_watched(CUstream stream, const kernel_launch& kernel,
-                                                     Arguments... arguments) {
-  const trace::recorded here(trace::category::call, "launch of a kernel");
-  const device_work work(stream, kernel);
-  if (work.failed()) return work.result();
-  return (real.*Entry)(arguments...);
-}
-
 // The stream of an entry with or without an argument for it.
 template <flavour Flavour, class... Stream>
 CUstream stream_of(Stream... stream) {
@@ -66,6 +72,7 @@ template <auto Entry, flavour Flavour, class Value, class... Stream>
 CUresult CUDAAPI fill(CUdeviceptr to, Value value, std::size_t count, Stream... stream) {
   const CUstream in = stream_of<Flavour>(stream...);
   const auto part = [&](std::size_t at, std::size_t bytes) {
+    const noted_write note(in, to);
     const device_work work(in, {{to + at, bytes, true}});
     if (work.failed()) return work.result();
     return (real.*Entry)(to + at, value, bytes / sizeof value, stream...);
@@ -81,6 +88,7 @@ CUresult CUDAAPI fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::
   const CUstream in = stream_of<Flavour>(stream...);
   const std::size_t bytes = height != 0 ? (height - 1) * pitch + width * sizeof value : 0;
   const auto fill = [&] {
+    const noted_write note(in, to);
     const device_work work(in, {{to, bytes, true}});
     if (work.failed()) return work.result();
     return (real.*Entry)(to, pitch, value, width, height, stream...);
@@ -89,53 +97,18 @@ CUresult CUDAAPI fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::
   return all == nullptr ? fill() : all->run(in, all->use_of({{to, bytes, HPE_INOUT}}), fill);
 }
 
-// Most launches do not concern hpe. For them this adds only the stores of queuing_threads, and the arguments stay in
-// registers.
-template <auto Entry, class... Arguments>
-[[gnu::always_inline]] inline CUresult launch_in_memory(CUstream stream, const kernel_launch& kernel,
-                                                        Arguments... arguments) {
-  {
-    const queuing_threads::visit here(stream);
-    counters::add(trace::status_page::own().count.launches, 1);
-    if (!device_work::is_told() && trace::recorder::active() == nullptr) [[likely]]
-      return (real.*Entry)(arguments...);
-  }
-  return launch_watched<Entry>(stream, kernel, arguments...);
-}
-
-template <auto Entry, class... Arguments>
-[[gnu::noinline, gnu::cold]] CUresult launch_larger(oversubscribed& all, CUstream stream, const kernel_launch& kernel,
-                                                    Arguments... arguments) {
-  return all.run(stream, use_of(all, kernel), [&] { return launch_in_memory<Entry>(stream, kernel, arguments...); });
-}
-
-template <auto Entry, class... Arguments>
-[[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const kernel_launch& kernel, Arguments... arguments) {
-  if (oversubscribed* const all = oversubscribed::active()) [[unlikely]]
-    return launch_larger<Entry>(*all, stream, kernel, arguments...);
-  return launch_in_memory<Entry>(stream, kernel, arguments...);
-}
-
-// cuLaunchKernel and its cooperative form, which has no `extra`.
-template <auto Entry, flavour Flavour, class... Extra>
-CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                        unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
-  return launch_of<Entry>(named(stream, Flavour), {function, parameters, extra...}, function, gx, gy, gz, bx, by, bz,
-                          shared, stream, parameters, extra...);
-}
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
-                                 void** extra) {
-  return launch_of<Entry>(named(configuration != nullptr ? configuration->hStream : nullptr, Flavour),
-                          {function, parameters, extra}, configuration, function, parameters, extra);
-}
-
 // ---- waits of the program -------------------------------------------------------------------------------------------
 
 // For trace::awaited: the name of the entry, and the handle that it was given.
 inline std::string words_for_call(const void* entry, std::uint64_t handle, std::uint64_t /*none*/) {
   return fmt::format("{}({:#x}) waits for work of the program on devices", static_cast<const char*>(entry), handle);
+}
+
+// The result of a wait of the program: parts of launches on other GPUs may have failed, of which its own GPU knows
+// nothing.
+inline CUresult with_failures(CUresult result) {
+  spreading* const s = spreading::active();
+  return s != nullptr ? s->or_failure(result) : result;
 }
 
 // The driver is called; the program waits for it.
@@ -148,11 +121,11 @@ class waiting_call : trace::awaited {
 template <auto Entry, class... Context>
 CUresult CUDAAPI wait_for_context(Context... context) {
   const waiting_call here("cuCtxSynchronize", context...);
-  if (!queuing_threads::watched()) return (real.*Entry)(context...);
+  if (!queuing_threads::watched()) return with_failures((real.*Entry)(context...));
   queued_uses& uses = interposer::started()->queued();
   const std::uint64_t noted = uses.so_far();
   const queuing_threads::queued_so_far queued;
-  const CUresult result = (real.*Entry)(context...);
+  const CUresult result = with_failures((real.*Entry)(context...));
   if (result != CUDA_SUCCESS || !interposer::started()->program().are_one()) return result;
   queued.done();
   uses.done(noted);
@@ -163,12 +136,12 @@ CUresult CUDAAPI wait_for_context(Context... context) {
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI wait_for_stream(CUstream stream) {
   const waiting_call here("cuStreamSynchronize", stream);
-  if (!queuing_threads::watched()) return (real.*Entry)(stream);
+  if (!queuing_threads::watched()) return with_failures((real.*Entry)(stream));
   const CUstream waited = named(stream, Flavour);
   queued_uses& uses = interposer::started()->queued();
   const std::uint64_t noted = uses.so_far();
   const queuing_threads::queued_so_far queued(waited);
-  const CUresult result = (real.*Entry)(stream);
+  const CUresult result = with_failures((real.*Entry)(stream));
   const bool of_each = waited == CU_STREAM_LEGACY || waited == CU_STREAM_PER_THREAD;
   if (result != CUDA_SUCCESS || (of_each && !interposer::started()->program().are_one())) return result;
   queued.done();
@@ -179,7 +152,7 @@ CUresult CUDAAPI wait_for_stream(CUstream stream) {
 template <auto Entry>
 CUresult CUDAAPI wait_for_event(CUevent event) {
   const waiting_call here("cuEventSynchronize", event);
-  return (real.*Entry)(event);
+  return with_failures((real.*Entry)(event));
 }
 
 template <auto Entry, flavour Flavour, class... Arguments>
@@ -196,26 +169,32 @@ CUresult CUDAAPI end_capture(CUstream stream, CUgraph* graph) {
   return (real.*Entry)(stream, graph);
 }
 
+// The end of a stream also ends its capture.
 template <auto Entry>
 CUresult CUDAAPI end_stream(CUstream stream) {
   if (interposer* const hpe = interposer::started()) {
     hpe->program().ends_capture(stream);
     hpe->queued().ends(stream);
   }
+  if (spreading* const s = spreading::active()) s->ends_stream(stream);
   return (real.*Entry)(stream);
 }
 
 template <auto Entry>
 CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
   const CUresult result = (real.*Entry)(context, device);
-  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
-    hpe->program().retained(*context);
+  interposer* const hpe = spreading::wanted() ? interposer::instance() : interposer::started();
+  if (hpe == nullptr || result != CUDA_SUCCESS) return result;
+  hpe->program().retained(*context);
+  if (device == 0) spreading::begin(hpe->driver(), hpe->program());
   return result;
 }
 
 template <auto Entry, class... Stream>
 CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
   if (const auto done = free_movable(address)) return *done;
+  if (const auto done = free_spread(address)) return *done;
+  if (spreading* const s = spreading::active()) s->frees_other();
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address);
   return (real.*Entry)(address, stream...);
 }
@@ -260,6 +239,12 @@ CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
   const CUresult result = (real.*Entry)(handle, address);
   if (result == CUDA_SUCCESS) note_shared(How, address, 0);
   return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI export_memory(CUipcMemHandle* handle, CUdeviceptr address) {
+  if (cannot_be_exported(address)) return CUDA_ERROR_NOT_SUPPORTED;
+  return share<Entry, unwatched::exported>(handle, address);
 }
 
 // An entry that maps memory of others: (address to fill in, description of the memory).
@@ -416,6 +401,7 @@ CUresult CUDAAPI context_change(Which which) {
 template <auto Entry>
 CUresult CUDAAPI reset_context(CUdevice device) {
   if (const auto done = reset_larger(device)) return *done;
+  if (spreading* const s = device == 0 ? spreading::active() : nullptr) s->resets();
   return context_change<Entry>(device);
 }
 

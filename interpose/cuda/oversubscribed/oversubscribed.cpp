@@ -282,8 +282,7 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
   };
   if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
   const auto where = place_of(stream);
-  if (waits && where && !where->captured && !(target && source) &&
-      is_in_host_memory(target ? from : to)) {
+  if (waits && where && !where->captured && !(target && source) && is_in_host_memory(target ? from : to)) {
     // Data that is in host memory need not come to the device for this.
     if (const CUresult before = cu_.cuStreamSynchronize(stream); before != CUDA_SUCCESS) return before;
     try {

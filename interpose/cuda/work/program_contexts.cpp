@@ -67,7 +67,7 @@ void program_contexts::forget_captures() {
   captured_.clear();
 }
 
-bool program_contexts::is_captured(CUcontext context) const {
+bool program_contexts::captures(CUcontext context) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(captured_.begin(), captured_.end(), [&](const auto& c) { return c.second == context; });
 }
@@ -79,7 +79,7 @@ CUresult program_contexts::wait_for_all(CUcontext also) {
     if (std::find(done.begin(), done.end(), context) != done.end()) return;
     done.push_back(context);
     const entered here(cu_, context);
-    const CUresult result = is_captured(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : cu_.cuCtxSynchronize();
+    const CUresult result = captures(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : cu_.cuCtxSynchronize();
     if (first == CUDA_SUCCESS) first = result;
   };
   for_each_primary([&](int, CUcontext context) { wait_in(context); });
@@ -90,7 +90,7 @@ CUresult program_contexts::wait_for_all(CUcontext also) {
 
 CUresult program_contexts::wait_for(CUstream stream, CUcontext context) {
   const entered here(cu_, context);
-  return is_captured(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : cu_.cuStreamSynchronize(stream);
+  return captures(context) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : cu_.cuStreamSynchronize(stream);
 }
 
 std::optional<program_contexts::allocation> program_contexts::device_memory_at(CUdeviceptr address) const {

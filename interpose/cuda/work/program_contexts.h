@@ -54,6 +54,9 @@ class program_contexts {
   /// address.
   void forget_captures();
 
+  /// Whether a stream of a context is being captured.
+  [[nodiscard]] bool captures(CUcontext context) const;
+
   /// Waits for all queued work of the program, and in any case for that of `also`. Returns the first error, if any.
   /// Does not wait in a context in which a stream is captured, because that would invalidate the capture: then the
   /// result is CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
@@ -75,7 +78,6 @@ class program_contexts {
  private:
   const device::cuda::driver& cu_;
   [[nodiscard]] std::vector<CUcontext> made() const;
-  [[nodiscard]] bool is_captured(CUcontext context) const;
 
   mutable std::mutex mutex_;
   CUcontext first_ = nullptr;

@@ -12,32 +12,6 @@ namespace hpe::core {
 using ptx::analysis::quantity;
 using ptx::patch::grid_part;
 
-namespace {
-
-std::string joined(const std::vector<std::string>& sentences) {
-  std::string all;
-  for (const std::string& s : sentences) all += (all.empty() ? "" : "; ") + s;
-  return all;
-}
-
-/// Parts of about the same size along the last axis that has several blocks, because arrays in row order are divided
-/// along that axis.
-std::vector<spreader::part> cut_evenly(const device::shape& shape, std::span<const unsigned> devices) {
-  unsigned axis = 2;
-  while (axis > 0 && shape.grid[axis] == 1) --axis;
-  const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(devices.size(), shape.grid[axis]));
-  std::vector<spreader::part> parts;
-  for (std::uint32_t n = 0; n < count; ++n) {
-    spreader::part p{devices[n], {}, {shape.grid[0], shape.grid[1], shape.grid[2]}, {}};
-    p.first[axis] = static_cast<std::uint32_t>(std::uint64_t{shape.grid[axis]} * n / count);
-    p.blocks[axis] = static_cast<std::uint32_t>(std::uint64_t{shape.grid[axis]} * (n + 1) / count) - p.first[axis];
-    parts.push_back(p);
-  }
-  return parts;
-}
-
-}  // namespace
-
 spreader::spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels,
                    ptx_modules& modules, const std::string& cut)
     : devices_(devices),
@@ -53,33 +27,24 @@ spreader::spreader(device::device_set& devices, allocator& memory, copier& copie
 }
 
 std::unique_ptr<spreader::spread_module> spreader::make(hpeModule module) {
-  const auto program = modules_.program_of(module);
-  auto made = std::make_unique<spread_module>();
-  std::vector<const ptx::analysis::kernel_analysis*> analyses;
-  for (const auto& f : program->functions) {
-    if (!f->is_kernel || !f->is_defined) continue;
-    spread_kernel& k = made->kernels[f->name];
-    k.model = std::make_unique<spread::kernel_model>(program, f->name);
-    analyses.push_back(&k.model->analysis());
-  }
-  made->patched = ptx::patch::patch(*program, analyses);
+  auto made = std::make_unique<spread_module>(modules_.program_of(module));
   std::string failure;
-  if (!made->patched.texts.empty()) {
+  if (const auto& texts = made->code.patched().texts; !texts.empty()) {
     try {
-      made->module = modules_.load(made->patched.texts);
+      made->module = modules_.load(texts);
     } catch (const error& e) {
       log(log_level::warn, "a module of PTX cannot be spread: {}", e.what());
       failure = fmt::format("its patched code cannot be loaded: {}", e.what());
     }
   }
-  for (const ptx::patch::patched_kernel& p : made->patched.kernels) {
-    spread_kernel& k = made->kernels[p.name];
-    k.patched = p;
-    k.obstacle = p.obstacles.empty() ? failure : joined(p.obstacles);
-    if ((p.uses_variables || p.uses_constants) && k.obstacle.empty() &&
+  for (const auto& [name, code] : made->code.kernels()) {
+    spread_kernel& k = made->kernels[name];
+    k.code = &code;
+    k.obstacle = code.obstacle.empty() ? failure : code.obstacle;
+    if ((code.patched.uses_variables || code.patched.uses_constants) && k.obstacle.empty() &&
         (!modules_.has_variables(module) || duplicates_.contains(module)))
       k.obstacle = "it uses variables of its program, of which each GPU has its own";
-    if (k.obstacle.empty()) k.in_parts = launcher_.find(made->module, p.name);
+    if (k.obstacle.empty()) k.in_parts = launcher_.find(made->module, name);
   }
   return made;
 }
@@ -98,12 +63,7 @@ hpeKernel spreader::find_in_file(const std::string& file, const std::string& nam
   hpeKernel& kernel = of_files_[{file, name}];
   if (kernel != nullptr) return kernel;
   const ptx::device_code code = ptx::read_device_code(file);
-  const std::string entry = ".entry " + name;
-  const auto holds_it = [&](const std::string& text) {
-    for (std::size_t at = 0; (at = text.find(entry, at)) != std::string::npos; at += entry.size())
-      if (const char next = text[at + entry.size()]; next == '(' || next == ' ' || next == '\n') return true;
-    return false;
-  };
+  const auto holds_it = [&](const std::string& text) { return ptx::has_kernel(text, name); };
   for (const std::vector<std::string>& texts : code.modules) {
     if (std::none_of(texts.begin(), texts.end(), holds_it)) continue;
     hpeModule const module = modules_.load(texts);
@@ -133,14 +93,14 @@ void spreader::unload(hpeModule module) {
     ending = std::move(found->second);
     all_.erase(found);
     for (const auto& [name, kernel] : ending->kernels)
-      for (const auto& [devices, planner] : planners_) planner->forget(*kernel.model);
+      for (const auto& [devices, planner] : planners_) planner->forget(*kernel.code->model);
   }
   if (ending->module != nullptr) modules_.unload(ending->module);
 }
 
 spreader::usage spreader::usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const {
   usage result;
-  const ptx::analysis::kernel_analysis& analysis = kernel.model->analysis();
+  const ptx::analysis::kernel_analysis& analysis = kernel.code->model->analysis();
   for (const ptx::analysis::array_use& array : analysis.arrays) {
     const quantity* const base = array.base ? &analysis.walk->table().of(*array.base) : nullptr;
     result.has_atomics |= array.updates > 0;
@@ -200,10 +160,13 @@ spreader::result spreader::plan(const spread_kernel& kernel, std::span<const uns
   if (!how.reason.empty()) {
     how.parts.push_back({devices.front(), {}, grid, {}});
   } else if (cuts_evenly_) {
-    how.parts = cut_evenly(shape, devices);
+    const spread::cut even = spread::cut_evenly(grid, static_cast<std::uint32_t>(devices.size()));
+    for (std::size_t n = 0; n < even.parts.size(); ++n)
+      if (even.parts[n].blocks() > 0) how.parts.push_back({devices[n], even.parts[n].first, even.parts[n].count, {}});
   } else {
     auto planned = planner_of(devices).decide(
-        *kernel.model, {grid, {shape.block[0], shape.block[1], shape.block[2]}, parameters.data(), parameters.size()});
+        *kernel.code->model,
+        {grid, {shape.block[0], shape.block[1], shape.block[2]}, parameters.data(), parameters.size()});
     how.reason = std::move(planned.reason);
     how.holds = std::move(planned.holds);
     for (std::size_t n = 0; n < planned.parts.size(); ++n)
@@ -224,7 +187,7 @@ spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel k
     how.finished = launch_parts(how.parts, devices.front(), kernel, shape, parameters);
     return how;
   }
-  if (k.patched.uses_variables || k.patched.uses_constants) how.parts[0].device = devices.front();
+  if (k.code->patched.uses_variables || k.code->patched.uses_constants) how.parts[0].device = devices.front();
   how.finished = {modules_.launch(how.parts[0].device, kernel, shape, parameters,
                                   {.accesses = used.accesses, .everything = used.everything})};
   return how;
@@ -254,9 +217,7 @@ std::vector<timepoint> spreader::launch_parts(std::span<const part> parts, unsig
       described.grid[axis] = shape.grid[axis];
       own.grid[axis] = p.blocks[axis];
     }
-    auto& with_part = bytes.emplace_back(k.patched.part_offset + sizeof described);
-    std::copy_n(parameters.begin(), std::min<std::size_t>(parameters.size(), k.patched.part_offset), with_part.begin());
-    std::memcpy(with_part.data() + k.patched.part_offset, &described, sizeof described);
+    auto& with_part = bytes.emplace_back(ptx::patch::with_part(k.code->patched, parameters, described));
     for (const launch_planner::replaced_pointer& r : p.replacing)
       std::memcpy(with_part.data() + r.offset, &r.pointer, sizeof r.pointer);
     launched.push_back({p.device, own, with_part});
@@ -268,7 +229,7 @@ std::vector<timepoint> spreader::launch_parts(std::span<const part> parts, unsig
       for (const hpeAccess& a : usage_of(k, bytes[n]).accesses) used.accesses.push_back(a);
   const lock_guard lock(m.variables_mutex);  // another thread may bring variables of another device
   bring_variables(k, kernel->module, first, m, parts);
-  if (k.patched.uses_variables) modules_.add_accesses(kernel->module, first, used.accesses);
+  if (k.code->patched.uses_variables) modules_.add_accesses(kernel->module, first, used.accesses);
   for (const part& p : parts) modules_.add_accesses(m.module, p.device, used.accesses);
   std::vector<timepoint> points =
       launcher_.launch_parts(launched, k.in_parts, {.accesses = used.accesses, .everything = used.everything});
@@ -279,8 +240,8 @@ std::vector<timepoint> spreader::launch_parts(std::span<const part> parts, unsig
 
 void spreader::bring_variables(const spread_kernel& kernel, hpeModule from, unsigned device, spread_module& to,
                                std::span<const part> parts) {
-  if (kernel.patched.uses_variables && to.variables_of != static_cast<int>(device)) {
-    for (const ptx::patch::variable_table& table : to.patched.tables) {
+  if (kernel.code->patched.uses_variables && to.variables_of != static_cast<int>(device)) {
+    for (const ptx::patch::variable_table& table : to.code.patched().tables) {
       std::vector<void*> addresses;
       for (const std::string& name : table.variables)
         addresses.push_back(modules_.find_variable(from, name, device).address);
@@ -292,8 +253,8 @@ void spreader::bring_variables(const spread_kernel& kernel, hpeModule from, unsi
     }
     to.variables_of = static_cast<int>(device);
   }
-  if (!kernel.patched.uses_constants) return;
-  for (const std::string& name : to.patched.constants) {
+  if (!kernel.code->patched.uses_constants) return;
+  for (const std::string& name : to.code.patched().constants) {
     const auto original = modules_.find_variable(from, name, device);
     for (const part& p : parts)
       copies_.copy(modules_.find_variable(to.module, name, p.device).address, original.address, original.size);

@@ -11,7 +11,7 @@
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/operations/launch_planner.h"
 #include "runtime/core/operations/ptx_modules.h"
-#include "runtime/ptx/patch/patch.h"
+#include "runtime/spread/module_model.h"
 
 namespace hpe::core {
 
@@ -56,16 +56,15 @@ class spreader {
   void unload(hpeModule module);
 
  private:
-  /// How a kernel uses memory, and its patched form.
   struct spread_kernel {
-    std::unique_ptr<spread::kernel_model> model;
-    ptx::patch::patched_kernel patched;
+    const spread::module_model::kernel* code = nullptr;  // how it uses memory, and its patched form
     std::string obstacle;
     hpeKernel in_parts = nullptr;
   };
   struct spread_module {
+    explicit spread_module(std::shared_ptr<const ptx::program> program) : code(std::move(program)) {}
+    const spread::module_model code;
     std::map<std::string, spread_kernel> kernels;
-    ptx::patch::patched_module patched;
     hpeModule module = nullptr;  // of the patched kernels; null if there are none
     mutex variables_mutex;
     int variables_of HPE_GUARDED_BY(variables_mutex) = -1;  // the device whose variables the tables name

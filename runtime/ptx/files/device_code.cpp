@@ -85,4 +85,11 @@ device_code device_code_in(file_bytes content, const std::string& path) {
   return found;
 }
 
+bool has_kernel(const std::string& text, const std::string& name) {
+  const std::string entry = ".entry " + name;
+  for (std::size_t at = 0; (at = text.find(entry, at)) != std::string::npos; at += entry.size())
+    if (const char next = text[at + entry.size()]; next == '(' || next == ' ' || next == '\n') return true;
+  return false;
+}
+
 }  // namespace hpe::ptx

@@ -34,4 +34,7 @@ struct device_code {
 /// The same of the content of a file; messages name `path`.
 [[nodiscard]] device_code device_code_in(file_bytes content, const std::string& path);
 
+/// Whether a PTX text has a kernel of this name.
+[[nodiscard]] bool has_kernel(const std::string& text, const std::string& name);
+
 }  // namespace hpe::ptx

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "runtime/ptx/patch/body_patch.h"
@@ -294,6 +295,14 @@ class module_patch {
 const patched_kernel* patched_module::find(std::string_view kernel) const {
   const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) { return k.name == kernel; });
   return found == kernels.end() ? nullptr : &*found;
+}
+
+std::vector<std::byte> with_part(const patched_kernel& kernel, std::span<const std::byte> parameters,
+                                 const grid_part& part) {
+  std::vector<std::byte> all(kernel.part_offset + sizeof part);
+  std::copy_n(parameters.begin(), std::min<std::size_t>(parameters.size(), kernel.part_offset), all.begin());
+  std::memcpy(all.data() + kernel.part_offset, &part, sizeof part);
+  return all;
 }
 
 patched_module patch(const program& p, std::span<const analysis::kernel_analysis* const> kernels) {

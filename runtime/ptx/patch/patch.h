@@ -8,6 +8,7 @@
 /// the variables. Constants stay variables of the patched text, which has to be given their bytes before a launch.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -49,5 +50,9 @@ struct patched_module {
 /// The analyses are of kernels of the program. Other kernels and those with an obstacle are left out of the texts. The
 /// texts have no debug information besides line numbers. Thread-safe.
 [[nodiscard]] patched_module patch(const program& p, std::span<const analysis::kernel_analysis* const> kernels);
+
+/// The parameters of a launch of the patched kernel: those of the original one, at least all of its own, and the part.
+[[nodiscard]] std::vector<std::byte> with_part(const patched_kernel& kernel, std::span<const std::byte> parameters,
+                                               const grid_part& part);
 
 }  // namespace hpe::ptx::patch

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "tests/interpose/cuda/stand_in/stand_in.h"
@@ -95,7 +96,12 @@ bool invalidate_captures(const context& c);
 /// Holds up queued work, or lets it run.
 void pause(bool paused);
 
-[[nodiscard]] bool is_of_module(CUfunction function);
+/// A parameter's place; no bytes where the kernel has fewer.
+struct formal {
+  std::size_t offset = 0, bytes = 0;
+};
+/// A parameter of a kernel of a module; nothing for any other function.
+[[nodiscard]] std::optional<formal> formal_of_module(CUfunction function, std::size_t index);
 struct launch_shape {
   unsigned grid[3];
   unsigned block[3];

@@ -312,7 +312,8 @@ CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::si
   const auto extent = [&](const rows& r) { return (depth - 1) * r.slice + (height - 1) * r.pitch + width; };
   const bool up = is_device(to.base, 1);
   const bool down = is_device(from.base, 1);
-  if ((up && !is_device(to.base, extent(to))) || (down && !is_device(from.base, extent(from))) || (!up && !down))
+  if ((up && !is_device(to.base, extent(to))) || (down && !is_device(from.base, extent(from))) ||
+      (!up && !down && !(is_pinned(to.base) || is_pinned(from.base))))
     return CUDA_ERROR_INVALID_VALUE;
   std::function<void()> move;
   if (up && !down && !is_pinned(from.base)) {

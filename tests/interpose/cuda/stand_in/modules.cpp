@@ -66,9 +66,11 @@ void run(const module_code& code, const ptx::function& kernel, std::vector<std::
 
 }  // namespace
 
-bool is_of_module(CUfunction function) {
+std::optional<formal> formal_of_module(CUfunction function, std::size_t index) {
   const std::lock_guard lock(state);
-  return kernels().contains(function);
+  if (!kernels().contains(function)) return std::nullopt;
+  const auto& all = reinterpret_cast<const ptx::function*>(function)->formals;
+  return index < all.size() ? formal{all[index].offset, all[index].size} : formal{};
 }
 
 bool launch_of_module(CUfunction function, const launch_shape& shape, stream& in, void** parameters, void** extra) {
@@ -104,24 +106,34 @@ STAND_IN CUresult cuModuleLoadData(CUmodule* result, const void* image) {
   return CUDA_SUCCESS;
 }
 
+// Variables are host memory here, which copies take for pinned.
+STAND_IN CUresult cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
+  COUNT();
+  const auto* const code = reinterpret_cast<module_code*>(module);
+  const auto& symbols = code->program->symbols;
+  for (std::uint32_t n = 0; n < symbols.size(); ++n) {
+    if (symbols[n].name != name || symbols[n].where == ptx::symbol::space::shared) continue;
+    *address = code->image.address_of(n);
+    *bytes = symbols[n].size;
+    (void)register_pinned(*primary(0), reinterpret_cast<void*>(*address), *bytes);  // NOLINT(performance-no-int-to-ptr)
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+STAND_IN CUresult cuFuncGetModule(CUmodule* result, CUfunction function) {
+  COUNT();
+  const std::lock_guard lock(state);
+  const auto found = kernels().find(function);
+  if (found == kernels().end()) return CUDA_ERROR_INVALID_HANDLE;
+  return *result = reinterpret_cast<CUmodule>(found->second.get()), CUDA_SUCCESS;
+}
+
 STAND_IN CUresult cuModuleGetFunction(CUfunction* result, CUmodule module, const char* name) {
   COUNT();
   const auto* const kernel = reinterpret_cast<module_code*>(module)->program->find_kernel(name);
   *result = reinterpret_cast<CUfunction>(const_cast<ptx::function*>(kernel));
   return kernel != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}
-
-STAND_IN CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-  const std::lock_guard lock(state);
-  const auto& kernel = *reinterpret_cast<const ptx::function*>(function);
-  if (!kernels().contains(&kernel) || index >= kernel.formals.size()) return CUDA_ERROR_INVALID_VALUE;
-  *offset = kernel.formals[index].offset;
-  *bytes = kernel.formals[index].size;
-  return CUDA_SUCCESS;
-}
-
-STAND_IN CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-  return cuFuncGetParamInfo(reinterpret_cast<CUfunction>(kernel), index, offset, bytes);
 }
 
 STAND_IN CUresult cuModuleUnload(CUmodule module) {

@@ -115,16 +115,21 @@ STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, 
   return CUDA_SUCCESS;
 }
 
-// All parameters of a kernel of the tests have 8 bytes.
+// All parameters of a kernel that is in no module have 8 bytes.
 STAND_IN CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-  if (is_of_module(function)) return CUDA_ERROR_NOT_SUPPORTED;
-  if (index >= reinterpret_cast<const stand_in::kernel*>(function)->parameters) return CUDA_ERROR_INVALID_VALUE;
-  *offset = index * sizeof(std::uint64_t);
-  if (bytes != nullptr) *bytes = sizeof(std::uint64_t);
+  std::optional<formal> found = formal_of_module(function, index);
+  if (!found) {
+    if (index >= reinterpret_cast<const stand_in::kernel*>(function)->parameters) return CUDA_ERROR_INVALID_VALUE;
+    found = {index * sizeof(std::uint64_t), sizeof(std::uint64_t)};
+  }
+  if (found->bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  *offset = found->offset;
+  if (bytes != nullptr) *bytes = found->bytes;
   return CUDA_SUCCESS;
 }
-STAND_IN CUresult cuKernelGetParamInfo(CUkernel, std::size_t, std::size_t*, std::size_t*) {
-  return CUDA_ERROR_INVALID_VALUE;
+STAND_IN CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+  auto* const function = reinterpret_cast<CUfunction>(kernel);
+  return formal_of_module(function, 0) ? cuFuncGetParamInfo(function, index, offset, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
 // A graph is an address; one that is instantiated is the same. It frees memory when it is launched, and does nothing

@@ -1,8 +1,12 @@
 // Programs for one GPU as CUDA courses and collections of samples have them: vector addition, matrix product, n-body,
 // Monte Carlo and heat equation. Each prints numbers that depend on all of its results.
-//   samples [NAME]
+//   samples [NAME|all [SCALE]]
+// With a scale the arrays are larger, there are more steps, each part runs three times, and the milliseconds of its kernels in the last run go to
+// standard error.
 
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -94,6 +98,18 @@ std::vector<T> on_host(const T* values, size_t n) {
   return made;
 }
 
+int scale = 1;
+double kernel_ms = 0;
+
+template <class Launches>
+void timed(Launches launches) {
+  CHECK(cudaDeviceSynchronize());
+  const auto begin = std::chrono::steady_clock::now();
+  launches();
+  CHECK(cudaDeviceSynchronize());
+  kernel_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+}
+
 std::vector<float> sequence(size_t n) {
   std::vector<float> made(n);
   for (size_t i = 0; i < n; ++i) made[i] = (float)(i * 2654435761u % 1000) / 1000;
@@ -101,53 +117,59 @@ std::vector<float> sequence(size_t n) {
 }
 
 void vector_addition() {
-  const int n = 2500000;
+  const int n = 2500000 * scale;
   float *a = on_device(sequence(n)), *b = on_device(sequence(n)), *c = on_device(std::vector<float>(n));
-  add<<<(n + 255) / 256, 256>>>(a, b, c, n);
+  timed([&] { add<<<(n + 255) / 256, 256>>>(a, b, c, n); });
   printf("vector addition %llx\n", digest_of(on_host(c, n)));
   for (float* each : {a, b, c}) CHECK(cudaFree(each));
 }
 
 void matrix_product() {
-  const int n = 256;
+  const int n = 256 * scale;
   float *a = on_device(sequence(n * n)), *b = on_device(sequence(n * n)), *c = on_device(std::vector<float>(n * n));
-  multiply<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(a, b, c, n);
+  timed([&] { multiply<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(a, b, c, n); });
   printf("matrix product %llx\n", digest_of(on_host(c, n * n)));
 }
 
 void n_body() {
-  const int n = 1024;
+  const int n = 1024 * scale;
   std::vector<float4> start(n);
   const auto values = sequence(4 * n);
   memcpy(start.data(), values.data(), n * sizeof(float4));
   float4 *bodies = on_device(start), *velocities = on_device(std::vector<float4>(n));
   const float e = 0.01f;
   CHECK(cudaMemcpyToSymbol(softening, &e, sizeof e));
-  for (int step = 0; step < 5; ++step) {
-    attract<<<n / 64, 64>>>(bodies, velocities, n, 0.001f);
-    drift<<<n / 64, 64>>>(bodies, velocities, n, 0.001f);
-  }
+  timed([&] {
+    for (int step = 0; step < (scale > 1 ? 20 : 5); ++step) {
+      attract<<<n / 64, 64>>>(bodies, velocities, n, 0.001f);
+      drift<<<n / 64, 64>>>(bodies, velocities, n, 0.001f);
+    }
+  });
   printf("n-body %llx\n", digest_of(on_host(bodies, n)));
 }
 
 void monte_carlo() {
-  throw_darts<<<64, 64>>>(500);
+  timed([&] { throw_darts<<<64 * scale, 64>>>(500 * scale); });
   unsigned long long all = 0;
   CHECK(cudaMemcpyFromSymbol(&all, hits, sizeof all));
   printf("Monte Carlo %llu\n", all);
 }
 
 void heat_equation() {
-  const int width = 1024, height = 1536;
-  float *now = on_device(sequence(width * height)), *then = on_device(sequence(width * height));
+  const int width = 1024 * scale, height = 1536 * scale;
+  const size_t all = (size_t)width * height;
+  float *now = on_device(sequence(all)), *then = on_device(sequence(all));
   cudaStream_t stream;
   CHECK(cudaStreamCreate(&stream));
-  for (int step = 0; step < 6; ++step) {
-    diffuse<<<dim3(width / 32, height / 8), dim3(32, 8), 0, stream>>>(now, then, width, height);
-    std::swap(now, then);
-  }
-  CHECK(cudaStreamSynchronize(stream));
-  printf("heat equation %llx\n", digest_of(on_host(now, width * height)));
+  timed([&] {
+    for (int step = 0; step < (scale > 1 ? 100 : 6); ++step) {
+      diffuse<<<dim3(width / 32, height / 8), dim3(32, 8), 0, stream>>>(now, then, width, height);
+      std::swap(now, then);
+    }
+    CHECK(cudaStreamSynchronize(stream));
+  });
+  printf("heat equation %llx\n", digest_of(on_host(now, all)));
+  for (float* each : {now, then}) CHECK(cudaFree(each));
 }
 
 int main(int argc, char** argv) {
@@ -158,6 +180,10 @@ int main(int argc, char** argv) {
   int devices = 0;
   CHECK(cudaGetDeviceCount(&devices));
   printf("%d devices\n", devices);
-  for (const auto& each : all)
-    if (argc < 2 || strcmp(argv[1], each.name) == 0) each.run();
+  if (argc > 2) scale = atoi(argv[2]);
+  for (const auto& each : all) {
+    if (argc > 1 && strcmp(argv[1], each.name) != 0 && strcmp(argv[1], "all") != 0) continue;
+    for (int run = 0; run < (argc > 2 ? 3 : 1); ++run) each.run();
+    if (argc > 2) fprintf(stderr, "%.4f %s, scale %d\n", kernel_ms, each.name, scale);
+  }
 }

@@ -1,0 +1,215 @@
+// How a launch of the program runs: it is decided (runtime/spread), arrays move, and parts are queued. All under one
+// mutex, besides a launch that the program's own call queues.
+//
+// Order: the other GPUs' streams wait for the program's stream, and the program's stream waits for their parts. So work
+// that the program queues before and behind the launch is before and behind all parts.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "interpose/cuda/adopted/adopted_memory.h"
+#include "interpose/cuda/spread/spreading.h"
+#include "interpose/cuda/work/program_contexts.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+
+namespace hpe::cuda_hooks {
+
+using device::cuda::entered;
+
+namespace {
+
+/// The parameters as the kernel has them; nothing if the launch does not give all.
+std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_launch& what) {
+  std::vector<std::byte> all(kernel.formals_size);
+  if (what.extra != nullptr) {
+    const void* block = nullptr;
+    std::size_t bytes = 0;
+    for (void** each = what.extra; *each != CU_LAUNCH_PARAM_END; each += 2) {
+      if (each[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) block = each[1];
+      if (each[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<const std::size_t*>(each[1]);
+    }
+    if (block == nullptr || bytes < all.size()) return {};
+    std::memcpy(all.data(), block, all.size());
+    return all;
+  }
+  if (what.parameters == nullptr) return {};
+  for (std::size_t n = 0; n < kernel.formals.size(); ++n) {
+    if (what.parameters[n] == nullptr) return {};
+    std::memcpy(all.data() + kernel.formals[n].offset, what.parameters[n], kernel.formals[n].size);
+  }
+  return all;
+}
+
+CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset) {
+  CUdeviceptr pointer = 0;
+  if (offset + sizeof pointer <= parameters.size()) std::memcpy(&pointer, parameters.data() + offset, sizeof pointer);
+  return pointer;
+}
+
+}  // namespace
+
+spreading::decided spreading::decide(part_kernel& kernel, const spread_launch& what,
+                                     std::vector<std::byte>& parameters) {
+  decided how;
+  how.reason = kernel.obstacle;
+  if (how.reason.empty() && what.obstacle != nullptr) how.reason = what.obstacle;
+  if (how.reason.empty() && what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2] <= 1)
+    how.reason = "its grid is one block";
+  if (kernel.code == nullptr) return how;
+  const spread::kernel_model& model = *kernel.code->model;
+  parameters = parameters_of(*model.analysis().kernel, what);
+  if (parameters.empty() && model.analysis().kernel->formals_size > 0) {
+    how.reason = "its launch gives no parameters";
+    return how;
+  }
+  // Copies need waits, which captures do not survive; and CPU code writes memory that it has touched unseen.
+  const bool is_capturing = program_.captures(context());
+  used_.begin(!is_capturing && !adopted_memory::any());
+  std::vector<const spread::allocation*> arrays;
+  std::string unreachable;
+  for (const spread::kernel_model::pointer& p : model.pointers())
+    arrays.push_back(used_.describe(pointer_in(parameters, p.offset), unreachable));
+  if (how.reason.empty()) how.reason = unreachable;
+  const bool may_spread = how.reason.empty();
+  // The arrays of a kernel that stays may have to come to its GPU. The decision tells only of kernels with an obstacle
+  // of the analysis that they stay.
+  if (!may_spread && model.obstacle().empty()) return how;
+  if (cuts_evenly_) {
+    if (may_spread) how.parts = spread::cut_evenly(what.grid, gpus_.count()).parts;
+    return how;
+  }
+  const spread::decision& d =
+      planner_.decide(model, {what.grid, what.block, parameters.data(), parameters.size()}, arrays);
+  using kind = spread::placement::kind;
+  for (std::uint32_t n = 0; n < arrays.size(); ++n) {
+    if (arrays[n] == nullptr) continue;
+    if (d.arrays[n].use_replica) {
+      how.copied.push_back(n);
+    } else if (d.arrays[n].move_to.how != kind::stay && d.arrays[n].move_to.how != kind::replicated && !is_capturing) {
+      move(*arrays[n], d.arrays[n].move_to);
+    }
+  }
+  if (may_spread) how.reason = d.reason;
+  if (may_spread && d.is_spread()) how.parts = d.how.parts;
+  return how;
+}
+
+// A move that fails leaves the array, or a part of it, where it is, which is slower and as right.
+void spreading::move(const spread::allocation& what, const spread::placement& to) {
+  dealt_memory::range* const r = memory_.find(what.address);
+  const std::vector<spread::home_run> homes = spread::homes_under(to, what, gpus_.count());
+  if (r == nullptr || homes == what.homes) return;
+  CUresult result = gpus_.wait();
+  const auto begin = std::chrono::steady_clock::now();
+  if (result == CUDA_SUCCESS) result = memory_.move(*r, homes, !r->is_empty);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  if (result == CUDA_SUCCESS)
+    log(log_level::debug, "an array of {} bytes lies {} now, after {:.1f} ms", r->bytes, spread::words_of(to),
+        took.count());
+  if (result != CUDA_SUCCESS)
+    log(log_level::info, "an array of a launch over several GPUs stays where it is: {}", cu_.words_for(result));
+}
+
+std::string spreading::prepare(part_kernel& kernel, const spread_launch& what, std::shared_ptr<program_lane>& lane) {
+  try {
+    lane = lanes_.of(what.stream);
+  } catch (const error& e) {
+    return e.what();
+  }
+  if (lane == nullptr) return "its stream belongs to another context";
+  return kernels_.load(kernel, what.function, what.shared_bytes) ? std::string() : kernel.obstacle;
+}
+
+// Without a copy the GPU reads the array where it is, which is slower and as right.
+void spreading::bring_copies(const part_kernel& kernel, const decided& how, unsigned gpu,
+                             const std::shared_ptr<program_lane>& lane, std::vector<std::byte>& parameters) {
+  for (const std::uint32_t n : how.copied) {
+    const std::uint32_t offset = kernel.code->model->pointers()[n].offset;
+    const CUdeviceptr pointer = pointer_in(parameters, offset);
+    dealt_memory::range* const r = memory_.find(pointer);
+    if (r == nullptr) continue;
+    const CUdeviceptr there = copies_.bring(*r, gpu, lane);
+    r->has_no_replica |= there == 0;
+    if (there == 0) continue;
+    const CUdeviceptr own = there + (pointer - r->base);
+    std::memcpy(parameters.data() + offset, &own, sizeof own);
+  }
+}
+
+CUresult spreading::launch_parts(const part_kernel& kernel, const spread_launch& what,
+                                 const std::vector<std::byte>& parameters, const decided& how,
+                                 const std::shared_ptr<program_lane>& lane) {
+  CUresult result = lane->fork();
+  std::vector<std::vector<std::byte>> of_part(gpus_.count());
+  for (unsigned n = 0; n < gpus_.count() && result == CUDA_SUCCESS; ++n) {
+    of_part[n] = ptx::patch::with_part(kernel.code->patched, parameters, {how.parts[n].first, what.grid});
+    if (how.parts[n].blocks() == 0) continue;
+    kernels_.bring_constants(kernel, n, lane, writes_elsewhere_);
+    bring_copies(kernel, how, n, lane, of_part[n]);
+  }
+  // The program's own GPU comes last: it has nothing to wait for.
+  for (unsigned n = gpus_.count(); n-- > 0 && result == CUDA_SUCCESS;) {
+    const spread::block_range& part = how.parts[n];
+    if (part.blocks() == 0) continue;
+    const entered here(cu_, gpus_.context(n));
+    std::size_t bytes = of_part[n].size();
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, of_part[n].data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    result = cu_.cuLaunchKernel(kernel.parts[n], part.count[0], part.count[1], part.count[2], what.block[0],
+                                what.block[1], what.block[2], what.shared_bytes, lane->stream(n), nullptr, extra);
+    const bool is_awaited = n > 0 || !how.copied.empty();
+    if (result == CUDA_SUCCESS && is_awaited) result = lane->mark(n);
+  }
+  for (unsigned n = 1; n < gpus_.count() && result == CUDA_SUCCESS; ++n)
+    if (how.parts[n].blocks() > 0) result = lane->await(what.stream, n);
+  return result;
+}
+
+void spreading::note_writes(const part_kernel& kernel, const std::vector<std::byte>& parameters, CUstream stream) {
+  if (kernel.code == nullptr || parameters.empty() || kernel.code->model->writes_anywhere())
+    return note_any_write(stream);
+  for (const spread::kernel_model::pointer& p : kernel.code->model->pointers())
+    if (dealt_memory::range* const r = p.is_written ? memory_.find(pointer_in(parameters, p.offset)) : nullptr)
+      note_write(*r, stream);
+}
+
+CUresult spreading::launch(const spread_launch& what, const std::function<CUresult()>& alone) {
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!is_current() || cu_.cuStreamIsCapturing(what.stream, &capture) != CUDA_SUCCESS ||
+      capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+    const CUresult result = alone();
+    const std::lock_guard lock(mutex_);
+    if (capture == CU_STREAM_CAPTURE_STATUS_NONE) note_any_write(nullptr);
+    if (clock_.runs()) clock_.counts(kernels_.of(what.function).name, "it is captured, or runs in another context");
+    return result;
+  }
+  std::unique_lock lock(mutex_);
+  part_kernel& kernel = kernels_.of(what.function);
+  std::vector<std::byte> parameters;
+  decided how = decide(kernel, what, parameters);
+  std::shared_ptr<program_lane> lane;
+  if (!how.parts.empty()) {
+    if (std::string why = prepare(kernel, what, lane); !why.empty()) {
+      how.parts.clear();
+      how.reason = std::move(why);
+    }
+  }
+  clock_.begins(what.stream);
+  CUresult result = CUDA_SUCCESS;
+  if (!how.parts.empty()) {
+    try {
+      result = launch_parts(kernel, what, parameters, how, lane);
+    } catch (const error& e) {  // before the first part
+      log(log_level::warn, "kernel {} runs on one GPU: {}", kernel.name, e.what());
+      how.parts.clear();
+    }
+  }
+  if (how.parts.empty()) result = alone();
+  const auto devices = std::count_if(how.parts.begin(), how.parts.end(), [](const auto& p) { return p.blocks() > 0; });
+  clock_.ends(what.stream, kernel.name, static_cast<unsigned>(std::max<std::ptrdiff_t>(devices, 1)), how.reason);
+  note_writes(kernel, parameters, what.stream);
+  return result;
+}
+
+}  // namespace hpe::cuda_hooks

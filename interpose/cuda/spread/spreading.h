@@ -1,0 +1,125 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interpose/cuda/spread/array_copies.h"
+#include "interpose/cuda/spread/dealt_memory.h"
+#include "interpose/cuda/spread/launch_clock.h"
+#include "interpose/cuda/spread/part_kernels.h"
+#include "interpose/cuda/spread/program_lanes.h"
+#include "interpose/cuda/spread/used_memory.h"
+#include "runtime/spread/planner.h"
+
+namespace hpe::cuda_hooks {
+
+class program_contexts;
+
+/// A launch of a kernel by the program.
+struct spread_launch {
+  CUfunction function = nullptr;  // or a CUkernel
+  spread::dimension grid{1, 1, 1}, block{1, 1, 1};
+  unsigned shared_bytes = 0;
+  CUstream stream = nullptr;  // never null: default streams by their names
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  const char* obstacle = nullptr;  // why such a launch stays on one GPU; null: it may be spread
+};
+
+/// A program for one GPU on all (hpe run --spread). To the program device 0 has the memory of all; its large
+/// allocations lie in parts on them, and launches run in parts where that is faster. Thread-safe; one launch is queued
+/// at a time.
+class spreading {
+ public:
+  /// Null in a process that does not spread its kernels, and before the program has a context.
+  [[nodiscard]] static spreading* active() noexcept { return the_one.load(std::memory_order_acquire); }
+  /// Whether HPE_SPREAD is 1.
+  [[nodiscard]] static bool wanted() noexcept;
+  /// Whether device 0 stands for several GPUs: HPE_SPREAD is 1, and they reach each other.
+  [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu) noexcept;
+  /// The program has a context of device 0. Makes the one object, unless the driver refuses, which is logged.
+  static void begin(const device::cuda::driver& cu, const program_contexts& program) noexcept;
+
+  /// Queues a launch in parts, or calls alone(), which queues it as the program launches it.
+  CUresult launch(const spread_launch& what, const std::function<CUresult()>& alone);
+  /// Device work of the program other than launches has been queued that writes the allocation at an address, or
+  /// perhaps any. The stream is null if it is not known.
+  void writes(CUdeviceptr address, CUstream stream);
+  void writes_anything(CUstream stream);
+
+  /// Allocates memory that lies on several GPUs. Nothing for allocations that the driver is to make.
+  std::optional<CUresult> allocate(CUdeviceptr* made, std::size_t bytes);
+  /// Rows of memory, each at a multiple of the pitch.
+  std::optional<CUresult> allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_t width, std::size_t rows);
+  /// The extent of the memory that lies on several GPUs and starts at an address; 0 if there is none.
+  [[nodiscard]] std::size_t starts_at(CUdeviceptr address);
+  /// Frees such memory, after all work.
+  CUresult free(CUdeviceptr address);
+
+  struct range {
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;  // that the program asked for
+  };
+  /// The allocation on several GPUs that contains an address.
+  [[nodiscard]] std::optional<range> range_at(CUdeviceptr address);
+  [[nodiscard]] joined_gpus::memory all_memory() const { return gpus_.all_memory(); }
+  [[nodiscard]] CUcontext context() const { return gpus_.context(0); }
+  /// Whether the calling thread uses that context.
+  [[nodiscard]] bool is_current() const;
+  /// The program has freed memory of the driver's.
+  void frees_other();
+
+  /// The program has unloaded a module or library.
+  void forget_handles();
+  void ends_stream(CUstream stream);
+  /// The program ends all that the first GPU's context has.
+  void resets();
+  /// The error of a part on another GPU, or `result` if that is an error or there is none.
+  [[nodiscard]] CUresult or_failure(CUresult result);
+
+ private:
+  spreading(const device::cuda::driver& cu, const program_contexts& program, const std::string& cut);
+
+  struct decided {
+    std::vector<spread::block_range> parts;  // of each GPU; empty: the program's own launch
+    std::vector<std::uint32_t> copied;       // pointers (kernel_model::pointers) that get addresses of copies
+    std::string reason;
+  };
+  [[nodiscard]] decided decide(part_kernel& kernel, const spread_launch& what, std::vector<std::byte>& parameters);
+  void move(const spread::allocation& what, const spread::placement& to);
+  /// Says why the launch cannot run in parts, or nothing and makes it ready.
+  [[nodiscard]] std::string prepare(part_kernel& kernel, const spread_launch& what,
+                                    std::shared_ptr<program_lane>& lane);
+  CUresult launch_parts(const part_kernel& kernel, const spread_launch& what, const std::vector<std::byte>& parameters,
+                        const decided& how, const std::shared_ptr<program_lane>& lane);
+  void bring_copies(const part_kernel& kernel, const decided& how, unsigned gpu,
+                    const std::shared_ptr<program_lane>& lane, std::vector<std::byte>& parameters);
+  void note_writes(const part_kernel& kernel, const std::vector<std::byte>& parameters, CUstream stream);
+  void note_write(dealt_memory::range& r, CUstream stream);
+  void note_any_write(CUstream stream);
+
+  inline static constinit std::atomic<spreading*> the_one{nullptr};
+
+  const device::cuda::driver& cu_;
+  const program_contexts& program_;
+  const bool cuts_evenly_;
+  std::mutex mutex_;
+  joined_gpus gpus_;
+  dealt_memory memory_;
+  part_kernels kernels_;
+  program_lanes lanes_;
+  array_copies copies_;
+  used_memory used_;
+  spread::planner planner_;
+  launch_clock clock_;
+  std::uint64_t writes_ = 0, writes_elsewhere_ = 1;  // of memory that is not dealt, constants too
+  bool was_reset_ = false;
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,33 @@
+#include "runtime/spread/module_model.h"
+
+#include <vector>
+
+namespace hpe::spread {
+
+namespace {
+
+std::string joined(const std::vector<std::string>& sentences) {
+  std::string all;
+  for (const std::string& s : sentences) all += (all.empty() ? "" : "; ") + s;
+  return all;
+}
+
+}  // namespace
+
+module_model::module_model(std::shared_ptr<const ptx::program> program) {
+  std::vector<const ptx::analysis::kernel_analysis*> analyses;
+  for (const auto& f : program->functions) {
+    if (!f->is_kernel || !f->is_defined) continue;
+    kernel& k = kernels_[f->name];
+    k.model = std::make_unique<kernel_model>(program, f->name);
+    analyses.push_back(&k.model->analysis());
+  }
+  patched_ = ptx::patch::patch(*program, analyses);
+  for (const ptx::patch::patched_kernel& p : patched_.kernels) {
+    kernel& k = kernels_.at(p.name);
+    k.patched = p;
+    k.obstacle = joined(p.obstacles);
+  }
+}
+
+}  // namespace hpe::spread

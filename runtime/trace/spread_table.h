@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::trace {
+
+/// How the launches of each kernel of a program ran that is spread over several devices (hpe run --spread --explain).
+/// Thread-safe.
+class spread_table {
+ public:
+  /// The table of this process, printed to standard error when the process ends; null unless HPE_SPREAD_EXPLAIN is 1.
+  /// Never destroyed: threads may launch kernels until the process ends. Throws hpe::error for an invalid value.
+  [[nodiscard]] static spread_table* active();
+
+  /// A launch of a kernel, by its name in the PTX, on `devices` devices, and the reason for that.
+  void add(const std::string& kernel, std::uint32_t devices, double seconds, const std::string& reason);
+
+ private:
+  void print();
+
+  struct line {
+    std::uint64_t launches = 0, spread = 0;
+    std::uint32_t most_devices = 0;
+    double seconds = 0;
+    std::string why_spread, why_not;  // of the first such launch
+  };
+  mutex mutex_;
+  std::map<std::string, line> kernels_ HPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace hpe::trace

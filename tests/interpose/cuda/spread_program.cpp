@@ -1,0 +1,193 @@
+// A program for one GPU that calls the CUDA driver, as programs call CUDA's runtime: vector addition, a stencil, a
+// product of matrices, a histogram and more. Prints numbers that depend on all results, and no others. Each part is a
+// word of the command line.
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace {
+
+#define MUST(call) must(call, #call)
+void must(CUresult result, const char* call) {
+  if (result == CUDA_SUCCESS) return;
+  std::printf("%s: %d\n", call, static_cast<int>(result));
+  std::exit(9);
+}
+
+CUmodule kernels = nullptr;
+
+CUfunction kernel(const char* name) {
+  CUfunction found = nullptr;
+  MUST(cuModuleGetFunction(&found, kernels, name));
+  return found;
+}
+
+struct shape {
+  unsigned grid[3];
+  unsigned block[3];
+};
+
+template <class... Parameters>
+void launch(const char* name, const shape& s, CUstream stream, Parameters... parameters) {
+  void* each[] = {&parameters...};
+  MUST(cuLaunchKernel(kernel(name), s.grid[0], s.grid[1], s.grid[2], s.block[0], s.block[1], s.block[2], 0, stream,
+                      each, nullptr));
+}
+
+CUdeviceptr array(std::size_t words) {
+  CUdeviceptr made = 0;
+  MUST(cuMemAlloc(&made, words * sizeof(float)));
+  return made;
+}
+
+CUdeviceptr filled(std::size_t words, float from) {
+  std::vector<float> values(words);
+  for (std::size_t n = 0; n < words; ++n) values[n] = from + static_cast<float>(n % 97);
+  const CUdeviceptr made = array(words);
+  MUST(cuMemcpyHtoD(made, values.data(), words * sizeof(float)));
+  return made;
+}
+
+unsigned long long digest(CUdeviceptr from, std::size_t words) {
+  std::vector<unsigned> values(words);
+  MUST(cuMemcpyDtoH(values.data(), from, words * sizeof(float)));
+  unsigned long long sum = 14695981039346656037ULL;
+  for (const unsigned v : values) sum = (sum ^ v) * 1099511628211ULL;
+  return sum;
+}
+
+void print(const char* name, CUdeviceptr from, std::size_t words) {
+  std::printf("%s %llx\n", name, digest(from, words));
+}
+
+constexpr unsigned n = 1U << 22U;  // elements: 16 MiB, of which each of two devices gets a half
+constexpr shape in_a_row{{n / 256 / 64, 1, 1}, {64, 1, 1}};
+
+void add() {
+  const CUdeviceptr a = filled(n, 1), b = filled(n, 2), c = array(n);
+  launch("add", in_a_row, nullptr, a, b, c, n);
+  print("add", c, n);
+  MUST(cuMemFree(b));
+  print("left", c, n);
+}
+
+// Two arrays that change their roles, on a stream of the program and its default stream.
+void diffuse() {
+  constexpr unsigned side = 2048;
+  constexpr shape plane{{side / 16 / 32, side / 16 / 4, 1}, {32, 4, 1}};
+  CUdeviceptr now = filled(n, 0), next = array(n);
+  CUstream stream = nullptr;
+  CUevent filled_event = nullptr;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  MUST(cuEventCreate(&filled_event, CU_EVENT_DISABLE_TIMING));
+  MUST(cuEventRecord(filled_event, nullptr));
+  MUST(cuStreamWaitEvent(stream, filled_event, 0));
+  for (int step = 0; step < 4; ++step) {
+    launch("diffuse", plane, stream, now, next, side, side);
+    std::swap(now, next);
+  }
+  MUST(cuStreamSynchronize(stream));
+  print("diffuse", now, n);
+  MUST(cuStreamDestroy(stream));
+}
+
+// Each element of b is read by all blocks; a copy replaces b in between.
+void gather() {
+  const CUdeviceptr a = array(n), b = filled(n, 3);
+  for (int round = 0; round < 3; ++round) {
+    launch("reverse", in_a_row, nullptr, b, a, n);
+    MUST(cuMemcpyDtoD(b, a, n * sizeof(float) / 2));
+  }
+  print("gather", a, n);
+}
+
+void count() {
+  const CUdeviceptr values = filled(n, 0), bins = array(128);
+  MUST(cuMemsetD32(bins, 0, 128));
+  launch("count", in_a_row, nullptr, values, bins, n);
+  print("count", bins, 128);
+}
+
+// A constant that changes between launches, and a variable.
+void weigh() {
+  const CUdeviceptr a = filled(n, 1);
+  CUdeviceptr weights = 0, total = 0;
+  std::size_t bytes = 0;
+  MUST(cuModuleGetGlobal(&weights, &bytes, kernels, "weights"));
+  for (float first = 1; first < 4; ++first) {
+    const float values[] = {first, 2, 3, 4};
+    MUST(cuMemcpyHtoD(weights, values, sizeof values));
+    launch("weigh", in_a_row, nullptr, a, n);
+    launch("weigh", in_a_row, nullptr, a, n);
+  }
+  print("weigh", a, n);
+  launch("add_up", in_a_row, nullptr, a, n);
+  unsigned long long sum = 0;
+  MUST(cuModuleGetGlobal(&total, &bytes, kernels, "total"));
+  MUST(cuMemcpyDtoH(&sum, total, sizeof sum));
+  std::printf("total %llu\n", sum);
+}
+
+// More than one device has.
+void large() {
+  constexpr std::size_t words = (std::size_t{256} << 20) / sizeof(float);
+  const CUdeviceptr a = array(words);
+  launch("mark", {{128, 1, 1}, {32, 1, 1}}, nullptr, a, static_cast<unsigned>(words / 4096));
+  std::vector<float> last(1);
+  MUST(cuMemcpyDtoH(last.data(), a + (words - words / 4096) * sizeof(float), sizeof(float)));
+  std::printf("large %g\n", static_cast<double>(last[0]));
+}
+
+void ask() {
+  int devices = 0;
+  CUdevice device = 0;
+  std::size_t free = 0, total = 0, of_device = 0, bytes = 0;
+  CUdeviceptr base = 0, start = 0;
+  MUST(cuDeviceGetCount(&devices));
+  MUST(cuDeviceTotalMem(&of_device, 0));
+  const CUdeviceptr a = array(2 * std::size_t{n});
+  MUST(cuMemGetInfo(&free, &total));
+  const CUdeviceptr last = a + 8 * std::size_t{n} - 4;
+  MUST(cuMemGetAddressRange(&base, &bytes, last));
+  int ordinal = -1;
+  CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR};
+  void* values[] = {&ordinal, &start};
+  MUST(cuPointerGetAttributes(2, which, values, last));
+  CUcontext context = nullptr, current = nullptr;
+  MUST(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, last));
+  MUST(cuCtxGetCurrent(&current));
+  CUipcMemHandle handle;
+  std::printf("devices %d, second %d, memory %zu MiB = %zu MiB, base %d %d, bytes %zu, device %d, context %d, ipc %d\n",
+              devices, static_cast<int>(cuDeviceGet(&device, 1)), of_device >> 20U, total >> 20U, base == a, start == a,
+              bytes, ordinal, context == current, static_cast<int>(cuIpcGetMemHandle(&handle, a)));
+  MUST(cuMemFree(a));
+  std::printf("freed twice %d\n", static_cast<int>(cuMemFree(a)));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::ifstream file(HPE_TEST_SPREAD_KERNELS);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  CUcontext context = nullptr;
+  MUST(cuInit(0));
+  MUST(cuDevicePrimaryCtxRetain(&context, 0));
+  MUST(cuCtxSetCurrent(context));
+  MUST(cuModuleLoadData(&kernels, text.c_str()));
+  for (int n = 1; n < argc; ++n) {
+    const std::string part = argv[n];
+    if (part == "add") add();
+    if (part == "diffuse") diffuse();
+    if (part == "gather") gather();
+    if (part == "count") count();
+    if (part == "weigh") weigh();
+    if (part == "large") large();
+    if (part == "ask") ask();
+  }
+}
