@@ -51,8 +51,8 @@ choice wanted(const request& r) {
 void choose_for_several(devices_and_choice& result, const problem& what) {
   // On faster links, eight bytes written at random take less time than a partition: measured on NVLink 4.
   constexpr double fast = 200e9;
-  const bool direct = device_info(result.devices.front()).kind == HPE_DEVICE_CUDA &&
-                      what.direction == way::scatter && what.element <= 8;
+  const bool direct = device_info(result.devices.front()).kind == HPE_DEVICE_CUDA && what.direction == way::scatter &&
+                      what.element <= 8;
   const double rate = direct ? link_rate(result.devices[0], result.devices[1]) : 0;
   if (what.keeps_order()) {
     result.how = {method::single_pass, 1};
@@ -60,7 +60,8 @@ void choose_for_several(devices_and_choice& result, const problem& what) {
   } else if (rate > fast) {
     result.how = {method::single_pass, 1};
     result.why = fmt::format(
-        "a single pass with remote access: the link carries {:.0f} GB/s, so a partition would take longer\n", rate / 1e9);
+        "a single pass with remote access: the link carries {:.0f} GB/s, so a partition would take longer\n",
+        rate / 1e9);
   } else {
     result.how = {method::partitioned, 1};
     result.why = "several devices: the indices are partitioned by home, exchanged in bulk, and used locally\n";

@@ -13,8 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const hpe::files::description d = hpe::files::describe(file.with(data, size));
     if (!d.npy || d.begin + d.bytes != size) std::abort();
-    for (const std::size_t element : {4, 8, 16})
-      try {
+    for (const std::size_t element : {4, 8, 16}) try {
         const std::uint64_t count = d.elements(element);
         if (count * element != d.bytes) std::abort();
         std::vector<std::byte> all(d.bytes);
