@@ -24,7 +24,7 @@ class ranks {
   explicit ranks(char** argv);
   ranks(const ranks&) = delete;
   ranks& operator=(const ranks&) = delete;
-  ~ranks();
+  ~ranks();  // NOLINT(performance-trivially-destructible): not trivial with MPI
 
   /// Whether this process measures what concerns one machine: rank 0, or a process without MPI.
   [[nodiscard]] bool leads() const { return rank_ == 0; }
@@ -41,7 +41,7 @@ class ranks {
   void wait_for_all();
 
  private:
-  int rank_ = 0, size_ = 1, machines_ = 1;
+  int rank_ = 0, machines_ = 1;
 };
 
 }  // namespace hpe::bench
