@@ -78,6 +78,16 @@ TEST(corruption, of_the_shared_state_is_survived) {
   EXPECT_FALSE(m.device(1).lost());
 }
 
+TEST(corruption, of_the_shared_state_leaves_no_thread_asleep) {
+  machine m("soft:2");
+  const auto gate = m.set().create_gate();
+  m.set().wait(m.launch(m.stream(0), "overwrite_shared_state", load_parameters{}), in(2s));
+  const std::vector<timepoint> points{m.launch(m.stream(1), "rest", rest_parameters{300'000, nullptr, 0})};
+  const auto begin = clock::now();
+  while (!m.set().reached(points[0])) gate->sleep(points, in(30s));
+  EXPECT_LT(clock::now() - begin, 10s);
+}
+
 TEST(corruption, does_not_reach_other_devices_nor_the_configuration) {
   const machine m("soft:3");
   std::vector<std::size_t> writable;

@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <optional>
+#include <thread>
 
 #include "runtime/base/granule.h"
 #include "runtime/device/cuda/cuda_set.h"
@@ -168,6 +170,27 @@ TEST_P(driver_failures, a_failed_call_is_reported_and_leaves_nothing_behind) {
                                      {"cuStreamCreateWithPriority", "cuStreamDestroy"}})
       EXPECT_EQ(successes_of(made), successes_of(gone)) << what.name << " leaks what " << made << " gives";
   }
+}
+
+// The driver's own queue is short, and its functions wait in it. So a program waits before, where it holds no lock.
+TEST_P(driver_failures, a_program_that_awaits_room_keeps_the_queue_of_the_driver_short) {
+  failing_machine m;
+  ASSERT_TRUE(m.holds(0));
+  hold_work(true);
+  constexpr int many = 3000;
+  std::atomic<int> queued{0};
+  std::thread program([&] {
+    for (; queued < many; ++queued) {
+      m.device().await_room();
+      m.launch();
+    }
+  });
+  for (int last = -1; last != queued; std::this_thread::sleep_for(200ms)) last = queued;
+  EXPECT_GE(queued, 100);
+  EXPECT_LE(queued, 500);
+  hold_work(false);
+  program.join();
+  EXPECT_TRUE(m.set().wait(m.stream().last(), in(5s)));
 }
 
 TEST_P(driver_failures, a_call_that_kills_the_context_loses_the_device_and_nothing_waits) {

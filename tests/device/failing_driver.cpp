@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
 #include <string_view>
 
@@ -22,6 +23,8 @@ struct plan {
   std::map<std::string, std::uint64_t, std::less<>> successes;
 };
 thread_local plan the_plan;
+
+std::atomic<bool> work_is_held{false};
 
 // A failure of these would be an error in the driver's own bookkeeping, which hpe cannot handle.
 constexpr std::array<std::string_view, 13> never{"cuGetErrorName",      "cuGetErrorString", "cuDevicePrimaryCtxRelease",
@@ -44,6 +47,7 @@ template <class Name, class... Arguments, CUresult (*driver::*Entry)(Arguments..
 struct failing<Name, Entry> {
   static CUresult call(Arguments... arguments) {
     if (fails(Name::text())) return the_plan.result;
+    if (work_is_held && std::string_view(Name::text()) == "cuEventQuery") return CUDA_ERROR_NOT_READY;
     const CUresult result = (real().*Entry)(arguments...);
     if (result == CUDA_SUCCESS) ++the_plan.successes[std::string(Name::text())];
     return result;
@@ -79,6 +83,8 @@ std::string stop_failing() {
   the_plan.calls_left = 0;
   return the_plan.failed;
 }
+
+void hold_work(bool held) { work_is_held = held; }
 
 std::uint64_t successes_of(const std::string& entry) {
   const auto found = the_plan.successes.find(entry);

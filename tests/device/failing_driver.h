@@ -21,6 +21,9 @@ void fail_call(std::uint64_t n, CUresult with);
 /// calls.
 std::string stop_failing();
 
+/// While true, every query of an event, by any thread, says that the work before it has not ended.
+void hold_work(bool held);
+
 /// How often an entry succeeded in this thread: "cuMemCreate".
 [[nodiscard]] std::uint64_t successes_of(const std::string& entry);
 

@@ -162,6 +162,16 @@ stream& cuda_device::create_stream(priority level) {
   return made;
 }
 
+void cuda_device::await_room() {
+  std::vector<timepoint> awaited;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const cuda_stream* s : streams_)
+      if (const timepoint point = s->end_of_crowd(); !point.none()) awaited.push_back(point);
+  }
+  for (const timepoint point : awaited) set_.wait(point, std::chrono::steady_clock::time_point::max());
+}
+
 void cuda_device::require_alive() const {
   if (lost()) throw loss();
 }

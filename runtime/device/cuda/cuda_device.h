@@ -33,6 +33,7 @@ class cuda_device final : public device {
   [[nodiscard]] bool can_access(unsigned peer) const noexcept override;
   [[nodiscard]] bool has_atomics(unsigned peer) const noexcept override;
   stream& create_stream(priority level) override;
+  void await_room() override;
 
   // For its set and its streams:
 

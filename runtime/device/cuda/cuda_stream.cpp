@@ -306,6 +306,13 @@ timepoint cuda_stream::last() const {
   return value == 0 ? timepoint{} : timepoint{number_, value};
 }
 
+timepoint cuda_stream::end_of_crowd() const noexcept {
+  const std::uint64_t done = completed_.load();
+  const std::uint64_t issued = submitted_.load();
+  if (done >= issued || issued - done <= long_queue) return {};
+  return {number_, issued - long_queue / 2};
+}
+
 std::optional<error> cuda_stream::failure_of(std::uint64_t value) const {
   const std::lock_guard lock(pending_mutex_);
   const auto found = std::ranges::find(failures_, value, [](const auto& failure) { return failure.first; });

@@ -52,6 +52,8 @@ class cuda_stream final : public stream {
   [[nodiscard]] std::uint64_t lost_after() const noexcept { return lost_after_.load(); }
   /// The error of a command that failed while the device lived. Kept for the last hundred failures.
   [[nodiscard]] std::optional<error> failure_of(std::uint64_t value) const;
+  /// If a long queue of commands waits: the point at which half of it is gone. Else none.
+  [[nodiscard]] timepoint end_of_crowd() const noexcept;
   /// Makes all commands count as reached. Returns the name of the kernel that was next, or an empty one.
   std::string lose();
   /// Makes `follower` wait for a command of this stream.
@@ -59,6 +61,9 @@ class cuda_stream final : public stream {
 
  private:
   static constexpr std::size_t kept_failures = 100;
+  // The driver takes about a thousand entries for all streams that share a hardware queue, then its functions wait. A
+  // command of hpe takes several of them: waits, the command, an event.
+  static constexpr std::uint64_t long_queue = 256;
 
   struct command {
     std::uint64_t value;

@@ -57,10 +57,9 @@ void feeder::run() {
 
 void feeder::sleep() {
   constexpr std::chrono::microseconds between_looks{100};
-  constexpr std::chrono::milliseconds longest{250};
   room_.clear();
   for (const soft_stream* s : still_hungry_) room_.push_back(s->point_of_room());
-  gate_->sleep(room_, std::chrono::steady_clock::now() + longest);
+  gate_->sleep(room_, std::chrono::steady_clock::time_point::max());
   // Each completion rings the gate, and a turn for one free slot is not worth while.
   if (!added_) std::this_thread::sleep_for(between_looks);
 }

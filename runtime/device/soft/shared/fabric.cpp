@@ -106,13 +106,11 @@ bool fabric::wait(std::uint32_t number, std::uint64_t value, doorbell::deadline 
   doorbell& done = common_->done[device_of(number)][stream_of(number)];
   if (spin_until([&] { return line.reached(value); })) return true;
   for (;;) {
-    // A runaway kernel may have overwritten the doorbell, so its silence is trusted for a limited time only.
-    constexpr std::chrono::milliseconds trust{250};
     const std::uint32_t seen = done.rings();
     if (line.reached(value)) return true;
     const auto now = std::chrono::steady_clock::now();
     if (now >= until) return false;
-    done.sleep(seen, std::min(until, now + trust));
+    done.sleep(seen, std::min(until, now + doorbell::trust));
   }
 }
 
