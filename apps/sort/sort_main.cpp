@@ -53,7 +53,7 @@ std::vector<command_line::option> options_of(request& r) {
        to_word(r.type, types())},
       {"--method", "NAME",
        "merge: each device sorts its part, then parts are merged; radix: elements move once to the device that they\n"
-       "end up on; or auto (auto: radix for many elements on soft devices or several GPUs, else merge)",
+       "end up on; or auto (auto: radix for many elements on soft devices, else merge)",
        to_one_of<method>(r.how, {{"auto", method::automatic}, {"merge", method::merge}, {"radix", method::radix}})},
       {"--output", "FILE", "write the sorted elements there, as .npy if the name ends so, or raw", to_text(r.output)},
       devices_option(r.devices),

@@ -45,17 +45,16 @@ method chosen(method wished, const element& what, std::uint64_t count, const std
   if (wished == method::radix && !what.radix.has_value())
     throw error(HPE_ERROR_NOT_SUPPORTED,
                 what.name + " has no radix order, so it cannot be sorted by radix; by merges it can");
+  if (wished == method::radix && !on_soft && !connected(devices))
+    throw error(HPE_ERROR_NOT_SUPPORTED,
+                "GPUs that do not reach each other's memory cannot sort by radix together; by merges they can");
   if (wished != method::automatic) return wished;
   if (!what.radix.has_value()) return method::merge;
-  // For fewer elements, the launches of an exchange take longer than the sort by merges.
-  if (on_soft) {
-    constexpr std::uint64_t least = 1 << 20;
-    return devices.size() <= radix_partition::most_devices && count >= least ? method::radix : method::merge;
-  }
-  constexpr std::uint64_t least = 1 << 26;
-  const bool possible = devices.size() > 1 && devices.size() <= radix_passes::most_devices &&
-                        count <= radix_passes::most_elements && connected(devices);
-  return possible && count >= least ? method::radix : method::merge;
+  // On several GPUs merges are the choice until the passes by radix have been measured there. On soft devices, with fewer
+  // elements, the launches of an exchange take longer than the sort by merges.
+  constexpr std::uint64_t least = 1 << 20;
+  const bool pays = on_soft && devices.size() <= radix_partition::most_devices && count >= least;
+  return pays ? method::radix : method::merge;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct element {
 };
 
 enum class method {
-  automatic,  ///< radix for many elements that have a radix order, on soft devices and several GPUs; else merge
+  automatic,  ///< radix for many elements that have a radix order, on soft devices; else merge
   merge,      ///< each device sorts its part, then sorted parts are merged
   radix       ///< elements move to the devices that they end up on, then each device sorts its part
 };
