@@ -1,40 +1,17 @@
 #include "interpose/io/conveyor.h"
 
-#include <csignal>
-#include <system_error>
+#include "runtime/os/thread.h"
 
 // mutex_ guards all members after changed_.
 
 namespace hpe::interpose {
 
-namespace {
-
-// While an object exists, threads that the calling thread creates block all signals, which are for the program's
-// threads.
-class signals_blocked {
- public:
-  signals_blocked() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  signals_blocked(const signals_blocked&) = delete;
-  signals_blocked& operator=(const signals_blocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
-
 conveyor::conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::function<void(std::size_t)> prepare)
     : ahead_(ahead), prepare_(std::move(prepare)), ready_(count), failed_(count) {
-  const signals_blocked during;
   helpers_.reserve(helpers);
   try {
-    while (helpers_.size() < helpers) helpers_.emplace_back([this] { help(); });
-  } catch (const std::system_error&) {
+    while (helpers_.size() < helpers) helpers_.push_back(os::start_thread("hpe-io", [this] { help(); }));
+  } catch (const std::exception&) {
     return;  // out of threads; those that exist do the work, or wait() does
   }
 }
@@ -45,7 +22,7 @@ conveyor::~conveyor() {
     stop_ = true;
   }
   changed_.notify_all();
-  helpers_.clear();
+  for (std::thread& helper : helpers_) helper.join();
 }
 
 void conveyor::prepare_one(std::unique_lock<std::mutex>& lock) {

@@ -43,7 +43,7 @@ class conveyor {
   bool stop_ = false;
   std::vector<std::uint8_t> ready_;
   std::vector<std::exception_ptr> failed_;
-  std::vector<std::jthread> helpers_;
+  std::vector<std::thread> helpers_;
 };
 
 }  // namespace hpe::interpose

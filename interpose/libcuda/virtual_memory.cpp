@@ -85,11 +85,7 @@ void virtual_memory::release(CUmemGenericAllocationHandle handle) {
 
 CUmemGenericAllocationHandle virtual_memory::retain(CUdeviceptr address) {
   const std::scoped_lock lock(mutex_);
-  reservation& in = around(address, 1).second;
-  const auto after = in.mappings.upper_bound(address);
-  require(after != in.mappings.begin(), cudaErrorInvalidValue);
-  const auto& [at, found] = *std::prev(after);
-  require(address < at + found.size, cudaErrorInvalidValue);
+  const mapping& found = mapping_at(address);
   for (const auto& [handle, each] : objects_) {
     if (each != found.what) continue;
     ++each->handles;
@@ -112,6 +108,15 @@ std::pair<const CUdeviceptr, virtual_memory::reservation>& virtual_memory::aroun
   auto& found = *std::prev(after);
   const std::size_t offset = address - found.first;
   require(offset <= found.second.size && bytes <= found.second.size - offset, cudaErrorInvalidValue);
+  return found;
+}
+
+const virtual_memory::mapping& virtual_memory::mapping_at(CUdeviceptr address) {
+  reservation& in = around(address, 1).second;
+  const auto after = in.mappings.upper_bound(address);
+  require(after != in.mappings.begin(), cudaErrorInvalidValue);
+  const auto& [at, found] = *std::prev(after);
+  require(address < at + found.size, cudaErrorInvalidValue);
   return found;
 }
 
@@ -198,12 +203,7 @@ void virtual_memory::set_access(CUdeviceptr address, std::size_t bytes, const CU
 
 bool virtual_memory::may_access(CUdeviceptr address, int device) {
   const std::scoped_lock lock(mutex_);
-  reservation& in = around(address, 1).second;
-  const auto after = in.mappings.upper_bound(address);
-  require(after != in.mappings.begin(), cudaErrorInvalidValue);
-  const auto& [at, found] = *std::prev(after);
-  require(address < at + found.size, cudaErrorInvalidValue);
-  return (found.devices >> device & 1U) != 0;
+  return (mapping_at(address).devices >> device & 1U) != 0;
 }
 
 }  // namespace hpe::libcuda

@@ -66,6 +66,7 @@ class virtual_memory {
 
   // These need the mutex.
   std::pair<const CUdeviceptr, reservation>& around(CUdeviceptr address, std::size_t bytes);
+  const mapping& mapping_at(CUdeviceptr address);
   std::vector<std::map<CUdeviceptr, mapping>::iterator> whole_mappings(reservation& in, CUdeviceptr address,
                                                                        std::size_t bytes);
   pointer find(CUmemGenericAllocationHandle handle);

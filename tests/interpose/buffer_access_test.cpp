@@ -73,7 +73,7 @@ TEST_P(memory, HalfOfItWrittenByTheHostAndHalfByAKernel) {
   for (std::size_t i = 0; i < count(); ++i) ASSERT_EQ(words(use)[i], i < count() / 2 ? 1 : 7 + i) << i;
 }
 
-TEST_P(memory, WhatIsWrittenIsSeenByKernelsAndHost) {
+TEST_P(memory, KernelsAndHostSeeWrittenBytes) {
   const auto a = make(GetParam(), count());
   for (int round = 0; round < 4; ++round) {
     run_fill(a, 100);
@@ -89,7 +89,7 @@ TEST_P(memory, WhatIsWrittenIsSeenByKernelsAndHost) {
   }
 }
 
-TEST_P(memory, OnlyWhatWasWrittenChanges) {
+TEST_P(memory, OnlyWrittenBytesChange) {
   const auto a = make(GetParam(), count());
   run_fill(a, 0);
   buffer_access use(a.data(), count() * sizeof(word), host_use::write);

@@ -129,7 +129,7 @@ TEST(Patch, FunctionsAndVariables) {
   }
 }
 
-TEST(Patch, RandomKernelsDoInPartsWhatTheyDoWhole) {
+TEST(Patch, RandomKernelsGiveTheSameInPartsAsWhole) {
   const char* const given = std::getenv("HPE_TEST_SEED");
   const unsigned first =
       given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();

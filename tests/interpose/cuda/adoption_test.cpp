@@ -83,7 +83,7 @@ class Adoption : public testing::Test {
   CUdeviceptr device = 0;
 };
 
-TEST_F(Adoption, TheHostReadsWhatADeviceWrote) {
+TEST_F(Adoption, TheHostReadsTheBytesThatADeviceWrote) {
   ASSERT_EQ(add(device, count, 5), CUDA_SUCCESS);
   const std::uint64_t* const p = words_at(device);
   std::size_t wrong = 0;
@@ -91,7 +91,7 @@ TEST_F(Adoption, TheHostReadsWhatADeviceWrote) {
   EXPECT_EQ(wrong, 0U);
 }
 
-TEST_F(Adoption, ADeviceReadsWhatTheHostWrote) {
+TEST_F(Adoption, ADeviceReadsTheBytesThatTheHostWrote) {
   std::uint64_t* const p = words_at(device);
   for (std::size_t i = 0; i < count; i += 1000) p[i] = i;
   ASSERT_EQ(add(device, count, 7), CUDA_SUCCESS);

@@ -72,7 +72,7 @@ class HostCalls : public testing::TestWithParam<std::size_t> {
   std::unique_ptr<FILE, int (*)(FILE*)> file{std::tmpfile(), std::fclose};
 };
 
-TEST_P(HostCalls, WriteSeesWhatIsQueued) {
+TEST_P(HostCalls, WriteSeesTheResultsOfQueuedWork) {
   for (const bool touched : {false, true}) {
     if (touched) touch();
     put_data();
@@ -84,7 +84,7 @@ TEST_P(HostCalls, WriteSeesWhatIsQueued) {
   }
 }
 
-TEST_P(HostCalls, DevicesSeeWhatReadBrings) {
+TEST_P(HostCalls, DevicesSeeTheBytesThatReadBrings) {
   for (const bool touched : {false, true}) {
     if (touched) touch();
     for (std::uint8_t& d : data) ++d;

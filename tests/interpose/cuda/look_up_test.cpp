@@ -26,7 +26,7 @@ bool in_stand_in(void* function) {
   return ::dladdr(function, &about) != 0 && std::string(about.dli_fname) == stand_in::file();
 }
 
-TEST(Shim, LooksUpWhatTheDriverHas) {
+TEST(Shim, LooksUpTheFunctionsOfTheDriver) {
   EXPECT_TRUE(in_stand_in(::dlsym(shim(), "cuDeviceGetCount")));
   EXPECT_EQ(::dlsym(shim(), "cuDeviceGetUuid"), nullptr) << "the stand-in has no such entry, though the shim has";
   EXPECT_NE(::dlerror(), nullptr);

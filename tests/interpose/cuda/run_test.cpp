@@ -57,7 +57,7 @@ TEST(Run, RefusesAPlaceForCudaThatThereIsNot) {
   EXPECT_NE(both.text.find("cuda:1"), std::string::npos) << both.text;
 }
 
-TEST(Run, CudaRunsWhereItIsTold) {
+TEST(Run, CudaRunsAtThePlaceThatTheOptionNames) {
   const std::string show = " -- sh -c 'echo $LD_PRELOAD $LD_LIBRARY_PATH devices=$HPE_DEVICES'";
   const outcome driver = shell(with_stand_in + hpe + " run" + show);
   EXPECT_NE(driver.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << driver.text;
@@ -79,7 +79,7 @@ TEST(Run, CudaRunsWhereItIsTold) {
   EXPECT_TRUE(none.text.ends_with("devices=\n")) << none.text;
 }
 
-TEST(Run, WhatIsNoLibraryIsNoDriver) {
+TEST(Run, AFileThatIsNoLibraryIsNoDriver) {
   char folder[] = "/tmp/hpe-run-XXXXXX";
   ASSERT_NE(::mkdtemp(folder), nullptr);
   const std::string place = folder;
@@ -103,7 +103,7 @@ TEST(Run, SaysWhyAProgramCannotRun) {
   EXPECT_EQ(exit_status(shell(hpe + " run -- /etc/passwd")), 126);
 }
 
-TEST(Run, KeepsWhatTheUserPreloads) {
+TEST(Run, KeepsTheLibrariesThatTheUserPreloads) {
   const outcome o = shell("LD_PRELOAD=libm.so.6 " + with_stand_in + hpe + " run -- sh -c 'echo $LD_PRELOAD'");
   EXPECT_NE(o.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << o.text;
   EXPECT_NE(o.text.find("libhpe.so"), std::string::npos) << o.text;
@@ -149,7 +149,7 @@ TEST(Run, AReportCountsCopiesAndLaunches) {
   std::filesystem::remove(page);
 }
 
-TEST(Run, WaitsThatTakeLongAreTold) {
+TEST(Run, LongWaitsAreReported) {
   const outcome o = shell("HPE_STALL_AFTER=1 " + with_stand_in + hpe + " run -- " HPE_TEST_LINKED_PROGRAM " slow");
   EXPECT_EQ(exit_status(o), 0) << o.text;
   for (const char* words :

@@ -102,7 +102,7 @@ TEST_F(Uses, AwaitedByAStream) {
   EXPECT_EQ(told([&] { EXPECT_EQ(cuStreamBatchMemOp(nullptr, 1, &wait, 0), CUDA_SUCCESS); }), "") << "told already";
 }
 
-TEST_F(Uses, OtherMemoryAtTheSameAddressIsToldAnew) {
+TEST_F(Uses, OtherMemoryAtTheSameAddressIsAnnouncedAgain) {
   CUipcMemHandle handle{};
   ASSERT_EQ(cuIpcGetMemHandle(&handle, device), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFree(device), CUDA_SUCCESS);

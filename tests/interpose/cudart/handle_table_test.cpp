@@ -30,7 +30,7 @@ struct object {
 using handle = struct handle_st*;
 using table = handle_table<handle, object, cudaErrorInvalidResourceHandle>;
 
-TEST(HandleTable, FindsWhatItWasGiven) {
+TEST(HandleTable, FindsTheObjectsThatItWasGiven) {
   table it;
   EXPECT_TRUE(it.all().empty());
   const handle one = it.adopt(std::make_shared<object>(1));

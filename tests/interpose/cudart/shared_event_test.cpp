@@ -171,7 +171,7 @@ TEST(SharedEvent, AProcessMayBeKilledWhileItEndsARecording) {
   }
 }
 
-TEST(SharedEvent, RefusesWhatIsNoHandle) {
+TEST(SharedEvent, RefusesOtherBytesThanAHandle) {
   cudaIpcEventHandle_t handle{};
   const auto open = [&] { shared_event::open(handle); };
   EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle);

@@ -248,7 +248,7 @@ TEST(Stream, ManyThreadsShareStreams) {
   EXPECT_EQ(ran, 8 * 300);
 }
 
-TEST(Stream, TellsWhatItWasMadeWith) {
+TEST(Stream, TellsItsFlagsAndPriority) {
   stream_table table(2);
   const auto it = table.find(table.create(1, cudaStreamNonBlocking, -3), 0);
   EXPECT_EQ(it->device(), 1);

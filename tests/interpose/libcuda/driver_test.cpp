@@ -73,7 +73,7 @@ constexpr const char* fill_kernel = R"(.version 7.0
 }
 )";
 
-TEST_F(Driver, ExportsWhatNvidiasExports) {
+TEST_F(Driver, ExportsTheFunctionsOfNvidiasDriver) {
 #define HPE_DRIVER_ENTRY(name) EXPECT_NE(exported(#name), nullptr) << #name;
 #include "interpose/cuda/shim/driver_entries.def"
 #undef HPE_DRIVER_ENTRY

@@ -68,7 +68,7 @@ TEST_F(Words, AStreamWaitsForTheHost) {
   EXPECT_EQ(cuMemFreeHost(const_cast<unsigned*>(flag)), CUDA_SUCCESS);
 }
 
-TEST_F(Words, RefusesWhatIsNoWord) {
+TEST_F(Words, RefusesAddressesThatAreNoWords) {
   unsigned own = 0;
   const auto address = reinterpret_cast<CUdeviceptr>(&own);
   EXPECT_EQ(cuStreamWriteValue32(writing_, address, 1, 0), CUDA_ERROR_INVALID_VALUE);

@@ -164,7 +164,7 @@ TEST(Verdicts, NameTheReason) {
 }
 
 // Arguments: each 64-bit parameter is an array, each smaller one a small number.
-TEST(Verdicts, KernelsDoWhatTheAnalysisSays) {
+TEST(Verdicts, KernelsAccessMemoryAsTheAnalysisSays) {
   const unsigned seed = std::random_device{}();
   fmt::print("seed {}\n", seed);
   std::mt19937 random(seed);

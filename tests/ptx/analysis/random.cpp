@@ -19,7 +19,7 @@ struct parameters {
   float never;
 };
 
-TEST(RandomKernels, DoWhatTheAnalysisSays) {
+TEST(RandomKernels, AccessMemoryAsTheAnalysisSays) {
   const char* const given = std::getenv("HPE_TEST_SEED");
   const unsigned first =
       given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();

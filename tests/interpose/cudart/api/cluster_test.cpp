@@ -148,7 +148,7 @@ TEST(Clusters, ThatAFunctionAttributeDemands) {
                cudaErrorInvalidValue);
 }
 
-TEST(Clusters, AreTold) {
+TEST(Clusters, OfAKernelAreItsProperties) {
   cudaFuncAttributes told{};
   EXPECT_CUDA(cudaFuncGetAttributes(&told, kernel_cluster_of_two()));
   EXPECT_EQ(told.clusterDimMustBeSet, 1);

@@ -52,7 +52,7 @@ TEST(Devices, DescribeThemselvesTheSameInBothWays) {
   EXPECT_EQ(attribute(cudaDevAttrClusterLaunch), 1);
 }
 
-TEST(Devices, RefuseWhatIsNoDeviceOrAttribute) {
+TEST(Devices, RefuseUnknownDevicesAndAttributes) {
   cudaDeviceProp p{};
   int value = 0;
   EXPECT_FAILS(cudaGetDeviceProperties(&p, 2), cudaErrorInvalidDevice);
@@ -73,7 +73,7 @@ TEST(Devices, AreFoundByTheirBusId) {
   EXPECT_FAILS(cudaDeviceGetPCIBusId(text, 4, 1), cudaErrorInvalidValue);
 }
 
-TEST(Devices, KeepWhatIsSetUntilTheyAreReset) {
+TEST(Devices, KeepTheirSettingsUntilTheyAreReset) {
   std::size_t heap = 0;
   EXPECT_CUDA(cudaDeviceGetLimit(&heap, cudaLimitMallocHeapSize));
   EXPECT_EQ(heap, std::size_t{8} << 20);
@@ -118,7 +118,7 @@ TEST(Devices, AreNotThereForChildrenOfFork) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(Devices, AreChosenByWhatIsWished) {
+TEST(Devices, AreChosenByWishedProperties) {
   cudaDeviceProp wish{};
   int device = -1;
   EXPECT_CUDA(cudaChooseDevice(&device, &wish));

@@ -33,7 +33,7 @@ TEST(Faults, StayUntilAReset) {
 }
 
 // In a process of its own, because each is told once in a process.
-TEST(Messages, OfWhatProgramsOftenOverlook) {
+TEST(Messages, OfErrorsThatProgramsOftenOverlook) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto overlook = [] {
     void* p = nullptr;

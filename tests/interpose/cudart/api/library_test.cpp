@@ -18,14 +18,14 @@ std::set<std::string> lines(const char* path) {
   return found;
 }
 
-TEST(Library, ExportsWhatTheToolkitsDoes) {
+TEST(Library, ExportsTheFunctionsOfTheToolkitsLibrary) {
   const auto ours = lines(HPE_TEST_NAMES "/cudart-names");
   const auto theirs = lines(HPE_TEST_NAMES "/toolkit-names");
   EXPECT_GT(theirs.size(), 400U);
   EXPECT_EQ(ours, theirs);  // with the version of each name
 }
 
-TEST(Library, SaysOfErrorsWhatTheToolkitsDoes) {
+TEST(Library, DescribesErrorsAsTheToolkitsLibraryDoes) {
   void* const toolkit = ::dlmopen(LM_ID_NEWLM, HPE_TEST_TOOLKIT_CUDART, RTLD_NOW);
   ASSERT_NE(toolkit, nullptr) << ::dlerror();
   using describe = const char* (*)(cudaError_t);

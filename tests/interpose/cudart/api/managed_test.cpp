@@ -27,7 +27,7 @@ class Managed : public testing::Test {
   char* bytes_ = nullptr;
 };
 
-TEST_F(Managed, TellsWhatWasSaidOfAllOfARange) {
+TEST_F(Managed, TellsTheAdviceThatHoldsForAWholeRange) {
   EXPECT_EQ(ask(cudaMemRangeAttributeReadMostly, 0, 10), 0);
   EXPECT_EQ(ask(cudaMemRangeAttributePreferredLocation, 0, 10), cudaInvalidDeviceId);
   ASSERT_CUDA(cudaMemAdvise(bytes_ + 2 * page + 1, 3 * page, cudaMemAdviseSetReadMostly, host));  // pages 2 to 5

@@ -86,7 +86,7 @@ TEST(Memory, BeyondTheDeviceWaitsOnTheHost) {
   }
 }
 
-TEST(Memory, IsFreedOnlyByWhatMadeIt) {
+TEST(Memory, IsFreedOnlyByItsOwnKindOfFree) {
   auto* const device = make<char>(cudaMalloc, 100);
   auto* const host = make<char>(cudaMallocHost, 100);
   EXPECT_FAILS(cudaFree(host), cudaErrorInvalidValue);

@@ -77,7 +77,7 @@ TEST(Pool, FreedMemoryServesAgainInTheSameStreamAtOnce) {
   EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemHigh), std::uint64_t{2} << 20);
 }
 
-TEST(Pool, GivesBackWhatIsAboveItsThreshold) {
+TEST(Pool, GivesBackMemoryAboveItsThreshold) {
   const own_pool pool;
   const own_stream stream;
   int* const block = allocate(pool, 1 << 20, stream);
@@ -164,7 +164,7 @@ TEST(Pool, OutlivesItsHandleWhileMemoryIsUsed) {
   EXPECT_CUDA(cudaDeviceSynchronize());
 }
 
-TEST(Pool, TakesWhatCudaMallocMade) {
+TEST(Pool, TakesMemoryOfCudaMalloc) {
   void* block = nullptr;
   ASSERT_CUDA(cudaMalloc(&block, 100));
   EXPECT_CUDA(cudaFreeAsync(block, nullptr));

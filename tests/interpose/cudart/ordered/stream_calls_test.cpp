@@ -18,7 +18,7 @@ TEST(StreamCalls, ChecksArgumentsAndHandles) {
   EXPECT_FAILS(cudaStreamAddCallback(nullptr, nullptr, nullptr, 0), cudaErrorInvalidValue);
 }
 
-TEST(StreamCalls, TellsWhatAStreamWasMadeWith) {
+TEST(StreamCalls, TellsTheFlagsAndPriorityOfAStream) {
   int least = -1;
   int greatest = 1;
   ASSERT_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -121,7 +121,7 @@ TEST(StreamCalls, WorkOfDestroyedStreamsGoesOn) {
   EXPECT_EQ(from_device(values.data(), 1), std::vector{9});
 }
 
-TEST(StreamCalls, AfterAFaultCallbacksAreToldAndWorkIsDropped) {
+TEST(StreamCalls, AfterAFaultCallbacksGetTheErrorAndWorkIsDropped) {
   struct seen {
     cudaError_t status = cudaSuccess;
     int functions = 0;

@@ -137,7 +137,7 @@ TEST_F(Texture, ReadsIntegersOfPitchedMemory) {
   EXPECT_CUDA(cudaFree(memory));
 }
 
-TEST_F(Texture, RefusesWhatItCannotRead) {
+TEST_F(Texture, RefusesArraysThatItCannotRead) {
   cudaTextureObject_t texture = 0;
   const auto create = [&] { return cudaCreateTextureObject(&texture, &resource_, &description_, nullptr); };
   description_.sRGB = 1;

@@ -162,7 +162,7 @@ class player {
   int functions_ = 0;
 };
 
-TEST(TouchStress, SeesWhatWasQueued) {
+TEST(TouchStress, SeesTheResultsOfQueuedWork) {
   const unsigned long seed = number_from("HPE_TEST_SEED", std::random_device{}());
   run all{clock_type::now() + std::chrono::seconds(number_from("HPE_STRESS_SECONDS", 2))};
   constexpr int count = 4;

@@ -77,7 +77,7 @@ TEST_F(Touch, OfManagedMemoryIsCoherentWhileKernelsRun) {
   EXPECT_CUDA(cudaFree(other));
 }
 
-TEST_F(Touch, OfWhatTheHostHasOpenBeforeSeesAQueuedKernel) {
+TEST_F(Touch, OfMemoryThatTheHostHasOpenSeesAQueuedKernel) {
   p_.data()[at_] = 7;            // its view is now open for writing
   EXPECT_EQ(q_.data()[at_], 0);  // its view is now open for reading
   ASSERT_CUDA(gate_.put(stream_));
@@ -100,7 +100,7 @@ TEST_F(Touch, SeesCopiesAndMemsets) {
   EXPECT_EQ(p_.data()[4], 0x01010101);
 }
 
-TEST_F(Touch, WritesBehindWhatReadsBefore) {
+TEST_F(Touch, WritesAfterEarlierReaders) {
   to_device(p_.data(), std::vector<int>(count, 3));
   ASSERT_CUDA(gate_.put(stream_));
   ASSERT_CUDA(cudaMemcpyAsync(q_.data(), p_.data(), bytes, cudaMemcpyDeviceToDevice, stream_));
@@ -113,7 +113,7 @@ TEST_F(Touch, WritesBehindWhatReadsBefore) {
   EXPECT_EQ(p_.data()[at_], 4);
 }
 
-TEST_F(Touch, ReadsBesideWhatReadsAndTouchesBesideWhatDoesNot) {
+TEST_F(Touch, ReadsDuringReadersAndTouchesMemoryThatNoWorkUses) {
   to_device(p_.data(), std::vector<int>(count, 3));
   const on_device<int> free(count);
   ASSERT_CUDA(cudaMemset(free.data(), 0, bytes));

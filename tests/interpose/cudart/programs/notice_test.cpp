@@ -123,7 +123,7 @@ TEST(Notice, IsSilentForProgramsWithoutCuda) {
   EXPECT_EQ(quiet.text.find(relink), std::string::npos) << quiet.text;
 }
 
-TEST(SharedRuntime, IsHpesWhateverTheProgramSays) {
+TEST(SharedRuntime, IsHpesForAnyRunpathOfTheProgram) {
   for (const char* const name :
        {"small-shared", "small-shared-stripped", "small-rpath", "small-runpath", "small-parts"}) {
     const outcome o = soft_run(cuda_program(name));
