@@ -267,7 +267,7 @@ double link_rate(int from, int to) {
   fill(source.data(), 1, bytes);
   constexpr bool quiet = true;
   return static_cast<double>(bytes) /
-         command_line::median_seconds(3, quiet, [&] { copy(target.data(), source.data(), bytes); });
+         command_line::median_seconds(3, quiet, [&] { hpe::copy(target.data(), source.data(), bytes); });
 }
 
 std::string cache_file(int device) {
