@@ -70,18 +70,19 @@ int most_ranks_of_a_machine() {
 ranks::ranks(char** /*argv*/) {
   if (!command_line::one_of_several_ranks()) return;
   MPI_Init(nullptr, nullptr);
+  int size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &size_);
-  machines_ = most_ranks_of_a_machine() == 1 ? size_ : 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  machines_ = most_ranks_of_a_machine() == 1 ? size : 1;
 }
 
 ranks::~ranks() {
-  if (size_ > 1) MPI_Finalize();
+  if (command_line::one_of_several_ranks()) MPI_Finalize();
 }
 
 message_rates ranks::messages(std::size_t bytes, unsigned repeats) {
   message_rates found;
-  if (size_ > 1 && rank_ < 2) {
+  if (command_line::one_of_several_ranks() && rank_ < 2) {
     messenger with_other(rank_, bytes, repeats);
     const double size = static_cast<double>(bytes), latency = with_other.one_way(0);
     const predict::network measured{size / with_other.one_way(bytes), latency, 2 * size / with_other.both_ways(bytes)};
@@ -101,14 +102,14 @@ double ranks::seconds_on(int machines, unsigned repeats, const std::function<voi
     const double mine = rank_ < machines ? now() - begin : 0;
     double slowest = mine;
     wait_for_all();
-    if (size_ > 1) MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    if (command_line::one_of_several_ranks()) MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (i > 0) fastest = i == 1 ? slowest : std::min(fastest, slowest);
   }
   return fastest;
 }
 
 void ranks::wait_for_all() {
-  if (size_ == 1) return;
+  if (!command_line::one_of_several_ranks()) return;
   MPI_Request all = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all);
   for (int done = 0; MPI_Test(&all, &done, MPI_STATUS_IGNORE), done == 0;)
