@@ -253,7 +253,9 @@ CUresult oversubscribed::run(CUstream stream, const movable_use& use, const std:
     return result;
   } catch (const error& e) {
     if (result != CUDA_SUCCESS) return result;
-    log(log_level::warn, "the program's work cannot be queued: {}", e.what());
+    // A program that goes on may get the same answer thousands of times.
+    const bool first = !told_.exchange(true, std::memory_order_relaxed);
+    log(first ? log_level::warn : log_level::info, "the program's work cannot be queued: {}", e.what());
     return result_of(e);
   }
 }
@@ -280,7 +282,7 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
   };
   if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
   const auto where = place_of(stream);
-  if (waits && where && !where->captured && (target ? source || is_in_host_memory(from) : is_in_host_memory(to))) {
+  if (waits && where && !where->captured && !(target && source) && is_in_host_memory(target ? from : to)) {
     // Data that is in host memory need not come to the device for this.
     if (const CUresult before = cu_.cuStreamSynchronize(stream); before != CUDA_SUCCESS) return before;
     try {

@@ -115,6 +115,7 @@ class oversubscribed {
   const device::cuda::driver& cu_;
   core::runtime& hpe_;
   movable_objects objects_;
+  std::atomic<bool> told_{false};  // that work could not be queued
   std::mutex mutex_;
   std::map<std::pair<unsigned, CUstream>, device::stream*> beside_;
   std::map<unsigned, std::vector<device::stream*>> streams_;
