@@ -3,8 +3,9 @@
 // streams of its own, that overlap with the kernels. Both read every byte over the link; the stream that writes also
 // sends every byte back.
 //
-// Then two processes that share the device, each with data of 0.75 of its memory (two_processes.h): phases of the two
-// in turn, and both at once, beside all phases of one process followed by all of the other.
+// Then applications with data of twice the memory (larger_workloads.h), and two processes that share the device, each
+// with data of 0.75 of its memory (two_processes.h): phases of the two in turn, and both at once, beside all phases of
+// one process followed by all of the other.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
+#include "bench/transfers/larger_workloads.h"
 #include "bench/transfers/two_processes.h"
 #include "hpe/hpe.hpp"
 #include "runtime/base/granule.h"
@@ -156,37 +158,39 @@ void compare_two_processes(std::size_t memory, std::size_t part, double seconds,
   add("both at once", together, false);
 }
 
-/// The rates of a disk, by transfers of the size that hpe uses: bytes per second.
+/// The rates of a disk, by transfers of the size and number at a time that hpe uses: bytes per second.
 struct disk_rates {
   double read = 0;
-  double both = 0;  // of each, when one thread reads and one writes
+  double both = 0;  // of each, when as many are read as written
 };
 
-disk_rates measure_disk(const std::string& folder, std::size_t bytes) {
+disk_rates measure_disk(const std::string& folder, std::size_t bytes, std::size_t at_once) {
   constexpr std::size_t size = hpe::granule_size;
   const std::size_t count = bytes / size / 2;  // in each half of the file
   hpe::os::spill_file file(folder, size);
   std::vector<std::uint32_t> extents(2 * count);
   for (std::uint32_t& e : extents) e = file.take();
-  const auto buffer = [] {
-    void* const p = std::aligned_alloc(size, size);
-    std::memset(p, 1, size);
-    return std::unique_ptr<std::byte, decltype(&std::free)>(static_cast<std::byte*>(p), &std::free);
+  // Calls transfer(extent, buffer) for `count` extents, in `at_once` threads.
+  const auto in_threads = [&](std::size_t from, const std::function<void(std::uint32_t, std::byte*)>& transfer) {
+    std::vector<std::jthread> threads;
+    for (std::size_t t = 0; t < at_once; ++t)
+      threads.emplace_back([&, t] {
+        const std::unique_ptr<std::byte, decltype(&std::free)> buffer(
+            static_cast<std::byte*>(std::aligned_alloc(size, size)), &std::free);
+        std::memset(buffer.get(), 1, size);
+        for (std::size_t i = from + t; i < from + count; i += at_once) transfer(extents[i], buffer.get());
+      });
   };
-  const auto one = buffer();
-  const auto two = buffer();
-  for (const std::uint32_t e : extents) file.write(e, 0, one.get(), size);
-  const auto read = [&](std::size_t from) {
-    for (std::size_t i = from; i < from + count; ++i) file.read(extents[i], 0, one.get(), size);
-  };
+  const auto read = [&](std::uint32_t e, std::byte* buffer) { file.read(e, 0, buffer, size); };
+  const auto write = [&](std::uint32_t e, std::byte* buffer) { file.write(e, 0, buffer, size); };
+  in_threads(0, write);
+  in_threads(count, write);
   const double moved = static_cast<double>(count * size);
   const double begin = hpe::bench::now();
-  read(0);
+  in_threads(0, read);
   const double between = hpe::bench::now();
-  std::thread writer([&] {
-    for (std::size_t i = 0; i < count; ++i) file.write(extents[i], 0, two.get(), size);
-  });
-  read(count);
+  std::jthread writer([&] { in_threads(0, write); });
+  in_threads(count, read);
   writer.join();
   return {moved / (between - begin), moved / (hpe::bench::now() - between)};
 }
@@ -200,6 +204,8 @@ std::vector<hpe::bench::result> from_disk(const std::string& folder, std::size_t
   const hpe::array<std::uint32_t> sum(part);
   const hpe::array<std::uint32_t> data(bytes / sizeof(std::uint32_t));
   pass(data, sum, part, true);
+  // As many transfers at a time as hpe has (work::host_memory).
+  const std::size_t at_once = std::clamp<std::size_t>(host_mebi * mebi / 8 / hpe::granule_size, 1, 8);
   std::vector<hpe::bench::result> lines;
   for (const bool write : {false, true}) {
     disk_rates disk;
@@ -212,7 +218,7 @@ std::vector<hpe::bench::result> from_disk(const std::string& folder, std::size_t
           pass(data, sum, part, write);
           from_file = static_cast<double>(hpe::statistics().bytes_unspilled) - from_file;
         },
-        nothing, [&] { disk = measure_disk(folder, bytes); });
+        nothing, [&] { disk = measure_disk(folder, bytes, at_once); });
     const double rate = from_file / timings.first.median;
     const double bound = write ? disk.both : disk.read;
     lines.push_back(
@@ -235,8 +241,8 @@ int main(int argc, char** argv) {
   std::string folder;
   const auto arguments = hpe::bench::parse(
       argc, argv,
-      "streams over arrays of 1.5, 2 and 4 times the device's memory, beside double buffering by hand, and two "
-      "processes that share a device",
+      "streams over arrays of 1.5, 2 and 4 times the device's memory, beside double buffering by hand, wave steps and "
+      "scans over twice the memory, and two processes that share a device",
       {{"--part", "N", "MiB of the array that a launch uses (64 on GPUs, 8 on soft devices)",
         hpe::bench::to_whole(part_mebi, 1, 4096)},
        {"--memory", "N", "MiB of device memory (HPE_DEVICE_MEMORY; else 8192 on GPUs, 256 on soft devices)",
@@ -273,6 +279,7 @@ int main(int argc, char** argv) {
                   from_disk(folder, host_mebi, part_mebi, arguments.repeats), arguments);
 
   std::vector<hpe::bench::result> lines;
+  hpe::bench::link_rates link;
   by_hand hand(part_mebi * mebi, std::min(memory, 2048 * mebi));
   const hpe::array<std::uint32_t> sum(part);
   for (const double times : {1.5, 2.0, 4.0}) {
@@ -285,6 +292,7 @@ int main(int argc, char** argv) {
       const auto both = hpe::bench::paired_timings(
           arguments.repeats, nothing, [&] { pass(data, sum, part, write); }, nothing, [&] { hand.pass(bytes, write); });
       const auto rate = [&](double seconds) { return static_cast<double>(bytes) / seconds * 1e-9; };
+      (write ? link.both : link.up) = static_cast<double>(bytes) / both.second.median;
       const char* const what = write ? "read and written" : "read";
       lines.push_back({fmt::format("{} x the memory, {}", times, what), rate(both.first.median), "GB/s", "", true,
                        fmt::format("({:.2f}..{:.2f})", rate(both.first.slowest), rate(both.first.fastest))});
@@ -293,6 +301,7 @@ int main(int argc, char** argv) {
                        fmt::format("({:.2f} GB/s)", rate(both.second.median))});
     }
   }
+  hpe::bench::measure_workloads(memory, part_mebi * mebi, link, arguments.repeats, lines);
   lines.insert(lines.end(), shared.begin(), shared.end());
   return report(title(""), lines, arguments);
 }

@@ -36,6 +36,14 @@ void host_memory::stop() noexcept {
   for_wishes_.notify_all();
   if (makes_room_.joinable()) makes_room_.join();
   if (reads_.joinable()) reads_.join();
+  readers_.stop();
+  writers_.stop();
+}
+
+unsigned host_memory::transfers_at_once() const noexcept {
+  constexpr std::uint64_t enough = 8;   // for disks
+  constexpr std::uint64_t part_of = 8;  // of the limit, at most
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(limit_ / part_of / granule_size, 1, enough));
 }
 
 byte_range host_memory::bytes_of(const region& r, std::uint64_t granule) noexcept {
@@ -108,7 +116,8 @@ bool host_memory::saved(const region& r, std::uint64_t block) {
 void host_memory::bring(const region_range& bytes, state_test is, bool beyond) {
   if (!limited() || bytes.range.empty()) return;
   const auto run = granules_of(bytes.range);
-  for (std::uint64_t n = run.begin; n < run.end; ++n) bring_granule(*bytes.region, n, is, beyond);
+  readers_.for_each(run.end - run.begin,
+                    [&](std::uint64_t n) { bring_granule(*bytes.region, run.begin + n, is, beyond); });
 }
 
 std::vector<byte_range> host_memory::valid_parts(const region& r, std::uint64_t granule, state_test is) {

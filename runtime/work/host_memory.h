@@ -14,6 +14,8 @@
 /// For the protocol nothing changes: a block in the file is in state host or shared, with a closed view. A block in
 /// state shared that is given up without the file is like one that a device has written.
 ///
+/// Several granules are read, or written, at a time, because that is how disks are fast.
+///
 /// Progress. Threads get memory in the order in which they asked for it. Each needs a small part of the limit at once
 /// (a granule, or a piece that a device gives up), and memory that was used last goes last. A thread of the program
 /// that touches memory gets it even where nothing can make room (the disk is full): beyond the limit, with a warning.
@@ -32,6 +34,7 @@
 #include "runtime/memory/uvas.h"
 #include "runtime/os/spill_file.h"
 #include "runtime/work/accesses.h"
+#include "runtime/work/crew.h"
 #include "runtime/work/host_view.h"
 
 namespace hpe::work {
@@ -116,6 +119,8 @@ class host_memory {
     all_stuck  ///< it has found that no memory can be given up, and nothing has changed since
   };
 
+  /// How many granules are read at a time for one caller, and how many are written: few beside the limit.
+  [[nodiscard]] unsigned transfers_at_once() const noexcept;
   static coherence::byte_range bytes_of(const coherence::region& r, std::uint64_t granule) noexcept;
   std::uint64_t now() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
 
@@ -182,6 +187,8 @@ class host_memory {
   condition_variable for_wishes_;
   std::thread makes_room_;
   std::thread reads_;
+  crew readers_;  // for threads that bring several granules
+  crew writers_;  // for makes_room_
 };
 
 }  // namespace hpe::work

@@ -40,6 +40,8 @@ bool only_on_host(block_state s) noexcept { return s == block_state::host; }
 void host_memory::serve(std::function<void()> arrived) {
   if (!limited()) return;
   arrived_ = std::move(arrived);
+  readers_.start("hpe-unspill", transfers_at_once() - 1);
+  writers_.start("hpe-spill", transfers_at_once() - 1);
   makes_room_ = os::start_thread("hpe-spill", [this] { make_room_ahead(); });
   reads_ = os::start_thread("hpe-unspill", [this] { read_for_lanes(); });
 }
@@ -80,16 +82,23 @@ void host_memory::make_room_ahead() {
 
 host_memory::room_made host_memory::make_room(std::uint64_t bytes) {
   room_made result;
+  mutex of_result;
+  bool enough = false;
   try {
-    for (const victim& v : victims(result.stuck)) {
-      const room_made one = give_up(v);
+    const std::vector<victim> all = victims(result.stuck);
+    writers_.for_each(all.size(), [&](std::uint64_t n) {
+      {
+        const lock_guard lock(of_result);
+        if (enough) return;
+      }
+      const room_made one = give_up(all[n]);
+      const lock_guard lock(of_result);
       result.freed += one.freed;
       result.stuck += one.stuck;
       if (result.why.empty()) result.why = one.why;
-      if (result.freed >= bytes) break;
-      const lock_guard lock(mutex_);
-      if (stop_ || shortage() == 0) break;
-    }
+      const lock_guard own(mutex_);
+      enough |= result.freed >= bytes || stop_ || shortage() == 0;
+    });
   } catch (const std::exception& e) {
     log(log_level::warn, "making room in host memory: {}", e.what());  // and again after a pause
   }

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::work {
+
+/// Threads that help callers with pieces of work which wait for something slow, as transfers of a file do. Thread-safe.
+class crew {
+ public:
+  crew() = default;
+  ~crew() { stop(); }
+  crew(const crew&) = delete;
+  crew& operator=(const crew&) = delete;
+
+  /// Starts the helpers. Without them, callers do all pieces themselves.
+  void start(const char* name, unsigned helpers);
+  /// Ends the helpers after the pieces that they have begun.
+  void stop() noexcept;
+
+  /// Calls piece(0) to piece(count - 1) in this thread and in helpers that are free, several at a time, begun in this
+  /// order. Returns when all have returned. After one has thrown, no further one begins, and the first exception is
+  /// thrown here.
+  void for_each(std::uint64_t count, const std::function<void(std::uint64_t)>& piece);
+
+ private:
+  struct job {
+    std::uint64_t count;
+    const std::function<void(std::uint64_t)>& piece;
+    std::uint64_t next = 0;     // the first piece that has not begun
+    std::uint64_t running = 0;  // pieces
+    std::exception_ptr failure = nullptr;
+  };
+
+  void help();
+  /// Does one piece of a job, which has one that has not begun. The caller holds the mutex, by `lock`.
+  void do_next(job& of, unique_lock& lock) HPE_NO_THREAD_SAFETY_ANALYSIS;
+
+  mutex mutex_;
+  bool stop_ HPE_GUARDED_BY(mutex_) = false;
+  std::deque<job*> jobs_ HPE_GUARDED_BY(mutex_);  // with pieces that have not begun
+  condition_variable work_;                       // for helpers
+  condition_variable done_;                       // for callers
+  std::vector<std::thread> helpers_;
+};
+
+}  // namespace hpe::work
