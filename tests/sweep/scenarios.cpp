@@ -287,6 +287,20 @@ void ptx(world& w, const arm_function& arm) {
   *unloaded = w.succeeded();
 }
 
+// More data than host memory and the device have (HPE_HOST_MEMORY, HPE_DEVICE_MEMORY), so that the operations move data
+// from and to the file.
+void spilled(world& w, const arm_function& arm) {
+  memory* m = w.allocate(10 * granule + 100, 1);
+  w.set(all_of(m), 1);
+  w.write({m, granule - 10, 20}, 3);
+  arm();
+  w.launch_add(1, {m, 5, granule}, 1);
+  w.read({m, 3 * granule - 50, 100});
+  w.copy_out({m, 5 * granule - 50, model_block});
+  w.copy_in({m, 8 * granule - 50, model_block}, 9);
+  w.write({m, 4 * granule + 7, 100}, 5);
+}
+
 void nothing(world& w, const arm_function& arm) {
   memory* m = w.allocate(middle, 1);
   w.write(all_of(m), 1);
@@ -317,6 +331,10 @@ std::span<const scenario> scenarios() {
         {"touches", "soft:2", {{"HPE_PREFETCH_WINDOW", "256k"}}, touches},
         {"migration", "soft:2", {}, migration},
         {"prefetches", "soft:2", {}, prefetches},
+        {"spilled",
+         "soft:2",
+         {{"HPE_HOST_MEMORY", "16M"}, {"HPE_DEVICE_MEMORY", "8M"}, {"HPE_SPILL", "/tmp"}},
+         spilled},
         {"ptx", "soft:2", {{"HPE_PTX_ENGINE", "interpreter"}}, ptx},
     };
     for (scenario& s : sharing_scenarios()) result.push_back(std::move(s));
