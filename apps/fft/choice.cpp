@@ -36,12 +36,26 @@ std::int64_t worth_sharing(const machine& on) {
   return on.soft ? soft_bytes : gpu_bytes;
 }
 
+/// Whether one device is faster than several GPUs together. Several move the array in three passes, in which each
+/// device reads a part of every other one's, and make two passes of shorter transforms; one makes a pass for each nine
+/// factors of two of the length.
+bool better_alone(const problem& p, const machine& on) {
+  if (on.soft || on.link <= 0 || on.memory <= 0) return false;
+  constexpr double factors_of_a_pass = 9, passes_over_links = 3, both_ways = 2;
+  const double bytes = static_cast<double>(p.rows * p.length * on.element_bytes), devices = on.devices;
+  const double in_memory = both_ways * bytes / on.memory;  // a pass of one device
+  const double alone = std::ceil(std::log2(static_cast<double>(p.rows * p.length)) / factors_of_a_pass) * in_memory;
+  const double moved = passes_over_links * bytes * (devices - 1) / (devices * devices) / on.link;
+  return alone <= moved + alone / devices;
+}
+
 /// With two devices, transposes and exchanges move the same amount; with more devices, transposes move less (W devices:
 /// 3 (W - 1) / W of the data against log2 W + (W - 1) / W). But a matrix of few rows is transposed slowly; then the
 /// form is exchange if each device can have a part.
 form pick(const problem& p, const settings& wish, const machine& on) {
   const std::int64_t one = p.rows * p.length;
   if (on.devices == 1 || p.batch >= on.devices || one * on.element_bytes < worth_sharing(on)) return form::local;
+  if (better_alone(p, on)) return form::local;
   if (p.rows > 1) return form::transpose;
   const std::int64_t rows = nearest_factors(one).first;
   if (rows >= std::max<std::int64_t>(kernels::transpose_edge, on.devices)) return form::transpose;
@@ -105,7 +119,9 @@ choice choose(const problem& p, const settings& wish, const machine& on) {
   const std::int64_t one = p.rows * p.length;
   switch (made.how) {
     case form::automatic:
-    case form::local: break;
+    case form::local:
+      if (p.batch == 1) made.devices = 1;
+      break;
     case form::exchange:
       made.devices = exchanging(p.length, on.devices);
       if (p.rows > 1) refuse(in_words(p) + ": the form exchange has one dimension; transpose and local have two");

@@ -21,6 +21,10 @@ struct machine {
   int devices;
   bool soft;
   std::int64_t element_bytes;
+  /// GPUs, in bytes per second: what one device reads from another, and what a copy within a device reads and writes
+  /// together. 0: not known; then devices share what is large enough.
+  double link = 0;
+  double memory = 0;
 };
 
 /// Throws hpe::error (HPE_ERROR_INVALID_ARGUMENT) if the settings are not possible for the problem.

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "hpe/hpe.hpp"
 #include "kernels/fft.h"
 
 namespace hpe::fft {
@@ -79,6 +80,9 @@ class plan {
   [[nodiscard]] std::int64_t position(std::int64_t k) const;
 
   [[nodiscard]] form chosen() const;
+  /// The best placement of input and output. With the form `automatic`, one device where the links between GPUs make
+  /// several slower.
+  [[nodiscard]] placement where() const;
   /// A sentence that describes the chosen form.
   [[nodiscard]] std::string explain() const;
 

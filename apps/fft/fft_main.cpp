@@ -93,7 +93,7 @@ int run(request r, const files::description& file) {
 
   plan<T> how(r.what, r.how);
   const auto count = static_cast<std::size_t>(r.what.elements());
-  const data<T> x(count, block_distribution()), y(count, block_distribution()), back(count, block_distribution());
+  const data<T> x(count, how.where()), y(count, how.where()), back(count, how.where());
   if (r.input.empty())
     fill_randomly(x, r.seed);
   else

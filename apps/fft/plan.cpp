@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "apps/fft/method.h"
+#include "apps/fft/rates.h"
 
 namespace hpe::fft {
 
@@ -23,7 +24,15 @@ circumstances look_around(const problem& what, const settings& wish, std::int64_
                                                 " devices: there are " + std::to_string(there));
   const int used = wish.devices == 0 ? there : wish.devices;
   const bool soft = device_info(0).kind == HPE_DEVICE_SOFT;
-  return {what, wish, choose(what, wish, {used, soft, element_bytes}), soft};
+  machine on{used, soft, element_bytes};
+  choice made = choose(what, wish, on);
+  if (!soft && wish.how == form::automatic && made.how != form::local) {
+    const copy_rates rates = measured_rates();
+    on.link = rates.link;
+    on.memory = rates.memory;
+    made = choose(what, wish, on);
+  }
+  return {what, wish, made, soft};
 }
 
 void check_arrays(const void* in, const void* out, std::size_t bytes) {
@@ -95,6 +104,12 @@ std::int64_t plan<T>::position(std::int64_t k) const {
 template <class T>
 form plan<T>::chosen() const {
   return parts_->around().made.how;
+}
+
+template <class T>
+placement plan<T>::where() const {
+  const choice& made = parts_->around().made;
+  return made.devices == 1 ? on_device(0) : placement(block_distribution(first_devices(made.devices)));
 }
 
 template <class T>

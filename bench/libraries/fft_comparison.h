@@ -16,14 +16,14 @@
 
 namespace hpe::bench {
 
-/// A transform through hpe of data that is spread over its devices.
+/// A transform through hpe of data that lies as its plan wants.
 template <class T>
 class through_hpe final : public peer {
  public:
   through_hpe(const peer_problem& p, const fft::settings& s)
       : plan_({.rows = p.rows, .length = p.length, .batch = p.batch}, s),
-        in_(static_cast<std::size_t>(p.rows * p.length * p.batch), over(s)),
-        out_(in_.size(), over(s)) {
+        in_(static_cast<std::size_t>(p.rows * p.length * p.batch), plan_.where()),
+        out_(in_.size(), plan_.where()) {
     fill(in_.data(), 1, in_.size() * sizeof(std::complex<T>));
   }
   void run(int times) override {
@@ -33,12 +33,6 @@ class through_hpe final : public peer {
   [[nodiscard]] std::string explain() const { return plan_.explain(); }
 
  private:
-  static placement over(const fft::settings& s) {
-    std::vector<int> list;
-    for (int d = 0; d < s.devices; ++d) list.push_back(d);
-    return s.devices == 1 ? on_device(0) : block_distribution(list);
-  }
-
   fft::plan<T> plan_;
   array<std::complex<T>> in_, out_;
 };

@@ -35,7 +35,7 @@ std::vector<double> some_of(const Numbers& x) {
 class through_hpe final : public program {
  public:
   explicit through_hpe(int devices)
-      : plan_({.length = length()}, {.devices = devices}), in_(size(), where(devices)), out_(size(), where(devices)) {
+      : plan_({.length = length()}, {.devices = devices}), in_(size(), plan_.where()), out_(size(), plan_.where()) {
     std::vector<number> x(size());
     for (std::int64_t i = 0; i < length(); ++i) x[static_cast<std::size_t>(i)] = value_at(i);
     copy(in_.data(), x.data(), size() * sizeof(number));
@@ -52,11 +52,6 @@ class through_hpe final : public program {
 
  private:
   static std::size_t size() { return static_cast<std::size_t>(length()); }
-  static placement where(int devices) {
-    std::vector<int> list;
-    for (int d = 0; d < devices; ++d) list.push_back(d);
-    return devices == 1 ? on_device(0) : block_distribution(list);
-  }
   fft::plan<float> plan_;
   array<std::complex<float>> in_, out_;
 };

@@ -69,6 +69,18 @@ TEST(choice, follows_size_and_devices) {
   EXPECT_EQ(choose({.length = 1 << 18}, {}, {2, true, 8}).how, form::transpose);
 }
 
+TEST(choice, one_gpu_is_better_behind_slow_links) {
+  constexpr double memory = 2.6e12, slow = 3e11, fast = 3e12;  // bytes per second
+  const problem large{.length = std::int64_t{1} << 26};
+  const auto made = choose(large, {}, {2, false, 8, slow, memory});
+  EXPECT_EQ(made.how, form::local);
+  EXPECT_EQ(made.devices, 1);
+  EXPECT_EQ(choose(large, {}, {2, false, 8, fast, memory}).how, form::transpose);
+  EXPECT_EQ(choose(large, {}, {16, false, 8, slow, memory}).how, form::transpose);
+  EXPECT_EQ(choose(large, {.how = form::transpose}, {2, false, 8, slow, memory}).how, form::transpose);
+  EXPECT_EQ(choose(large, {}, {2, true, 8, slow, memory}).how, form::transpose) << "soft devices have no such rates";
+}
+
 TEST(choice, refuses_invalid_settings) {
   const machine two{2, true, 8};
   const auto asked = [&](const problem& p, const settings& s, const machine& on) {

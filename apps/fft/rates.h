@@ -1,0 +1,15 @@
+#pragma once
+
+namespace hpe::fft {
+
+/// What copies between and within GPUs reach, in bytes per second (see machine in choice.h).
+struct copy_rates {
+  double link = 0;
+  double memory = 0;
+};
+
+/// Measured by the first call in a process, in some milliseconds and 128 MiB of memory on each of the first two
+/// devices. Thread-safe. Throws what allocations and copies throw.
+[[nodiscard]] copy_rates measured_rates();
+
+}  // namespace hpe::fft
