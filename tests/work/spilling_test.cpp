@@ -16,10 +16,11 @@ namespace hpe::work {
 namespace {
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
-constexpr std::size_t piece = 3 * mebi + 4096;  // of a copy: parts of granules at both ends
+constexpr std::size_t limit = 32 * mebi;        // two granules are read, and two written, at a time
+constexpr std::size_t piece = 6 * mebi + 4096;  // of a copy: parts of granules at both ends
 constexpr unsigned threads = 4;
-constexpr unsigned pieces = 4;  // of each thread; together three times the limit
-constexpr unsigned rounds = 3;
+constexpr unsigned pieces = 3;  // of each thread; together more than twice the limit
+constexpr unsigned rounds = 2;
 
 class spilling : public ::testing::Test {
  protected:
@@ -27,10 +28,10 @@ class spilling : public ::testing::Test {
     std::string name = (std::filesystem::temp_directory_path() / "hpe-spilling-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) std::abort();
     folder_ = name;
-    options chosen;
+    ::setenv("HPE_DEVICE_MEMORY", "8M", 1);  // devices read it themselves
+    options chosen = options::from_environment();
     chosen.devices = "soft:1";
-    chosen.device_memory = 8 * mebi;
-    chosen.host_memory = 16 * mebi;
+    chosen.host_memory = limit;
     chosen.spill = folder_.string();
     chosen.segment_size = std::size_t{1} << 30;
     runtime_ = std::make_unique<core::runtime>(chosen);
