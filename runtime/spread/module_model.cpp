@@ -14,7 +14,7 @@ std::string joined(const std::vector<std::string>& sentences) {
 
 }  // namespace
 
-module_model::module_model(std::shared_ptr<const ptx::program> program) {
+module_model::module_model(const std::shared_ptr<const ptx::program>& program) {
   std::vector<const ptx::analysis::kernel_analysis*> analyses;
   for (const auto& f : program->functions) {
     if (!f->is_kernel || !f->is_defined) continue;

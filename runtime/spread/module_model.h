@@ -13,7 +13,7 @@ namespace hpe::spread {
 
 class module_model {
  public:
-  explicit module_model(std::shared_ptr<const ptx::program> program);
+  explicit module_model(const std::shared_ptr<const ptx::program>& program);
 
   struct kernel {
     std::unique_ptr<kernel_model> model;

@@ -62,7 +62,7 @@ class spreader {
     hpeKernel in_parts = nullptr;
   };
   struct spread_module {
-    explicit spread_module(std::shared_ptr<const ptx::program> program) : code(std::move(program)) {}
+    explicit spread_module(const std::shared_ptr<const ptx::program>& program) : code(program) {}
     const spread::module_model code;
     std::map<std::string, spread_kernel> kernels;
     hpeModule module = nullptr;  // of the patched kernels; null if there are none
