@@ -16,9 +16,10 @@
  *
  * Errors. Every function returns a status. hpeGetLastErrorMessage() gives the message of the last failure in the
  * calling thread, which says what was asked and what is possible. A call that fails leaves its arguments and the memory
- * named by them unchanged, unless its description says otherwise. Besides the errors in its description, every function
- * that needs the runtime gives HPE_ERROR_INITIALIZATION and HPE_ERROR_FORKED like hpeInit, and
- * HPE_ERROR_INVALID_ARGUMENT if a pointer for its answer is NULL.
+ * named by them unchanged, unless its description says otherwise. Besides the errors named there, functions that need
+ * the runtime give HPE_ERROR_INITIALIZATION and HPE_ERROR_FORKED like hpeInit, HPE_ERROR_INVALID_ARGUMENT for NULL
+ * instead of a pointer that they need, HPE_ERROR_OUT_OF_MEMORY if the host has too little memory, and HPE_ERROR_SYSTEM
+ * if a system call fails.
  *
  * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
  *
@@ -183,8 +184,9 @@ HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
  * hpeMemcpy. Failures after the call has returned are reported by the next hpeSynchronize. */
 HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 
-/* A hint that the data is needed soon at a device, or on the CPU (HPE_HOST). Returns at once; results do not change.
- * size 0 means the whole allocation. Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_DEVICE. */
+/* A hint that the data is needed soon at a device, or on the CPU (HPE_HOST). Does not wait for copies; results do not
+ * change. size 0: to the end of the allocation. Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_DEVICE,
+ * HPE_ERROR_DEVICE_LOST. */
 #define HPE_HOST (-1)
 HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
@@ -235,8 +237,8 @@ typedef struct hpeModule_st* hpeModule;
 typedef struct hpeKernel_st* hpeKernel;
 
 /* Loads a shared object of kernels (see <hpe/kernel.h>) on every device; NULL names the kernels that come with hpe.
- * Loading the same file again gives the same module. Modules live until the program ends.
- * Errors: HPE_ERROR_NOT_FOUND with the loader's message. */
+ * Loading the same file again gives the same module. Modules live until the program ends. Errors: HPE_ERROR_NOT_FOUND
+ * with the loader's message; HPE_ERROR_INVALID_ARGUMENT for an empty path. */
 HPE_API hpeStatus hpeModuleLoad(hpeModule* module, const char* path);
 
 /* Finds a kernel by name. Errors: HPE_ERROR_NOT_FOUND. */
@@ -274,7 +276,8 @@ typedef struct hpeAccess {
  * moves to the device. A kernel that fails is reported by the next hpeSynchronize.
  * Errors: HPE_ERROR_INVALID_ARGUMENT, for more than HPE_MAX_ACCESSES accesses too; HPE_ERROR_NOT_A_REGION;
  * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if the bytes of all accesses do not fit into device memory at once,
- * or an allocation that has to move finds no room; HPE_ERROR_DEVICE_LOST. */
+ * or an allocation that has to move finds no room; HPE_ERROR_NOT_SUPPORTED if other processes use it (<hpe/node.h>);
+ * HPE_ERROR_DEVICE_LOST. */
 #define HPE_CURRENT_DEVICE (-2)
 #define HPE_ALL ((size_t)-1)
 HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters,
@@ -315,7 +318,7 @@ HPE_API hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argu
 
 /* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns
  * the first failure of a kernel or a copy since the last such call. Programs need it for timing and for errors, never
- * for order. */
+ * for order. Errors: HPE_ERROR_LAUNCH_FAILED; HPE_ERROR_DEVICE_LOST; HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSynchronize(void);
 HPE_API hpeStatus hpeSynchronizeDevice(int device);
 

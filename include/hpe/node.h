@@ -33,7 +33,7 @@ typedef struct hpeExport {
  * does not reach the allocation, give HPE_ERROR_NOT_SUPPORTED.
  * Errors: HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_ARGUMENT for 0 bytes; HPE_ERROR_NOT_SUPPORTED if a device cannot
  * share memory, for an allocation of more than 4096 parts on several devices, and for memory from hpeExportOpen;
- * HPE_ERROR_OUT_OF_MEMORY beyond 65,536 exports at once. */
+ * HPE_ERROR_OUT_OF_MEMORY beyond 65,536 exports at once; HPE_ERROR_DEVICE_LOST if the home is lost. */
 HPE_API hpeStatus hpeExportBegin(hpeExport* handle, const void* pointer, size_t size);
 
 /* Ends an export of this process. Does not wait for copies by other processes: a copy that is still running fails there
@@ -46,11 +46,11 @@ HPE_API hpeStatus hpeExportReachable(const hpeExport* handle, int* reachable);
 
 /* Copies size bytes from offset in the exported bytes to destination, which is an hpe pointer or any memory, and
  * returns when the copy is complete. The handle may be one of this process itself.
- * Errors: HPE_ERROR_NOT_FOUND if the export or its process has ended; nothing is written then, unless it ended
- * during the copy, which leaves the destination undefined. (If the source process dies during a copy that succeeds
- * all the same, the bytes are right.) HPE_ERROR_INVALID_ARGUMENT beyond the end of the exported bytes;
- * HPE_ERROR_NOT_A_REGION beyond the end of the destination; HPE_ERROR_NOT_SUPPORTED if no device of this process
- * reaches the memory. */
+ * Errors: HPE_ERROR_NOT_FOUND if the export or its process has ended; nothing is written then, unless it ended during
+ * the copy, which leaves the destination undefined. (If the source process dies during a copy that succeeds all the
+ * same, the bytes are right.) HPE_ERROR_INVALID_ARGUMENT beyond the end of the exported bytes; HPE_ERROR_NOT_A_REGION
+ * beyond the end of the destination; HPE_ERROR_NOT_SUPPORTED if no device of this process reaches the memory;
+ * HPE_ERROR_DEVICE_LOST if the destination's home, or each device that reaches the memory, is lost. */
 HPE_API hpeStatus hpeExportCopy(void* destination, const hpeExport* handle, size_t offset, size_t size);
 
 /* Opens the exported bytes as memory that CPU code and kernels of this process use in place: one copy, which both

@@ -23,12 +23,15 @@ extern "C" {
  * HPE_ERROR_NOT_FOUND for a text that the CUDA driver refuses; HPE_ERROR_OUT_OF_MEMORY for the module's variables. */
 HPE_API hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count);
 
-/* Unloads a module of hpeModuleLoadPtx: waits for its launches and frees its variables. Its kernels become invalid. */
+/* Unloads a module of hpeModuleLoadPtx: waits for its launches and frees its variables. Its kernels become invalid.
+ * Errors: HPE_ERROR_NOT_SUPPORTED for other modules; HPE_ERROR_INVALID_ARGUMENT if it was unloaded before. */
 HPE_API hpeStatus hpeModuleUnload(hpeModule module);
 
-/* Gives the address on one device of a variable in the global or constant memory of a module. Like any allocation, CPU
- * code, kernels and copies can use it. A managed variable (.attribute(.managed)) is the same memory on every device.
- * Errors: HPE_ERROR_NOT_FOUND, on GPUs for all variables. */
+/* Gives the address on one device of a variable in the global or constant memory of a module, and its size; either
+ * pointer may be NULL. Like any allocation, CPU code, kernels and copies can use it. A managed variable
+ * (.attribute(.managed)) is the same memory on every device. Errors: HPE_ERROR_NOT_FOUND, on GPUs for all variables;
+ * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for modules that are not PTX; HPE_ERROR_DEVICE_LOST if the device
+ * was lost before the module was loaded. */
 HPE_API hpeStatus hpeModuleGetVariable(void** address, size_t* size, hpeModule module, const char* name, int device);
 
 typedef struct hpeKernelInfo {
@@ -70,7 +73,8 @@ typedef struct hpeGrid {
 /* Like hpeLaunch, for kernels of PTX. *work becomes a handle for hpeWorkWait; work may be NULL.
  * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device cannot have (more than
  * 1024 threads or 227 KiB of shared memory in a block, a grid dimension above CUDA's limits, zero; a cluster of more
- * than 16 blocks or other than the kernel's own, or one that does not divide the grid). */
+ * than 16 blocks or other than the kernel's own, or one that does not divide the grid); HPE_ERROR_NOT_SUPPORTED for
+ * other kernels, and on GPUs for cooperative launches, and for clusters if the driver is too old. */
 HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count, hpeWork* work);
 

@@ -168,8 +168,8 @@ class device {
   /// Streams are few and long-lived; a priority matters for copies.
   virtual stream& create_stream(priority level) = 0;
 
-  /// Waits while a stream has far more commands than the device will run soon: queuing itself never waits, and keeps
-  /// each command in memory. Code that queues without a limit must call this first, and hold no lock that others need.
+  /// Waits while a stream has far more commands than the device will run soon: queuing more of them takes memory, or
+  /// waits in the driver. Code that queues without a limit must call this first, and hold no lock that others need.
   virtual void await_room() {}
 };
 

@@ -133,6 +133,22 @@ TEST_F(Announce, OthersAndReadersAreNotHeldUp) {
   EXPECT_EQ(it_[9], 7U);
 }
 
+TEST_F(Announce, AllAllocationsOfADeviceAreClosedToTheHost) {
+  std::vector<hpe::array<std::uint32_t>> arrays;
+  for (int i = 0; i < 40; ++i) arrays.emplace_back(count, hpe::on_device(i % 2));
+  for (const unsigned device : {0U, 1U}) {
+    for (auto& a : arrays) a[5] = 1;
+    hpeAnnouncement work = nullptr;
+    ASSERT_EQ(hpeAnnounce(&work, 1U << device, nullptr, 0), HPE_SUCCESS);
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      hpePointerInfo info{};
+      hpe::check(hpeGetPointerInfo(arrays[i].data() + 5, &info));
+      EXPECT_EQ(info.on_host, i % 2 == device ? 0 : 1) << "array " << i;
+    }
+    EXPECT_EQ(hpeAnnouncedEnd(work), HPE_SUCCESS);
+  }
+}
+
 TEST_F(Announce, HostMemoryIsNotHeldUp) {
   void* p = nullptr;
   hpe::check(hpeMallocHost(&p, 100));

@@ -107,6 +107,26 @@ HPE_HOST_KERNEL(overwrite_shared_state, load_parameters) {
   std::fclose(maps);
 }
 
+// Overwrites only the words on which all processes sleep: the writable section that comes first in the file.
+HPE_HOST_KERNEL(overwrite_doorbells, load_parameters) {
+  static_cast<void>(parameters);
+  if (tiles->begin != 0) return;
+  std::FILE* const maps = std::fopen("/proc/self/maps", "r");
+  char line[512];
+  unsigned long first = 0, last = 0, least = ~0UL;
+  while (std::fgets(line, sizeof line, maps) != nullptr) {
+    unsigned long begin = 0, end = 0, offset = 0;
+    if (std::strstr(line, "hpe-fabric") != nullptr && std::strstr(line, " rw") != nullptr &&
+        std::sscanf(line, "%lx-%lx %*s %lx", &begin, &end, &offset) == 3 && offset < least) {
+      first = begin;
+      last = end;
+      least = offset;
+    }
+  }
+  std::fclose(maps);
+  std::memset(reinterpret_cast<void*>(first), 0xff, last - first);
+}
+
 // Breaks a chunk of malloc such that the next call crashes, with the lock of malloc held.
 HPE_HOST_KERNEL(crash_in_malloc, load_parameters) {
   static_cast<void>(parameters);

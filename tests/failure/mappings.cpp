@@ -151,6 +151,26 @@ TEST_F(Mappings, RunOutInALaunch) {
   }));
 }
 
+// The allocation becomes one block, for which all that the host wrote is uploaded, and one of its two homes is lost.
+TEST_F(Mappings, RunOutInALaunchThatFails) {
+  check_degraded(run_child([] {
+    feed_malloc();
+    const std::size_t n = 4 * mebi;
+    const numbers a(n, hpe::block_distribution({0, 1}));
+    hpe::advise(a.data(), HPE_ADVISE_LAZY);
+    std::iota(a.begin(), a.end(), 0U);
+    kill_device(1);
+    const used_mappings taken;
+    const auto part = a.subspan(n / 8, n / 8);
+    const hpeShape shape = hpe::grid(test_tiles);
+    const fill_parameters p{part.data(), part.size(), 7};
+    const hpeAccess access{part.data(), part.size() * sizeof(std::uint32_t), HPE_OUT};
+    const hpeStatus status = hpeLaunch(0, test_kernel().fill.get(), &shape, &p, sizeof p, &access, 1);
+    check(status == HPE_ERROR_DEVICE_LOST, hpeStatusName(status));
+    for (std::size_t i = 0; i < n; ++i) check(a[i] == i, "a launch that failed lost what the host wrote");
+  }));
+}
+
 TEST_F(Mappings, AllocationsFailCleanlyAndFreeWorks) {
   const ended child = run_child([] {
     feed_malloc();

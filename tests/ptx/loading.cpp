@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstring>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "hpe/error.hpp"
 #include "runtime/ptx/files/fat_binary.h"
@@ -419,6 +421,15 @@ TEST(FatBinary, RefusesATextThatIsFarLargerThanItsBytes) {
   const std::string bytes = container(text_with(std::string(64 << 20, ' ')), 0x8000);
   ASSERT_LT(bytes.size(), 32U << 10);
   EXPECT_THROW(static_cast<void>(read_fat_binary(bytes.data(), bytes.size())), error);
+}
+
+TEST(FatBinary, OfSeveralTextsTheOneForTheNewestArchitectureIsTaken) {
+  std::vector<fat_binary_entry> entries;
+  for (const std::uint32_t architecture : {70U, 90U, 80U})
+    entries.push_back({fat_binary_entry::kind::ptx, architecture, false, std::to_string(architecture)});
+  EXPECT_EQ(choose_ptx(entries).text, "90");
+  std::reverse(entries.begin(), entries.end());
+  EXPECT_EQ(choose_ptx(entries).text, "90");
 }
 
 TEST(FatBinary, TellsHowToGetPtx) {
