@@ -209,7 +209,6 @@ bool virtual_memory::may_access(CUdeviceptr address, int device) {
 }  // namespace hpe::libcuda
 
 using namespace hpe::libcuda;
-using hpe::cudart::process;
 using hpe::cudart::require;
 
 namespace {
