@@ -50,8 +50,8 @@ method chosen(method wished, const element& what, std::uint64_t count, const std
                 "GPUs that do not reach each other's memory cannot sort by radix together; by merges they can");
   if (wished != method::automatic) return wished;
   if (!what.radix.has_value()) return method::merge;
-  // On several GPUs merges are the choice until the passes by radix have been measured there. On soft devices, with fewer
-  // elements, the launches of an exchange take longer than the sort by merges.
+  // On several GPUs merges are the choice until the passes by radix have been measured there. On soft devices, with
+  // fewer elements, the launches of an exchange take longer than the sort by merges.
   constexpr std::uint64_t least = 1 << 20;
   const bool pays = on_soft && devices.size() <= radix_partition::most_devices && count >= least;
   return pays ? method::radix : method::merge;

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <span>
+
+#include "runtime/device/device.h"
+#include "runtime/device/soft/shared/fabric.h"
+
+namespace hpe::device::soft {
+
+/// A gate on one of the fabric's doorbells. The timelines that its sleeper waits for ring it when they advance.
+class soft_gate final : public gate {
+ public:
+  /// Takes over the index, which comes from `free`, and returns it there.
+  soft_gate(fabric& shared, std::atomic<std::uint64_t>& free, unsigned index)
+      : fabric_(shared),
+        free_(free),
+        bit_(std::uint64_t{1} << index),
+        bell_(shared.common().gates[index]),
+        seen_(bell_.rings()) {}
+  ~soft_gate() override { free_.fetch_or(bit_); }
+
+  void ring() noexcept override { bell_.ring(); }
+
+  void sleep(std::span<const timepoint> points, std::chrono::steady_clock::time_point deadline) override {
+    const auto any_reached = [&] {
+      return std::any_of(points.begin(), points.end(), [&](timepoint point) {
+        const timeline* line = fabric_.find_timeline(point.timeline);
+        return line == nullptr || line->reached(point.value);
+      });
+    };
+    // Set the bits first and check afterwards: a timeline that advances in between rings the bell.
+    for (const timepoint point : points)
+      if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_or(bit_);
+    if (!any_reached()) {
+      if (!spin_until([&] { return bell_.rings() != seen_; }))
+        bell_.sleep(seen_, std::min(deadline, std::chrono::steady_clock::now() + doorbell::trust));
+      seen_ = bell_.rings();
+    }
+    for (const timepoint point : points)
+      if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_and(~bit_);
+  }
+
+ private:
+  fabric& fabric_;
+  std::atomic<std::uint64_t>& free_;
+  std::uint64_t bit_;
+  doorbell& bell_;
+  std::uint32_t seen_;
+};
+
+}  // namespace hpe::device::soft
