@@ -35,8 +35,7 @@ class soft_gate final : public gate {
     for (const timepoint point : points)
       if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_or(bit_);
     if (!any_reached()) {
-      if (!spin_until([&] { return bell_.rings() != seen_; }))
-        bell_.sleep(seen_, std::min(deadline, std::chrono::steady_clock::now() + doorbell::trust));
+      if (!spin_until([&] { return bell_.rings() != seen_; })) bell_.sleep(seen_, doorbell::trusted(deadline));
       seen_ = bell_.rings();
     }
     for (const timepoint point : points)

@@ -2,6 +2,7 @@
 
 /// Waiting and waking between threads of several processes, in shared memory.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -20,9 +21,12 @@ class doorbell {
  public:
   using deadline = std::chrono::steady_clock::time_point;
 
-  /// A runaway kernel may have overwritten a doorbell that other processes ring for this one, so its silence is trusted
-  /// for this time only.
-  static constexpr std::chrono::milliseconds trust{250};
+  /// When to look again at the condition of a doorbell that other processes ring, at the latest: a runaway kernel may
+  /// have overwritten the doorbell, so its silence is trusted for a limited time only.
+  [[nodiscard]] static deadline trusted(deadline until) noexcept {
+    constexpr std::chrono::milliseconds longest{250};
+    return std::min(until, std::chrono::steady_clock::now() + longest);
+  }
 
   [[nodiscard]] std::uint32_t rings() const noexcept { return word_.load(); }
 

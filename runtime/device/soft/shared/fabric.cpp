@@ -108,9 +108,8 @@ bool fabric::wait(std::uint32_t number, std::uint64_t value, doorbell::deadline 
   for (;;) {
     const std::uint32_t seen = done.rings();
     if (line.reached(value)) return true;
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= until) return false;
-    done.sleep(seen, std::min(until, now + doorbell::trust));
+    if (std::chrono::steady_clock::now() >= until) return false;
+    done.sleep(seen, doorbell::trusted(until));
   }
 }
 

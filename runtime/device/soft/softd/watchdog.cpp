@@ -30,7 +30,7 @@ class watchdog {
       const std::uint32_t seen = trouble.rings();
       const bool teams_calm = check_teams();
       const bool calm = check_recoveries() && teams_calm;
-      trouble.sleep(seen, clock::now() + (calm ? doorbell::trust : between_attempts));
+      trouble.sleep(seen, calm ? doorbell::trusted(doorbell::deadline::max()) : clock::now() + between_attempts);
     }
   }
 
