@@ -248,7 +248,7 @@ CUresult oversubscribed::run(CUstream stream, const movable_use& use, const std:
     const bool everything = use.everything || where->captured;
     hpe_.kernels().enqueue_beside(where->device, beside(where->device, stream), work,
                                   {.accesses = everything ? std::span<const hpeAccess>() : use.accesses,
-                                   .everything = everything,
+                                   .in_reach = everything,
                                    .concurrent = true});
     return result;
   } catch (const error& e) {

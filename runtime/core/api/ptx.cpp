@@ -97,8 +97,8 @@ hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape,
                 "a kernel is launched after {} pieces of work at a null pointer", count);
     std::vector<hpe::timepoint> points;
     for (size_t n = 0; n < count; ++n) points.push_back(point_of(after[n]));
-    const hpe::timepoint point =
-        launch(device, kernel, shape, parameters, parameter_size, {.concurrent = true, .after = points});
+    const hpe::timepoint point = launch(device, kernel, shape, parameters, parameter_size,
+                                        {.in_reach = true, .concurrent = true, .after = points});
     if (work != nullptr) *work = {point.value, point.timeline, 0};
   });
 }

@@ -86,9 +86,10 @@ std::vector<direct_mover::piece> direct_mover::pieces_of(const region& r, const 
   return pieces;
 }
 
-bool direct_mover::all_reach(const std::vector<piece>& pieces) const {
+bool direct_mover::suits(const std::vector<piece>& pieces) const {
   return std::all_of(pieces.begin(), pieces.end(), [&](const piece& p) {
-    return with_.engine.route_between(p.to, p.from) != transfer::route::peer_staged;
+    return with_.engine.route_between(p.to, p.from) != transfer::route::peer_staged &&
+           (p.to == p.from || pays(with_.devices.at(p.from).info()));
   });
 }
 
@@ -144,7 +145,7 @@ bool direct_mover::move(region& r, const region_layout& moved) {
     if (r.state(b) == block_state::fetching) return false;
   backing::parts leaving;
   std::vector<piece> pieces = pieces_of(r, moved, leaving);
-  if (!all_reach(pieces)) return false;
+  if (!suits(pieces)) return false;
 
   coherence::point_set users;
   r.order.before_write(r.whole(), users);

@@ -18,12 +18,17 @@ class direct_mover {
                memory::segment_allocator& addresses)
       : with_(with), space_(space), backing_(homes), addresses_(addresses) {}
 
+  /// Whether such moves are faster than moves through the host, which cross the host's link twice.
+  [[nodiscard]] static bool pays(const device::properties& device) {
+    return device.peer_rate == 0 || (device.host_rate != 0 && 2 * device.peer_rate >= device.host_rate);
+  }
+
   /// Gives the region the device memory of the layout `moved`, which differs from r.layout only in the homes, with the
   /// bytes that the old homes had. The caller changes the region's homes. States of blocks and views do not change.
   ///
-  /// Returns false if this region must move through the host: devices do not reach each other, memory for the temporary
-  /// copy is short, or a thread is fetching blocks. Then either nothing has changed, or some bytes have no device
-  /// memory and are the host's. Throws if bytes are lost with their old home.
+  /// Returns false if this region must move through the host: devices do not reach each other or have slow links,
+  /// memory for the temporary copy is short, or a thread is fetching blocks. Then either nothing has changed, or some
+  /// bytes have no device memory and are the host's. Throws if bytes are lost with their old home.
   [[nodiscard]] bool move(coherence::region& r, const coherence::region_layout& moved) HPE_REQUIRES(r.mutex);
 
  private:
@@ -39,7 +44,8 @@ class direct_mover {
   [[nodiscard]] static std::vector<piece> pieces_of(const coherence::region& r, const coherence::region_layout& moved,
                                                     backing::parts& leaving) HPE_REQUIRES(r.mutex);
   [[nodiscard]] static coherence::block_run blocks_of(const coherence::region& r, const piece& p);
-  [[nodiscard]] bool all_reach(const std::vector<piece>& pieces) const;
+  /// Whether all pieces can move directly, and faster than through the host.
+  [[nodiscard]] bool suits(const std::vector<piece>& pieces) const;
   enum class direction : std::uint8_t { to_temporary, from_temporary };
   /// Copies the pieces and waits. Throws the error of a copy that failed, after the end of all.
   void copy(const coherence::region& r, const std::vector<piece>& pieces, direction way) const;

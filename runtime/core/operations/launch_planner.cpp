@@ -25,7 +25,7 @@ spread::machine rates_of(const device::properties& device, std::size_t devices, 
   m.local_rate = 1e10;
   m.read_rate = m.write_rate = over(device.peer_rate, m.local_rate);
   m.host_rate = over(device.host_rate, m.local_rate);
-  m.move_rate = over(connected ? device.peer_rate : device.host_rate, 2e9);
+  m.move_rate = over(connected && direct_mover::pays(device) ? device.peer_rate : device.host_rate, 2e9);
   m.copy_rate = over(device.peer_rate, 2e9);
   m.instruction_rate = 1e9 * std::max(device.compute_units, 1U);
   m.launch_seconds = 5e-5;

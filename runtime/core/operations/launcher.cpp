@@ -153,13 +153,14 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
     access.region->mutex.assert_held();
     if (!reaches(device, access)) memory_.move(*access.region, device);
   };
-  const bool in_reach = usage.concurrent && usage.accesses.empty();
-  auto accesses = in_reach ? regions_in_reach(device) : usage.everything ? all_regions() : resolve(usage.accesses);
+  auto accesses = usage.in_reach     ? regions_in_reach(device)
+                  : usage.everything ? all_regions()
+                                     : resolve(usage.accesses);
   for (device_access& each : accesses) each.concurrent = usage.concurrent;
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
   with_.devices.at(device).await_room();
-  submission work(with_, std::move(accesses), in_reach ? submission::preparation() : move_here);
+  submission work(with_, std::move(accesses), usage.in_reach ? submission::preparation() : move_here);
   const timepoint end = work.submit([&](point_set& after) {
     for (const timepoint p : usage.after) after.add(p);
     device::stream& stream = on != nullptr ? *on : choose_stream(device, after);

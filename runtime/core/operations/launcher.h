@@ -47,9 +47,9 @@ namespace hpe::core {
 /// The memory that a piece of device work uses, and the work that it waits for.
 struct work_usage {
   std::span<const hpeAccess> accesses{};
-  bool everything = false;  ///< any allocation; accesses is ignored
-  /// Not ordered against other such work. Without accesses, it uses any allocation that the device reaches.
-  bool concurrent = false;
+  bool everything = false;             ///< any allocation; accesses is ignored
+  bool in_reach = false;               ///< any allocation that the device reaches; accesses is ignored
+  bool concurrent = false;             ///< not ordered against other such work
   std::span<const timepoint> after{};  ///< points to wait for, besides those of the data
 };
 
