@@ -93,7 +93,7 @@ void spill_file::read(std::uint32_t extent, std::uint64_t offset, std::byte* int
     const ssize_t n =
         ::pread(file_.get(), into + done, bytes - done, static_cast<off_t>(extent * extent_bytes_ + offset + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw_system_error(fmt::format("reading {} bytes of the file in {} (HPE_SPILL)", bytes, folder_));
+    if (n < 0) throw_system_error(fmt::format("pread of {} bytes of the file in {} (HPE_SPILL)", bytes, folder_));
     HPE_REQUIRE(n != 0, HPE_ERROR_SYSTEM, "the file in {} (HPE_SPILL) has become shorter: {} of {} bytes are missing",
                 folder_, bytes - done, bytes);
     done += static_cast<std::size_t>(n);
