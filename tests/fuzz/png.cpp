@@ -20,7 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const bool colour : {false, true}) {
     try {
       const hpe::pictures::pixels p = hpe::pictures::read_png(path, colour);
-      if (p.values.size() != p.width * p.height * p.channels || p.values.empty()) std::abort();
+      const auto wanted = static_cast<std::size_t>(p.width * p.height * p.channels);
+      if (wanted == 0 || p.values.size() != wanted) std::abort();
     } catch (const hpe::command_line::bad_input&) {
       // Refused, as it should be.
     }
