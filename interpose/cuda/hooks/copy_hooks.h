@@ -175,8 +175,7 @@ CUresult CUDAAPI copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdevicep
 template <auto Entry, flavour Flavour, bool Waits, class Description, class... Stream>
 CUresult copy_shape_in_memory(const copy_shape_of& shape, const Description* description, Stream... stream) {
   measured measure(way::any_driver, shape.bytes());
-  CUstream in = default_stream(Flavour);
-  ((in = named(stream, Flavour)), ...);
+  CUstream const in = stream_of<Flavour>(stream...);
   const noted_write note = shape.is_plain() ? noted_write(in, shape.rows().to) : noted_write(in);
   const device_work work =
       shape.is_plain() ? device_work(in, {shape.written(), shape.read()}) : device_work(unknown_stream());
@@ -194,8 +193,7 @@ CUresult copy_shape(const Description* description, Stream... stream) {
   oversubscribed* const all = oversubscribed::active();
   if (all == nullptr) [[likely]]
     return copy();
-  CUstream in = default_stream(Flavour);
-  ((in = named(stream, Flavour)), ...);
+  CUstream const in = stream_of<Flavour>(stream...);
   const used_range to = shape.is_plain() ? shape.written() : used_range{};
   const used_range from = shape.is_plain() ? shape.read() : used_range{};
   return all->run(in,

@@ -59,14 +59,6 @@ CUresult CUDAAPI any_work(Arguments... arguments) {
                   [&] { return any_work_in_memory<Entry>(arguments...); });
 }
 
-// The stream of an entry with or without an argument for it.
-template <flavour Flavour, class... Stream>
-CUstream stream_of(Stream... stream) {
-  CUstream in = default_stream(Flavour);
-  ((in = named(stream, Flavour)), ...);
-  return in;
-}
-
 // A fill of elements that follow each other: it overwrites its range, of any size.
 template <auto Entry, flavour Flavour, class Value, class... Stream>
 CUresult CUDAAPI fill(CUdeviceptr to, Value value, std::size_t count, Stream... stream) {

@@ -17,6 +17,13 @@ using enum flavour;
 
 inline CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
 inline CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
+/// The stream of an entry with or without an argument for it.
+template <flavour Flavour, class... Stream>
+CUstream stream_of(Stream... stream) {
+  CUstream in = default_stream(Flavour);
+  ((in = named(stream, Flavour)), ...);
+  return in;
+}
 
 /// Held by a hook while it queues device work of the program, or work of hpe in the program's memory, for which hpe
 /// waits itself. Costs a few stores and loads if the host touches no device memory.

@@ -85,7 +85,7 @@ class Order : public testing::Test {
             [=, this] { pointers->write(memory, host.data(), bytes); }};
   }
 
-  // Whether a call returns while the gate is closed, which it then opens.
+  // Whether the call returns while the gate is closed. Opens the gate afterwards.
   [[nodiscard]] bool returns_before(gate& g, const std::function<void()>& call) {
     auto running = std::async(std::launch::async, [&] {
       stand_in::enter_device_0();
