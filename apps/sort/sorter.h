@@ -27,9 +27,9 @@ struct element {
 };
 
 enum class method {
-  automatic,  ///< radix for many elements that have a radix order, on soft devices; else merge
+  automatic,  ///< radix for many elements that have a radix order, on GPUs only if they are pairs; else merge
   merge,      ///< each device sorts its part, then sorted parts are merged
-  radix       ///< elements move to the devices that they end up on, then each device sorts its part
+  radix       ///< elements move to the devices that they end up on, and are sorted by digits
 };
 [[nodiscard]] const char* name_of(method how);
 
@@ -64,7 +64,7 @@ template <class T>
 /// Radix: keys cross a link once, however many are equal. Soft devices search the keys at the bounds of their parts of
 /// the sorted array, by counts of digits; move all elements to the parts that they end up in; and sort their parts by
 /// digits (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the passes
-/// (radix_passes).
+/// (radix_passes); one GPU sorts pairs in the same way, and keys with CUB.
 ///
 /// A sorter is made once and run often. It holds a second array; GPUs that merge hold a third one, for keys, if the
 /// local sorts write their result to another array than their input. One thread at a time.
@@ -120,7 +120,7 @@ class sorter {
   kernel<kernels::sort_merge<std::byte>> merge_;
   kernel<kernels::sort_merge_four<std::byte>> merge_four_;
   std::optional<radix_partition> exchange_;  ///< by radix, for more than one range on soft devices
-  std::optional<radix_passes> passes_;       ///< by radix, for several GPUs
+  std::optional<radix_passes> passes_;       ///< by radix, for several GPUs, or for pairs
   hpeKernel local_ = nullptr;                ///< soft devices only: sort_local_NAME or radix_sort_ranges
   std::vector<repeated_sort> on_gpus_;       ///< GPUs: of each
   array<std::byte> other_;                   ///< rounds of merges write here and to the data in turn

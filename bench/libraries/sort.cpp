@@ -35,6 +35,7 @@ times times_of(unsigned repeats, const std::vector<std::uint32_t>& keys, const s
                method how = method::automatic) {
   hpe::sort::sorter work(hpe::sort::element_of<std::uint32_t>(), keys.size(), devices, how);
   const keys_on_devices data(keys, work.where());
+  hpe::bench::warm_up_gpus();  // random numbers and the check of the result leave GPUs idle for seconds
   times result{};
   result.all = hpe::bench::median_seconds(
       repeats, [&] { data.reset(); },
@@ -70,6 +71,7 @@ void add_steps(std::vector<result>& results, const std::string& where, const tim
 double seconds_of_cub(unsigned repeats, const std::vector<std::uint32_t>& keys) {
   const keys_on_devices data(keys, hpe::on_device(0));
   hpe::bench::cub_sort peer(0, keys.size());
+  hpe::bench::warm_up_gpus();
   return hpe::bench::median_seconds(
       repeats, [&] { data.reset(); },
       [&] {
@@ -130,7 +132,6 @@ int main(int argc, char** argv) {
     results = hpe::bench::sorts_against_boost(a.repeats);
     return finish();
   }
-  hpe::bench::warm_up_gpus();
   const std::vector<std::uint32_t> keys = hpe::bench::random_keys(std::size_t{1} << 28);
   const std::string what = fmt::format("{} uint32", keys.size());
   const times one = times_of(a.repeats, keys, {0});
@@ -150,10 +151,10 @@ int main(int argc, char** argv) {
     results.push_back(line(where + ", by radix", one.all / by_radix.all, "x one", 0));
     add_steps(results, where + ", by radix", by_radix);
   }
-  // The method is chosen by the number of elements.
-  constexpr std::size_t enough = std::size_t{1} << 26;
-  for (const std::size_t count : {std::size_t{1} << 22, std::size_t{1} << 24, enough})
-    if (devices > 1) hpe::bench::add_radix_against_merges(results, a.repeats, count, count >= enough);
+  for (const std::size_t count : {std::size_t{1} << 22, std::size_t{1} << 24, std::size_t{1} << 26}) {
+    hpe::bench::add_radix_against_merges(results, a.repeats, count, {0});
+    if (devices > 1) hpe::bench::add_radix_against_merges(results, a.repeats, count, list);
+  }
   if (devices > 1) add_merges(results, a.repeats);
   return finish();
 }

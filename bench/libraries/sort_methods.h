@@ -1,6 +1,6 @@
 #pragma once
 
-/// The two methods of hpe's sorts, by turns, on all devices.
+/// The two methods of hpe's sorts, by turns.
 
 #include <cstddef>
 #include <vector>
@@ -9,8 +9,9 @@
 
 namespace hpe::bench {
 
-/// Adds the speed of sorts by radix, that of merges being 1, for five types of elements. has_bar: radix must not be
-/// slower. Throws std::runtime_error if results differ.
-void add_radix_against_merges(std::vector<result>& results, unsigned repeats, std::size_t count, bool has_bar);
+/// Adds the speed of sorts by radix, that of merges being 1, for pairs and, on several devices, for keys; and whether
+/// the sorter chooses the faster method. Throws std::runtime_error if results differ.
+void add_radix_against_merges(std::vector<result>& results, unsigned repeats, std::size_t count,
+                              const std::vector<int>& devices);
 
 }  // namespace hpe::bench

@@ -44,8 +44,10 @@ std::vector<result> sorts_against_boost(unsigned repeats) {
           [threads](auto& k) { boost::sort::parallel_stable_sort(k.begin(), k.end(), threads); });
   against(results, repeats, keys, what + "block_indirect_sort (not stable)",
           [threads](auto& k) { boost::sort::block_indirect_sort(k.begin(), k.end(), threads); });
+  std::vector<int> all;
+  for (int d = 0; d < device_count(); ++d) all.push_back(d);
   for (const std::size_t count : {std::size_t{1} << 20, std::size_t{1} << 22})
-    add_radix_against_merges(results, repeats, count, true);
+    add_radix_against_merges(results, repeats, count, all);
   return results;
 }
 

@@ -24,31 +24,32 @@ struct wishes {
   double factor = 0;  // 0: the thesis's sizes and 8 times larger on GPUs, small ones on soft devices
 };
 
-/// Runs a program until its arrays lie where its launches want them: no array was moved or copied to another device for
-/// eight runs. Returns the number of runs before that, and the time of all runs together in seconds.
+/// Runs a program until its arrays lie where its launches want them: eight runs in turn moved as many arrays and copied
+/// as many bytes between devices as the run before. Returns the number of runs before that, and the time of all runs
+/// together in seconds.
 std::pair<unsigned, double> settle(running_program& p) {
-  constexpr unsigned quiet = 8, most = 200;
+  constexpr unsigned quiet = 8, most = 64;
+  using amounts = std::pair<std::uint64_t, std::uint64_t>;
   const auto moved = [] {
     const hpeStatistics s = hpe::statistics();
-    return std::pair(s.migrations, s.bytes_peer);
+    return amounts(s.migrations, s.bytes_peer);
   };
-  unsigned runs = 0;
+  unsigned last = 0;
   double seconds = 0, until = 0;
-  for (unsigned last = 0; runs < last + quiet && runs < most;) {
-    const auto before = moved();
-    const auto run = [&] {
-      p.run();
-      hpe::synchronize();
-    };
-    seconds += hpe::bench::timed(
-                   1, [] {}, run)
-                   .median;
-    ++runs;
-    if (moved() == before) continue;
-    last = runs;
+  amounts usual{};
+  for (unsigned run = 1; run <= last + quiet && run <= most; ++run) {
+    const amounts before = moved();
+    const double begin = hpe::bench::now();
+    p.run();
+    hpe::synchronize();
+    seconds += hpe::bench::now() - begin;
+    const amounts after = moved(), in_run(after.first - before.first, after.second - before.second);
+    if (in_run == usual) continue;
+    usual = in_run;
+    last = run;
     until = seconds;
   }
-  return {runs - quiet, until};
+  return {last, until};
 }
 
 void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_module& kernels, int devices,

@@ -155,6 +155,10 @@ TEST(sort, chooses_a_possible_method) {
   EXPECT_EQ(sorter(element_of<float>(), 1000).how(), method::merge);
   const bool soft = device_info(0).kind == HPE_DEVICE_SOFT;
   EXPECT_EQ(sorter(element_of<float>(), 1 << 20).how(), soft ? method::radix : method::merge);
+  using pair = sort_pair<std::uint32_t, std::uint32_t>;
+  EXPECT_EQ(sorter(element_of<pair>(), 1 << 22).how(), method::radix);
+  EXPECT_EQ(sorter(element_of<pair>(), 1 << 22, {0}).how(), method::radix);
+  EXPECT_EQ(sorter(element_of<pair>(), 1 << 19).how(), method::merge);
   const element own{"measured", sizeof(measured), HPE_TEST_ORDER, descending_on_gpus()};
   EXPECT_EQ(sorter(own, 1 << 20).how(), method::merge);
   EXPECT_EQ(status_of([&] { sorter(own, 1 << 20, {}, method::radix); }), HPE_ERROR_NOT_SUPPORTED);
