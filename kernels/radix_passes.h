@@ -74,7 +74,7 @@ struct radix_digits_of_passes {
 };
 
 /// Of the elements that a device has in the beginning: those of each bin of the first pass, and those of each range
-/// with each digit of a later pass. Zero before kernel radix_count.
+/// with each digit of a later pass. Zero before kernel radix_count_NAME.
 struct radix_pass_counts {
   uint64_t first[radix_most_bins];
   uint64_t later[radix_most_later_passes][radix_most_devices][radix_most_bins];
@@ -92,10 +92,10 @@ struct radix_pass_state {
 
 /// The parameters of all kernels of a sort, on one device:
 /// - radix_sample finds the splitters; a block of radix_sample_threads for each. Not for a single device.
-/// - radix_count counts, and clears the sums of the first pass. A grid of any size.
+/// - radix_count_NAME counts, and clears the sums of the first pass. A grid of any size.
 /// - radix_places computes `state` from the counts of all devices. One block of radix_most_bins threads.
 /// - radix_pass_NAME does one pass, and clears the sums of the next one. Blocks of radix_pass_threads, any number;
-///   NAME is that of a type in sort.def. The kernels radix_pass_wide_NAME are for passes of 512 bins, and
+///   NAME is that of a type in sort.def, here and above. The kernels radix_pass_wide_NAME are for passes of 512 bins, and
 ///   radix_pass_first_NAME for the first one.
 struct radix_pass_parameters {
   radix_types types;

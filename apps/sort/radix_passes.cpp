@@ -13,7 +13,7 @@ radix_passes::radix_passes(const module& kernels, const std::string& name, const
                            const std::vector<part>& parts)
     : digits_{types.key, static_cast<std::uint32_t>(parts.size())},
       sample_(kernels, "radix_sample"),
-      count_(kernels, "radix_count"),
+      count_(kernels, ("radix_count_" + name).c_str()),
       places_(kernels, "radix_places"),
       first_pass_(kernels, ("radix_pass_first_" + name).c_str()),
       pass_(kernels, ("radix_pass_" + name).c_str()),

@@ -131,9 +131,11 @@ __device__ __forceinline__ void count_number(Key number, uint32_t range, const d
                 1);
 }
 
-template <class Key>
-__device__ void count(const radix_pass_parameters& p, count_memory& shared) {
+template <radix_order order, class Element, class Key>
+__device__ __forceinline__ void count(const radix_pass_parameters& p) {
+  __shared__ count_memory shared;
   __shared__ tile_splitters<Key> splitters;
+  const auto* const from = static_cast<const Element*>(p.from);
   const radix_digits_of_passes digits = p.digits();
   const digit_places<Key> places(digits);
   const radix_sequence own = p.own();
@@ -154,15 +156,19 @@ __device__ void count(const radix_pass_parameters& p, count_memory& shared) {
       splitters.set(p, part.begin);
       __syncthreads();
       constexpr uint32_t each = 8;  // elements on the way to a thread at once
-      for (uint64_t i = part.begin + threadIdx.x; i < part.end; i += each * radix_pass_threads) {
+      const auto* const first = from + part.begin;
+      const auto length = uint32_t(part.end - part.begin);
+      for (uint32_t i = threadIdx.x; i < length; i += each * radix_pass_threads) {
         Key numbers[each];
 #pragma unroll
         for (uint32_t u = 0; u < each; ++u)
-          if (i + u * radix_pass_threads < part.end) numbers[u] = number_at<Key>(p, i + u * radix_pass_threads);
+          if (i + u * radix_pass_threads < length) numbers[u] = first[i + u * radix_pass_threads].words[0];
 #pragma unroll
-        for (uint32_t u = 0; u < each; ++u)
-          if (i + u * radix_pass_threads < part.end)
-            count_number(numbers[u], splitters.range_of(numbers[u]), places, begin, end, p.devices, shared);
+        for (uint32_t u = 0; u < each; ++u) {
+          if (i + u * radix_pass_threads >= length) break;
+          const Key number = radix_of(numbers[u], order);
+          count_number(number, splitters.range_of(number), places, begin, end, p.devices, shared);
+        }
       }
     }
     __syncthreads();
@@ -204,15 +210,6 @@ extern "C" __global__ __launch_bounds__(hpe::kernels::radix_sample_threads) void
     hpe::kernels::gpu::sample<uint32_t>(p);
   else
     hpe::kernels::gpu::sample<uint64_t>(p);
-}
-
-extern "C" __global__ __launch_bounds__(hpe::kernels::radix_pass_threads) void radix_count(
-    const __grid_constant__ hpe::kernels::radix_pass_parameters p) {
-  __shared__ hpe::kernels::gpu::count_memory shared;
-  if (p.types.key == 4)
-    hpe::kernels::gpu::count<uint32_t>(p, shared);
-  else
-    hpe::kernels::gpu::count<uint64_t>(p, shared);
 }
 
 extern "C" __global__ __launch_bounds__(hpe::kernels::radix_most_bins) void radix_places(
@@ -272,6 +269,12 @@ struct radix_form<sort_pair<Key, Value>> {
 template <class T>
 inline constexpr unsigned radix_blocks_at_once = sizeof(T) == 4 ? 3 : 2;
 
+template <class T>
+__device__ __forceinline__ void radix_count_of(const radix_pass_parameters& p) {
+  using form = radix_form<T>;
+  count<form::order, typename form::element, typename form::key>(p);
+}
+
 template <class T, unsigned bits, bool first>
 __device__ __forceinline__ void radix_pass_of(const radix_pass_parameters& p) {
   using form = radix_form<T>;
@@ -280,6 +283,11 @@ __device__ __forceinline__ void radix_pass_of(const radix_pass_parameters& p) {
 
 }  // namespace hpe::kernels::gpu
 
+#define HPE_RADIX_COUNT(kernel, T)                                                       \
+  extern "C" __global__ __launch_bounds__(hpe::kernels::radix_pass_threads) void kernel( \
+      const __grid_constant__ hpe::kernels::radix_pass_parameters p) {                   \
+    hpe::kernels::gpu::radix_count_of<T>(p);                                             \
+  }
 #define HPE_RADIX_PASS(kernel, T, bits, first)                                             \
   extern "C" __global__ __launch_bounds__(hpe::kernels::radix_pass_threads,                \
                                           hpe::kernels::gpu::radix_blocks_at_once<T>) void \
@@ -289,6 +297,7 @@ __device__ __forceinline__ void radix_pass_of(const radix_pass_parameters& p) {
 #define HPE_SORT_PAIR(K, V) hpe::kernels::sort_pair<K, V>
 #define HPE_SORT(name, ...)                                              \
   using radix_element_##name = __VA_ARGS__;                              \
+  HPE_RADIX_COUNT(radix_count_##name, radix_element_##name)              \
   HPE_RADIX_PASS(radix_pass_first_##name, radix_element_##name, 9, true) \
   HPE_RADIX_PASS(radix_pass_wide_##name, radix_element_##name, 9, false) \
   HPE_RADIX_PASS(radix_pass_##name, radix_element_##name, 8, false)

@@ -32,8 +32,7 @@ struct later_bin {
 /// places without an element, which belong behind all others.
 template <class Key>
 struct tile_splitters {
-  Key keys[radix_most_devices];
-  bool above[radix_most_devices];  ///< whether elements with the splitter's key lie above it
+  Key least[radix_most_devices];  ///< the least key above each splitter
   uint32_t count;
 
   /// Threads 0 to radix_most_devices take part.
@@ -41,12 +40,13 @@ struct tile_splitters {
     const uint32_t i = threadIdx.x;
     if (i == 0) count = p.devices - 1;
     if (i + 1 >= p.devices) return;
-    keys[i] = Key(p.state->splitter_keys[i]);
-    above[i] = tile_begin >= p.state->splitter_places[i] || keys[i] == Key(~Key{0});
+    const Key key = Key(p.state->splitter_keys[i]);
+    const bool above = tile_begin >= p.state->splitter_places[i] || key == Key(~Key{0});
+    least[i] = key + (above ? 0 : 1);
   }
   __device__ __forceinline__ uint32_t range_of(Key number) const {
     uint32_t result = 0;
-    for (uint32_t i = 0; i < count; ++i) result += number > keys[i] || (number == keys[i] && above[i]);
+    for (uint32_t i = 0; i < count; ++i) result += number >= least[i] ? 1 : 0;
     return result;
   }
 };
@@ -199,7 +199,7 @@ __device__ __forceinline__ void radix_pass(const radix_pass_parameters& p) {
   const uint32_t tiles = tiles_of_pass(p, p.pass);
   if (p.next_sums != nullptr) clear_sums(p.next_sums, tiles_of_pass(p, p.pass + 1), digits.bins(p.pass + 1));
   const uint32_t shift = digits.shift(p.pass), mask = (1U << digits.bits(p.pass)) - 1;
-  for (;;) {
+  for (;;) {  // once, if there is a block for each tile
     if (threadIdx.x == 0) shared.tile = atomicAdd(&p.state->next_tile[p.pass], 1);
     __syncthreads();
     const uint32_t tile = shared.tile;
@@ -223,6 +223,7 @@ __device__ __forceinline__ void radix_pass(const radix_pass_parameters& p) {
     } else {
       radix_pass_tile<order>(p, part, tile, later_bin<Key>{shift, mask}, shared);
     }
+    if (tiles <= gridDim.x) return;
     __syncthreads();
   }
 }

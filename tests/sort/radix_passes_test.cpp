@@ -48,7 +48,7 @@ class devices {
 
   void sort() {
     if (count_ > 1) run("radix_sample", count_ - 1, radix_sample_threads, 0);
-    run("radix_count", 2, radix_pass_threads, 0);
+    run("radix_count_" + name_, 2, radix_pass_threads, 0);
     run("radix_places", 1, radix_most_bins, 0);
     const radix_digits_of_passes digits = all_.front().digits();
     for (std::uint32_t pass = 0; pass < digits.passes(); ++pass) {
