@@ -117,10 +117,38 @@ void add_merges(std::vector<result>& results, unsigned repeats) {
   results.push_back(line(what + "one on a peer, by both", 1e3 * seconds_of_merges(repeats, side, 2, 1), "ms", 0));
 }
 
+/// 2^28 keys: one GPU beside CUB; two, four and all GPUs beside one, with the times of the steps of both methods.
+void add_keys(std::vector<result>& results, unsigned repeats) {
+  const std::vector<std::uint32_t> keys = hpe::bench::random_keys(std::size_t{1} << 28);
+  const std::string what = fmt::format("{} uint32", keys.size());
+  const times one = times_of(repeats, keys, {0});
+  results.push_back(line(what, 1e-6 * static_cast<double>(keys.size()) / one.all, "M/s", 0));
+  constexpr double bar = 0.95;
+  if (hpe::bench::cub_there()) results.push_back(line(what, seconds_of_cub(repeats, keys) / one.all, "x CUB", bar));
+  std::vector<int> list{0};
+  const int devices = hpe::device_count();
+  for (int d = 1; d < devices; ++d) {
+    list.push_back(d);
+    if (list.size() != 2 && list.size() != 4 && d != devices - 1) continue;
+    const std::string where = fmt::format("{}, {} GPUs", what, list.size());
+    const times chosen = times_of(repeats, keys, list), merged = times_of(repeats, keys, list, method::merge),
+                by_radix = times_of(repeats, keys, list, method::radix);
+    results.push_back(line(where, one.all / chosen.all, "x one", list.size() == 2 ? 1.6 : 0.75 * double(list.size())));
+    results.push_back(line(where + ", by merges", one.all / merged.all, "x one", 0));
+    add_steps(results, where + ", by merges", merged);
+    results.push_back(line(where + ", by radix", one.all / by_radix.all, "x one", 0));
+    add_steps(results, where + ", by radix", by_radix);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto a = hpe::bench::parse(argc, argv, "sorts of 32-bit keys against CUB, Boost.Sort and one device");
+  std::string only;
+  const auto a = hpe::bench::parse(
+      argc, argv, "sorts of 32-bit keys against CUB, Boost.Sort and one device",
+      {{"--only", "PART", "on GPUs: keys, methods or merges; default: all of them", hpe::bench::to_text(only)}});
+  const auto wanted = [&](const char* part) { return only.empty() || only == part; };
   const int devices = hpe::device_count();
   const hpeDeviceInfo first = hpe::device_info(0);
   std::vector<result> results;
@@ -132,29 +160,14 @@ int main(int argc, char** argv) {
     results = hpe::bench::sorts_against_boost(a.repeats);
     return finish();
   }
-  const std::vector<std::uint32_t> keys = hpe::bench::random_keys(std::size_t{1} << 28);
-  const std::string what = fmt::format("{} uint32", keys.size());
-  const times one = times_of(a.repeats, keys, {0});
-  results.push_back(line(what, 1e-6 * static_cast<double>(keys.size()) / one.all, "M/s", 0));
-  constexpr double bar = 0.95;
-  if (hpe::bench::cub_there()) results.push_back(line(what, seconds_of_cub(a.repeats, keys) / one.all, "x CUB", bar));
-  std::vector<int> list{0};
-  for (int d = 1; d < devices; ++d) {
-    list.push_back(d);
-    if (list.size() != 2 && list.size() != 4 && d != devices - 1) continue;
-    const std::string where = fmt::format("{}, {} GPUs", what, list.size());
-    const times chosen = times_of(a.repeats, keys, list), merged = times_of(a.repeats, keys, list, method::merge),
-                by_radix = times_of(a.repeats, keys, list, method::radix);
-    results.push_back(line(where, one.all / chosen.all, "x one", list.size() == 2 ? 1.6 : 0.75 * double(list.size())));
-    results.push_back(line(where + ", by merges", one.all / merged.all, "x one", 0));
-    add_steps(results, where + ", by merges", merged);
-    results.push_back(line(where + ", by radix", one.all / by_radix.all, "x one", 0));
-    add_steps(results, where + ", by radix", by_radix);
-  }
+  if (wanted("keys")) add_keys(results, a.repeats);
+  std::vector<int> all;
+  for (int d = 0; d < devices; ++d) all.push_back(d);
   for (const std::size_t count : {std::size_t{1} << 22, std::size_t{1} << 24, std::size_t{1} << 26}) {
+    if (!wanted("methods")) break;
     hpe::bench::add_radix_against_merges(results, a.repeats, count, {0});
-    if (devices > 1) hpe::bench::add_radix_against_merges(results, a.repeats, count, list);
+    if (devices > 1) hpe::bench::add_radix_against_merges(results, a.repeats, count, all);
   }
-  if (devices > 1) add_merges(results, a.repeats);
+  if (devices > 1 && wanted("merges")) add_merges(results, a.repeats);
   return finish();
 }

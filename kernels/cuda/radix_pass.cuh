@@ -73,18 +73,46 @@ __device__ __forceinline__ uint32_t load(const uint32_t* where) {
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(__cvta_generic_to_global(where)) : "memory");
   return word;
 }
-/// Elements in a bin of all tiles before tile `tile`, which has `own`.
-__device__ __forceinline__ uint32_t before(uint32_t* sums, uint32_t tile, uint32_t bins, uint32_t bin, uint32_t own) {
-  uint32_t result = 0;
-  for (uint32_t other = tile; other-- > 0;) {
-    uint32_t word;
-    do word = load(sums + uint64_t{other} * bins + bin);
-    while (word == 0);
-    result += word & value;
-    if ((word & complete) != 0) break;
+/// For bins [first, first + each), as far as they exist: adds the elements of all tiles before tile `tile` to `before`,
+/// and makes the sums of the tile complete, which has `own`. A thread reads several sums at once, because each read
+/// takes as long as the ranking of some elements.
+template <unsigned each>
+__device__ __forceinline__ void look_back(uint32_t* sums, uint32_t tile, uint32_t bins, uint32_t first,
+                                          const uint32_t (&own)[each], uint32_t (&before)[each]) {
+  constexpr uint32_t at_once = 4;
+  uint32_t left[each];  // tiles that are not added yet
+  bool open[each], any = true;
+#pragma unroll
+  for (unsigned u = 0; u < each; ++u) {
+    before[u] = 0;
+    left[u] = tile;
+    open[u] = first + u < bins;
   }
-  store(sums + uint64_t{tile} * bins + bin, complete | (result + own));
-  return result;
+  while (any) {
+    uint32_t words[each][at_once];
+#pragma unroll
+    for (unsigned u = 0; u < each; ++u)
+#pragma unroll
+      for (uint32_t i = 0; i < at_once; ++i)
+        words[u][i] = open[u] && i < left[u] ? load(sums + uint64_t{left[u] - 1 - i} * bins + first + u) : complete;
+    any = false;
+#pragma unroll
+    for (unsigned u = 0; u < each; ++u) {
+      bool goes_on = true;
+#pragma unroll
+      for (uint32_t i = 0; i < at_once; ++i) {
+        goes_on = goes_on && words[u][i] != 0;
+        if (!goes_on) continue;
+        before[u] += words[u][i] & value;
+        --left[u];
+        goes_on = (words[u][i] & complete) == 0;
+        if (goes_on || !open[u]) continue;
+        store(sums + uint64_t{tile} * bins + first + u, complete | (before[u] + own[u]));
+        open[u] = false;
+      }
+      any = any || open[u];
+    }
+  }
 }
 }  // namespace tile_sum
 
@@ -165,12 +193,12 @@ __device__ __forceinline__ void radix_pass_tile(const radix_pass_parameters& p, 
   __syncthreads();
 #pragma unroll
   for (unsigned u = 0; u < items; ++u) shared.elements[ranks[u]] = elements[u];
+  uint32_t before[each];
+  tile_sum::look_back(p.sums, tile, bins, threadIdx.x * each, own, before);
 #pragma unroll
   for (unsigned u = 0; u < each; ++u) {
     const uint32_t bin = threadIdx.x * each + u;
-    if (bin >= bins) break;
-    const uint32_t before = tile_sum::before(p.sums, tile, bins, bin, own[u]);
-    shared.offsets[bin] = p.state->offsets[p.pass][bin] + before - within[u];
+    if (bin < bins) shared.offsets[bin] = p.state->offsets[p.pass][bin] + before[u] - within[u];
   }
   __syncthreads();
   Element* const to = static_cast<Element*>(p.to);
