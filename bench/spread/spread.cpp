@@ -24,11 +24,13 @@ struct wishes {
   double factor = 0;  // 0: the thesis's sizes and 8 times larger on GPUs, small ones on soft devices
 };
 
-/// Runs a program until its arrays lie where its launches want them: eight runs in turn moved as many arrays and copied
-/// as many bytes between devices as the run before. Returns the number of runs before that, and the time of all runs
-/// together in seconds.
+/// Runs a program until its arrays lie where its launches want them: for eight runs and half a second, each run moved
+/// as many arrays and copied as many bytes between devices as the run before. hpe moves an array only when that pays,
+/// so short programs run hundreds of times before. Returns the number of runs until the last change, and their time in
+/// seconds.
 std::pair<unsigned, double> settle(running_program& p) {
-  constexpr unsigned quiet = 8, most = 64;
+  constexpr unsigned quiet_runs = 8;
+  constexpr double quiet_seconds = 0.5, most_seconds = 4;
   using amounts = std::pair<std::uint64_t, std::uint64_t>;
   const auto moved = [] {
     const hpeStatistics s = hpe::statistics();
@@ -37,17 +39,19 @@ std::pair<unsigned, double> settle(running_program& p) {
   unsigned last = 0;
   double seconds = 0, until = 0;
   amounts usual{};
-  for (unsigned run = 1; run <= last + quiet && run <= most; ++run) {
+  for (unsigned run = 1; run <= last + quiet_runs || seconds < until + quiet_seconds; ++run) {
     const amounts before = moved();
     const double begin = hpe::bench::now();
     p.run();
     hpe::synchronize();
     seconds += hpe::bench::now() - begin;
     const amounts after = moved(), in_run(after.first - before.first, after.second - before.second);
-    if (in_run == usual) continue;
-    usual = in_run;
-    last = run;
-    until = seconds;
+    if (in_run != usual) {
+      usual = in_run;
+      last = run;
+      until = seconds;
+    }
+    if (seconds > most_seconds) break;
   }
   return {last, until};
 }
