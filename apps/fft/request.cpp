@@ -46,6 +46,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"--scrambled", "", "leave the elements in the order that is quickest",
        [&r](const std::string&, const std::string&) { r.how.elements = order::scrambled; }},
       devices_option(r.devices),
+      {"--plan", "", "only tell how the devices would share the work", to_flag(r.only_plan)},
       {"--effort", "EFFORT", "soft devices: how FFTW looks for its plans: estimate (default), measure, patient",
        to_one_of<effort>(r.how.soft_effort,
                          {{"estimate", effort::estimate}, {"measure", effort::measure}, {"patient", effort::patient}})},
