@@ -233,7 +233,7 @@ TEST(ModernModel, MessagesThatPassEachOtherShareTheNetwork) {
     return modern::predict(d, profile_of_json(as_json(m), "again")).seconds;
   };
   EXPECT_DOUBLE_EQ(3, seconds(pattern::all_gather));
-  m.between_nodes->both_ways = 0.12 * giga;
+  m.between_nodes->together = rate_table({{1, 0.1 * giga}, {2, 0.09 * giga}, {4, 0.06 * giga}});
   EXPECT_DOUBLE_EQ(3 / 0.6, seconds(pattern::all_gather));
   EXPECT_DOUBLE_EQ(1 / 0.6, seconds(pattern::shift));
   EXPECT_DOUBLE_EQ(3, seconds(pattern::gather)) << "all send to one";
