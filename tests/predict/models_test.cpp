@@ -240,6 +240,19 @@ TEST(ModernModel, MessagesThatPassEachOtherShareTheNetwork) {
   EXPECT_DOUBLE_EQ(3, seconds(pattern::scatter));
 }
 
+TEST(ModernModel, MachinesThatShareProcessorsSlowDownCopies) {
+  demand d = work(4, topology::distributed);
+  d.reference_seconds = 0;
+  d.iterations = 1;
+  d.transfers = {to_device(giga)};
+  machine_profile m = machine();
+  EXPECT_DOUBLE_EQ(1, modern::predict(d, m).seconds);
+  m.copy_speeds_on_machines = rate_table({{1, 1}, {4, 0.5}});
+  EXPECT_DOUBLE_EQ(2, modern::predict(d, profile_of_json(as_json(m), "again")).seconds);
+  d.where = topology::shared;
+  EXPECT_DOUBLE_EQ(4, modern::predict(d, m).seconds) << "devices of one machine share its links";
+}
+
 TEST(ModernModel, ExchangesByKernelsHideTheSlowerOfLinksAndMemory) {
   demand d = work(2);
   d.reference_seconds = 0;
