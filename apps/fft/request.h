@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/command_line/bad_input.h"
 #include "apps/fft/fft.h"
@@ -26,6 +28,9 @@ struct request {
 
 /// Reads the options. Throws bad_input for an unknown option or an invalid value.
 [[nodiscard]] request parse(int argc, char** argv);
+
+/// The forms by their names.
+[[nodiscard]] std::vector<std::pair<std::string, form>> forms();
 
 /// The text of --help.
 [[nodiscard]] std::string help_text();
