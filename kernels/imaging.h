@@ -186,8 +186,8 @@ struct tomography {
 struct compare_views {
   tomography how;
   const float* volume;    // slices x rows x columns
-  const float* measured;  // views x rows x columns, as ratios
-  float* ratios;
+  const float* measured;  // part x rows x columns: the views from `first` on
+  float* ratios;          // views x rows x columns
   int32_t first, part;
 
   [[nodiscard]] HPE_IMAGING_BOTH uint64_t count() const {
@@ -199,7 +199,7 @@ struct compare_views {
     const int32_t y = int32_t(place / uint32_t(how.columns) % uint32_t(how.rows));
     const int32_t view = int32_t(place / (uint64_t(how.rows) * uint64_t(how.columns)));
     constexpr float least = 1e-6F;
-    ratios[place] = measured[place] / fmaxf(how.projection(volume, view, y, x), least);
+    ratios[place] = measured[number] / fmaxf(how.projection(volume, view, y, x), least);
   }
 };
 

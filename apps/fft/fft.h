@@ -80,6 +80,8 @@ class plan {
   [[nodiscard]] std::int64_t position(std::int64_t k) const;
 
   [[nodiscard]] form chosen() const;
+  /// How many devices take part.
+  [[nodiscard]] int devices() const;
   /// The best placement of input and output. With the form `automatic`, one device where the links between GPUs make
   /// several slower.
   [[nodiscard]] placement where() const;

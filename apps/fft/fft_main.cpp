@@ -92,6 +92,16 @@ int run(request r, const files::description& file) {
   command_line::check_writable(r.json);
 
   plan<T> how(r.what, r.how);
+  if (r.only_plan) {
+    command_line::answer({"hpe fft",
+                          "how the devices would share the work",
+                          how.explain(),
+                          1,
+                          command_line::names_of_devices(r.how.devices),
+                          {{"devices that take part", static_cast<double>(how.devices()), ""}}},
+                         how.explain() + "\n", r.json, r.quiet);
+    return 0;
+  }
   const auto count = static_cast<std::size_t>(r.what.elements());
   const data<T> x(count, how.where()), y(count, how.where()), back(count, how.where());
   if (r.input.empty())

@@ -107,9 +107,13 @@ form plan<T>::chosen() const {
 }
 
 template <class T>
+int plan<T>::devices() const {
+  return parts_->around().made.devices;
+}
+
+template <class T>
 placement plan<T>::where() const {
-  const choice& made = parts_->around().made;
-  return made.devices == 1 ? on_device(0) : placement(block_distribution(first_devices(made.devices)));
+  return devices() == 1 ? on_device(0) : placement(block_distribution(first_devices(devices())));
 }
 
 template <class T>

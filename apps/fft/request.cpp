@@ -18,13 +18,6 @@ void set_size(request& r, const std::string& name, const std::string& text) {
   r.sized = true;
 }
 
-std::vector<std::pair<std::string, form>> forms() {
-  std::vector<std::pair<std::string, form>> known;
-  for (const form f : {form::automatic, form::local, form::exchange, form::transpose, form::convolution})
-    known.emplace_back(name_of(f), f);
-  return known;
-}
-
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   const setter to_size = [&r](const std::string& name, const std::string& v) { set_size(r, name, v); };
@@ -46,6 +39,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"--scrambled", "", "leave the elements in the order that is quickest",
        [&r](const std::string&, const std::string&) { r.how.elements = order::scrambled; }},
       devices_option(r.devices),
+      {"--plan", "", "only tell how the devices would share the work", to_flag(r.only_plan)},
       {"--effort", "EFFORT", "soft devices: how FFTW looks for its plans: estimate (default), measure, patient",
        to_one_of<effort>(r.how.soft_effort,
                          {{"estimate", effort::estimate}, {"measure", effort::measure}, {"patient", effort::patient}})},
@@ -59,6 +53,13 @@ std::vector<command_line::option> options_of(request& r) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, form>> forms() {
+  std::vector<std::pair<std::string, form>> known;
+  for (const form f : {form::automatic, form::local, form::exchange, form::transpose, form::convolution})
+    known.emplace_back(name_of(f), f);
+  return known;
+}
 
 request parse(int argc, char** argv) {
   request r;

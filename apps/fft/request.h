@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/command_line/bad_input.h"
 #include "apps/fft/fft.h"
@@ -18,6 +20,7 @@ struct request {
   settings how{.soft_effort = effort::estimate};
   bool twice = false;  ///< double precision
   bool inverse = false;
+  bool only_plan = false;  ///< tell how the devices would share the work, and transform nothing
   std::int64_t devices = 0, repeats = 5;
   std::int64_t seed = 1;
   std::string input, output, json;
@@ -25,6 +28,9 @@ struct request {
 
 /// Reads the options. Throws bad_input for an unknown option or an invalid value.
 [[nodiscard]] request parse(int argc, char** argv);
+
+/// The forms by their names.
+[[nodiscard]] std::vector<std::pair<std::string, form>> forms();
 
 /// The text of --help.
 [[nodiscard]] std::string help_text();

@@ -84,8 +84,7 @@ void work(member& me, const request& r, std::vector<std::uint32_t>& frame, const
       me.in(phase::kernels, [&] {
         if (p.part > 0) hpe::launch_on(me.device(), kernel, grid_for(p.count()), p, hpe::in(state), hpe::out(pixels));
       });
-      std::byte* rows = nullptr;
-      me.in(phase::exchange, [&] { rows = me.room(frame.data(), parts); });
+      std::byte* const rows = me.room(frame.data(), parts);
       me.in(phase::links, [&] { hpe::copy(rows, pixels.data(), bytes); });
       me.in(phase::exchange, [&] { me.deliver(frame.data(), parts); });
     }

@@ -73,6 +73,7 @@ class thread_member final : public member {
   }
 
  private:
+  void wait_before_exchange() override { wait_for_all(); }
   [[nodiscard]] const part& mine(const division& parts) const { return parts[static_cast<std::size_t>(rank())]; }
   [[nodiscard]] const std::byte* place_of(int other) const { return with_.places[static_cast<std::size_t>(other)]; }
 
@@ -138,10 +139,16 @@ division divide(std::int64_t count, int members, std::size_t unit) {
 }
 
 void member::in(phase which, const std::function<void()>& work) {
-  const auto begin = clock::now();
-  work();
-  hpe::synchronize(device_);
-  current_.phases[static_cast<std::size_t>(which)] += seconds_since(begin);
+  const auto add_time = [&](phase to, const std::function<void()>& what) {
+    const auto begin = clock::now();
+    what();
+    current_.phases[static_cast<std::size_t>(to)] += seconds_since(begin);
+  };
+  if (which == phase::exchange) add_time(phase::waiting, [&] { wait_before_exchange(); });
+  add_time(which, [&] {
+    work();
+    hpe::synchronize(device_);
+  });
 }
 
 void member::measure(std::int64_t repeats, const std::function<void()>& run) {

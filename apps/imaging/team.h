@@ -17,9 +17,10 @@
 namespace hpe::imaging {
 
 /// The kinds of work of a member. kernels: from launch to end. links: copies between host memory and its device.
-/// exchange: transfers from and to other members, and waiting for them. cpu: work of the host.
-enum class phase { kernels, links, exchange, cpu };
-inline constexpr std::array phase_names{"kernels", "links", "exchange", "cpu"};
+/// exchange: transfers from and to other members. waiting: for other members before an exchange; processes of a job
+/// count that as exchange. cpu: work of the host.
+enum class phase { kernels, links, exchange, waiting, cpu };
+inline constexpr std::array phase_names{"kernels", "links", "exchange", "waiting", "cpu"};
 
 /// The seconds of a run, and those that the slowest member spent in each phase.
 struct times {
@@ -67,13 +68,18 @@ class member {
   /// Sends bytes on this member's device to another member, and receives as many from a third one.
   virtual void shift(const std::byte* out, int to, std::byte* in, int from, std::size_t bytes) = 0;
 
-  /// Runs a phase of a measured run, and waits until all work that the member queued on its device has finished.
+  /// Runs a phase of a measured run, and waits until all work that the member queued on its device has finished. All
+  /// members run the same exchanges.
   void in(phase which, const std::function<void()>& work);
   /// Runs `run` several times and measures each run from a barrier before it to a barrier after it.
   void measure(std::int64_t repeats, const std::function<void()>& run);
   [[nodiscard]] const std::vector<times>& measured() const { return measured_; }
 
  private:
+  /// Called before each exchange, to tell the waiting from the transfers. Threads wait for each other in any exchange.
+  /// MPI may begin with the members that are ready, which a barrier would prevent.
+  virtual void wait_before_exchange() {}
+
   const int rank_, size_, device_;
   times current_;
   std::vector<times> measured_;

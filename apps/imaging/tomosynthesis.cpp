@@ -107,7 +107,7 @@ struct result {
 
 void work(member& me, const request& r, const std::vector<float>& views, result& to) {
   const auto plane = static_cast<std::size_t>(r.rows * r.columns);
-  const std::size_t plane_bytes = plane * sizeof(float), view_bytes = static_cast<std::size_t>(r.views) * plane_bytes;
+  const std::size_t plane_bytes = plane * sizeof(float);
   const division slices = divide(r.slices, me.size(), plane_bytes), by_view = divide(r.views, me.size(), plane_bytes);
   const auto first_of = [&](const division& d) {
     return static_cast<std::int32_t>(d[static_cast<std::size_t>(me.rank())].begin / plane_bytes);
@@ -116,23 +116,24 @@ void work(member& me, const request& r, const std::vector<float>& views, result&
     return static_cast<std::int32_t>(d[static_cast<std::size_t>(me.rank())].bytes / plane_bytes);
   };
   const auto where = on_device(me.device());
+  const std::size_t my_view_bytes = by_view[static_cast<std::size_t>(me.rank())].bytes;
   const hpe::array<float> volume(static_cast<std::size_t>(r.slices) * plane, where);
-  const hpe::array<float> measured(static_cast<std::size_t>(r.views) * plane, where), ratios(measured.size(), where);
+  const hpe::array<float> ratios(static_cast<std::size_t>(r.views) * plane, where);
+  const hpe::array<float> measured(std::max<std::size_t>(my_view_bytes / sizeof(float), 1), where);
   const hpe::kernel<compare_views> compare(kernels(), "imaging_compare_views");
   const hpe::kernel<correct_slices> correct(kernels(), "imaging_correct_slices");
   const compare_views comparison{geometry_of(r), volume.data(),     measured.data(),
                                  ratios.data(),  first_of(by_view), count_of(by_view)};
   const correct_slices correction{geometry_of(r), ratios.data(), volume.data(), first_of(slices), count_of(slices)};
   const auto bytes_of = [](const hpe::array<float>& a) { return reinterpret_cast<std::byte*>(a.data()); };
-  const std::vector<float> gray(volume.size(), 1);
+  // A volume of equal values, which are four such bytes. They may be any above 0: the first correction replaces them.
+  constexpr int bytes_of_gray = 0x3f;
 
   me.measure(r.repeats, [&] {
     const std::byte* input = nullptr;
-    me.in(phase::exchange, [&] { input = me.broadcast_host(views.data(), view_bytes); });
-    me.in(phase::links, [&] {
-      hpe::copy(measured.data(), input, view_bytes);
-      hpe::copy(volume.data(), gray.data(), gray.size() * sizeof(float));
-    });
+    me.in(phase::exchange, [&] { input = me.fetch(views.data(), by_view); });
+    me.in(phase::links, [&] { hpe::copy(measured.data(), input, my_view_bytes); });
+    me.in(phase::kernels, [&] { hpe::fill(volume.data(), bytes_of_gray, volume.size() * sizeof(float)); });
     for (std::int64_t i = 0; i < r.iterations; ++i) {
       me.in(phase::kernels, [&] {
         if (comparison.part > 0)
@@ -165,9 +166,11 @@ int run_tomosynthesis(const make_team& make, int argc, char** argv) {
   if (all == nullptr) return 0;
   check_output(r.output, false);
   const double pixels = static_cast<double>(r.rows) * static_cast<double>(r.columns);
-  const auto planes = [&] { return static_cast<double>(r.slices + 2 * r.views); };
+  const auto planes = [&](double devices) {
+    return static_cast<double>(r.views) + devices * static_cast<double>(r.slices + r.views);
+  };
   const std::string volume = fmt::format("a volume of {} slices", r.slices);
-  if (r.file.empty()) check_memory(volume, *all, pixels * planes(), pixels * planes() * all->devices_here());
+  if (r.file.empty()) check_memory(volume, *all, pixels * planes(1), pixels * planes(all->devices_here()));
   const std::vector<float> views = views_of(r, all->leads());
   result to;
   const auto plane = static_cast<std::size_t>(r.rows * r.columns);

@@ -70,14 +70,19 @@ class rank_member final : public member {
     return static_cast<const std::byte*>(at);
   }
 
+  /// In each of size() - 1 steps, each rank sends the part that it got last to the next rank. MPI_Allgatherv would have
+  /// all parts copied from the device and back, and the network idle meanwhile; messages move what they carry.
   void all_gather(std::byte* array, const division& parts) override {
-    std::vector<int> counts, places;
-    for (const part& p : parts) {
-      counts.push_back(counted(p.bytes));
-      places.push_back(counted(p.begin));
+    const auto part_of = [&](int step) -> const part& {
+      return parts[static_cast<std::size_t>((rank() - step + size()) % size())];
+    };
+    for (int step = 0; step + 1 < size(); ++step) {
+      const part &out = part_of(step), &in = part_of(step + 1);
+      check(MPI_Sendrecv(array + out.begin, counted(out.bytes), MPI_BYTE, (rank() + 1) % size(), tag, array + in.begin,
+                         counted(in.bytes), MPI_BYTE, (rank() + size() - 1) % size(), tag, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE),
+            "MPI_Sendrecv");
     }
-    check(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_BYTE, array, counts.data(), places.data(), MPI_BYTE, MPI_COMM_WORLD),
-          "MPI_Allgatherv");
   }
   void broadcast(std::byte* data, std::size_t bytes, int root, int first, int count) override {
     if (row_ == MPI_COMM_NULL) check(MPI_Comm_split(MPI_COMM_WORLD, first, rank(), &row_), "MPI_Comm_split");

@@ -22,11 +22,11 @@ struct speed_field {
   const char* name;
   rate_table machine_profile::*table;
 };
-constexpr std::array speed_fields{
-    speed_field{"speeds_together", &machine_profile::speeds_together},
-    speed_field{"memory_speeds_together", &machine_profile::memory_speeds_together},
-    speed_field{"speeds_on_machines", &machine_profile::speeds_on_machines},
-    speed_field{"memory_speeds_on_machines", &machine_profile::memory_speeds_on_machines}};
+constexpr std::array speed_fields{speed_field{"speeds_together", &machine_profile::speeds_together},
+                                  speed_field{"memory_speeds_together", &machine_profile::memory_speeds_together},
+                                  speed_field{"speeds_on_machines", &machine_profile::speeds_on_machines},
+                                  speed_field{"memory_speeds_on_machines", &machine_profile::memory_speeds_on_machines},
+                                  speed_field{"copy_speeds_on_machines", &machine_profile::copy_speeds_on_machines}};
 
 /// An object of a profile. Errors name the file and the path of the field.
 class object {
@@ -102,9 +102,9 @@ rate_table table_of(const object& o, const std::string& name, const std::string&
 
 std::optional<network> network_of(const object& o, const std::string& name) {
   if (!o.has(name)) return std::nullopt;
-  const object n = o.part(name, {"bytes_per_second", "latency_seconds", "both_ways_bytes_per_second"});
+  const object n = o.part(name, {"bytes_per_second", "latency_seconds", "together"});
   return network{n.positive("bytes_per_second"), n.number("latency_seconds"),
-                 n.number_or("both_ways_bytes_per_second", 0)};
+                 n.has("together") ? table_of(n, "together") : rate_table{}};
 }
 
 peer_links peers_of(const object& o) {
@@ -182,7 +182,7 @@ json as_rows(const rate_table& t, const char* value = "bytes_per_second") {
 
 json as_object(const network& n) {
   json object{{"bytes_per_second", n.rate}, {"latency_seconds", n.latency}};
-  if (n.both_ways > 0) object["both_ways_bytes_per_second"] = n.both_ways;
+  if (!n.together.empty()) object["together"] = as_rows(n.together);
   return object;
 }
 
@@ -199,7 +199,7 @@ void change(machine_profile& m, const std::string& part, double factor) {
   } else if (part == "network") {
     if (!m.between_nodes) throw bad_input("--what-if network: " + m.name + " has no network");
     m.between_nodes->rate *= factor;
-    m.between_nodes->both_ways *= factor;
+    m.between_nodes->together.multiply(factor);
   } else if (part == "disk") {
     m.disk *= factor;
   } else if (part == "host") {

@@ -58,11 +58,13 @@ struct peer_links {
 };
 
 struct network {
-  double rate;           ///< bytes per second, of messages in one direction
-  double latency;        ///< seconds
-  double both_ways = 0;  ///< bytes per second, of both directions together; 0: twice the rate
-  /// The rate in a direction while the other one carries as much.
-  [[nodiscard]] double rate_of_each_way() const { return both_ways > 0 ? std::min(rate, both_ways / 2) : rate; }
+  double rate;     ///< bytes per second, of messages from one machine to another
+  double latency;  ///< seconds
+  /// What each machine sends while so many send to their neighbours and receive from them; empty: the rate.
+  rate_table together = {};
+  [[nodiscard]] double rate_together(int machines) const {
+    return together.empty() ? rate : std::min(rate, together.of_each(machines));
+  }
 };
 
 /// Rates are bytes per second, times seconds, sizes bytes.
@@ -78,9 +80,9 @@ struct machine_profile {
   /// The speed of kernels on each device while several devices run kernels, relative to one device alone; empty: 1. For
   /// kernels bound by arithmetic, and for kernels bound by memory.
   rate_table speeds_together, memory_speeds_together;
-  /// The same while one device of each of several machines runs kernels. Below 1 for "machines" that share processors,
-  /// as network namespaces do.
-  rate_table speeds_on_machines, memory_speeds_on_machines;
+  /// The same while one device of each of several machines runs kernels, or copies from and to pageable memory. Below 1
+  /// for "machines" that share processors, as network namespaces do.
+  rate_table speeds_on_machines, memory_speeds_on_machines, copy_speeds_on_machines;
   double launch = 0;        ///< from a launch to the kernel's begin
   double kernel_floor = 0;  ///< time of an empty kernel
   double wave = 0;          ///< blocks of threads that a device runs at once; 0: not known

@@ -58,7 +58,7 @@ class machine {
     const rate_table& pageable = where == direction::to_device ? m_.pageable_to_device : m_.pageable_to_host;
     const rate_table& rates = pinned ? pinned_rates(where) : pageable;
     const double latency = pinned ? m_.link_latency : m_.pageable_latency;
-    return bytes > 0 ? pieces * latency + bytes / rates.of_each(sharing_) : 0;
+    return bytes > 0 ? pieces * latency + bytes / (rates.of_each(sharing_) * speed_of_copies()) : 0;
   }
 
   /// Seconds in which bytes of both directions together cross the link of each device.
@@ -86,11 +86,16 @@ class machine {
   }
 
  private:
+  /// Machines that share processors, as network namespaces do, may slow down each other's copies.
+  [[nodiscard]] double speed_of_copies() const {
+    return shared_ || m_.copy_speeds_on_machines.empty() ? 1 : m_.copy_speeds_on_machines.of_each(devices_);
+  }
+
   /// The way between two devices: the network, a link between them, or both directions of their links to the host.
   [[nodiscard]] path way(pattern how, bool by_kernels) const {
     if (!shared_) {
       const network& n = *m_.between_nodes;
-      return {sends_and_receives(how) ? n.rate_of_each_way() : n.rate, n.latency};
+      return {sends_and_receives(how) ? n.rate_together(devices_) : n.rate, n.latency};
     }
     if (m_.peers)
       return {by_kernels ? m_.peers->rate_of_kernels(devices_) : m_.peers->rate(devices_), m_.peers->latency};

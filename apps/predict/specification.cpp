@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -149,9 +150,9 @@ exchange_formulas read_exchange(const table& t) {
 
 const std::vector<std::string> top{"name",  "about", "source", "assumed",  "possible",
                                    "sizes", "work",  "memory", "transfer", "exchange"};
-const std::vector<std::string> in_work{"iterations",      "units",           "granule",
-                                       "block",           "launches",        "reference_seconds",
-                                       "reference_units", "reference_bytes", "cpu_seconds"};
+const std::vector<std::string> in_work{
+    "devices",  "iterations",        "units",           "granule",         "block",
+    "launches", "reference_seconds", "reference_units", "reference_bytes", "cpu_seconds"};
 const std::vector<std::string> in_transfer{"name",   "direction", "bytes",   "pieces",
                                            "pinned", "per",       "overlap", "disk_passes"};
 const std::vector<std::string> in_exchange{"name",   "pattern",      "bytes", "members", "rounds",
@@ -168,6 +169,7 @@ specification read_table(const table& all) {
   if (all.has("possible")) s.possible = all.expression("possible");
   const auto work = all.part("work", in_work);
   if (!work) throw bad_input(all.place("work") + ": missing");
+  s.devices = work->expression("devices", "P");
   s.iterations = work->expression("iterations", "1");
   s.units = work->expression("units");
   s.granule = work->expression("granule", "1");
@@ -234,16 +236,25 @@ void specification::set(const std::string& assignments) {
   }
 }
 
-std::optional<demand> specification::on(int devices, topology where) const {
+variables specification::variables_on(int devices, topology where) const {
   const bool shared = where == topology::shared;
   variables known{{"P", devices}, {"shared", shared ? 1 : 0}, {"hosts", shared ? 1 : devices}};
   for (const auto& [size, its_formula] : sizes) {
     const double found = its_formula.value(known);
     if (!known.emplace(size, found).second) throw bad_input(its_formula.place + ": P, shared and hosts are taken");
   }
-  if (possible && possible->value(known) == 0) return std::nullopt;
+  return known;
+}
+
+std::optional<demand> specification::on(int all, topology where) const {
+  const variables with_all = variables_on(all, where);
+  if (possible && possible->value(with_all) == 0) return std::nullopt;
+  const double part = devices.at_least(1, with_all);
+  if (part > all || part != std::floor(part))
+    throw bad_input(fmt::format("{}: {} of {} devices cannot take part", devices.place, part, all));
+  const variables known = variables_on(static_cast<int>(part), where);
   demand d{};
-  d.devices = devices;
+  d.devices = static_cast<int>(part);
   d.where = where;
   d.iterations = iterations.at_least(1, known);
   d.units = units.above_zero(known);

@@ -48,7 +48,7 @@ class specification {
 
   /// The work of a run on this number of devices; empty if the application cannot run on that number. Throws bad_input
   /// with the place of a formula that has no value or an invalid one.
-  [[nodiscard]] std::optional<demand> on(int devices, topology where) const;
+  [[nodiscard]] std::optional<demand> on(int all, topology where) const;
 
   std::string name, about;
   std::string source;   ///< where the figures come from
@@ -56,10 +56,15 @@ class specification {
 
   std::vector<std::pair<std::string, formula>> sizes;  ///< in the order of the file; later ones may use earlier ones
   std::optional<formula> possible;                     ///< not 0 for numbers of devices that the application can use
+  formula devices;                                     ///< how many of the devices take part
   formula iterations, units, granule, block, launches, reference_seconds, reference_units, reference_bytes, cpu_seconds;
   formula host_bytes, device_bytes;
   std::vector<transfer_formulas> transfers;
   std::vector<exchange_formulas> exchanges;
+
+ private:
+  /// P, shared, hosts and the sizes.
+  [[nodiscard]] variables variables_on(int devices, topology where) const;
 };
 
 }  // namespace hpe::predict

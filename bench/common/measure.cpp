@@ -91,7 +91,15 @@ void use_first(std::int64_t devices) {
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double median_seconds(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body) {
-  return timed(repeats, prepare, body).median;
+  std::vector<double> seconds;
+  for (unsigned i = 0; i <= repeats; ++i) {
+    prepare();
+    const double start = now();
+    body();
+    if (i > 0) seconds.push_back(now() - start);  // the first round warms up
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
+  return seconds[seconds.size() / 2];
 }
 
 timing timed(unsigned repeats, const std::function<void()>& prepare, const std::function<void()>& body) {

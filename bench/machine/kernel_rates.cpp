@@ -115,13 +115,32 @@ rate_table rates_from_neighbours(int all, unsigned repeats, copying_kernels& ker
   return rate_table(std::move(rows));
 }
 
-template <class Kernels>
+/// Copies between a device and pageable memory, there and back.
+class pageable_copies {
+ public:
+  explicit pageable_copies(int /*devices*/) {}
+
+  void run_on(int /*devices*/) {
+    constexpr int turns = 2;
+    for (int i = 0; i < turns; ++i) {
+      hpe::copy(there_.data(), here_.data(), here_.size());
+      synchronize();
+      hpe::copy(here_.data(), there_.data(), here_.size());
+    }
+  }
+
+ private:
+  std::vector<std::byte> here_ = std::vector<std::byte>(std::size_t{on_gpus() ? 128U : 8U} << 20);
+  array<std::byte> there_{here_.size(), on_device(0)};
+};
+
+template <class Work>
 rate_table speeds_on_machines(unsigned repeats, ranks& all) {
-  Kernels kernels(1);
+  Work work(1);
   std::vector<predict::shared_rate> rows;
   double alone = 0;
   for (const int machines : numbers_of_devices(all.machines())) {
-    const double seconds = all.seconds_on(machines, repeats, [&] { kernels.run_on(1); });
+    const double seconds = all.seconds_on(machines, repeats, [&] { work.run_on(1); });
     if (machines == 1) alone = seconds;
     rows.push_back({machines, alone / seconds});
   }
@@ -165,6 +184,7 @@ void measure_kernels_on_machines(predict::machine_profile& m, unsigned repeats, 
   if (all.machines() == 1) return;
   m.speeds_on_machines = speeds_on_machines<tracing_kernels>(repeats, all);
   m.memory_speeds_on_machines = speeds_on_machines<copying_kernels>(repeats, all);
+  m.copy_speeds_on_machines = speeds_on_machines<pageable_copies>(repeats, all);
 }
 
 }  // namespace hpe::bench

@@ -16,7 +16,8 @@ void measure_launches(predict::machine_profile& m, unsigned repeats);
 /// m.peers must be set.
 void measure_kernels(predict::machine_profile& m, unsigned repeats);
 
-/// The same while one device of each of several machines runs kernels. Collective.
+/// The same while one device of each of several machines runs kernels, and the speed of copies between it and pageable
+/// memory. Collective.
 void measure_kernels_on_machines(predict::machine_profile& m, unsigned repeats, ranks& all);
 
 }  // namespace hpe::bench

@@ -31,8 +31,8 @@ class ranks {
   /// The number of machines; 1 if two ranks have the same one.
   [[nodiscard]] int machines() const { return machines_; }
 
-  /// Measures the latency of an empty message between two ranks, and the rates of messages of this size in one
-  /// direction and in both, in host memory.
+  /// Measures messages in host memory: the latency of an empty one between two ranks, the rate of messages of this
+  /// size, and that of each of 2, 4, ... and all ranks which send to their neighbours and receive from them.
   [[nodiscard]] message_rates messages(std::size_t bytes, unsigned repeats);
   /// Runs body on the first `machines` machines concurrently; returns the seconds of the slowest, the fastest of the
   /// repeats. The other ranks sleep.
@@ -41,7 +41,7 @@ class ranks {
   void wait_for_all();
 
  private:
-  int rank_ = 0, machines_ = 1;
+  int rank_ = 0, size_ = 1, machines_ = 1;
 };
 
 }  // namespace hpe::bench

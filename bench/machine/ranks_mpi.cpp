@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -15,13 +16,13 @@ namespace hpe::bench {
 
 namespace {
 
-/// Messages between rank 0 and rank 1.
+/// Messages between the first ranks.
 class messenger {
  public:
   messenger(int rank, std::size_t bytes, unsigned repeats)
       : rank_(rank), repeats_(repeats), out_(bytes, 1), in_(bytes) {}
 
-  /// Seconds of a message in one direction; half of one there and back.
+  /// Seconds of a message from rank 0 to rank 1; half of one there and back.
   [[nodiscard]] double one_way(std::size_t bytes) {
     return seconds_of_a_turn([&] {
              const int count = static_cast<int>(bytes);
@@ -31,18 +32,38 @@ class messenger {
            }) /
            2;
   }
-  /// Seconds of two messages that pass each other.
-  [[nodiscard]] double both_ways(std::size_t bytes) {
-    return seconds_of_a_turn([&] {
-      const int count = static_cast<int>(bytes);
-      MPI_Sendrecv(out_.data(), count, MPI_CHAR, 1 - rank_, 0, in_.data(), count, MPI_CHAR, 1 - rank_, 0,
-                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    });
+  /// Seconds in which each of so many ranks sends a message to the next one and receives one. All wait for each other
+  /// before they begin, as programs that compute in between do; otherwise queues of the network would never be empty.
+  [[nodiscard]] double around(int ranks, std::size_t bytes) {
+    MPI_Comm these = MPI_COMM_NULL;
+    MPI_Group all = MPI_GROUP_NULL, first = MPI_GROUP_NULL;
+    int range[1][3] = {{0, ranks - 1, 1}};
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_range_incl(all, 1, range, &first);
+    MPI_Comm_create_group(MPI_COMM_WORLD, first, 0, &these);
+    double fastest = std::numeric_limits<double>::infinity();
+    for (unsigned i = 0; i < repeats_; ++i) {
+      double sum = 0;
+      for (int n = 0; n < turns; ++n) {
+        MPI_Barrier(these);
+        const double begin = MPI_Wtime();
+        const int count = static_cast<int>(bytes);
+        MPI_Sendrecv(out_.data(), count, MPI_CHAR, (rank_ + 1) % ranks, 0, in_.data(), count, MPI_CHAR,
+                     (rank_ + ranks - 1) % ranks, 0, these, MPI_STATUS_IGNORE);
+        MPI_Barrier(these);
+        sum += MPI_Wtime() - begin;
+      }
+      fastest = std::min(fastest, sum / turns);
+    }
+    for (MPI_Group* const g : {&all, &first}) MPI_Group_free(g);
+    MPI_Comm_free(&these);
+    return fastest;
   }
 
  private:
+  static constexpr int turns = 10;
+
   [[nodiscard]] double seconds_of_a_turn(const std::function<void()>& turn) const {
-    constexpr int turns = 10;
     return fastest_seconds(repeats_,
                            [&] {
                              for (int i = 0; i < turns; ++i) turn();
@@ -70,10 +91,9 @@ int most_ranks_of_a_machine() {
 ranks::ranks(char** /*argv*/) {
   if (!command_line::one_of_several_ranks()) return;
   MPI_Init(nullptr, nullptr);
-  int size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  machines_ = most_ranks_of_a_machine() == 1 ? size : 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  machines_ = most_ranks_of_a_machine() == 1 ? size_ : 1;
 }
 
 ranks::~ranks() {
@@ -82,13 +102,23 @@ ranks::~ranks() {
 
 message_rates ranks::messages(std::size_t bytes, unsigned repeats) {
   message_rates found;
-  if (command_line::one_of_several_ranks() && rank_ < 2) {
-    messenger with_other(rank_, bytes, repeats);
-    const double size = static_cast<double>(bytes), latency = with_other.one_way(0);
-    const predict::network measured{size / with_other.one_way(bytes), latency, 2 * size / with_other.both_ways(bytes)};
-    (machines_ == 1 ? found.on_one_machine : found.between_machines) = measured;
+  if (!command_line::one_of_several_ranks()) return found;
+  messenger with_others(rank_, bytes, repeats);
+  predict::network measured{};
+  const double size = static_cast<double>(bytes);
+  if (rank_ < 2) {
+    measured.latency = with_others.one_way(0);
+    measured.rate = size / with_others.one_way(bytes);
+  }
+  std::vector<predict::shared_rate> together{{1, measured.rate}};
+  for (const int ranks : numbers_of_devices(size_)) {
+    wait_for_all();
+    if (ranks > 1 && rank_ < ranks) together.push_back({ranks, size / with_others.around(ranks, bytes)});
   }
   wait_for_all();
+  if (!leads()) return found;
+  measured.together = predict::rate_table(std::move(together));
+  (machines_ == 1 ? found.on_one_machine : found.between_machines) = measured;
   return found;
 }
 

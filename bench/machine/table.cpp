@@ -35,13 +35,17 @@ std::string as_table(const predict::machine_profile& m) {
   speeds("memory", "devices", m.memory_speeds_together);
   speeds("arithmetic", "machines", m.speeds_on_machines);
   speeds("memory", "machines", m.memory_speeds_on_machines);
+  for (const auto& r : m.copy_speeds_on_machines.rows())
+    if (r.devices > 1) row(fmt::format("pageable copies on {} machines, relative to one", r.devices), r.rate, "x");
   row("copy in host memory", m.host_copy / giga, "GB/s");
   row("allocation of pinned memory", m.pinned_allocation / micro, "us");
   row("disk", m.disk / giga, "GB/s");
   for (const auto& messages : {m.between_ranks, m.between_nodes})
     if (messages) {
       row("MPI, rate of large messages", messages->rate / giga, "GB/s");
-      row("MPI, both ways together", messages->both_ways / giga, "GB/s");
+      for (const auto& r : messages->together.rows())
+        if (r.devices > 1)
+          row(fmt::format("MPI, of each of {} ranks that send and receive", r.devices), r.rate / giga, "GB/s");
       row("MPI, latency", messages->latency / micro, "us");
     }
   return text;

@@ -34,8 +34,10 @@ std::vector<double> some_of(const Numbers& x) {
 
 class through_hpe final : public program {
  public:
-  explicit through_hpe(int devices)
-      : plan_({.length = length()}, {.devices = devices}), in_(size(), plan_.where()), out_(size(), plan_.where()) {
+  through_hpe(int devices, fft::form how)
+      : plan_({.length = length()}, {.how = how, .devices = devices}),
+        in_(size(), plan_.where()),
+        out_(size(), plan_.where()) {
     std::vector<number> x(size());
     for (std::int64_t i = 0; i < length(); ++i) x[static_cast<std::size_t>(i)] = value_at(i);
     copy(in_.data(), x.data(), size() * sizeof(number));
@@ -210,11 +212,11 @@ std::string why_not_here() {
 
 }  // namespace
 
-workload fft_workload() {
+workload fft_workload(fft::form how) {
   return {"fft",
           std::to_string(length()) + " complex numbers",
           1e-3,
-          [](int devices) -> std::unique_ptr<program> { return std::make_unique<through_hpe>(devices); },
+          [how](int devices) -> std::unique_ptr<program> { return std::make_unique<through_hpe>(devices, how); },
           [](int devices) -> std::unique_ptr<hand_written> { return std::make_unique<written_by_hand>(devices); },
           "FFTW",
           [](unsigned threads) { return unless_null(make_fftw({.length = length()}, static_cast<int>(threads))); },

@@ -2,11 +2,13 @@
 
 /// The workloads, each through hpe and as a program without hpe writes it.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "apps/fft/fft.h"
 #include "apps/modules/modules.h"
 #include "bench/common/devices.h"
 #include "bench/workloads/team.h"
@@ -50,7 +52,7 @@ struct workload {
   std::string name;
   std::string size;  ///< in words
   double tolerance;  ///< largest relative difference of probes; 0: equal
-  std::unique_ptr<program> (*through_hpe)(int devices);
+  std::function<std::unique_ptr<program>(int devices)> through_hpe;
   std::unique_ptr<hand_written> (*written_by_hand)(int devices);  ///< null: none for these devices
   std::string peer;                                               ///< empty: none
   std::unique_ptr<program> (*strongest_peer)(unsigned threads);   ///< a library on the host's threads
@@ -59,7 +61,8 @@ struct workload {
 
 [[nodiscard]] workload wave_workload();
 [[nodiscard]] workload rtm_workload();
-[[nodiscard]] workload fft_workload();
+/// how: the form of hpe's version.
+[[nodiscard]] workload fft_workload(fft::form how);
 [[nodiscard]] workload scan_workload();
 [[nodiscard]] workload sort_workload();
 

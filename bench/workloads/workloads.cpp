@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "apps/fft/request.h"
 #include "bench/common/devices.h"
 #include "bench/libraries/soft_bars.h"
 #include "bench/workloads/comparison.h"
@@ -32,22 +33,24 @@ int soft_bars(const arguments& given) {
 
 int run(int argc, char** argv) {
   std::string charts_file, only;
+  fft::form how = fft::form::automatic;
   bool bars = false, alone = false;
-  const arguments given =
-      parse(argc, argv,
-            "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
-            "hand and libraries",
-            {{"--charts", "FILE", "write speed-ups and shares of exchange, for scripts/measurements draw",
-              to_text(charts_file)},
-             {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
-              to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},
-             {"--alone", "", "only hpe's version on all devices, without comparison, as for traces", to_flag(alone)},
-             {"--soft-bars", "", "soft devices: instead, scan, FFT and sort against oneTBB, FFTW and Boost.Sort",
-              to_flag(bars)}});
+  const arguments given = parse(
+      argc, argv,
+      "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
+      "hand and libraries",
+      {{"--charts", "FILE", "write speed-ups and shares of exchange, for scripts/measurements draw",
+        to_text(charts_file)},
+       {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
+        to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},
+       {"--form", "FORM", "of fft through hpe, as hpe fft has (automatic)", command_line::to_one_of(how, fft::forms())},
+       {"--alone", "", "only hpe's version on all devices, without comparison, as for traces", to_flag(alone)},
+       {"--soft-bars", "", "soft devices: instead, scan, FFT and sort against oneTBB, FFTW and Boost.Sort",
+        to_flag(bars)}});
   if (bars) return soft_bars(given);
   std::vector<result> rows;
   std::vector<chart> speed_ups, exchanges;
-  for (const workload& w : {wave_workload(), rtm_workload(), fft_workload(), scan_workload(), sort_workload()}) {
+  for (const workload& w : {wave_workload(), rtm_workload(), fft_workload(how), scan_workload(), sort_workload()}) {
     if (!only.empty() && only != w.name) continue;
     if (!w.not_here.empty()) {
       fmt::print("{}: left out: {}\n", w.name, w.not_here);

@@ -34,6 +34,14 @@ TEST(command, does_any_size_and_form) {
   }
 }
 
+TEST(command, tells_its_plan_without_a_transform) {
+  const outcome shared = command("2^20 --devices 2 --plan"), alone = command("2^10 --devices 2 --plan");
+  EXPECT_EQ(exit_status(shared), 0);
+  EXPECT_TRUE(says(shared, "transpose on 2 devices")) << shared.text;
+  EXPECT_FALSE(says(shared, "relative error")) << shared.text;
+  EXPECT_TRUE(says(alone, "local on 1 device")) << alone.text;
+}
+
 TEST(command, transforms_files) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / ("hpe fft " + std::to_string(getpid()));
   std::filesystem::create_directories(folder);

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "apps/files/element_file.h"
 #include "apps/imaging/imaging_main.h"
@@ -223,6 +225,21 @@ TEST_F(imaging, rays_are_those_of_one_device_and_of_the_host) {
   }
   ASSERT_EQ(call(rays_main, {"rays", "40x30", "--output", at("out.png")}).status, 0);
   EXPECT_EQ(read_image(at("out.png")).columns, width);
+}
+
+TEST_F(imaging, waiting_for_a_late_member_is_no_exchange) {
+  constexpr std::chrono::milliseconds late(100);
+  const times t = make_threads(2)->run([&](member& me) {
+    me.measure(3, [&] {
+      me.in(phase::cpu, [&] {
+        if (me.rank() == 0) std::this_thread::sleep_for(late);
+      });
+      me.in(phase::exchange, [&] { static_cast<void>(me.broadcast_host(nullptr, 0)); });
+    });
+  });
+  const auto seconds = [&](phase p) { return t.phases[static_cast<std::size_t>(p)]; };
+  EXPECT_GT(seconds(phase::waiting), 0.05);
+  EXPECT_LT(seconds(phase::exchange), 0.05);
 }
 
 TEST_F(imaging, a_product_is_that_of_a_plain_loop) {

@@ -80,6 +80,19 @@ TEST(Specification, LeavesOutNumbersOfDevicesThatAreNotPossible) {
   EXPECT_TRUE(s.on(4, topology::shared).has_value());
 }
 
+TEST(Specification, DevicesThatTakeNoPartDoNotCount) {
+  const specification s = specification::parse(with("[work]\n", "[work]\ndevices = \"P == 4 ? 2 : P\"\n"), "f.toml");
+  const demand d = s.on(4, topology::shared).value();
+  EXPECT_EQ(2, d.devices);
+  EXPECT_EQ(10, d.exchanges.at(0).bytes);
+  EXPECT_EQ(2, d.exchanges.at(0).members);
+  EXPECT_EQ(3, s.on(3, topology::shared)->devices);
+  for (const char* const wrong : {"0", "P + 1", "P / 4"})
+    EXPECT_EQ(0U, complaint_about(with("[work]\n", fmt::format("[work]\ndevices = \"{}\"\n", wrong)))
+                      .find("f.toml:6: work.devices: "))
+        << wrong;
+}
+
 TEST(Specification, ErrorsNameLineAndField) {
   EXPECT_EQ("", complaint_about(good));
   EXPECT_EQ(0U, complaint_about(with("units = \"cells\"", "units = \"cell\"")).find("f.toml:6: work.units: \"cell\""));

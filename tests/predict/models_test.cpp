@@ -233,11 +233,24 @@ TEST(ModernModel, MessagesThatPassEachOtherShareTheNetwork) {
     return modern::predict(d, profile_of_json(as_json(m), "again")).seconds;
   };
   EXPECT_DOUBLE_EQ(3, seconds(pattern::all_gather));
-  m.between_nodes->both_ways = 0.12 * giga;
+  m.between_nodes->together = rate_table({{1, 0.1 * giga}, {2, 0.09 * giga}, {4, 0.06 * giga}});
   EXPECT_DOUBLE_EQ(3 / 0.6, seconds(pattern::all_gather));
   EXPECT_DOUBLE_EQ(1 / 0.6, seconds(pattern::shift));
   EXPECT_DOUBLE_EQ(3, seconds(pattern::gather)) << "all send to one";
   EXPECT_DOUBLE_EQ(3, seconds(pattern::scatter));
+}
+
+TEST(ModernModel, MachinesThatShareProcessorsSlowDownCopies) {
+  demand d = work(4, topology::distributed);
+  d.reference_seconds = 0;
+  d.iterations = 1;
+  d.transfers = {to_device(giga)};
+  machine_profile m = machine();
+  EXPECT_DOUBLE_EQ(1, modern::predict(d, m).seconds);
+  m.copy_speeds_on_machines = rate_table({{1, 1}, {4, 0.5}});
+  EXPECT_DOUBLE_EQ(2, modern::predict(d, profile_of_json(as_json(m), "again")).seconds);
+  d.where = topology::shared;
+  EXPECT_DOUBLE_EQ(4, modern::predict(d, m).seconds) << "devices of one machine share its links";
 }
 
 TEST(ModernModel, ExchangesByKernelsHideTheSlowerOfLinksAndMemory) {
