@@ -46,6 +46,14 @@ class progress {
   /// Count the operations in progress. While there are none, MPI's calls take no longer than without hpe.
   void begun() { ++going_on_; }
   void over() { --going_on_; }
+  /// Counts an operation in progress for the lifetime of the object.
+  class busy {
+   public:
+    busy() { of_process().begun(); }
+    ~busy() { of_process().over(); }
+    busy(const busy&) = delete;
+    busy& operator=(const busy&) = delete;
+  };
   /// Calls the polls once, for a call that begins an operation beside others and does not wait.
   void look();
   /// Counts the operations that other ranks wait for and that must be over before MPI_Finalize.
