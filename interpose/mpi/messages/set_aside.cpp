@@ -42,7 +42,7 @@ void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
     if (HPE_REAL(Improbe)(met.MPI_SOURCE, MPI_ANY_TAG, comm, &there, &handle, &status) != MPI_SUCCESS || there == 0)
       return;
     matched next{comm, status, handle, false, std::nullopt};
-    if (bytes_received(status) == envelope_bytes) next = look_into(handle, status, comm);
+    if (envelope::is_length(bytes_received(status))) next = look_into(handle, status, comm);
     const std::lock_guard lock(mutex_);
     messages_.push_back(next);
     ++count_;
@@ -70,16 +70,17 @@ std::optional<matched> set_aside::take(MPI_Comm comm, int source, int tag) {
 
 matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_Comm comm) {
   matched result{comm, status, MPI_Message{}, true, std::nullopt};
+  const std::size_t length = bytes_received(status);
   auto bytes = std::make_shared<envelope::wire>();  // until the copy is received
   HPE_REAL(Mrecv)(bytes->data(), envelope_bytes, handles::get().byte, &handle, MPI_STATUS_IGNORE);
-  result.head = envelope::recognise(bytes->data());
+  result.head = envelope::recognise(bytes->data(), length);
   if (result.head) HPE_REAL(Status_set_elements_x)
   (&result.status, handles::get().byte, static_cast<MPI_Count>(result.head->bytes));
   const MPI_Comm self = job::current()->self;
   const progress::guard held;
   progress& all = progress::of_process();
   MPI_Request request{};
-  HPE_REAL(Isend)(bytes->data(), envelope_bytes, handles::get().byte, 0, 0, self, &request);
+  HPE_REAL(Isend)(bytes->data(), static_cast<int>(length), handles::get().byte, 0, 0, self, &request);
   all.begun();
   all.when_over(request, [bytes, &all](const MPI_Status&, int) { all.over(); });
   HPE_REAL(Mprobe)(0, 0, self, &result.handle, MPI_STATUS_IGNORE);

@@ -37,7 +37,7 @@ class set_aside {
  public:
   static set_aside& of_process();
 
-  /// Takes a message of envelope_bytes bytes, which a probe met, and the sender's earlier ones out of MPI.
+  /// Takes a message that may be an envelope, which a probe met, and the sender's earlier ones out of MPI.
   void take_from_mpi(const MPI_Status& met, MPI_Comm comm);
 
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
