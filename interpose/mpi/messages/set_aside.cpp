@@ -43,7 +43,7 @@ void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
       return;
     matched next{comm, status, handle, false, std::nullopt};
     if (envelope::is_length(bytes_received(status))) next = look_into(handle, status, comm);
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     messages_.push_back(next);
     ++count_;
     if (status.MPI_TAG == met.MPI_TAG) return;
@@ -52,14 +52,14 @@ void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
 
 std::optional<MPI_Status> set_aside::find(MPI_Comm comm, int source, int tag) {
   if (empty()) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = first(comm, source, tag);
   return found != messages_.end() ? std::optional(found->status) : std::nullopt;
 }
 
 std::optional<matched> set_aside::take(MPI_Comm comm, int source, int tag) {
   if (empty()) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = first(comm, source, tag);
   if (found == messages_.end()) return std::nullopt;
   matched result = *found;
@@ -89,14 +89,14 @@ matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_C
 
 void set_aside::handed_out(const matched& what) {
   if (!what.looked_into) return;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   handed_out_.insert_or_assign(what.handle, what);
   ++count_;
 }
 
 std::optional<matched> set_aside::taken_back(MPI_Message handle) {
   if (empty()) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   auto found = handed_out_.extract(handle);
   if (found.empty()) return std::nullopt;
   --count_;

@@ -9,12 +9,12 @@
 
 #include <atomic>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/progress.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose::mpi {
 
@@ -65,11 +65,11 @@ class set_aside {
 
  private:
   using messages = std::list<matched>;
-  messages::iterator first(MPI_Comm comm, int source, int tag);
+  messages::iterator first(MPI_Comm comm, int source, int tag) HPE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  messages messages_;
-  std::unordered_map<MPI_Message, matched> handed_out_;
+  mutex mutex_;
+  messages messages_ HPE_GUARDED_BY(mutex_);
+  std::unordered_map<MPI_Message, matched> handed_out_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};  // of messages_ and handed_out_ together
 };
 

@@ -323,10 +323,11 @@ int main(int argc, char** argv) {
   EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, device()) == CUDA_SUCCESS);
   cuCtxSetCurrent(context);
   freed_and_allocated_again();
-  for (const std::size_t count : {0, 1, 8, 2031, 2032, 64 << 10, 1 << 20}) both_directions(count);
+  // Envelopes have 240 or 2032 bytes.
+  for (const std::size_t count : {0, 1, 8, 239, 240, 241, 2031, 2032, 64 << 10, 1 << 20}) both_directions(count);
   both_directions(std::size_t{70} << 20);
-  for (const std::size_t count : {8, 2032, 100000}) probes(count);
-  for (const std::size_t count : {8, 2032, 2100, 100000}) truncation(count);
+  for (const std::size_t count : {8, 240, 2032, 100000}) probes(count);
+  for (const std::size_t count : {8, 240, 241, 2032, 2100, 100000}) truncation(count);
   sent_before_it_is_received();
   synchronous();
   no_neighbour();
