@@ -37,6 +37,7 @@ struct envelope {
     peer_bytes device{};
     byte_rows rows{};
     offer_board::offer offer{};
+    bool awaited = false;  ///< the sender stays in MPI until the message is over
   };
   /// Where a receiver on the same machine finds the payload: in memory of the driver or of hpe.
   std::variant<std::monostate, offered_bytes, hpeExport> memory;

@@ -211,7 +211,7 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   offer_board* const board = offer_board::current();
   adopted_pointers* const devices = adopted_pointers::of(to);
   if (left_ || devices == nullptr) return false;
-  if (!board->is_awaited(head_->sender, head_->offered()->offer) && progress::of_process().only_one()) return false;
+  if (!sender_waits() && progress::of_process().only_one()) return false;
   std::optional<peer_bytes> place;
   first_failure failure;
   failure.attempt([&] {
@@ -245,10 +245,16 @@ bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std:
   return true;
 }
 
+// Whether the sender stays in MPI until the message is over.
+bool incoming::sender_waits() const {
+  const envelope::offered_bytes& what = *head_->offered();
+  return what.awaited || offer_board::current()->is_awaited(head_->sender, what.offer);
+}
+
 bool incoming::gives_up_push() const {
   offer_board& board = *offer_board::current();
-  return !board.is_awaited(head_->sender, head_->offered()->offer) &&
-         std::chrono::steady_clock::now() >= patient_until_ && board.take_back(head_->sender, head_->offered()->offer);
+  return !sender_waits() && std::chrono::steady_clock::now() >= patient_until_ &&
+         board.take_back(head_->sender, head_->offered()->offer);
 }
 
 bool incoming::fetch_directly(std::byte* to) {

@@ -74,10 +74,10 @@ int outgoing::start() {
   head.sender = running.rank;
   if (exported_) head.memory = *exported_;
   offer_board* const board = offer_board::current();
-  offer_ = what_.shared && board != nullptr ? board->make() : std::nullopt;
+  offer_ =
+      what_.shared && board != nullptr ? board->make(synchronous_ || what_.rows.bytes() > sent_at_once) : std::nullopt;
   if (offer_) {
-    head.memory = envelope::offered_bytes{*what_.shared, what_.rows, *offer_};
-    if (blocking_) board->await(*offer_);
+    head.memory = envelope::offered_bytes{*what_.shared, what_.rows, *offer_, blocking_};
   }
   const bool in_short = board != nullptr && board->looks(what_.world_rank);
   const std::size_t length = in_short ? short_envelope_bytes : envelope_bytes;
@@ -136,8 +136,8 @@ bool outgoing::look_at_offer() {
     push();
     return true;
   }
-  if (synchronous_ || what_.rows.bytes() > sent_at_once || parts_left_ != 1 ||
-      std::chrono::steady_clock::now() < patient_until_ || !board->withdraw(*offer_))
+  if (offer_->kept || parts_left_ != 1 || std::chrono::steady_clock::now() < patient_until_ ||
+      !board->withdraw(*offer_))
     return false;
   board->end(*std::exchange(offer_, std::nullopt));
   withdraw();

@@ -186,7 +186,9 @@ taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MP
           return begun;
       }
     }
-    return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
+    const int result = std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
+    if (concerns(buf)) progress::of_process().look_at_arrivals();
+    return result;
   });
 }
 

@@ -54,6 +54,9 @@ class progress {
     busy(const busy&) = delete;
     busy& operator=(const busy&) = delete;
   };
+  /// For a call that begins a receive beside others and does not wait: makes progress in some of such calls, so that
+  /// messages which have arrived do not wait until the program has begun all its receives.
+  void look_at_arrivals();
   /// Calls the polls once, for a call that begins an operation beside others and does not wait.
   void look();
   /// Counts the operations that other ranks wait for and that must be over before MPI_Finalize.
@@ -84,6 +87,7 @@ class progress {
   std::atomic<bool> attached_{false};
   std::atomic<int> going_on_{0};
   std::atomic<int> owed_{0};
+  std::atomic<unsigned> begun_beside_others_{0};
   std::vector<MPI_Request> requests_;
   std::vector<continuation> thens_;  // of each request
   std::vector<poll> polls_;
