@@ -2,8 +2,6 @@
 
 #include "runtime/os/thread.h"
 
-// mutex_ guards all members after changed_.
-
 namespace hpe::interpose {
 
 conveyor::conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::function<void(std::size_t)> prepare)
@@ -18,45 +16,45 @@ conveyor::conveyor(std::size_t count, std::size_t ahead, unsigned helpers, std::
 
 conveyor::~conveyor() {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     stop_ = true;
   }
   changed_.notify_all();
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void conveyor::prepare_one(std::unique_lock<std::mutex>& lock) {
+void conveyor::prepare_one() {
   const std::size_t mine = next_++;
-  lock.unlock();
+  mutex_.unlock();
   std::exception_ptr failure;
   try {
     prepare_(mine);
   } catch (...) {
     failure = std::current_exception();
   }
-  lock.lock();
+  mutex_.lock();
   failed_[mine] = failure;
   ready_[mine] = 1;
   changed_.notify_all();
 }
 
 void conveyor::help() {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stop_ || may_start(); });
+    changed_.wait(lock, [this]() HPE_REQUIRES(mutex_) { return stop_ || may_start(); });
     if (stop_) return;
-    prepare_one(lock);
+    prepare_one();
   }
 }
 
 void conveyor::wait(std::size_t i) {
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   taken_ = i;
   changed_.notify_all();
   while (ready_[i] == 0) {
     // With helpers this thread prepares nothing, so that it takes item i as soon as it is ready.
     if (helpers_.empty())
-      prepare_one(lock);
+      prepare_one();
     else
       changed_.wait(lock);
   }

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose {
 
@@ -31,18 +31,18 @@ class conveyor {
  private:
   void help();
   /// Prepares the next item. Releases the lock meanwhile.
-  void prepare_one(std::unique_lock<std::mutex>& lock);
-  [[nodiscard]] bool may_start() const { return next_ < ready_.size() && next_ < taken_ + ahead_; }
+  void prepare_one() HPE_REQUIRES(mutex_);
+  [[nodiscard]] bool may_start() const HPE_REQUIRES(mutex_) { return next_ < ready_.size() && next_ < taken_ + ahead_; }
 
   const std::size_t ahead_;
   const std::function<void(std::size_t)> prepare_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t next_ = 0;   // the first item that no thread has begun
-  std::size_t taken_ = 0;  // the item of the last wait()
-  bool stop_ = false;
-  std::vector<std::uint8_t> ready_;
-  std::vector<std::exception_ptr> failed_;
+  mutex mutex_;
+  condition_variable changed_;
+  std::size_t next_ HPE_GUARDED_BY(mutex_) = 0;   // the first item that no thread has begun
+  std::size_t taken_ HPE_GUARDED_BY(mutex_) = 0;  // the item of the last wait()
+  bool stop_ HPE_GUARDED_BY(mutex_) = false;
+  std::vector<std::uint8_t> ready_ HPE_GUARDED_BY(mutex_);
+  std::vector<std::exception_ptr> failed_ HPE_GUARDED_BY(mutex_);
   std::vector<std::thread> helpers_;
 };
 

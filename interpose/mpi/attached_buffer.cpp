@@ -3,19 +3,19 @@
 // address.
 
 #include <memory>
-#include <mutex>
 #include <new>
 
 #include "interpose/mpi/pending.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose::mpi {
 
 namespace {
 
 struct attached {
-  std::mutex mutex;
-  void* given = nullptr;
-  std::unique_ptr<std::byte[]> instead;
+  hpe::mutex mutex;
+  void* given HPE_GUARDED_BY(mutex) = nullptr;
+  std::unique_ptr<std::byte[]> instead HPE_GUARDED_BY(mutex);
 };
 
 attached& the_one() {
@@ -33,7 +33,7 @@ int attach(void* buffer, Size size, Next& next) {
   const int result = next(instead.get(), size);
   if (result != MPI_SUCCESS) return leave(result);
   attached& it = the_one();
-  const std::lock_guard lock(it.mutex);
+  const lock_guard lock(it.mutex);
   it.given = buffer;
   it.instead = std::move(instead);
   return leave(result);
@@ -44,7 +44,7 @@ int detach(void* buffer, Size* size, Next& next) {
   const int result = next(buffer, size);
   if (result != MPI_SUCCESS) return leave(result);
   attached& it = the_one();
-  const std::lock_guard lock(it.mutex);
+  const lock_guard lock(it.mutex);
   if (it.given != nullptr) {
     *static_cast<void**>(buffer) = it.given;
     it.given = nullptr;

@@ -1,11 +1,11 @@
 #include "interpose/mpi/errors.h"
 
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "interpose/mpi/libraries/library.h"
 #include "runtime/base/log.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose::mpi {
 
@@ -28,8 +28,8 @@ struct told_error {
 };
 
 struct told_errors {
-  std::mutex mutex;
-  std::map<hpeStatus, told_error> by_status;
+  hpe::mutex mutex;
+  std::map<hpeStatus, told_error> by_status HPE_GUARDED_BY(mutex);
 
   static told_errors& all() {
     static auto* const it = new told_errors;
@@ -39,7 +39,7 @@ struct told_errors {
 
 int code_for(const error& what) {
   told_errors& all = told_errors::all();
-  const std::lock_guard lock(all.mutex);
+  const lock_guard lock(all.mutex);
   const auto [entry, made] = all.by_status.try_emplace(what.status());
   told_error& told = entry->second;
   if (made) HPE_REAL(Add_error_code)(class_for(what.status()), &told.code);
@@ -52,7 +52,7 @@ int code_for(const error& what) {
 // The sentence for an error code of hpe; empty for any other code.
 std::string sentence_for(int code) {
   told_errors& all = told_errors::all();
-  const std::lock_guard lock(all.mutex);
+  const lock_guard lock(all.mutex);
   for (const auto& [status, told] : all.by_status)
     if (told.code == code && code != MPI_ERR_OTHER) return told.sentence;
   return {};

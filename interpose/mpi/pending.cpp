@@ -27,7 +27,7 @@ bool is_complete(MPI_Request request, MPI_Status& status) {
 }
 
 int staged_pending::begin() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   try {
     for (staged_buffer& b : buffers_) b.refresh();
   } catch (const error& e) {
@@ -38,7 +38,7 @@ int staged_pending::begin() {
 }
 
 int staged_pending::finish(const MPI_Status* status) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (!std::exchange(active_, false)) return MPI_SUCCESS;
   int result = MPI_SUCCESS;
   try {
@@ -59,23 +59,24 @@ int staged_pending::finish(const MPI_Status* status) {
 }
 
 void staged_pending::drop() noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   active_ = false;
   if (!persistent) buffers_.clear();
 }
 
 bool staged_pending::known_when_complete() const {
+  const lock_guard lock(mutex_);
   return !failure_ &&
          (received_ || std::none_of(buffers_.begin(), buffers_.end(), [](const auto& b) { return b.is_written(); }));
 }
 
 bool staged_pending::active() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return active_;
 }
 
 void staged_pending::forget(MPI_Comm comm) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (object_ == mpi_object(on_comm{comm})) object_ = no_object{};
 }
 
@@ -85,20 +86,20 @@ pending_table& pending_table::all() {
 }
 
 void pending_table::add(MPI_Request request, std::shared_ptr<pending> operation) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   by_request_[request] = std::move(operation);
   count_.store(by_request_.size(), std::memory_order_relaxed);
 }
 
 std::shared_ptr<pending> pending_table::find(MPI_Request request) {
   if (empty()) return nullptr;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = by_request_.find(request);
   return found != by_request_.end() ? found->second : nullptr;
 }
 
 void pending_table::remove(MPI_Request request, const std::shared_ptr<pending>& operation) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = by_request_.find(request);
   if (found != by_request_.end() && found->second == operation) by_request_.erase(found);
   count_.store(by_request_.size(), std::memory_order_relaxed);
@@ -106,7 +107,7 @@ void pending_table::remove(MPI_Request request, const std::shared_ptr<pending>& 
 
 std::shared_ptr<pending> pending_table::take(MPI_Request request) {
   if (empty()) return nullptr;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = by_request_.find(request);
   if (found == by_request_.end()) return nullptr;
   const std::shared_ptr<pending> operation = found->second;
@@ -125,7 +126,7 @@ void pending_table::move(MPI_Request from, MPI_Request to, const std::shared_ptr
 
 void pending_table::abandon(MPI_Request request, std::shared_ptr<pending> operation) {
   remove(request, operation);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   abandoned_.emplace_back(request, std::move(operation));
   abandoned_count_.store(abandoned_.size(), std::memory_order_relaxed);
 }
@@ -134,7 +135,7 @@ void pending_table::look_at_abandoned() {
   // This thread takes the list out of the table, because the MPI functions must run without the mutex.
   std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> mine;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     mine.swap(abandoned_);
   }
   std::erase_if(mine, [](auto& entry) {
@@ -144,20 +145,20 @@ void pending_table::look_at_abandoned() {
     HPE_REAL(Request_free)(&entry.first);
     return true;
   });
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   abandoned_.insert(abandoned_.end(), std::make_move_iterator(mine.begin()), std::make_move_iterator(mine.end()));
   abandoned_count_.store(abandoned_.size(), std::memory_order_relaxed);
 }
 
 void pending_table::add(MPI_Win win, int target, std::shared_ptr<pending> operation) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   one_sided_.push_back({win, target, std::move(operation)});
 }
 
 int pending_table::finish(MPI_Win win, int target) {
   std::vector<std::shared_ptr<pending>> finished;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     std::erase_if(one_sided_, [&](one_sided& o) {
       if (o.win != win || (target >= 0 && o.target != target)) return false;
       finished.push_back(std::move(o.operation));
@@ -173,12 +174,12 @@ int pending_table::finish(MPI_Win win, int target) {
 }
 
 void pending_table::drop(MPI_Win win) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   std::erase_if(one_sided_, [&](const one_sided& o) { return o.win == win; });
 }
 
 void pending_table::forget(MPI_Comm comm) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (const auto& [request, operation] : by_request_) operation->forget(comm);
   for (const auto& [request, operation] : abandoned_) operation->forget(comm);
 }

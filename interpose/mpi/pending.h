@@ -5,13 +5,13 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "interpose/mpi/errors.h"
 #include "interpose/mpi/staged_buffer.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose::mpi {
 
@@ -69,12 +69,12 @@ class staged_pending final : public pending {
   [[nodiscard]] bool known_when_complete() const;
 
  private:
-  std::mutex mutex_;
-  mpi_object object_;
-  std::vector<staged_buffer> buffers_;
+  mutable mutex mutex_;
+  mpi_object object_ HPE_GUARDED_BY(mutex_);
+  std::vector<staged_buffer> buffers_ HPE_GUARDED_BY(mutex_);
   const bool received_;
   const std::optional<error> failure_;
-  bool active_ = true;
+  bool active_ HPE_GUARDED_BY(mutex_) = true;
 };
 
 /// Thread safe.
@@ -118,10 +118,10 @@ class pending_table {
     std::shared_ptr<pending> operation;
   };
 
-  std::mutex mutex_;
-  std::unordered_map<MPI_Request, std::shared_ptr<pending>> by_request_;
-  std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> abandoned_;
-  std::vector<one_sided> one_sided_;
+  mutex mutex_;
+  std::unordered_map<MPI_Request, std::shared_ptr<pending>> by_request_ HPE_GUARDED_BY(mutex_);
+  std::vector<std::pair<MPI_Request, std::shared_ptr<pending>>> abandoned_ HPE_GUARDED_BY(mutex_);
+  std::vector<one_sided> one_sided_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};
   std::atomic<std::size_t> abandoned_count_{0};
 };

@@ -2,9 +2,9 @@
 // file. _begin keeps the staged buffer for _end, which gives MPI the same address again.
 
 #include <map>
-#include <mutex>
 
 #include "interpose/mpi/operation.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose::mpi {
 
@@ -32,19 +32,19 @@ class halves {
     return *it;
   }
   void put(MPI_File file, half made) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     begun_.insert_or_assign(file, std::move(made));
   }
   std::optional<half> take(MPI_File file) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     auto found = begun_.extract(file);
     if (found.empty()) return std::nullopt;
     return std::move(found.mapped());
   }
 
  private:
-  std::mutex mutex_;
-  std::map<MPI_File, half> begun_;
+  mutex mutex_;
+  std::map<MPI_File, half> begun_ HPE_GUARDED_BY(mutex_);
 };
 
 // A read that reaches the end of the file leaves the rest of the buffer unchanged, so a staged copy begins with the

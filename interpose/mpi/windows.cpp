@@ -56,7 +56,7 @@ window::window(void* base, std::size_t bytes)
 }
 
 void window::publish() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (last_.in_place()) return last_.refresh();
   auto* const last = static_cast<std::byte*>(last_.data());
   last_.settle();
@@ -69,11 +69,12 @@ void window::publish() {
 }
 
 void window::take_in() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (last_.in_place()) return;
   auto* const last = static_cast<std::byte*>(last_.data());
   last_.settle();
   for_each_change(exposed_, last, bytes_, small_gap, [&](std::size_t offset, std::size_t n) {
+    mutex_.assert_held();
     std::memcpy(last + offset, exposed_ + offset, n);
     last_.written(offset, n);
   });
@@ -85,21 +86,21 @@ window_table& window_table::all() {
 }
 
 void window_table::add(MPI_Win win, std::shared_ptr<window> made) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   windows_[win] = std::move(made);
   count_.store(windows_.size(), std::memory_order_relaxed);
 }
 
 std::shared_ptr<window> window_table::find(MPI_Win win) {
   if (empty()) return nullptr;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = windows_.find(win);
   return found != windows_.end() ? found->second : nullptr;
 }
 
 std::shared_ptr<window> window_table::take(MPI_Win win) {
   if (empty()) return nullptr;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = windows_.extract(win);
   count_.store(windows_.size(), std::memory_order_relaxed);
   return found ? found.mapped() : nullptr;

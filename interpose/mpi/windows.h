@@ -18,11 +18,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "interpose/buffer_access.h"
 #include "interpose/mpi/real.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose::mpi {
 
@@ -40,10 +40,10 @@ class window {
   void take_in();
 
  private:
-  std::mutex mutex_;
+  mutex mutex_;
   void* const base_;
   const std::size_t bytes_;
-  buffer_access last_;  // the content of memory and public copy when they were last equal
+  buffer_access last_ HPE_GUARDED_BY(mutex_);  // the content of memory and public copy when they were last equal
   std::vector<std::byte> public_;
   std::byte* exposed_;
 };
@@ -60,8 +60,8 @@ class window_table {
   [[nodiscard]] std::shared_ptr<window> take(MPI_Win win);
 
  private:
-  std::mutex mutex_;
-  std::map<MPI_Win, std::shared_ptr<window>> windows_;
+  mutex mutex_;
+  std::map<MPI_Win, std::shared_ptr<window>> windows_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};
 };
 

@@ -133,6 +133,7 @@ void program_code::read_files() {
     const ptx::elf_file elf(file.content());
     if (elf.named(ptx::fat_binaries_section).empty() && elf.named(ptx::linked_fat_binaries_section).empty()) continue;
     tolerantly([&] {
+      mutex_.assert_held();
       for (auto& image : images_in(path)) of_files_.push_back(std::move(image));
     });
   }

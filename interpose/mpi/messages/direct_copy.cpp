@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "interpose/mpi/messages/message.h"
 #include "interpose/mpi/messages/progress.h"
 #include "runtime/core/operations/host_access.h"
 
@@ -91,9 +92,12 @@ class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
 template <class Begin>
 bool attempt(std::size_t bytes, transfer_over then, Begin&& begin) {
   try {
+    const auto begun = trace::clock::now();
     const std::optional<device_copy> copy = begin();
     if (!copy) return false;
+    record_part("queue a copy between devices", begun, bytes);
     if (progress::of_process().only_one() && bytes <= waited_for_at_once) {
+      const trace::recorded waiting(trace::category::mpi, "wait for a copy between devices", bytes);
       copy->queue->wait();
       then(std::nullopt);
       return true;

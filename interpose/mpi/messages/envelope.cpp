@@ -5,7 +5,7 @@
 
 namespace hpe::interpose::mpi {
 
-static_assert(std::is_trivially_copyable_v<envelope> && sizeof(envelope) <= envelope_bytes);
+static_assert(std::is_trivially_copyable_v<envelope> && sizeof(envelope) <= short_envelope_bytes);
 
 bool envelope::fits(int count, MPI_Datatype type) {
   if (count <= 0 || is_null(type, handles::get().datatype_null)) return false;
@@ -14,9 +14,13 @@ bool envelope::fits(int count, MPI_Datatype type) {
   return size * count >= static_cast<MPI_Count>(envelope_bytes);
 }
 
-void envelope::pack(wire& into) const { std::memcpy(into.data(), this, sizeof *this); }
+void envelope::pack(wire& into, std::size_t length) const {
+  std::memcpy(into.data(), this, sizeof *this);
+  std::memset(into.data() + sizeof *this, 0, length - sizeof *this);
+}
 
-std::optional<envelope> envelope::recognise(const std::byte* received) {
+std::optional<envelope> envelope::recognise(const std::byte* received, std::size_t bytes) {
+  if (!is_length(bytes)) return std::nullopt;
   envelope result;
   std::memcpy(&result, received, sizeof result);
   const job* const running = job::current();
@@ -24,14 +28,15 @@ std::optional<envelope> envelope::recognise(const std::byte* received) {
   return result;
 }
 
-std::optional<envelope> envelope::recognise(const void* place, const layout& which) {
+std::optional<envelope> envelope::recognise(const void* place, const layout& which, std::size_t bytes) {
+  if (!is_length(bytes)) return std::nullopt;
   wire received;
   std::byte* to = received.data();
-  which.visit(envelope_bytes, [&](stretch s) {
+  which.visit(bytes, [&](stretch s) {
     std::memcpy(to, static_cast<const std::byte*>(place) + s.offset, s.bytes);
     to += s.bytes;
   });
-  return recognise(received.data());
+  return recognise(received.data(), bytes);
 }
 
 }  // namespace hpe::interpose::mpi

@@ -148,8 +148,8 @@ void incoming::put_in_place(const MPI_Status& status) {
 }
 
 std::optional<envelope> incoming::find_envelope(const MPI_Status& status) const {
-  if (bytes_received(status) != envelope_bytes) return std::nullopt;
-  return landing_ ? envelope::recognise(landing_.get()) : envelope::recognise(where().place, which_);
+  const std::size_t bytes = bytes_received(status);
+  return landing_ ? envelope::recognise(landing_.get(), bytes) : envelope::recognise(where().place, which_, bytes);
 }
 
 void incoming::fetch(const envelope& head) {
@@ -157,7 +157,7 @@ void incoming::fetch(const envelope& head) {
   found_.reset();
   if (!persistent) staged_.reset();
   HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
-  taken_ = head.offered != 0 && offer_board::current()->take(head.sender, head.offer);
+  taken_ = head.offered() != nullptr && offer_board::current()->take(head.sender, head.offered()->offer);
   if (head.bytes > which_.size()) {
     tell_done();
     head_.reset();
@@ -179,7 +179,7 @@ void incoming::fetch_payload() {
   std::byte* to = moved(what_.buffer, which_.begin());
   if (!rows_ || !rows_->is_one_run()) {  // a layout without gaps may have another order than the payload
     // hpe's runtime copies memory that it exported, and does not know device memory of this kind.
-    if (head_->exported == 0) borrow_gathered(head_->bytes);
+    if (head_->exported() == nullptr) borrow_gathered(head_->bytes);
     if (gathered_ == nullptr) assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
     to = gathered_ != nullptr ? gathered_.get() : assembled_.get();
   }
@@ -190,7 +190,7 @@ void incoming::fetch_payload() {
 // at it.
 bool incoming::fetch_rows() {
   if (!rows_ || rows_->is_one_run() || !concerns(what_.buffer)) return false;
-  const auto shape = shape_of(head_->rows, *rows_);
+  const auto shape = shape_of(head_->offered()->rows, *rows_);
   if (!shape) return false;
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   return copy(moved(what_.buffer, rows_->offset), *shape, [self](const std::optional<error>& failure) {
@@ -201,7 +201,7 @@ bool incoming::fetch_rows() {
 
 // Starts the device copy for a taken offer, by the sender if possible, else by this side.
 bool incoming::copy(std::byte* to, const copied_rows& shape, const transfer_over& then) {
-  return ask_for_push(to, shape) || copy_directly(to, head_->device, shape, queued_, then);
+  return ask_for_push(to, shape) || copy_directly(to, head_->offered()->device, shape, queued_, then);
 }
 
 // Asks the sender to copy, if it can write the memory, and waits in MPI or may soon be there: when several messages are
@@ -211,15 +211,16 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   offer_board* const board = offer_board::current();
   adopted_pointers* const devices = adopted_pointers::of(to);
   if (left_ || devices == nullptr) return false;
-  if (!board->is_awaited(head_->sender, head_->offer) && progress::of_process().only_one()) return false;
+  if (!sender_waits() && progress::of_process().only_one()) return false;
   std::optional<peer_bytes> place;
   first_failure failure;
   failure.attempt([&] {
     place = devices->share(reinterpret_cast<std::uintptr_t>(to), shape.extent(shape.to),
                            adopted_pointers::peer_use::overwrite, queued_);
   });
-  if (!place || (place->device == head_->device.device && job::current()->rank < head_->sender)) return false;
-  board->ask(head_->sender, head_->offer, {*place, shape});
+  if (!place || (place->device == head_->offered()->device.device && job::current()->rank < head_->sender))
+    return false;
+  board->ask(head_->sender, head_->offered()->offer, {*place, shape});
   patient_until_ = std::chrono::steady_clock::now() + patience;
   progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this()), devices, to,
                                  bytes = shape.extent(shape.to)] { return self->look_at_push(*devices, to, bytes); });
@@ -229,13 +230,14 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
 bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std::size_t bytes) {
   const offer_board& board = *offer_board::current();
   const bool alone = progress::of_process().only_one();
-  const offer_board::stage at =
-      alone ? board.watch(head_->sender, head_->offer) : board.stage_of(head_->sender, head_->offer);
+  const offer_board::stage at = alone ? board.watch(head_->sender, head_->offered()->offer)
+                                      : board.stage_of(head_->sender, head_->offered()->offer);
   if (at == offer_board::stage::pushing || (at == offer_board::stage::asked && !gives_up_push())) return false;
   left_ = at != offer_board::stage::done;
   if (left_) {
     fetch_payload();
   } else {
+    record_part("receiver waits for the sender's copy", patient_until_ - patience, head_->bytes);
     first_failure failure;
     failure.attempt([&] { devices.overwritten(reinterpret_cast<std::uintptr_t>(to), bytes); });
     fetched(failure.what());
@@ -243,10 +245,16 @@ bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std:
   return true;
 }
 
+// Whether the sender stays in MPI until the message is over.
+bool incoming::sender_waits() const {
+  const envelope::offered_bytes& what = *head_->offered();
+  return what.awaited || offer_board::current()->is_awaited(head_->sender, what.offer);
+}
+
 bool incoming::gives_up_push() const {
   offer_board& board = *offer_board::current();
-  return !board.is_awaited(head_->sender, head_->offer) && std::chrono::steady_clock::now() >= patient_until_ &&
-         board.take_back(head_->sender, head_->offer);
+  return !sender_waits() && std::chrono::steady_clock::now() >= patient_until_ &&
+         board.take_back(head_->sender, head_->offered()->offer);
 }
 
 bool incoming::fetch_directly(std::byte* to) {
@@ -257,12 +265,13 @@ bool incoming::fetch_directly(std::byte* to) {
     self->tell_done();
     self->fetched(std::nullopt);
   };
-  if (taken_) return copy(to, *shape_of(head_->rows, {0, head_->bytes}), copied);
-  return head_->exported != 0 && copy_directly(to, head_->memory, head_->bytes, copied);
+  if (taken_) return copy(to, *shape_of(head_->offered()->rows, {0, head_->bytes}), copied);
+  const hpeExport* const exported = head_->exported();
+  return exported != nullptr && copy_directly(to, *exported, head_->bytes, copied);
 }
 
 void incoming::tell_done() const {
-  if (taken_) return offer_board::current()->done(head_->sender, head_->offer);
+  if (taken_) return offer_board::current()->done(head_->sender, head_->offered()->offer);
   channel::of_process().send({head_->sequence, answer::verdict::done}, head_->sender);
 }
 

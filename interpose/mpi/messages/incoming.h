@@ -67,6 +67,7 @@ class incoming final : public message {
   [[nodiscard]] bool ask_for_push(std::byte* to, const copied_rows& shape);
   [[nodiscard]] bool look_at_push(adopted_pointers& devices, const std::byte* to, std::size_t bytes);
   [[nodiscard]] bool gives_up_push() const;
+  [[nodiscard]] bool sender_waits() const;
   void fetch_chunks(std::byte* to, answer::verdict verdict = answer::verdict::chunks);
   void tell_done() const;
   void fetched(const std::optional<error>& failure);

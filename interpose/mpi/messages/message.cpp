@@ -33,6 +33,11 @@ struct message_callbacks {
   }
 };
 
+void record_part(const char* name, trace::clock::time_point begin, std::size_t bytes) noexcept {
+  if (trace::recorder* const to = trace::recorder::active())
+    to->add(trace::category::mpi, name, trace::this_thread(), begin, trace::clock::now(), bytes);
+}
+
 message::message(MPI_Comm comm, bool persistent)
     : pending(persistent), object_(on_comm{comm}), current_(handles::get().request_null) {}
 

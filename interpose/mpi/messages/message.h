@@ -10,8 +10,12 @@
 #include <optional>
 
 #include "interpose/mpi/pending.h"
+#include "runtime/trace/recorder.h"
 
 namespace hpe::interpose::mpi {
+
+/// Puts a part of a message, from `begin` until now, into the trace.
+void record_part(const char* name, trace::clock::time_point begin, std::size_t bytes) noexcept;
 
 class message : public pending, public std::enable_shared_from_this<message> {
  public:

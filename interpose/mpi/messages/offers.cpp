@@ -39,7 +39,7 @@ offer_board* offer_board::current() noexcept { return the_board.load(std::memory
 
 offer_board::offer_board(row* rows, int rank, std::size_t ranks)
     : rows_(rows), rank_(rank), of_no_use_(new std::atomic<bool>[ranks]()) {
-  for (std::uint32_t s = slots; s-- > 0;) free_.push_back({s, 0});
+  for (std::uint32_t s = slots; s-- > 0;) free_.push_back({s, 0, false});
 }
 
 void offer_board::open(const job& of, MPI_Comm machine) {
@@ -61,12 +61,13 @@ void offer_board::open(const job& of, MPI_Comm machine) {
 // The board is never destroyed: other threads may be using it.
 void offer_board::close() noexcept { the_board.store(nullptr, std::memory_order_release); }
 
-std::optional<offer_board::offer> offer_board::make() {
+std::optional<offer_board::offer> offer_board::make(bool kept) {
   if (free_.empty()) return std::nullopt;
   offer made = free_.back();
   free_.pop_back();
   ++made.turn;
-  set(rank_, made, stage::offered);
+  made.kept = kept;
+  if (!kept) set(rank_, made, stage::offered);
   return made;
 }
 
@@ -81,6 +82,12 @@ bool offer_board::is_awaited(int rank, const offer& of) const noexcept {
 void offer_board::ask(int rank, const offer& of, const target& wanted) noexcept {
   rows_[rank].of_offer[of.slot].wanted = wanted;
   set(rank, of, stage::asked);
+}
+
+// As long as the receiver has not answered, the cell of an offer that is kept has the turn before.
+offer_board::stage offer_board::stage_of(const offer& of) const noexcept {
+  const std::uint64_t now = rows_[rank_].of_offer[of.slot].state.load(std::memory_order_acquire);
+  return now >> 32 == of.turn ? static_cast<stage>(now) : stage::offered;
 }
 
 offer_board::stage offer_board::stage_of(int rank, const offer& of) const noexcept {
@@ -118,7 +125,9 @@ bool offer_board::take_back(int rank, const offer& of) noexcept { return change(
 
 void offer_board::end(const offer& of) noexcept { free_.push_back(of); }
 
-bool offer_board::take(int rank, const offer& of) noexcept { return change(rank, of, stage::offered, stage::taken); }
+bool offer_board::take(int rank, const offer& of) noexcept {
+  return of.kept || change(rank, of, stage::offered, stage::taken);
+}
 
 void offer_board::set_looks() noexcept { rows_[rank_].looks.store(true, std::memory_order_release); }
 

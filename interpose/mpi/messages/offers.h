@@ -8,6 +8,9 @@
 /// names the target; the sender then marks the offer done, or leaves the copy to the receiver. If the sender does not
 /// begin, the receiver takes the offer back and copies itself. A sender that may not wait withdraws an offer that the
 /// receiver has not taken.
+///
+/// The processors of both ranks pass the cell of an offer to and fro, which takes as long as a step of the protocol. So
+/// the sender writes nothing into the cell of an offer that it will not withdraw, and the receiver need not take it.
 
 #include <atomic>
 #include <cstdint>
@@ -33,6 +36,7 @@ class offer_board {
   struct offer {
     std::uint32_t slot = 0;
     std::uint32_t turn = 0;  ///< counts the uses of the slot: slot and turn together name one offer
+    bool kept = false;       ///< the sender does not withdraw it
   };
 
   /// The state of an offer. The receiver sets `taken`, `asked` and `done`. The sender sets `offered` and `withdrawn`,
@@ -46,11 +50,11 @@ class offer_board {
   };
 
   // ---- the sender
-  /// Returns nothing if all slots are in use.
-  [[nodiscard]] std::optional<offer> make();
+  /// Returns nothing if all slots are in use. withdraw() is for offers that are not kept.
+  [[nodiscard]] std::optional<offer> make(bool kept);
   /// Tells the receiver that the sender stays in MPI until the message is over.
   void await(const offer& of) noexcept;
-  [[nodiscard]] stage stage_of(const offer& of) const noexcept { return stage_of(rank_, of); }
+  [[nodiscard]] stage stage_of(const offer& of) const noexcept;
   /// As stage_of(), after spinning for some microseconds while the receiver has its next step still to do.
   [[nodiscard]] stage watch(const offer& of) const noexcept;
   /// Begins the copy that the receiver has asked for. Returns false, with no effect, if the receiver has taken the

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "interpose/mpi/libraries/library.h"
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/direct_copy.h"
 #include "interpose/mpi/messages/progress.h"
@@ -71,22 +72,18 @@ int outgoing::start() {
   head.bytes = what_.rows.bytes();
   head.chunk = chunk_ = chunk_plan::chunk_for(what_.rows.bytes(), running.chunk);
   head.sender = running.rank;
-  if (exported_) {
-    head.exported = 1;
-    head.memory = *exported_;
-  }
+  if (exported_) head.memory = *exported_;
   offer_board* const board = offer_board::current();
-  offer_ = what_.shared && board != nullptr ? board->make() : std::nullopt;
+  offer_ =
+      what_.shared && board != nullptr ? board->make(synchronous_ || what_.rows.bytes() > sent_at_once) : std::nullopt;
   if (offer_) {
-    head.offered = 1;
-    head.device = *what_.shared;
-    head.rows = what_.rows;
-    head.offer = *offer_;
-    if (blocking_) board->await(*offer_);
+    head.memory = envelope::offered_bytes{*what_.shared, what_.rows, *offer_, blocking_};
   }
-  head.pack(envelope_);
+  const bool in_short = board != nullptr && board->looks(what_.world_rank);
+  const std::size_t length = in_short ? short_envelope_bytes : envelope_bytes;
+  head.pack(envelope_, length);
   MPI_Request request{};
-  const int result = HPE_REAL(Isend)(envelope_.data(), envelope_bytes, handles::get().byte, what_.destination,
+  const int result = HPE_REAL(Isend)(envelope_.data(), static_cast<int>(length), handles::get().byte, what_.destination,
                                      what_.tag, what_.comm, &request);
   if (result != MPI_SUCCESS) {
     answers.forget(head.sequence);
@@ -101,6 +98,10 @@ int outgoing::start() {
   if (offer_) {
     patient_until_ = std::chrono::steady_clock::now() + patience;
     watch_offer();
+  }
+  if (stands_for_many(request)) {  // MPI has sent the envelope
+    part_over(MPI_SUCCESS, std::nullopt);
+    return MPI_SUCCESS;
   }
   progress::of_process().when_over(request, [self, sequence = head.sequence](const MPI_Status&, int code) {
     if (code != MPI_SUCCESS) {  // no answer will come
@@ -131,11 +132,12 @@ bool outgoing::look_at_offer() {
     return true;
   }
   if (at == offer_board::stage::asked && board->begin_push(*offer_)) {
+    record_part("sender waits to be asked for a copy", patient_until_ - patience, what_.rows.bytes());
     push();
     return true;
   }
-  if (synchronous_ || what_.rows.bytes() > sent_at_once || parts_left_ != 1 ||
-      std::chrono::steady_clock::now() < patient_until_ || !board->withdraw(*offer_))
+  if (offer_->kept || parts_left_ != 1 || std::chrono::steady_clock::now() < patient_until_ ||
+      !board->withdraw(*offer_))
     return false;
   board->end(*std::exchange(offer_, std::nullopt));
   withdraw();

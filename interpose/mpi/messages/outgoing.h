@@ -66,7 +66,7 @@ class outgoing final : public message {
   arguments what_;
   const bool synchronous_;
   const bool blocking_;
-  envelope::wire envelope_{};
+  envelope::wire envelope_;  // packed at each start
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
   std::optional<offer_board::offer> offer_;

@@ -11,6 +11,7 @@
 #include "interpose/mpi/messages/incoming.h"
 #include "interpose/mpi/messages/offers.h"
 #include "interpose/mpi/messages/outgoing.h"
+#include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "runtime/core/operations/host_access.h"
 #include "runtime/trace/recorder.h"
@@ -96,7 +97,7 @@ int receive_little(const char* function, const receive& what, std::size_t room, 
   const int result = *received;
   if (result != MPI_SUCCESS) return result;
   const std::size_t bytes = bytes_received(*status);
-  if (bytes <= room) {
+  if (bytes <= room && !envelope::recognise(landing.get(), bytes)) {
     std::memcpy(what.buffer, landing.get(), bytes);
     return result;
   }
@@ -126,12 +127,20 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
   const int result = *received;
   if (result != MPI_SUCCESS) return result;
   if (!it) {
-    if (bytes_received(*status) != envelope_bytes) return result;
+    if (!envelope::is_length(bytes_received(*status))) return result;
     it = std::make_shared<incoming>(what, false);
   }
   if (!it->is_left(*status)) return result;
   if (!here) here.emplace(trace::category::mpi, function);
   return it->carry_out(status);
+}
+
+// The receive of a call that also sends. Both are in progress, so neither keeps MPI waiting for the other.
+int receive_beside_send(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                        MPI_Status* status) {
+  if (source == MPI_PROC_NULL) return ::MPI_Recv(buf, count, type, source, tag, comm, status);
+  const progress::busy receiving;
+  return ::MPI_Recv(buf, count, type, source, tag, comm, status);
 }
 
 // The receive of a message whose handle look_into() made for the program; nullptr for other handles.
@@ -177,7 +186,9 @@ taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MP
           return begun;
       }
     }
-    return std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
+    const int result = std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
+    if (concerns(buf)) progress::of_process().look_at_arrivals();
+    return result;
   });
 }
 
@@ -210,11 +221,14 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
                    const char* function) {
   return guarded(comm, [&]() -> taken {
+    // Nobody reads the bytes for MPI_PROC_NULL: the call is a receive.
+    if (dest == MPI_PROC_NULL && concerns(sendbuf))
+      return ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
     const auto send = send_by_envelope(sendbuf, sendcount, sendtype, dest, sendtag, comm, {.blocking = true});
     if (send != nullptr) {
       const trace::recorded here(trace::category::mpi, function);
       if (const int begun = send->launch(); begun != MPI_SUCCESS) return begun;
-      const int received = ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
+      const int received = receive_beside_send(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
       const int sent = send->wait(MPI_STATUS_IGNORE);
       return received != MPI_SUCCESS ? received : sent;
     }
@@ -252,6 +266,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
                            MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {
+    if (dest == MPI_PROC_NULL && concerns(buf)) return ::MPI_Recv(buf, count, type, source, recvtag, comm, status);
     const bool apart = may_be_set_aside(source, comm);
     if (!apart && !may_bring_envelope(count, type, source, comm)) {
       if (concerns(buf)) return std::nullopt;

@@ -22,7 +22,7 @@ void tell(const MPI_Status& what, MPI_Status* status) {
 }
 
 // Whether the message that a probe of MPI met may be an envelope.
-bool is_like_envelope(const MPI_Status& met) { return bytes_received(met) == envelope_bytes; }
+bool is_like_envelope(const MPI_Status& met) { return envelope::is_length(bytes_received(met)); }
 
 // Gives the handle and the status of a matched message to the program.
 void give(const matched& what, MPI_Message* message, MPI_Status* status) {

@@ -58,6 +58,12 @@ void progress::look() {
   --held_;
 }
 
+void progress::look_at_arrivals() {
+  constexpr unsigned some = 8;  // a look takes about as long as the call, or longer with many operations in progress
+  if (idle() || only_one()) return;
+  if (begun_beside_others_.fetch_add(1, std::memory_order_relaxed) % some == 0) wait_a_little_();
+}
+
 int progress::advance() {
   const int events = look_at_requests();
   return events + call_polls();

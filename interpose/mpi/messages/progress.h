@@ -46,6 +46,17 @@ class progress {
   /// Count the operations in progress. While there are none, MPI's calls take no longer than without hpe.
   void begun() { ++going_on_; }
   void over() { --going_on_; }
+  /// Counts an operation in progress for the lifetime of the object.
+  class busy {
+   public:
+    busy() { of_process().begun(); }
+    ~busy() { of_process().over(); }
+    busy(const busy&) = delete;
+    busy& operator=(const busy&) = delete;
+  };
+  /// For a call that begins a receive beside others and does not wait: makes progress in some of such calls, so that
+  /// messages which have arrived do not wait until the program has begun all its receives.
+  void look_at_arrivals();
   /// Calls the polls once, for a call that begins an operation beside others and does not wait.
   void look();
   /// Counts the operations that other ranks wait for and that must be over before MPI_Finalize.
@@ -76,6 +87,7 @@ class progress {
   std::atomic<bool> attached_{false};
   std::atomic<int> going_on_{0};
   std::atomic<int> owed_{0};
+  std::atomic<unsigned> begun_beside_others_{0};
   std::vector<MPI_Request> requests_;
   std::vector<continuation> thens_;  // of each request
   std::vector<poll> polls_;

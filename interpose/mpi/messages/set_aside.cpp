@@ -42,8 +42,8 @@ void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
     if (HPE_REAL(Improbe)(met.MPI_SOURCE, MPI_ANY_TAG, comm, &there, &handle, &status) != MPI_SUCCESS || there == 0)
       return;
     matched next{comm, status, handle, false, std::nullopt};
-    if (bytes_received(status) == envelope_bytes) next = look_into(handle, status, comm);
-    const std::lock_guard lock(mutex_);
+    if (envelope::is_length(bytes_received(status))) next = look_into(handle, status, comm);
+    const lock_guard lock(mutex_);
     messages_.push_back(next);
     ++count_;
     if (status.MPI_TAG == met.MPI_TAG) return;
@@ -52,14 +52,14 @@ void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
 
 std::optional<MPI_Status> set_aside::find(MPI_Comm comm, int source, int tag) {
   if (empty()) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = first(comm, source, tag);
   return found != messages_.end() ? std::optional(found->status) : std::nullopt;
 }
 
 std::optional<matched> set_aside::take(MPI_Comm comm, int source, int tag) {
   if (empty()) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = first(comm, source, tag);
   if (found == messages_.end()) return std::nullopt;
   matched result = *found;
@@ -70,16 +70,17 @@ std::optional<matched> set_aside::take(MPI_Comm comm, int source, int tag) {
 
 matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_Comm comm) {
   matched result{comm, status, MPI_Message{}, true, std::nullopt};
+  const std::size_t length = bytes_received(status);
   auto bytes = std::make_shared<envelope::wire>();  // until the copy is received
   HPE_REAL(Mrecv)(bytes->data(), envelope_bytes, handles::get().byte, &handle, MPI_STATUS_IGNORE);
-  result.head = envelope::recognise(bytes->data());
+  result.head = envelope::recognise(bytes->data(), length);
   if (result.head) HPE_REAL(Status_set_elements_x)
   (&result.status, handles::get().byte, static_cast<MPI_Count>(result.head->bytes));
   const MPI_Comm self = job::current()->self;
   const progress::guard held;
   progress& all = progress::of_process();
   MPI_Request request{};
-  HPE_REAL(Isend)(bytes->data(), envelope_bytes, handles::get().byte, 0, 0, self, &request);
+  HPE_REAL(Isend)(bytes->data(), static_cast<int>(length), handles::get().byte, 0, 0, self, &request);
   all.begun();
   all.when_over(request, [bytes, &all](const MPI_Status&, int) { all.over(); });
   HPE_REAL(Mprobe)(0, 0, self, &result.handle, MPI_STATUS_IGNORE);
@@ -88,14 +89,14 @@ matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_C
 
 void set_aside::handed_out(const matched& what) {
   if (!what.looked_into) return;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   handed_out_.insert_or_assign(what.handle, what);
   ++count_;
 }
 
 std::optional<matched> set_aside::taken_back(MPI_Message handle) {
   if (empty()) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   auto found = handed_out_.extract(handle);
   if (found.empty()) return std::nullopt;
   --count_;

@@ -9,12 +9,12 @@
 
 #include <atomic>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/progress.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::interpose::mpi {
 
@@ -37,7 +37,7 @@ class set_aside {
  public:
   static set_aside& of_process();
 
-  /// Takes a message of envelope_bytes bytes, which a probe met, and the sender's earlier ones out of MPI.
+  /// Takes a message that may be an envelope, which a probe met, and the sender's earlier ones out of MPI.
   void take_from_mpi(const MPI_Status& met, MPI_Comm comm);
 
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_acquire) == 0; }
@@ -65,11 +65,11 @@ class set_aside {
 
  private:
   using messages = std::list<matched>;
-  messages::iterator first(MPI_Comm comm, int source, int tag);
+  messages::iterator first(MPI_Comm comm, int source, int tag) HPE_REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  messages messages_;
-  std::unordered_map<MPI_Message, matched> handed_out_;
+  mutex mutex_;
+  messages messages_ HPE_GUARDED_BY(mutex_);
+  std::unordered_map<MPI_Message, matched> handed_out_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::size_t> count_{0};  // of messages_ and handed_out_ together
 };
 

@@ -127,9 +127,6 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
         entry.text.assign(body, payload);
       }
       entry.text.resize(std::min(entry.text.size(), entry.text.find('\0')));
-      // PTX must be linked if it leaves symbols undefined; nvcc writes the option -c into the head of the text.
-      entry.is_relocatable =
-          entry.text.find("-c") != std::string::npos && entry.text.find(".extern") != std::string::npos;
     }
     entries.push_back(std::move(entry));
     offset += entry_header + payload;

@@ -13,7 +13,6 @@ struct fat_binary_entry {
   enum class kind : std::uint8_t { ptx = 1, cubin = 2, other = 0 };
   kind what = kind::other;
   std::uint32_t architecture = 0;  // 90 for compute_90
-  bool is_relocatable = false;     // compiled with -rdc=true, to be linked with other code
   std::string text;                // PTX text, decompressed
 };
 

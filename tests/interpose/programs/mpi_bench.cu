@@ -1,7 +1,7 @@
-// Messages between the GPUs of MPI ranks, from memory of cudaMalloc: latency, bandwidth and a Jacobi solver, and
-// copies between the same GPUs by the driver. A plain CUDA and MPI program. MPI needs hpe for device pointers; run it as
+// Messages between the GPUs of MPI ranks, from memory of cudaMalloc: latency, bandwidth and a Jacobi solver. mpi_copies.cu
+// has the driver's copies between the same GPUs. A plain CUDA and MPI program. MPI needs hpe for device pointers; run it as
 //
-//   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|pool|managed|bandwidth|strided|jacobi|peer ...]
+//   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|exchange|pool|managed|bandwidth|strided|jacobi ...]
 //
 // Rank r uses GPU r, modulo their number; all parts but `jacobi` run between the first two ranks. Figures are medians.
 // Data are new for each figure, receive buffers are poisoned, and a difference ends the program.
@@ -16,10 +16,6 @@
 
 namespace {
 
-constexpr int window = 64;
-const std::size_t sizes[] = {1,       8,       512,     4096,     32768,    65536,
-                             1 << 18, 1 << 20, 1 << 22, 16 << 20, 64 << 20};
-
 // A message to the other rank and one back, n times; returns the microseconds of one message.
 double ping_pong(void* out, void* in, std::size_t bytes, int n) {
   const int count = static_cast<int>(bytes);
@@ -33,7 +29,7 @@ double ping_pong(void* out, void* in, std::size_t bytes, int n) {
 }
 
 void latency(const buffers& device, const char* memory, std::size_t most = ~std::size_t{0}) {
-  for (const std::size_t bytes : sizes) {
+  for (const std::size_t bytes : message_sizes) {
     if (bytes > most) continue;
     const std::uint64_t seed = next_seed();
     device.prepare(bytes, seed);
@@ -45,6 +41,39 @@ void latency(const buffers& device, const char* memory, std::size_t most = ~std:
     for (int i = 0; i < 11; ++i) times.push_back(ping_pong(device.out, device.in, bytes, n));
     device.check(device.in, bytes, seed, "a message");
     if (rank() == 0) std::printf("latency %-7s %9zu bytes %9.2f us\n", memory, bytes, median(times));
+  }
+}
+
+// Both ranks send and receive at the same time; and the exchange of a chain, in which each rank has a neighbour on one side.
+void exchange(const buffers& device) {
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{32768}, std::size_t{1} << 20}) {
+    const std::uint64_t seed = next_seed();
+    device.prepare(bytes, seed);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() > 1) continue;
+    const int count = static_cast<int>(bytes);
+    const auto both = [&](int to, int from) {
+      MPI_Sendrecv(device.out, count, MPI_BYTE, to, 1, device.in, count, MPI_BYTE, from, 1, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
+    };
+    const int other = 1 - rank();
+    const auto time_of = [&](const std::function<void()>& f) {
+      std::vector<double> times;
+      for (int i = 0; i < 12; ++i) {
+        const double begin = now();
+        for (int n = 0; n < 100; ++n) f();
+        if (i > 0) times.push_back((now() - begin) / 100 * 1e6);
+      }
+      return median(times);
+    };
+    const double at_once = time_of([&] { both(other, other); });
+    const double chain = time_of([&] {
+      rank() == 0 ? both(MPI_PROC_NULL, other) : both(other, MPI_PROC_NULL);
+      rank() == 0 ? both(other, MPI_PROC_NULL) : both(MPI_PROC_NULL, other);
+    });
+    device.check(device.in, bytes, seed, "an exchange");
+    if (rank() == 0)
+      std::printf("exchange %9zu bytes %9.2f us both ways at once, %9.2f us in a chain of two\n", bytes, at_once, chain);
   }
 }
 
@@ -62,7 +91,7 @@ void host_latency() {
 
 void bandwidth(const buffers& device) {
   std::vector<MPI_Request> requests;
-  for (const std::size_t bytes : sizes) {
+  for (const std::size_t bytes : message_sizes) {
     if (bytes < 4096 || bytes * window > room) continue;
     for (const bool both : {false, true}) {
       const std::uint64_t seed = next_seed();
@@ -146,72 +175,6 @@ void strided(const buffers& device, bool straight) {
     if (rank() == 0)
       std::printf("%s %4d floats of each row %9.2f us, in a row %9.2f us\n", straight ? "strided" : "scattered", width,
                   median(times), median(in_a_row));
-  }
-}
-
-// ---- the driver's copies -------------------------------------------------------------------------------------------
-
-void peer_copies() {
-  int count = 0;
-  CHECK(cudaGetDeviceCount(&count));
-  if (rank() != 0 || count < 2) return;
-  unsigned char* here = nullptr;
-  unsigned char* there = nullptr;
-  CHECK(cudaSetDevice(1));
-  CHECK(cudaMalloc(&there, room));
-  cudaDeviceEnablePeerAccess(0, 0);
-  CHECK(cudaSetDevice(0));
-  CHECK(cudaMalloc(&here, room));
-  cudaDeviceEnablePeerAccess(1, 0);
-  cudaGetLastError();
-  // The sending or the receiving device copies.
-  cudaStream_t streams[2];
-  for (int d = 0; d < 2; ++d) {
-    CHECK(cudaSetDevice(d));
-    CHECK(cudaStreamCreateWithFlags(&streams[d], cudaStreamNonBlocking));
-  }
-  const auto time_of = [&](const std::function<void()>& f) {
-    std::vector<double> times;
-    for (int i = 0; i < 30; ++i) {
-      const double begin = now();
-      f(), times.push_back((now() - begin) * 1e6);
-    }
-    return median(times);
-  };
-  const auto time_of_copies = [&](int by, int number, std::size_t bytes) {
-    return time_of([&] {
-      for (int n = 0; n < number; ++n)
-        CHECK(cudaMemcpyPeerAsync(there + n * bytes, 1, here + n * bytes, 0, bytes, streams[by]));
-      CHECK(cudaStreamSynchronize(streams[by]));
-    });
-  };
-  for (const std::size_t bytes : sizes) {
-    double one[2];
-    double many[2] = {};
-    for (int by = 0; by < 2; ++by) {
-      CHECK(cudaSetDevice(by));
-      one[by] = time_of_copies(by, 1, bytes);
-      if (bytes * window <= room) many[by] = static_cast<double>(bytes) * window / time_of_copies(by, window, bytes) / 1e3;
-    }
-    std::printf("peer copy      %9zu bytes %9.2f us, %9.2f GB/s with %d in flight; by the receiver %9.2f us, %9.2f GB/s\n",
-                bytes, one[0], many[0], window, one[1], many[1]);
-  }
-  for (const std::size_t width_bytes : {4, 64, 1024}) {
-    constexpr std::size_t pitch = 32768;
-    constexpr std::size_t rows = 8192;
-    CHECK(cudaSetDevice(1));
-    const double across = time_of([&] {
-      CHECK(cudaMemcpy2DAsync(there, pitch, here, pitch, width_bytes, rows, cudaMemcpyDefault, streams[1]));
-      CHECK(cudaStreamSynchronize(streams[1]));
-    });
-    CHECK(cudaSetDevice(0));
-    const double gathered = time_of([&] {
-      CHECK(cudaMemcpy2DAsync(here + room / 2, width_bytes, here, pitch, width_bytes, rows, cudaMemcpyDefault,
-                              streams[0]));
-      CHECK(cudaStreamSynchronize(streams[0]));
-    });
-    std::printf("peer rows of %4zu bytes, %zu of them: %9.2f us; gathered on one device %9.2f us\n", width_bytes, rows,
-                across, gathered);
   }
 }
 
@@ -427,8 +390,11 @@ int main(int argc, char** argv) {
   {
     buffers device;
     if (is_wanted("host")) host_latency();
-    if (is_wanted("latency") || is_wanted("bandwidth") || is_wanted("strided")) device.allocate();
+    bool any = false;
+    for (const char* part : {"latency", "exchange", "bandwidth", "strided"}) any = any || is_wanted(part);
+    if (any) device.allocate();
     if (is_wanted("latency")) latency(device, "device");
+    if (is_wanted("exchange")) exchange(device);
     if (is_wanted("bandwidth")) bandwidth(device);
     if (is_wanted("strided")) strided(device, true), strided(device, false);
   }
@@ -443,8 +409,6 @@ int main(int argc, char** argv) {
     latency(managed, "managed", std::size_t{1} << 20);
   }
   if (is_wanted("jacobi")) jacobi();
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (is_wanted("peer")) peer_copies();
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
 }

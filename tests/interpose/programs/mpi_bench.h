@@ -12,6 +12,9 @@
 #include "check.h"
 
 inline constexpr std::size_t room = std::size_t{1} << 30;
+inline constexpr int window = 64;  ///< messages in flight
+inline const std::size_t message_sizes[] = {1,       8,       512,     4096,     32768,   65536,
+                                            1 << 18, 1 << 20, 1 << 22, 16 << 20, 64 << 20};
 
 inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -204,6 +204,51 @@ void waits() {
   for (const CUstream s : streams) EXPECT(cuStreamDestroy(s) == CUDA_SUCCESS);
 }
 
+unsigned copies() {
+  unsigned all = 0;
+  for (const char* entry :
+       {"cuMemcpyAsync", "cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoH_v2", "cuMemcpyHtoD_v2"})
+    all += calls_of(entry);
+  return all;
+}
+
+// Messages to and from MPI_PROC_NULL copy nothing. In a chain each rank sends and receives in one call, and the outer
+// ranks have no neighbour on one side.
+void no_neighbour() {
+  constexpr int count = 32768;
+  const bytes theirs = random_bytes(count, seed_of(other(), count));
+  const device_bytes out(random_bytes(count, seed_of(rank, count)));
+  const device_bytes in(random_bytes(count, 3));
+  const unsigned before = copies();
+  MPI_Request requests[2];
+  MPI_Status status;
+  MPI_Send(out.data(), count, MPI_BYTE, MPI_PROC_NULL, tag, world);
+  MPI_Recv(in.data(), count, MPI_BYTE, MPI_PROC_NULL, tag, world, &status);
+  MPI_Isend(out.data(), count, MPI_BYTE, MPI_PROC_NULL, tag, world, &requests[0]);
+  MPI_Irecv(in.data(), count, MPI_BYTE, MPI_PROC_NULL, tag, world, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Sendrecv(out.data(), count, MPI_BYTE, MPI_PROC_NULL, tag, in.data(), count, MPI_BYTE, MPI_PROC_NULL, tag, world,
+               &status);
+  MPI_Sendrecv_replace(in.data(), count, MPI_BYTE, MPI_PROC_NULL, tag, MPI_PROC_NULL, tag, world, &status);
+  EXPECT(status.MPI_SOURCE == MPI_PROC_NULL);
+  EXPECT(copies() == before);
+  for (const bool up : {true, false}) {
+    const bool sends = (rank == 1) == up;
+    const unsigned at_first = copies();
+    MPI_Sendrecv(out.data(), count, MPI_BYTE, sends ? other() : MPI_PROC_NULL, tag, in.data(), count, MPI_BYTE,
+                 sends ? MPI_PROC_NULL : other(), tag, world, &status);
+    unsigned all = copies() - at_first;
+    MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_UNSIGNED, MPI_SUM, world);
+    if (direct()) EXPECT(all == 1);
+    EXPECT(status.MPI_SOURCE == (sends ? MPI_PROC_NULL : other()));
+    if (!sends) EXPECT(in.get() == theirs);
+  }
+  in.put(random_bytes(count, 3));
+  MPI_Sendrecv_replace(rank == 0 ? in.data() : out.data(), count, MPI_BYTE, rank == 0 ? MPI_PROC_NULL : 0, tag,
+                       rank == 0 ? 1 : MPI_PROC_NULL, tag, world, &status);
+  if (rank == 0) EXPECT(in.get() == theirs);
+}
+
 // CPU code of this rank touches the memory before and after each message.
 void touched() {
   constexpr std::size_t count = std::size_t{3} << 20;
@@ -278,12 +323,14 @@ int main(int argc, char** argv) {
   EXPECT(cuInit(0) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, device()) == CUDA_SUCCESS);
   cuCtxSetCurrent(context);
   freed_and_allocated_again();
-  for (const std::size_t count : {0, 1, 8, 2031, 2032, 64 << 10, 1 << 20}) both_directions(count);
+  // Envelopes have 240 or 2032 bytes.
+  for (const std::size_t count : {0, 1, 8, 239, 240, 241, 2031, 2032, 64 << 10, 1 << 20}) both_directions(count);
   both_directions(std::size_t{70} << 20);
-  for (const std::size_t count : {8, 2032, 100000}) probes(count);
-  for (const std::size_t count : {8, 2032, 2100, 100000}) truncation(count);
+  for (const std::size_t count : {8, 240, 2032, 100000}) probes(count);
+  for (const std::size_t count : {8, 240, 241, 2032, 2100, 100000}) truncation(count);
   sent_before_it_is_received();
   synchronous();
+  no_neighbour();
   messages_of_all_types();
   // The kernels are loaded once. On one device rank 0 may have made all copies of rows, so rank 1 loaded none.
   const unsigned loaded = calls_of("cuModuleLoadData");
