@@ -11,6 +11,7 @@
 #include "hpe/hpe.h"
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/device_table.h"
+#include "interpose/cudart/device/features.h"
 #include "interpose/cudart/memory/memory_table.h"
 #include "interpose/libcuda/call.h"
 
@@ -62,7 +63,8 @@ void virtual_memory::free(CUdeviceptr base, std::size_t bytes) {
 
 CUmemGenericAllocationHandle virtual_memory::create(std::size_t bytes, const CUmemAllocationProp& properties) {
   require(is_whole(bytes) && properties.type == CU_MEM_ALLOCATION_TYPE_PINNED, cudaErrorInvalidValue);
-  if (properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) throw failure(cudaErrorNotSupported, not_shared);
+  if (properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
+    throw failure(cudaErrorNotSupported, cudart::missing_feature("cuMemExportToShareableHandle"));
   require_device(properties.location);
   auto made = std::make_shared<object>();
   made->size = bytes;

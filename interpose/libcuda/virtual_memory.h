@@ -21,10 +21,6 @@ namespace hpe::libcuda {
 class virtual_memory {
  public:
   static constexpr std::size_t granularity = std::size_t{2} << 20;  // as on GPUs
-  /// Why no memory object is given to other processes: its bytes lie at the addresses of one process.
-  static constexpr const char* not_shared =
-      "soft devices have no mapped memory that several processes share; cuIpcGetMemHandle and "
-      "cuMemPoolExportToShareableHandle share memory of cuMemAlloc and of pools";
 
   CUdeviceptr reserve(std::size_t bytes, std::size_t alignment);
   void free(CUdeviceptr base, std::size_t bytes);

@@ -1,6 +1,7 @@
 #include "runtime/fault/lane.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -49,6 +50,10 @@ void lane::start(request_board& board) {
   waiting_.reserve(request_board::slot_count);
   thread_ = os::start_thread("hpe-lane", [this] {
     this_is_a_lane = true;
+    // The C library takes memory for the small blocks of a thread when it first needs some. Later there may be none.
+    constexpr std::size_t enough = std::size_t{64} << 10;
+    void* const volatile taken = std::malloc(enough);  // volatile, so that the compiler keeps the calls
+    std::free(taken);
     env_.settle(number_);
     run();
   });
@@ -71,11 +76,36 @@ void lane::run() {
     watched_.clear();
     std::erase_if(waiting_, [&](request* r) { return serve(*r) == outcome::answered; });
     if (!watch_fetches()) continue;
+    if (is_out_of_patience()) refuse_waiting();
     using clock = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds until_memory_may_be_there{10};
     gate_->sleep(watched_, short_of_memory_ ? clock::now() + until_memory_may_be_there : clock::time_point::max());
     short_of_memory_ = false;
   }
+}
+
+bool lane::is_out_of_patience() {
+  if (!short_of_memory_) {
+    short_since_.reset();
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!short_since_) short_since_ = now;
+  return now - *short_since_ >= env_.patience;
+}
+
+void lane::refuse_waiting() noexcept {
+  for (request* const r : waiting_) {
+    handler_line()
+        .text("hpe: the data of 0x")
+        .hex(reinterpret_cast<std::uintptr_t>(r->address()))
+        .text(" cannot be brought to the host: the process has had no memory for ")
+        .decimal(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(env_.patience).count()))
+        .text(" s; limits are RLIMIT_DATA (ulimit -d), RLIMIT_AS (ulimit -v) and memory.max of the control group")
+        .write();
+    r->answer(verdict::not_ours);
+  }
+  waiting_.clear();
 }
 
 bool lane::watch_fetches() noexcept {

@@ -5,9 +5,11 @@
 /// bookkeeping needs no lock. A lane never blocks on device work: requests that must wait are kept, and checked again
 /// when the lane's gate rings.
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -28,6 +30,8 @@ struct lane_environment : work::resources {
   coherence::announcements& announced;
   counters& count;
   std::function<void(unsigned lane)> settle = [](unsigned) {};  ///< called first in the thread of a lane
+  /// How long a lane without memory for its own work tries again, before it refuses the requests that wait.
+  std::chrono::milliseconds patience = std::chrono::seconds(10);
 };
 
 class lane {
@@ -69,6 +73,9 @@ class lane {
   [[nodiscard]] bool serves(std::uint32_t region) const noexcept { return region % lanes_ == number_; }
   void run();
   void serve_prefetches();
+  /// Whether memory has been short in each turn for as long as the lane tries again.
+  [[nodiscard]] bool is_out_of_patience();
+  void refuse_waiting() noexcept;
   /// Adds the points that fetches wait for to watched_. Returns false if a fetch can go on at once.
   bool watch_fetches() noexcept;
   /// If memory is short, the request stays waiting and is tried again in the next turn.
@@ -124,6 +131,7 @@ class lane {
   std::deque<fetch> fetches_;
   std::vector<timepoint> watched_;  // points that requests and fetches wait for
   bool short_of_memory_ = false;    // some work of this turn failed for lack of memory, and is tried again
+  std::optional<std::chrono::steady_clock::time_point> short_since_;  // the first of the turns in a row that were so
   std::uint32_t last_fetch_ = 0;
 
   mutex inbox_mutex_;

@@ -1,27 +1,14 @@
 #include "runtime/trace/spread_table.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "runtime/base/options.h"
 #include "runtime/base/switch_option.h"
+#include "runtime/trace/call_stack.h"
 
 namespace hpe::trace {
-
-namespace {
-
-std::string readable(const std::string& name) {
-  int status = 0;
-  char* const made = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-  std::string result = status == 0 ? made : name;
-  std::free(made);  // NOLINT: __cxa_demangle allocates with malloc
-  return result;
-}
-
-}  // namespace
 
 spread_table* spread_table::active() {
   static spread_table* const table = []() -> spread_table* {
@@ -49,7 +36,8 @@ void spread_table::print() {
                "ms", "kernel");
   for (const auto& [name, at] : kernels_) {
     std::fprintf(stderr, "%10llu %10llu %8u %10.1f  %s\n", static_cast<unsigned long long>(at.launches),
-                 static_cast<unsigned long long>(at.spread), at.most_devices, at.seconds * 1e3, readable(name).c_str());
+                 static_cast<unsigned long long>(at.spread), at.most_devices, at.seconds * 1e3,
+                 demangled(name.c_str()).c_str());
     if (!at.why_spread.empty()) std::fprintf(stderr, "%43sspread: %s\n", "", at.why_spread.c_str());
     if (!at.why_not.empty()) std::fprintf(stderr, "%43son one device: %s\n", "", at.why_not.c_str());
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hpe/hpe.hpp"
+#include "tests/core/kernels.h"
 #include "tests/failure/child.h"
 #include "tests/no_more_threads.h"
 
@@ -75,6 +76,21 @@ TEST(Limits, OfThreadsDoNotKeepCopiesFromBeingMade) {
       check(std::memcmp(sent.data(), received.data(), bytes) == 0);
       sent[5] = 1;
     }
+  });
+  EXPECT_TRUE(child.well()) << child;
+}
+
+// Threads of hpe have memory for their small needs from their start.
+TEST(Limits, OfMemoryThatAreSetLaterDoNotKeepTouchesWaiting) {
+  const ended child = run_child([] {
+    constexpr std::size_t count = std::size_t{4} << 20;
+    const hpe::array<std::uint32_t> data(count, hpe::on_device(1));
+    hpe::launch_on(1, test_kernel().increment, hpe::grid(4), {data.data(), data.size(), 1, 0}, hpe::inout(data));
+    rlimit limit{};
+    check(::getrlimit(RLIMIT_DATA, &limit) == 0);
+    limit.rlim_cur = 1 << 16;
+    check(::setrlimit(RLIMIT_DATA, &limit) == 0);
+    for (std::size_t i = 0; i < count; i += 1 << 14) check(data[i] == 1);
   });
   EXPECT_TRUE(child.well()) << child;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/core/runtime.h"
+#include "tests/fault/refused_memory.h"
 
 namespace hpe::fault {
 namespace {
@@ -64,6 +65,31 @@ TEST_F(lanes, a_request_of_another_lane_is_answered_with_retry) {
   EXPECT_EQ(*p, std::byte{7});
   runtime_->memory().free(p);
   EXPECT_EQ(board_->ask(right, p, false), verdict::not_ours);
+}
+
+// Without memory, a lane tries for a while. Then the touch is a fault of the program, instead of waiting for ever.
+TEST_F(lanes, without_memory_refuse_a_request_at_last) {
+  constexpr std::size_t bytes = 1 << 20;
+  constexpr std::chrono::milliseconds patience{300};
+  auto* const p = static_cast<std::byte*>(runtime_->memory().allocate(bytes, 0));
+  runtime_->copies().fill(p, 7, bytes);
+  runtime_->synchronize(-1);
+  lane_environment poor{runtime_->resources(), runtime_->granules(), runtime_->regions(), runtime_->announced(),
+                        runtime_->count()};
+  poor.settle = [](unsigned) { memory_is_refused = true; };
+  poor.patience = patience;
+  lane one(0, 1, poor, runtime_->devices().create_gate());
+  const std::vector<device::gate*> gates{&one.gate()};
+  request_board board(gates);
+  one.start(board);
+  const auto begin = std::chrono::steady_clock::now();
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(board.ask(0, p, false), verdict::not_ours);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, patience);
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("cannot be brought to the host: the process has had no memory"), std::string::npos) << told;
+  EXPECT_EQ(state_of(p), coherence::block_state::device);
+  EXPECT_EQ(*p, std::byte{7}) << "the lanes of the runtime have memory";
 }
 
 // Three threads walk side by side, the last one up to the marker, before any data has arrived. The window behind the

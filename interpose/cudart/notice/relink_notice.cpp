@@ -5,8 +5,11 @@
 #include "interpose/cudart/notice/relink_notice.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <link.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -32,6 +35,21 @@ std::optional<std::string> relink_notice(const std::string& path, const std::opt
   return text;
 }
 
+bool needs_gpu(const std::string& path) {
+  constexpr std::array<std::string_view, 9> names{"libcublas",   "libcudnn", "libcufft", "libcurand", "libcusolver",
+                                                  "libcusparse", "libnccl",  "libnpp",   "libnvjpeg"};
+  const std::string file = std::filesystem::path(path).filename();
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return file.starts_with(name); });
+}
+
+std::string gpu_notice(const std::vector<std::string>& paths) {
+  return fmt::format(
+      "{}: these libraries of NVIDIA's have a CUDA runtime of their own inside and kernels for particular GPUs, so "
+      "they "
+      "need NVIDIA's driver and a GPU; on soft devices their calls fail",
+      fmt::join(paths, ", "));
+}
+
 namespace {
 
 std::vector<std::string> loaded_files() {
@@ -52,7 +70,11 @@ __attribute__((constructor)) void tell() noexcept {
   const char* const level = std::getenv("HPE_LOG");  // NOLINT(concurrency-mt-unsafe): before main
   if (level != nullptr && std::string_view(level) == "silent") return;
   try {
-    for (const std::string& file : loaded_files())
+    std::vector<std::string> files = loaded_files();
+    const auto own = std::stable_partition(files.begin(), files.end(), needs_gpu);
+    if (own != files.begin()) write_log(log_level::warn, gpu_notice({files.begin(), own}));
+    files.erase(files.begin(), own);
+    for (const std::string& file : files)
       if (const auto text = relink_notice(file, read_cuda_parts(file))) write_log(log_level::warn, *text);
   } catch (...) {  // NOLINT(bugprone-empty-catch): without memory for a sentence the program goes on
   }

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "interpose/cudart/notice/cuda_parts.h"
 
@@ -13,5 +14,11 @@ namespace hpe::cudart {
 /// The notice for a file with these parts; nothing for a file that nvcc did not link or that uses the shared
 /// runtime.
 [[nodiscard]] std::optional<std::string> relink_notice(const std::string& path, const std::optional<cuda_parts>& parts);
+
+/// Whether a file is one of NVIDIA's libraries of kernels (cuBLAS, cuFFT), by its name. Nobody else can relink them.
+[[nodiscard]] bool needs_gpu(const std::string& path);
+
+/// The notice for such files, of which there is at least one.
+[[nodiscard]] std::string gpu_notice(const std::vector<std::string>& paths);
 
 }  // namespace hpe::cudart

@@ -93,8 +93,9 @@ void emitter::emit_in_lanes(const instruction& i) {
     case kind::store: emit_store_in_lanes(i); break;
     case kind::atomic:
       // Lane by lane without a loop, values need not go through memory, where their loads wait for earlier stores.
-      mask == nullptr&& is_inline_atomic(i) ? for_all_lanes([&] { emit_atomic(i); })
-                                            : for_each_lane([&] { emit_atomic(i); });
+      mask == nullptr&& is_inline_atomic(i) && (is_shared_access(i) || !is_float(i.types[0]))
+          ? for_all_lanes([&] { emit_atomic(i); })
+          : for_each_lane([&] { emit_atomic(i); });
       break;
     case kind::fence: emit_fence(i); break;
     default: break;

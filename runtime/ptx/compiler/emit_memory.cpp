@@ -123,8 +123,40 @@ void emitter::emit_fragment(const instruction& i) {
 
 bool emitter::is_inline_atomic(const instruction& i) {
   const type t = i.types[0];
+  if (t == type::f32 || t == type::f64) return i.has(modifier::op_add) && i.vector == 1;
   if (is_float(t) || bits_of(t) < 32) return false;
   return !i.has(modifier::op_inc) && !i.has(modifier::op_dec);
+}
+
+// The bits of the sum of two floats, as of the instruction that adds.
+Value* emitter::sum_of_bits(type t, Value* a, Value* b) {
+  Value* const x = at.CreateBitCast(a, floats(bits_of(t)));
+  Value* const y = at.CreateBitCast(b, floats(bits_of(t)));
+  Value* const sum = with_exact_nan(at.CreateFAdd(x, y), {y, x});
+  return canonical(at.CreateBitCast(sum, ints(bits_of(t))), t == type::f32 ? t : type::none);
+}
+
+// Adds a float in memory that other threads may change at the same time.
+Value* emitter::emit_atomic_sum(type t, Value* pointer, Value* with) {
+  llvm::LLVMContext& c = at.getContext();
+  const llvm::MaybeAlign alignment(bytes_of(t));
+  llvm::LoadInst* const before = at.CreateAlignedLoad(ints(bits_of(t)), pointer, alignment);
+  before->setAtomic(llvm::AtomicOrdering::Monotonic);
+  users(before);
+  llvm::BasicBlock* const start = at.GetInsertBlock();
+  llvm::BasicBlock* const attempt = llvm::BasicBlock::Create(c, "", function_);
+  llvm::BasicBlock* const done = llvm::BasicBlock::Create(c, "", function_);
+  at.CreateBr(attempt);
+  at.SetInsertPoint(attempt);
+  llvm::PHINode* const old = at.CreatePHI(before->getType(), 2);
+  old->addIncoming(before, start);
+  Value* const swap =
+      users(at.CreateAtomicCmpXchg(pointer, old, sum_of_bits(t, old, with), alignment,
+                                   llvm::AtomicOrdering::SequentiallyConsistent, llvm::AtomicOrdering::Monotonic));
+  old->addIncoming(at.CreateExtractValue(swap, 0), attempt);
+  at.CreateCondBr(at.CreateExtractValue(swap, 1), done, attempt);
+  at.SetInsertPoint(done);
+  return old;
 }
 
 // All threads of a block run in one thread of the machine, so shared memory needs no atomic instructions.
@@ -139,6 +171,7 @@ Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
   using enum modifier;
   const modifier op =
       i.modifiers.one_of(op_and, op_or, op_xor, op_add, op_min, op_max, op_inc, op_dec, op_cas, op_exch);
+  if (is_float(t) && !plain) return emit_atomic_sum(t, pointer, with);
   if (plain) {
     Value* const old = users(at.CreateAlignedLoad(at.getIntNTy(w), pointer, alignment));
     Value* next = nullptr;
@@ -147,7 +180,7 @@ Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
       case op_and: next = at.CreateAnd(old, with); break;
       case op_or: next = at.CreateOr(old, with); break;
       case op_xor: next = at.CreateXor(old, with); break;
-      case op_add: next = at.CreateAdd(old, with); break;
+      case op_add: next = is_float(t) ? sum_of_bits(t, old, with) : at.CreateAdd(old, with); break;
       case op_min: next = at.CreateSelect(less, old, with); break;
       case op_max: next = at.CreateSelect(less, with, old); break;
       case op_exch: next = with; break;

@@ -258,6 +258,8 @@ class emitter {
   void emit_fragment(const instruction& i);
   void emit_atomic(const instruction& i);
   [[nodiscard]] static bool is_inline_atomic(const instruction& i);
+  llvm::Value* sum_of_bits(type t, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_atomic_sum(type t, llvm::Value* pointer, llvm::Value* with);
   llvm::Value* emit_atomic_inline(const instruction& i, llvm::Value* pointer);
   void emit_copy(const instruction& i);
   void emit_texture(const instruction& i);

@@ -85,6 +85,10 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   e.own(e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)),
                          true));
   e.at.CreateBr(start);
+  loop_ = {thread, f->getArg(2), before, done, outcome};
+  idle_.reset();
+  if (point != 0 && is_block_barrier(kernel_.code[points_[point]]))
+    idle_.emplace(kernel_.code, flow_, has_block_value_, region);
 
   lane_blocks_.assign(flow_.blocks().size(), nullptr);
   waiting_.assign(flow_.blocks().size(), nullptr);
@@ -241,6 +245,7 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
     e.at.CreateCondBr(e.condition(end.guard), ways[0], ways[1]);
     for (std::size_t n = 0; n < 2; ++n) {
       e.at.SetInsertPoint(ways[n]);
+      emit_idle_rest(e, block, *outcomes[n].begin(), n == 0);
       send(e, region, block, *outcomes[n].begin(), e.mask);
       go_on(e, region, block, outcomes[n]);
     }
@@ -254,6 +259,7 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
       llvm::BasicBlock* const rest = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
       e.at.CreateCondBr(is_so, together, rest);
       e.at.SetInsertPoint(together);
+      emit_idle_rest(e, block, to, to == taken);
       send(e, region, block, to, e.mask);
       go_on(e, region, block, {to});
       e.at.SetInsertPoint(rest);

@@ -49,6 +49,7 @@ struct native_kernel {
   flat_kernel flat;  // messages refer to its instructions
   region_table table;
   std::vector<region_function> regions;
+  std::vector<bool> is_block_barrier;  // by point
 };
 
 /// Gives the linker the addresses that link_names names.
@@ -76,20 +77,37 @@ class native_engine final : public engine {
   [[nodiscard]] const instruction& at(std::uint32_t point) const override { return kernel_.table.points[point]; }
   void begin(block_context&) override {}
   std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override {
-    // Compiled frames own no objects, so a trap may leave them by longjmp.
-    block.in_compiled_code = true;
-    if (setjmp(block.landing) != 0) {
-      block.in_compiled_code = false;
-      if (block.trap.why == trap::reason::address && block.may_group != 0) find_thread(block, point, last);
-      throw trap_exception{block.trap};
-    }
-    const std::uint32_t next = kernel_.regions[point](&block, first, last);
-    block.in_compiled_code = false;
-    return next;
+    return run_regions(block, point, first, last, [](std::uint32_t) { return false; });
+  }
+  std::uint32_t run_block(block_context& block, std::uint32_t point) override {
+    return run_regions(block, point, 0, block.thread_count, [this](std::uint32_t next) {
+      return next < kernel_.is_block_barrier.size() && kernel_.is_block_barrier[next];
+    });
   }
   [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
 
  private:
+  // Runs the region behind a point, and those behind the points at which all threads meet next while `goes_on` says so
+  // of them. Compiled frames own no objects, so a trap may leave them by longjmp.
+  template <class GoesOn>
+  std::uint32_t run_regions(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last,
+                            const GoesOn& goes_on) {
+    running_ = point;
+    block.in_compiled_code = true;
+    if (setjmp(block.landing) != 0) {
+      block.in_compiled_code = false;
+      if (block.trap.why == trap::reason::address && block.may_group != 0) find_thread(block, running_, last);
+      throw trap_exception{block.trap};
+    }
+    std::uint32_t next = kernel_.regions[running_](&block, first, last);
+    while (goes_on(next)) {
+      running_ = next;
+      next = kernel_.regions[next](&block, first, last);
+    }
+    block.in_compiled_code = false;
+    return next;
+  }
+
   // A group of threads has touched a wrong address. Its threads run once more, one by one, so that the trap names the
   // right one. The memory that they write meanwhile has no meaning any more, because the kernel has failed.
   void find_thread(block_context& block, std::uint32_t point, std::uint32_t last) {
@@ -105,6 +123,7 @@ class native_engine final : public engine {
   }
 
   const native_kernel& kernel_;
+  std::uint32_t running_ = 0;  // the point behind which threads run
 };
 
 class native_image final : public compiled_image {
@@ -190,6 +209,7 @@ class native_image final : public compiled_image {
     shared.lane_count = lanes;
     region_emitter regions(shared, result->flat);
     result->table = regions.table();
+    for (const instruction& i : result->table.points) result->is_block_barrier.push_back(is_block_barrier(i));
     const std::string name = fmt::format("{}, {} lanes", kernel.name, lanes);
     if (auto kept = cache_->find(name)) {
       llvm::Error failure = link(*result, names, std::move(kept));

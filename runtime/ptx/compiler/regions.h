@@ -11,6 +11,7 @@
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/flow/block_values.h"
 #include "runtime/ptx/flow/flat_kernel.h"
+#include "runtime/ptx/flow/idle_ways.h"
 
 namespace hpe::ptx {
 
@@ -65,6 +66,13 @@ class region_emitter {
   void send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, llvm::Value* lanes);
   void go_on(emitter& e, const lane_region& region, std::uint32_t block, const std::set<std::uint32_t>& outcome);
 
+  // groups that have nothing to do (idle_groups.cpp)
+  using per_index = std::array<llvm::Value*, 3>;  // for x, y and z
+  [[nodiscard]] std::optional<per_index> differences_of(emitter& e, const operand& of) const;
+  static llvm::Value* emit_growth(emitter& e, const per_index& difference);
+  llvm::Value* emit_stays_so(emitter& e, const basic_block& b, bool is_taken);
+  void emit_idle_rest(emitter& e, std::uint32_t block, std::uint32_t to, bool is_taken);
+
   module_context& shared_;
   const flat_kernel& kernel_;
   control_flow flow_;
@@ -87,6 +95,13 @@ class region_emitter {
   std::vector<llvm::AllocaInst*> waiting_;     // by block: a mask of the lanes that wait for it
   llvm::AllocaInst* lane_outcomes_ = nullptr;  // by lane, for groups whose lanes do not leave at once
   llvm::PHINode* together_outcome_ = nullptr;  // the point where all lanes of a group go on
+  struct {
+    llvm::Value *thread, *last;  // the first thread of the group; the first thread behind those that run
+    llvm::Value* before;         // the outcome of the groups before
+    llvm::BasicBlock* done;
+    llvm::PHINode* outcome;
+  } loop_{};
+  std::optional<idle_ways> idle_;  // none: threads do not come from a barrier of the whole block
 };
 
 }  // namespace hpe::ptx

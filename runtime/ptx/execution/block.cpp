@@ -8,6 +8,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/execution/thread_memory.h"
+#include "runtime/ptx/program/call_graph.h"
 
 namespace hpe::ptx {
 
@@ -69,6 +70,13 @@ void block_context::record(ptx::trap::reason why, std::uint64_t address, const s
 void block_context::stop() {
   if (in_compiled_code) longjmp(landing, 1);
   throw trap_exception{trap};
+}
+
+std::uint32_t engine::run_block(block_context& block, std::uint32_t point) {
+  do {
+    point = run(block, point, 0, block.thread_count);
+  } while (point != block_context::ended && point != block_context::mixed && is_block_barrier(at(point)));
+  return point;
 }
 
 // Meeting points are numbered in the order of the code.

@@ -200,6 +200,9 @@ class engine {
   /// or its end. Returns that point if it is the same for all; else returns mixed, and block.next has the points.
   /// Throws trap_exception.
   virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
+  /// Runs all threads of the block as run does, and again behind each barrier of the whole block at which all of them
+  /// meet. Not for blocks with a race finder, which looks at barriers.
+  virtual std::uint32_t run_block(block_context& block, std::uint32_t point);
   /// Of some lanes of a warp, which all wait at meetings, those at the earliest place of the program. A call stands
   /// before the code that follows it. `first` is the thread of lane 0; bit n of `lanes` stands for lane n.
   [[nodiscard]] virtual std::uint32_t earliest(const block_context& block, std::uint32_t first,

@@ -144,15 +144,15 @@ scheduler::state scheduler::advance() {
 scheduler::state scheduler::run_together() {
   const std::uint32_t threads = block_.thread_count;
   for (;;) {
-    const std::uint32_t point = engine_.run(block_, together_, 0, threads);
+    const bool finds_races = block_.races != nullptr;
+    const std::uint32_t point =
+        finds_races ? engine_.run(block_, together_, 0, threads) : engine_.run_block(block_, together_);
     if (point == block_context::ended) return state::ended;
     together_ = point;
     if (point == block_context::mixed) break;
-    if (point == block_barrier_ && block_.races == nullptr) continue;
     const instruction& what = engine_.at(point);
-    if (is_block_barrier(what)) {
-      block_barrier_ = point;
-      if (block_.races != nullptr) block_.races->meet_all(block_);
+    if (finds_races && is_block_barrier(what)) {
+      block_.races->meet_all(block_);
       continue;
     }
     std::fill(next_.begin(), next_.end(), point);  // barriers of the block do not read it

@@ -73,7 +73,6 @@ class scheduler {
   std::vector<std::uint32_t> next_, tid_x_, tid_y_, tid_z_;
   std::vector<warp> warps_;                  // not valid while together_ is a point
   std::uint32_t together_ = 0;               // the point at which all threads of the block go on, or mixed
-  std::uint32_t block_barrier_ = 0;          // a point that is known to be a barrier of the block; 0: none yet
   std::array<std::uint32_t, 16> arrived_{};  // arrivals by bar.arrive, per barrier
   std::vector<std::uint64_t> arrivals_;      // each thread's arrivals at the cluster's barrier; empty before the first
 };

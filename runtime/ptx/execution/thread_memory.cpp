@@ -180,8 +180,9 @@ std::uint64_t convert_address(const block_context& block, const instruction& i, 
 
 namespace {
 
-// _ZZ6kernelPiE4tile is "kernel(int*)::tile".
+// _ZZ6kernelPiE4tile is "kernel(int*)::tile". Other names are those of the source, though "s" is also short for a type.
 std::string source_name(const std::string& name) {
+  if (!name.starts_with("_Z")) return name;
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
                                                          &std::free);

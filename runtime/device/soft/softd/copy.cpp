@@ -84,9 +84,10 @@ void copy_engine::copy(std::uintptr_t destination, std::uintptr_t source, std::s
     }
     memory_.prepare_for_writing(local(destination, to), piece);
     // Short pieces are written through the caches. The limit is higher for host memory, because staging buffers are
-    // emptied while they are in the caches.
+    // emptied while they are in the caches, and for copies inside of a device, whose kernels use them next.
     constexpr std::size_t is_short = std::size_t{256} << 10;
-    const bool through_caches = piece < (to.where.device == host_location ? granule_size : is_short);
+    const bool is_used_soon = to.where.device == host_location || to.where.device == from.where.device;
+    const bool through_caches = piece < (is_used_soon ? granule_size : is_short);
     if (piece > slices::size && !way.limited() && pool_.threads() > 1) {
       copy_together(local(destination, to), local(source, from), piece, through_caches);
     } else {

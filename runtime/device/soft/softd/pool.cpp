@@ -1,5 +1,7 @@
 // A job lies on the stack of the thread that launches it. Helpers find it in open_ and count themselves in `helpers`
 // under the lock. So once it is off the list and the count is zero, no other thread uses it.
+//
+// Threads look for a while before they sleep: to wake one takes as long as a small launch.
 #include "runtime/device/soft/softd/pool.h"
 
 #include <pthread.h>
@@ -8,6 +10,7 @@
 #include <atomic>
 #include <exception>
 
+#include "runtime/device/soft/shared/doorbell.h"
 #include "runtime/os/thread.h"
 
 namespace hpe::device::soft {
@@ -21,7 +24,7 @@ struct tile_pool::job {
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> stop{false};
   std::vector<pthread_t> threads{};  // threads that run tiles of a team's launch; guarded by the pool's mutex_
-  unsigned helpers = 0;              // guarded by the pool's mutex_
+  std::atomic<unsigned> helpers{0};  // changed under the pool's mutex_
   mutex reporting{};
   std::optional<trouble> went_wrong HPE_GUARDED_BY(reporting){};
 
@@ -54,13 +57,18 @@ std::optional<tile_pool::trouble> tile_pool::run(hpeHostKernel body, const void*
   if (shared) {
     const lock_guard lock(mutex_);
     open_.push_back(&task);
+    ++opened_;
     wanted_.notify_all();
   }
   work(task);
   if (shared) {
     unique_lock lock(mutex_);
     open_.remove(&task);
-    left_.wait(lock, [&] { return task.helpers == 0; });
+    lock.unlock();
+    const auto is_left = [&] { return task.helpers == 0; };
+    const bool has_ended = spin_until(is_left);
+    lock.lock();
+    if (!has_ended) left_.wait(lock, is_left);
   }
   if (team != 0) {
     const lock_guard lock(mutex_);
@@ -78,7 +86,12 @@ void tile_pool::help() {
   for (;;) {
     const auto found = std::find_if(open_.begin(), open_.end(), [](const job* task) { return !task->begun(); });
     if (found == open_.end()) {
-      wanted_.wait(lock);
+      const std::uint64_t seen = opened_;
+      const auto is_wanted = [&] { return opened_ != seen; };
+      lock.unlock();
+      const bool is_found = spin_until(is_wanted);
+      lock.lock();
+      if (!is_found) wanted_.wait(lock, is_wanted);
       continue;
     }
     job& task = **found;

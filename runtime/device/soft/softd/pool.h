@@ -2,6 +2,7 @@
 
 /// The compute units of a soft device: threads that share the tiles of launches.
 
+#include <atomic>
 #include <list>
 #include <optional>
 #include <string>
@@ -61,6 +62,7 @@ class tile_pool {
   mutex mutex_;
   condition_variable wanted_;
   condition_variable left_;
+  std::atomic<std::uint64_t> opened_{0};  // launches that were put into open_, for threads that do not sleep yet
   std::list<job*> teams_ HPE_GUARDED_BY(mutex_);  // launches of teams
   std::list<job*> open_ HPE_GUARDED_BY(mutex_);   // launches that may have tiles which are not begun
 };

@@ -41,12 +41,16 @@ TEST(Messages, OfErrorsThatProgramsOftenOverlook) {
       cudaMalloc(&p, std::size_t{1} << 35);
       cudaMallocAsync(&p, std::size_t{1} << 35, nullptr);
       cudaDeviceGetNvSciSyncAttributes(nullptr, 0, 0);
+      cudaGraphicsUnregisterResource(nullptr);
+      cudaDestroyExternalMemory(nullptr);
     }
     std::_Exit(cudaGetLastError() == cudaErrorNotSupported ? 0 : 1);
   };
   EXPECT_EXIT(overlook(), testing::ExitedWithCode(0),
               "^hpe: cudaMalloc: cudaErrorMemoryAllocation: [^\n]*HPE_SOFT_MEMORY[^\n]*\n"
-              "hpe: cudaDeviceGetNvSciSyncAttributes: cudaErrorNotSupported: soft devices do not support[^\n]*\n$");
+              "hpe: cudaDeviceGetNvSciSyncAttributes: cudaErrorNotSupported: soft devices do not support[^\n]*\n"
+              "hpe: cudaGraphicsUnregisterResource: cudaErrorNotSupported: soft devices have no graphics[^\n]*\n"
+              "hpe: cudaDestroyExternalMemory: cudaErrorNotSupported: soft devices have no external memory[^\n]*\n$");
 }
 
 TEST(Faults, OfTraps) {

@@ -39,8 +39,8 @@ __global__ void write_row(cudaSurfaceObject_t surface, int row) {
 }
 
 __global__ void fill_tile() {  // launched without dynamic shared memory
-  extern __shared__ volatile int tile[];
-  if (blockIdx.x == 2 && threadIdx.x == 37) tile[threadIdx.x] = 1;
+  extern __shared__ volatile int s[];
+  if (blockIdx.x == 2 && threadIdx.x == 37) s[threadIdx.x] = 1;
 }
 
 __global__ void add_in_warp(int* out) {  // as for GPUs before Volta: no __syncwarp

@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "thread (37, 0, 0) of block (2, 0, 0)"},
             fault{"shared", "cudaErrorIllegalAddress", "fill_tile",
                   "thread (37, 0, 0) of block (2, 0, 0) touched an address that is not the device's (shared memory, "
-                  "offset 148, at tile + 148, where the block has 0 bytes)"},
+                  "offset 148, at s + 148, where the block has 0 bytes)"},
             fault{"assert", "cudaErrorAssert", "check_limit", "too many"},
             fault{"trap", "cudaErrorLaunchFailure", "give_up", "thread (37, 0, 0) of block (2, 0, 0)"},
             fault{"surface", "cudaErrorLaunchFailure", "write_row",

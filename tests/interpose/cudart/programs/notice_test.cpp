@@ -107,6 +107,22 @@ TEST(Notice, TellsAProgramWithARuntimeOfItsOwnToRelink) {
   EXPECT_NE(cubin.text.find(compile), std::string::npos) << cubin.text;
 }
 
+TEST(Notice, TellsThatLibrariesOfNvidiaNeedAGpu) {
+  const std::filesystem::path place = "/tmp/hpe-notice-libraries-" + std::to_string(::getpid());
+  std::filesystem::create_directory(place);
+  std::string preloaded;
+  for (const char* const name : {"libcublas.so.13", "libcufft.so.12", "libcus.so"}) {
+    std::filesystem::copy_file(cuda_program("libplugin.so"), place / name);
+    preloaded += (place / name).string() + ":";
+  }
+  const outcome o = soft_run("env LD_PRELOAD=" + preloaded + " " + cuda_program("small-shared"));
+  std::filesystem::remove_all(place);
+  EXPECT_NE(o.text.find("libcublas.so.13, " + (place / "libcufft.so.12").string() + ": these libraries"),
+            std::string::npos)
+      << o.text;
+  EXPECT_EQ(o.text.find("libcus.so"), std::string::npos) << o.text;
+}
+
 TEST(Notice, ReachesTheChildrenOfScriptsAndPrograms) {
   const temporary_file script;
   script.write("#!/bin/sh\nexec " + cuda_program("small-static") + "\n");
