@@ -322,16 +322,22 @@ bool residency::needs_file(const device_access& access) {
   const region& r = *access.region;
   r.mutex.assert_held();
   if (r.on_host.empty()) return false;
-  for (const byte_range& bytes : read_by(access)) {
-    const block_run run = r.blocks_of({bytes.begin, std::min(bytes.end, r.layout.extent)});
-    for (std::uint64_t b = run.begin; b < run.end; ++b)
-      if (is_host(r.state(b)) && !host_memory::in_memory(r, r.bytes_of({b, b + 1}))) return true;
-  }
+  return std::ranges::any_of(read_by(access), [&](const byte_range& bytes) {
+    r.mutex.assert_held();
+    return in_file_only(r, bytes);
+  });
+}
+
+bool residency::in_file_only(const region& r, byte_range bytes) {
+  const block_run run = r.blocks_of({bytes.begin, std::min(bytes.end, r.layout.extent)});
+  for (std::uint64_t b = run.begin; b < run.end; ++b)
+    if (is_host(r.state(b)) && !host_memory::in_memory(r, r.bytes_of({b, b + 1}))) return true;
   return false;
 }
 
-// One granule after the other, because host memory may have no room for all of them. Blocks that were uploaded are
-// shared, so that the host's copy can go again.
+// In groups of granules, which are read from the file at the same time, because host memory may have no room for all of
+// them. Blocks that were uploaded are shared, so that the host's copy can go again. Where other threads take the memory
+// of a group before it is uploaded, the rest comes one granule after the other.
 void residency::upload_from_file(const device_access& access) {
   region& r = *access.region;
   if (!host_.limited() || r.single_copy()) return;
@@ -344,15 +350,17 @@ void residency::upload_from_file(const device_access& access) {
     parts = read_by(access);
   }
   for (const byte_range& part : parts) {
+    const std::uint64_t most = std::max<std::uint64_t>(host_.most_at_once() / granule_size, 1);
+    std::uint64_t granules = most;
     for (std::uint64_t at = part.begin; at < part.end;) {
-      byte_range bytes{at, std::min(part.end, (at / granule_size + 1) * granule_size)};
+      byte_range bytes{at, std::min(part.end, (at / granule_size + granules) * granule_size)};
       bool missing = false;
       {
         const lock_guard lock(r.mutex);
         r.mutex.assert_held();
         if (!r.alive || access.range.end > r.layout.extent || r.degraded || !r.resident.usable(bytes)) return;
         bytes.end = std::min(bytes.end, r.layout.extent);
-        missing = any_block(r, bytes, is_host) && !host_memory::in_memory(r, bytes);
+        missing = in_file_only(r, bytes);
       }
       if (missing) {
         host_.bring({&r, bytes}, is_host);
@@ -360,8 +368,12 @@ void residency::upload_from_file(const device_access& access) {
         r.mutex.assert_held();
         if (r.alive && access.range.end <= r.layout.extent && r.resident.usable(bytes))
           upload_into(r, {&r, bytes, 0, bytes, access.mode != HPE_IN});
-        if (r.alive && !r.degraded && any_block(r, bytes, is_host) && !host_memory::in_memory(r, bytes)) continue;
+        if (r.alive && !r.degraded && in_file_only(r, bytes)) {
+          granules = 1;
+          continue;
+        }
       }
+      granules = most;
       at = bytes.end;
     }
   }

@@ -169,6 +169,7 @@ class residency {
       HPE_REQUIRES(access.region->mutex);
   /// Whether the work needs bytes of which the only copy is in the spill file (host_memory).
   [[nodiscard]] static bool needs_file(const device_access& access) HPE_REQUIRES(access.region->mutex);
+  [[nodiscard]] static bool in_file_only(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
   /// Uploads bytes that the work needs and of which the only copy is in the spill file.
   void upload_from_file(const device_access& access);
   /// Queues the copy of a piece to the host, unless there is a copy that is still good. Returns false if the host's

@@ -2,8 +2,12 @@
 // watch: it sees no page faults, and no writes of other processes.
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -11,6 +15,27 @@
 
 #include "runtime/base/granule.h"
 #include "runtime/core/runtime.h"
+
+namespace {
+
+// While a test wants to know how many reads of the file are under way at a time, each waits for a second one.
+std::atomic<bool> reads_meet{false};
+std::atomic<int> reads_under_way{0};
+std::atomic<int> most_reads{0};
+
+}  // namespace
+
+// Takes the place of the C library's function in this program.
+extern "C" ssize_t pread(int file, void* into, std::size_t bytes, off_t at) {
+  const int now = ++reads_under_way;
+  for (int most = most_reads; most < now && !most_reads.compare_exchange_weak(most, now);) {
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  while (reads_meet && most_reads < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  const ssize_t result = ::syscall(SYS_pread64, file, into, bytes, at);
+  --reads_under_way;
+  return result;
+}
 
 namespace hpe::work {
 namespace {
@@ -24,11 +49,11 @@ constexpr unsigned rounds = 2;
 
 class spilling : public ::testing::Test {
  protected:
-  spilling() {
+  explicit spilling(const char* device_memory = "8M") {
     std::string name = (std::filesystem::temp_directory_path() / "hpe-spilling-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) std::abort();
     folder_ = name;
-    ::setenv("HPE_DEVICE_MEMORY", "8M", 1);  // devices read it themselves
+    ::setenv("HPE_DEVICE_MEMORY", device_memory, 1);  // devices read it themselves
     options chosen = options::from_environment();
     chosen.devices = "soft:1";
     chosen.host_memory = limit;
@@ -76,6 +101,34 @@ TEST_F(spilling, threads_find_what_they_wrote) {
   EXPECT_EQ(wrong_.load(), 0);
   EXPECT_GT(runtime_->count().bytes_spilled.load(), 0);
   EXPECT_GT(runtime_->count().bytes_unspilled.load(), 0);
+  runtime_->memory().free(data);
+}
+
+// Copies of 4 MiB at once, which are an eighth of the device's memory.
+class spilling_of_larger_copies : public spilling {
+ protected:
+  spilling_of_larger_copies() : spilling("32M") {}
+};
+
+TEST_F(spilling_of_larger_copies, read_several_granules_of_the_file_at_the_same_time) {
+  constexpr std::size_t needed = 2 * granule_size;
+  std::byte* const data = runtime_->memory().allocate(3 * limit, 0);
+  std::byte* const copy = runtime_->memory().allocate(needed, 0);
+  std::vector<std::byte> buffer(needed);
+  for (std::size_t at = 0; at < 3 * limit; at += needed) {
+    std::fill(buffer.begin(), buffer.end(), static_cast<std::byte>(1 + at / needed));
+    runtime_->copies().copy(data + at, buffer.data(), needed);
+  }
+  const std::uint64_t before = runtime_->count().bytes_unspilled;
+  most_reads = 0;
+  reads_meet = true;
+  runtime_->copies().copy(copy, data, needed);
+  reads_meet = false;
+  EXPECT_GE(runtime_->count().bytes_unspilled - before, needed);
+  EXPECT_GE(most_reads.load(), 2);
+  runtime_->copies().copy(buffer.data(), copy, needed);
+  EXPECT_EQ(std::count(buffer.begin(), buffer.end(), std::byte{1}), needed);
+  runtime_->memory().free(copy);
   runtime_->memory().free(data);
 }
 
