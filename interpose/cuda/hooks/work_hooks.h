@@ -359,6 +359,7 @@ CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdev
 
 template <auto Entry>
 CUresult CUDAAPI end_green(CUgreenCtx green) {
+  if (spreading* const s = spreading::active()) s->ends_context();
   if (interposer* const hpe = interposer::started()) {
     hpe->forget_contexts();
     hpe->program().remove_green(green);
@@ -369,6 +370,7 @@ CUresult CUDAAPI end_green(CUgreenCtx green) {
 // This call may end a context and free memory in it.
 template <auto Entry, class Which>
 CUresult CUDAAPI context_change(Which which) {
+  if (spreading* const s = spreading::active()) s->ends_context();
   if (interposer* const hpe = interposer::started()) {
     hpe->forget_contexts();
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);

@@ -50,6 +50,10 @@ void launch_clock::settle(std::size_t most_left) {
   }
 }
 
-void launch_clock::finish() { settle(0); }
+void launch_clock::finish() {
+  settle(0);
+  for (const CUevent event : spare_) cu_.cuEventDestroy(event);
+  spare_.clear();
+}
 
 }  // namespace hpe::cuda_hooks

@@ -140,6 +140,7 @@ void spreading::bring_copies(const part_kernel& kernel, const decided& how, unsi
   }
 }
 
+// Throws hpe::error if nothing runs and the program's own launch may.
 CUresult spreading::launch_parts(const part_kernel& kernel, const spread_launch& what,
                                  const std::vector<std::byte>& parameters, const decided& how,
                                  const std::shared_ptr<program_lane>& lane) {
@@ -151,6 +152,7 @@ CUresult spreading::launch_parts(const part_kernel& kernel, const spread_launch&
     kernels_.bring_constants(kernel, n, lane, writes_elsewhere_);
     bring_copies(kernel, how, n, lane, of_part[n]);
   }
+  bool is_begun = false;
   // The program's own GPU comes last: it has nothing to wait for.
   for (unsigned n = gpus_.count(); n-- > 0 && result == CUDA_SUCCESS;) {
     const spread::block_range& part = how.parts[n];
@@ -161,6 +163,9 @@ CUresult spreading::launch_parts(const part_kernel& kernel, const spread_launch&
                      CU_LAUNCH_PARAM_END};
     result = cu_.cuLaunchKernel(kernel.parts[n], part.count[0], part.count[1], part.count[2], what.block[0],
                                 what.block[1], what.block[2], what.shared_bytes, lane->stream(n), nullptr, extra);
+    // Patched kernels need more registers, of which blocks of many threads may have too few.
+    if (!is_begun) cu_.check(result, "launching a part of its grid");
+    is_begun = true;
     const bool is_awaited = n > 0 || !how.copied.empty();
     if (result == CUDA_SUCCESS && is_awaited) result = lane->mark(n);
   }
@@ -210,8 +215,9 @@ CUresult spreading::launch(const spread_launch& what, const std::function<CUresu
   if (!how.parts.empty()) {
     try {
       result = launch_parts(kernel, what, parameters, how, lane);
-    } catch (const error& e) {  // before the first part
-      log(log_level::warn, "kernel {} runs on one GPU: {}", kernel.name, e.what());
+    } catch (const error& e) {
+      log(log_level::info, "kernel {} runs on one GPU: {}", kernel.name, e.what());
+      how.reason = e.what();
       how.parts.clear();
     }
   }

@@ -81,6 +81,8 @@ class spreading {
   /// The program has unloaded a module or library.
   void forget_handles();
   void ends_stream(CUstream stream);
+  /// A context may be about to end.
+  void ends_context();
   /// The program ends all that the first GPU's context has.
   void resets();
   /// The error of a part on another GPU, or `result` if that is an error or there is none.
