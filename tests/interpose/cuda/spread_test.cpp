@@ -7,11 +7,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <future>
 #include <thread>
 #include <vector>
 
+#include "interpose/adopted_pointers.h"
 #include "tests/interpose/cuda/driver_under_test.h"
 
 namespace {
@@ -274,6 +276,35 @@ TEST_F(Spread, ALaunchWhosePartsAreRefusedRunsOnOneDevice) {
   EXPECT_EQ(stand_in::calls("launches on 0"), on_first + 1);
   limit(0);
   expect_sums(added_up, added_up);
+}
+
+TEST_F(Spread, LargeCopiesOfPageableMemoryAreStaged) {
+  constexpr std::size_t large = std::size_t{96} << 20;
+  std::vector<unsigned> given(large / sizeof(unsigned)), back(given.size());
+  for (unsigned n = 0; n < given.size(); ++n) given[n] = n * 2654435761U;
+  CUdeviceptr array = 0;
+  ASSERT_EQ(cuMemAlloc(&array, large), CUDA_SUCCESS);
+  const unsigned by_driver = stand_in::calls("cuMemcpyHtoD_v2") + stand_in::calls("cuMemcpyDtoH_v2");
+  EXPECT_EQ(cuMemcpyHtoD(array, given.data(), large), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyDtoH(back.data(), array, large), CUDA_SUCCESS);
+  EXPECT_TRUE(back == given);
+  EXPECT_EQ(stand_in::calls("cuMemcpyHtoD_v2") + stand_in::calls("cuMemcpyDtoH_v2"), by_driver);
+  EXPECT_EQ(cuMemFree(array), CUDA_SUCCESS);
+}
+
+// Memory on several devices has no handle for other processes, and is one allocation for messages.
+TEST_F(Spread, MessagesUseArraysAsOneAllocation) {
+  auto* const calls = hpe::interpose::adopted_pointers::instance();
+  ASSERT_NE(calls, nullptr);
+  using use = hpe::interpose::adopted_pointers::peer_use;
+  EXPECT_EQ(calls->bytes_from(array_ + 4), bytes - 4);
+  EXPECT_FALSE(calls->share(array_, bytes, use::read, 0).has_value());
+  std::byte* const buffer = calls->borrow(bytes);
+  std::memcpy(buffer, values_.data(), bytes);
+  calls->start_write(array_, buffer, bytes).wait();
+  calls->give_back(buffer, bytes);
+  ASSERT_NO_FATAL_FAILURE(launch());
+  expect_values();
 }
 
 }  // namespace
