@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 
 #include "interpose/cuda/adopted/adopted_memory.h"
 #include "interpose/cuda/spread/spreading.h"
@@ -57,7 +58,10 @@ spreading::decided spreading::decide(part_kernel& kernel, const spread_launch& w
   if (how.reason.empty() && what.obstacle != nullptr) how.reason = what.obstacle;
   if (how.reason.empty() && what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2] <= 1)
     how.reason = "its grid is one block";
-  if (kernel.code == nullptr) return how;
+  // The driver refuses these, and they have no place in a model.
+  const bool runs = std::ranges::none_of(what.grid, std::logical_not<>()) &&
+                    std::ranges::none_of(what.block, std::logical_not<>());
+  if (kernel.code == nullptr || !runs) return how;
   const spread::kernel_model& model = *kernel.code->model;
   parameters = parameters_of(*model.analysis().kernel, what);
   if (parameters.empty() && model.analysis().kernel->formals_size > 0) {

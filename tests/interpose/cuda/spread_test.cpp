@@ -307,4 +307,11 @@ TEST_F(Spread, MessagesUseArraysAsOneAllocation) {
   expect_values();
 }
 
+TEST_F(Spread, TheDriverRefusesLaunchesWithoutThreads) {
+  unsigned added = added_up;
+  void* parameters[] = {&flags_, &array_, &sums_, &added};
+  EXPECT_EQ(cuLaunchKernel(adds_up_, 64, 1, 1, 0, 1, 1, 0, nullptr, parameters, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuLaunchKernel(stays_, 64, 0, 1, 64, 1, 1, 0, nullptr, parameters, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
 }  // namespace
