@@ -37,6 +37,7 @@ void launch_clock::counts(const std::string& kernel, const std::string& reason) 
 }
 
 void launch_clock::settle(std::size_t most_left) {
+  const device::cuda::uncaptured here(cu_);
   while (!open_.empty()) {
     const measured& first = open_.front();
     float ms = 0;
