@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "interpose/cuda/adopted/adopted_memory.h"
+#include "interpose/cuda/spread/noted_write.h"
 #include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
@@ -25,6 +26,8 @@ constexpr std::size_t most_walks = 16;
 // ---- moving -------------------------------------------------------------------------------------------------------
 
 void adopted_memory::copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device) {
+  noted_write written;
+  written.begin(unknown_stream(), {{device, bytes, to_device}});
   const lent_stream lent(r.parts());
   const CUstream stream = lent.stream();
   const auto done =

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "interpose/cuda/spread/spreading.h"
 #include "runtime/base/log.h"
 #include "runtime/transfer/staging.h"
 
@@ -47,6 +48,22 @@ bool pageable_copy::is_device(CUdeviceptr address) const {
          cu_.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS && managed == 0;
 }
 
+// How many bytes from an address on belong to its allocation in device memory; 0 if there is none.
+std::size_t pageable_copy::bytes_from(CUdeviceptr address) const {
+  if (!is_device(address)) return 0;
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  // The driver tells of the pieces of memory on several GPUs only.
+  spreading* const s = spreading::active();
+  if (const auto range = s != nullptr ? s->range_at(address) : std::nullopt) {
+    base = range->base;
+    size = range->bytes;
+  } else if (cu_.cuMemGetAddressRange(&base, &size, address) != CUDA_SUCCESS) {
+    return 0;
+  }
+  return size - (address - base);
+}
+
 // The driver keeps captures, streams of another context, managed memory, and all invalid copies.
 bool pageable_copy::suitable(const copied_memory& what, CUstream stream) const {
   if (what.bytes() < smallest || what.host == nullptr) return false;
@@ -61,10 +78,7 @@ bool pageable_copy::suitable(const copied_memory& what, CUstream stream) const {
   CUcontext owner = nullptr;
   if (cu_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) return false;
   if (cu_.cuStreamGetCtx(stream, &owner) != CUDA_SUCCESS || owner != current) return false;
-  CUdeviceptr base = 0;
-  std::size_t size = 0;
-  return is_device(what.device) && cu_.cuMemGetAddressRange(&base, &size, what.device) == CUDA_SUCCESS &&
-         what.device_extent() <= size - (what.device - base) && is_pageable(what.host, what.host_extent());
+  return what.device_extent() <= bytes_from(what.device) && is_pageable(what.host, what.host_extent());
 }
 
 std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {

@@ -63,6 +63,7 @@ class pageable_copy {
   std::shared_ptr<context_parts> parts_for(std::size_t bytes);
   [[nodiscard]] bool is_pageable(const void* host, std::size_t bytes) const;
   [[nodiscard]] bool is_device(CUdeviceptr address) const;
+  [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
 
   const device::cuda::driver& cu_;
   contexts& contexts_;

@@ -9,7 +9,6 @@
 #include "interpose/cuda/hooks/oversubscribed_hooks.h"
 #include "interpose/cuda/hooks/real_entries.h"
 #include "interpose/cuda/interposer.h"
-#include "interpose/cuda/spread/noted_write.h"
 #include "interpose/cuda/work/device_work.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/status_page.h"
@@ -60,7 +59,6 @@ CUresult copy_bytes(way by_driver, way by_hpe, CUstream in, CUdeviceptr to, CUde
                     const Staged& staged, const Driver& driver) {
   measured measure(by_driver, bytes);
   count_copy(by_driver, bytes);
-  const noted_write note(in == nullptr ? unknown_stream() : in, to);
   device_work work(in, {{to, bytes, true}, {from, bytes, false}});
   if (in == nullptr) work.needs_no_wait();
   if (work.failed()) return work.result();
@@ -176,7 +174,6 @@ template <auto Entry, flavour Flavour, bool Waits, class Description, class... S
 CUresult copy_shape_in_memory(const copy_shape_of& shape, const Description* description, Stream... stream) {
   measured measure(way::any_driver, shape.bytes());
   CUstream const in = stream_of<Flavour>(stream...);
-  const noted_write note = shape.is_plain() ? noted_write(in, shape.rows().to) : noted_write(in);
   const device_work work =
       shape.is_plain() ? device_work(in, {shape.written(), shape.read()}) : device_work(unknown_stream());
   if (work.failed()) return work.result();

@@ -55,9 +55,10 @@ template <auto Entry>
 CUresult CUDAAPI allocate_larger_rows(CUdeviceptr* made, std::size_t* pitch, std::size_t width, std::size_t rows,
                                       unsigned element) {
   constexpr std::size_t unit = 512;  // as the driver chooses
-  if (pitch != nullptr && width != 0 && rows <= ~std::size_t{0} / (width + unit)) {
-    const std::size_t between = (width + unit - 1) / unit * unit;
-    if (const auto done = allocate_movable(made, between * rows)) {
+  std::size_t between = 0, bytes = 0;
+  if (pitch != nullptr && width != 0 && !__builtin_add_overflow(width, unit - 1, &between) &&
+      !__builtin_mul_overflow(between -= between % unit, rows, &bytes)) {
+    if (const auto done = allocate_movable(made, bytes)) {
       if (*done == CUDA_SUCCESS) *pitch = between;
       return *done;
     }

@@ -12,7 +12,6 @@
 #include "interpose/cuda/hooks/real_entries.h"
 #include "interpose/cuda/hooks/spread_hooks.h"
 #include "interpose/cuda/interposer.h"
-#include "interpose/cuda/spread/noted_write.h"
 #include "interpose/cuda/work/device_work.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/stalls.h"
@@ -31,19 +30,8 @@ CUstream stream_among(First first, Others... others) {
   return stream_among(others...);
 }
 
-// Among entries that take any work, those whose first argument is an address write memory there, and only there.
-template <class... Others>
-noted_write write_of(CUstream stream, CUdeviceptr to, Others... /*others*/) {
-  return {stream, to};
-}
-template <class... Arguments>
-noted_write write_of(CUstream stream, Arguments... /*arguments*/) {
-  return noted_write(stream);
-}
-
 template <auto Entry, class... Arguments>
 CUresult any_work_in_memory(Arguments... arguments) {
-  const noted_write note = write_of(stream_among(arguments...), arguments...);
   const device_work work(stream_among(arguments...));
   if (work.failed()) return work.result();
   return (real.*Entry)(arguments...);
@@ -64,7 +52,6 @@ template <auto Entry, flavour Flavour, class Value, class... Stream>
 CUresult CUDAAPI fill(CUdeviceptr to, Value value, std::size_t count, Stream... stream) {
   const CUstream in = stream_of<Flavour>(stream...);
   const auto part = [&](std::size_t at, std::size_t bytes) {
-    const noted_write note(in, to);
     const device_work work(in, {{to + at, bytes, true}});
     if (work.failed()) return work.result();
     return (real.*Entry)(to + at, value, bytes / sizeof value, stream...);
@@ -80,7 +67,6 @@ CUresult CUDAAPI fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::
   const CUstream in = stream_of<Flavour>(stream...);
   const std::size_t bytes = height != 0 ? (height - 1) * pitch + width * sizeof value : 0;
   const auto fill = [&] {
-    const noted_write note(in, to);
     const device_work work(in, {{to, bytes, true}});
     if (work.failed()) return work.result();
     return (real.*Entry)(to, pitch, value, width, height, stream...);
@@ -373,6 +359,7 @@ CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdev
 
 template <auto Entry>
 CUresult CUDAAPI end_green(CUgreenCtx green) {
+  if (spreading* const s = spreading::active()) s->ends_context();
   if (interposer* const hpe = interposer::started()) {
     hpe->forget_contexts();
     hpe->program().remove_green(green);
@@ -383,6 +370,7 @@ CUresult CUDAAPI end_green(CUgreenCtx green) {
 // This call may end a context and free memory in it.
 template <auto Entry, class Which>
 CUresult CUDAAPI context_change(Which which) {
+  if (spreading* const s = spreading::active()) s->ends_context();
   if (interposer* const hpe = interposer::started()) {
     hpe->forget_contexts();
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);

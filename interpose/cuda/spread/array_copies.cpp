@@ -38,12 +38,16 @@ bool array_copies::allocate(copy& made, std::uint64_t bytes, unsigned gpu) const
 
 // An event can be recorded anew while somebody waits for its earlier recording.
 void array_copies::wait_for_writers(CUstream waiting, unsigned gpu, CUstream own) {
-  if (std::exchange(has_other_writers_, false)) cu_.check(gpus_.wait(), "waiting for writes of an array");
-  for (const CUstream writer : writers_) {
-    if (writer == own) continue;
+  for (const CUcontext context : contexts_of_others_) {
+    const entered here(cu_, context);
+    cu_.check(cu_.cuCtxSynchronize(), "waiting for writes of an array");
+  }
+  contexts_of_others_.clear();
+  for (const auto& [context, writer] : writers_) {
+    if (context == gpus_.context(0) && writer == own) continue;
     CUevent reached = nullptr;
     {
-      const entered here(cu_, gpus_.context(0));
+      const entered here(cu_, context);
       cu_.check(cu_.cuEventCreate(&reached, CU_EVENT_DISABLE_TIMING), "making an event on a GPU");
       cu_.check(cu_.cuEventRecord(reached, writer), "following a stream of the program");
     }
@@ -75,7 +79,7 @@ CUdeviceptr array_copies::bring(const dealt_memory::range& r, unsigned gpu, cons
     all_.erase(at);
     return 0;
   }
-  if (is_new || c.contents != r.contents) {
+  if (c.contents != r.contents) {
     fill(c, r, gpu, lane);
   } else if (!c.users.contains(lane)) {
     // The mark of a lane is behind the filling, if the lane filled the copy or waited for it.
@@ -86,15 +90,31 @@ CUdeviceptr array_copies::bring(const dealt_memory::range& r, unsigned gpu, cons
 }
 
 void array_copies::written_on(CUstream stream) {
-  if (stream == nullptr || stream == CU_STREAM_PER_THREAD) {
-    has_other_writers_ = true;
-  } else {
-    writers_.insert(stream);
+  CUcontext context = nullptr;
+  const bool is_own = stream != nullptr && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+  const CUresult found = is_own ? cu_.cuStreamGetCtx(stream, &context) : cu_.cuCtxGetCurrent(&context);
+  const bool is_known = found == CUDA_SUCCESS && context != nullptr;
+  if (is_known && (is_own || stream == CU_STREAM_LEGACY)) {
+    writers_.emplace(context, stream);
+    return;
   }
+  if (is_known) contexts_of_others_.insert(context);
+  if (stream != CU_STREAM_PER_THREAD)
+    for (unsigned n = 0; n < gpus_.count(); ++n) contexts_of_others_.insert(gpus_.context(n));
 }
 
 void array_copies::forget_stream(CUstream stream) {
-  if (writers_.erase(stream) > 0) has_other_writers_ = true;
+  for (auto w = writers_.begin(); w != writers_.end();) {
+    if (w->second == stream) contexts_of_others_.insert(w->first);
+    w = w->second == stream ? writers_.erase(w) : std::next(w);
+  }
+}
+
+// The work of contexts that go on is waited for as a whole.
+void array_copies::forget_streams() {
+  writers_.clear();
+  contexts_of_others_.clear();
+  for (unsigned n = 0; n < gpus_.count(); ++n) contexts_of_others_.insert(gpus_.context(n));
 }
 
 void array_copies::free(const copy& c, unsigned gpu) const {

@@ -25,11 +25,13 @@ class array_copies {
   [[nodiscard]] CUdeviceptr bring(const dealt_memory::range& r, unsigned gpu,
                                   const std::shared_ptr<program_lane>& lane);
 
-  /// The program has queued a write of a range on this stream: a copy that is filled later waits for it. A null stream
-  /// stands for any.
+  /// The program has queued a write of a range on this stream, a default stream being that of the current context: a
+  /// copy that is filled later waits for it. A null stream stands for any.
   void written_on(CUstream stream);
   /// The stream is about to be destroyed.
   void forget_stream(CUstream stream);
+  /// A context is about to end, and its streams with it.
+  void forget_streams();
 
   /// Frees the copies of a range. No work may use them.
   void forget(const dealt_memory::range& r);
@@ -40,7 +42,7 @@ class array_copies {
   struct copy {
     CUdeviceptr memory = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t contents = 0;
+    std::uint64_t contents = ~std::uint64_t{0};     // none yet
     std::set<std::shared_ptr<program_lane>> users;  // since it was filled; the first use of another lane waits for it
   };
   [[nodiscard]] static bool is_all_on(const dealt_memory::range& r, unsigned gpu);
@@ -52,8 +54,8 @@ class array_copies {
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;
   std::map<std::pair<CUdeviceptr, unsigned>, copy> all_;  // by range and GPU
-  std::set<CUstream> writers_;                            // of the first GPU
-  bool has_other_writers_ = false;
+  std::set<std::pair<CUcontext, CUstream>> writers_;
+  std::set<CUcontext> contexts_of_others_;  // of writers that are not among them
 };
 
 }  // namespace hpe::cuda_hooks

@@ -77,6 +77,7 @@ CUresult dealt_memory::fill(range& r, const std::vector<spread::home_run>& homes
 }
 
 CUresult dealt_memory::allocate(CUdeviceptr& made, std::uint64_t bytes, const spread::placement& where) {
+  if (bytes > ~std::uint64_t{0} - granule_) return CUDA_ERROR_OUT_OF_MEMORY;
   const entered here(cu_, gpus_.context(0));
   range r;
   r.bytes = bytes;
@@ -87,7 +88,7 @@ CUresult dealt_memory::allocate(CUdeviceptr& made, std::uint64_t bytes, const sp
   whole.bytes = r.extent;
   const CUresult result = fill(r, spread::homes_under(where, whole, gpus_.count()));
   r.homes = number_of(r);
-  made = r.base;
+  if (result == CUDA_SUCCESS) made = r.base;
   range& kept = ranges_[r.base + r.extent] = std::move(r);
   if (result != CUDA_SUCCESS) free(kept);
   return result;

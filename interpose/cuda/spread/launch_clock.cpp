@@ -37,6 +37,7 @@ void launch_clock::counts(const std::string& kernel, const std::string& reason) 
 }
 
 void launch_clock::settle(std::size_t most_left) {
+  const device::cuda::uncaptured here(cu_);
   while (!open_.empty()) {
     const measured& first = open_.front();
     float ms = 0;
@@ -50,6 +51,10 @@ void launch_clock::settle(std::size_t most_left) {
   }
 }
 
-void launch_clock::finish() { settle(0); }
+void launch_clock::finish() {
+  settle(0);
+  for (const CUevent event : spare_) cu_.cuEventDestroy(event);
+  spare_.clear();
+}
 
 }  // namespace hpe::cuda_hooks

@@ -22,7 +22,7 @@ class launch_clock {
   void ends(CUstream stream, const std::string& kernel, unsigned devices, const std::string& reason);
   /// A launch that cannot be measured.
   void counts(const std::string& kernel, const std::string& reason);
-  /// Waits for the launches that are not in the table yet.
+  /// Waits for the launches that are not in the table yet, and destroys the events. Launches may follow.
   void finish();
 
  private:

@@ -1,6 +1,7 @@
 #include "interpose/cuda/spread/part_kernels.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -27,22 +28,28 @@ void find_uses(part_kernel& k) {
 
 }  // namespace
 
+void part_kernels::unload(const patched_module& module) const {
+  for (unsigned n = 0; n < module.of_gpus.size(); ++n) {
+    if (module.of_gpus[n] == nullptr) continue;
+    const entered here(cu_, gpus_.context(n));
+    cu_.cuModuleUnload(module.of_gpus[n]);
+  }
+}
+
 // The program's code ends after its kernels have, so those of its patched module have ended too.
-void part_kernels::forget_handles() {
+void part_kernels::forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten) {
   kernels_.clear();
   std::erase_if(modules_, [&](const auto& each) {
     if (each.first.use_count() > 1) return false;
-    for (unsigned n = 0; n < gpus_.count(); ++n) {
-      const entered here(cu_, gpus_.context(n));
-      cu_.cuModuleUnload(each.second.of_gpus[n]);
-    }
+    for (const auto& [name, kernel] : each.first->model()->kernels()) forgotten(*kernel.model);
+    unload(each.second);
     return true;
   });
 }
 
 void part_kernels::forget_modules() {
   kernels_.clear();
-  modules_.clear();
+  for (auto& [image, module] : modules_) unload(std::exchange(module, {}));
 }
 
 program_code::origin part_kernels::origin_of(CUfunction handle) const {
@@ -79,6 +86,7 @@ std::unique_ptr<part_kernel> part_kernels::make(CUfunction handle) {
     made->obstacle = made->image->failure();
     return made;
   }
+  modules_.try_emplace(made->image);
   const auto found = model->kernels().find(from.name);
   if (found == model->kernels().end()) {
     made->obstacle = "its module has no PTX of it";
@@ -126,11 +134,13 @@ part_kernels::variable part_kernels::find_variable(CUmodule module, unsigned gpu
 
 void part_kernels::find_constants(patched_module& made, const std::vector<std::string>& names,
                                   CUmodule original) const {
+  std::vector<constant> all;
   for (const std::string& name : names) {
     const variable from = find_variable(original, 0, name);
-    constant& c = made.constants.emplace_back(constant{from.address, from.bytes, {}});
+    constant& c = all.emplace_back(constant{from.address, from.bytes, {}});
     for (unsigned n = 0; n < gpus_.count(); ++n) c.to.push_back(find_variable(made.of_gpus[n], n, name).address);
   }
+  made.constants = std::move(all);
 }
 
 part_kernels::patched_module part_kernels::load_module(program_image& image) const {
@@ -138,11 +148,13 @@ part_kernels::patched_module part_kernels::load_module(program_image& image) con
   patched_module made;
   made.of_gpus.resize(gpus_.count());
   made.copied.resize(gpus_.count());
-  for (unsigned n = 0; n < gpus_.count(); ++n) {
+  CUresult result = CUDA_SUCCESS;
+  for (unsigned n = 0; n < gpus_.count() && result == CUDA_SUCCESS; ++n) {
     const entered here(cu_, gpus_.context(n));
-    cu_.check(cu_.cuModuleLoadData(&made.of_gpus[n], patched.texts.front().c_str()),
-              "loading kernels that run a part of their grid");
+    result = cu_.cuModuleLoadData(&made.of_gpus[n], patched.texts.front().c_str());
   }
+  if (result != CUDA_SUCCESS) unload(made);
+  cu_.check(result, "loading kernels that run a part of their grid");
   return made;
 }
 
@@ -161,8 +173,8 @@ void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, cons
 bool part_kernels::load(part_kernel& kernel, CUfunction handle, unsigned shared) {
   if (!kernel.parts.empty() && shared <= std::max(kernel.most_shared, shared_of_any_kernel)) return true;
   try {
-    if (!modules_.contains(kernel.image)) modules_[kernel.image] = load_module(*kernel.image);
     patched_module& module = modules_[kernel.image];
+    if (module.of_gpus.empty()) module = load_module(*kernel.image);
     if (kernel.code->patched.uses_constants && module.constants.empty())
       find_constants(module, kernel.image->model()->patched().constants, module_of(handle));
     std::vector<CUfunction> parts(gpus_.count());

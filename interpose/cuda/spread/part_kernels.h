@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -30,9 +30,10 @@ class part_kernels {
  public:
   part_kernels(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
 
-  /// The program has unloaded a module or library.
-  void forget_handles();
-  /// All modules in the contexts of GPUs have ended.
+  /// The program has unloaded a module or library: unloads the patched modules that nothing else needs. `forgotten` is
+  /// called for each kernel whose code is about to be freed.
+  void forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten);
+  /// The program's modules are about to end with the first GPU's context: unloads all patched ones.
   void forget_modules();
 
   /// The kernel of a handle, analysed at its first launch. Lives until its module is unloaded.
@@ -64,6 +65,7 @@ class part_kernels {
   [[nodiscard]] program_code::origin origin_of(CUfunction handle) const;
   [[nodiscard]] std::unique_ptr<part_kernel> make(CUfunction handle);
   [[nodiscard]] patched_module load_module(program_image& image) const;
+  void unload(const patched_module& module) const;
   void find_constants(patched_module& made, const std::vector<std::string>& names, CUmodule original) const;
   /// A variable of a module of a GPU.
   struct variable {
@@ -76,7 +78,7 @@ class part_kernels {
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;
   std::unordered_map<const void*, std::unique_ptr<part_kernel>> kernels_;
-  std::map<std::shared_ptr<program_image>, patched_module> modules_;
+  std::map<std::shared_ptr<program_image>, patched_module> modules_;  // of all analysed images; loaded when needed
 };
 
 }  // namespace hpe::cuda_hooks

@@ -92,13 +92,19 @@ void program_code::loaded_file(const void* handle, const char* path) {
 void program_code::unloaded(const void* handle) {
   const lock_guard lock(mutex_);
   loaded_.erase(handle);
+  same_.erase(handle);
+  std::erase_if(origins_, [&](const auto& each) {
+    if (each.second.from != handle) return false;
+    std::erase_if(same_, [&](const auto& s) { return s.second == each.first; });
+    return true;
+  });
   std::erase_if(same_, [&](const auto& each) { return each.second == handle; });
-  std::erase_if(origins_, [&](const auto& each) { return each.second.from == handle; });
 }
 
 void program_code::is_kernel_of(const void* kernel, const void* from, const char* name) {
   if (name == nullptr) return;
   const lock_guard lock(mutex_);
+  same_.erase(kernel);
   origins_[kernel] = {first_of(from), name};
 }
 

@@ -1,11 +1,13 @@
 // How a launch of the program runs: it is decided (runtime/spread), arrays move, and parts are queued. All under one
-// mutex, besides a launch that the program's own call queues.
+// mutex. Moves wait until no thread queues other work, because its addresses have no memory for a while; without the
+// mutex, which that work may need. So other launches may come between a decision and its moves.
 //
 // Order: the other GPUs' streams wait for the program's stream, and the program's stream waits for their parts. So work
 // that the program queues before and behind the launch is before and behind all parts.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 
 #include "interpose/cuda/adopted/adopted_memory.h"
 #include "interpose/cuda/spread/spreading.h"
@@ -56,7 +58,10 @@ spreading::decided spreading::decide(part_kernel& kernel, const spread_launch& w
   if (how.reason.empty() && what.obstacle != nullptr) how.reason = what.obstacle;
   if (how.reason.empty() && what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2] <= 1)
     how.reason = "its grid is one block";
-  if (kernel.code == nullptr) return how;
+  // The driver refuses these, and they have no place in a model.
+  const bool runs = std::ranges::none_of(what.grid, std::logical_not<>()) &&
+                    std::ranges::none_of(what.block, std::logical_not<>());
+  if (kernel.code == nullptr || !runs) return how;
   const spread::kernel_model& model = *kernel.code->model;
   parameters = parameters_of(*model.analysis().kernel, what);
   if (parameters.empty() && model.analysis().kernel->formals_size > 0) {
@@ -86,8 +91,12 @@ spreading::decided spreading::decide(part_kernel& kernel, const spread_launch& w
     if (arrays[n] == nullptr) continue;
     if (d.arrays[n].use_replica) {
       how.copied.push_back(n);
-    } else if (d.arrays[n].move_to.how != kind::stay && d.arrays[n].move_to.how != kind::replicated && !is_capturing) {
-      move(*arrays[n], d.arrays[n].move_to);
+    } else if (const spread::placement& to = d.arrays[n].move_to;
+               to.how != kind::stay && to.how != kind::replicated && !is_capturing) {
+      std::vector<spread::home_run> homes = spread::homes_under(to, *arrays[n], gpus_.count());
+      const auto is_same = [&](const decided::other_place& p) { return p.base == arrays[n]->address; };
+      if (homes != arrays[n]->homes && std::none_of(how.moves.begin(), how.moves.end(), is_same))
+        how.moves.push_back({arrays[n]->address, std::move(homes), spread::words_of(to)});
     }
   }
   if (may_spread) how.reason = d.reason;
@@ -96,17 +105,15 @@ spreading::decided spreading::decide(part_kernel& kernel, const spread_launch& w
 }
 
 // A move that fails leaves the array, or a part of it, where it is, which is slower and as right.
-void spreading::move(const spread::allocation& what, const spread::placement& to) {
-  dealt_memory::range* const r = memory_.find(what.address);
-  const std::vector<spread::home_run> homes = spread::homes_under(to, what, gpus_.count());
-  if (r == nullptr || homes == what.homes) return;
+void spreading::move(const decided::other_place& to) {
+  dealt_memory::range* const r = memory_.find(to.base);
+  if (r == nullptr || r->base != to.base || r->extent != to.homes.back().last) return;  // freed meanwhile
   CUresult result = gpus_.wait();
   const auto begin = std::chrono::steady_clock::now();
-  if (result == CUDA_SUCCESS) result = memory_.move(*r, homes, !r->is_empty);
+  if (result == CUDA_SUCCESS) result = memory_.move(*r, to.homes, !r->is_empty);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   if (result == CUDA_SUCCESS)
-    log(log_level::debug, "an array of {} bytes lies {} now, after {:.1f} ms", r->bytes, spread::words_of(to),
-        took.count());
+    log(log_level::debug, "an array of {} bytes lies {} now, after {:.1f} ms", r->bytes, to.words, took.count());
   if (result != CUDA_SUCCESS)
     log(log_level::info, "an array of a launch over several GPUs stays where it is: {}", cu_.words_for(result));
 }
@@ -137,6 +144,7 @@ void spreading::bring_copies(const part_kernel& kernel, const decided& how, unsi
   }
 }
 
+// Throws hpe::error if nothing runs and the program's own launch may.
 CUresult spreading::launch_parts(const part_kernel& kernel, const spread_launch& what,
                                  const std::vector<std::byte>& parameters, const decided& how,
                                  const std::shared_ptr<program_lane>& lane) {
@@ -148,6 +156,7 @@ CUresult spreading::launch_parts(const part_kernel& kernel, const spread_launch&
     kernels_.bring_constants(kernel, n, lane, writes_elsewhere_);
     bring_copies(kernel, how, n, lane, of_part[n]);
   }
+  bool is_begun = false;
   // The program's own GPU comes last: it has nothing to wait for.
   for (unsigned n = gpus_.count(); n-- > 0 && result == CUDA_SUCCESS;) {
     const spread::block_range& part = how.parts[n];
@@ -158,6 +167,9 @@ CUresult spreading::launch_parts(const part_kernel& kernel, const spread_launch&
                      CU_LAUNCH_PARAM_END};
     result = cu_.cuLaunchKernel(kernel.parts[n], part.count[0], part.count[1], part.count[2], what.block[0],
                                 what.block[1], what.block[2], what.shared_bytes, lane->stream(n), nullptr, extra);
+    // Patched kernels need more registers, of which blocks of many threads may have too few.
+    if (!is_begun) cu_.check(result, "launching a part of its grid");
+    is_begun = true;
     const bool is_awaited = n > 0 || !how.copied.empty();
     if (result == CUDA_SUCCESS && is_awaited) result = lane->mark(n);
   }
@@ -178,6 +190,7 @@ CUresult spreading::launch(const spread_launch& what, const std::function<CUresu
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   if (!is_current() || cu_.cuStreamIsCapturing(what.stream, &capture) != CUDA_SUCCESS ||
       capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+    const auto places = keep_places();
     const CUresult result = alone();
     const std::lock_guard lock(mutex_);
     if (capture == CU_STREAM_CAPTURE_STATUS_NONE) note_any_write(nullptr);
@@ -185,9 +198,15 @@ CUresult spreading::launch(const spread_launch& what, const std::function<CUresu
     return result;
   }
   std::unique_lock lock(mutex_);
-  part_kernel& kernel = kernels_.of(what.function);
   std::vector<std::byte> parameters;
-  decided how = decide(kernel, what, parameters);
+  decided how = decide(kernels_.of(what.function), what, parameters);
+  if (!how.moves.empty()) {
+    lock.unlock();
+    const std::lock_guard no_other_work(places_);
+    lock.lock();
+    for (const decided::other_place& to : how.moves) move(to);
+  }
+  part_kernel& kernel = kernels_.of(what.function);
   std::shared_ptr<program_lane> lane;
   if (!how.parts.empty()) {
     if (std::string why = prepare(kernel, what, lane); !why.empty()) {
@@ -200,8 +219,9 @@ CUresult spreading::launch(const spread_launch& what, const std::function<CUresu
   if (!how.parts.empty()) {
     try {
       result = launch_parts(kernel, what, parameters, how, lane);
-    } catch (const error& e) {  // before the first part
-      log(log_level::warn, "kernel {} runs on one GPU: {}", kernel.name, e.what());
+    } catch (const error& e) {
+      log(log_level::info, "kernel {} runs on one GPU: {}", kernel.name, e.what());
+      how.reason = e.what();
       how.parts.clear();
     }
   }

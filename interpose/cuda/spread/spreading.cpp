@@ -122,8 +122,9 @@ std::optional<CUresult> spreading::allocate(CUdeviceptr* made, std::size_t bytes
 std::optional<CUresult> spreading::allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_t width,
                                                  std::size_t rows) {
   if (pitch == nullptr || width == 0 || rows == 0) return std::nullopt;
-  const std::size_t rounded = (width + pitch_unit - 1) / pitch_unit * pitch_unit;
-  std::size_t bytes = 0;
+  std::size_t rounded = 0, bytes = 0;
+  if (__builtin_add_overflow(width, pitch_unit - 1, &rounded)) return std::nullopt;
+  rounded -= rounded % pitch_unit;
   if (__builtin_mul_overflow(rounded, rows, &bytes)) return std::nullopt;
   const auto result = allocate(made, bytes);
   if (result == CUDA_SUCCESS) *pitch = rounded;
@@ -189,13 +190,18 @@ void spreading::writes_anything(CUstream stream) {
 
 void spreading::forget_handles() {
   const std::lock_guard lock(mutex_);
-  kernels_.forget_handles();
+  kernels_.forget_handles([&](const spread::kernel_model& gone) { planner_.forget(gone); });
 }
 
 void spreading::ends_stream(CUstream stream) {
   const std::lock_guard lock(mutex_);
   copies_.forget_stream(stream);
   lanes_.forget(stream);
+}
+
+void spreading::ends_context() {
+  const std::lock_guard lock(mutex_);
+  copies_.forget_streams();
 }
 
 void spreading::resets() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -48,8 +49,10 @@ class spreading {
 
   /// Queues a launch in parts, or calls alone(), which queues it as the program launches it.
   CUresult launch(const spread_launch& what, const std::function<CUresult()>& alone);
-  /// Device work of the program other than launches has been queued that writes the allocation at an address, or
-  /// perhaps any. The stream is null if it is not known.
+  /// While the lock exists, no array gets another place. To be held while device work other than launches is queued.
+  [[nodiscard]] std::shared_lock<std::shared_mutex> keep_places() { return std::shared_lock(places_); }
+  /// Such work has been queued, and writes the allocation at an address, or perhaps any. The stream is null if it is
+  /// not known.
   void writes(CUdeviceptr address, CUstream stream);
   void writes_anything(CUstream stream);
 
@@ -78,6 +81,8 @@ class spreading {
   /// The program has unloaded a module or library.
   void forget_handles();
   void ends_stream(CUstream stream);
+  /// A context may be about to end.
+  void ends_context();
   /// The program ends all that the first GPU's context has.
   void resets();
   /// The error of a part on another GPU, or `result` if that is an error or there is none.
@@ -90,9 +95,15 @@ class spreading {
     std::vector<spread::block_range> parts;  // of each GPU; empty: the program's own launch
     std::vector<std::uint32_t> copied;       // pointers (kernel_model::pointers) that get addresses of copies
     std::string reason;
+    struct other_place {
+      CUdeviceptr base = 0;
+      std::vector<spread::home_run> homes;
+      std::string words;
+    };
+    std::vector<other_place> moves;  // of arrays, before the launch
   };
   [[nodiscard]] decided decide(part_kernel& kernel, const spread_launch& what, std::vector<std::byte>& parameters);
-  void move(const spread::allocation& what, const spread::placement& to);
+  void move(const decided::other_place& to);
   /// Says why the launch cannot run in parts, or nothing and makes it ready.
   [[nodiscard]] std::string prepare(part_kernel& kernel, const spread_launch& what,
                                     std::shared_ptr<program_lane>& lane);
@@ -109,6 +120,7 @@ class spreading {
   const device::cuda::driver& cu_;
   const program_contexts& program_;
   const bool cuts_evenly_;
+  std::shared_mutex places_;  // locked for a move; taken before mutex_
   std::mutex mutex_;
   joined_gpus gpus_;
   dealt_memory memory_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "interpose/cuda/interposer.h"
+#include "interpose/cuda/spread/noted_write.h"
 #include "interpose/cuda/work/launch_scope.h"
 #include "interpose/cuda/work/queued_uses.h"
 #include "interpose/cuda/work/queuing_threads.h"
@@ -26,7 +27,8 @@ CUstream stream_of(Stream... stream) {
 }
 
 /// Held by a hook while it queues device work of the program, or work of hpe in the program's memory, for which hpe
-/// waits itself. Costs a few stores and loads if the host touches no device memory.
+/// waits itself. Tells all who have to know the work: adopted memory, waits of calls, and spreading. Costs a few stores
+/// and loads if there are none.
 class device_work {
  public:
   /// Work that may use any memory.
@@ -39,8 +41,10 @@ class device_work {
     queuing_threads::enter(here_);
     if (is_told()) [[unlikely]]
       begin(ranges);
+    written_.begin(stream, ranges);
   }
-  /// A kernel launch: uses any memory or, by HPE_SCOPE, the memory that its parameters point to.
+  /// A kernel launch: uses any memory or, by HPE_SCOPE, the memory that its parameters point to. In a program that is
+  /// spread over GPUs, spreading::launch notes what it writes.
   device_work(CUstream stream, const kernel_launch& launch) : here_(queuing_threads::mine()), stream_(stream) {
     queuing_threads::enter(here_);
     if (is_told()) [[unlikely]]
@@ -62,7 +66,10 @@ class device_work {
   [[nodiscard]] static bool is_told() noexcept { return adopted_memory::any() || queued_uses::kept(); }
 
   /// The caller waits for this work itself, so later waits of hpe need not.
-  void needs_no_wait() noexcept { needs_wait_ = false; }
+  void needs_no_wait() noexcept {
+    needs_wait_ = false;
+    written_.on_unknown_stream();
+  }
 
   device_work(const device_work&) = delete;
   device_work& operator=(const device_work&) = delete;
@@ -79,6 +86,7 @@ class device_work {
 
   queuing_threads::place& here_;
   CUstream stream_;
+  noted_write written_;
   adopted_memory::work_in_flight in_flight_;
   std::unique_ptr<std::vector<queued_uses::range>> used_;  // for queued_uses; nullptr: any memory
   bool begun_ = false;

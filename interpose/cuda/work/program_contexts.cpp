@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "interpose/cuda/spread/spreading.h"
+
 namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
@@ -94,6 +96,9 @@ CUresult program_contexts::wait_for(CUstream stream, CUcontext context) {
 }
 
 std::optional<program_contexts::allocation> program_contexts::device_memory_at(CUdeviceptr address) const {
+  // The driver tells of the pieces of memory on several GPUs only.
+  if (spreading* const s = spreading::active())
+    if (const auto range = s->range_at(address)) return allocation{range->base, range->bytes, s->context()};
   std::optional<allocation> found;
   const auto look = [&](int device, CUcontext primary) {
     if (found) return;

@@ -78,8 +78,6 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
   if (!r.alive) return nullptr;
   // With its valid bytes on the host, a region moves without a copy: they are uploaded to the new homes.
   const bool on_host = r.blocks().off_device() == r.blocks().count();
-  constexpr std::size_t most_described = 4096;
-  if (described_.size() > most_described) described_.clear();
   described& known = described_[&r];
   if (std::exchange(known.homes, r.homes_version()) != r.homes_version()) known.has_no_replica = false;
   const bool is_replicated = replicas_.are_valid(r, list_);
@@ -133,7 +131,9 @@ void launch_planner::replicate(const spread::kernel_model::pointer& of, const sp
 }
 
 launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, const spread::launch& launch) {
+  constexpr std::size_t most_described = 4096;
   const lock_guard lock(mutex_);
+  if (described_.size() > most_described) described_.clear();
   std::vector<const spread::allocation*> arrays;
   for (const spread::kernel_model::pointer& p : kernel.pointers())
     arrays.push_back(describe(pointer_in(launch, p.offset)));

@@ -112,6 +112,8 @@ TEST_F(SpreadMemory, TakesTheMemoryOfAnotherDevice) {
   EXPECT_EQ(home_of(*memory_->find(made), 255 * mib), 1U);
   CUdeviceptr none = 0;
   EXPECT_EQ(memory_->allocate(none, 256 * mib, one), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(memory_->allocate(none, ~std::uint64_t{0}, one), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(none, 0U);
 }
 
 TEST_F(SpreadMemory, CopiesHaveTheBytesOfTheLastWrite) {

@@ -144,6 +144,20 @@ void large() {
   std::printf("large %g\n", static_cast<double>(last[0]));
 }
 
+// Launches on a stream while another one is captured.
+void capture() {
+  const CUdeviceptr a = filled(n, 1), b = filled(n, 2), c = array(n);
+  CUstream captured = nullptr, other = nullptr;
+  CUgraph graph = nullptr;
+  MUST(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
+  MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+  MUST(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  for (int round = 0; round < 2; ++round) launch("add", in_a_row, other, a, b, c, n);
+  MUST(cuStreamEndCapture(captured, &graph));
+  MUST(cuStreamSynchronize(other));
+  print("capture", c, n);
+}
+
 void ask() {
   int devices = 0;
   CUdevice device = 0;
@@ -188,6 +202,7 @@ int main(int argc, char** argv) {
     if (part == "count") count();
     if (part == "weigh") weigh();
     if (part == "large") large();
+    if (part == "capture") capture();
     if (part == "ask") ask();
   }
 }

@@ -33,6 +33,14 @@ TEST(SpreadRun, TellsWhichKernelsRanWhere) {
   EXPECT_NE(told.text.find("         4          4        2"), std::string::npos) << told.text;
 }
 
+TEST(SpreadRun, ACaptureGoesOnBesideLaunches) {
+  const outcome one = shell(run + program + "capture");
+  ASSERT_EQ(exit_status(one), 0) << one.text;
+  const outcome two = spread("capture", "--spread --explain");
+  EXPECT_EQ(exit_status(two), 0) << two.text;
+  EXPECT_NE(two.text.find(one.text), std::string::npos) << two.text;
+}
+
 TEST(SpreadRun, KernelsWithConstantsAreSpreadAndThoseWithVariablesAreNot) {
   const outcome told = spread("weigh", "--spread --explain");
   EXPECT_EQ(exit_status(told), 0) << told.text;

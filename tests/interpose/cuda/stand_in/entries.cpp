@@ -1,5 +1,6 @@
 // The entries for contexts, memory, streams and events.
 #include <cstring>
+#include <utility>
 
 #include "tests/interpose/cuda/stand_in/machine.h"
 
@@ -103,7 +104,12 @@ STAND_IN CUresult cuCtxDisablePeerAccess(CUcontext peer) {
   if (result == CUDA_SUCCESS) set_reach(c->device, context_of(peer)->device, false);
   return result;
 }
-STAND_IN CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
+namespace {
+thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+STAND_IN CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  return std::swap(*mode, capture_mode), CUDA_SUCCESS;
+}
 
 // ---- memory ------------------------------------------------------------------------------------------------------
 
@@ -335,8 +341,13 @@ STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
   return CUDA_SUCCESS;
 }
 STAND_IN CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = 1, CUDA_SUCCESS; }
+// One of the calls that threads may not make while any stream is captured, unless they say that they know.
 STAND_IN CUresult cuEventQuery(CUevent given) {
   event* e = nullptr;
+  bool ends_captures = false;
+  for (int d = 0; d < device_count && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; ++d)
+    ends_captures |= invalidate_captures(*primary(d));
+  if (ends_captures) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (const CUresult wrong = find(given, e); wrong != CUDA_SUCCESS) return wrong;
   queue* const q = e->in;
   return q == nullptr || q->reached(e->number) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;

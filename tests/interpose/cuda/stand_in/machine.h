@@ -102,6 +102,8 @@ struct formal {
 };
 /// A parameter of a kernel of a module; nothing for any other function.
 [[nodiscard]] std::optional<formal> formal_of_module(CUfunction function, std::size_t index);
+/// Whether stand_in_limit_parameters refuses a kernel of a module.
+[[nodiscard]] bool is_over_limit(CUfunction function);
 struct launch_shape {
   unsigned grid[3];
   unsigned block[3];

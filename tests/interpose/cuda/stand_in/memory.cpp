@@ -138,7 +138,7 @@ bool share_object(CUdeviceptr address, CUipcMemHandle& handle) {
   const std::lock_guard lock(state);
   const auto at = containing(objects(), address);
   const auto block = containing(blocks(), address);
-  if (at == objects().end() || block == blocks().end() || at->second.of_pool) return false;
+  if (at == objects().end() || block == blocks().end() || at->second.of_pool || at->second.mapped) return false;
   const shared_object shared{::getpid(), block->second.file, block->second.bytes, at->first - block->first,
                              at->second.bytes};
   handle = {};

@@ -33,6 +33,7 @@ struct module_code {
 };
 
 std::mutex state;
+std::atomic<unsigned> most_parameters{0};
 
 // A CUfunction of a module is the address of its kernel.
 std::map<const void*, std::shared_ptr<module_code>>& kernels() {
@@ -73,6 +74,13 @@ std::optional<formal> formal_of_module(CUfunction function, std::size_t index) {
   return index < all.size() ? formal{all[index].offset, all[index].size} : formal{};
 }
 
+bool is_over_limit(CUfunction function) {
+  const std::lock_guard lock(state);
+  const unsigned most = most_parameters;
+  return most != 0 && kernels().contains(function) &&
+         reinterpret_cast<const ptx::function*>(function)->formals_size > most;
+}
+
 bool launch_of_module(CUfunction function, const launch_shape& shape, stream& in, void** parameters, void** extra) {
   std::shared_ptr<module_code> code;
   {
@@ -95,6 +103,8 @@ bool launch_of_module(CUfunction function, const launch_shape& shape, stream& in
 }  // namespace stand_in
 
 using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is part of that namespace
+
+STAND_IN void stand_in_limit_parameters(unsigned bytes) { most_parameters = bytes; }
 
 STAND_IN CUresult cuModuleLoadData(CUmodule* result, const void* image) {
   COUNT();

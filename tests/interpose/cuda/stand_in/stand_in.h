@@ -30,5 +30,7 @@ using pause_function = void(int paused);             ///< stand_in_pause: whethe
 /// stand_in_meanwhile: runs run(argument) at the beginning of the next call of an entry, in the calling thread.
 using meanwhile_function = void(const char* symbol, void (*run)(void*), void* argument);
 using refuse_function = void(int refused);  ///< stand_in_refuse_peers: whether memory of others is opened
+/// stand_in_limit_parameters: launches of kernels with more bytes of parameters fail for lack of resources; 0: none do
+using limit_function = void(unsigned bytes);
 
 }  // namespace stand_in

@@ -106,6 +106,9 @@ STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, 
   COUNT();
   stream* s = nullptr;
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
+  if (is_over_limit(function)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  for (const unsigned size : {gx, gy, gz, bx, by, bz})
+    if (size == 0) return CUDA_ERROR_INVALID_VALUE;
   count(s->of->device == 0 ? "launches on 0" : "launches on 1");
   if (launch_of_module(function, {{gx, gy, gz}, {bx, by, bz}}, *s, parameters, extra)) return CUDA_SUCCESS;
   const auto* const kernel = reinterpret_cast<const stand_in::kernel*>(function);
