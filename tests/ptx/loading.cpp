@@ -426,7 +426,7 @@ TEST(FatBinary, RefusesATextThatIsFarLargerThanItsBytes) {
 TEST(FatBinary, OfSeveralTextsTheOneForTheNewestArchitectureIsTaken) {
   std::vector<fat_binary_entry> entries;
   for (const std::uint32_t architecture : {70U, 90U, 80U})
-    entries.push_back({fat_binary_entry::kind::ptx, architecture, false, std::to_string(architecture)});
+    entries.push_back({fat_binary_entry::kind::ptx, architecture, std::to_string(architecture)});
   EXPECT_EQ(choose_ptx(entries).text, "90");
   std::reverse(entries.begin(), entries.end());
   EXPECT_EQ(choose_ptx(entries).text, "90");
@@ -434,7 +434,7 @@ TEST(FatBinary, OfSeveralTextsTheOneForTheNewestArchitectureIsTaken) {
 
 TEST(FatBinary, TellsHowToGetPtx) {
   try {
-    static_cast<void>(choose_ptx({{fat_binary_entry::kind::cubin, 90, false, ""}}));
+    static_cast<void>(choose_ptx({{fat_binary_entry::kind::cubin, 90, ""}}));
     FAIL();
   } catch (const error& e) {
     EXPECT_EQ(e.status(), HPE_ERROR_NOT_SUPPORTED);
