@@ -59,8 +59,8 @@ spreading::decided spreading::decide(part_kernel& kernel, const spread_launch& w
   if (how.reason.empty() && what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2] <= 1)
     how.reason = "its grid is one block";
   // The driver refuses these, and they have no place in a model.
-  const bool runs = std::ranges::none_of(what.grid, std::logical_not<>()) &&
-                    std::ranges::none_of(what.block, std::logical_not<>());
+  const bool runs =
+      std::ranges::none_of(what.grid, std::logical_not<>()) && std::ranges::none_of(what.block, std::logical_not<>());
   if (kernel.code == nullptr || !runs) return how;
   const spread::kernel_model& model = *kernel.code->model;
   parameters = parameters_of(*model.analysis().kernel, what);

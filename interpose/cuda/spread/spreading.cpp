@@ -108,6 +108,7 @@ bool spreading::is_current() const {
 
 std::optional<CUresult> spreading::allocate(CUdeviceptr* made, std::size_t bytes) {
   if (made == nullptr || bytes < smallest_dealt || !is_current()) return std::nullopt;
+  (void)free_left();
   const std::lock_guard lock(mutex_);
   const spread::placement first = planner_.first_place(bytes, memory_.granule());
   CUresult result = memory_.allocate(*made, bytes, first);
@@ -137,15 +138,34 @@ std::size_t spreading::starts_at(CUdeviceptr address) {
   return r != nullptr && r->base == address ? r->extent : 0;
 }
 
-// Waits without the mutex: the work may wait for launches of other threads.
 CUresult spreading::free(CUdeviceptr address) {
+  {
+    const std::lock_guard lock(mutex_);
+    dealt_memory::range* const r = memory_.find(address);
+    if (r == nullptr || r->base != address || r->bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    r->bytes = 0;  // no memory of the program any more
+    left_.push_back(address);
+  }
+  return free_left();
+}
+
+// Waits without the mutex: the work may wait for launches of other threads.
+CUresult spreading::free_left() {
+  std::vector<CUdeviceptr> now;
+  {
+    const std::lock_guard lock(mutex_);
+    if (left_.empty() || program_.captures(context())) return CUDA_SUCCESS;
+    now.swap(left_);
+  }
   const CUresult result = gpus_.wait();
   const std::lock_guard lock(mutex_);
-  dealt_memory::range* const r = memory_.find(address);
-  if (r == nullptr || r->base != address) return CUDA_ERROR_INVALID_VALUE;
-  copies_.forget(*r);
-  used_.forget(*r);
-  memory_.free(*r);
+  for (const CUdeviceptr base : now) {
+    dealt_memory::range* const r = memory_.find(base);
+    if (r == nullptr || r->bytes != 0) continue;  // the program has reset the device
+    copies_.forget(*r);
+    used_.forget(*r);
+    memory_.free(*r);
+  }
   return result;
 }
 
@@ -215,6 +235,7 @@ void spreading::resets() {
   used_.forget_others();
   copies_.forget_all();
   memory_.free_all();
+  left_.clear();
   lanes_.forget_all();
   kernels_.forget_modules();
   was_reset_ = true;

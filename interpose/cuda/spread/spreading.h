@@ -62,7 +62,8 @@ class spreading {
   std::optional<CUresult> allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_t width, std::size_t rows);
   /// The extent of the memory that lies on several GPUs and starts at an address; 0 if there is none.
   [[nodiscard]] std::size_t starts_at(CUdeviceptr address);
-  /// Frees such memory, after all work.
+  /// Frees such memory, after all work. While a stream is captured, which a wait would end, the memory stays until a
+  /// later call allocates or frees some.
   CUresult free(CUdeviceptr address);
 
   struct range {
@@ -104,6 +105,8 @@ class spreading {
   };
   [[nodiscard]] decided decide(part_kernel& kernel, const spread_launch& what, std::vector<std::byte>& parameters);
   void move(const decided::other_place& to);
+  /// Frees what captures have held up. Returns an error of earlier work.
+  CUresult free_left();
   /// Says why the launch cannot run in parts, or nothing and makes it ready.
   [[nodiscard]] std::string prepare(part_kernel& kernel, const spread_launch& what,
                                     std::shared_ptr<program_lane>& lane);
@@ -130,6 +133,7 @@ class spreading {
   used_memory used_;
   spread::planner planner_;
   launch_clock clock_;
+  std::vector<CUdeviceptr> left_;                    // ranges that the program has freed during a capture
   std::uint64_t writes_ = 0, writes_elsewhere_ = 1;  // of memory that is not dealt, constants too
   bool was_reset_ = false;
 };

@@ -146,16 +146,18 @@ void large() {
 
 // Launches on a stream while another one is captured.
 void capture() {
-  const CUdeviceptr a = filled(n, 1), b = filled(n, 2), c = array(n);
+  const CUdeviceptr a = filled(n, 1), b = filled(n, 2), c = array(n), unused = array(n);
   CUstream captured = nullptr, other = nullptr;
   CUgraph graph = nullptr;
   MUST(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING));
   MUST(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
   MUST(cuStreamBeginCapture(captured, CU_STREAM_CAPTURE_MODE_GLOBAL));
   for (int round = 0; round < 2; ++round) launch("add", in_a_row, other, a, b, c, n);
+  MUST(cuMemFree(unused));
   MUST(cuStreamEndCapture(captured, &graph));
   MUST(cuStreamSynchronize(other));
   print("capture", c, n);
+  std::printf("freed twice %d\n", static_cast<int>(cuMemFree(unused)));
 }
 
 void ask() {
