@@ -93,11 +93,12 @@ void program_code::unloaded(const void* handle) {
   const lock_guard lock(mutex_);
   loaded_.erase(handle);
   same_.erase(handle);
-  std::erase_if(origins_, [&](const auto& each) {
-    if (each.second.from != handle) return false;
-    std::erase_if(same_, [&](const auto& s) { return s.second == each.first; });
-    return true;
-  });
+  for (auto o = origins_.begin(); o != origins_.end();) {
+    const void* const kernel = o->first;
+    const bool ends = o->second.from == handle;
+    if (ends) std::erase_if(same_, [&](const auto& each) { return each.second == kernel; });
+    o = ends ? origins_.erase(o) : std::next(o);
+  }
   std::erase_if(same_, [&](const auto& each) { return each.second == handle; });
 }
 

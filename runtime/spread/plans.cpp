@@ -1,0 +1,203 @@
+#include "runtime/spread/plans.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace hpe::spread {
+
+namespace {
+
+/// The candidates: each axis alone, and for several factors of the number of devices, two axes together.
+std::vector<cut> cuts_of(const dimension& grid, std::uint32_t devices) {
+  std::vector<cut> cuts;
+  for (std::uint32_t x = 1; x <= devices; ++x) {
+    for (std::uint32_t y = 1; x * y <= devices; ++y) {
+      if (devices % (x * y) != 0) continue;
+      const std::uint32_t z = devices / (x * y);
+      if (x <= grid[0] && y <= grid[1] && z <= grid[2]) cuts.push_back(cut_grid(grid, {x, y, z}));
+    }
+  }
+  return cuts;
+}
+
+std::string words_of(const cut& c) {
+  std::string axes;
+  for (std::size_t a = 0; a < c.pieces.size(); ++a)
+    if (c.pieces[a] > 1) axes += fmt::format("{}{}", axes.empty() ? "" : " and ", "xyz"[a]);
+  return axes.empty() ? "one device" : "cut along " + axes;
+}
+
+/// The fastest one that `may` be chosen; spreading has to be worth while.
+template <class Condition>
+const plan* fastest_of(const std::vector<plan>& all, Condition may) {
+  const plan* best = nullptr;
+  for (const plan& p : all) {
+    if (!may(p)) continue;
+    const bool spreads_first = best != nullptr && p.how.is_spread() && !best->how.is_spread();
+    if (best == nullptr || p.seconds < best->seconds * (spreads_first ? worth_while : 0.999)) best = &p;
+  }
+  return best;
+}
+
+std::string replicas_in_words(const decision& d, const kernel_model& kernel) {
+  std::string names;
+  for (std::size_t n = 0; n < d.arrays.size(); ++n)
+    if (d.arrays[n].use_replica)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", kernel.parameter_at(kernel.pointers()[n].offset));
+  return names.empty() ? "" : fmt::format("; each device reads its own copy of parameter {}", names);
+}
+
+}  // namespace
+
+bool plan::moves_arrays() const {
+  return std::any_of(moves.begin(), moves.end(), [](const placement& m) { return m.how != placement::kind::stay; });
+}
+
+comparison_of_plans::comparison_of_plans(const kernel_model& kernel, const launch& l,
+                                         std::span<const allocation* const> arrays, const machine& m,
+                                         const sample_size& size, double launches_of_a_copy)
+    : arrays_(arrays),
+      machine_(m),
+      launches_of_a_copy_(launches_of_a_copy),
+      cuts_(kernel.obstacle().empty() ? cuts_of(l.grid, m.devices) : std::vector<cut>{}) {
+  for (std::uint32_t p = 0; p < arrays.size(); ++p) {
+    if (arrays[p] == nullptr) {
+      of_pointer_.push_back(0);
+      continue;
+    }
+    auto found = std::find_if(allocations_.begin(), allocations_.end(),
+                              [&](const placed_allocation& a) { return a.what->address == arrays[p]->address; });
+    if (found == allocations_.end()) {
+      found = allocations_.insert(found, {arrays[p], {}, arrays[p]->may_replicate && !kernel.writes_anywhere()});
+    }
+    found->users.push_back(p);
+    found->may_replicate &= kernel.pointers()[p].may_be_copied;
+    of_pointer_.push_back(static_cast<std::size_t>(found - allocations_.begin()));
+  }
+  traffic_ = sample_traffic(kernel, l, arrays, cuts_, size);
+  const device_number home = m.alone >= 0 ? m.alone : most_common_home();
+  const cut whole = whole_grid(l.grid, m.devices, home);
+  add(whole, fmt::format("device {}", home));
+  for (const cut& c : cuts_) add(c, words_of(c));
+}
+
+device_number comparison_of_plans::most_common_home() const {
+  std::vector<std::uint64_t> bytes(machine_.devices);
+  for (const placed_allocation& a : allocations_)
+    for (const home_run& run : a.what->homes)
+      if (run.home >= 0) bytes[static_cast<std::size_t>(run.home)] += run.last - run.first;
+  return static_cast<device_number>(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
+}
+
+cost comparison_of_plans::cost_of(const plan& p) const {
+  std::vector<array_place> places(arrays_.size());
+  for (std::uint32_t n = 0; n < arrays_.size(); ++n)
+    if (arrays_[n] != nullptr) places[n] = {&p.homes[of_pointer_[n]], p.replicated[of_pointer_[n]]};
+  return predict(traffic_, p.how, places, machine_);
+}
+
+void comparison_of_plans::add(const cut& c, const std::string& name) {
+  plan now{name, c, std::vector<placement>(allocations_.size()), {}, {}, {}, 0};
+  for (const placed_allocation& a : allocations_) {
+    now.homes.push_back(a.what->homes);
+    now.replicated.push_back(a.what->is_replicated && a.may_replicate && c.is_spread());
+  }
+  plan moved = now;
+  moved.name += ", arrays moved";
+  bool moves = false;
+  for (std::size_t n = 0; n < allocations_.size(); ++n) {
+    const allocation& a = *allocations_[n].what;
+    const placement best = best_place(allocations_[n], traffic_, c, machine_);
+    if (best.how == placement::kind::stay) continue;
+    moves = true;
+    moved.moves[n] = best;
+    moved.homes[n] = homes_under(best, a, machine_.devices);
+    moved.replicated[n] = best.how == placement::kind::replicated;
+    const double bytes = bytes_to_move(a, best, moved.homes[n], machine_);
+    if (best.how == placement::kind::replicated) {
+      moved.move_seconds += bytes / machine_.copy_rate;
+      moved.copy_seconds += bytes / machine_.copy_rate;
+    } else if (!a.is_empty) {
+      moved.move_seconds +=
+          bytes / machine_.move_rate + machine_.granule_seconds * bytes / static_cast<double>(a.granule);
+    }
+  }
+  now.predicted = cost_of(now);
+  now.seconds = now.predicted.seconds;
+  all_.push_back(std::move(now));
+  if (!moves) return;
+  moved.predicted = cost_of(moved);
+  moved.seconds = moved.predicted.seconds + moved.copy_seconds / launches_of_a_copy_;
+  all_.push_back(std::move(moved));
+}
+
+const plan& comparison_of_plans::fastest() const {
+  return *fastest_of(all_, [](const plan&) { return true; });
+}
+
+const plan& comparison_of_plans::fastest_without_moves() const {
+  return *fastest_of(all_, [](const plan& p) { return !p.moves_arrays(); });
+}
+
+// The prediction lets reads over links overlap with all else, which loops that wait for each value do not reach.
+const plan& comparison_of_plans::with_copies(const plan& best) const {
+  constexpr double about = 1.02, many = 0.1;
+  if (best.predicted.remote_share() < many) return best;
+  for (const plan& p : all_)
+    if (p.copy_seconds > 0 && p.how.pieces == best.how.pieces && p.seconds <= about * best.seconds &&
+        p.predicted.remote_bytes < best.predicted.remote_bytes / 2)
+      return p;
+  return best;
+}
+
+double comparison_of_plans::seconds_elsewhere(const cut& c) const {
+  plan p;
+  p.how = c;
+  for (const placed_allocation& a : allocations_) {
+    placement dealt;
+    dealt.how = a.what->granule == 0 ? placement::kind::stay : placement::kind::cyclic;
+    dealt.run = a.what->granule;
+    p.homes.push_back(homes_under(dealt, *a.what, machine_.devices));
+    p.replicated.push_back(false);
+  }
+  return cost_of(p).seconds;
+}
+
+decision comparison_of_plans::decision_for(const plan& chosen, const kernel_model& kernel) const {
+  decision d;
+  d.how = chosen.how;
+  d.seconds = chosen.predicted.seconds;
+  d.seconds_on_one = all_.front().predicted.seconds;
+  for (const plan& p : all_) {
+    if (!p.how.is_spread()) d.seconds_on_one = std::min(d.seconds_on_one, p.predicted.seconds);
+    d.alternatives.push_back({p.name, p.predicted.seconds, p.move_seconds, p.predicted.remote_bytes,
+                              p.predicted.local_bytes, p.predicted.imbalance});
+  }
+  for (std::uint32_t n = 0; n < arrays_.size(); ++n) {
+    array_decision& each = d.arrays.emplace_back();
+    if (arrays_[n] == nullptr) continue;
+    each.move_to = chosen.moves[of_pointer_[n]];
+    each.use_replica = chosen.replicated[of_pointer_[n]];
+  }
+  const double factor = d.seconds_on_one / std::max(d.seconds, 1e-12);
+  const plan* const other = d.is_spread() ? nullptr : fastest_of(all_, [](const plan& p) { return p.how.is_spread(); });
+  if (!kernel.obstacle().empty()) {
+    d.reason = kernel.obstacle();
+  } else if (d.is_spread()) {
+    d.reason =
+        fmt::format("{}: {:.1f} % of its bytes are remote, predicted {:.2f} times as fast as one device{}",
+                    words_of(d.how), 100 * chosen.predicted.remote_share(), factor, replicas_in_words(d, kernel));
+  } else if (other == nullptr) {
+    d.reason = "too few blocks for all devices";
+  } else if (d.seconds < 4 * machine_.launch_seconds * machine_.devices) {
+    d.reason = fmt::format("short: predicted {:.1f} us", d.seconds * 1e6);
+  } else {
+    d.reason = fmt::format("{} would leave {:.0f} % of its bytes remote, predicted {:.2f} times as fast as one device",
+                           words_of(other->how), 100 * other->predicted.remote_share(),
+                           d.seconds_on_one / other->predicted.seconds);
+  }
+  return d;
+}
+
+}  // namespace hpe::spread
