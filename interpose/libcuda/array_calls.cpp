@@ -14,7 +14,6 @@
 using namespace hpe::libcuda;
 using hpe::cudart::check;
 using hpe::cudart::process;
-using hpe::cudart::require;
 
 namespace {
 

@@ -12,7 +12,6 @@
 
 using namespace hpe::libcuda;
 using hpe::cudart::check;
-using hpe::cudart::require;
 
 namespace {
 

@@ -4,7 +4,6 @@
 #include <cudaProfiler.h>
 #include <cuda_runtime_api.h>
 
-#include <array>
 #include <cstring>
 #include <string_view>
 
@@ -27,9 +26,9 @@ struct entry {
 };
 
 const auto& entries() {
-  static const std::array all{
+  static const entry all[] = {
 #define HPE_LIBCUDA_ENTRY(name, since, function, own) \
-  entry{#name, since, reinterpret_cast<void*>(&::function), reinterpret_cast<void*>(&::own)},
+  {#name, since, reinterpret_cast<void*>(&::function), reinterpret_cast<void*>(&::own)},
 #include <entries.def>
 #undef HPE_LIBCUDA_ENTRY
   };

@@ -30,7 +30,7 @@ CUmemLocation location_of(CUdevice device) {
 
 template <class T>
 void tell(void* data, T value) {
-  std::memcpy(data, &value, sizeof value);
+  std::memcpy(data, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): some values are pointers
 }
 
 /// CUDA's size of each attribute's value, for addresses of which nothing is known.
