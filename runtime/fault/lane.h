@@ -55,6 +55,7 @@ class lane {
     device::priority level;
     coherence::point_set after;     // points to wait for before it is issued
     std::vector<timepoint> copies;  // points of its copies, once issued
+    std::span<std::byte> apart{};   // the view, if it is set apart while the copies are under way
   };
   struct prefetch_wish {
     std::uint32_t region;

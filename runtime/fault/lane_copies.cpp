@@ -89,6 +89,9 @@ void lane::start_fetches(region& r, block_run run, priority level) {
     try {
       r.order.before_read(r.bytes_of(f.run), f.after);
       if (reached(f.after.points())) issue(f);
+      const bool others_wait = waiting_.size() > 1;
+      if (level == priority::waiting_host && f.after.empty() && !r.single_copy() && !others_wait)
+        f.apart = env_.views.set_apart(r, f.run);
     } catch (...) {
       r.transition(f.run, block_event::fetch_failed);
       fetches_.pop_back();
@@ -135,7 +138,9 @@ bool lane::owns(const fetch& f, std::uint64_t b) {
 
 bool lane::advance(fetch& f) noexcept {
   try {
-    return try_to_advance(f);
+    const bool over = try_to_advance(f);
+    if (over) work::host_view::rejoin(f.apart);  // after the answer, so that the thread goes on meanwhile
+    return over;
   } catch (const std::bad_alloc&) {
     short_of_memory_ = true;
     return false;

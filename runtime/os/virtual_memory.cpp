@@ -109,6 +109,12 @@ bool protect(void* address, std::size_t size, access allowed) {
   throw_system_error(fmt::format("mprotect of {} bytes at {}", size, address));
 }
 
+// The advice about reading a file ahead means nothing for a memory file, but mappings with different advice are
+// separate.
+void set_apart(void* address, std::size_t size) noexcept { ::madvise(address, size, MADV_RANDOM); }
+
+void rejoin(void* address, std::size_t size) noexcept { ::madvise(address, size, MADV_NORMAL); }
+
 void populate_for_reading(void* address, std::size_t size) noexcept { ::madvise(address, size, advise_populate_read); }
 
 void populate_for_writing(void* address, std::size_t size) noexcept { ::madvise(address, size, advise_populate_write); }

@@ -54,6 +54,12 @@ void unmap_to_reserved(void* address, std::size_t size);
 /// throws.
 [[nodiscard]] bool protect(void* address, std::size_t size, access allowed);
 
+/// Hints before and after a protect() that must be fast: set_apart makes pages of a memory file a mapping of their own,
+/// which protect() changes in half the time; rejoin lets them be one mapping with neighbours of the same protection
+/// again.
+void set_apart(void* address, std::size_t size) noexcept;
+void rejoin(void* address, std::size_t size) noexcept;
+
 /// Fills the page tables of a readable or writable range ahead of the accesses. A hint; failures are ignored.
 void populate_for_reading(void* address, std::size_t size) noexcept;
 void populate_for_writing(void* address, std::size_t size) noexcept;

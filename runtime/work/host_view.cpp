@@ -25,6 +25,17 @@ bool host_view::set(const coherence::region& r, coherence::block_run run, os::ac
   return os::protect(r.layout.base + bytes.begin, bytes.size(), allowed);
 }
 
+std::span<std::byte> host_view::set_apart(const coherence::region& r, coherence::block_run run) noexcept {
+  const coherence::byte_range bytes = r.bytes_of(run);
+  const std::span<std::byte> view{r.layout.base + bytes.begin, bytes.size()};
+  if (!view.empty()) os::set_apart(view.data(), view.size());
+  return view;
+}
+
+void host_view::rejoin(std::span<std::byte> apart) noexcept {
+  if (!apart.empty()) os::rejoin(apart.data(), apart.size());
+}
+
 void host_view::degrade(coherence::region& r) {
   log(log_level::warn,
       "the kernel has no room for more mappings (vm.max_map_count); from now on the allocation of {} bytes at {} is "

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <numeric>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,6 +22,19 @@ using hpe::inout;
 using hpe::out;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
+
+/// The number of mappings that lie in a range.
+std::size_t mappings_in(const void* address, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    const auto at = std::stoull(line, nullptr, 16);
+    const auto end = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
+    count += at < begin + bytes && begin < end ? 1 : 0;
+  }
+  return count;
+}
 
 class sizes : public testing::TestWithParam<std::size_t> {};
 
@@ -336,6 +351,25 @@ TEST(coherence, AHostThatReadsHereAndThereFetchesLess) {
     const bool touched = i % (3 * block) == block / 2;
     ASSERT_EQ(a[i], i + 2 + (touched ? 1 : 0)) << i;
   }
+}
+
+// While the data of a single block is on its way, its view is a mapping of its own.
+TEST(coherence, BlocksThatWereReadHereAndThereShareOneMappingAgain) {
+  const std::size_t n = 16 * mebi / sizeof(std::uint32_t);
+  const hpe::array<std::uint32_t> a(n);
+  const std::size_t block = hpe::pointer_info(a.data()).block / sizeof(std::uint32_t);
+  const auto kernel_writes = [&] {
+    hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 7}, out(a));
+    hpe::synchronize();
+  };
+  kernel_writes();
+  for (std::size_t i = 0; i < n; i += 5 * block) ASSERT_EQ(a[i], 7 + i);
+  EXPECT_GT(mappings_in(a.data(), a.size() * sizeof a[0]), n / block / 5);
+  kernel_writes();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (mappings_in(a.data(), a.size() * sizeof a[0]) > 1 && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();  // the thread of the runtime that served the last read
+  EXPECT_EQ(mappings_in(a.data(), a.size() * sizeof a[0]), 1U);
 }
 
 TEST(coherence, MigrationKeepsAddressAndContents) {

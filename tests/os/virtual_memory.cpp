@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <string>
 
 #include "hpe/error.hpp"
 
@@ -91,6 +92,19 @@ TEST(Reservation, TooMuchIsAnErrorThatSaysHowMuch) {
   }
 }
 
+/// The number of mappings that lie in a range.
+std::size_t mappings_in(const void* address, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    const auto at = std::stoull(line, nullptr, 16);
+    const auto end = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
+    count += at < begin + bytes && begin < end ? 1 : 0;
+  }
+  return count;
+}
+
 class MemoryFile : public testing::Test {
  protected:
   static constexpr std::size_t size = 8 * MiB;
@@ -162,6 +176,19 @@ TEST_F(MemoryFile, ProtectionIsPerPageAndLeavesTheAliasAlone) {
   EXPECT_TRUE(writable(alias.data()));
   ASSERT_TRUE(os::protect(view.data(), 2 * page, access::read_write));
   EXPECT_TRUE(writable(view.data()));
+}
+
+TEST_F(MemoryFile, PagesThatAreSetApartAreAMappingOfTheirOwnUntilTheyRejoin) {
+  const std::size_t page = os::page_size();
+  EXPECT_EQ(mappings_in(view.data(), size), 1U);
+  os::set_apart(view.data() + MiB, page);
+  EXPECT_EQ(mappings_in(view.data(), size), 3U);
+  ASSERT_TRUE(os::protect(view.data() + MiB, page, access::read));
+  EXPECT_FALSE(writable(view.data() + MiB));
+  os::rejoin(view.data() + MiB, page);
+  EXPECT_EQ(mappings_in(view.data(), size), 3U) << "its protection differs";
+  ASSERT_TRUE(os::protect(view.data(), size, access::none));
+  EXPECT_EQ(mappings_in(view.data(), size), 1U);
 }
 
 TEST_F(MemoryFile, PopulatingIsHarmless) {
