@@ -10,6 +10,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <thread>
 
 #include "bench/common/measure.h"
 #include "hpe/hpe.hpp"
@@ -104,16 +105,26 @@ void streams(unsigned repeats, std::vector<result>& results) {
   const auto write = hpe::bench::paired_medians(repeats, both_have_it, host_writes_kernel_reads, poison, plain_copy);
   results.push_back({"host writes 256 MiB, a kernel reads, of memcpy", write.second / write.first, "x", ">= 0.7",
                      write.second / write.first >= 0.7});
-  // The same loop over memory of the program. The transfers can hide behind it, but cannot make it faster.
+  // The same loop over memory of the program, alone and while another thread copies as many bytes as hpe uploads. The
+  // transfers can hide behind it, but cannot make it faster.
   auto* const plain = reinterpret_cast<std::uint32_t*>(destination.data());
+  const auto stores = [&] {
+    for (std::size_t i = 0; i < words; ++i) plain[i] = seed;
+    sink = plain[seed % words];
+  };
   const auto stores_alone = hpe::bench::paired_medians(
-      repeats, [&] { ++seed; },
-      [&] {
-        for (std::size_t i = 0; i < words; ++i) plain[i] = seed;
-        sink = plain[seed % words];
-      },
-      poison, plain_copy);
+      repeats, [&] { ++seed; }, stores, poison, plain_copy);
   results.push_back({"  the host's writes alone", stores_alone.second / stores_alone.first, "x", "", true});
+  std::vector<std::byte> uploaded(stream_bytes);
+  const std::vector<std::byte> written(stream_bytes, std::byte{1});
+  const auto stores_beside_copy = [&] {
+    std::jthread copy([&] { std::memcpy(uploaded.data(), written.data(), stream_bytes); });
+    stores();
+  };
+  const auto both = hpe::bench::paired_medians(
+      repeats, [&] { ++seed; }, stores_beside_copy, poison, plain_copy);
+  results.push_back(
+      {"  the host's writes while another thread copies as much", both.second / both.first, "x", "", true});
   const auto lazily = [&] {
     hpe::advise(a.data(), HPE_ADVISE_LAZY);
     both_have_it();

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -64,42 +66,58 @@ timing make_pages(unsigned repeats) {
 
 }  // namespace
 
-void first_touches(table& t, const link_rates& is) {
-  // Earlier arrays stay, so that no array gets pages of another one.
-  std::vector<std::unique_ptr<words_array>> all;
-  const auto latest = [&] { return reinterpret_cast<std::byte*>(all.back()->data()); };
-  const auto allocate = [&] { all.push_back(std::make_unique<words_array>(words)); };
-  const auto a_second_ago = [&] {
-    allocate();
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    launch_fill(*all.back());
-  };
-  const auto just_now = [&] {
-    allocate();
-    launch_fill(*all.back());
-  };
-  const auto touch = [&] { touch_pages(latest(), stream_bytes); };
-  const auto read = [&] { read_all(latest(), stream_bytes); };
+namespace {
 
-  wake_memory((5 * (t.repeats + 1) + 4) * stream_bytes);
+using body = std::function<void()>;
+using seconds = std::chrono::seconds;
+
+/// Arrays of which the GPU writes one after the other. Earlier arrays stay, so that no array gets pages of another one.
+class new_arrays {
+ public:
+  void allocate() { all_.push_back(std::make_unique<words_array>(words)); }
+  void allocate_and_fill(seconds between) {
+    allocate();
+    if (between != seconds(0)) std::this_thread::sleep_for(between);
+    launch_fill(*all_.back());
+  }
+  [[nodiscard]] std::byte* latest() const { return reinterpret_cast<std::byte*>(all_.back()->data()); }
+
+ private:
+  std::vector<std::unique_ptr<words_array>> all_;
+};
+
+void measure_first_touches(table& t, const link_rates& is, bool later_too) {
+  new_arrays arrays;
+  wake_memory(((later_too ? 5 : 3) * (t.repeats + 1) + 4) * stream_bytes);
   const timing pages = make_pages(t.repeats);
   t.rate("4 threads make huge pages", stream_bytes, pages);
   const double made = rate_of(stream_bytes, pages.median);
-  for (const auto& [body, who] :
-       {std::pair<std::function<void()>, const char*>{touch, "1 thread"}, {read, "8 threads"}}) {
-    const timing at_once = timed(t.repeats, just_now, body);
+  const body touch = [&] { touch_pages(arrays.latest(), stream_bytes); };
+  const body read = [&] { read_all(arrays.latest(), stream_bytes); };
+  for (const auto& [touches, who] : {std::pair<body, const char*>{touch, "1 thread"}, {read, "8 threads"}}) {
+    const timing at_once = timed(
+        t.repeats, [&] { arrays.allocate_and_fill(seconds(0)); }, touches);
     t.rate(fmt::format("first touch right after hpeMalloc, {}", who), stream_bytes, at_once, made,
            "of the rate at which 4 threads make huge pages", 0.9);
     t.share(at_once, stream_bytes, is.down, "of the link");
-    t.rate(fmt::format("first touch 1 s after hpeMalloc, {}", who), stream_bytes, timed(t.repeats, a_second_ago, body),
+    if (!later_too) continue;
+    t.rate(fmt::format("first touch 1 s after hpeMalloc, {}", who), stream_bytes,
+           timed(
+               t.repeats, [&] { arrays.allocate_and_fill(seconds(1)); }, touches),
            is.down, "of the link", 0.85);
   }
   // The threads that prepare pages are busy with the array before.
   t.time("hpeMalloc of 1 GiB",
          timed(
-             t.repeats, [] {}, allocate),
+             t.repeats, [] {}, [&] { arrays.allocate(); }),
          1, 1e-3);
 }
+
+}  // namespace
+
+void first_touches(table& t, const link_rates& is) { measure_first_touches(t, is, true); }
+
+void touches_at_once(table& t, const link_rates& is) { measure_first_touches(t, is, false); }
 
 void work_without_touches() {
   const words_array a(words);

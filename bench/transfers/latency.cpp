@@ -43,6 +43,7 @@ void faults(table& t, const raw_gpu& gpu) {
   t.time(fmt::format("synchronous driver copy of a block of {} KiB", block / 1024), times.second, offsets.size());
   t.time("page fault on such a block, until its first byte can be read", times.first, offsets.size(),
          1.3 * raw + 10e-6);
+  faults_in_parts(t, gpu, block);
 }
 
 void random_touches(table& t, const raw_gpu& gpu) {

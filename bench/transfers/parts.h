@@ -24,13 +24,15 @@ struct link_rates {
   double down_while_copying = 0;
 };
 
-/// Copies without hpe: pinned, pageable, and by hand.
-link_rates plain_copies(table& t, const raw_gpu& gpu);
+/// Copies without hpe. links_alone: of pinned memory only, which is all that most parts are compared with.
+link_rates plain_copies(table& t, const raw_gpu& gpu, bool links_alone);
 /// Managed memory, with and without prefetch.
 void managed_memory(table& t, const raw_gpu& gpu, const link_rates& is);
 
 /// The first access of the host to memory whose host pages no allocation had before.
 void first_touches(table& t, const link_rates& is);
+/// Only those right after hpeMalloc, and hpeMalloc.
+void touches_at_once(table& t, const link_rates& is);
 /// The time of a program that never touches its memory, with and without prepared pages: this program again, with the
 /// option --only untouched, which calls work_without_touches.
 void untouched_programs(table& t);
@@ -44,6 +46,8 @@ void pageable_copies(table& t, const link_rates& is);
 
 /// Latencies.
 void faults(table& t, const raw_gpu& gpu);
+/// The time of a fault that is handled by hand, and the parts of this time.
+void faults_in_parts(table& t, const raw_gpu& gpu, std::size_t block);
 void random_touches(table& t, const raw_gpu& gpu);
 void launches(table& t, const raw_gpu& gpu);
 

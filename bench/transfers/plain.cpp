@@ -3,7 +3,7 @@
 
 namespace hpe::bench {
 
-link_rates plain_copies(table& t, const raw_gpu& gpu) {
+link_rates plain_copies(table& t, const raw_gpu& gpu, bool links_alone) {
   link_rates result{};
   const pinned_buffer pinned(stream_bytes);
   const auto queue_up = [&] { gpu.up(gpu.memory, pinned.data(), stream_bytes); };
@@ -22,6 +22,7 @@ link_rates plain_copies(table& t, const raw_gpu& gpu) {
   t.rate("driver copy of pinned memory, host to GPU (the link)", stream_bytes, up);
   t.rate("driver copy of pinned memory, GPU to host (the link)", stream_bytes, down);
   result = {rate_of(stream_bytes, up.median), rate_of(stream_bytes, down.median)};
+  if (links_alone) return result;
   std::vector<std::byte> pageable(stream_bytes, std::byte{1});
   const auto line = [&](const std::string& what, double of, const std::function<void()>& body) {
     t.rate(what, stream_bytes,

@@ -16,7 +16,10 @@ int main(int argc, char** argv) {
   std::string only;
   const auto arguments =
       parse(argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
-            {{"--only", "PARTS", "some of first,managed,reads,writes,copies,touches,launches,peers", to_text(only)}});
+            {{"--only", "PARTS",
+              "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; also now: of "
+              "first, only what follows hpeMalloc at once",
+              to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only.find(part) != std::string::npos; };
   if (!hpe::device::cuda::present()) {
     fmt::print("transfers: there are no GPUs\n");
@@ -33,19 +36,17 @@ int main(int argc, char** argv) {
   table t(arguments.repeats);
   const raw_gpu gpu(0);
   if (direct) {
-    const link_rates is = plain_copies(t, gpu);
+    const bool beside = wanted("reads") || wanted("writes") || wanted("copies");
+    const link_rates is = plain_copies(t, gpu, !wanted("plain") && !beside);
     if (wanted("managed")) managed_memory(t, gpu, is);
-    if (wanted("first")) {
-      first_touches(t, is);
-      untouched_programs(t);
-    }
+    if (wanted("first")) first_touches(t, is);
+    if (!only.empty() && wanted("now")) touches_at_once(t, is);
+    if (wanted("prepared")) untouched_programs(t);
     if (wanted("reads")) host_reads(t, is);
     if (wanted("writes")) host_writes(t, is);
     if (wanted("copies")) pageable_copies(t, is);
-    if (wanted("touches")) {
-      faults(t, gpu);
-      random_touches(t, gpu);
-    }
+    if (wanted("faults")) faults(t, gpu);
+    if (wanted("touches")) random_touches(t, gpu);
     if (wanted("launches")) launches(t, gpu);
     if (devices > 1 && wanted("peers")) peers(t, gpu, raw_gpu(1));
   } else if (devices > 1) {
