@@ -322,7 +322,7 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
 }
 
 std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t from, const copied_rows& shape) {
-  const auto queue = queue_of(require(from).context, shape.bytes());
+  const auto queue = queue_of(require(from).context);
   const auto target = reach(to, *queue);
   if (!target) return std::nullopt;
   const entered here(cu_, queue->parts()->context());

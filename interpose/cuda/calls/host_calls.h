@@ -65,8 +65,8 @@ class host_calls final : public interpose::adopted_pointers {
  private:
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
-  /// The queue for a copy of so many bytes between processes: large copies take the queue with the fewest unfinished
-  /// copies. So copies overlap, and the end of one, which an event tells, does not delay the next.
+  /// The queue for a copy of so many bytes from another process: large copies take the queue with the fewest
+  /// unfinished copies, because reads from another device overlap.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
   /// Bytes that a process of this machine has shared, as the queue's context reaches them. `mapped` is set for those of
