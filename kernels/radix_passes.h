@@ -95,8 +95,8 @@ struct radix_pass_state {
 /// - radix_count_NAME counts, and clears the sums of the first pass. A grid of any size.
 /// - radix_places computes `state` from the counts of all devices. One block of radix_most_bins threads.
 /// - radix_pass_NAME does one pass, and clears the sums of the next one. Blocks of radix_pass_threads, any number;
-///   NAME is that of a type in sort.def, here and above. The kernels radix_pass_wide_NAME are for passes of 512 bins, and
-///   radix_pass_first_NAME for the first one.
+///   NAME is that of a type in sort.def, here and above. The kernels radix_pass_wide_NAME are for passes of 512 bins,
+///   and radix_pass_first_NAME for the first one.
 struct radix_pass_parameters {
   radix_types types;
   uint32_t devices, device;  ///< how many, and the number of this one

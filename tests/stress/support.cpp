@@ -107,4 +107,16 @@ std::vector<std::uint64_t> memory_in_use() {
   return used;
 }
 
+bool no_more_in_use_than(const std::vector<std::uint64_t>& before) {
+  const std::vector<std::uint64_t> now = memory_in_use();
+  bool result = true;
+  for (std::size_t d = 0; d < now.size(); ++d) {
+    if (now[d] <= before.at(d)) continue;
+    std::printf("device %zu has %llu bytes in use, %llu before\n", d, static_cast<unsigned long long>(now[d]),
+                static_cast<unsigned long long>(before[d]));
+    result = false;
+  }
+  return result;
+}
+
 }  // namespace stress

@@ -84,4 +84,8 @@ void run_threads(unsigned count, run_state& state, const std::function<void(unsi
 /// Bytes in use on each device, after everything queued has finished.
 std::vector<std::uint64_t> memory_in_use();
 
+/// Whether no device has more bytes in use than before; prints those that have. Other processes that use a GPU may free
+/// memory meanwhile.
+[[nodiscard]] bool no_more_in_use_than(const std::vector<std::uint64_t>& before);
+
 }  // namespace stress

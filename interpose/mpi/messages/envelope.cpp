@@ -7,11 +7,15 @@ namespace hpe::interpose::mpi {
 
 static_assert(std::is_trivially_copyable_v<envelope> && sizeof(envelope) <= short_envelope_bytes);
 
-bool envelope::fits(int count, MPI_Datatype type) {
-  if (count <= 0 || is_null(type, handles::get().datatype_null)) return false;
+MPI_Count bytes_of(int count, MPI_Datatype type) {
+  if (count <= 0 || is_null(type, handles::get().datatype_null)) return 0;
   MPI_Count size = 0;
   HPE_REAL(Type_size_x)(type, &size);
-  return size * count >= static_cast<MPI_Count>(envelope_bytes);
+  return size * count;
+}
+
+bool envelope::fits(int count, MPI_Datatype type) {
+  return bytes_of(count, type) >= static_cast<MPI_Count>(envelope_bytes);
 }
 
 void envelope::pack(wire& into, std::size_t length) const {

@@ -26,6 +26,9 @@ inline constexpr std::size_t envelope_bytes = 2032;
 /// the time, and then needs no request.
 inline constexpr std::size_t short_envelope_bytes = 240;
 
+/// Bytes of `count` elements; 0 for a null datatype.
+[[nodiscard]] MPI_Count bytes_of(int count, MPI_Datatype type);
+
 struct envelope {
   job::number job_id{};
   std::uint64_t sequence = 0;  ///< counts the sender's messages

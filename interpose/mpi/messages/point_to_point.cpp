@@ -154,6 +154,10 @@ std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MP
   return result;
 }
 
+// Receives from this size on look for messages that have arrived. Between two H100s, 64 messages of 16 MiB ran at 356
+// GB/s with that, and on another such machine at 332 without; of 1 MiB at 40 and 136.
+constexpr MPI_Count long_message = MPI_Count{2} << 20;
+
 }  // namespace
 
 taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status,
@@ -187,7 +191,7 @@ taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MP
       }
     }
     const int result = std::make_shared<incoming>(receive{buf, count, type, source, tag, comm}, false)->open(request);
-    if (concerns(buf)) progress::of_process().look_at_arrivals();
+    if (concerns(buf) && bytes_of(count, type) >= long_message) progress::of_process().look_at_arrivals();
     return result;
   });
 }

@@ -139,7 +139,6 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   command_observer* const told = set_.observer();
   const clock::time_point asked = told != nullptr ? clock::now() : clock::time_point{};
   device_.require_alive();
-  const host_memory::caller caller(set_.host());
   const entered here(cu_, device_.context());
   const std::lock_guard lock(queue_);
   const CUevent done = announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);

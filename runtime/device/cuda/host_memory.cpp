@@ -31,9 +31,8 @@ constexpr std::size_t expected_piece = 8 * granule_size;
 constexpr std::size_t least_expected_piece = 2 * granule_size;
 
 // The driver keeps a lock while it registers memory, and takes it to queue a copy. So only one thread registers at a
-// time, begins when no thread is about to queue work, and leaves the lock free for a while afterwards. (H200: first
-// touches at 21.7 GB/s, otherwise 19.4.) A program that queues work all the time does not keep memory from being pinned.
-constexpr std::chrono::microseconds between_registrations{50}, longest_wait_for_callers{500};
+// time, and leaves the lock free for this time afterwards. (H200: first touches at 21.7 GB/s, otherwise 19.4.)
+constexpr std::chrono::microseconds between_registrations{50};
 
 // Prepared pieces that no copy has used yet take at most this part of the memory that is free without them.
 constexpr double share_of_free_memory = 4;
@@ -201,13 +200,10 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
 }
 
 CUresult host_memory::register_in_turn(gap where) {
-  using clock = std::chrono::steady_clock;
   const std::lock_guard lock(registering_);
-  const auto latest = clock::now() + longest_wait_for_callers;
-  while (callers_ != 0 && clock::now() < latest) __builtin_ia32_pause();
   const CUresult result = cu_.cuMemHostRegister(pointer(where.begin), where.size(), CU_MEMHOSTREGISTER_PORTABLE);
-  const auto end = clock::now() + between_registrations;
-  while (clock::now() < end) __builtin_ia32_pause();
+  const auto end = std::chrono::steady_clock::now() + between_registrations;
+  while (std::chrono::steady_clock::now() < end) __builtin_ia32_pause();
   return result;
 }
 

@@ -35,19 +35,6 @@ namespace hpe::device::cuda {
 /// Thread-safe.
 class host_memory {
  public:
-  /// A thread that is about to queue work. While one exists, no thread begins to pin ahead of copies: the driver keeps a
-  /// lock while it pins, and takes it to queue work.
-  class caller {
-   public:
-    explicit caller(host_memory& memory) noexcept : callers_(memory.callers_) { ++callers_; }
-    ~caller() { --callers_; }
-    caller(const caller&) = delete;
-    caller& operator=(const caller&) = delete;
-
-   private:
-    std::atomic<unsigned>& callers_;
-  };
-
   /// The functions that are used here. Of the set: query a timepoint, wait for one, and give a context that lives. Of
   /// the system: give the number of bytes that are free.
   struct environment {
@@ -144,7 +131,6 @@ class host_memory {
   const environment around_;
   mutable std::mutex mutex_;
   std::mutex registering_;           // held without mutex_
-  std::atomic<unsigned> callers_{0};
   std::condition_variable changed_;  // a piece was pinned or could not be; a range is expected; stop_
   interval_map<std::uintptr_t, range> ranges_;
   pieces pieces_;
