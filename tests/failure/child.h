@@ -19,6 +19,13 @@ namespace failure_test {
 using hpe::testing::call_site;
 using namespace std::chrono_literals;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitizer_needs_mappings = true;
+#else
+inline constexpr bool sanitizer_needs_mappings = false;
+#endif
+inline constexpr const char* why_not_sanitized = "the sanitizer ends the program when it gets no mapping";
+
 /// How a child ended and what it wrote on standard error.
 struct ended {
   int status = -1;

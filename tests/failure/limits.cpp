@@ -82,6 +82,7 @@ TEST(Limits, OfThreadsDoNotKeepCopiesFromBeingMade) {
 
 // Threads of hpe have memory for their small needs from their start.
 TEST(Limits, OfMemoryThatAreSetLaterDoNotKeepTouchesWaiting) {
+  if (sanitizer_needs_mappings) GTEST_SKIP() << why_not_sanitized;
   const ended child = run_child([] {
     constexpr std::size_t count = std::size_t{4} << 20;
     const hpe::array<std::uint32_t> data(count, hpe::on_device(1));

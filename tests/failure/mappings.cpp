@@ -32,16 +32,10 @@ void feed_malloc() {
   std::free(std::malloc(1 << 20));
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitizer_needs_mappings = true;
-#else
-constexpr bool sanitizer_needs_mappings = false;
-#endif
-
 class Mappings : public testing::Test {
  protected:
   void SetUp() override {
-    if (sanitizer_needs_mappings) GTEST_SKIP() << "the sanitizer ends the program when it gets no mapping";
+    if (sanitizer_needs_mappings) GTEST_SKIP() << why_not_sanitized;
     if (most_mappings() > 1'000'000) GTEST_SKIP() << "vm.max_map_count is too large to be reached";
   }
 };

@@ -2,6 +2,7 @@
 
 /// The parts of the stand-in: contexts, memory, streams. Functions may be called by any thread.
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -34,8 +35,21 @@ struct context {
 context* primary(int device);  // nullptr if there is no such device
 inline CUcontext handle_of(context* c) { return reinterpret_cast<CUcontext>(c); }
 inline context* context_of(CUcontext c) { return reinterpret_cast<context*>(c); }
-/// The contexts of the calling thread; the last one is current.
-std::vector<CUcontext>& context_stack();
+/// The contexts of a thread; the last one is current. Has no destructor, because exit handlers call the driver after
+/// the thread's variables are destroyed.
+class context_list {
+ public:
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] CUcontext back() const { return contexts_.at(count_ - 1); }
+  void push_back(CUcontext c) { contexts_.at(count_++) = c; }
+  void pop_back() { --count_; }
+
+ private:
+  std::array<CUcontext, 64> contexts_{};
+  std::size_t count_ = 0;
+};
+/// Those of the calling thread.
+context_list& context_stack();
 /// Finds the current context; returns an error if it cannot be used.
 CUresult current(context*& found);
 /// Ends a context: waits for its work, then releases everything that it has.

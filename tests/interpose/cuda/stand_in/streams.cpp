@@ -83,8 +83,8 @@ context* primary(int device) {
   return device >= 0 && device < device_count ? &all[device] : nullptr;
 }
 
-std::vector<CUcontext>& context_stack() {
-  static thread_local std::vector<CUcontext> stack;
+context_list& context_stack() {
+  static thread_local context_list stack;
   return stack;
 }
 
