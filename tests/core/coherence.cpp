@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <numeric>
 #include <random>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
+#include "tests/os/used_mappings.h"
 
 namespace {
 
@@ -22,19 +22,6 @@ using hpe::inout;
 using hpe::out;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
-
-/// The number of mappings that lie in a range.
-std::size_t mappings_in(const void* address, std::size_t bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  std::ifstream maps("/proc/self/maps");
-  std::size_t count = 0;
-  for (std::string line; std::getline(maps, line);) {
-    const auto at = std::stoull(line, nullptr, 16);
-    const auto end = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
-    count += at < begin + bytes && begin < end ? 1 : 0;
-  }
-  return count;
-}
 
 class sizes : public testing::TestWithParam<std::size_t> {};
 

@@ -3,8 +3,10 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <stdexcept>
+#include <string>
 
 /// The limit vm.max_map_count.
 inline std::size_t most_mappings() {
@@ -12,6 +14,19 @@ inline std::size_t most_mappings() {
   std::size_t most = 0;
   in >> most;
   return most;
+}
+
+/// The number of mappings that lie in a range.
+inline std::size_t mappings_in(const void* address, std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    const auto at = std::stoull(line, nullptr, 16);
+    const auto end = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
+    count += at < begin + bytes && begin < end ? 1 : 0;
+  }
+  return count;
 }
 
 /// Uses up all mappings of the process but about `2 * spare`, until it is destroyed or gives them back: every second

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <string>
 
 #include "hpe/error.hpp"
+#include "tests/os/used_mappings.h"
 
 namespace {
 
@@ -90,19 +90,6 @@ TEST(Reservation, TooMuchIsAnErrorThatSaysHowMuch) {
     EXPECT_EQ(e.status(), HPE_ERROR_SYSTEM);
     EXPECT_NE(std::string(e.what()).find("1125899906842624 bytes"), std::string::npos) << e.what();
   }
-}
-
-/// The number of mappings that lie in a range.
-std::size_t mappings_in(const void* address, std::size_t bytes) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  std::ifstream maps("/proc/self/maps");
-  std::size_t count = 0;
-  for (std::string line; std::getline(maps, line);) {
-    const auto at = std::stoull(line, nullptr, 16);
-    const auto end = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
-    count += at < begin + bytes && begin < end ? 1 : 0;
-  }
-  return count;
 }
 
 class MemoryFile : public testing::Test {
@@ -229,12 +216,6 @@ TEST(MemoryFileErrors, NameTheFile) {
     EXPECT_EQ(e.status(), HPE_ERROR_SYSTEM);
     EXPECT_NE(std::string(e.what()).find("hpe-huge"), std::string::npos) << e.what();
   }
-}
-
-std::size_t most_mappings() {
-  std::size_t limit = 0;
-  std::ifstream("/proc/sys/vm/max_map_count") >> limit;
-  return limit;
 }
 
 // Different protection of every second page makes a mapping of each page, until the kernel has no more.

@@ -17,7 +17,8 @@ struct place {
   dimensions block;
 };
 
-// A value that depends on the thread: in PTX, from %tid in %r1 to %r3 and %ntid in %r4 and %r5, and here.
+// A value that depends on the thread, as PTX and as C++. The PTX has %tid.x, y and z in %r1 to %r3, and %ntid.x and y
+// in %r4 and %r5.
 struct index_kind {
   const char* name;
   const char* text;
@@ -37,21 +38,9 @@ const std::vector<index_kind>& kinds() {
   return all;
 }
 
-struct comparison {
-  const char* name;
-  std::function<bool(std::int64_t, std::int64_t)> holds;
-};
-
-const std::vector<comparison>& comparisons() {
-  static const std::vector<comparison> all = {{"eq", std::equal_to<>()}, {"ne", std::not_equal_to<>()},
-                                              {"lt", std::less<>()},     {"le", std::less_equal<>()},
-                                              {"gt", std::greater<>()},  {"ge", std::greater_equal<>()}};
-  return all;
-}
-
-// In each round, threads whose index + base does not compare with the bound so add the round to their sum, and the
-// bound is halved. out[thread] = the sum, or 1000 + sum + bound for threads for which the comparison does not hold
-// after all rounds. `mixed`: a register of the thread changes on the way of the others, too, and is added.
+// In each round, threads for which the comparison of index + base with the bound does not hold add the round to their
+// sum, and the bound is halved. out[thread] = the sum, or 1000 + sum + bound if the comparison does not hold after all
+// rounds. is_mixed: threads that do not add change another register, whose value is added to the result.
 std::string kernel_text(const std::string& name, const index_kind& index, const comparison& how, const char* type,
                         bool is_mixed) {
   return fmt::format(R"(

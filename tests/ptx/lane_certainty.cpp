@@ -14,18 +14,6 @@ using Certainty = programs_fixture;  // NOLINT(readability-identifier-naming): t
 
 constexpr unsigned threads = 64;
 
-struct comparison {
-  const char* name;
-  std::function<bool(std::int64_t, std::int64_t)> holds;
-};
-
-const std::vector<comparison>& comparisons() {
-  static const std::vector<comparison> all = {{"eq", std::equal_to<>()}, {"ne", std::not_equal_to<>()},
-                                              {"lt", std::less<>()},     {"le", std::less_equal<>()},
-                                              {"gt", std::greater<>()},  {"ge", std::greater_equal<>()}};
-  return all;
-}
-
 // out[tid] = how the condition, made of one comparison or of two, of base + tid * step comes out.
 std::string kernel_text(const std::string& name, const comparison& how, const char* type, int step,
                         const char* joined) {

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <functional>
 #include <random>
+#include <vector>
 
 #include "tests/ptx/kernel_runner.h"
 
@@ -21,6 +24,19 @@ class programs_fixture : public ::testing::TestWithParam<engine_kind> {
   }
   std::mt19937 random_{std::random_device{}()};
 };
+
+/// A comparison of setp for integers, and the same in C++.
+struct comparison {
+  const char* name;
+  std::function<bool(std::int64_t, std::int64_t)> holds;
+};
+
+inline const std::vector<comparison>& comparisons() {
+  static const std::vector<comparison> all = {{"eq", std::equal_to<>()}, {"ne", std::not_equal_to<>()},
+                                              {"lt", std::less<>()},     {"le", std::less_equal<>()},
+                                              {"gt", std::greater<>()},  {"ge", std::greater_equal<>()}};
+  return all;
+}
 
 #define EXPECT_RUNS(call)                                    \
   do {                                                       \
