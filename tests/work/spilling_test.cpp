@@ -18,7 +18,7 @@
 
 namespace {
 
-// While a test wants to know how many reads of the file are under way at a time, each waits for a second one.
+// While a test counts the reads of the file that are under way at the same time, each read waits for a second one.
 std::atomic<bool> reads_meet{false};
 std::atomic<int> reads_under_way{0};
 std::atomic<int> most_reads{0};

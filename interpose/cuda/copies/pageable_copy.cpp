@@ -53,7 +53,7 @@ std::size_t pageable_copy::bytes_from(CUdeviceptr address) const {
   if (!is_device(address)) return 0;
   CUdeviceptr base = 0;
   std::size_t size = 0;
-  // The driver tells of the pieces of memory on several GPUs only.
+  // Of memory on several GPUs the driver knows the pieces, each as an allocation.
   spreading* const s = spreading::active();
   if (const auto range = s != nullptr ? s->range_at(address) : std::nullopt) {
     base = range->base;

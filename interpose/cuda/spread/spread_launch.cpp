@@ -1,6 +1,6 @@
 // How a launch of the program runs: it is decided (runtime/spread), arrays move, and parts are queued. All under one
-// mutex. Moves wait until no thread queues other work, because its addresses have no memory for a while; without the
-// mutex, which that work may need. So other launches may come between a decision and its moves.
+// mutex. An array that moves has no memory for a while, so a move waits until no thread is queuing other work. It waits
+// without the mutex, which the other threads may need, so launches of theirs may come between a decision and its moves.
 //
 // Order: the other GPUs' streams wait for the program's stream, and the program's stream waits for their parts. So work
 // that the program queues before and behind the launch is before and behind all parts.

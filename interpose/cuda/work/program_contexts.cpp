@@ -96,7 +96,7 @@ CUresult program_contexts::wait_for(CUstream stream, CUcontext context) {
 }
 
 std::optional<program_contexts::allocation> program_contexts::device_memory_at(CUdeviceptr address) const {
-  // The driver tells of the pieces of memory on several GPUs only.
+  // Of memory on several GPUs the driver knows the pieces, each as an allocation.
   if (spreading* const s = spreading::active())
     if (const auto range = s->range_at(address)) return allocation{range->base, range->bytes, s->context()};
   std::optional<allocation> found;

@@ -44,9 +44,8 @@ bool needs_gpu(const std::string& path) {
 
 std::string gpu_notice(const std::vector<std::string>& paths) {
   return fmt::format(
-      "{}: these libraries of NVIDIA's have a CUDA runtime of their own inside and kernels for particular GPUs, so "
-      "they "
-      "need NVIDIA's driver and a GPU; on soft devices their calls fail",
+      "{}: these libraries of NVIDIA's have a CUDA runtime of their own inside and kernels for particular GPUs, "
+      "so they need NVIDIA's driver and a GPU; on soft devices their calls fail",
       fmt::join(paths, ", "));
 }
 
