@@ -26,6 +26,8 @@ struct peer_bytes {
   std::uint64_t offset = 0;                ///< of the first byte, from base
   std::array<std::byte, 64> handle{};      ///< the driver's IPC handle
   std::array<std::byte, 16> device{};      ///< UUID of the device
+
+  friend bool operator==(const peer_bytes&, const peer_bytes&) = default;
 };
 
 /// A shape: planes of rows of bytes, with the distances between them on both sides of a copy.

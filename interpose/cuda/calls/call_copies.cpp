@@ -117,7 +117,7 @@ void call_queue::advance(std::uint64_t number) {
 }
 
 bool call_queue::reached(std::uint64_t number) {
-  std::deque<user> over;  // destroyed after the mutex is unlocked
+  std::vector<user> over;  // destroyed after the mutex is unlocked
   const std::lock_guard lock(mutex_);
   if (done_ < number) advance(number);
   while (!users_.empty() && users_.front().number <= done_) {

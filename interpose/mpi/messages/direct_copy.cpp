@@ -88,24 +88,16 @@ class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
   std::deque<copy> waiting_;
 };
 
-// Calls `then` when the copy that begin() starts is over. Returns false if no copy was started.
+// Returns nothing if begin() starts no copy. If the memory is lost, the transfer in chunks finds and returns the error.
 template <class Begin>
-bool attempt(std::size_t bytes, transfer_over then, Begin&& begin) {
+std::optional<device_copy> attempt(std::size_t bytes, Begin&& begin) {
   try {
     const auto begun = trace::clock::now();
-    const std::optional<device_copy> copy = begin();
-    if (!copy) return false;
-    record_part("queue a copy between devices", begun, bytes);
-    if (progress::of_process().only_one() && bytes <= waited_for_at_once) {
-      const trace::recorded waiting(trace::category::mpi, "wait for a copy between devices", bytes);
-      copy->queue->wait();
-      then(std::nullopt);
-      return true;
-    }
-    queue_of_copies::of(copy->queue).add(copy->number, std::move(then));
-    return true;
+    std::optional<device_copy> copy = begin();
+    if (copy) record_part("queue a copy between devices", begun, bytes);
+    return copy;
   } catch (const error&) {
-    return false;  // if the memory is lost, the transfer in chunks finds and returns the error
+    return std::nullopt;
   }
 }
 
@@ -128,12 +120,31 @@ bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& sha
     both.attempt([&] { devices->overwritten(reinterpret_cast<std::uintptr_t>(to), bytes); });
     then(both.what());
   };
-  return attempt(shape.bytes(), over, [&] { return devices->pull(to, from, shape, queued); });
+  const auto copy = attempt(shape.bytes(), [&] { return devices->pull(to, from, shape, queued); });
+  if (copy) when_copied(*copy, shape.bytes(), over);
+  return copy.has_value();
 }
 
 bool copy_directly(const peer_bytes& to, const std::byte* from, const copied_rows& shape, transfer_over then) {
-  return attempt(shape.bytes(), std::move(then),
+  const auto copy = begin_copy(to, from, shape);
+  if (copy) when_copied(*copy, shape.bytes(), std::move(then));
+  return copy.has_value();
+}
+
+std::optional<device_copy> begin_copy(const peer_bytes& to, const std::byte* from, const copied_rows& shape) {
+  return attempt(shape.bytes(),
                  [&] { return adopted_pointers::instance()->push(to, reinterpret_cast<std::uintptr_t>(from), shape); });
+}
+
+void when_copied(const device_copy& what, std::size_t bytes, transfer_over then) {
+  if (!progress::of_process().only_one() || bytes > waited_for_at_once)
+    return queue_of_copies::of(what.queue).add(what.number, std::move(then));
+  first_failure failure;
+  failure.attempt([&] {
+    const trace::recorded waiting(trace::category::mpi, "wait for a copy between devices", bytes);
+    what.queue->wait();
+  });
+  then(failure.what());
 }
 
 }  // namespace hpe::interpose::mpi

@@ -4,12 +4,19 @@
 /// device, or the sender to the receiver's device.
 
 #include <cstddef>
+#include <optional>
 
 #include "hpe/node.h"
 #include "interpose/adopted_pointers.h"
+#include "interpose/mpi/layout.h"
 #include "interpose/mpi/messages/chunks.h"
 
 namespace hpe::interpose::mpi {
+
+/// The shape of a copy of rows to contiguous bytes.
+[[nodiscard]] inline copied_rows to_one_run(const byte_rows& from) noexcept {
+  return {from.width, from.rows, from.planes, {from.width, from.width * from.rows}, {from.pitch, from.plane_pitch}};
+}
 
 /// Starts a copy from exported memory. Returns false if this process cannot use the handle. The next calls of MPI make
 /// the copy and then call `then`; until then both memories must be left alone. Call it under progress::guard.
@@ -21,5 +28,9 @@ namespace hpe::interpose::mpi {
 /// Starts a copy to another process's driver memory.
 [[nodiscard]] bool copy_directly(const peer_bytes& to, const std::byte* from, const copied_rows& shape,
                                  transfer_over then);
+/// The same in two steps: begin_copy() returns nothing if no copy was started.
+[[nodiscard]] std::optional<device_copy> begin_copy(const peer_bytes& to, const std::byte* from,
+                                                    const copied_rows& shape);
+void when_copied(const device_copy& what, std::size_t bytes, transfer_over then);
 
 }  // namespace hpe::interpose::mpi

@@ -14,6 +14,14 @@ MPI_Count bytes_of(int count, MPI_Datatype type) {
   return size * count;
 }
 
+// Each thread keeps the last one, because allocating it takes longer than most parts of a short receive.
+std::shared_ptr<std::byte> envelope::landing() {
+  static thread_local std::unique_ptr<std::byte[]> spare;
+  std::unique_ptr<std::byte[]> memory = std::move(spare);
+  if (memory == nullptr) memory.reset(new std::byte[envelope_bytes]);
+  return {memory.release(), [](std::byte* p) { spare.reset(p); }};
+}
+
 bool envelope::fits(int count, MPI_Datatype type) {
   return bytes_of(count, type) >= static_cast<MPI_Count>(envelope_bytes);
 }

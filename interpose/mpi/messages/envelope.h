@@ -14,6 +14,7 @@
 #include "hpe/node.h"
 #include "interpose/adopted_pointers.h"
 #include "interpose/mpi/layout.h"
+#include "interpose/mpi/messages/announcements.h"
 #include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/messages/offers.h"
 
@@ -31,10 +32,11 @@ inline constexpr std::size_t short_envelope_bytes = 240;
 
 struct envelope {
   job::number job_id{};
-  std::uint64_t sequence = 0;  ///< counts the sender's messages
-  std::uint64_t bytes = 0;     ///< of the message
-  std::uint64_t chunk = 0;     ///< bytes of each chunk but the last
-  std::int32_t sender = 0;     ///< its rank in MPI_COMM_WORLD
+  std::uint64_t sequence = 0;                              ///< counts the sender's messages
+  std::uint64_t bytes = 0;                                 ///< of the message
+  std::uint64_t chunk = 0;                                 ///< bytes of each chunk but the last
+  std::int32_t sender = 0;                                 ///< its rank in MPI_COMM_WORLD
+  announcement_board::communicator_name communicator = 0;  ///< of the message
   /// A payload in memory of the driver.
   struct offered_bytes {
     peer_bytes device{};
@@ -50,9 +52,7 @@ struct envelope {
 
   using wire = std::array<std::byte, envelope_bytes>;
   /// Allocates memory for a packed envelope.
-  [[nodiscard]] static std::shared_ptr<std::byte> landing() {
-    return {new std::byte[envelope_bytes], std::default_delete<std::byte[]>()};
-  }
+  [[nodiscard]] static std::shared_ptr<std::byte> landing();
 
   /// Whether a packed envelope fits into a receive buffer of `count` elements.
   [[nodiscard]] static bool fits(int count, MPI_Datatype type);

@@ -18,9 +18,7 @@ namespace {
 
 // The shape of a copy between two layouts of rows; nothing unless both have equal rows or one of them is contiguous.
 std::optional<copied_rows> shape_of(const byte_rows& from, const byte_rows& to) {
-  if (to.is_one_run())
-    return copied_rows{
-        from.width, from.rows, from.planes, {from.width, from.width * from.rows}, {from.pitch, from.plane_pitch}};
+  if (to.is_one_run()) return to_one_run(from);
   if (from.is_one_run()) {
     const std::size_t rows = from.width / to.width;
     const std::size_t in_a_plane = std::min(rows, to.rows);
@@ -36,11 +34,42 @@ std::optional<copied_rows> shape_of(const byte_rows& from, const byte_rows& to) 
 // How long a sender that need not be in MPI may take to begin a copy that it was asked for.
 constexpr std::chrono::microseconds patience{30};
 
+// The owner of a receive buffer if that is memory of the driver, else nullptr.
+adopted_pointers* driver_of(const receive& what, const layout& which) {
+  const std::byte* const first = moved(what.buffer, which.begin());
+  return core::host_access::of(first) == nullptr ? adopted_pointers::of(first) : nullptr;
+}
+
 std::shared_ptr<std::byte> borrowed_from(adopted_pointers& driver, std::size_t bytes) {
   return {driver.borrow(bytes), [&driver, bytes](std::byte* memory) { driver.give_back(memory, bytes); }};
 }
 
 }  // namespace
+
+// Receives of ordinary memory, with gaps or wildcards are not announced, nor those that other work of the program may
+// precede: the sender could copy before that work is done.
+std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which) {
+  announcement_board* const board = announcement_board::current();
+  if (board == nullptr || what.source < 0 || what.tag < 0 || !set_aside::of_process().empty()) return nullptr;
+  const auto* const sender = board->sender_of(what.comm, what.source);
+  if (sender == nullptr || which.size() == 0 || which.size() != which.extent()) return nullptr;
+  adopted_pointers* const devices = driver_of(what, which);
+  const auto rows = which.rows();
+  if (devices == nullptr || !rows || !rows->is_one_run() || devices->queued_now() != 0) return nullptr;
+  std::unique_ptr<announcement_board::announcement> made;
+  first_failure failure;
+  failure.attempt([&] {
+    const auto place = devices->share(reinterpret_cast<std::uintptr_t>(moved(what.buffer, which.begin())), which.size(),
+                                      adopted_pointers::peer_use::overwrite, 0);
+    if (place) made = board->announce(*sender, what.tag, which.size(), *place);
+  });
+  return made;
+}
+
+incoming::incoming(const receive& what, std::unique_ptr<announcement_board::announcement> announced)
+    : incoming(what, false) {
+  announced_ = std::move(announced);
+}
 
 incoming::incoming(const receive& what, bool persistent)
     : message(what.comm, persistent), what_(what), which_(elements(what.count, what.type)) {
@@ -96,7 +125,11 @@ int incoming::start() {
     fetch(envelope(*found_->head));
     return MPI_SUCCESS;
   }
-  if (const int failed = post(); failed != MPI_SUCCESS) return failed;
+  if (!found_) announced_ = announce(what_, which_);
+  if (const int failed = post(); failed != MPI_SUCCESS) {
+    announced_.reset();
+    return failed;
+  }
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   progress::of_process().when_over(request_,
                                    [self](const MPI_Status& status, int code) { self->arrived(status, code); });
@@ -119,9 +152,10 @@ void incoming::arrived(const MPI_Status& said, int code) {
   if (found) found->correct(status_);
   int cancelled = 0;
   HPE_REAL(Test_cancelled)(&status_, &cancelled);
-  if (code != MPI_SUCCESS || cancelled != 0) return conclude(status_, code);
-  if (!found)
+  if (code == MPI_SUCCESS && cancelled == 0 && !found)
     if (const auto head = find_envelope(status_)) return fetch(*head);
+  announced_.reset();
+  if (code != MPI_SUCCESS || cancelled != 0) return conclude(status_, code);
   if (is_too_long(status_)) return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   first_failure failure;
   failure.attempt([&] { put_in_place(status_); });
@@ -133,6 +167,7 @@ bool incoming::is_left(const MPI_Status& status) {
   head_ = find_envelope(status);
   status_ = status;
   too_long_ = !head_ && is_too_long(status);
+  if (!head_) announced_.reset();
   if (!head_ && !too_long_) put_in_place(status);
   return head_ || too_long_;
 }
@@ -158,6 +193,14 @@ void incoming::fetch(const envelope& head) {
   if (!persistent) staged_.reset();
   HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
   taken_ = head.offered() != nullptr && offer_board::current()->take(head.sender, head.offered()->offer);
+  learn_sender();
+  if (is_copied_unasked()) {
+    offer_board::current()->matched(head.sender, head.offered()->offer);
+    patient_until_ = std::chrono::steady_clock::now() + patience;
+    progress::of_process().owe(1);
+    return progress::of_process().repeat(
+        [self = std::static_pointer_cast<incoming>(shared_from_this())] { return self->look_at_unasked_copy(); });
+  }
   if (head.bytes > which_.size()) {
     tell_done();
     head_.reset();
@@ -168,11 +211,46 @@ void incoming::fetch(const envelope& head) {
   fetch_payload();
 }
 
-// The owner of the receive buffer if that is memory of the driver, else nullptr.
-adopted_pointers* incoming::driver() const {
-  const std::byte* const first = moved(what_.buffer, which_.begin());
-  return core::host_access::of(first) == nullptr ? adopted_pointers::of(first) : nullptr;
+void incoming::learn_sender() {
+  if (announcement_board* const board = announcement_board::current(); board != nullptr && head_->offered() != nullptr)
+    board->learn(what_.comm, status_.MPI_SOURCE, head_->sender, head_->communicator);
 }
+
+// Whether the sender copies this message to the announced buffer. If it does not, the buffer is announced no longer.
+bool incoming::is_copied_unasked() {
+  if (announced_ == nullptr) return false;
+  // Before the announcement is taken back: the sender must not claim the next one for this message.
+  if (taken_) offer_board::current()->show_taken(head_->sender, head_->offered()->offer);
+  const auto claimed = announced_->claim();
+  if (claimed && taken_ && announced_->sender() == head_->sender && claimed->is_same(head_->offered()->offer))
+    return true;
+  if (claimed) announcement_board::current()->mistaken(what_.comm, what_.source);
+  announced_.reset();
+  return false;
+}
+
+bool incoming::look_at_unasked_copy() {
+  const offer_board& board = *offer_board::current();
+  const offer_board::offer& of = head_->offered()->offer;
+  const bool over =
+      progress::of_process().only_one() ? board.watch_copy(head_->sender, of) : board.is_copied(head_->sender, of);
+  if (!over) return false;
+  left_ = board.has_failed(head_->sender, of);
+  announced_.reset();
+  if (left_) {
+    fetch_payload();
+    return true;
+  }
+  record_part("receiver waits for the sender's copy", patient_until_ - patience, head_->bytes);
+  first_failure failure;
+  failure.attempt([&] {
+    driver()->overwritten(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, rows_->offset)), head_->bytes);
+  });
+  fetched(failure.what());
+  return true;
+}
+
+adopted_pointers* incoming::driver() const { return driver_of(what_, which_); }
 
 void incoming::fetch_payload() {
   if (taken_ && fetch_rows()) return;

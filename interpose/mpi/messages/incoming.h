@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "interpose/mpi/messages/announcements.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/envelope.h"
@@ -27,9 +28,15 @@ struct receive {
   MPI_Comm comm;
 };
 
+/// Announces a receive that is about to be posted to MPI to its sender, if that may help. Call it under
+/// progress::guard.
+[[nodiscard]] std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which);
+
 class incoming final : public message {
  public:
   incoming(const receive& what, bool persistent);
+  /// The blocking receive of `what`, which is to be posted to MPI next, into where().
+  incoming(const receive& what, std::unique_ptr<announcement_board::announcement> announced);
   ~incoming() override;
 
   /// Makes this the receive of a message that MPI has already matched.
@@ -60,6 +67,9 @@ class incoming final : public message {
   [[nodiscard]] bool is_too_long(const MPI_Status& status) const;
   void put_in_place(const MPI_Status& status);
   void fetch(const envelope& head);
+  void learn_sender();
+  [[nodiscard]] bool is_copied_unasked();
+  [[nodiscard]] bool look_at_unasked_copy();
   void fetch_payload();
   [[nodiscard]] bool fetch_directly(std::byte* to);
   [[nodiscard]] bool fetch_rows();
@@ -86,9 +96,10 @@ class incoming final : public message {
   std::optional<staged_buffer> staged_;  // for device memory without landing_
   MPI_Request request_{};                // MPI's own receive of this start
   std::optional<matched> found_;         // already matched message to receive
-  std::optional<envelope> head_;         // envelope of the payload that is being fetched
-  bool taken_ = false;                   // this receive has taken the offer in head_
-  bool left_ = false;                    // the sender was asked to copy, and this side copies nevertheless
+  std::unique_ptr<announcement_board::announcement> announced_;
+  std::optional<envelope> head_;  // envelope of the payload that is being fetched
+  bool taken_ = false;            // this receive has taken the offer in head_
+  bool left_ = false;             // the sender was asked to copy, and this side copies nevertheless
   std::chrono::steady_clock::time_point patient_until_;  // for a sender that was asked and need not be in MPI
   std::uint64_t queued_ = 0;  // names the program's work before this start (adopted_pointers.h)
   bool too_long_ = false;     // a blocking call received too many bytes

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 
+#include "interpose/mpi/messages/announcements.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/offers.h"
@@ -35,7 +36,7 @@ bool draw(job::number& id) { return ::getrandom(id.data(), sizeof id, 0) == size
 // Whether hpe stands before the CUDA driver of this process.
 bool is_before_driver() { return ::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_entry") != nullptr; }
 
-// Finds the ranks on this machine and opens the offer board that they share.
+// Finds the ranks on this machine and opens the boards that they share.
 void meet_ranks_of_this_machine(job& made, MPI_Comm world, int size) {
   made.same_machine.resize(static_cast<std::size_t>(size));
   MPI_Comm machine{};
@@ -44,7 +45,10 @@ void meet_ranks_of_this_machine(job& made, MPI_Comm world, int size) {
   int members = 0;
   HPE_REAL(Comm_size)(machine, &members);
   for (int m = 0; m < members; ++m) made.same_machine[static_cast<std::size_t>(job::world_rank(machine, m))] = true;
-  if (made.direct != 0) offer_board::open(made, machine);
+  if (made.direct != 0) {
+    offer_board::open(made, machine);
+    announcement_board::open(made, machine);
+  }
   HPE_REAL(Comm_free)(&machine);
 }
 
@@ -128,6 +132,7 @@ void job::end() {
   if (current() == nullptr) return;
   progress::of_process().until([] { return progress::of_process().owes_nothing(); });
   the_current.store(nullptr, std::memory_order_release);
+  announcement_board::close();
   offer_board::close();
   channel::of_process().close();
 }

@@ -1,11 +1,13 @@
 #include "interpose/mpi/messages/outgoing.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "interpose/mpi/libraries/library.h"
+#include "interpose/mpi/messages/announcements.h"
 #include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/direct_copy.h"
 #include "interpose/mpi/messages/progress.h"
@@ -30,6 +32,13 @@ void require_device(const std::byte* p) {
     return;
   HPE_REQUIRE(device.lost == 0, HPE_ERROR_DEVICE_LOST,
               "device {} is lost, and with it the only copy of what was to be sent", where.device);
+}
+
+// The messages of which it is not known whether a receive has matched them, in the order of their envelopes. If several
+// of them may match one receive, the first one does.
+std::vector<const outgoing*>& line() {
+  static auto* const them = new std::vector<const outgoing*>;
+  return *them;
 }
 
 }  // namespace
@@ -63,31 +72,38 @@ void outgoing::end_export() {
 }
 
 int outgoing::start() {
-  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   const job& running = *job::current();
   channel& answers = channel::of_process();
+  offer_board* const board = offer_board::current();
+  awaited_ = blocking_;
+  offer_ =
+      what_.shared && board != nullptr ? board->make(synchronous_ || what_.rows.bytes() > sent_at_once) : std::nullopt;
+  if (offer_) {
+    line().push_back(this);
+    in_line_ = true;
+  }
+  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   envelope head;
   head.job_id = running.id;
   head.sequence = sequence_ = answers.expect_answer([self](const answer& given) { self->answered(given); });
   head.bytes = what_.rows.bytes();
   head.chunk = chunk_ = chunk_plan::chunk_for(what_.rows.bytes(), running.chunk);
   head.sender = running.rank;
+  head.communicator = announcement_board::name_of(what_.comm);
   if (exported_) head.memory = *exported_;
-  offer_board* const board = offer_board::current();
-  offer_ =
-      what_.shared && board != nullptr ? board->make(synchronous_ || what_.rows.bytes() > sent_at_once) : std::nullopt;
-  if (offer_) {
-    head.memory = envelope::offered_bytes{*what_.shared, what_.rows, *offer_, blocking_};
-  }
+  if (offer_) head.memory = envelope::offered_bytes{*what_.shared, what_.rows, *offer_, awaited_};
   const bool in_short = board != nullptr && board->looks(what_.world_rank);
   const std::size_t length = in_short ? short_envelope_bytes : envelope_bytes;
   head.pack(envelope_, length);
+  // Last, because the receiver may be about to announce its receive.
+  if (offer_ && awaited_) copy_unasked();
   MPI_Request request{};
   const int result = HPE_REAL(Isend)(envelope_.data(), static_cast<int>(length), handles::get().byte, what_.destination,
                                      what_.tag, what_.comm, &request);
   if (result != MPI_SUCCESS) {
     answers.forget(head.sequence);
     end_export();
+    leave_line();
     if (offer_) board->end(*offer_);
     return result;
   }
@@ -98,6 +114,7 @@ int outgoing::start() {
   if (offer_) {
     patient_until_ = std::chrono::steady_clock::now() + patience;
     watch_offer();
+    if (unasked_) await_unasked_copy();
   }
   if (stands_for_many(request)) {  // MPI has sent the envelope
     part_over(MPI_SUCCESS, std::nullopt);
@@ -115,6 +132,7 @@ int outgoing::start() {
 
 void outgoing::await() {
   const progress::guard held;
+  awaited_ = true;
   if (offer_) offer_board::current()->await(*offer_);
 }
 
@@ -126,10 +144,21 @@ void outgoing::watch_offer() {
 bool outgoing::look_at_offer() {
   offer_board* const board = offer_board::current();
   if (!offer_) return true;  // the receiver has sent an answer by the channel
-  const offer_board::stage at = progress::of_process().only_one() ? board->watch(*offer_) : board->stage_of(*offer_);
-  if (at == offer_board::stage::done) {
+  if (unasked_) return false;
+  const announcement_board* const announced = in_line_ && awaited_ ? announcement_board::current() : nullptr;
+  const auto is_announced = [&] { return announced != nullptr && announced->has_any(what_.world_rank); };
+  const offer_board::stage at =
+      progress::of_process().only_one() ? board->watch(*offer_, is_announced) : board->stage_of(*offer_);
+  if (at == offer_board::stage::done ||
+      (at == offer_board::stage::matched && !board->has_failed(job::current()->rank, *offer_))) {
     end_offer();
     return true;
+  }
+  if (at != offer_board::stage::offered) leave_line();
+  if (in_line_ && is_announced()) copy_unasked();
+  if (unasked_) {
+    await_unasked_copy();
+    return false;
   }
   if (at == offer_board::stage::asked && board->begin_push(*offer_)) {
     record_part("sender waits to be asked for a copy", patient_until_ - patience, what_.rows.bytes());
@@ -139,9 +168,48 @@ bool outgoing::look_at_offer() {
   if (offer_->kept || parts_left_ != 1 || std::chrono::steady_clock::now() < patient_until_ ||
       !board->withdraw(*offer_))
     return false;
+  leave_line();
   board->end(*std::exchange(offer_, std::nullopt));
   withdraw();
   return true;
+}
+
+void outgoing::leave_line() {
+  if (std::exchange(in_line_, false)) std::erase(line(), this);
+}
+
+// Begins to copy to a receive that its rank has announced, if that is probably the receive of this message.
+void outgoing::copy_unasked() {
+  announcement_board* const announced = announcement_board::current();
+  offer_board& board = *offer_board::current();
+  if (announced == nullptr || !announced->has_any(what_.world_rank)) return;
+  const auto same_line = [&](const outgoing* m) {
+    return m->what_.world_rank == what_.world_rank && m->what_.tag == what_.tag && m->what_.comm == what_.comm;
+  };
+  if (*std::find_if(line().begin(), line().end(), same_line) != this) return;
+  const auto place = announced->claim(what_.world_rank, announcement_board::name_of(what_.comm), what_.tag,
+                                      what_.rows.bytes(), *offer_, [&](const peer_bytes& p) { return may_copy_to(p); });
+  if (!place) return;
+  leave_line();
+  unasked_ = begin_copy(*place, what_.from, to_one_run(what_.rows));
+  if (!unasked_) board.fail(*offer_);  // the receiver fetches the bytes, and finds the error again
+}
+
+void outgoing::await_unasked_copy() {
+  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
+  const device_copy copy = *unasked_;
+  when_copied(copy, what_.rows.bytes(), [self](const std::optional<error>& failure) {
+    self->unasked_.reset();
+    offer_board& board = *offer_board::current();
+    failure ? board.fail(*self->offer_) : board.copied(*self->offer_);
+  });
+}
+
+// Only if no receive has matched the message meanwhile. If both sides use one device, the lower rank makes the copies
+// of both (incoming::ask_for_push).
+bool outgoing::may_copy_to(const peer_bytes& place) const {
+  if (offer_board::current()->stage_of(*offer_) != offer_board::stage::offered) return false;
+  return place.device != what_.shared->device || job::current()->rank < what_.world_rank;
 }
 
 // Copies the bytes to the receiver's target. If that fails, the receiver has to fetch them; it finds the error again.
@@ -163,6 +231,7 @@ void outgoing::push() {
 
 // The receiver has the bytes.
 void outgoing::end_offer() {
+  leave_line();
   channel::of_process().forget(sequence_);
   offer_board::current()->end(*std::exchange(offer_, std::nullopt));
   part_over(MPI_SUCCESS, std::nullopt);
@@ -206,8 +275,16 @@ void outgoing::withdraw() {
 }
 
 void outgoing::answered(const answer& given) {
+  // The program gets its buffer back only when nothing copies from it any more.
+  if (unasked_)
+    return progress::of_process().repeat([self = std::static_pointer_cast<outgoing>(shared_from_this()), given] {
+      if (self->unasked_) return false;
+      self->answered(given);
+      return true;
+    });
   if (offer_) {
     offer_board* const board = offer_board::current();
+    leave_line();
     board->end(*std::exchange(offer_, std::nullopt));
     if (given.what == answer::verdict::unreachable) board->set_of_no_use(what_.world_rank);
   }

@@ -51,6 +51,10 @@ class outgoing final : public message {
   void end_export();
   void watch_offer();
   [[nodiscard]] bool look_at_offer();
+  void leave_line();
+  void copy_unasked();
+  [[nodiscard]] bool may_copy_to(const peer_bytes& place) const;
+  void await_unasked_copy();
   void push();
   void end_offer();
   void withdraw();
@@ -66,13 +70,16 @@ class outgoing final : public message {
   arguments what_;
   const bool synchronous_;
   const bool blocking_;
+  bool awaited_ = false;     // the calling thread stays in MPI until the send is over
   envelope::wire envelope_;  // packed at each start
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
   std::optional<offer_board::offer> offer_;
   std::uint64_t sequence_ = 0;
   std::chrono::steady_clock::time_point patient_until_;
-  int parts_left_ = 0;  // two at first: the envelope and the payload
+  bool in_line_ = false;                // nothing is known of the receive of this message
+  std::optional<device_copy> unasked_;  // copy in progress to a receive that its rank has announced
+  int parts_left_ = 0;                  // two at first: the envelope and the payload
   int code_ = MPI_SUCCESS;
   std::optional<error> failure_;
 };

@@ -108,6 +108,17 @@ int receive_little(const char* function, const receive& what, std::size_t room, 
   return it->carry_out(status);
 }
 
+// Announces first: the sender may be waiting.
+std::shared_ptr<incoming> begin_blocking(const receive& what) {
+  const layout which = elements(what.count, what.type);
+  std::unique_ptr<announcement_board::announcement> announced;
+  {
+    const progress::guard held;
+    announced = announce(what, which);
+  }
+  return std::make_shared<incoming>(what, std::move(announced));
+}
+
 // A blocking receive: call(slot, status) is MPI's own receive and may return nothing, as receive_in_mpi() does. A trace
 // shows the receive if its buffer is hpe's or hpe fetches its payload.
 template <class Call>
@@ -121,9 +132,12 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
   } else if (const auto room = bytes_in_one_run(what.count, what.type); room && *room < envelope_bytes) {
     return receive_little(function, what, *room, status, call);
   }
-  if (here || !envelope::fits(what.count, what.type)) it = std::make_shared<incoming>(what, false);
+  if (here || !envelope::fits(what.count, what.type)) it = begin_blocking(what);
   const taken received = call(it ? it->where() : incoming::slot{what.buffer, what.count, what.type}, status);
-  if (!received) return receive_by_request(function, what, status);
+  if (!received) {
+    it.reset();
+    return receive_by_request(function, what, status);
+  }
   const int result = *received;
   if (result != MPI_SUCCESS) return result;
   if (!it) {

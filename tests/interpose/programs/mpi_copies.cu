@@ -15,8 +15,17 @@ namespace {
 #define CHECK_DRIVER(call) \
   if ((call) != CUDA_SUCCESS) std::printf("%s failed\n", #call), std::exit(1)
 
-// What a message costs at least: the sender copies into the other rank's memory (IPC), waits, and raises a flag in shared
-// memory that the receiver polls. Or the device raises the flag behind the copy, and nobody waits for the device otherwise.
+// Copies a multiple of 16 bytes and raises a flag behind them.
+__global__ void copy_and_raise(uint4* to, const uint4* from, std::size_t count, volatile int* flag, int turn) {
+  for (std::size_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) *flag = turn;
+}
+
+// What a message costs at least: the sender copies into the other rank's memory (IPC), waits, and raises a flag in
+// shared memory that the receiver polls. Or the device raises the flag behind the copy, and nobody waits for the device
+// otherwise.
 void by_hand(const buffers& device) {
   MPI_Comm machine;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &machine);
@@ -68,6 +77,7 @@ void by_hand(const buffers& device) {
       std::vector<double> at_once;
       std::vector<double> alone;
       std::vector<double> by_device;
+      std::vector<double> by_kernel;
       for (int i = 0; i < 12; ++i) {
         double begin = now();
         for (int k = 0; k < n; ++k) {
@@ -105,11 +115,30 @@ void by_hand(const buffers& device) {
         ++turn;
         tell();
         await();
+        const std::size_t units = (bytes + sizeof(uint4) - 1) / sizeof(uint4);
+        begin = now();
+        for (int k = 0; k < n && raises && bytes <= 65536; ++k) {
+          ++turn;
+          if (rank() == 1) await();
+          copy_and_raise < < <1,
+                              units<32 ? 32
+                                       : units<1024 ? static_cast<unsigned>(units + 31) / 32 * 32 : 1024, 0, stream>>>(
+                                 static_cast<uint4*>(there), reinterpret_cast<const uint4*>(device.out), units,
+                                 static_cast<int*>(flag_of_device), turn);
+          CHECK(cudaGetLastError());
+          if (rank() == 0) await();
+        }
+        if (i > 0) by_kernel.push_back((now() - begin) / n / 2 * 1e6);
+        CHECK(cudaStreamSynchronize(stream));
+        ++turn;
+        tell();
+        await();
       }
       if (rank() == 0)
-        std::printf("by hand %9zu bytes %9.2f us, both ways at once %9.2f us; only one rank copies %9.2f us; the device raises "
-                    "the flag %9.2f us\n",
-                    bytes, median(one_way), median(at_once), median(alone), median(by_device));
+        std::printf(
+            "by hand %9zu bytes %9.2f us, both ways at once %9.2f us; only one rank copies %9.2f us; the device raises "
+            "the flag %9.2f us; a kernel copies and raises it %9.2f us\n",
+            bytes, median(one_way), median(at_once), median(alone), median(by_device), median(by_kernel));
     }
     if (flag_of_device != nullptr) CHECK(cudaHostUnregister(flags));
     CHECK(cudaIpcCloseMemHandle(there));
@@ -159,10 +188,12 @@ void peer_copies() {
     for (int by = 0; by < 2; ++by) {
       CHECK(cudaSetDevice(by));
       one[by] = time_of_copies(by, 1, bytes);
-      if (bytes * window <= room) many[by] = static_cast<double>(bytes) * window / time_of_copies(by, window, bytes) / 1e3;
+      if (bytes * window <= room)
+        many[by] = static_cast<double>(bytes) * window / time_of_copies(by, window, bytes) / 1e3;
     }
-    std::printf("peer copy      %9zu bytes %9.2f us, %9.2f GB/s with %d in flight; by the receiver %9.2f us, %9.2f GB/s\n",
-                bytes, one[0], many[0], window, one[1], many[1]);
+    std::printf(
+        "peer copy      %9zu bytes %9.2f us, %9.2f GB/s with %d in flight; by the receiver %9.2f us, %9.2f GB/s\n",
+        bytes, one[0], many[0], window, one[1], many[1]);
   }
   // With gaps between copies, as a ping-pong has them.
   CHECK(cudaSetDevice(0));
@@ -182,7 +213,8 @@ void peer_copies() {
       while (cudaStreamQuery(streams[0]) == cudaErrorNotReady) {
       }
     });
-    std::printf("after a pause  %9zu bytes %9.2f us; without one, awaited by queries %9.2f us\n", bytes, median(times), queried);
+    std::printf("after a pause  %9zu bytes %9.2f us; without one, awaited by queries %9.2f us\n", bytes, median(times),
+                queried);
   }
   // Copies in flight with events behind them, on several streams.
   cudaStream_t more[4] = {streams[0]};

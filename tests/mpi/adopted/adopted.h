@@ -94,7 +94,8 @@ inline constexpr int tag = 5;
 inline const MPI_Comm world = MPI_COMM_WORLD;
 inline int other() { return 1 - rank; }
 
-/// Defined in types.cpp, order.cpp, sides.cpp and collectives.cpp.
+/// Defined in the other files of this folder.
+void announced_receives();
 void messages_of_all_types();
 void sides_that_copy();
 void messages_wait_for_users();

@@ -330,6 +330,7 @@ int main(int argc, char** argv) {
   for (const std::size_t count : {8, 240, 241, 2032, 2100, 100000}) truncation(count);
   sent_before_it_is_received();
   synchronous();
+  announced_receives();
   no_neighbour();
   messages_of_all_types();
   // The kernels are loaded once. On one device rank 0 may have made all copies of rows, so rank 1 loaded none.

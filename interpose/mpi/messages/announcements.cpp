@@ -1,0 +1,158 @@
+#include "interpose/mpi/messages/announcements.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "interpose/mpi/messages/shared_by_machine.h"
+
+// Announcements are numbered within their pair of ranks, in order, and the cell of an announcement is the number modulo
+// the number of cells. A cell is used again when its announcement is over. The first round of numbers is left out, so
+// that the zeros of new memory mean no announcement. A sender that reads a cell while the receiver fills it for a later
+// announcement does not get the claim, because the number in the cell's state has changed.
+
+namespace hpe::interpose::mpi {
+
+namespace {
+
+std::atomic<announcement_board*> the_board{nullptr};
+
+// The memory for the announcements grows with the square of the number of ranks.
+constexpr int most_ranks = 128;
+
+std::uint64_t packed(const offer_board::offer& of) noexcept { return std::uint64_t{of.turn} << 32 | of.slot; }
+offer_board::offer unpacked(std::uint64_t word) noexcept {
+  return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32), false};
+}
+
+}  // namespace
+
+announcement_board* announcement_board::current() noexcept { return the_board.load(std::memory_order_acquire); }
+
+announcement_board::announcement_board(pair* pairs, std::vector<int> place, std::size_t members, int rank)
+    : pairs_(pairs),
+      place_(std::move(place)),
+      members_(members),
+      rank_(rank),
+      next_(place_.size(), cells),
+      first_(place_.size(), cells) {}
+
+void announcement_board::open(const job& of, MPI_Comm machine) {
+  int members = 0;
+  HPE_REAL(Comm_size)(machine, &members);
+  if (members < 2 || members > most_ranks || offer_board::current() == nullptr) return;
+  std::vector<int> place(of.same_machine.size(), -1);
+  for (int m = 0; m < members; ++m) place[static_cast<std::size_t>(job::world_rank(machine, m))] = m;
+  const auto count = static_cast<std::size_t>(members);
+  void* const shared = shared_by_machine(of, "announcements", count * count * sizeof(pair), machine);
+  if (shared == nullptr) return;
+  the_board.store(new announcement_board(static_cast<pair*>(shared), std::move(place), count, of.rank),
+                  std::memory_order_release);
+}
+
+// The board is never destroyed: other threads may be using it.
+void announcement_board::close() noexcept { the_board.store(nullptr, std::memory_order_release); }
+
+announcement_board::communicator_name announcement_board::name_of(MPI_Comm comm) noexcept {
+  constexpr unsigned equal_bits = 4;  // addresses of communicators are multiples of 16
+  std::uint64_t bits = 0;
+  static_assert(sizeof comm <= sizeof bits);
+  std::copy_n(reinterpret_cast<const std::byte*>(&comm), sizeof comm, reinterpret_cast<std::byte*>(&bits));
+  return static_cast<communicator_name>(bits >> equal_bits);
+}
+
+// ---- the receiver -------------------------------------------------------------------------------------------------
+
+// Entries of communicators that the program has freed are harmless: no sender claims what is announced by them.
+void announcement_board::learn(MPI_Comm comm, int source, int rank, communicator_name communicator) {
+  constexpr std::size_t most_correspondents = 4096;
+  if (rank == rank_ || place_[static_cast<std::size_t>(rank)] < 0) return;
+  if (correspondents_.size() > most_correspondents) correspondents_.clear();
+  correspondent& known = correspondents_[{comm, source}];
+  known.rank = rank;
+  known.communicator = communicator;
+}
+
+const announcement_board::correspondent* announcement_board::sender_of(MPI_Comm comm, int source) {
+  const auto found = correspondents_.find({comm, source});
+  if (found == correspondents_.end()) return nullptr;
+  if (found->second.unannounced == 0) return &found->second;
+  --found->second.unannounced;
+  return nullptr;
+}
+
+void announcement_board::mistaken(MPI_Comm comm, int source) {
+  constexpr unsigned for_a_while = 64;  // receives
+  const auto found = correspondents_.find({comm, source});
+  if (found != correspondents_.end()) found->second.unannounced = for_a_while;
+}
+
+std::unique_ptr<announcement_board::announcement> announcement_board::announce(const correspondent& to, int tag,
+                                                                               std::size_t bytes,
+                                                                               const peer_bytes& place) {
+  std::uint32_t& next = next_[static_cast<std::size_t>(to.rank)];
+  cell& its = cell_of(rank_, to.rank, next);
+  if (static_cast<stage>(its.state.load(std::memory_order_relaxed)) != stage::unused) return nullptr;
+  its.bytes = bytes;
+  its.offset = place.offset;
+  its.communicator = to.communicator;
+  its.tag = tag;
+  peer_bytes constant = place;
+  constant.offset = 0;
+  if (its.place != constant) its.place = constant;
+  const std::uint32_t number = next++;
+  its.state.store(word(number, stage::announced), std::memory_order_release);
+  return std::make_unique<announcement>(*this, to.rank, number);
+}
+
+std::optional<offer_board::offer> announcement_board::announcement::claim() {
+  cell& its = board_.cell_of(board_.rank_, sender_, number_);
+  std::uint64_t expected = word(number_, stage::announced);
+  taken_back_ = taken_back_ ||
+                its.state.compare_exchange_strong(expected, word(number_, stage::unused), std::memory_order_acq_rel);
+  return taken_back_ ? std::nullopt : std::optional(unpacked(its.claimant.load(std::memory_order_acquire)));
+}
+
+announcement_board::announcement::~announcement() {
+  const auto claimed = claim();
+  if (!claimed) return;
+  const offer_board* const offers = offer_board::current();
+  while (offers != nullptr && !offers->watch_copy(sender_, *claimed)) std::this_thread::yield();
+  board_.cell_of(board_.rank_, sender_, number_).state.store(word(number_, stage::unused), std::memory_order_release);
+}
+
+// ---- the sender ---------------------------------------------------------------------------------------------------
+
+bool announcement_board::has_any(int receiver) const noexcept {
+  const std::uint32_t first = first_[static_cast<std::size_t>(receiver)];
+  const std::uint32_t there = number_in(cell_of(receiver, rank_, first).state.load(std::memory_order_acquire));
+  return static_cast<std::int32_t>(there - first) >= 0;
+}
+
+std::optional<announcement_board::found_cell> announcement_board::find(int receiver, communicator_name comm, int tag,
+                                                                       std::size_t bytes) {
+  std::uint32_t& first = first_[static_cast<std::size_t>(receiver)];
+  const std::uint32_t end = first + cells;
+  for (std::uint32_t number = first; number != end; ++number) {
+    const cell& its = cell_of(receiver, rank_, number);
+    const std::uint64_t state = its.state.load(std::memory_order_acquire);
+    if (static_cast<std::int32_t>(number_in(state) - number) < 0) break;  // not made yet
+    if (state != word(number, stage::announced)) {
+      if (number == first) ++first;
+      continue;
+    }
+    if (its.communicator != comm || its.tag != tag || its.bytes < bytes) continue;
+    found_cell found{number, its.place};
+    found.place.offset = its.offset;
+    return found;
+  }
+  return std::nullopt;
+}
+
+bool announcement_board::claim(int receiver, std::uint32_t number, const offer_board::offer& with) {
+  cell& its = cell_of(receiver, rank_, number);
+  std::uint64_t expected = word(number, stage::announced);
+  its.claimant.store(packed(with), std::memory_order_release);
+  return its.state.compare_exchange_strong(expected, word(number, stage::claimed), std::memory_order_acq_rel);
+}
+
+}  // namespace hpe::interpose::mpi

@@ -1,0 +1,277 @@
+// Receives that a rank announces to its sender: blocking sends copy to them at once. MPI decides which message a
+// receive gets, also if the sender has copied another one to it.
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tests/mpi/adopted/adopted.h"
+
+namespace adopted {
+
+namespace {
+
+constexpr std::size_t count = 5000;
+constexpr int n = static_cast<int>(count);
+
+bytes message(unsigned number) { return random_bytes(count, seed_of(2, number)); }
+
+// A receive is announced to a rank that has sent device memory before, on the same communicator. After a mistake of the
+// sender, 64 receives are not announced.
+void meet(MPI_Comm comm, int times = 1) {
+  const device_bytes memory(count);
+  for (int i = 0; i < times; ++i) {
+    if (rank == 0) MPI_Send(memory.data(), n, MPI_BYTE, 1, 100, comm);
+    if (rank == 1) MPI_Recv(memory.data(), n, MPI_BYTE, 0, 100, comm, MPI_STATUS_IGNORE);
+  }
+}
+constexpr int forgotten = 65;
+
+// No receive is announced while work of the program is queued.
+void finish_work() { EXPECT(cuCtxSynchronize() == CUDA_SUCCESS); }
+
+// Rank 1 begins receives; rank 0 sends when all are begun.
+template <class Begin, class Send, class Check>
+void after_receives(Begin&& begin, Send&& send, Check&& check) {
+  std::vector<MPI_Request> requests;
+  finish_work();
+  if (rank == 1) begin(requests);
+  MPI_Barrier(world);
+  if (rank == 0) send();
+  if (rank == 1) {
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    check();
+  }
+  MPI_Barrier(world);
+}
+
+MPI_Request receive(std::uint8_t* to, int its_tag, MPI_Comm comm = world) {
+  MPI_Request request;
+  MPI_Irecv(to, n, MPI_BYTE, 0, its_tag, comm, &request);
+  return request;
+}
+
+void send_from_host(unsigned number, int its_tag) {
+  const bytes host = message(number);
+  MPI_Send(host.data(), n, MPI_BYTE, 1, its_tag, world);
+}
+void send_from_device(unsigned number, int its_tag, MPI_Comm comm = world) {
+  const device_bytes memory(message(number));
+  MPI_Send(memory.data(), n, MPI_BYTE, 1, its_tag, comm);
+}
+
+// The bytes arrive although the receiver makes no call of MPI meanwhile. If both ranks use one device, rank 0 copies.
+void arrives_by_itself() {
+  const device_bytes in(bytes(count, 1));
+  MPI_Request request = MPI_REQUEST_NULL;
+  finish_work();
+  if (rank == 1) request = receive(in.data(), tag);
+  MPI_Barrier(world);
+  if (rank == 0) send_from_device(1, tag);
+  if (rank == 1) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto has_arrived = [&] {
+      const auto* const there =
+          static_cast<const std::uint8_t*>(of_stand_in<stand_in::memory_function>("stand_in_memory")(in.address()));
+      return std::ranges::equal(message(1), bytes(there, there + count));
+    };
+    while (!has_arrived() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    EXPECT(has_arrived());
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    EXPECT(in.get() == message(1));
+  }
+  MPI_Barrier(world);
+}
+
+// The sender takes the first receive for one of its second message, because nothing tells it of the first.
+void ordinary_memory_comes_first() {
+  const device_bytes first(count);
+  const device_bytes second(count);
+  after_receives(
+      [&](auto& requests) {
+        requests = {receive(first.data(), tag), receive(second.data(), tag)};
+      },
+      [] {
+        send_from_host(2, tag);
+        send_from_device(3, tag);
+      },
+      [&] {
+        EXPECT(first.get() == message(2));
+        EXPECT(second.get() == message(3));
+      });
+}
+
+void a_wildcard_comes_first() {
+  const device_bytes first(count);
+  const device_bytes second(count);
+  after_receives(
+      [&](auto& requests) {
+        requests = {receive(first.data(), MPI_ANY_TAG), receive(second.data(), tag)};
+      },
+      [] {
+        send_from_device(4, tag);
+        send_from_device(5, tag);
+      },
+      [&] {
+        EXPECT(first.get() == message(4));
+        EXPECT(second.get() == message(5));
+      });
+}
+
+void in_another_order() {
+  const device_bytes memory[] = {device_bytes(count), device_bytes(count), device_bytes(count)};
+  after_receives(
+      [&](auto& requests) {
+        for (int i = 0; i < 3; ++i) requests.push_back(receive(memory[i].data(), tag + i));
+      },
+      [] {
+        for (const int i : {2, 0, 1}) send_from_device(6 + static_cast<unsigned>(i), tag + i);
+      },
+      [&] {
+        for (unsigned i = 0; i < 3; ++i) EXPECT(memory[i].get() == message(6 + i));
+      });
+}
+
+void of_two_communicators() {
+  MPI_Comm comm;
+  MPI_Comm_dup(world, &comm);
+  meet(comm);
+  const device_bytes first(count);
+  const device_bytes second(count);
+  after_receives(
+      [&](auto& requests) {
+        requests = {receive(first.data(), tag), receive(second.data(), tag, comm)};
+      },
+      [&] {
+        send_from_device(10, tag, comm);
+        send_from_device(11, tag);
+      },
+      [&] {
+        EXPECT(first.get() == message(11));
+        EXPECT(second.get() == message(10));
+      });
+  MPI_Comm_free(&comm);
+}
+
+// A receive that is cancelled, or that is too short, keeps its memory, and the next message goes elsewhere.
+void cancelled_and_too_short() {
+  const device_bytes gone(bytes(count, 3));
+  const device_bytes in(count);
+  after_receives(
+      [&](auto& requests) {
+        MPI_Request request = receive(gone.data(), tag);
+        MPI_Cancel(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        requests = {receive(in.data(), tag)};
+      },
+      [] { send_from_device(12, tag); },
+      [&] {
+        EXPECT(gone.get() == bytes(count, 3));
+        EXPECT(in.get() == message(12));
+      });
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (rank == 1) MPI_Irecv(gone.data(), n - 1, MPI_BYTE, 0, tag, world, &request);
+  MPI_Barrier(world);
+  if (rank == 0) send_from_device(13, tag);
+  if (rank == 1) {
+    int kind = MPI_SUCCESS;
+    MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &kind);
+    EXPECT(kind == MPI_ERR_TRUNCATE);
+    EXPECT(gone.get() == bytes(count, 3));
+  }
+  MPI_Barrier(world);
+}
+
+// More receives than there is room for announcements; a shorter message leaves the rest of its buffer unchanged.
+void many() {
+  constexpr std::size_t receives = 100;
+  bytes expected(receives * count, 9);
+  const device_bytes in(expected);
+  const device_bytes out(message(14));
+  after_receives(
+      [&](auto& requests) {
+        for (std::size_t i = 0; i < receives; ++i) requests.push_back(receive(in.data() + i * count, tag));
+      },
+      [&] {
+        for (std::size_t i = 0; i < receives; ++i)
+          MPI_Send(out.data() + i, n - static_cast<int>(i), MPI_BYTE, 1, tag, world);
+      },
+      [&] {
+        const bytes sent = message(14);
+        for (std::size_t i = 0; i < receives; ++i)
+          std::copy(sent.begin() + static_cast<std::ptrdiff_t>(i), sent.end(),
+                    expected.begin() + static_cast<std::ptrdiff_t>(i * count));
+        EXPECT(in.get() == expected);
+      });
+}
+
+// Receives and messages of two tags and both kinds of memory, in random order; some receives are begun before.
+void at_random() {
+  constexpr unsigned most = 12;
+  struct step {
+    int tag;
+    bool host_sends, host_receives, waits, begins_early;
+  };
+  std::mt19937 numbers(seed_of(0, 77));
+  bytes all = random_bytes(most * count, seed_of(0, 78));
+  const device_bytes device_memory(all);
+  bytes host_memory = all;
+  for (unsigned round = 0; round < 30; ++round) {
+    std::vector<step> steps(1 + numbers() % most);
+    bool may_be_early[2] = {true, true};  // receives of a tag are begun in order
+    for (step& s : steps) {
+      const unsigned kind = numbers() % 2;
+      may_be_early[kind] = may_be_early[kind] && numbers() % 2 == 0;
+      s = {tag + static_cast<int>(kind), numbers() % 4 == 0, numbers() % 4 == 0, numbers() % 3 != 0,
+           may_be_early[kind]};
+    }
+    if (rank == 1) {
+      device_memory.put(bytes(all.size(), 0));
+      host_memory.assign(all.size(), 0);
+    }
+    finish_work();
+    std::vector<MPI_Request> requests(steps.size(), MPI_REQUEST_NULL);
+    const auto at = [&](std::size_t m, bool on_host) {
+      return (on_host ? host_memory.data() : device_memory.data()) + m * count;
+    };
+    for (std::size_t m = 0; m < steps.size() && rank == 1; ++m)
+      if (steps[m].begins_early) requests[m] = receive(at(m, steps[m].host_receives), steps[m].tag);
+    MPI_Barrier(world);
+    for (std::size_t m = 0; m < steps.size(); ++m) {
+      const step& s = steps[m];
+      if (rank == 0 && s.waits) MPI_Send(at(m, s.host_sends), n, MPI_BYTE, 1, s.tag, world);
+      if (rank == 0 && !s.waits) MPI_Isend(at(m, s.host_sends), n, MPI_BYTE, 1, s.tag, world, &requests[m]);
+      if (rank == 0 || s.begins_early) continue;
+      if (s.waits) MPI_Recv(at(m, s.host_receives), n, MPI_BYTE, 0, s.tag, world, MPI_STATUS_IGNORE);
+      if (!s.waits) requests[m] = receive(at(m, s.host_receives), s.tag);
+    }
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    if (rank == 0) continue;
+    const bytes got = device_memory.get();
+    for (std::size_t m = 0; m < steps.size(); ++m) {
+      const bytes& where = steps[m].host_receives ? host_memory : got;
+      const auto begin = static_cast<std::ptrdiff_t>(m * count);
+      EXPECT(std::equal(where.begin() + begin, where.begin() + begin + n, all.begin() + begin));
+    }
+  }
+}
+
+}  // namespace
+
+void announced_receives() {
+  meet(world);
+  if (direct()) arrives_by_itself();
+  ordinary_memory_comes_first();
+  meet(world, forgotten);
+  a_wildcard_comes_first();
+  meet(world, forgotten);
+  in_another_order();
+  of_two_communicators();
+  cancelled_and_too_short();
+  many();
+  at_random();
+  meet(world, forgotten);
+  if (direct()) arrives_by_itself();
+}
+
+}  // namespace adopted
