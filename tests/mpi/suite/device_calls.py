@@ -11,7 +11,7 @@ buffers.
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "interpose" / "mpi"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "interpose" / "mpi"))
 sys.dont_write_bytecode = True
 from generate import forms_of, read_prototypes, read_table  # noqa: E402
 
@@ -52,7 +52,7 @@ def definition(name, parameters):
 
 def define(table, output, *headers):
     text = ["// Made by tests/mpi/device_calls.py.", "#include <mpi.h>", "",
-            '#include "tests/mpi/device_calls.h"', "", 'extern "C" {', ""]
+            '#include "tests/mpi/suite/device_calls.h"', "", 'extern "C" {', ""]
     text += [definition(name, parameters) for name, parameters in functions(table, headers).items()]
     Path(output).write_text("\n".join(text + ["}"]) + "\n")
 

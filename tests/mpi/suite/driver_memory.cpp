@@ -1,4 +1,4 @@
-#include "tests/mpi/driver_memory.h"
+#include "tests/mpi/suite/driver_memory.h"
 
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
 // Messages that are longer than their receive, in programs that handle the error.
-#include "tests/mpi/large_messages.h"
+#include "tests/mpi/suite/large_messages.h"
 
 using namespace large_messages_tests;  // NOLINT(google-build-using-namespace): a test program
 

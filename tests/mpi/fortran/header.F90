@@ -1,9 +1,9 @@
 #define FIRST_STATUS :, 1
-  program fortran_module
+  program fortran_header
     use, intrinsic :: iso_c_binding
-    use mpi
     implicit none
-    include 'fortran_interface.inc'
+    include 'mpif.h'
+    include 'interface.inc'
     integer :: requests(2), statuses(MPI_STATUS_SIZE, 2)
-#include "fortran_calls.inc"
+#include "calls.inc"
   end program

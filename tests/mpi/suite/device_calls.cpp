@@ -1,4 +1,4 @@
-#include "tests/mpi/device_calls.h"
+#include "tests/mpi/suite/device_calls.h"
 
 #include <dlfcn.h>
 

@@ -3,8 +3,8 @@
     use, intrinsic :: iso_c_binding
     use mpi_f08
     implicit none
-    include 'fortran_interface.inc'
+    include 'interface.inc'
     type(MPI_Request) :: requests(2)
     type(MPI_Status) :: statuses(2)
-#include "fortran_calls.inc"
+#include "calls.inc"
   end program

@@ -1,6 +1,6 @@
 // Messages sent in chunks or copied directly (interpose/mpi/messages), which must behave like other messages. The
 // environment sets the thresholds: with HPE_MPI_LARGE=2k nearly all messages are large.
-#include "tests/mpi/large_messages.h"
+#include "tests/mpi/suite/large_messages.h"
 
 #include <memory>
 
