@@ -1,4 +1,4 @@
-#include "interpose/libcuda/copy_shapes.h"
+#include "interpose/libcuda/memory/copy_shapes.h"
 
 #include <algorithm>
 

@@ -13,7 +13,7 @@
 #include "interpose/cudart/module/image.h"
 #include "interpose/cudart/module/module_table.h"
 #include "interpose/libcuda/call.h"
-#include "interpose/libcuda/jit_options.h"
+#include "interpose/libcuda/module/jit_options.h"
 
 using namespace hpe::libcuda;
 using hpe::cudart::check;

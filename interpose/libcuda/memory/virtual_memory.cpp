@@ -1,7 +1,7 @@
 // The table of memory has one allocation for each run of neighbouring mappings that the same devices may use, because
 // copies may cross the borders of mappings but not those of allocations.
 
-#include "interpose/libcuda/virtual_memory.h"
+#include "interpose/libcuda/memory/virtual_memory.h"
 
 #include <cuda_runtime_api.h>
 

@@ -16,8 +16,8 @@
 #include "interpose/cudart/module/image.h"
 #include "interpose/cudart/module/module_table.h"
 #include "interpose/libcuda/call.h"
-#include "interpose/libcuda/grid_barrier.h"
-#include "interpose/libcuda/jit_options.h"
+#include "interpose/libcuda/module/grid_barrier.h"
+#include "interpose/libcuda/module/jit_options.h"
 
 namespace hpe::libcuda {
 
