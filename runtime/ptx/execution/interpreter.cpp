@@ -7,9 +7,9 @@
 
 #include "runtime/ptx/arithmetic/matrix.h"
 #include "runtime/ptx/arithmetic/scalar.h"
+#include "runtime/ptx/execution/calls/system_call.h"
 #include "runtime/ptx/execution/interpreted_thread.h"
-#include "runtime/ptx/execution/system_call.h"
-#include "runtime/ptx/execution/texture_access.h"
+#include "runtime/ptx/execution/textures/texture_access.h"
 #include "runtime/ptx/program/routine.h"
 
 namespace hpe::ptx {

@@ -1,15 +1,15 @@
 // CUDA C++ Programming Guide, "CUDA Dynamic Parallelism". Kernels cannot wait for their children, so children run after
 // their grid, one after the other: every order that streams and events ask for is that of the calls.
 
-#include "runtime/ptx/execution/device_runtime.h"
+#include "runtime/ptx/execution/calls/device_runtime.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <unordered_map>
 
-#include "runtime/ptx/execution/call_arguments.h"
-#include "runtime/ptx/execution/device_queue.h"
+#include "runtime/ptx/execution/calls/call_arguments.h"
+#include "runtime/ptx/execution/calls/device_queue.h"
 #include "runtime/ptx/execution/thread_memory.h"
 
 namespace hpe::ptx {

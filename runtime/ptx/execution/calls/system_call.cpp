@@ -1,4 +1,4 @@
-#include "runtime/ptx/execution/system_call.h"
+#include "runtime/ptx/execution/calls/system_call.h"
 
 #include <fmt/core.h>
 
@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/ptx/execution/call_arguments.h"
-#include "runtime/ptx/execution/device_runtime.h"
+#include "runtime/ptx/execution/calls/call_arguments.h"
+#include "runtime/ptx/execution/calls/device_runtime.h"
 
 namespace hpe::ptx {
 

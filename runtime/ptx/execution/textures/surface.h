@@ -2,7 +2,7 @@
 
 /// Surfaces: direct reads and writes of bytes in a texture's memory.
 
-#include "runtime/ptx/execution/texture.h"
+#include "runtime/ptx/execution/textures/texture.h"
 
 namespace hpe::ptx {
 

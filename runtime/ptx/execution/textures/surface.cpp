@@ -1,6 +1,6 @@
 // PTX ISA, "Surface Instructions".
 
-#include "runtime/ptx/execution/surface.h"
+#include "runtime/ptx/execution/textures/surface.h"
 
 #include <algorithm>
 #include <bit>

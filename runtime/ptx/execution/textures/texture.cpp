@@ -1,7 +1,7 @@
 // CUDA C++ Programming Guide, "Texture Fetching". As in the hardware, weights of filtering have 8 fractional bits;
 // levels, ties between a cube's axes and the elements of gathers are those of an H200.
 
-#include "runtime/ptx/execution/texture.h"
+#include "runtime/ptx/execution/textures/texture.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "runtime/ptx/execution/device_queue.h"
+#include "runtime/ptx/execution/calls/device_queue.h"
 
 #include <cstring>
 #include <utility>

@@ -1,6 +1,6 @@
 // Compiled code may call these functions, so they have no object with a destructor when they stop the kernel.
 
-#include "runtime/ptx/execution/texture_access.h"
+#include "runtime/ptx/execution/textures/texture_access.h"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/ptx/execution/surface.h"
+#include "runtime/ptx/execution/textures/surface.h"
 #include "runtime/ptx/execution/thread_memory.h"
 
 namespace hpe::ptx {
