@@ -1,7 +1,7 @@
 #pragma once
 
-#include "apps/scan/choice.h"
-#include "apps/scan/team_scan.h"
+#include "apps/scan/choice/choice.h"
+#include "apps/scan/team/team_scan.h"
 
 namespace hpe::scan {
 

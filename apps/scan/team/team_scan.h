@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "apps/scan/kernels.h"
+#include "apps/scan/team/kernels.h"
 
 namespace hpe::scan {
 

@@ -1,4 +1,4 @@
-#include "apps/scan/premises.h"
+#include "apps/scan/choice/premises.h"
 
 #include <fmt/core.h>
 

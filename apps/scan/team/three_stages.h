@@ -4,9 +4,9 @@
 #include <span>
 #include <utility>
 
-#include "apps/scan/choice.h"
-#include "apps/scan/premises.h"
-#include "apps/scan/team_scan.h"
+#include "apps/scan/choice/choice.h"
+#include "apps/scan/choice/premises.h"
+#include "apps/scan/team/team_scan.h"
 
 namespace hpe::scan {
 

@@ -2,7 +2,7 @@
 // between launches. Tiles on several devices wait for each other, so the devices run as a team, whose parts all run at
 // the same time.
 
-#include "apps/scan/single_pass.h"
+#include "apps/scan/team/single_pass.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "apps/scan/choice.h"
+#include "apps/scan/choice/choice.h"
 
 #include <fmt/core.h>
 

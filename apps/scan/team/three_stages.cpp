@@ -4,7 +4,7 @@
 // after them waits for all of them. If not, each launch names all memory that it uses, so that hpe moves it, and waits
 // for the one before.
 
-#include "apps/scan/three_stages.h"
+#include "apps/scan/team/three_stages.h"
 
 #include <fmt/core.h>
 

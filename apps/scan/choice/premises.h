@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/scan/topology.h"
+#include "apps/scan/choice/topology.h"
 
 namespace hpe::scan {
 

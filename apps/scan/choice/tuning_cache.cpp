@@ -1,4 +1,4 @@
-#include "apps/scan/tuning_cache.h"
+#include "apps/scan/choice/tuning_cache.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "apps/scan/kernels.h"
+#include "apps/scan/team/kernels.h"
 
 #include "apps/modules/modules.h"
 

@@ -1,4 +1,4 @@
-#include "apps/scan/topology.h"
+#include "apps/scan/choice/topology.h"
 
 #include <algorithm>
 
