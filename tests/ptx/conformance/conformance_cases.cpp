@@ -1,4 +1,4 @@
-#include "tests/ptx/conformance_cases.h"
+#include "tests/ptx/conformance/conformance_cases.h"
 
 #include <fmt/core.h>
 

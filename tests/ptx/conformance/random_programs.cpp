@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "tests/ptx/conformance_cases.h"
+#include "tests/ptx/conformance/conformance_cases.h"
 #include "tests/ptx/kernel_runner.h"
 
 namespace hpe::ptx::test {

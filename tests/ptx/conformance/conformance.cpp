@@ -7,9 +7,9 @@
 #include <bit>
 #include <cmath>
 
-#include "tests/ptx/conformance_cases.h"
+#include "tests/ptx/conformance/conformance_cases.h"
+#include "tests/ptx/conformance/recorded.h"
 #include "tests/ptx/kernel_runner.h"
-#include "tests/ptx/recorded.h"
 
 namespace hpe::ptx::test {
 namespace {

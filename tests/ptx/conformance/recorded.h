@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/ptx/conformance_cases.h"
+#include "tests/ptx/conformance/conformance_cases.h"
 
 namespace hpe::ptx::test {
 

@@ -1,4 +1,4 @@
-#include "tests/ptx/recorded.h"
+#include "tests/ptx/conformance/recorded.h"
 
 #include <zstd.h>
 
