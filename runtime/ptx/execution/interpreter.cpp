@@ -57,8 +57,8 @@ std::uint32_t interpreter::earliest(const block_context& /*block*/, std::uint32_
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
     const auto order = compare(*threads_[first + lane], *threads_[first + best]);
-    if (order > 0) continue;
-    if (order < 0) found = 0;
+    if (std::is_gt(order)) continue;
+    if (std::is_lt(order)) found = 0;
     best = lane;
     found |= 1U << lane;
   }

@@ -253,7 +253,7 @@ float clamped_level(const texture& t, float level) {
 
 // A clamped level's number: the nearest one.
 std::uint32_t nearest_level(const texture& t, float clamped) {
-  return std::min(static_cast<std::uint32_t>(clamped + 0.5F), t.levels - 1);
+  return std::min(static_cast<std::uint32_t>(std::floor(clamped + 0.5F)), t.levels - 1);
 }
 
 }  // namespace
