@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "hpe/hpe.h"
-#include "interpose/cudart/api/graph_calls.h"
+#include "interpose/cudart/api/graph/graph_calls.h"
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/graph/graph_exec.h"
 #include "interpose/cudart/memory/memory_table.h"

@@ -1,6 +1,6 @@
 // The CUDA runtime's functions for graphs: creation, nodes and edges.
 
-#include "interpose/cudart/api/graph_calls.h"
+#include "interpose/cudart/api/graph/graph_calls.h"
 
 #include <cuda_runtime_api.h>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "interpose/cudart/api/graph_calls.h"
+#include "interpose/cudart/api/graph/graph_calls.h"
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/errors.h"
 #include "interpose/cudart/stream/capture.h"
