@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "apps/scan/choice.h"
+#include "apps/scan/choice/choice.h"
 #include "apps/scan/operation.h"
 #include "kernels/scan_operators.h"
 

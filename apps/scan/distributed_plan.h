@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/scan/ranks.h"
-#include "apps/scan/three_stages.h"
+#include "apps/scan/team/three_stages.h"
 
 namespace hpe::scan {
 

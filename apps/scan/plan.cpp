@@ -9,9 +9,9 @@
 #include <functional>
 #include <limits>
 
-#include "apps/scan/single_pass.h"
-#include "apps/scan/three_stages.h"
-#include "apps/scan/tuning_cache.h"
+#include "apps/scan/choice/tuning_cache.h"
+#include "apps/scan/team/single_pass.h"
+#include "apps/scan/team/three_stages.h"
 
 namespace hpe::scan {
 

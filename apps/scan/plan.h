@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/scan/choice.h"
+#include "apps/scan/choice/choice.h"
 #include "apps/scan/operation.h"
-#include "apps/scan/team_scan.h"
+#include "apps/scan/team/team_scan.h"
 
 namespace hpe::scan {
 

@@ -1,8 +1,8 @@
 // One inclusive sum of int32. The version by hand has three stages; the sums of all chunks are copied to every device,
 // and every device scans them.
 
+#include "apps/scan/choice/premises.h"
 #include "apps/scan/plan.h"
-#include "apps/scan/premises.h"
 #include "bench/libraries/scan_peers.h"
 #include "bench/workloads/program.h"
 

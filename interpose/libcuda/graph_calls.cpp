@@ -8,7 +8,7 @@
 #include "interpose/cudart/device/context.h"
 #include "interpose/libcuda/call.h"
 #include "interpose/libcuda/contexts.h"
-#include "interpose/libcuda/copy_shapes.h"
+#include "interpose/libcuda/memory/copy_shapes.h"
 
 using namespace hpe::libcuda;
 using hpe::cudart::check;

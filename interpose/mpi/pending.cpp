@@ -110,7 +110,7 @@ std::shared_ptr<pending> pending_table::take(MPI_Request request) {
   const lock_guard lock(mutex_);
   const auto found = by_request_.find(request);
   if (found == by_request_.end()) return nullptr;
-  const std::shared_ptr<pending> operation = found->second;
+  std::shared_ptr<pending> operation = found->second;
   if (!operation->persistent) {
     by_request_.erase(found);
     count_.store(by_request_.size(), std::memory_order_relaxed);

@@ -18,7 +18,7 @@
 
 #include "hpe/hpe.hpp"
 #include "tests/core/kernels.h"
-#include "tests/mpi/driver_memory.h"
+#include "tests/mpi/suite/driver_memory.h"
 
 using word = std::uint32_t;
 

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <numeric>
 
-#include "runtime/ptx/execution/texture.h"
+#include "runtime/ptx/execution/textures/texture.h"
 #include "runtime/ptx/program/float_format.h"
 #include "tests/ptx/programs_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "runtime/base/error.h"
-#include "runtime/ptx/execution/texture.h"
+#include "runtime/ptx/execution/textures/texture.h"
 #include "tests/ptx/programs_fixture.h"
 
 namespace hpe::ptx::test {

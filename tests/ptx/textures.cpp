@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/ptx/execution/texture.h"
+#include "runtime/ptx/execution/textures/texture.h"
 
 namespace hpe::ptx::test {
 namespace {

@@ -1,10 +1,10 @@
 // The choice for a batch and a topology, without devices.
 
-#include "apps/scan/choice.h"
+#include "apps/scan/choice/choice.h"
 
 #include <gtest/gtest.h>
 
-#include "apps/scan/premises.h"
+#include "apps/scan/choice/premises.h"
 #include "kernels/scan.h"
 
 namespace hpe::scan::testing {

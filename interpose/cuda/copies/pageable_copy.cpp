@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "interpose/cuda/spread/spreading.h"
+#include "interpose/cuda/work/device_range.h"
 #include "runtime/base/log.h"
 #include "runtime/transfer/staging.h"
 
@@ -40,28 +40,10 @@ bool pageable_copy::is_pageable(const void* host, std::size_t bytes) const {
   return unknown(number_of(host)) && unknown(number_of(host) + bytes - 1);
 }
 
-bool pageable_copy::is_device(CUdeviceptr address) const {
-  unsigned type = 0;
-  unsigned managed = 0;
-  return cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS &&
-         type == CU_MEMORYTYPE_DEVICE &&
-         cu_.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS && managed == 0;
-}
-
 // How many bytes from an address on belong to its allocation in device memory; 0 if there is none.
 std::size_t pageable_copy::bytes_from(CUdeviceptr address) const {
-  if (!is_device(address)) return 0;
-  CUdeviceptr base = 0;
-  std::size_t size = 0;
-  // Of memory on several GPUs the driver knows the pieces, each as an allocation.
-  spreading* const s = spreading::active();
-  if (const auto range = s != nullptr ? s->range_at(address) : std::nullopt) {
-    base = range->base;
-    size = range->bytes;
-  } else if (cu_.cuMemGetAddressRange(&base, &size, address) != CUDA_SUCCESS) {
-    return 0;
-  }
-  return size - (address - base);
+  const auto range = device_range_at(cu_, address);
+  return range ? range->bytes - (address - range->base) : 0;
 }
 
 // The driver keeps captures, streams of another context, managed memory, and all invalid copies.
@@ -219,7 +201,7 @@ std::optional<CUresult> pageable_copy::download(const copied_memory& what, CUstr
 std::optional<CUresult> pageable_copy::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,
                                             bool wait) {
   if (bytes < smallest) return std::nullopt;
-  if (is_device(to))
+  if (is_device_memory(cu_, to))
     return upload(to, reinterpret_cast<const void*>(from), bytes, stream, wait);  // NOLINT(performance-no-int-to-ptr)
   return download(reinterpret_cast<void*>(to), from, bytes, stream);              // NOLINT(performance-no-int-to-ptr)
 }

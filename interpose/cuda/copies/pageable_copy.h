@@ -62,7 +62,6 @@ class pageable_copy {
                                            std::byte* through, bool up, transfer::copy_crew::writing how);
   std::shared_ptr<context_parts> parts_for(std::size_t bytes);
   [[nodiscard]] bool is_pageable(const void* host, std::size_t bytes) const;
-  [[nodiscard]] bool is_device(CUdeviceptr address) const;
   [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
 
   const device::cuda::driver& cu_;

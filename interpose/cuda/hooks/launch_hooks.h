@@ -25,8 +25,8 @@ template <auto Entry, class... Arguments>
   return (real.*Entry)(arguments...);
 }
 
-constexpr const char* launch_is_cooperative = "its launch is cooperative, so its blocks may wait for each other";
-constexpr const char* launch_overlaps_others = "its launch may begin or be awaited before others have ended";
+inline constexpr const char* launch_is_cooperative = "its launch is cooperative, so its blocks may wait for each other";
+inline constexpr const char* launch_overlaps_others = "its launch may begin or be awaited before others have ended";
 
 // Most launches do not concern hpe. For them this adds only the stores of queuing_threads, and the arguments stay in
 // registers.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "interpose/cuda/spread/spreading.h"
+#include "interpose/cuda/work/device_range.h"
 
 namespace hpe::cuda_hooks {
 
@@ -96,24 +96,17 @@ CUresult program_contexts::wait_for(CUstream stream, CUcontext context) {
 }
 
 std::optional<program_contexts::allocation> program_contexts::device_memory_at(CUdeviceptr address) const {
-  // Of memory on several GPUs the driver knows the pieces, each as an allocation.
-  if (spreading* const s = spreading::active())
-    if (const auto range = s->range_at(address)) return allocation{range->base, range->bytes, s->context()};
   std::optional<allocation> found;
   const auto look = [&](int device, CUcontext primary) {
     if (found) return;
     const entered here(cu_, primary);
-    unsigned type = 0;
-    unsigned managed = 0;
     int owner = -1;
-    allocation a;
-    if (cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
-        type != CU_MEMORYTYPE_DEVICE ||
-        cu_.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) != CUDA_SUCCESS || managed != 0 ||
-        cu_.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS ||
-        cu_.cuMemGetAddressRange(&a.base, &a.bytes, address) != CUDA_SUCCESS)
+    const auto range = device_range_at(cu_, address);
+    if (!range || cu_.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS)
       return;
-    if (cu_.cuPointerGetAttribute(&a.context, CU_POINTER_ATTRIBUTE_CONTEXT, address) != CUDA_SUCCESS)
+    allocation a{range->base, range->bytes, range->joined};
+    if (a.context == nullptr &&
+        cu_.cuPointerGetAttribute(&a.context, CU_POINTER_ATTRIBUTE_CONTEXT, address) != CUDA_SUCCESS)
       a.context = nullptr;
     // Memory of pools and mappings has no context: uses the primary context of its device.
     if (a.context == nullptr && owner == device) a.context = primary;

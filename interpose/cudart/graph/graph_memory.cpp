@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "hpe/hpe.h"
-#include "interpose/cudart/api/graph_calls.h"
+#include "interpose/cudart/api/graph/graph_calls.h"
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/device_table.h"
 #include "interpose/cudart/device/errors.h"

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "interpose/cudart/api/graph_calls.h"
+#include "interpose/cudart/api/graph/graph_calls.h"
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/errors.h"
 #include "interpose/cudart/graph/graph_memory.h"

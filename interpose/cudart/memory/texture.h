@@ -8,7 +8,7 @@
 #include "interpose/cudart/device/handle_table.h"
 #include "interpose/cudart/memory/array.h"
 #include "interpose/cudart/memory/memory_table.h"
-#include "runtime/ptx/execution/texture.h"
+#include "runtime/ptx/execution/textures/texture.h"
 
 namespace hpe::cudart {
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -10,9 +9,8 @@
 #include "runtime/base/options.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/coherence/region_table.h"
-#include "runtime/core/memory/backing.h"
-#include "runtime/core/memory/kept_memory.h"
 #include "runtime/core/memory/mover.h"
+#include "runtime/core/memory/region_maker.h"
 #include "runtime/fault/service.h"
 #include "runtime/memory/granule_table.h"
 #include "runtime/memory/segment_allocator.h"
@@ -43,7 +41,9 @@ class allocator {
 
   /// Makes an allocation of memory of another process; see opened_memory::open.
   [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
-                                 std::shared_ptr<const void> lease);
+                                 std::shared_ptr<const void> lease) {
+    return maker_.adopt(parts, first, bytes, std::move(lease));
+  }
 
   /// Frees an allocation after a wait for work that uses it. Throws HPE_ERROR_NOT_A_REGION unless an allocation starts
   /// at pointer, and HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
@@ -61,7 +61,7 @@ class allocator {
 
   /// make_room is called when device memory is too short for an allocation, and frees memory that is only kept to save
   /// time; it returns false if there is none. To be set before the first allocation.
-  void when_short(std::function<bool()> make_room) { make_room_ = std::move(make_room); }
+  void when_short(std::function<bool()> make_room) { maker_.when_short(std::move(make_room)); }
 
   /// Moves the region of an allocation to other homes: one for the region, or one for each granule. Other threads that
   /// use the region wait.
@@ -81,12 +81,6 @@ class allocator {
     mutex growing;  ///< lets one thread at a time add a slab, so that no unneeded one is added
   };
 
-  /// The last steps of removing a region that has ended. Prepared before the end, because preparing takes memory.
-  struct removal {
-    coherence::point_set users;
-    std::function<void()> give_back;
-  };
-
   std::byte* allocate_small(std::size_t bytes, pool& from);
   /// Returns nullptr if other threads have used up the slab.
   std::byte* allocate_in_new_slab(std::size_t bytes, pool& to);
@@ -95,36 +89,14 @@ class allocator {
   void discard_small(const allocation& object) noexcept;
   /// Removes a slab, unless there is an object in it.
   void remove_if_empty(coherence::region& r);
-  void require_size(std::size_t bytes) const;
-  /// Gives a new region its device memory. Returns nothing if there is no room and allocations may be larger than
-  /// device memory; the data gets memory when device work uses it.
-  [[nodiscard]] backing::parts give_memory(const coherence::region_layout& what);
-  void publish(const coherence::region_layout& what, const backing::parts& mapped, bool at_home);
-  std::byte* make_region(std::size_t bytes, coherence::region_layout description, memory::segment_allocator& segment);
-  void remove_region(coherence::region& r);
-  removal prepare_removal(const coherence::region& r) HPE_REQUIRES(r.mutex);
-  void finish_removal(coherence::region& r, removal&& what) noexcept;
-  void give_back_memory(const coherence::region_layout& what, const backing::parts& mapped, bool shadow_used) noexcept;
-  memory::segment_allocator& segment_of(const std::byte* address);
   void clear_small(const allocation& object);
 
-  const options& option_;
-  const bool oversubscribe_;
-  std::function<bool()> make_room_;
   const work::resources with_;
   memory::uvas& space_;
   memory::granule_table& granules_;
   coherence::region_table& regions_;
-  fault::service& faults_;
-  node::exporter& others_;
-  backing backing_;
+  region_maker maker_;
   mover mover_;
-  opened_memory opened_;
-  kept_memory kept_;
-  std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
-  memory::segment_allocator host_segment_;
-  memory::segment_allocator striped_segment_;
-  std::atomic<std::uint64_t> on_devices_{0};  // bytes of all allocations with homes
   std::vector<std::unique_ptr<pool>> pools_;  // one for each device, then one for the host
 };
 

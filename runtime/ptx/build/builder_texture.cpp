@@ -2,7 +2,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/build/builder.h"
-#include "runtime/ptx/execution/texture_access.h"
+#include "runtime/ptx/execution/textures/texture_access.h"
 
 namespace hpe::ptx {
 

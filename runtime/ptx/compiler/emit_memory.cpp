@@ -8,7 +8,7 @@
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/compiler/helpers.h"
 #include "runtime/ptx/execution/block.h"
-#include "runtime/ptx/execution/texture_access.h"
+#include "runtime/ptx/execution/textures/texture_access.h"
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/routine.h"
 #include "runtime/ptx/program/special_register.h"

@@ -7,9 +7,9 @@
 
 #include "runtime/ptx/arithmetic/matrix.h"
 #include "runtime/ptx/arithmetic/scalar.h"
+#include "runtime/ptx/execution/calls/system_call.h"
 #include "runtime/ptx/execution/interpreted_thread.h"
-#include "runtime/ptx/execution/system_call.h"
-#include "runtime/ptx/execution/texture_access.h"
+#include "runtime/ptx/execution/textures/texture_access.h"
 #include "runtime/ptx/program/routine.h"
 
 namespace hpe::ptx {
@@ -57,8 +57,8 @@ std::uint32_t interpreter::earliest(const block_context& /*block*/, std::uint32_
   for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
     const auto order = compare(*threads_[first + lane], *threads_[first + best]);
-    if (order > 0) continue;
-    if (order < 0) found = 0;
+    if (std::is_gt(order)) continue;
+    if (std::is_lt(order)) found = 0;
     best = lane;
     found |= 1U << lane;
   }

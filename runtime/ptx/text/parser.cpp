@@ -6,7 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/build/builder.h"
-#include "runtime/ptx/execution/device_runtime.h"
+#include "runtime/ptx/execution/calls/device_runtime.h"
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
 #include "runtime/ptx/text/text_parser.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.h"
-#include "runtime/ptx/execution/device_runtime.h"
+#include "runtime/ptx/execution/calls/device_runtime.h"
 
 namespace hpe::ptx {
 

@@ -1,7 +1,7 @@
 #include "runtime/ptx/text/verifier.h"
 
 #include "runtime/base/error.h"
-#include "runtime/ptx/execution/texture_access.h"
+#include "runtime/ptx/execution/textures/texture_access.h"
 
 namespace hpe::ptx {
 

@@ -8,7 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/shared/ptx_layout.h"
-#include "runtime/ptx/execution/device_runtime.h"
+#include "runtime/ptx/execution/calls/device_runtime.h"
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/launch.h"
 #include "runtime/ptx/text/parser.h"

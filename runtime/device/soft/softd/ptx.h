@@ -16,7 +16,7 @@
 #include "runtime/device/soft/softd/pool.h"
 #include "runtime/os/file_descriptor.h"
 #include "runtime/ptx/compiler/compiler.h"
-#include "runtime/ptx/execution/device_queue.h"
+#include "runtime/ptx/execution/calls/device_queue.h"
 #include "runtime/ptx/program/image.h"
 #include "runtime/ptx/races/race_report.h"
 

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "apps/scan/choice/topology.h"
+
+namespace hpe::scan {
+
+enum class algorithm : std::uint8_t { automatic, single_pass, three_stages };
+
+/// How a batch is spread over devices: whole problems on each device; Scan-MPS: all devices share each problem; or
+/// Scan-MP-PC: the devices of one link domain share problems, and different domains have different problems.
+enum class split : std::uint8_t { automatic, problems, mps, mp_pc };
+
+/// A batch of problems and the kind of scan.
+struct batch {
+  std::uint64_t length = 0;    ///< N
+  std::uint64_t problems = 0;  ///< G
+  bool inclusive = true;
+};
+
+/// Devices that share the problems [first, first + count). The devices are indices into those given to choose().
+struct team {
+  std::vector<int> devices;
+  std::uint64_t first = 0, count = 0;
+};
+
+struct choice {
+  algorithm how = algorithm::single_pass;
+  split spread = split::problems;
+  std::vector<team> teams;           ///< teams that have problems
+  std::vector<std::string> reasons;  ///< a sentence for each decision
+};
+
+/// Decides everything that is `automatic`. single_pass_possible: whether every device has the kernel of one pass.
+/// Throws hpe::error for a request that is not possible: one pass on devices without its kernel, or shared by devices
+/// that do not reach each other.
+[[nodiscard]] choice choose(const batch& what, const std::vector<device_traits>& devices, bool single_pass_possible,
+                            algorithm how, split spread);
+
+[[nodiscard]] const char* name_of(algorithm how);
+[[nodiscard]] const char* name_of(split spread);
+
+}  // namespace hpe::scan

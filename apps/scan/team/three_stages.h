@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "apps/scan/choice/choice.h"
+#include "apps/scan/choice/premises.h"
+#include "apps/scan/team/team_scan.h"
+
+namespace hpe::scan {
+
+/// A scan in three stages (Dieguez et al., sections 3.1 and 4.1): each device reduces the chunks of its part of every
+/// problem, the first device scans the sums of all chunks, and each device scans its chunks, continuing from their
+/// sums.
+class three_stages final : public team_scan {
+ public:
+  three_stages(const kernel_set& with, const batch& work, std::vector<device_traits> devices);
+
+  /// Sets K, which is at first the largest of candidates().
+  void set_iterations(std::uint64_t iterations);
+  [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& candidates() const { return candidates_; }
+
+  /// The number of chunks of each problem.
+  [[nodiscard]] std::uint64_t sums_per_problem() const { return sums_per_problem_; }
+
+  /// From now on a function does the second stage: it gets the sums, [problem][chunk], on the first device, complete
+  /// for accesses in hpe's order, and replaces each by the prefix of its chunk. It is called while a scan is queued,
+  /// also if each problem is one chunk.
+  using second_stage = std::function<void(std::span<std::byte> sums)>;
+  void scan_sums_by(second_stage elsewhere) { elsewhere_ = std::move(elsewhere); }
+
+  void queue(const arrays& where) override;
+  [[nodiscard]] std::string explain() const override;
+
+ private:
+  /// Whether problems have several chunks; otherwise only the third stage runs.
+  [[nodiscard]] bool staged() const { return sums_per_problem_ > 1 || elsewhere_; }
+  [[nodiscard]] kernels::scan_share share_of(std::size_t d) const;
+  [[nodiscard]] hpeShape shape(std::size_t d, std::uint64_t blocks) const;
+  /// Calls launch(device, the ranges that it uses of the arrays, shape) for each device that has chunks.
+  template <class Launch>
+  void for_shares(const arrays& where, stage_kernel_parameters& p, Launch launch) const;
+  void queue_sums(stage_kernel_parameters& p) const;
+  void queue_chunks(const arrays& where, stage_kernel_parameters& p) const;
+
+  const kernel_set& with_;
+  const batch work_;
+  const std::vector<device_traits> devices_;
+  const bool connected_;  ///< the devices reach each other
+  const stage_parameters chosen_;
+  std::vector<std::uint64_t> candidates_;
+  std::uint64_t iterations_ = 0;
+  std::uint64_t sums_per_problem_ = 0;
+  array<std::byte> sums_;  ///< [problem][chunk], on the first device
+  second_stage elsewhere_;
+};
+
+/// How the kernel of the second stage is launched.
+[[nodiscard]] hpeShape shape_of_sums(const device_traits& on, std::uint64_t problems, std::uint64_t sums_per_problem);
+
+}  // namespace hpe::scan

@@ -1,0 +1,22 @@
+#pragma once
+
+/// Surfaces: direct reads and writes of bytes in a texture's memory.
+
+#include "runtime/ptx/execution/textures/texture.h"
+
+namespace hpe::ptx {
+
+/// The effect of an access outside of a surface: the kernel is stopped, the access goes to the nearest place inside, or
+/// it reads zeros and writes nothing.
+enum class surface_boundary : std::uint8_t { trap, clamp, zero };
+
+/// The address of an access of `bytes` bytes; where.x is in bytes from the beginning of a row. Null if the access is
+/// outside and not clamped, or larger than a row. A layer that does not exist is outside.
+[[nodiscard]] std::uint8_t* find_in_surface(const texture& surface, texture_position<std::int32_t> where,
+                                            std::uint32_t bytes, surface_boundary outside);
+
+/// Converts a channel of a formatted store to the surface's format; `value` is a 32-bit integer of the format's sign,
+/// or a float. Integers outside of the format's range become its least or greatest value.
+[[nodiscard]] std::uint32_t to_channel(texture::element format, std::uint32_t value);
+
+}  // namespace hpe::ptx
