@@ -115,7 +115,7 @@ bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& sha
                    transfer_over then) {
   adopted_pointers* const devices = adopted_pointers::instance();
   if (devices == nullptr || core::host_access::of(to) != nullptr) return false;
-  const auto over = [devices, to, bytes = shape.extent(shape.to), then](const std::optional<error>& failure) {
+  const auto over = [devices, to, bytes = shape.extent(shape.to), then = std::move(then)](const std::optional<error>& failure) {
     first_failure both(failure);
     both.attempt([&] { devices->overwritten(reinterpret_cast<std::uintptr_t>(to), bytes); });
     then(both.what());
