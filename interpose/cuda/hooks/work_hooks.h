@@ -344,8 +344,9 @@ CUresult CUDAAPI end_texture(CUtexObject object) {
 template <auto Entry, class... How>
 CUresult CUDAAPI make_context(CUcontext* context, How... how) {
   const CUresult result = (real.*Entry)(context, how...);
-  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
-    hpe->program().add(*context);
+  // For a program that is spread, work in contexts counts that were made before the primary one.
+  interposer* const hpe = spreading::wanted() ? interposer::instance() : interposer::started();
+  if (hpe != nullptr && result == CUDA_SUCCESS) hpe->program().add(*context);
   return result;
 }
 
@@ -359,7 +360,11 @@ CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdev
 
 template <auto Entry>
 CUresult CUDAAPI end_green(CUgreenCtx green) {
-  if (spreading* const s = spreading::active()) s->ends_context();
+  if (spreading* const s = spreading::active()) {
+    CUcontext context = nullptr;
+    const auto context_of = interposer::started()->driver().cuCtxFromGreenCtx;
+    if (context_of != nullptr && context_of(&context, green) == CUDA_SUCCESS) s->ends_context(context);
+  }
   if (interposer* const hpe = interposer::started()) {
     hpe->forget_contexts();
     hpe->program().remove_green(green);
@@ -370,7 +375,12 @@ CUresult CUDAAPI end_green(CUgreenCtx green) {
 // This call may end a context and free memory in it.
 template <auto Entry, class Which>
 CUresult CUDAAPI context_change(Which which) {
-  if (spreading* const s = spreading::active()) s->ends_context();
+  if (spreading* const s = spreading::active()) {
+    if constexpr (std::is_same_v<Which, CUcontext>)
+      s->ends_context(which);
+    else
+      s->ends_context(nullptr);
+  }
   if (interposer* const hpe = interposer::started()) {
     hpe->forget_contexts();
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);

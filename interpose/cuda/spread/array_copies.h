@@ -30,8 +30,8 @@ class array_copies {
   void written_on(CUstream stream);
   /// The stream is about to be destroyed.
   void forget_stream(CUstream stream);
-  /// A context is about to end, and its streams with it.
-  void forget_streams();
+  /// Streams may be about to end with their context: `ended`, or a primary one if that is null.
+  void forget_streams(CUcontext ended);
 
   /// Frees the copies of a range. No work may use them.
   void forget(const dealt_memory::range& r);

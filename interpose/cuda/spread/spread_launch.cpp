@@ -1,6 +1,7 @@
 // How a launch of the program runs: it is decided (runtime/spread), arrays move, and parts are queued. All under one
 // mutex. An array that moves has no memory for a while, so a move waits until no thread is queuing other work. It waits
 // without the mutex, which the other threads may need, so launches of theirs may come between a decision and its moves.
+// It also waits for the work of contexts that the program has made itself, which may use the array.
 //
 // Order: the other GPUs' streams wait for the program's stream, and the program's stream waits for their parts. So work
 // that the program queues before and behind the launch is before and behind all parts.
@@ -108,7 +109,7 @@ spreading::decided spreading::decide(part_kernel& kernel, const spread_launch& w
 void spreading::move(const decided::other_place& to) {
   dealt_memory::range* const r = memory_.find(to.base);
   if (r == nullptr || r->base != to.base || r->extent != to.homes.back().last) return;  // freed meanwhile
-  CUresult result = gpus_.wait();
+  CUresult result = program_.wait_for_all(context());
   const auto begin = std::chrono::steady_clock::now();
   if (result == CUDA_SUCCESS) result = memory_.move(*r, to.homes, !r->is_empty);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
