@@ -84,7 +84,8 @@ CUdeviceptr array_copies::bring(const dealt_memory::range& r, unsigned gpu, cons
     fill(c, r, gpu, lane);
   } else if (!c.users.contains(lane)) {
     // The mark of a lane is behind the filling, if the lane filled the copy or waited for it.
-    cu_.check((*c.users.begin())->await(lane->stream(gpu), gpu), "waiting for the copy of an array");
+    if (!c.users.empty())
+      cu_.check((*c.users.begin())->await(lane->stream(gpu), gpu), "waiting for the copy of an array");
     c.users.insert(lane);
   }
   return c.memory;
@@ -109,6 +110,10 @@ void array_copies::forget_stream(CUstream stream) {
     if (w->second == stream) contexts_of_others_.insert(w->first);
     w = w->second == stream ? writers_.erase(w) : std::next(w);
   }
+}
+
+void array_copies::forget_ended_lanes() {
+  for (auto& [which, c] : all_) std::erase_if(c.users, [](const auto& lane) { return lane->is_over(); });
 }
 
 // The work of contexts that go on is waited for as a whole. A context ends after its work.

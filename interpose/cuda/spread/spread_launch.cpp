@@ -5,6 +5,8 @@
 //
 // Order: the other GPUs' streams wait for the program's stream, and the program's stream waits for their parts. So work
 // that the program queues before and behind the launch is before and behind all parts.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -43,6 +45,14 @@ std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_l
   }
   return all;
 }
+
+// Ends the lane of the stream that a thread has for itself. The process ends with its main thread; the only thread of a
+// child of fork is a main thread, too, and could wait for ever for a lock.
+struct end_of_thread {
+  ~end_of_thread() {
+    if (::gettid() != ::getpid()) spreading::active()->ends_stream(CU_STREAM_PER_THREAD);
+  }
+};
 
 CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset) {
   CUdeviceptr pointer = 0;
@@ -126,6 +136,7 @@ std::string spreading::prepare(part_kernel& kernel, const spread_launch& what, s
     return e.what();
   }
   if (lane == nullptr) return "its stream belongs to another context";
+  if (what.stream == CU_STREAM_PER_THREAD) static thread_local const end_of_thread with_this_thread;
   return kernels_.load(kernel, what.function, what.shared_bytes) ? std::string() : kernel.obstacle;
 }
 

@@ -217,6 +217,7 @@ void spreading::ends_stream(CUstream stream) {
   const std::lock_guard lock(mutex_);
   copies_.forget_stream(stream);
   lanes_.forget(stream);
+  copies_.forget_ended_lanes();
 }
 
 void spreading::ends_context(CUcontext ended) {

@@ -81,6 +81,7 @@ class spreading {
 
   /// The program has unloaded a module or library.
   void forget_handles();
+  /// A stream of the program is about to end, or the calling thread and with it the stream that it has for itself.
   void ends_stream(CUstream stream);
   /// A context that the program has made is about to end; null: a primary one may be, or a pool.
   void ends_context(CUcontext ended);

@@ -278,6 +278,7 @@ STAND_IN CUresult cuStreamCreateWithPriority(CUstream* result, unsigned flags, i
   return cuStreamCreate(result, flags);
 }
 STAND_IN CUresult cuStreamDestroy(CUstream given) {
+  COUNT();
   stream* s = nullptr;
   const CUresult result = find(given, s);
   if (result == CUDA_SUCCESS) s->destroyed = true;
