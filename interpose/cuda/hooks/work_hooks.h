@@ -65,14 +65,17 @@ template <auto Entry, flavour Flavour, class Value, class... Stream>
 CUresult CUDAAPI fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width, std::size_t height,
                            Stream... stream) {
   const CUstream in = stream_of<Flavour>(stream...);
-  const std::size_t bytes = height != 0 ? (height - 1) * pitch + width * sizeof value : 0;
-  const auto fill = [&] {
-    const device_work work(in, {{to, bytes, true}});
+  const box_place place{to, pitch, 0};
+  const box_part whole{0, 0, 0, width * sizeof value, height, 1};
+  const auto fill_part = [&](const box_part& part) {
+    const CUdeviceptr at = begin_of(place, part);
+    const device_work work(in, {{at, part.is_empty() ? 0 : extent_of(place, part), true}});
     if (work.failed()) return work.result();
-    return (real.*Entry)(to, pitch, value, width, height, stream...);
+    return (real.*Entry)(at, pitch, value, part.width / sizeof value, part.height, stream...);
   };
-  oversubscribed* const all = oversubscribed::active();
-  return all == nullptr ? fill() : all->run(in, all->use_of({{to, bytes, HPE_INOUT}}), fill);
+  if (oversubscribed* const all = oversubscribed::active()) [[unlikely]]
+    if (const auto done = all->use_box(place, std::nullopt, whole, in, fill_part)) return *done;
+  return fill_part(whole);
 }
 
 // ---- waits of the program -------------------------------------------------------------------------------------------

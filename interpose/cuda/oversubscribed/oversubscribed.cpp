@@ -260,12 +260,16 @@ CUresult oversubscribed::run(CUstream stream, const movable_use& use, const std:
   }
 }
 
-CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_t unit,
-                                  const std::function<CUresult(std::size_t, std::size_t)>& part) const {
+std::size_t oversubscribed::bytes_of_part(unsigned device) const {
   constexpr std::size_t best = std::size_t{32} << 20;
   constexpr std::size_t least = std::size_t{2} << 20;
-  const std::size_t total = hpe_.devices().at(device).memory().total;
-  const std::size_t most = std::clamp(total / 8, least, best) / unit * unit;
+  constexpr std::size_t unit = 512;
+  return std::clamp(hpe_.devices().at(device).memory().total / 8, least, best) / unit * unit;
+}
+
+CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_t unit,
+                                  const std::function<CUresult(std::size_t, std::size_t)>& part) const {
+  const std::size_t most = bytes_of_part(device) / unit * unit;
   for (std::size_t at = 0; at < bytes; at += most)
     if (const CUresult result = part(at, std::min(most, bytes - at)); result != CUDA_SUCCESS) return result;
   return CUDA_SUCCESS;
@@ -306,6 +310,33 @@ std::optional<CUresult> oversubscribed::overwrite(CUdeviceptr to, std::size_t by
   if (bytes > target->base + target->bytes - to) return CUDA_ERROR_INVALID_VALUE;
   return in_parts(target->device, bytes, unit, [&](std::size_t at, std::size_t part) {
     return run(stream, use_of({{to + at, part, HPE_OUT}}), [&] { return piece(at, part); });
+  });
+}
+
+std::optional<CUresult> oversubscribed::use_box(const std::optional<box_place>& to,
+                                                const std::optional<box_place>& from, const box_part& whole,
+                                                CUstream stream,
+                                                const std::function<CUresult(const box_part&)>& piece) {
+  const auto object_at = [&](const auto& place) { return place ? objects_.find(place->base) : std::nullopt; };
+  const auto target = object_at(to), source = object_at(from);
+  if (whole.is_empty() || (!target && !source)) return std::nullopt;
+  const auto leaves = [&](const auto& object, const auto& place) {
+    return object && extent_of(*place, whole) > object->base + object->bytes - place->base;
+  };
+  if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<box_place> places;  // the size at other places does not matter
+  if (target) places.push_back(*to);
+  if (source) places.push_back(*from);
+  const auto range_of = [](const box_place& place, const box_part& part, hpeAccessMode mode) {
+    return range{begin_of(place, part), extent_of(place, part), mode};
+  };
+  return for_each_part(places, whole, bytes_of_part((target ? target : source)->device), [&](const box_part& part) {
+    // The gaps between rows keep their bytes.
+    const bool has_gaps = target && extent_of(*to, part) != part.width * part.height * part.depth;
+    return run(stream,
+               use_of({from ? range_of(*from, part, HPE_IN) : range(),
+                       to ? range_of(*to, part, has_gaps ? HPE_INOUT : HPE_OUT) : range()}),
+               [&] { return piece(part); });
   });
 }
 

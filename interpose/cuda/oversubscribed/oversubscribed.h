@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "interpose/cuda/oversubscribed/memory_box.h"
 #include "interpose/cuda/oversubscribed/movable_objects.h"
 #include "runtime/base/error.h"
 #include "runtime/device/cuda/driver.h"
@@ -85,6 +86,11 @@ class oversubscribed {
   /// no memory of hpe. unit: the sizes of parts are multiples of it.
   std::optional<CUresult> overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
                                     const std::function<CUresult(std::size_t, std::size_t)>& piece);
+  /// A copy or fill of rows and planes, whatever their size; piece(part) queues a part of it. A side without a place is
+  /// no memory with addresses. Nothing if no memory of hpe takes part.
+  std::optional<CUresult> use_box(const std::optional<box_place>& to, const std::optional<box_place>& from,
+                                  const box_part& whole, CUstream stream,
+                                  const std::function<CUresult(const box_part&)>& piece);
 
  private:
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe);
@@ -104,7 +110,9 @@ class oversubscribed {
   CUresult between_streams(CUstream hpe_stream, bool waits, CUstream stream, CUcontext context,
                            const std::function<CUresult()>& queue) const;
   CUresult follow(CUstream later, CUcontext of_later, CUstream earlier, CUcontext of_earlier) const;
-  /// Calls part(offset, bytes) for parts that are small beside a device's memory, until one fails.
+  /// How many bytes are little beside a device's memory; a multiple of 512.
+  [[nodiscard]] std::size_t bytes_of_part(unsigned device) const;
+  /// Calls part(offset, bytes) for such parts, until one fails.
   CUresult in_parts(unsigned device, std::size_t bytes, std::size_t unit,
                     const std::function<CUresult(std::size_t, std::size_t)>& part) const;
   [[nodiscard]] bool is_in_host_memory(CUdeviceptr address) const;

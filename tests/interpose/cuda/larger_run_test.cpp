@@ -31,6 +31,14 @@ TEST(LargerRun, ArraysMayBeLargerThanTheDevice) {
   EXPECT_EQ(less.text, enough.text);
 }
 
+TEST(LargerRun, RowsAndPlanesMayBeLargerThanTheDevice) {
+  const outcome enough = shell(run + program + "rows");
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const outcome less = shell(little + program + "rows");
+  EXPECT_EQ(exit_status(less), 0);
+  EXPECT_EQ(less.text, enough.text);
+}
+
 TEST(LargerRun, WithoutScopeALaunchNeedsEverything) {
   const outcome all = shell(little + program + "much");
   EXPECT_EQ(exit_status(all), 0) << all.text;

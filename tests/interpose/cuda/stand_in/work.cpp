@@ -99,6 +99,13 @@ STAND_IN CUresult cuMemsetD32(CUdeviceptr to, unsigned value, std::size_t count)
 STAND_IN CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, std::size_t count, CUstream in) {
   return COUNT(), fill(to, value, 4, count, in, false);
 }
+STAND_IN CUresult cuMemsetD2D32Async(CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width,
+                                     std::size_t rows, CUstream in) {
+  COUNT();
+  for (std::size_t row = 0; row < rows; ++row)
+    if (const CUresult wrong = fill(to + row * pitch, value, 4, width, in, false); wrong != CUDA_SUCCESS) return wrong;
+  return CUDA_SUCCESS;
+}
 
 STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                  unsigned bz, unsigned, CUstream in, void** parameters, void** extra) {
