@@ -190,13 +190,6 @@ CUresult CUDAAPI add_free_node(CUgraphNode* node, CUgraph graph, const CUgraphNo
 }
 
 template <auto Entry>
-CUresult CUDAAPI launch_graph(CUgraphExec graph, CUstream stream) {
-  if (interposer* const hpe = interposer::started()) hpe->launches_graph();
-  counters::add(trace::status_page::own().count.launches, 1);
-  return any_work<Entry>(graph, stream);
-}
-
-template <auto Entry>
 CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
   if (interposer* const hpe = interposer::started()) hpe->gives_back(address, bytes);
   return (real.*Entry)(address, bytes);

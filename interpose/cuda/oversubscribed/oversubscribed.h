@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "hpe/hpe.h"
@@ -71,12 +72,15 @@ class oversubscribed {
     std::size_t bytes = 0;
     hpeAccessMode mode = HPE_INOUT;
   };
-  [[nodiscard]] movable_use use_of(std::initializer_list<range> ranges) const;
+  [[nodiscard]] movable_use use_of(std::span<const range> ranges) const;
 
   /// Calls queue(), which queues work of the program on a stream, in hpe's order. A null stream means that the stream
   /// is not known; then the work is done when the call returns. Returns queue's result, or CUDA_ERROR_OUT_OF_MEMORY,
   /// with a line in the log, if the memory cannot be in device memory at once.
   CUresult run(CUstream stream, const movable_use& use, const std::function<CUresult()>& queue);
+
+  /// Calls the driver's call(), which queues no work, but looks at the memory. Results as of run().
+  CUresult look(const movable_use& use, const std::function<CUresult()>& call);
 
   /// A copy of bytes; piece(offset, bytes) queues a part of it. Nothing if no memory of hpe takes part. waits: the call
   /// returns when the bytes are there.
@@ -103,6 +107,7 @@ class oversubscribed {
     bool captured = false;
   };
   [[nodiscard]] std::optional<place> place_of(CUstream stream) const;
+  CUresult run(const place& where, CUstream stream, const movable_use& use, const std::function<CUresult()>& queue);
   [[nodiscard]] std::optional<unsigned> number_of(CUdevice device) const;
   [[nodiscard]] std::optional<unsigned> device_of(CUcontext context) const;
   /// hpe's stream that stands for one of the program's.

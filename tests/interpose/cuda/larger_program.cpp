@@ -220,6 +220,79 @@ void rows_and_planes() {
   std::printf("past the end %d\n", static_cast<int>(cuMemcpy3DPeer(&p)));
 }
 
+CUDA_KERNEL_NODE_PARAMS node_of_add(void** parameters) {
+  CUDA_KERNEL_NODE_PARAMS k{};
+  k.func = add_kernel;
+  k.gridDimX = used_words / 64;
+  k.blockDimX = 64;
+  k.gridDimY = k.gridDimZ = k.blockDimY = k.blockDimZ = 1;
+  k.kernelParams = parameters;
+  return k;
+}
+
+CUDA_MEMCPY3D whole_array(CUdeviceptr to, CUdeviceptr from) {
+  CUDA_MEMCPY3D c = planes_of(to, nullptr, from);
+  c.srcPitch = c.dstPitch = c.WidthInBytes = array_bytes;
+  c.srcHeight = c.dstHeight = c.Height = c.Depth = 1;
+  return c;
+}
+
+// Graphs over two of three arrays each: nodes that are added one by one, a child graph, and nodes that change.
+void graphs() {
+  CUcontext context = nullptr;
+  MUST(cuCtxGetCurrent(&context));
+  CUstream stream = nullptr;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr arrays[3];
+  for (unsigned n = 0; n < 3; ++n) {
+    arrays[n] = array();
+    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
+  }
+  auto [a, b, c] = arrays;
+  CUgraph graph = nullptr, child = nullptr;
+  CUgraphNode copy = nullptr, fill = nullptr, kernel = nullptr, of_child = nullptr;
+  MUST(cuGraphCreate(&graph, 0));
+  MUST(cuGraphCreate(&child, 0));
+  CUDA_MEMCPY3D copied = whole_array(b, a);
+  MUST(cuGraphAddMemcpyNode(&copy, graph, nullptr, 0, &copied, context));
+  CUDA_MEMSET_NODE_PARAMS filled{};
+  filled.dst = b + mebibyte;
+  filled.value = 77;
+  filled.elementSize = 4;
+  filled.width = 5000;
+  filled.height = 1;
+  MUST(cuGraphAddMemsetNode(&fill, graph, &copy, 1, &filled, context));
+  unsigned value = 5, distance = stride;
+  void* parameters[] = {&b, &b, &value, &distance};
+  CUDA_KERNEL_NODE_PARAMS k = node_of_add(parameters);
+  MUST(cuGraphAddKernelNode(&kernel, child, nullptr, 0, &k));
+  MUST(cuGraphAddChildGraphNode(&of_child, graph, &fill, 1, child));
+  MUST(cuGraphAddKernelNode(&kernel, graph, &of_child, 1, &k));
+  CUgraphExec instance = nullptr;
+  MUST(cuGraphInstantiate(&instance, graph, 0));
+  MUST(add(c, c, 1, stream));
+  MUST(cuGraphLaunch(instance, stream));
+  MUST(add(c, c, 1, stream));
+  MUST(cuGraphLaunch(instance, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("graph %llx %llx\n", sum(content(b)), sum(content(a)));
+  copied = whole_array(b, c);
+  MUST(cuGraphExecMemcpyNodeSetParams(instance, copy, &copied, context));
+  MUST(cuGraphLaunch(instance, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("changed %llx %llx\n", sum(content(a)), sum(content(b)));
+  void* others[] = {&a, &c, &value, &distance};
+  k = node_of_add(others);
+  MUST(cuGraphExecKernelNodeSetParams(instance, kernel, &k));
+  std::printf("all arrays %d\n", static_cast<int>(cuGraphLaunch(instance, stream)));
+  MUST(cuStreamSynchronize(stream));
+  MUST(cuGraphExecDestroy(instance));
+  // The driver looks at the addresses of what is captured.
+  MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  std::printf("captured %d\n", static_cast<int>(cuMemcpyDtoDAsync(a, b, 4096, stream)));
+  MUST(cuStreamEndCapture(stream, &graph));
+}
+
 // A kernel that uses two arrays where everything, or even they alone, does not fit.
 void too_much() {
   std::vector<CUdeviceptr> arrays{array(), array(), array()};
@@ -290,6 +363,7 @@ int main(int argc, char** argv) {
     if (is("large")) one_large_array();
     if (is("much")) too_much();
     if (is("rows")) rows_and_planes();
+    if (is("graphs")) graphs();
     if (is("ask")) questions();
     if (is("touch")) touches();
   }
