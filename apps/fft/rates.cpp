@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "hpe/hpe.hpp"
 
@@ -10,7 +11,8 @@ namespace hpe::fft {
 
 namespace {
 
-constexpr std::size_t bytes = std::size_t{64} << 20;
+constexpr std::size_t most = std::size_t{64} << 20;
+constexpr std::size_t least = std::size_t{1} << 20;  // copies of less tell more of the time to begin them
 
 /// The fastest of several copies, in seconds.
 double seconds_of_copy(const array<std::byte>& to, const array<std::byte>& from) {
@@ -20,18 +22,33 @@ double seconds_of_copy(const array<std::byte>& to, const array<std::byte>& from)
   for (int n = 0; n < tries; ++n) {
     synchronize();
     const auto begin = clock::now();
-    hpe::copy(to.data(), from.data(), bytes);
+    hpe::copy(to.data(), from.data(), from.size());
     synchronize();
     best = std::min(best, std::chrono::duration<double>(clock::now() - begin).count());
   }
   return best;
 }
 
-copy_rates measure() {
+copy_rates measure(std::size_t bytes) {
   const array<std::byte> here(bytes, on_device(0)), beside(bytes, on_device(0)), there(bytes, on_device(1));
   for (const array<std::byte>* a : {&here, &beside, &there}) hpe::fill(a->data(), 0, bytes);
   const auto moved = static_cast<double>(bytes);
   return {moved / seconds_of_copy(there, here), 2 * moved / seconds_of_copy(beside, here)};
+}
+
+/// With as much as the devices have room for.
+copy_rates measure() {
+  // Two arrays that do not fit together would be moved by each copy.
+  const std::uint64_t room = std::min(device_info(0).memory_total, device_info(1).memory_total);
+  for (std::size_t bytes = most; bytes >= least; bytes /= 2) {
+    if (2 * bytes > room) continue;
+    try {
+      return measure(bytes);
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    }
+  }
+  return {};
 }
 
 }  // namespace

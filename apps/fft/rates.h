@@ -9,7 +9,8 @@ struct copy_rates {
 };
 
 /// Measured by the first call in a process, in some milliseconds and 128 MiB of memory on each of the first two
-/// devices. Thread-safe. Throws what allocations and copies throw.
+/// devices, or less where they have less room; 0 (not known) where they have not even 2 MiB. Thread-safe. Throws what
+/// allocations and copies throw, except for lack of memory.
 [[nodiscard]] copy_rates measured_rates();
 
 }  // namespace hpe::fft

@@ -9,6 +9,7 @@
 #include "interpose/cuda/copies/copy_shapes.h"
 #include "interpose/cuda/copies/pageable_copy.h"
 #include "interpose/cuda/copies/peer_copy.h"
+#include "interpose/cuda/work/graph_memory.h"
 #include "interpose/cuda/work/queued_uses.h"
 #include "runtime/base/options.h"
 #include "runtime/device/cuda/driver.h"
@@ -34,6 +35,7 @@ class interposer {
   incoherent_uses& uses() noexcept { return uses_; }
   program_contexts& program() noexcept { return program_; }
   queued_uses& queued() noexcept { return queued_; }
+  graph_memory& memory_of_graphs() noexcept { return memory_of_graphs_; }
 
   /// A large copy between any two addresses, or of rows, by copies() or peers(). Returns nothing, having done nothing,
   /// if hpe would not be faster. wait: returns when the data is there, as CUDA demands for such a call.
@@ -63,6 +65,7 @@ class interposer {
   contexts contexts_;
   program_contexts program_;
   queued_uses queued_;
+  graph_memory memory_of_graphs_;
   incoherent_uses uses_;
   pageable_copy copies_;
   peer_copy peers_;

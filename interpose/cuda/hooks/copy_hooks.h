@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "interpose/cuda/copies/copy_boxes.h"
 #include "interpose/cuda/copies/copy_shapes.h"
 #include "interpose/cuda/hooks/oversubscribed_hooks.h"
 #include "interpose/cuda/hooks/real_entries.h"
@@ -171,7 +172,8 @@ CUresult CUDAAPI copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdevicep
 
 // Copies of arrays may use any memory; so may invalid descriptions.
 template <auto Entry, flavour Flavour, bool Waits, class Description, class... Stream>
-CUresult copy_shape_in_memory(const copy_shape_of& shape, const Description* description, Stream... stream) {
+CUresult copy_shape_in_memory(const Description* description, Stream... stream) {
+  const copy_shape_of shape(description);
   measured measure(way::any_driver, shape.bytes());
   CUstream const in = stream_of<Flavour>(stream...);
   const device_work work =
@@ -185,19 +187,16 @@ CUresult copy_shape_in_memory(const copy_shape_of& shape, const Description* des
 
 template <auto Entry, flavour Flavour, bool Waits, class Description, class... Stream>
 CUresult copy_shape(const Description* description, Stream... stream) {
-  const copy_shape_of shape(description);
-  const auto copy = [&] { return copy_shape_in_memory<Entry, Flavour, Waits>(shape, description, stream...); };
-  oversubscribed* const all = oversubscribed::active();
-  if (all == nullptr) [[likely]]
-    return copy();
-  CUstream const in = stream_of<Flavour>(stream...);
-  const used_range to = shape.is_plain() ? shape.written() : used_range{};
-  const used_range from = shape.is_plain() ? shape.read() : used_range{};
-  return all->run(in,
-                  shape.is_plain()
-                      ? all->use_of({{from.address, from.bytes, HPE_IN}, {to.address, to.bytes, HPE_INOUT}})
-                      : all->use_of(std::nullopt),
-                  copy);
+  if (oversubscribed* const all = oversubscribed::active(); all != nullptr && description != nullptr) [[unlikely]] {
+    const copied_box box = box_of(*description);
+    const auto copy_part = [&](const box_part& part) {
+      const Description described = part_of(*description, part);
+      return copy_shape_in_memory<Entry, Flavour, Waits>(&described, stream...);
+    };
+    if (const auto done = all->use_box(box.to, box.from, box.whole, stream_of<Flavour>(stream...), copy_part))
+      return *done;
+  }
+  return copy_shape_in_memory<Entry, Flavour, Waits>(description, stream...);
 }
 
 template <auto Entry, flavour Flavour, class Description>

@@ -3,6 +3,7 @@
 
 #include "interpose/cuda/calls/host_calls.h"
 #include "interpose/cuda/hooks/copy_hooks.h"
+#include "interpose/cuda/hooks/graph_hooks.h"
 #include "interpose/cuda/hooks/launch_hooks.h"
 #include "interpose/cuda/hooks/work_hooks.h"
 #include "interpose/cuda/interposition.h"

@@ -10,6 +10,10 @@
 #undef cuCtxSynchronize
 #undef cuDevicePrimaryCtxRelease
 #undef cuDevicePrimaryCtxReset
+#undef cuGraphAddNode
+#undef cuGraphExecKernelNodeSetParams
+#undef cuGraphExecUpdate
+#undef cuGraphInstantiate
 #undef cuIpcOpenMemHandle
 #undef cuMemcpyBatchAsync
 #undef cuMemcpy3DBatchAsync
@@ -29,6 +33,14 @@ CUresult CUDAAPI hpe_wait_for_context(CUcontext context);
 CUresult CUDAAPI hpe_copy_batch_of_12080(CUdeviceptr* to, CUdeviceptr* from, std::size_t* sizes, std::size_t count,
                                          CUmemcpyAttributes* attributes, std::size_t* attribute_indices,
                                          std::size_t attribute_count, std::size_t* failed, CUstream stream);
+CUresult CUDAAPI hpe_add_node_of_12020(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                                       CUgraphNodeParams* what);
+CUresult CUDAAPI hpe_set_kernel_of_10000(CUgraphExec instance, CUgraphNode node,
+                                         const CUDA_KERNEL_NODE_PARAMS_v1* what);
+CUresult CUDAAPI hpe_update_instance_of_10020(CUgraphExec instance, CUgraph graph, CUgraphNode* failed,
+                                              CUgraphExecUpdateResult* outcome);
+CUresult CUDAAPI hpe_instantiate_of_10000(CUgraphExec* instance, CUgraph graph, CUgraphNode* failed, char* told,
+                                          std::size_t bytes);
 CUresult CUDAAPI hpe_copy_3d_batch_of_12080(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* operations, std::size_t* failed,
                                             unsigned long long flags, CUstream stream);
 }

@@ -65,14 +65,17 @@ template <auto Entry, flavour Flavour, class Value, class... Stream>
 CUresult CUDAAPI fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width, std::size_t height,
                            Stream... stream) {
   const CUstream in = stream_of<Flavour>(stream...);
-  const std::size_t bytes = height != 0 ? (height - 1) * pitch + width * sizeof value : 0;
-  const auto fill = [&] {
-    const device_work work(in, {{to, bytes, true}});
+  const box_place place{to, pitch, 0};
+  const box_part whole{0, 0, 0, width * sizeof value, height, 1};
+  const auto fill_part = [&](const box_part& part) {
+    const CUdeviceptr at = begin_of(place, part);
+    const device_work work(in, {{at, part.is_empty() ? 0 : extent_of(place, part), true}});
     if (work.failed()) return work.result();
-    return (real.*Entry)(to, pitch, value, width, height, stream...);
+    return (real.*Entry)(at, pitch, value, part.width / sizeof value, part.height, stream...);
   };
-  oversubscribed* const all = oversubscribed::active();
-  return all == nullptr ? fill() : all->run(in, all->use_of({{to, bytes, HPE_INOUT}}), fill);
+  if (oversubscribed* const all = oversubscribed::active()) [[unlikely]]
+    if (const auto done = all->use_box(place, std::nullopt, whole, in, fill_part)) return *done;
+  return fill_part(whole);
 }
 
 // ---- waits of the program -------------------------------------------------------------------------------------------
@@ -184,13 +187,6 @@ CUresult CUDAAPI add_free_node(CUgraphNode* node, CUgraph graph, const CUgraphNo
   if (interposer* const hpe = interposer::instance(); hpe != nullptr && result == CUDA_SUCCESS)
     hpe->graphs_give_back(address);
   return result;
-}
-
-template <auto Entry>
-CUresult CUDAAPI launch_graph(CUgraphExec graph, CUstream stream) {
-  if (interposer* const hpe = interposer::started()) hpe->launches_graph();
-  counters::add(trace::status_page::own().count.launches, 1);
-  return any_work<Entry>(graph, stream);
 }
 
 template <auto Entry>
@@ -344,8 +340,9 @@ CUresult CUDAAPI end_texture(CUtexObject object) {
 template <auto Entry, class... How>
 CUresult CUDAAPI make_context(CUcontext* context, How... how) {
   const CUresult result = (real.*Entry)(context, how...);
-  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
-    hpe->program().add(*context);
+  // For a program that is spread, work in contexts counts that were made before the primary one.
+  interposer* const hpe = spreading::wanted() ? interposer::instance() : interposer::started();
+  if (hpe != nullptr && result == CUDA_SUCCESS) hpe->program().add(*context);
   return result;
 }
 
@@ -359,7 +356,11 @@ CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdev
 
 template <auto Entry>
 CUresult CUDAAPI end_green(CUgreenCtx green) {
-  if (spreading* const s = spreading::active()) s->ends_context();
+  if (spreading* const s = spreading::active()) {
+    CUcontext context = nullptr;
+    const auto context_of = interposer::started()->driver().cuCtxFromGreenCtx;
+    if (context_of != nullptr && context_of(&context, green) == CUDA_SUCCESS) s->ends_context(context);
+  }
   if (interposer* const hpe = interposer::started()) {
     hpe->forget_contexts();
     hpe->program().remove_green(green);
@@ -370,7 +371,12 @@ CUresult CUDAAPI end_green(CUgreenCtx green) {
 // This call may end a context and free memory in it.
 template <auto Entry, class Which>
 CUresult CUDAAPI context_change(Which which) {
-  if (spreading* const s = spreading::active()) s->ends_context();
+  if (spreading* const s = spreading::active()) {
+    if constexpr (std::is_same_v<Which, CUcontext>)
+      s->ends_context(which);
+    else
+      s->ends_context(nullptr);
+  }
   if (interposer* const hpe = interposer::started()) {
     hpe->forget_contexts();
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);

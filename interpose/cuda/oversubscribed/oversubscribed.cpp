@@ -9,6 +9,7 @@
 #include "interpose/cuda/oversubscribed/oversubscribed.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string_view>
 
@@ -157,7 +158,7 @@ movable_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>
   return result;
 }
 
-movable_use oversubscribed::use_of(std::initializer_list<range> ranges) const {
+movable_use oversubscribed::use_of(std::span<const range> ranges) const {
   movable_use result;
   for (const range& each : ranges)
     if (const auto object = objects_.find(each.address); object && each.bytes != 0)
@@ -232,23 +233,33 @@ CUresult oversubscribed::between_streams(CUstream hpe_stream, bool waits, CUstre
 CUresult oversubscribed::run(CUstream stream, const movable_use& use, const std::function<CUresult()>& queue) {
   if (use.none()) return queue();
   const auto where = place_of(stream);
-  if (!where) return queue();  // the driver says why that is wrong
+  return where ? run(*where, stream, use, queue) : queue();  // the driver says why that is wrong
+}
+
+CUresult oversubscribed::look(const movable_use& use, const std::function<CUresult()>& call) {
+  auto where = use.none() ? std::nullopt : place_of(nullptr);
+  if (!where) return call();
+  where->captured = true;
+  return run(*where, nullptr, use, call);
+}
+
+CUresult oversubscribed::run(const place& where, CUstream stream, const movable_use& use,
+                             const std::function<CUresult()>& queue) {
   CUresult result = CUDA_SUCCESS;
   try {
     // A capture only records the work, which may run at any time later; the driver checks its addresses now.
     const auto work = [&](void* hpe_stream, bool waits) {
-      if (where->captured) {
-        const entered programs(cu_, where->context);
+      if (where.captured) {
+        const entered programs(cu_, where.context);
         result = queue();
       } else {
-        result = between_streams(static_cast<CUstream>(hpe_stream), waits, stream, where->context, queue);
+        result = between_streams(static_cast<CUstream>(hpe_stream), waits, stream, where.context, queue);
       }
       return static_cast<int>(result);
     };
-    const bool everything = use.everything || where->captured;
-    hpe_.kernels().enqueue_beside(where->device, beside(where->device, stream), work,
-                                  {.accesses = everything ? std::span<const hpeAccess>() : use.accesses,
-                                   .in_reach = everything,
+    hpe_.kernels().enqueue_beside(where.device, beside(where.device, stream), work,
+                                  {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
+                                   .in_reach = use.everything,
                                    .concurrent = true});
     return result;
   } catch (const error& e) {
@@ -260,12 +271,16 @@ CUresult oversubscribed::run(CUstream stream, const movable_use& use, const std:
   }
 }
 
-CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_t unit,
-                                  const std::function<CUresult(std::size_t, std::size_t)>& part) const {
+std::size_t oversubscribed::bytes_of_part(unsigned device) const {
   constexpr std::size_t best = std::size_t{32} << 20;
   constexpr std::size_t least = std::size_t{2} << 20;
-  const std::size_t total = hpe_.devices().at(device).memory().total;
-  const std::size_t most = std::clamp(total / 8, least, best) / unit * unit;
+  constexpr std::size_t unit = 512;
+  return std::clamp(hpe_.devices().at(device).memory().total / 8, least, best) / unit * unit;
+}
+
+CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_t unit,
+                                  const std::function<CUresult(std::size_t, std::size_t)>& part) const {
+  const std::size_t most = bytes_of_part(device) / unit * unit;
   for (std::size_t at = 0; at < bytes; at += most)
     if (const CUresult result = part(at, std::min(most, bytes - at)); result != CUDA_SUCCESS) return result;
   return CUDA_SUCCESS;
@@ -294,7 +309,8 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
     }
   }
   const CUresult queued = in_parts((target ? target : source)->device, bytes, 1, [&](std::size_t at, std::size_t part) {
-    return run(stream, use_of({{from + at, part, HPE_IN}, {to + at, part, HPE_OUT}}), [&] { return piece(at, part); });
+    return run(stream, use_of(std::array{range{from + at, part, HPE_IN}, range{to + at, part, HPE_OUT}}),
+               [&] { return piece(at, part); });
   });
   return queued == CUDA_SUCCESS && waits ? cu_.cuStreamSynchronize(stream) : queued;
 }
@@ -305,7 +321,34 @@ std::optional<CUresult> oversubscribed::overwrite(CUdeviceptr to, std::size_t by
   if (bytes == 0 || !target) return std::nullopt;
   if (bytes > target->base + target->bytes - to) return CUDA_ERROR_INVALID_VALUE;
   return in_parts(target->device, bytes, unit, [&](std::size_t at, std::size_t part) {
-    return run(stream, use_of({{to + at, part, HPE_OUT}}), [&] { return piece(at, part); });
+    return run(stream, use_of(std::array{range{to + at, part, HPE_OUT}}), [&] { return piece(at, part); });
+  });
+}
+
+std::optional<CUresult> oversubscribed::use_box(const std::optional<box_place>& to,
+                                                const std::optional<box_place>& from, const box_part& whole,
+                                                CUstream stream,
+                                                const std::function<CUresult(const box_part&)>& piece) {
+  const auto object_at = [&](const auto& place) { return place ? objects_.find(place->base) : std::nullopt; };
+  const auto target = object_at(to), source = object_at(from);
+  if (whole.is_empty() || (!target && !source)) return std::nullopt;
+  const auto leaves = [&](const auto& object, const auto& place) {
+    return object && extent_of(*place, whole) > object->base + object->bytes - place->base;
+  };
+  if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<box_place> places;  // the size at other places does not matter
+  if (target) places.push_back(*to);
+  if (source) places.push_back(*from);
+  const auto range_of = [](const box_place& place, const box_part& part, hpeAccessMode mode) {
+    return range{begin_of(place, part), extent_of(place, part), mode};
+  };
+  return for_each_part(places, whole, bytes_of_part((target ? target : source)->device), [&](const box_part& part) {
+    // The gaps between rows keep their bytes.
+    const bool has_gaps = target && extent_of(*to, part) != part.width * part.height * part.depth;
+    return run(stream,
+               use_of(std::array{from ? range_of(*from, part, HPE_IN) : range(),
+                                 to ? range_of(*to, part, has_gaps ? HPE_INOUT : HPE_OUT) : range()}),
+               [&] { return piece(part); });
   });
 }
 

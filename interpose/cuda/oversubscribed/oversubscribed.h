@@ -5,9 +5,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "interpose/cuda/oversubscribed/memory_box.h"
 #include "interpose/cuda/oversubscribed/movable_objects.h"
 #include "runtime/base/error.h"
 #include "runtime/device/cuda/driver.h"
@@ -70,12 +72,15 @@ class oversubscribed {
     std::size_t bytes = 0;
     hpeAccessMode mode = HPE_INOUT;
   };
-  [[nodiscard]] movable_use use_of(std::initializer_list<range> ranges) const;
+  [[nodiscard]] movable_use use_of(std::span<const range> ranges) const;
 
   /// Calls queue(), which queues work of the program on a stream, in hpe's order. A null stream means that the stream
   /// is not known; then the work is done when the call returns. Returns queue's result, or CUDA_ERROR_OUT_OF_MEMORY,
   /// with a line in the log, if the memory cannot be in device memory at once.
   CUresult run(CUstream stream, const movable_use& use, const std::function<CUresult()>& queue);
+
+  /// Calls the driver's call(), which queues no work, but looks at the memory. Results as of run().
+  CUresult look(const movable_use& use, const std::function<CUresult()>& call);
 
   /// A copy of bytes; piece(offset, bytes) queues a part of it. Nothing if no memory of hpe takes part. waits: the call
   /// returns when the bytes are there.
@@ -85,6 +90,11 @@ class oversubscribed {
   /// no memory of hpe. unit: the sizes of parts are multiples of it.
   std::optional<CUresult> overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
                                     const std::function<CUresult(std::size_t, std::size_t)>& piece);
+  /// A copy or fill of rows and planes, whatever their size; piece(part) queues a part of it. A side without a place is
+  /// no memory with addresses. Nothing if no memory of hpe takes part.
+  std::optional<CUresult> use_box(const std::optional<box_place>& to, const std::optional<box_place>& from,
+                                  const box_part& whole, CUstream stream,
+                                  const std::function<CUresult(const box_part&)>& piece);
 
  private:
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe);
@@ -97,6 +107,7 @@ class oversubscribed {
     bool captured = false;
   };
   [[nodiscard]] std::optional<place> place_of(CUstream stream) const;
+  CUresult run(const place& where, CUstream stream, const movable_use& use, const std::function<CUresult()>& queue);
   [[nodiscard]] std::optional<unsigned> number_of(CUdevice device) const;
   [[nodiscard]] std::optional<unsigned> device_of(CUcontext context) const;
   /// hpe's stream that stands for one of the program's.
@@ -104,7 +115,9 @@ class oversubscribed {
   CUresult between_streams(CUstream hpe_stream, bool waits, CUstream stream, CUcontext context,
                            const std::function<CUresult()>& queue) const;
   CUresult follow(CUstream later, CUcontext of_later, CUstream earlier, CUcontext of_earlier) const;
-  /// Calls part(offset, bytes) for parts that are small beside a device's memory, until one fails.
+  /// How many bytes are little beside a device's memory; a multiple of 512.
+  [[nodiscard]] std::size_t bytes_of_part(unsigned device) const;
+  /// Calls part(offset, bytes) for such parts, until one fails.
   CUresult in_parts(unsigned device, std::size_t bytes, std::size_t unit,
                     const std::function<CUresult(std::size_t, std::size_t)>& part) const;
   [[nodiscard]] bool is_in_host_memory(CUdeviceptr address) const;

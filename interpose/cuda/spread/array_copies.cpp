@@ -40,7 +40,8 @@ bool array_copies::allocate(copy& made, std::uint64_t bytes, unsigned gpu) const
 void array_copies::wait_for_writers(CUstream waiting, unsigned gpu, CUstream own) {
   for (const CUcontext context : contexts_of_others_) {
     const entered here(cu_, context);
-    cu_.check(cu_.cuCtxSynchronize(), "waiting for writes of an array");
+    const CUresult result = cu_.cuCtxSynchronize();
+    if (result != CUDA_ERROR_CONTEXT_IS_DESTROYED) cu_.check(result, "waiting for writes of an array");
   }
   contexts_of_others_.clear();
   for (const auto& [context, writer] : writers_) {
@@ -83,7 +84,8 @@ CUdeviceptr array_copies::bring(const dealt_memory::range& r, unsigned gpu, cons
     fill(c, r, gpu, lane);
   } else if (!c.users.contains(lane)) {
     // The mark of a lane is behind the filling, if the lane filled the copy or waited for it.
-    cu_.check((*c.users.begin())->await(lane->stream(gpu), gpu), "waiting for the copy of an array");
+    if (!c.users.empty())
+      cu_.check((*c.users.begin())->await(lane->stream(gpu), gpu), "waiting for the copy of an array");
     c.users.insert(lane);
   }
   return c.memory;
@@ -110,11 +112,15 @@ void array_copies::forget_stream(CUstream stream) {
   }
 }
 
-// The work of contexts that go on is waited for as a whole.
-void array_copies::forget_streams() {
+void array_copies::forget_ended_lanes() {
+  for (auto& [which, c] : all_) std::erase_if(c.users, [](const auto& lane) { return lane->is_over(); });
+}
+
+// The work of contexts that go on is waited for as a whole. A context ends after its work.
+void array_copies::forget_streams(CUcontext ended) {
+  for (const auto& [context, writer] : writers_) contexts_of_others_.insert(context);
   writers_.clear();
-  contexts_of_others_.clear();
-  for (unsigned n = 0; n < gpus_.count(); ++n) contexts_of_others_.insert(gpus_.context(n));
+  contexts_of_others_.erase(ended);
 }
 
 void array_copies::free(const copy& c, unsigned gpu) const {

@@ -30,8 +30,10 @@ class array_copies {
   void written_on(CUstream stream);
   /// The stream is about to be destroyed.
   void forget_stream(CUstream stream);
-  /// A context is about to end, and its streams with it.
-  void forget_streams();
+  /// Gives up lanes that have ended, except those whose work goes on.
+  void forget_ended_lanes();
+  /// Streams may be about to end with their context: `ended`, or a primary one if that is null.
+  void forget_streams(CUcontext ended);
 
   /// Frees the copies of a range. No work may use them.
   void forget(const dealt_memory::range& r);
@@ -42,8 +44,9 @@ class array_copies {
   struct copy {
     CUdeviceptr memory = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t contents = ~std::uint64_t{0};     // none yet
-    std::set<std::shared_ptr<program_lane>> users;  // since it was filled; the first use of another lane waits for it
+    std::uint64_t contents = ~std::uint64_t{0};  // none yet
+    // Since it was filled; the first use of another lane waits for one of them. None: the work of all is done.
+    std::set<std::shared_ptr<program_lane>> users;
   };
   [[nodiscard]] static bool is_all_on(const dealt_memory::range& r, unsigned gpu);
   [[nodiscard]] bool allocate(copy& made, std::uint64_t bytes, unsigned gpu) const;

@@ -50,6 +50,14 @@ CUresult program_lane::failure() const {
   return CUDA_SUCCESS;
 }
 
+bool program_lane::is_over() const {
+  for (unsigned n = 0; ended_ && n < gpus_.count(); ++n) {
+    const entered here(cu_, gpus_.context(n));
+    if (cu_.cuEventQuery(done_[n]) == CUDA_ERROR_NOT_READY) return false;
+  }
+  return ended_;
+}
+
 std::shared_ptr<program_lane> program_lanes::of(CUstream stream) {
   auto& entry = lanes_[key_of(stream)];
   if (entry == nullptr) {
@@ -60,7 +68,12 @@ std::shared_ptr<program_lane> program_lanes::of(CUstream stream) {
   return entry;
 }
 
-void program_lanes::forget(CUstream stream) { lanes_.erase(key_of(stream)); }
+void program_lanes::forget(CUstream stream) {
+  const auto found = lanes_.find(key_of(stream));
+  if (found == lanes_.end()) return;
+  if (found->second != nullptr) found->second->end();
+  lanes_.erase(found);
+}
 
 CUresult program_lanes::failure() const {
   for (const auto& [which, lane] : lanes_) {

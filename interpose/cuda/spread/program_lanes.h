@@ -32,12 +32,18 @@ class program_lane {
   /// The error of a part that failed, of which the program's GPU knows nothing.
   [[nodiscard]] CUresult failure() const;
 
+  /// The program's stream has ended: no more work comes.
+  void end() { ended_ = true; }
+  /// Whether the stream has ended and all marked work is done.
+  [[nodiscard]] bool is_over() const;
+
  private:
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;
   std::vector<CUstream> streams_;
   CUevent begin_ = nullptr;
   std::vector<CUevent> done_;
+  bool ended_ = false;
 };
 
 /// The lanes of all streams. For one thread at a time.
@@ -47,7 +53,7 @@ class program_lanes {
 
   /// Made at the first call. Null if the stream belongs to another context than the first GPU's, which must be current.
   [[nodiscard]] std::shared_ptr<program_lane> of(CUstream stream);
-  /// The stream is about to be destroyed.
+  /// The stream is about to be destroyed, or is the calling thread's own, which is about to end.
   void forget(CUstream stream);
   void forget_all() { lanes_.clear(); }
   /// The first error of parts on other GPUs.

@@ -1,9 +1,12 @@
 // How a launch of the program runs: it is decided (runtime/spread), arrays move, and parts are queued. All under one
 // mutex. An array that moves has no memory for a while, so a move waits until no thread is queuing other work. It waits
 // without the mutex, which the other threads may need, so launches of theirs may come between a decision and its moves.
+// It also waits for the work of contexts that the program has made itself, which may use the array.
 //
 // Order: the other GPUs' streams wait for the program's stream, and the program's stream waits for their parts. So work
 // that the program queues before and behind the launch is before and behind all parts.
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -42,6 +45,14 @@ std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_l
   }
   return all;
 }
+
+// Ends the lane of the stream that a thread has for itself. The process ends with its main thread; the only thread of a
+// child of fork is a main thread, too, and could wait for ever for a lock.
+struct end_of_thread {
+  ~end_of_thread() {
+    if (::gettid() != ::getpid()) spreading::active()->ends_stream(CU_STREAM_PER_THREAD);
+  }
+};
 
 CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset) {
   CUdeviceptr pointer = 0;
@@ -108,7 +119,7 @@ spreading::decided spreading::decide(part_kernel& kernel, const spread_launch& w
 void spreading::move(const decided::other_place& to) {
   dealt_memory::range* const r = memory_.find(to.base);
   if (r == nullptr || r->base != to.base || r->extent != to.homes.back().last) return;  // freed meanwhile
-  CUresult result = gpus_.wait();
+  CUresult result = program_.wait_for_all(context());
   const auto begin = std::chrono::steady_clock::now();
   if (result == CUDA_SUCCESS) result = memory_.move(*r, to.homes, !r->is_empty);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
@@ -125,6 +136,7 @@ std::string spreading::prepare(part_kernel& kernel, const spread_launch& what, s
     return e.what();
   }
   if (lane == nullptr) return "its stream belongs to another context";
+  if (what.stream == CU_STREAM_PER_THREAD) static thread_local const end_of_thread with_this_thread;
   return kernels_.load(kernel, what.function, what.shared_bytes) ? std::string() : kernel.obstacle;
 }
 

@@ -36,7 +36,7 @@ joined_gpus entered_gpus(const device::cuda::driver& cu) {
 
 }  // namespace
 
-spreading::spreading(const device::cuda::driver& cu, const program_contexts& program, const std::string& cut)
+spreading::spreading(const device::cuda::driver& cu, program_contexts& program, const std::string& cut)
     : cu_(cu),
       program_(program),
       cuts_evenly_(cut == "even"),
@@ -76,7 +76,7 @@ bool spreading::joins_gpus(const device::cuda::driver& cu) noexcept {
   return joins;
 }
 
-void spreading::begin(const device::cuda::driver& cu, const program_contexts& program) noexcept {
+void spreading::begin(const device::cuda::driver& cu, program_contexts& program) noexcept {
   static std::mutex making;
   if (!joins_gpus(cu)) return;
   const std::lock_guard lock(making);
@@ -157,7 +157,7 @@ CUresult spreading::free_left() {
     if (left_.empty() || program_.captures(context())) return CUDA_SUCCESS;
     now.swap(left_);
   }
-  const CUresult result = gpus_.wait();
+  const CUresult result = program_.wait_for_all(context());
   const std::lock_guard lock(mutex_);
   for (const CUdeviceptr base : now) {
     dealt_memory::range* const r = memory_.find(base);
@@ -217,11 +217,12 @@ void spreading::ends_stream(CUstream stream) {
   const std::lock_guard lock(mutex_);
   copies_.forget_stream(stream);
   lanes_.forget(stream);
+  copies_.forget_ended_lanes();
 }
 
-void spreading::ends_context() {
+void spreading::ends_context(CUcontext ended) {
   const std::lock_guard lock(mutex_);
-  copies_.forget_streams();
+  copies_.forget_streams(ended);
 }
 
 void spreading::resets() {

@@ -45,7 +45,7 @@ class spreading {
   /// Whether device 0 stands for several GPUs: HPE_SPREAD is 1, and they reach each other.
   [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu) noexcept;
   /// The program has a context of device 0. Makes the one object, unless the driver refuses, which is logged.
-  static void begin(const device::cuda::driver& cu, const program_contexts& program) noexcept;
+  static void begin(const device::cuda::driver& cu, program_contexts& program) noexcept;
 
   /// Queues a launch in parts, or calls alone(), which queues it as the program launches it.
   CUresult launch(const spread_launch& what, const std::function<CUresult()>& alone);
@@ -81,16 +81,17 @@ class spreading {
 
   /// The program has unloaded a module or library.
   void forget_handles();
+  /// A stream of the program is about to end, or the calling thread and with it the stream that it has for itself.
   void ends_stream(CUstream stream);
-  /// A context may be about to end.
-  void ends_context();
+  /// A context that the program has made is about to end; null: a primary one may be, or a pool.
+  void ends_context(CUcontext ended);
   /// The program ends all that the first GPU's context has.
   void resets();
   /// The error of a part on another GPU, or `result` if that is an error or there is none.
   [[nodiscard]] CUresult or_failure(CUresult result);
 
  private:
-  spreading(const device::cuda::driver& cu, const program_contexts& program, const std::string& cut);
+  spreading(const device::cuda::driver& cu, program_contexts& program, const std::string& cut);
 
   struct decided {
     std::vector<spread::block_range> parts;  // of each GPU; empty: the program's own launch
@@ -121,7 +122,7 @@ class spreading {
   inline static constinit std::atomic<spreading*> the_one{nullptr};
 
   const device::cuda::driver& cu_;
-  const program_contexts& program_;
+  program_contexts& program_;
   const bool cuts_evenly_;
   std::shared_mutex places_;  // locked for a move; taken before mutex_
   std::mutex mutex_;

@@ -74,9 +74,9 @@ CUresult add(CUdeviceptr to, CUdeviceptr from, unsigned value, CUstream stream =
   return cuLaunchKernel(add_kernel, used_words / block, 1, 1, block, 1, 1, 0, stream, each, nullptr);
 }
 
-unsigned long long sum(const std::vector<unsigned>& words) {
+unsigned long long sum(const std::vector<unsigned>& words, std::size_t step = stride) {
   unsigned long long result = 0;
-  for (std::size_t n = 0; n < words.size(); n += stride) result = result * 31 + words[n];
+  for (std::size_t n = 0; n < words.size(); n += step) result = result * 31 + words[n];
   return result;
 }
 
@@ -148,6 +148,151 @@ void one_large_array() {
   std::printf("rows %llx\n", sum(content(second, bytes)));
 }
 
+CUDA_MEMCPY3D planes_of(CUdeviceptr to, const void* host, CUdeviceptr from) {
+  CUDA_MEMCPY3D c{};
+  c.srcMemoryType = host != nullptr ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  c.srcHost = host;
+  c.srcDevice = from;
+  c.dstDevice = to;
+  return c;
+}
+
+// Rows and planes that are larger than the device's memory, with gaps and without.
+void rows_and_planes() {
+  constexpr std::size_t bytes = 24 * mebibyte, pitch = 8192, height = 64;
+  const CUdeviceptr large = array(bytes), second = array(bytes);
+  std::vector<unsigned> words(bytes / sizeof(unsigned));
+  for (std::size_t n = 0; n < words.size(); ++n) words[n] = static_cast<unsigned>(n);
+  MUST(cuMemsetD2D32Async(large, pitch, 3, pitch / 4, bytes / pitch, nullptr));
+  MUST(cuMemsetD2D32Async(large, pitch, 9, 5, bytes / pitch, nullptr));
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = CU_MEMORYTYPE_HOST;
+  rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcHost = words.data();
+  rows.dstDevice = large;
+  rows.srcXInBytes = 8;
+  rows.dstY = 3;
+  rows.srcPitch = rows.dstPitch = pitch;
+  rows.WidthInBytes = 4000;
+  rows.Height = bytes / pitch - 3;
+  MUST(cuMemcpy2D(&rows));
+  std::printf("rows %llx\n", sum(content(large, bytes), 1));
+  // The columns on the left to the right, in the same rows.
+  rows.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = large;
+  rows.dstXInBytes = 4096;
+  rows.srcY = 3;
+  MUST(cuMemcpy2DAsync(&rows, nullptr));
+  rows = {};
+  rows.srcMemoryType = rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = large;
+  rows.dstDevice = second;
+  rows.srcPitch = rows.dstPitch = bytes;
+  rows.WidthInBytes = bytes;
+  rows.Height = 1;
+  MUST(cuMemcpy2D(&rows));
+  std::printf("one row %llx\n", sum(content(second, bytes), 1));
+  CUDA_MEMCPY3D c = planes_of(second, words.data(), 0);
+  c.WidthInBytes = 100;
+  c.Height = 40;
+  c.Depth = bytes / pitch / height - 2;
+  c.srcPitch = c.dstPitch = pitch;
+  c.srcHeight = c.dstHeight = height;
+  c.srcZ = c.dstZ = 2;
+  c.srcY = 1;
+  c.dstY = 24;
+  c.dstXInBytes = 12;
+  MUST(cuMemcpy3D(&c));
+  std::printf("planes %llx\n", sum(content(second, bytes), 1));
+  CUDA_MEMCPY3D_PEER p{};
+  p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  p.srcDevice = second;
+  p.dstDevice = large;
+  p.WidthInBytes = 8000;
+  p.Height = height;
+  p.Depth = bytes / pitch / height;
+  p.srcPitch = p.dstPitch = pitch;
+  p.srcHeight = p.dstHeight = height;
+  MUST(cuMemcpy3DPeer(&p));
+  std::printf("peer %llx\n", sum(content(large, bytes), 1));
+  p.Depth += 1;
+  std::printf("past the end %d\n", static_cast<int>(cuMemcpy3DPeer(&p)));
+}
+
+CUDA_KERNEL_NODE_PARAMS node_of_add(void** parameters) {
+  CUDA_KERNEL_NODE_PARAMS k{};
+  k.func = add_kernel;
+  k.gridDimX = used_words / 64;
+  k.blockDimX = 64;
+  k.gridDimY = k.gridDimZ = k.blockDimY = k.blockDimZ = 1;
+  k.kernelParams = parameters;
+  return k;
+}
+
+CUDA_MEMCPY3D whole_array(CUdeviceptr to, CUdeviceptr from) {
+  CUDA_MEMCPY3D c = planes_of(to, nullptr, from);
+  c.srcPitch = c.dstPitch = c.WidthInBytes = array_bytes;
+  c.srcHeight = c.dstHeight = c.Height = c.Depth = 1;
+  return c;
+}
+
+// Graphs over two of three arrays each: nodes that are added one by one, a child graph, and nodes that change.
+void graphs() {
+  CUcontext context = nullptr;
+  MUST(cuCtxGetCurrent(&context));
+  CUstream stream = nullptr;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr arrays[3];
+  for (unsigned n = 0; n < 3; ++n) {
+    arrays[n] = array();
+    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
+  }
+  auto [a, b, c] = arrays;
+  CUgraph graph = nullptr, child = nullptr;
+  CUgraphNode copy = nullptr, fill = nullptr, kernel = nullptr, of_child = nullptr;
+  MUST(cuGraphCreate(&graph, 0));
+  MUST(cuGraphCreate(&child, 0));
+  CUDA_MEMCPY3D copied = whole_array(b, a);
+  MUST(cuGraphAddMemcpyNode(&copy, graph, nullptr, 0, &copied, context));
+  CUDA_MEMSET_NODE_PARAMS filled{};
+  filled.dst = b + mebibyte;
+  filled.value = 77;
+  filled.elementSize = 4;
+  filled.width = 5000;
+  filled.height = 1;
+  MUST(cuGraphAddMemsetNode(&fill, graph, &copy, 1, &filled, context));
+  unsigned value = 5, distance = stride;
+  void* parameters[] = {&b, &b, &value, &distance};
+  CUDA_KERNEL_NODE_PARAMS k = node_of_add(parameters);
+  MUST(cuGraphAddKernelNode(&kernel, child, nullptr, 0, &k));
+  MUST(cuGraphAddChildGraphNode(&of_child, graph, &fill, 1, child));
+  MUST(cuGraphAddKernelNode(&kernel, graph, &of_child, 1, &k));
+  CUgraphExec instance = nullptr;
+  MUST(cuGraphInstantiate(&instance, graph, 0));
+  MUST(add(c, c, 1, stream));
+  MUST(cuGraphLaunch(instance, stream));
+  MUST(add(c, c, 1, stream));
+  MUST(cuGraphLaunch(instance, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("graph %llx %llx\n", sum(content(b)), sum(content(a)));
+  copied = whole_array(b, c);
+  MUST(cuGraphExecMemcpyNodeSetParams(instance, copy, &copied, context));
+  MUST(cuGraphLaunch(instance, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("changed %llx %llx\n", sum(content(a)), sum(content(b)));
+  void* others[] = {&a, &c, &value, &distance};
+  k = node_of_add(others);
+  MUST(cuGraphExecKernelNodeSetParams(instance, kernel, &k));
+  std::printf("all arrays %d\n", static_cast<int>(cuGraphLaunch(instance, stream)));
+  MUST(cuStreamSynchronize(stream));
+  MUST(cuGraphExecDestroy(instance));
+  // The driver looks at the addresses of what is captured.
+  MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  std::printf("captured %d\n", static_cast<int>(cuMemcpyDtoDAsync(a, b, 4096, stream)));
+  MUST(cuStreamEndCapture(stream, &graph));
+}
+
 // A kernel that uses two arrays where everything, or even they alone, does not fit.
 void too_much() {
   std::vector<CUdeviceptr> arrays{array(), array(), array()};
@@ -217,6 +362,8 @@ int main(int argc, char** argv) {
     if (is("arrays")) five_arrays();
     if (is("large")) one_large_array();
     if (is("much")) too_much();
+    if (is("rows")) rows_and_planes();
+    if (is("graphs")) graphs();
     if (is("ask")) questions();
     if (is("touch")) touches();
   }

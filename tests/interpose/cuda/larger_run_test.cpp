@@ -31,6 +31,27 @@ TEST(LargerRun, ArraysMayBeLargerThanTheDevice) {
   EXPECT_EQ(less.text, enough.text);
 }
 
+TEST(LargerRun, RowsAndPlanesMayBeLargerThanTheDevice) {
+  const outcome enough = shell(run + program + "rows");
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const outcome less = shell(little + program + "rows");
+  EXPECT_EQ(exit_status(less), 0);
+  EXPECT_EQ(less.text, enough.text);
+}
+
+TEST(LargerRun, GraphsGetTheArraysOfTheirNodes) {
+  const outcome enough = shell(run + program + "graphs");
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const std::string results = enough.text.substr(0, enough.text.find("all arrays"));
+  EXPECT_NE(enough.text.find("all arrays 0\ncaptured 0\n"), std::string::npos) << enough.text;
+  const outcome less = shell("HPE_LOG=info " + little + "--scope args" + program + "graphs");
+  EXPECT_EQ(exit_status(less), 0) << less.text;
+  EXPECT_NE(less.text.find(results), std::string::npos) << less.text << "instead of\n" << results;
+  // That launch names all three arrays.
+  EXPECT_NE(less.text.find("all arrays 2\ncaptured 0\n"), std::string::npos) << less.text;
+  EXPECT_NE(less.text.find("a graph needs the memory of all its nodes at once"), std::string::npos) << less.text;
+}
+
 TEST(LargerRun, WithoutScopeALaunchNeedsEverything) {
   const outcome all = shell(little + program + "much");
   EXPECT_EQ(exit_status(all), 0) << all.text;

@@ -74,7 +74,20 @@ STAND_IN CUresult cuCtxPopCurrent(CUcontext* c) {
   if (context_stack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
   return *c = context_stack().back(), context_stack().pop_back(), CUDA_SUCCESS;
 }
-STAND_IN CUresult cuCtxDestroy(CUcontext) { return COUNT(), CUDA_SUCCESS; }
+STAND_IN CUresult cuCtxCreate(CUcontext* made, CUctxCreateParams*, unsigned, CUdevice device) {
+  COUNT();
+  if (primary(device) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+  *made = handle_of(make_context(device));
+  return context_stack().push_back(*made), CUDA_SUCCESS;
+}
+STAND_IN CUresult cuCtxDestroy(CUcontext given) {
+  COUNT();
+  if (given == nullptr) return CUDA_SUCCESS;
+  context& c = *context_of(given);
+  if (&c == primary(c.device) || c.users == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!context_stack().empty() && context_stack().back() == given) context_stack().pop_back();
+  return end(c), CUDA_SUCCESS;
+}
 STAND_IN CUresult cuCtxGetDevice(CUdevice* device) {
   context* c = nullptr;
   const CUresult result = current(c);
@@ -265,6 +278,7 @@ STAND_IN CUresult cuStreamCreateWithPriority(CUstream* result, unsigned flags, i
   return cuStreamCreate(result, flags);
 }
 STAND_IN CUresult cuStreamDestroy(CUstream given) {
+  COUNT();
   stream* s = nullptr;
   const CUresult result = find(given, s);
   if (result == CUDA_SUCCESS) s->destroyed = true;

@@ -22,7 +22,7 @@ namespace stand_in {
 
 void count(const char* symbol);
 
-// ---- contexts: the primary one of each device --------------------------------------------------------------------
+// ---- contexts: the primary one of each device, and those that programs make -------------------------------------
 
 inline constexpr int device_count = 2;
 
@@ -33,6 +33,7 @@ struct context {
 };
 
 context* primary(int device);  // nullptr if there is no such device
+context* make_context(int device);
 inline CUcontext handle_of(context* c) { return reinterpret_cast<CUcontext>(c); }
 inline context* context_of(CUcontext c) { return reinterpret_cast<context*>(c); }
 /// The contexts of a thread; the last one is current. Has no destructor, because exit handlers call the driver after

@@ -282,6 +282,7 @@ void end(context& c) {
     if (!p.second.registered) ::munmap(pointer(p.first), p.second.bytes);
     return true;
   });
+  if (&c != primary(c.device)) return;  // its memory is part of blocks that have other objects
   for (auto& [address, b] : blocks()) {
     if (b.device != c.device || b.imported) continue;
     b.spare = true;

@@ -83,6 +83,8 @@ context* primary(int device) {
   return device >= 0 && device < device_count ? &all[device] : nullptr;
 }
 
+context* make_context(int device) { return new context{device, 1}; }  // never deleted, like all objects behind handles
+
 context_list& context_stack() {
   static thread_local context_list stack;
   return stack;

@@ -1,6 +1,5 @@
 // The entries that queue work, and the one that finds entries.
 #include <cstring>
-#include <map>
 
 #include "tests/interpose/cuda/stand_in/machine.h"
 
@@ -99,6 +98,13 @@ STAND_IN CUresult cuMemsetD32(CUdeviceptr to, unsigned value, std::size_t count)
 STAND_IN CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, std::size_t count, CUstream in) {
   return COUNT(), fill(to, value, 4, count, in, false);
 }
+STAND_IN CUresult cuMemsetD2D32Async(CUdeviceptr to, std::size_t pitch, unsigned value, std::size_t width,
+                                     std::size_t rows, CUstream in) {
+  COUNT();
+  for (std::size_t row = 0; row < rows; ++row)
+    if (const CUresult wrong = fill(to + row * pitch, value, 4, width, in, false); wrong != CUDA_SUCCESS) return wrong;
+  return CUDA_SUCCESS;
+}
 
 STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                  unsigned bz, unsigned, CUstream in, void** parameters, void** extra) {
@@ -133,31 +139,6 @@ STAND_IN CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std
 STAND_IN CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* bytes) {
   auto* const function = reinterpret_cast<CUfunction>(kernel);
   return formal_of_module(function, 0) ? cuFuncGetParamInfo(function, index, offset, bytes) : CUDA_ERROR_INVALID_VALUE;
-}
-
-// A graph is an address; one that is instantiated is the same. It frees memory when it is launched, and does nothing
-// else.
-namespace {
-
-std::multimap<const void*, CUdeviceptr>& frees_of_graphs() {
-  static auto* const all = new std::multimap<const void*, CUdeviceptr>;
-  return *all;
-}
-
-}  // namespace
-
-STAND_IN CUresult cuGraphAddMemFreeNode(CUgraphNode*, CUgraph graph, const CUgraphNode*, std::size_t,
-                                        CUdeviceptr address) {
-  COUNT();
-  frees_of_graphs().emplace(graph, address);
-  return CUDA_SUCCESS;
-}
-STAND_IN CUresult cuGraphLaunch(CUgraphExec graph, CUstream) {
-  COUNT();
-  for (auto [at, end] = frees_of_graphs().equal_range(graph); at != end; ++at)
-    if (const CUresult wrong = cuMemFree(at->second); wrong != CUDA_SUCCESS) return wrong;
-  frees_of_graphs().erase(graph);
-  return CUDA_SUCCESS;
 }
 
 // The bytes are not compressed here.
