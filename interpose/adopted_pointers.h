@@ -164,6 +164,10 @@ class HPE_API adopted_pointers {
   [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
                                                         const copied_rows& shape) = 0;
 
+  /// Whether processes take turns on the device of an allocation, because CUDA's multi-process service (MPS) does not
+  /// run.
+  [[nodiscard]] virtual bool takes_turns(std::uintptr_t address) noexcept = 0;
+
   // ---- bytes that are not contiguous, or that the driver cannot share
 
   /// Borrows device memory of hpe on the device of an allocation. Other processes can map it: share() names it. The

@@ -329,6 +329,15 @@ std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t
   return device_copy{queue, copy_rows(*queue, target->address, from, shape, target->mapped)};
 }
 
+// Drivers before CUDA 12.4 do not know the attribute of a device.
+bool host_calls::takes_turns(std::uintptr_t address) noexcept {
+  int ordinal = 0;
+  int has_service = 0;
+  return cu_.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) == CUDA_SUCCESS &&
+         cu_.cuDeviceGetAttribute(&has_service, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, ordinal) == CUDA_SUCCESS &&
+         has_service == 0;
+}
+
 std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std::size_t bytes) {
   const auto place = known_.at(address);
   const auto kernels = place && bytes <= scratch_memory::most ? kernels_of(place->context) : nullptr;

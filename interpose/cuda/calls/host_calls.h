@@ -39,6 +39,7 @@ class host_calls final : public interpose::adopted_pointers {
                                                            std::uint64_t queued) override;
   [[nodiscard]] std::optional<interpose::device_copy> push(const interpose::peer_bytes& to, std::uintptr_t from,
                                                            const interpose::copied_rows& shape) override;
+  [[nodiscard]] bool takes_turns(std::uintptr_t address) noexcept override;
   [[nodiscard]] std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) override;
   interpose::device_copy gather(std::byte* to, std::uintptr_t from, const interpose::scattered_bytes& which,
                                 std::size_t bytes, std::uint64_t queued) override;

@@ -205,11 +205,10 @@ void outgoing::await_unasked_copy() {
   });
 }
 
-// Only if no receive has matched the message meanwhile. If both sides use one device, the lower rank makes the copies
-// of both (incoming::ask_for_push).
+// Not if a receive has matched the message meanwhile.
 bool outgoing::may_copy_to(const peer_bytes& place) const {
   if (offer_board::current()->stage_of(*offer_) != offer_board::stage::offered) return false;
-  return place.device != what_.shared->device || job::current()->rank < what_.world_rank;
+  return !share_device(what_.from, *what_.shared, what_.world_rank, place) || job::current()->rank < what_.world_rank;
 }
 
 // Copies the bytes to the receiver's target. If that fails, the receiver has to fetch them; it finds the error again.
