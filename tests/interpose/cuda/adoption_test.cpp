@@ -102,6 +102,22 @@ TEST_F(Adoption, ADeviceReadsTheBytesThatTheHostWrote) {
   EXPECT_EQ(wrong, 0U);
 }
 
+TEST_F(Adoption, TheHostWaitsForTheWorkOfOtherDevices) {
+  const std::uint64_t* const p = words_at(device);
+  ASSERT_EQ(p[0], 0U);
+  CUcontext own = nullptr, other = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&own), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(other), CUDA_SUCCESS);
+  stand_in::pause(true);
+  ASSERT_EQ(add(device, count, 5), CUDA_SUCCESS);
+  std::thread later = resume_later();
+  EXPECT_EQ(p[1], 8U);
+  later.join();
+  ASSERT_EQ(cuCtxSetCurrent(own), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+}
+
 TEST_F(Adoption, InTurns) {
   std::uint64_t* const p = words_at(device);
   std::uint64_t expected = p[count - 1];

@@ -178,6 +178,9 @@ void questions() {
   std::printf("type %u, device %d, context %d, host %d\n", type, device, context == current, host == nullptr);
   CUipcMemHandle handle;
   std::printf("ipc %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, a)));
+  // Small allocations are the driver's, as is the answer without a place for the address.
+  std::printf("ipc of little %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, array(mebibyte - 1))));
+  std::printf("nowhere %d\n", static_cast<int>(cuMemAlloc(nullptr, array_bytes)));
   MUST(cuMemFree(a));
   std::printf("freed twice %d\n", static_cast<int>(cuMemFree(a)));
   CUdeviceptr rows = 0;

@@ -102,6 +102,16 @@ TEST_F(Uses, AwaitedByAStream) {
   EXPECT_EQ(told([&] { EXPECT_EQ(cuStreamBatchMemOp(nullptr, 1, &wait, 0), CUDA_SUCCESS); }), "") << "told already";
 }
 
+TEST_F(Uses, AwaitedInABatch) {
+  touch();
+  CUstreamBatchMemOpParams waits[2]{};
+  waits[0].operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+  waits[1].operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
+  waits[1].waitValue.address = device;
+  const std::string text = told([&] { EXPECT_EQ(cuStreamBatchMemOp(nullptr, 2, waits, 0), CUDA_SUCCESS); });
+  EXPECT_NE(text.find("cuStreamWriteValue32"), std::string::npos) << text;
+}
+
 TEST_F(Uses, OtherMemoryAtTheSameAddressIsAnnouncedAgain) {
   CUipcMemHandle handle{};
   ASSERT_EQ(cuIpcGetMemHandle(&handle, device), CUDA_SUCCESS);
