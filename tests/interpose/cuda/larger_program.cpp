@@ -113,6 +113,8 @@ void five_arrays() {
     MUST(cuEventRecord(done[s], streams[s]));
   }
   MUST(cuCtxSynchronize());
+  for (const CUdeviceptr each : arrays) MUST(cuStreamWriteValue32(streams[0], each, 4711, 0));
+  MUST(cuCtxSynchronize());
   for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
   std::printf("\n");
   for (const CUdeviceptr each : arrays) MUST(cuMemFree(each));
