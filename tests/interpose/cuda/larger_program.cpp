@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -178,6 +179,21 @@ void questions() {
   MUST(cuPointerGetAttributes(3, names, values, b));
   MUST(cuCtxGetCurrent(&current));
   std::printf("type %u, device %d, context %d, host %d\n", type, device, context == current, host == nullptr);
+  const std::pair<CUpointer_attribute, unsigned long long> attributes[] = {
+      {CU_POINTER_ATTRIBUTE_DEVICE_POINTER, b + 1},
+      {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, b},
+      {CU_POINTER_ATTRIBUTE_RANGE_SIZE, 20 * mebibyte},
+      {CU_POINTER_ATTRIBUTE_IS_MANAGED, 0},
+      {CU_POINTER_ATTRIBUTE_MAPPED, 1},
+      {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, 0},
+      {CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, 0},
+      {CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE},
+      {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, 0}};
+  for (const auto& [attribute, expected] : attributes) {
+    unsigned long long value = ~0U;  // some attributes have four bytes
+    MUST(cuPointerGetAttribute(&value, attribute, b + 1));
+    if (value != expected) std::printf("attribute %d is wrong\n", static_cast<int>(attribute));
+  }
   CUipcMemHandle handle;
   std::printf("ipc %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, a)));
   // Small allocations are the driver's, as is the answer without a place for the address.

@@ -50,6 +50,7 @@ TEST(LargerRun, MemoryLooksLikeTheDrivers) {
         "ipc of little 0\n", "nowhere 1\n", "freed twice 1\n", "pitch 5120\n", "after the reset 16 of 16\n"})
     EXPECT_NE(told.text.find(line), std::string::npos) << line << "is not in\n" << told.text;
   EXPECT_NE(told.text.find("other processes cannot get it"), std::string::npos) << told.text;
+  EXPECT_EQ(told.text.find("is wrong"), std::string::npos) << told.text;
 }
 
 TEST(LargerRun, CpuCodeMayTouchTheMemory) {

@@ -90,6 +90,19 @@ TEST_F(Uses, SharedByTheHandleOfAMapping) {
   EXPECT_EQ(cuMemFree(mapped), CUDA_SUCCESS);
 }
 
+TEST_F(Uses, SharedMemoryBehindItIsOfNoConcern) {
+  // The stand-in puts one small allocation behind the other, unless it has to begin another block.
+  constexpr std::size_t little = std::size_t{64} << 10;
+  CUdeviceptr all[3]{};
+  for (CUdeviceptr& each : all) ASSERT_EQ(cuMemAlloc(&each, little), CUDA_SUCCESS);
+  const CUdeviceptr* const first = all[1] == all[0] + little ? &all[0] : &all[1];
+  ASSERT_EQ(first[1], first[0] + little);
+  CUipcMemHandle handle{};
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, first[1]), CUDA_SUCCESS);
+  EXPECT_EQ(told([&] { ++*reinterpret_cast<std::uint64_t*>(first[0]); }), "");
+  for (const CUdeviceptr each : all) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
+}
+
 TEST_F(Uses, AwaitedByAStream) {
   EXPECT_EQ(told([&] { EXPECT_EQ(cuStreamWaitValue32(nullptr, device, 1, 0), CUDA_SUCCESS); }), "");
   touch();
