@@ -186,6 +186,21 @@ TEST_F(Adoption, ATouchLeavesACaptureAlone) {
   EXPECT_EQ(words_at(device)[4], 14U);
 }
 
+TEST_F(Adoption, ACaptureEndsWithItsContext) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  device = 0;
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  stand_in::enter_device_0();
+  ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8(device, 0, bytes), CUDA_SUCCESS);
+  ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(words_at(device)[4], 1U);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 // A call of one thread waits in the driver until another thread has made its own, as two threads of NCCL do.
 class CallsThatWaitForEachOther : public Adoption {
  protected:
