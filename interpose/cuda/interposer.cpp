@@ -80,7 +80,7 @@ void interposer::gives_back(CUdeviceptr address, std::size_t bytes) {
 }
 
 void interposer::graphs_give_back(CUdeviceptr address) {
-  const std::lock_guard lock(graphs_);
+  const lock_guard lock(graphs_);
   given_back_by_graphs_.insert(address);
   graphs_give_back_.store(true, std::memory_order_release);
 }
@@ -88,7 +88,7 @@ void interposer::graphs_give_back(CUdeviceptr address) {
 // Which graph it is does not matter: memory that this one leaves alone is fetched anew when CPU code touches it.
 void interposer::launches_graph() {
   if (!graphs_give_back_.load(std::memory_order_acquire)) return;
-  const std::lock_guard lock(graphs_);
+  const lock_guard lock(graphs_);
   for (const CUdeviceptr address : given_back_by_graphs_) gives_back(address);
 }
 

@@ -12,6 +12,7 @@
 #include "interpose/cuda/work/graph_memory.h"
 #include "interpose/cuda/work/queued_uses.h"
 #include "runtime/base/options.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -70,9 +71,9 @@ class interposer {
   pageable_copy copies_;
   peer_copy peers_;
   adopted_memory adopted_;
-  std::mutex graphs_;
-  std::set<CUdeviceptr> given_back_by_graphs_;  // guarded by graphs_
-  std::atomic<bool> graphs_give_back_{false};   // whether there are any
+  mutex graphs_;
+  std::set<CUdeviceptr> given_back_by_graphs_ HPE_GUARDED_BY(graphs_);
+  std::atomic<bool> graphs_give_back_{false};  // whether there are any
   std::once_flag serving_;
   std::atomic<host_calls*> calls_{nullptr};
 };

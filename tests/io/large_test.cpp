@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +15,20 @@
 #include <thread>
 
 #include "tests/io/support.h"
+
+namespace {
+
+// After the next look at a file's position, the position moves on by so many bytes, as if another thread had read them.
+std::atomic<off_t> read_by_others{0};
+
+}  // namespace
+
+// Called by hpe in place of libc's function.
+[[gnu::visibility("default")]] off_t lseek(int file, off_t offset, int whence) noexcept {
+  const off_t result = ::syscall(SYS_lseek, file, offset, whence);
+  if (offset == 0 && whence == SEEK_CUR) ::syscall(SYS_lseek, file, read_by_others.exchange(0), SEEK_CUR);
+  return result;
+}
 
 namespace {
 
@@ -252,6 +267,20 @@ TEST(threads, ShareAPosition) {
           found || std::memcmp(copied.data() + std::size_t(i) * each, source.data() + std::size_t(k) * each, each) == 0;
     EXPECT_TRUE(found) << "part " << i;
   }
+}
+
+TEST(threads, AReadBeginsWhereAnotherOneHasEnded) {
+  const content source = random_content(20 * mebi);
+  const file f;
+  f.fill(source);
+  ::lseek(f.get(), 0, SEEK_SET);
+  memory m(place::device, 9 * mebi);
+  read_by_others = 10 * mebi;
+  ASSERT_EQ(::read(f.get(), m.data(), 9 * mebi), ssize_t(9 * mebi));
+  EXPECT_EQ(read_by_others, 0);
+  EXPECT_EQ(f.position(), off_t(19 * mebi));
+  m.expect(0, part_of(source, 10 * mebi, 9 * mebi));
+  m.check("after a read from the place where the other one ended");
 }
 
 TEST(threads, ReadAndWriteAtOnce) {

@@ -28,6 +28,36 @@ void* (*volatile moves)(void*, const void*, std::size_t) = std::memmove;
 void* (*volatile sets)(void*, int, std::size_t) = std::memset;
 int (*volatile compares)(const void*, const void*, std::size_t) = std::memcmp;
 
+// Which functions work before the constructors of libhpe.so and all other libraries, when they must do the work
+// themselves.
+struct {
+  bool copy, move, set, compare;
+} early;
+
+bool begins(const char* text, const char* with) {
+  while (*with != '\0' && *text == *with) ++text, ++with;
+  return *with == '\0';
+}
+
+void call_early() {
+  char text[] = "abcdefgh";
+  early.copy = copies(text, "ABC", 3) == text && begins(text, "ABCdefgh");
+  early.move = moves(text + 1, text, 6) == text + 1 && begins(text, "AABCdefh");
+  early.move = early.move && moves(text, text + 1, 6) == text && begins(text, "ABCdeffh");
+  early.set = sets(text + 1, 'x', 3) == text + 1 && begins(text, "Axxxeffh");
+  early.compare = compares("abc", "abd", 3) < 0 && compares("abd", "abc", 3) > 0 && compares("abc", "abd", 2) == 0 &&
+                  compares("\xff", "a", 1) > 0;
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*at_the_start)() = call_early;
+
+TEST(early_calls, WorkBeforeConstructors) {
+  EXPECT_TRUE(early.copy);
+  EXPECT_TRUE(early.move);
+  EXPECT_TRUE(early.set);
+  EXPECT_TRUE(early.compare);
+}
+
 void* copy_checked(void* to, const void* from, std::size_t n) { return __memcpy_chk(to, from, n, n); }
 void* move_checked(void* to, const void* from, std::size_t n) { return __memmove_chk(to, from, n, n); }
 void* set_checked(void* to, int value, std::size_t n) { return __memset_chk(to, value, n, n); }

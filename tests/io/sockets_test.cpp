@@ -191,7 +191,11 @@ TEST_P(streams, DatagramsKeepTheirAddresses) {
     EXPECT_EQ(::sendto(a, from.data() + 3900, 200, 0, reinterpret_cast<sockaddr*>(&to), size), -1);
     EXPECT_EQ(errno, EFAULT);
     ASSERT_EQ(::sendto(a, from.data(), 50, 0, reinterpret_cast<sockaddr*>(&to), size), 50);
+    sender = {};
+    sender_size = sizeof sender;
     ASSERT_EQ(::recvfrom(b, into.data() + 3900, 300, 0, reinterpret_cast<sockaddr*>(&sender), &sender_size), 50);
+    EXPECT_EQ(sender_size, sizeof sender);
+    EXPECT_EQ(sender.sin_addr.s_addr, ::htonl(INADDR_LOOPBACK));
     into.expect(3900, from.part(0, 50));
     into.check("after one with room beyond the end");
   }

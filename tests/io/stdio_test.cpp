@@ -175,6 +175,13 @@ TEST_P(stdio, AFailureIsOneOfTheStream) {
   EXPECT_EQ(errno, ENOSPC);
   EXPECT_NE(std::ferror(full), 0);
   std::fclose(full);
+  std::FILE* folder = std::fopen("/", "r");
+  errno = 0;
+  EXPECT_EQ(std::fread(m.data(), 1, 5000, folder), 0U);
+  EXPECT_EQ(errno, EISDIR);
+  EXPECT_NE(std::ferror(folder), 0);
+  std::fclose(folder);
+  m.check("after failures");
 }
 
 TEST_P(stdio, StreamsOfCPlusPlus) {

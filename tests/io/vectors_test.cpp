@@ -205,6 +205,12 @@ TEST(vectors, WrongOnesAreRefusedAsEver) {
   EXPECT_EQ(errno, EINVAL);
   EXPECT_EQ(writes(f.get(), nullptr, 2), -1);
   EXPECT_EQ(errno, EFAULT);
+  ssize_t (*volatile reads_at)(int, const iovec*, int, off_t, int) = ::preadv2;
+  ssize_t (*volatile writes_at)(int, const iovec*, int, off_t, int) = ::pwritev2;
+  for (auto* const call : {reads_at, writes_at}) {
+    EXPECT_EQ(call(f.get(), nullptr, 1, 0, 0), -1);
+    EXPECT_EQ(errno, EFAULT);
+  }
   EXPECT_EQ(::readv(f.get(), many.data(), 0), 0);
   EXPECT_EQ(::writev(f.get(), many.data(), IOV_MAX), IOV_MAX);
 }

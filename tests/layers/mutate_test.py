@@ -168,6 +168,18 @@ TEST(Sum, AloneOfFive) { EXPECT_EQ(++runs, 1); EXPECT_EQ(sum(5), 15); }
         self.assertNotIn("+ while (n >= 1)", self.run_it("--list", "--only", "runtime/sum/sum.h:4"))
         self.assertEqual(self.run_it("--list", "--seed", "7"), self.run_it("--list", "--seed", "7"))
 
+    def test_mirrors(self):
+        self.write("tests/interpose/cuda/CMakeLists.txt", "")
+        copy = mutate.Copy(self.root, self.root / "build", ".")
+        for folder, mirror in (("runtime/sum", "sum"), ("interpose/sum/more", "sum"), ("interpose/cuda/shim", "interpose/cuda")):
+            self.assertEqual(copy.stages(folder, True), [mirror], folder)
+        self.assertEqual(copy.stages("runtime/other", True), [])
+
+    def test_only_some_tests(self):
+        output = self.run_it("--count", "1", "--tests", "^sum$")
+        self.assertNotIn("left out", output)
+        self.assertEqual(len(self.judged()), 1)
+
     def test_what_does_not_compile_is_redrawn(self):
         text = PROJECT["runtime/sum/sum.h"].replace("return result", "return\n      limit(result)")
         self.write("runtime/sum/sum.h", text)

@@ -86,13 +86,13 @@ adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
 
 bool adopted_memory::has_touched(CUdeviceptr begin, CUdeviceptr end) {
   if (!any()) return false;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto next = regions_.upper_bound(begin);
   return next != regions_.end() && next->second->begin() < end;
 }
 
 adopted_region::bytes adopted_memory::touched(CUdeviceptr address) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const region_pointer found = find(address);
   return found != nullptr ? adopted_region::bytes{found->begin(), found->end()} : adopted_region::bytes{0, 0};
 }
@@ -129,7 +129,7 @@ void adopted_memory::release(adopted_region& r, block_event event, CUdeviceptr b
 
 template <class Release>
 CUresult adopted_memory::begin_work_after(work_in_flight& work, Release release_used) noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   try {
     release_used();
   } catch (const std::exception& e) {
@@ -148,7 +148,7 @@ CUresult adopted_memory::begin_work(work_in_flight& work) noexcept {
 }
 
 CUresult adopted_memory::begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept {
-  return begin_work_after(work, [&] {
+  return begin_work_after(work, [&]() HPE_REQUIRES(mutex_) {
     for (const used_range& used : ranges) {
       const CUdeviceptr end = used.address + used.bytes;
       if (used.written) work.may_write({used.address, end});
@@ -167,20 +167,23 @@ CUresult adopted_memory::begin_work(work_in_flight& work, std::span<const used_r
 }
 
 CUresult adopted_memory::begin_work(work_in_flight& work, std::span<const CUdeviceptr> addresses) noexcept {
-  return begin_work_after(work, [&] {
-    const auto use = [&](CUdeviceptr address) {
+  return begin_work_after(work, [&]() HPE_REQUIRES(mutex_) {
+    const auto use = [&](CUdeviceptr address) HPE_REQUIRES(mutex_) {
       const region_pointer r = find(address);
       if (r == nullptr || !r->in_use()) return;
       work.may_write({r->begin(), r->end()});
       release(*r, block_event::device_write, r->begin(), r->end());
     };
     for (const CUdeviceptr address : addresses) use(address);
-    uses_.for_each_texture(use);
+    uses_.for_each_texture([&](CUdeviceptr address) {
+      mutex_.assert_held();
+      use(address);
+    });
   });
 }
 
 void adopted_memory::end_work(work_in_flight& work) noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   ++work_;
   (work.previous_ != nullptr ? work.previous_->next_ : first_) = work.next_;
   if (work.next_ != nullptr) work.next_->previous_ = work.previous_;
@@ -199,9 +202,9 @@ void adopted_memory::wait_until_queued(unique_lock& lock, adopted_region::bytes 
       queued_.wait(lock);
       continue;
     }
-    lock.unlock();
+    mutex_.unlock();
     queuing_threads::wait_until_none();
-    lock.lock();
+    mutex_.lock();
     unseen_ = false;
     ++work_;  // for the work before the first touch, which was not counted
   }
@@ -232,7 +235,7 @@ void adopted_memory::drop(CUdeviceptr address, std::size_t bytes) noexcept {
 void adopted_memory::drop_all() noexcept {
   if (!any()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     for (const auto& [end, r] : regions_) ended_.push_back({r->begin(), end});
     while (ended_.size() > remembered_ends) ended_.pop_front();
   }

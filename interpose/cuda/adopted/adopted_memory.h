@@ -10,11 +10,9 @@
 /// a second time are pinned, up to a tenth of the machine's memory.
 
 #include <algorithm>
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 
 #include "interpose/cuda/adopted/adopted_region.h"
@@ -22,6 +20,7 @@
 #include "interpose/cuda/adopted/incoherent_uses.h"
 #include "interpose/cuda/copies/pageable_copy.h"
 #include "interpose/cuda/work/program_contexts.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/fault/request_board.h"
 
 namespace hpe::cuda_hooks {
@@ -107,28 +106,27 @@ class adopted_memory {
  private:
   using region_pointer = std::shared_ptr<adopted_region>;
   using regions = std::map<CUdeviceptr, region_pointer>;  // by end
-  using unique_lock = std::unique_lock<std::mutex>;
 
-  region_pointer find(CUdeviceptr address);
-  region_pointer adopt(CUdeviceptr address);
-  region_pointer find_or_adopt(CUdeviceptr address);
-  region_pointer require(CUdeviceptr address);
-  regions::iterator remove(regions::iterator r);
+  region_pointer find(CUdeviceptr address) HPE_REQUIRES(mutex_);
+  region_pointer adopt(CUdeviceptr address) HPE_REQUIRES(mutex_);
+  region_pointer find_or_adopt(CUdeviceptr address) HPE_REQUIRES(mutex_);
+  region_pointer require(CUdeviceptr address) HPE_REQUIRES(mutex_);
+  regions::iterator remove(regions::iterator r) HPE_REQUIRES(mutex_);
 
-  void fetch(unique_lock& lock, const region_pointer& r, coherence::block_run run);
+  void fetch(unique_lock& lock, const region_pointer& r, coherence::block_run run) HPE_REQUIRES(fetching_, mutex_);
   void open_fetched(adopted_region& r, coherence::block_run run, coherence::block_run markers, bool write);
   void open(adopted_region& r, coherence::block_run run, coherence::block_event event);
   void release(adopted_region& r, coherence::block_event event, CUdeviceptr begin, CUdeviceptr end);
   void move(adopted_region& r, adopted_region::bytes range, bool to_device);
   void copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device);
-  void wait_for_work(unique_lock& lock, const adopted_region& r);
-  void explain(CUdeviceptr address) const;
+  void wait_for_work(const adopted_region& r) HPE_REQUIRES(mutex_);
+  void explain(CUdeviceptr address) const HPE_REQUIRES(mutex_);
   template <class Release>
   CUresult begin_work_after(work_in_flight& work, Release release_used) noexcept;
   /// Whether work that writes some of the bytes is being queued, or work that began before the first touch may be.
-  [[nodiscard]] bool being_queued(adopted_region::bytes range) const noexcept;
+  [[nodiscard]] bool being_queued(adopted_region::bytes range) const noexcept HPE_REQUIRES(mutex_);
   /// Waits until being_queued(range) is false.
-  void wait_until_queued(unique_lock& lock, adopted_region::bytes range);
+  void wait_until_queued(unique_lock& lock, adopted_region::bytes range) HPE_REQUIRES(mutex_);
 
   inline static constinit std::atomic<std::uint32_t> touched_regions{0};
 
@@ -138,22 +136,22 @@ class adopted_memory {
   pageable_copy& copies_;
   incoherent_uses& uses_;
 
-  std::mutex fetching_;  // held during a fetch; locked before mutex_
-  std::mutex mutex_;     // guards all members below
-  std::condition_variable moved_;
-  std::condition_variable queued_;   // some work in flight has been queued
-  work_in_flight* first_ = nullptr;  // list of the work in flight
-  bool unseen_ = false;              // work that began before the first touch may be in flight
-  regions regions_;
-  granule_marks marks_;
+  mutex fetching_;  // held during a fetch
+  mutex mutex_ HPE_ACQUIRED_AFTER(fetching_);
+  condition_variable moved_;
+  condition_variable queued_;                               // some work in flight has been queued
+  work_in_flight* first_ HPE_GUARDED_BY(mutex_) = nullptr;  // list of the work in flight
+  bool unseen_ HPE_GUARDED_BY(mutex_) = false;              // work that began before the first touch may be in flight
+  regions regions_ HPE_GUARDED_BY(mutex_);
+  granule_marks marks_;  // changed with the mutex only
   struct wish {
     std::weak_ptr<adopted_region> region;
     coherence::block_run run;
   };
-  std::deque<wish> ahead_;
-  std::deque<adopted_region::bytes> ended_;  // regions that ended with their contexts
-  std::uint64_t work_ = 0;                   // pieces of device work that have been queued
-  std::uint64_t waited_ = 0;                 // how many of these are done; both count while any()
+  std::deque<wish> ahead_ HPE_GUARDED_BY(mutex_);
+  std::deque<adopted_region::bytes> ended_ HPE_GUARDED_BY(mutex_);  // regions that ended with their contexts
+  std::uint64_t work_ HPE_GUARDED_BY(mutex_) = 0;                   // pieces of device work that have been queued
+  std::uint64_t waited_ HPE_GUARDED_BY(mutex_) = 0;  // how many of these are done; both count while any()
 };
 
 }  // namespace hpe::cuda_hooks

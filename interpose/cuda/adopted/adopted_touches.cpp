@@ -50,12 +50,12 @@ void adopted_memory::move(adopted_region& r, adopted_region::bytes range, bool t
   });
 }
 
-void adopted_memory::wait_for_work(unique_lock& lock, const adopted_region& r) {
+void adopted_memory::wait_for_work(const adopted_region& r) {
   const std::uint64_t work = work_;
   if (waited_ == work) return;
-  lock.unlock();
+  mutex_.unlock();
   const CUresult result = program_.wait_for_all(r.parts().context());
-  lock.lock();
+  mutex_.lock();
   if (result == CUDA_SUCCESS) {
     waited_ = std::max(waited_, work);
   } else if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
@@ -94,28 +94,29 @@ void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run
     return;  // the caller checks the state again
   // Before the wait, which does not cover work that is queued meanwhile: that work takes its blocks out of this state.
   r->transition(run, block_event::prefetch);
-  wait_for_work(lock, *r);
+  wait_for_work(*r);
   if (find(r->begin()) != r) return;
   r->in_motion = true;
-  lock.unlock();
-  const auto landed = [&] {
-    lock.lock();
+  mutex_.unlock();
+  const auto landed = [&]() HPE_REQUIRES(mutex_) {
     r->in_motion = false;
     moved_.notify_all();
   };
   try {
     move(*r, r->bytes_of(run), false);
   } catch (...) {
+    mutex_.lock();
     landed();
     r->transition(run, block_event::fetch_failed);
     throw;
   }
+  mutex_.lock();
   landed();
 }
 
 fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
   try {
-    const std::lock_guard one(fetching_);
+    const lock_guard one(fetching_);
     unique_lock lock(mutex_);
     for (;;) {
       const region_pointer r = find_or_adopt(address);
@@ -147,14 +148,14 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
 
 bool adopted_memory::fetch_ahead() noexcept {
   constexpr std::uint64_t piece = 4;  // blocks; a touch waits at most for the copy of these
-  const std::lock_guard one(fetching_);
+  const lock_guard one(fetching_);
   unique_lock lock(mutex_);
   // New work is queued. fetch_ahead does not wait for it, and after new work the host most often starts a new walk.
   if (waited_ != work_) ahead_.clear();
   while (!ahead_.empty()) {
     wish& w = ahead_.front();
     const region_pointer r = w.region.lock();
-    const auto gone = [&] { return find(r->begin()) != r; };
+    const auto gone = [&]() HPE_REQUIRES(mutex_) { return find(r->begin()) != r; };
     while (r != nullptr && !w.run.empty() && r->state(w.run.begin) != block_state::device) ++w.run.begin;
     if (r == nullptr || w.run.empty() || gone()) {
       ahead_.pop_front();
@@ -184,7 +185,7 @@ bool adopted_memory::fetch_ahead() noexcept {
 // ---- calls of the host --------------------------------------------------------------------------------------------
 
 void adopted_memory::read(void* to, CUdeviceptr from, std::size_t bytes) {
-  const std::lock_guard one(fetching_);
+  const lock_guard one(fetching_);
   unique_lock lock(mutex_);
   for (CUdeviceptr at = from; at < from + bytes;) {
     const region_pointer r = require(at);
@@ -203,12 +204,12 @@ void adopted_memory::read(void* to, CUdeviceptr from, std::size_t bytes) {
 }
 
 void adopted_memory::write(CUdeviceptr to, const void* from, std::size_t bytes) {
-  const std::lock_guard one(fetching_);
+  const lock_guard one(fetching_);
   unique_lock lock(mutex_);
   for (CUdeviceptr at = to; at < to + bytes;) {
     const region_pointer r = require(at);
     wait_until_queued(lock, {r->begin(), r->end()});
-    wait_for_work(lock, *r);
+    wait_for_work(*r);
     if (find(at) != r) continue;
     const auto* const source = static_cast<const std::byte*>(from) + (at - to);
     const CUdeviceptr end = std::min(to + bytes, r->end());

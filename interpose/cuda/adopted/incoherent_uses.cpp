@@ -45,33 +45,33 @@ void incoherent_uses::tell(kind how, adopted_region::bytes region, const std::st
 }
 
 void incoherent_uses::warn(kind how, adopted_region::bytes region) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (!told_.contains({how, region.begin})) tell(how, region, trace::location_of_caller());
 }
 
 void incoherent_uses::shares(kind how, adopted_region::bytes range, adopted_region::bytes region) {
   const std::string place = trace::location_of_caller();
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   any_.store(true, std::memory_order_relaxed);
   notes_.push_back({how, range, place});
   if (meet(range, region)) tell(how, region, place);
 }
 
 void incoherent_uses::touched(adopted_region::bytes region) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (const note& n : notes_)
     if (meet(n.range, region)) tell(n.how, region, n.place);
 }
 
 void incoherent_uses::forget(adopted_region::bytes range) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   std::erase_if(notes_, [&](const note& n) { return meet(n.range, range); });
   std::erase_if(mapped_, [&](const auto& m) { return meet(m.second, range); });
   std::erase_if(told_, [&](const auto& t) { return range.begin <= t.second && t.second < range.end; });
 }
 
 std::vector<adopted_region::bytes> incoherent_uses::shares_handle(kind how, allocation handle) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   handles_[handle] = how;
   std::vector<adopted_region::bytes> result;
   const auto [first, last] = mapped_.equal_range(handle);
@@ -80,7 +80,7 @@ std::vector<adopted_region::bytes> incoherent_uses::shares_handle(kind how, allo
 }
 
 std::optional<incoherent_uses::kind> incoherent_uses::maps(allocation handle, adopted_region::bytes range) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   any_.store(true, std::memory_order_relaxed);
   mapped_.emplace(handle, range);
   const auto found = handles_.find(handle);
@@ -88,18 +88,18 @@ std::optional<incoherent_uses::kind> incoherent_uses::maps(allocation handle, ad
 }
 
 void incoherent_uses::releases(allocation handle) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   handles_.erase(handle);
   mapped_.erase(handle);
 }
 
 void incoherent_uses::add_texture(CUtexObject object, CUdeviceptr address) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   textures_[object] = address;
 }
 
 void incoherent_uses::remove_texture(CUtexObject object) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   textures_.erase(object);
 }
 

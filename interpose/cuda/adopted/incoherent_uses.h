@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "interpose/cuda/adopted/adopted_region.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
@@ -52,7 +52,7 @@ class incoherent_uses {
   void remove_texture(CUtexObject object);
   template <class Visit>
   void for_each_texture(Visit visit) const {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     for (const auto& [object, address] : textures_) visit(address);
   }
 
@@ -63,15 +63,15 @@ class incoherent_uses {
     std::string place;
   };
 
-  void tell(kind how, adopted_region::bytes region, const std::string& place);
+  void tell(kind how, adopted_region::bytes region, const std::string& place) HPE_REQUIRES(mutex_);
 
   std::atomic<bool> any_{false};  // never reset
-  mutable std::mutex mutex_;
-  std::vector<note> notes_;
-  std::set<std::pair<kind, CUdeviceptr>> told_;
-  std::map<CUtexObject, CUdeviceptr> textures_;
-  std::multimap<allocation, adopted_region::bytes> mapped_;
-  std::map<allocation, kind> handles_;
+  mutable mutex mutex_;
+  std::vector<note> notes_ HPE_GUARDED_BY(mutex_);
+  std::set<std::pair<kind, CUdeviceptr>> told_ HPE_GUARDED_BY(mutex_);
+  std::map<CUtexObject, CUdeviceptr> textures_ HPE_GUARDED_BY(mutex_);
+  std::multimap<allocation, adopted_region::bytes> mapped_ HPE_GUARDED_BY(mutex_);
+  std::map<allocation, kind> handles_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

@@ -58,7 +58,7 @@ void call_queue::record() {
 }
 
 std::uint64_t call_queue::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return queued(cu_.cuMemcpyAsync(to, from, bytes, stream()), bytes, std::move(kept));
 }
 
@@ -73,7 +73,7 @@ std::uint64_t call_queue::copy_described(CUDA_MEMCPY3D& ends, const copied_rows&
   rows.dstPitch = shape.to.row;
   rows.WidthInBytes = shape.width;
   rows.Height = shape.rows;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (std::size_t p = 0; p < shape.planes; ++p) {
     rows.srcDevice = ends.srcDevice + p * shape.from.plane;
     rows.srcHost = static_cast<const std::byte*>(ends.srcHost) + p * shape.from.plane;
@@ -92,7 +92,7 @@ std::uint64_t call_queue::copy_planes(CUDA_MEMCPY3D& ends, const copied_rows& sh
   ends.WidthInBytes = shape.width;
   ends.Height = shape.rows;
   ends.Depth = shape.planes;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return queued(cu_.cuMemcpy3DAsync(&ends, stream()), shape.bytes(), std::move(kept));
 }
 
@@ -118,7 +118,7 @@ void call_queue::advance(std::uint64_t number) {
 
 bool call_queue::reached(std::uint64_t number) {
   std::vector<user> over;  // destroyed after the mutex is unlocked
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (done_ < number) advance(number);
   while (!users_.empty() && users_.front().number <= done_) {
     over.push_back(std::move(users_.front()));
@@ -130,12 +130,12 @@ bool call_queue::reached(std::uint64_t number) {
 void call_queue::wait() {
   std::uint64_t all = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     all = queued_;
   }
   const entered here(cu_, parts_->context());
   cu_.check(cu_.cuStreamSynchronize(stream()), "copying the bytes of a call");
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   done_ = std::max(done_, all);
   while (!marks_.empty() && marks_.front().number <= done_) {
     spare_.push_back(marks_.front().event);
@@ -149,7 +149,7 @@ std::byte* call_buffers::borrow(std::size_t bytes) {
   const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
   bool pin = false;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     auto& free = free_[size];
     if (!free.empty()) {
       std::byte* const found = free.back();
@@ -166,14 +166,14 @@ std::byte* call_buffers::borrow(std::size_t bytes) {
   if (!pin) return memory;
   // If pinning fails, the driver copies from and to the memory all the same.
   cu_.cuMemHostRegister(made, size, CU_MEMHOSTREGISTER_PORTABLE);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   pinned_.insert(memory);
   return memory;
 }
 
 void call_buffers::give_back(std::byte* memory, std::size_t bytes) noexcept {
   const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const bool pinned = pinned_.contains(memory);
   if (!pinned && kept_ + size > most_kept) {
     ::munmap(memory, size);

@@ -3,7 +3,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "interpose/adopted_pointers.h"
 #include "interpose/cuda/work/context_parts.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
@@ -57,12 +57,12 @@ class call_queue final : public interpose::copy_queue {
   /// Queues a copy by queue_it(stream), which returns the driver's result. The context must be current.
   template <class Queue>
   std::uint64_t add(std::size_t bytes, const std::shared_ptr<void>& kept, Queue queue_it) {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     return queued(queue_it(stream()), bytes, kept);
   }
   /// How many copies have been queued and are not known to be done.
   [[nodiscard]] std::uint64_t unfinished() {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     return queued_ - done_;
   }
   [[nodiscard]] bool reached(std::uint64_t number) override;
@@ -95,21 +95,21 @@ class call_queue final : public interpose::copy_queue {
 
   std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const interpose::copied_rows& shape, std::shared_ptr<void> kept);
   std::uint64_t copy_planes(CUDA_MEMCPY3D& ends, const interpose::copied_rows& shape, std::shared_ptr<void> kept);
-  std::uint64_t queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept);
-  void record();
+  std::uint64_t queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept) HPE_REQUIRES(mutex_);
+  void record() HPE_REQUIRES(mutex_);
   [[nodiscard]] bool is_over(CUresult result) const;
-  void advance(std::uint64_t number);
+  void advance(std::uint64_t number) HPE_REQUIRES(mutex_);
 
   const device::cuda::driver& cu_;
   const std::shared_ptr<context_parts> parts_;
   const lent_stream lent_;
-  std::mutex mutex_;
-  std::uint64_t queued_ = 0;
-  std::uint64_t done_ = 0;
-  std::size_t unmarked_ = 0;  // bytes queued since the last event
-  std::deque<mark> marks_;    // events behind some of the unfinished copies
-  std::vector<CUevent> spare_;
-  std::deque<user> users_;
+  mutex mutex_;
+  std::uint64_t queued_ HPE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t done_ HPE_GUARDED_BY(mutex_) = 0;
+  std::size_t unmarked_ HPE_GUARDED_BY(mutex_) = 0;  // bytes queued since the last event
+  std::deque<mark> marks_ HPE_GUARDED_BY(mutex_);    // events behind some of the unfinished copies
+  std::vector<CUevent> spare_ HPE_GUARDED_BY(mutex_);
+  std::deque<user> users_ HPE_GUARDED_BY(mutex_);
 };
 
 /// Pinned host memory for the copies of libc and MPI calls. The memory belongs to the process: it stays valid, as
@@ -129,11 +129,11 @@ class call_buffers {
   static constexpr std::size_t most_kept = std::size_t{256} << 20;   ///< bytes, including pinned buffers
 
   const device::cuda::driver& cu_;
-  std::mutex mutex_;
-  std::map<std::size_t, std::vector<std::byte*>> free_;  // by size; pinned buffers last
-  std::set<std::byte*> pinned_;
-  std::size_t kept_ = 0;
-  std::size_t pinned_bytes_ = 0;
+  mutex mutex_;
+  std::map<std::size_t, std::vector<std::byte*>> free_ HPE_GUARDED_BY(mutex_);  // by size; pinned buffers last
+  std::set<std::byte*> pinned_ HPE_GUARDED_BY(mutex_);
+  std::size_t kept_ HPE_GUARDED_BY(mutex_) = 0;
+  std::size_t pinned_bytes_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hpe::cuda_hooks

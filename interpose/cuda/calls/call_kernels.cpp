@@ -140,7 +140,7 @@ call_kernels::shared_table call_kernels::make_table(const scattered_bytes& which
 }
 
 call_kernels::shared_table call_kernels::table_of(const scattered_bytes& which) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found =
       std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t->element == which.element; });
   if (found != tables_.end()) {

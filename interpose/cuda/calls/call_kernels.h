@@ -3,12 +3,12 @@
 #include <array>
 #include <list>
 #include <memory>
-#include <mutex>
 
 #include "interpose/adopted_pointers.h"
 #include "interpose/cuda/calls/byte_places.h"
 #include "interpose/cuda/calls/call_copies.h"
 #include "interpose/cuda/calls/scratch_memory.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
@@ -69,8 +69,8 @@ class call_kernels {
   CUmodule module_ = nullptr;
   std::array<CUfunction, unit_sizes> functions_{};
   std::array<std::array<CUfunction, number_types>, operations> reducers_{};
-  std::mutex mutex_;
-  std::list<shared_table> tables_;  // most recently used first
+  mutex mutex_;
+  std::list<shared_table> tables_ HPE_GUARDED_BY(mutex_);  // most recently used first
 };
 
 }  // namespace hpe::cuda_hooks

@@ -82,7 +82,7 @@ void host_calls::forget_contexts() noexcept {
   peers_.clear();
   std::map<CUcontext, context_queues> old;
   std::map<CUcontext, std::shared_ptr<call_kernels>> old_kernels;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   old.swap(queues_);
   old_kernels.swap(kernels_);
 }
@@ -91,7 +91,7 @@ std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context) { return que
 
 std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context, std::size_t bytes) {
   constexpr std::size_t overlapped = std::size_t{256} << 10;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   context_queues& queues = queues_[context];
   std::shared_ptr<call_queue>* chosen = queues.data();
   if (bytes >= overlapped)
@@ -103,7 +103,7 @@ std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context, std::size_t 
 }
 
 std::shared_ptr<call_kernels> host_calls::kernels_of(CUcontext context) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto [found, is_new] = kernels_.try_emplace(context);
   if (is_new) {
     try {
@@ -126,7 +126,7 @@ std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdevicep
 // A queue for copies to host memory, which any context can make. nullptr if the program has no context yet.
 std::shared_ptr<call_queue> host_calls::some_queue() {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (!queues_.empty() && queues_.begin()->second[0] != nullptr) return queues_.begin()->second[0];
   }
   CUcontext found = nullptr;

@@ -9,6 +9,7 @@
 #include "interpose/cuda/calls/call_waits.h"
 #include "interpose/cuda/calls/known_memory.h"
 #include "interpose/cuda/calls/peer_memory.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
@@ -100,10 +101,10 @@ class host_calls final : public interpose::adopted_pointers {
   known_memory known_;
   peer_memory peers_;
   call_buffers buffers_;
-  std::mutex mutex_;
+  mutex mutex_;
   using context_queues = std::array<std::shared_ptr<call_queue>, 4>;
-  std::map<CUcontext, context_queues> queues_;
-  std::map<CUcontext, std::shared_ptr<call_kernels>> kernels_;
+  std::map<CUcontext, context_queues> queues_ HPE_GUARDED_BY(mutex_);
+  std::map<CUcontext, std::shared_ptr<call_kernels>> kernels_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

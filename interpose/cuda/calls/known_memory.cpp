@@ -13,14 +13,14 @@ std::optional<known_memory::entry> known_memory::find(CUdeviceptr address) const
 std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address) {
   std::uint64_t before = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (auto found = find(address)) return found;
     before = forgotten_;
   }
   const auto found = program_.device_memory_at(address);
   if (!found) return std::nullopt;
   entry made{.what = {found->base, found->bytes, found->context, is_allocated(found->base)}};
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (before != forgotten_) return made;
   made.made = ++made_;
   known_.insert_or_assign(found->base, made);
@@ -74,7 +74,7 @@ std::optional<known_memory::shared_allocation> known_memory::shared_at(CUdevicep
   if (!found) return std::nullopt;
   if (!found->asked) {
     share(*found);
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto kept = known_.find(found->what.base);
     if (kept != known_.end() && kept->second.made == found->made) kept->second = *found;
   }
@@ -83,7 +83,7 @@ std::optional<known_memory::shared_allocation> known_memory::shared_at(CUdevicep
 }
 
 void known_memory::forget(CUdeviceptr begin, CUdeviceptr end) noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   ++forgotten_;
   auto it = known_.upper_bound(begin);
   if (it != known_.begin() && std::prev(it)->first + std::prev(it)->second.what.bytes > begin) --it;

@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "interpose/cuda/adopted/granule_marks.h"
 #include "interpose/cuda/work/program_contexts.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
@@ -57,7 +57,7 @@ class known_memory {
     CUipcMemHandle handle{};
     CUuuid device{};
   };
-  [[nodiscard]] std::optional<entry> find(CUdeviceptr address) const;
+  [[nodiscard]] std::optional<entry> find(CUdeviceptr address) const HPE_REQUIRES(mutex_);
   [[nodiscard]] std::optional<entry> find_or_ask(CUdeviceptr address);
   [[nodiscard]] bool is_allocated(CUdeviceptr base) const noexcept;
   void share(entry& e) const;
@@ -66,10 +66,10 @@ class known_memory {
 
   const device::cuda::driver& cu_;
   const program_contexts& program_;
-  mutable std::mutex mutex_;            // never held while the driver is called
-  std::map<CUdeviceptr, entry> known_;  // by base
-  std::uint64_t forgotten_ = 0;         // number of calls of forget
-  std::uint64_t made_ = 0;              // number of the last entry
+  mutable mutex mutex_;                                        // never held while the driver is called
+  std::map<CUdeviceptr, entry> known_ HPE_GUARDED_BY(mutex_);  // by base
+  std::uint64_t forgotten_ HPE_GUARDED_BY(mutex_) = 0;         // number of calls of forget
+  std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;              // number of the last entry
   std::atomic<bool> any_{false};
   granule_marks marks_;
 };

@@ -30,7 +30,7 @@ peer_memory::mapping::~mapping() {
 std::shared_ptr<peer_memory::mapping> peer_memory::open(const peer_bytes& which,
                                                         const std::shared_ptr<context_parts>& parts) {
   std::list<entry> gone;  // destroyed after the mutex is unlocked
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto here = it++;
     if (here->context != parts->context() || here->which.process != which.process || here->which.base != which.base)
@@ -56,7 +56,7 @@ std::shared_ptr<peer_memory::mapping> peer_memory::open(const peer_bytes& which,
 
 void peer_memory::clear() noexcept {
   std::list<entry> gone;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   gone.swap(entries_);
 }
 

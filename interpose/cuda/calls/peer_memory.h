@@ -2,11 +2,11 @@
 
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "interpose/adopted_pointers.h"
 #include "interpose/cuda/work/context_parts.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
@@ -52,8 +52,8 @@ class peer_memory {
   };
 
   const device::cuda::driver& cu_;
-  std::mutex mutex_;
-  std::list<entry> entries_;  // most recently used first
+  mutex mutex_;
+  std::list<entry> entries_ HPE_GUARDED_BY(mutex_);  // most recently used first
 };
 
 }  // namespace hpe::cuda_hooks

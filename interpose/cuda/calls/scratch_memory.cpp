@@ -37,7 +37,7 @@ std::shared_ptr<std::byte> scratch_memory::borrow(std::size_t bytes) {
   const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
   CUdeviceptr memory = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     auto& free = free_[size];
     if (free.empty() && size < slab) {
       slabs_.push_back(allocate(slab));
@@ -57,7 +57,7 @@ std::shared_ptr<std::byte> scratch_memory::borrow(std::size_t bytes) {
 
 void scratch_memory::give_back(CUdeviceptr memory, std::size_t size) noexcept {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (size < slab || kept_ + size <= most) {
       free_[size].push_back(memory);
       if (size >= slab) kept_ += size;

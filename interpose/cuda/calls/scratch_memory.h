@@ -3,10 +3,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "interpose/cuda/work/context_parts.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
@@ -41,10 +41,11 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   const device::cuda::driver& cu_;
   const std::shared_ptr<context_parts> parts_;
   const goes told_;
-  std::mutex mutex_;
-  std::map<std::size_t, std::vector<CUdeviceptr>> free_;  // by size; small loans are parts of slabs
-  std::vector<CUdeviceptr> slabs_;
-  std::size_t kept_ = 0;
+  mutex mutex_;
+  std::map<std::size_t, std::vector<CUdeviceptr>> free_
+      HPE_GUARDED_BY(mutex_);  // by size; small loans are parts of slabs
+  std::vector<CUdeviceptr> slabs_ HPE_GUARDED_BY(mutex_);
+  std::size_t kept_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hpe::cuda_hooks

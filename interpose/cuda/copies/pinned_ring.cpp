@@ -21,6 +21,7 @@ pinned_ring::pinned_ring(const device::cuda::driver& cu) : cu_(cu) {
 pinned_ring::~pinned_ring() { release(); }
 
 void pinned_ring::release() noexcept {
+  const lock_guard lock(mutex_);
   for (const buffer& b : free_) {
     cu_.cuEventSynchronize(b.done);
     cu_.cuEventDestroy(b.done);
@@ -29,20 +30,21 @@ void pinned_ring::release() noexcept {
 }
 
 void pinned_ring::abandon() noexcept {
+  const lock_guard lock(mutex_);
   free_.clear();
   memory_ = nullptr;
 }
 
 pinned_ring::buffer pinned_ring::take() {
-  std::unique_lock lock(mutex_);
-  returned_.wait(lock, [&] { return !free_.empty(); });
+  unique_lock lock(mutex_);
+  returned_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return !free_.empty(); });
   const buffer result = free_.front();
   free_.erase(free_.begin());
   return result;
 }
 
 pinned_ring::buffer pinned_ring::try_take() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (free_.empty()) return {};
   const buffer result = free_.front();
   free_.erase(free_.begin());
@@ -51,7 +53,7 @@ pinned_ring::buffer pinned_ring::try_take() {
 
 void pinned_ring::give_back(buffer used) {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     free_.push_back(used);
   }
   returned_.notify_one();

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -42,9 +41,9 @@ class pinned_ring {
 
   const device::cuda::driver& cu_;
   std::byte* memory_ = nullptr;
-  std::mutex mutex_;
-  std::condition_variable returned_;
-  std::vector<buffer> free_;  // in the order of their return
+  mutex mutex_;
+  condition_variable returned_;
+  std::vector<buffer> free_ HPE_GUARDED_BY(mutex_);  // in the order of their return
 };
 
 }  // namespace hpe::cuda_hooks

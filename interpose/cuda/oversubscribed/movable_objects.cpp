@@ -1,39 +1,38 @@
 #include "interpose/cuda/oversubscribed/movable_objects.h"
 
-#include <mutex>
 #include <set>
 
 namespace hpe::cuda_hooks {
 
 void movable_objects::add(CUdeviceptr base, std::size_t bytes, unsigned device) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   objects_[base] = {base, bytes, device, ++made_, false};
 }
 
 bool movable_objects::remove(CUdeviceptr base) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return objects_.erase(base) == 1;
 }
 
-movable_objects::map::const_iterator movable_objects::at(CUdeviceptr address) const {
-  auto found = objects_.upper_bound(address);
-  if (found == objects_.begin()) return objects_.end();
+movable_objects::map::const_iterator movable_objects::at(const map& objects, CUdeviceptr address) {
+  auto found = objects.upper_bound(address);
+  if (found == objects.begin()) return objects.end();
   --found;
-  return address - found->first < found->second.bytes ? found : objects_.end();
+  return address - found->first < found->second.bytes ? found : objects.end();
 }
 
 std::optional<movable_object> movable_objects::find(CUdeviceptr address) const {
-  const std::shared_lock lock(mutex_);
-  const auto found = at(address);
+  const shared_lock_guard lock(mutex_);
+  const auto found = at(objects_, address);
   return found == objects_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<movable_object> movable_objects::find_all(const std::vector<CUdeviceptr>& addresses) const {
   std::vector<movable_object> result;
   std::set<CUdeviceptr> bases;
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   for (const CUdeviceptr address : addresses)
-    if (const auto found = at(address); found != objects_.end() && bases.insert(found->first).second)
+    if (const auto found = at(objects_, address); found != objects_.end() && bases.insert(found->first).second)
       result.push_back(found->second);
   for (const auto& [base, object] : objects_)
     if (object.for_every_launch && bases.insert(base).second) result.push_back(object);
@@ -42,7 +41,7 @@ std::vector<movable_object> movable_objects::find_all(const std::vector<CUdevice
 
 std::vector<movable_object> movable_objects::on(unsigned device) const {
   std::vector<movable_object> result;
-  const std::shared_lock lock(mutex_);
+  const shared_lock_guard lock(mutex_);
   for (const auto& [base, object] : objects_)
     if (object.device == device) result.push_back(object);
   return result;
@@ -55,8 +54,8 @@ std::size_t movable_objects::bytes_on(unsigned device) const {
 }
 
 void movable_objects::use_in_every_launch(CUdeviceptr address) {
-  const std::lock_guard lock(mutex_);
-  if (const auto found = at(address); found != objects_.end()) objects_[found->first].for_every_launch = true;
+  const lock_guard lock(mutex_);
+  if (const auto found = at(objects_, address); found != objects_.end()) objects_[found->first].for_every_launch = true;
 }
 
 }  // namespace hpe::cuda_hooks

@@ -4,8 +4,9 @@
 
 #include <map>
 #include <optional>
-#include <shared_mutex>
 #include <vector>
+
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
@@ -37,12 +38,11 @@ class movable_objects {
 
  private:
   using map = std::map<CUdeviceptr, movable_object>;
-  /// The caller holds the mutex.
-  [[nodiscard]] map::const_iterator at(CUdeviceptr address) const;
+  [[nodiscard]] static map::const_iterator at(const map& objects, CUdeviceptr address);
 
-  mutable std::shared_mutex mutex_;
-  map objects_;
-  unsigned long long made_ = 0;
+  mutable shared_mutex mutex_;
+  map objects_ HPE_GUARDED_BY(mutex_);
+  unsigned long long made_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hpe::cuda_hooks

@@ -184,7 +184,7 @@ std::optional<oversubscribed::place> oversubscribed::place_of(CUstream stream) c
 }
 
 device::stream& oversubscribed::beside(unsigned device, CUstream stream) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   device::stream*& found = beside_[{device, stream}];
   if (found != nullptr) return *found;
   auto& all = streams_[device];

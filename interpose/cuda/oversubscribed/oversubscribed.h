@@ -3,7 +3,6 @@
 #include <atomic>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "interpose/cuda/oversubscribed/memory_box.h"
 #include "interpose/cuda/oversubscribed/movable_objects.h"
 #include "runtime/base/error.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::core {
@@ -129,9 +129,9 @@ class oversubscribed {
   core::runtime& hpe_;
   movable_objects objects_;
   std::atomic<bool> told_{false};  // that work could not be queued
-  std::mutex mutex_;
-  std::map<std::pair<unsigned, CUstream>, device::stream*> beside_;
-  std::map<unsigned, std::vector<device::stream*>> streams_;
+  mutex mutex_;
+  std::map<std::pair<unsigned, CUstream>, device::stream*> beside_ HPE_GUARDED_BY(mutex_);
+  std::map<unsigned, std::vector<device::stream*>> streams_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

@@ -204,12 +204,12 @@ CUresult spreading::launch(const spread_launch& what, const std::function<CUresu
       capture != CU_STREAM_CAPTURE_STATUS_NONE) {
     const auto places = keep_places();
     const CUresult result = alone();
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (capture == CU_STREAM_CAPTURE_STATUS_NONE) note_any_write(nullptr);
     if (clock_.runs()) clock_.counts(kernels_.of(what.function).name, "it is captured, or runs in another context");
     return result;
   }
-  std::unique_lock lock(mutex_);
+  unique_lock lock(mutex_);
   std::vector<std::byte> parameters;
   decided how = decide(kernels_.of(what.function), what, parameters);
   if (!how.moves.empty()) {

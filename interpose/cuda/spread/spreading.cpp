@@ -82,7 +82,7 @@ void spreading::begin(const device::cuda::driver& cu, program_contexts& program)
   const std::lock_guard lock(making);
   try {
     if (spreading* const made = active()) {
-      const std::lock_guard own(made->mutex_);
+      const lock_guard own(made->mutex_);
       if (made->was_reset_) made->gpus_.enter();
       made->was_reset_ = false;
       return;
@@ -90,7 +90,7 @@ void spreading::begin(const device::cuda::driver& cu, program_contexts& program)
     the_one.store(new spreading(cu, program, options::from_environment().spread_cut), std::memory_order_release);
     // Runs before the table is printed, because that function is registered earlier.
     std::atexit([] {
-      const std::lock_guard own(active()->mutex_);
+      const lock_guard own(active()->mutex_);
       const entered here(active()->cu_, active()->context());
       active()->clock_.finish();
     });
@@ -109,7 +109,7 @@ bool spreading::is_current() const {
 std::optional<CUresult> spreading::allocate(CUdeviceptr* made, std::size_t bytes) {
   if (made == nullptr || bytes < smallest_dealt || !is_current()) return std::nullopt;
   (void)free_left();
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const spread::placement first = planner_.first_place(bytes, memory_.granule());
   CUresult result = memory_.allocate(*made, bytes, first);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && !program_.captures(context())) {
@@ -133,14 +133,14 @@ std::optional<CUresult> spreading::allocate_rows(CUdeviceptr* made, std::size_t*
 }
 
 std::size_t spreading::starts_at(CUdeviceptr address) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const dealt_memory::range* const r = memory_.find(address);
   return r != nullptr && r->base == address ? r->extent : 0;
 }
 
 CUresult spreading::free(CUdeviceptr address) {
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     dealt_memory::range* const r = memory_.find(address);
     if (r == nullptr || r->base != address || r->bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     r->bytes = 0;  // no memory of the program any more
@@ -153,12 +153,12 @@ CUresult spreading::free(CUdeviceptr address) {
 CUresult spreading::free_left() {
   std::vector<CUdeviceptr> now;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     if (left_.empty() || program_.captures(context())) return CUDA_SUCCESS;
     now.swap(left_);
   }
   const CUresult result = program_.wait_for_all(context());
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (const CUdeviceptr base : now) {
     dealt_memory::range* const r = memory_.find(base);
     if (r == nullptr || r->bytes != 0) continue;  // the program has reset the device
@@ -170,12 +170,12 @@ CUresult spreading::free_left() {
 }
 
 void spreading::frees_other() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   used_.forget_others();
 }
 
 std::optional<spreading::range> spreading::range_at(CUdeviceptr address) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const dealt_memory::range* const r = memory_.find(address);
   if (r == nullptr || address - r->base >= r->bytes) return std::nullopt;
   return range{r->base, r->bytes};
@@ -188,12 +188,15 @@ void spreading::note_write(dealt_memory::range& r, CUstream stream) {
 }
 
 void spreading::note_any_write(CUstream stream) {
-  memory_.for_each([&](dealt_memory::range& r) { note_write(r, stream); });
+  memory_.for_each([&](dealt_memory::range& r) {
+    mutex_.assert_held();
+    note_write(r, stream);
+  });
   ++writes_elsewhere_;
 }
 
 void spreading::writes(CUdeviceptr address, CUstream stream) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (dealt_memory::range* const r = memory_.find(address)) {
     note_write(*r, stream);
   } else {
@@ -202,37 +205,40 @@ void spreading::writes(CUdeviceptr address, CUstream stream) {
 }
 
 void spreading::writes_anything(CUstream stream) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   note_any_write(stream);
 }
 
 // ---- streams and contexts ----------------------------------------------------------------------------------------
 
 void spreading::forget_handles() {
-  const std::lock_guard lock(mutex_);
-  kernels_.forget_handles([&](const spread::kernel_model& gone) { planner_.forget(gone); });
+  const lock_guard lock(mutex_);
+  kernels_.forget_handles([&](const spread::kernel_model& gone) HPE_REQUIRES(mutex_) { planner_.forget(gone); });
 }
 
 void spreading::ends_stream(CUstream stream) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   copies_.forget_stream(stream);
   lanes_.forget(stream);
   copies_.forget_ended_lanes();
 }
 
 void spreading::ends_context(CUcontext ended) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   copies_.forget_streams(ended);
 }
 
 void spreading::resets() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   (void)gpus_.wait();
   {
     const entered here(cu_, context());
     clock_.finish();
   }
-  memory_.for_each([&](const dealt_memory::range& r) { used_.forget(r); });
+  memory_.for_each([&](const dealt_memory::range& r) {
+    mutex_.assert_held();
+    used_.forget(r);
+  });
   used_.forget_others();
   copies_.forget_all();
   memory_.free_all();
@@ -244,7 +250,7 @@ void spreading::resets() {
 
 CUresult spreading::or_failure(CUresult result) {
   if (result != CUDA_SUCCESS) return result;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return lanes_.failure();
 }
 

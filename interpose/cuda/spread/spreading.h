@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
@@ -16,6 +15,7 @@
 #include "interpose/cuda/spread/part_kernels.h"
 #include "interpose/cuda/spread/program_lanes.h"
 #include "interpose/cuda/spread/used_memory.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/spread/planner.h"
 
 namespace hpe::cuda_hooks {
@@ -104,20 +104,22 @@ class spreading {
     };
     std::vector<other_place> moves;  // of arrays, before the launch
   };
-  [[nodiscard]] decided decide(part_kernel& kernel, const spread_launch& what, std::vector<std::byte>& parameters);
-  void move(const decided::other_place& to);
+  [[nodiscard]] decided decide(part_kernel& kernel, const spread_launch& what, std::vector<std::byte>& parameters)
+      HPE_REQUIRES(mutex_);
+  void move(const decided::other_place& to) HPE_REQUIRES(mutex_);
   /// Frees what captures have held up. Returns an error of earlier work.
   CUresult free_left();
   /// Says why the launch cannot run in parts, or nothing and makes it ready.
-  [[nodiscard]] std::string prepare(part_kernel& kernel, const spread_launch& what,
-                                    std::shared_ptr<program_lane>& lane);
+  [[nodiscard]] std::string prepare(part_kernel& kernel, const spread_launch& what, std::shared_ptr<program_lane>& lane)
+      HPE_REQUIRES(mutex_);
   CUresult launch_parts(const part_kernel& kernel, const spread_launch& what, const std::vector<std::byte>& parameters,
-                        const decided& how, const std::shared_ptr<program_lane>& lane);
+                        const decided& how, const std::shared_ptr<program_lane>& lane) HPE_REQUIRES(mutex_);
   void bring_copies(const part_kernel& kernel, const decided& how, unsigned gpu,
-                    const std::shared_ptr<program_lane>& lane, std::vector<std::byte>& parameters);
-  void note_writes(const part_kernel& kernel, const std::vector<std::byte>& parameters, CUstream stream);
-  void note_write(dealt_memory::range& r, CUstream stream);
-  void note_any_write(CUstream stream);
+                    const std::shared_ptr<program_lane>& lane, std::vector<std::byte>& parameters) HPE_REQUIRES(mutex_);
+  void note_writes(const part_kernel& kernel, const std::vector<std::byte>& parameters, CUstream stream)
+      HPE_REQUIRES(mutex_);
+  void note_write(dealt_memory::range& r, CUstream stream) HPE_REQUIRES(mutex_);
+  void note_any_write(CUstream stream) HPE_REQUIRES(mutex_);
 
   inline static constinit std::atomic<spreading*> the_one{nullptr};
 
@@ -125,18 +127,20 @@ class spreading {
   program_contexts& program_;
   const bool cuts_evenly_;
   std::shared_mutex places_;  // locked for a move; taken before mutex_
-  std::mutex mutex_;
+  mutex mutex_;
   joined_gpus gpus_;
-  dealt_memory memory_;
-  part_kernels kernels_;
-  program_lanes lanes_;
-  array_copies copies_;
-  used_memory used_;
-  spread::planner planner_;
-  launch_clock clock_;
-  std::vector<CUdeviceptr> left_;                    // ranges that the program has freed during a capture
-  std::uint64_t writes_ = 0, writes_elsewhere_ = 1;  // of memory that is not dealt, constants too
-  bool was_reset_ = false;
+  dealt_memory memory_ HPE_GUARDED_BY(mutex_);
+  part_kernels kernels_ HPE_GUARDED_BY(mutex_);
+  program_lanes lanes_ HPE_GUARDED_BY(mutex_);
+  array_copies copies_ HPE_GUARDED_BY(mutex_);
+  used_memory used_ HPE_GUARDED_BY(mutex_);
+  spread::planner planner_ HPE_GUARDED_BY(mutex_);
+  launch_clock clock_ HPE_GUARDED_BY(mutex_);
+  // Ranges that the program has freed during a capture.
+  std::vector<CUdeviceptr> left_ HPE_GUARDED_BY(mutex_);
+  std::uint64_t writes_ HPE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t writes_elsewhere_ HPE_GUARDED_BY(mutex_) = 1;  // of memory that is not dealt, constants too
+  bool was_reset_ HPE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace hpe::cuda_hooks

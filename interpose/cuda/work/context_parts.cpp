@@ -38,7 +38,7 @@ context_parts::~context_parts() {
 }
 
 CUstream context_parts::lend_stream() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto idle =
       std::find_if(free_.begin(), free_.end(), [&](CUstream s) { return cu_.cuStreamQuery(s) == CUDA_SUCCESS; });
   if (idle != free_.end()) {
@@ -54,12 +54,12 @@ CUstream context_parts::lend_stream() {
 }
 
 void context_parts::give_back(CUstream lent) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   free_.push_back(lent);
 }
 
 pinned_ring& context_parts::ring() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (ring_ == nullptr) {
     const entered here(cu_, context_);
     ring_ = std::make_unique<pinned_ring>(cu_);
@@ -69,7 +69,7 @@ pinned_ring& context_parts::ring() {
 
 std::shared_ptr<context_parts> contexts::of(CUcontext context) {
   std::shared_ptr<context_parts> old;  // released after the lock
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   std::shared_ptr<context_parts>& parts = parts_[context];
   if (parts != nullptr && parts->alive()) return parts;
   old = std::move(parts);
@@ -79,7 +79,7 @@ std::shared_ptr<context_parts> contexts::of(CUcontext context) {
 
 void contexts::clear() {
   std::map<CUcontext, std::shared_ptr<context_parts>> old;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   old.swap(parts_);
 }
 

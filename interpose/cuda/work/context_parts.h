@@ -2,10 +2,10 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "interpose/cuda/copies/pinned_ring.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -38,10 +38,10 @@ class context_parts {
   const CUcontext context_;
   std::uint64_t number_ = 0;
   CUevent witness_ = nullptr;  // never recorded; dies with the context
-  std::mutex mutex_;
-  std::vector<CUstream> streams_;  // all of them
-  std::vector<CUstream> free_;     // may have work left
-  std::unique_ptr<pinned_ring> ring_;
+  mutex mutex_;
+  std::vector<CUstream> streams_ HPE_GUARDED_BY(mutex_);  // all of them
+  std::vector<CUstream> free_ HPE_GUARDED_BY(mutex_);     // may have work left
+  std::unique_ptr<pinned_ring> ring_ HPE_GUARDED_BY(mutex_);
 };
 
 /// A stream of a context, lent for the lifetime of the object.
@@ -72,8 +72,8 @@ class contexts {
 
  private:
   const device::cuda::driver& cu_;
-  std::mutex mutex_;
-  std::map<CUcontext, std::shared_ptr<context_parts>> parts_;
+  mutex mutex_;
+  std::map<CUcontext, std::shared_ptr<context_parts>> parts_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

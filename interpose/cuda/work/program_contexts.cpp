@@ -9,24 +9,24 @@ namespace hpe::cuda_hooks {
 using device::cuda::entered;
 
 void program_contexts::add(CUcontext context) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   made_.push_back(context);
   one_.store(false, std::memory_order_release);
 }
 
 void program_contexts::retained(CUcontext primary) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (first_ == nullptr) first_ = primary;
   if (first_ != primary) one_.store(false, std::memory_order_release);
 }
 
 std::vector<CUcontext> program_contexts::made() const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return made_;
 }
 
 void program_contexts::remove(CUcontext context) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   std::erase(made_, context);
 }
 
@@ -34,14 +34,14 @@ void program_contexts::add_green(CUgreenCtx green) {
   CUcontext context = nullptr;
   if (cu_.cuCtxFromGreenCtx == nullptr || cu_.cuCtxFromGreenCtx(&context, green) != CUDA_SUCCESS) return;
   add(context);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   green_[green] = context;
 }
 
 void program_contexts::remove_green(CUgreenCtx green) {
   CUcontext context = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const lock_guard lock(mutex_);
     const auto found = green_.find(green);
     if (found == green_.end()) return;
     context = found->second;
@@ -53,24 +53,24 @@ void program_contexts::remove_green(CUgreenCtx green) {
 void program_contexts::begins_capture(CUstream stream) {
   CUcontext context = nullptr;
   if (cu_.cuStreamGetCtx(stream, &context) != CUDA_SUCCESS) return;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   captured_.emplace_back(stream, context);
 }
 
 // Threads have per-thread streams of the same name, so one entry goes.
 void program_contexts::ends_capture(CUstream stream) {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = std::find_if(captured_.begin(), captured_.end(), [&](const auto& c) { return c.first == stream; });
   if (found != captured_.end()) captured_.erase(found);
 }
 
 void program_contexts::forget_captures() {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   captured_.clear();
 }
 
 bool program_contexts::captures(CUcontext context) const {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   return std::any_of(captured_.begin(), captured_.end(), [&](const auto& c) { return c.second == context; });
 }
 

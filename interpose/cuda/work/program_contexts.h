@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "runtime/base/log.h"
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -79,12 +79,12 @@ class program_contexts {
   const device::cuda::driver& cu_;
   [[nodiscard]] std::vector<CUcontext> made() const;
 
-  mutable std::mutex mutex_;
-  CUcontext first_ = nullptr;
+  mutable mutex mutex_;
+  CUcontext first_ HPE_GUARDED_BY(mutex_) = nullptr;
   std::atomic<bool> one_{true};
-  std::vector<CUcontext> made_;
-  std::map<CUgreenCtx, CUcontext> green_;
-  std::vector<std::pair<CUstream, CUcontext>> captured_;
+  std::vector<CUcontext> made_ HPE_GUARDED_BY(mutex_);
+  std::map<CUgreenCtx, CUcontext> green_ HPE_GUARDED_BY(mutex_);
+  std::vector<std::pair<CUstream, CUcontext>> captured_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

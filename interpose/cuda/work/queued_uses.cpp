@@ -35,7 +35,7 @@ void queued_uses::note(CUstream stream, std::span<const range> used) noexcept { 
 void queued_uses::note_any(CUstream stream) noexcept { add(stream, std::nullopt); }
 
 void queued_uses::add(CUstream stream, std::optional<std::span<const range>> used) noexcept {
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const std::uint64_t number = noted_.load(std::memory_order_relaxed) + 1;
   work& w = streams_[waitable(stream)];  // NOLINT(bugprone-unhandled-exception-at-new): without memory the process ends
   w.last = number;
@@ -76,19 +76,19 @@ bool queued_uses::work::uses_any_of(range memory) const noexcept {
 
 void queued_uses::done(std::uint64_t number) noexcept {
   if (!kept()) return;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (auto& [stream, w] : streams_) w.drop(number);
 }
 
 void queued_uses::done(CUstream stream, std::uint64_t number) noexcept {
   if (!kept() || stream == CU_STREAM_PER_THREAD) return;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   if (const auto found = streams_.find(stream); found != streams_.end()) found->second.drop(number);
 }
 
 std::optional<std::vector<CUstream>> queued_uses::streams_that_use(range memory) const {
   std::vector<CUstream> result;
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   for (const auto& [stream, w] : streams_) {
     if (!w.uses_any_of(memory)) continue;
     if (stream == unknown_stream()) return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<std::vector<CUstream>> queued_uses::streams_that_use(range memory)
 void queued_uses::ends(CUstream stream) noexcept {
   if (!kept()) return;
   const std::lock_guard no_waits(ends_);
-  const std::lock_guard lock(mutex_);
+  const lock_guard lock(mutex_);
   const auto found = streams_.find(stream);
   if (found == streams_.end()) return;
   const work gone = std::move(found->second);

@@ -5,11 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <span>
 #include <vector>
+
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
@@ -68,8 +69,8 @@ class queued_uses {
   inline static constinit std::atomic<bool> is_kept{false};
 
   mutable std::shared_mutex ends_;
-  mutable std::mutex mutex_;  // never held while the driver is called
-  std::map<CUstream, work> streams_;
+  mutable mutex mutex_;  // never held while the driver is called
+  std::map<CUstream, work> streams_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> noted_{0};
 };
 

@@ -102,6 +102,22 @@ TEST_F(Adoption, ADeviceReadsTheBytesThatTheHostWrote) {
   EXPECT_EQ(wrong, 0U);
 }
 
+TEST_F(Adoption, TheHostWaitsForTheWorkOfOtherDevices) {
+  const std::uint64_t* const p = words_at(device);
+  ASSERT_EQ(p[0], 0U);
+  CUcontext own = nullptr, other = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&own), CUDA_SUCCESS);
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(other), CUDA_SUCCESS);
+  stand_in::pause(true);
+  ASSERT_EQ(add(device, count, 5), CUDA_SUCCESS);
+  std::thread later = resume_later();
+  EXPECT_EQ(p[1], 8U);
+  later.join();
+  ASSERT_EQ(cuCtxSetCurrent(own), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+}
+
 TEST_F(Adoption, InTurns) {
   std::uint64_t* const p = words_at(device);
   std::uint64_t expected = p[count - 1];
@@ -168,6 +184,21 @@ TEST_F(Adoption, ATouchLeavesACaptureAlone) {
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
   ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
   EXPECT_EQ(words_at(device)[4], 14U);
+}
+
+TEST_F(Adoption, ACaptureEndsWithItsContext) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  device = 0;
+  ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+  stand_in::enter_device_0();
+  ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD8(device, 0, bytes), CUDA_SUCCESS);
+  ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(words_at(device)[4], 1U);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 // A call of one thread waits in the driver until another thread has made its own, as two threads of NCCL do.

@@ -188,6 +188,16 @@ TEST_F(SharedMemory, OtherMemoryThatComesMeanwhileKeepsItsName) {
   EXPECT_EQ(shared->allocation, number_of_memory());
 }
 
+TEST_F(SharedMemory, MemoryBelowTouchedMemoryIsUntouched) {
+  CUdeviceptr other = 0;
+  ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
+  if (other < device) std::swap(device, other);
+  ++*reinterpret_cast<std::uint8_t*>(other);
+  EXPECT_TRUE(
+      pointers->share(device, bytes, hpe::interpose::adopted_pointers::peer_use::overwrite, pointers->queued_now()));
+  EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
+}
+
 TEST_F(SharedMemory, HostBytesThatCannotBeGivenUpAreAnError) {
   ++*reinterpret_cast<std::uint8_t*>(device);
   auto* const reset = stand_in::find<CUresult(CUdevice)>("cuDevicePrimaryCtxReset_v2");

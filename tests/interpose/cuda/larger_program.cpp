@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -112,6 +113,8 @@ void five_arrays() {
     MUST(add(arrays[(n + 1) % count], arrays[n % count], n, streams[s]));
     MUST(cuEventRecord(done[s], streams[s]));
   }
+  MUST(cuCtxSynchronize());
+  for (const CUdeviceptr each : arrays) MUST(cuStreamWriteValue32(streams[0], each, 4711, 0));
   MUST(cuCtxSynchronize());
   for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
   std::printf("\n");
@@ -321,8 +324,26 @@ void questions() {
   MUST(cuPointerGetAttributes(3, names, values, b));
   MUST(cuCtxGetCurrent(&current));
   std::printf("type %u, device %d, context %d, host %d\n", type, device, context == current, host == nullptr);
+  const std::pair<CUpointer_attribute, unsigned long long> attributes[] = {
+      {CU_POINTER_ATTRIBUTE_DEVICE_POINTER, b + 1},
+      {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, b},
+      {CU_POINTER_ATTRIBUTE_RANGE_SIZE, 20 * mebibyte},
+      {CU_POINTER_ATTRIBUTE_IS_MANAGED, 0},
+      {CU_POINTER_ATTRIBUTE_MAPPED, 1},
+      {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, 0},
+      {CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, 0},
+      {CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE},
+      {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, 0}};
+  for (const auto& [attribute, expected] : attributes) {
+    unsigned long long value = ~0U;  // some attributes have four bytes
+    MUST(cuPointerGetAttribute(&value, attribute, b + 1));
+    if (value != expected) std::printf("attribute %d is wrong\n", static_cast<int>(attribute));
+  }
   CUipcMemHandle handle;
   std::printf("ipc %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, a)));
+  // Small allocations are the driver's, as is the answer without a place for the address.
+  std::printf("ipc of little %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, array(mebibyte - 1))));
+  std::printf("nowhere %d\n", static_cast<int>(cuMemAlloc(nullptr, array_bytes)));
   MUST(cuMemFree(a));
   std::printf("freed twice %d\n", static_cast<int>(cuMemFree(a)));
   CUdeviceptr rows = 0;

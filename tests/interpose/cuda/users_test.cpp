@@ -198,6 +198,24 @@ TEST_F(WaitsForUsers, OtherWorkMayUseAnyMemory) {
   EXPECT_FALSE(returns_before(g, [this] { share(mine); }));
 }
 
+// The driver tells no parameter of this kernel.
+gate* of_untold = nullptr;
+const stand_in::kernel untold{[](const std::uint64_t*) {
+                                while (!of_untold->open) std::this_thread::sleep_for(100us);
+                                of_untold->passed = true;
+                              },
+                              0};
+
+TEST_F(WaitsForUsers, KernelsOfUnknownParametersMayUseAnyMemory) {
+  first_call();
+  gate g;
+  of_untold = &g;
+  void* parameters[] = {nullptr};
+  auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&untold));
+  ASSERT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, streams[0], parameters, nullptr), CUDA_SUCCESS);
+  EXPECT_FALSE(returns_before(g, [this] { share(mine); }));
+}
+
 TEST_F(WaitsForUsers, AWaitOfTheProgramIsEnough) {
   first_call();
   for (const bool for_stream : {true, false}) {

@@ -90,6 +90,19 @@ TEST_F(Uses, SharedByTheHandleOfAMapping) {
   EXPECT_EQ(cuMemFree(mapped), CUDA_SUCCESS);
 }
 
+TEST_F(Uses, SharedMemoryBehindItIsOfNoConcern) {
+  // The stand-in puts one small allocation behind the other, unless it has to begin another block.
+  constexpr std::size_t little = std::size_t{64} << 10;
+  CUdeviceptr all[3]{};
+  for (CUdeviceptr& each : all) ASSERT_EQ(cuMemAlloc(&each, little), CUDA_SUCCESS);
+  const CUdeviceptr* const first = all[1] == all[0] + little ? &all[0] : &all[1];
+  ASSERT_EQ(first[1], first[0] + little);
+  CUipcMemHandle handle{};
+  EXPECT_EQ(cuIpcGetMemHandle(&handle, first[1]), CUDA_SUCCESS);
+  EXPECT_EQ(told([&] { ++*reinterpret_cast<std::uint64_t*>(first[0]); }), "");
+  for (const CUdeviceptr each : all) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
+}
+
 TEST_F(Uses, AwaitedByAStream) {
   EXPECT_EQ(told([&] { EXPECT_EQ(cuStreamWaitValue32(nullptr, device, 1, 0), CUDA_SUCCESS); }), "");
   touch();
@@ -100,6 +113,16 @@ TEST_F(Uses, AwaitedByAStream) {
   wait.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
   wait.waitValue.address = device;
   EXPECT_EQ(told([&] { EXPECT_EQ(cuStreamBatchMemOp(nullptr, 1, &wait, 0), CUDA_SUCCESS); }), "") << "told already";
+}
+
+TEST_F(Uses, AwaitedInABatch) {
+  touch();
+  CUstreamBatchMemOpParams waits[2]{};
+  waits[0].operation = CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+  waits[1].operation = CU_STREAM_MEM_OP_WAIT_VALUE_64;
+  waits[1].waitValue.address = device;
+  const std::string text = told([&] { EXPECT_EQ(cuStreamBatchMemOp(nullptr, 2, waits, 0), CUDA_SUCCESS); });
+  EXPECT_NE(text.find("cuStreamWriteValue32"), std::string::npos) << text;
 }
 
 TEST_F(Uses, OtherMemoryAtTheSameAddressIsAnnouncedAgain) {

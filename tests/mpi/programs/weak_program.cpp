@@ -12,11 +12,14 @@ int MPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest
 #pragma weak MPI_Recv_c
 int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                MPI_Status* status);
+// All libraries have this one.
+#pragma weak MPI_Barrier
 }
 
 namespace {
 
 decltype(&MPI_Send_c) const in_data = &MPI_Send_c;
+decltype(&MPI_Barrier) const older_in_data = &MPI_Barrier;
 
 int send(const int* numbers, int count, int to) {
   return MPI_Send_c != nullptr ? MPI_Send_c(numbers, count, MPI_INT, to, 1, MPI_COMM_WORLD)
@@ -39,6 +42,8 @@ int main(int argc, char** argv) {
   // Read from the data of the program at run time.
   decltype(&MPI_Send_c) const volatile found = in_data;
   right = right && (found != nullptr) == expected;
+  decltype(&MPI_Barrier) const volatile older = older_in_data;
+  right = right && older != nullptr && older(MPI_COMM_WORLD) == MPI_SUCCESS;
   int number = rank == 0 ? 42 : 0;
   if (rank == 0) send(&number, 1, 1);
   if (rank == 1) receive(&number, 1, 0);

@@ -24,6 +24,16 @@ request_array start(buffers b) {
   return requests;
 }
 
+// The status of a request of start(), by its index. Those of sends tell nothing.
+void expect_right(const MPI_Status& status, int index) {
+  if (index % 2 != 0) return;
+  int count = 0;
+  MPI_Get_count(&status, MPI_UINT32_T, &count);
+  EXPECT_EQ(count, n);
+  EXPECT_EQ(status.MPI_TAG, index / 2);
+  EXPECT_EQ(status.MPI_SOURCE, previous_rank());
+}
+
 template <class Finish>
 void finished_by(Finish&& finish) {
   same_as_on_host(parts * n, parts * n, [&](buffers b) {
@@ -43,6 +53,15 @@ TEST(requests, WaitAndTest) {
       } else {
         while (flag == 0) MPI_Test(&requests[i], &flag, MPI_STATUS_IGNORE);
       }
+    }
+  });
+  finished_by([](request_array& requests) {
+    for (int i = 0; i < 2 * (parts - 1); ++i) {
+      MPI_Status status{};
+      int flag = 0;
+      if (i % 4 == 0) MPI_Wait(&requests[std::size_t(i)], &status);
+      while (i % 4 != 0 && flag == 0) MPI_Test(&requests[std::size_t(i)], &flag, &status);
+      expect_right(status, i);
     }
   });
 }
@@ -69,6 +88,15 @@ TEST(requests, WaitanyAndTestany) {
     for (int index = 0, flag = 0; flag == 0 || index != MPI_UNDEFINED;)
       MPI_Testany(int(r.size()), r.data(), &index, &flag, MPI_STATUS_IGNORE);
   });
+  finished_by([](request_array& r) {
+    for (int index = 0, round = 0; index != MPI_UNDEFINED; ++round) {
+      MPI_Status status{};
+      int flag = 0;
+      if (round % 4 < 2) MPI_Waitany(int(r.size()), r.data(), &index, &status);
+      while (round % 4 >= 2 && flag == 0) MPI_Testany(int(r.size()), r.data(), &index, &flag, &status);
+      if (index != MPI_UNDEFINED) expect_right(status, index);
+    }
+  });
 }
 
 TEST(requests, WaitsomeAndTestsome) {
@@ -80,8 +108,10 @@ TEST(requests, WaitsomeAndTestsome) {
   finished_by([](request_array& r) {
     std::array<int, 2 * parts> indices{};
     std::array<MPI_Status, 2 * parts> statuses;
-    for (int done = 0; done != MPI_UNDEFINED;)
+    for (int done = 0; done != MPI_UNDEFINED;) {
       MPI_Testsome(int(r.size()), r.data(), &done, indices.data(), statuses.data());
+      for (int k = 0; k < done; ++k) expect_right(statuses[std::size_t(k)], indices[std::size_t(k)]);
+    }
   });
 }
 

@@ -205,7 +205,7 @@ bool invalidate_captures(const context& c) {
   bool any = false;
   const std::lock_guard lock(state);
   for (stream* s : streams()) {
-    if (s->of != &c || s->destroyed || s->capture == capture_state::none) continue;
+    if (s->of != &c || s->generation != c.generation || s->destroyed || s->capture == capture_state::none) continue;
     s->capture = capture_state::invalidated;
     any = true;
   }
