@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/message.h"
 #include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/transfer/chunks.h"
 
 namespace hpe::interpose::mpi {
 

@@ -2,8 +2,8 @@
 
 #include "interpose/buffer_access.h"
 #include "interpose/mpi/groups.h"
+#include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/job.h"
-#include "interpose/mpi/messages/offers.h"
 #include "interpose/mpi/messages/progress.h"
 
 namespace hpe::interpose::mpi {

@@ -12,7 +12,7 @@
 #include "interpose/mpi/collectives/plan.h"
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/libraries/library.h"
-#include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/transfer/chunks.h"
 #include "runtime/trace/recorder.h"
 
 namespace hpe::interpose::mpi {

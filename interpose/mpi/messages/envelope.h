@@ -14,9 +14,9 @@
 #include "hpe/node.h"
 #include "interpose/adopted_pointers.h"
 #include "interpose/mpi/layout.h"
-#include "interpose/mpi/messages/announcements.h"
+#include "interpose/mpi/messages/board/announcements.h"
+#include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/job.h"
-#include "interpose/mpi/messages/offers.h"
 
 namespace hpe::interpose::mpi {
 

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "interpose/mpi/messages/chunks.h"
-#include "interpose/mpi/messages/direct_copy.h"
 #include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/transfer/chunks.h"
+#include "interpose/mpi/messages/transfer/direct_copy.h"
 
 namespace hpe::interpose::mpi {
 

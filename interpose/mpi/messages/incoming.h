@@ -8,12 +8,12 @@
 #include <memory>
 #include <optional>
 
-#include "interpose/mpi/messages/announcements.h"
+#include "interpose/mpi/messages/board/announcements.h"
 #include "interpose/mpi/messages/channel.h"
-#include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message.h"
 #include "interpose/mpi/messages/set_aside.h"
+#include "interpose/mpi/messages/transfer/chunks.h"
 #include "interpose/mpi/staged_buffer.h"
 
 namespace hpe::interpose::mpi {

@@ -7,10 +7,10 @@
 #include <atomic>
 #include <memory>
 
-#include "interpose/mpi/messages/announcements.h"
+#include "interpose/mpi/messages/board/announcements.h"
+#include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
-#include "interpose/mpi/messages/offers.h"
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/waiting_call.h"
 #include "runtime/base/error.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "interpose/mpi/libraries/library.h"
-#include "interpose/mpi/messages/announcements.h"
-#include "interpose/mpi/messages/chunks.h"
-#include "interpose/mpi/messages/direct_copy.h"
+#include "interpose/mpi/messages/board/announcements.h"
 #include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/transfer/chunks.h"
+#include "interpose/mpi/messages/transfer/direct_copy.h"
 #include "runtime/base/error.h"
 #include "runtime/core/operations/host_access.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "interpose/mpi/groups.h"
+#include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/incoming.h"
-#include "interpose/mpi/messages/offers.h"
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/messages/set_aside.h"

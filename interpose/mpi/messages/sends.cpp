@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "interpose/mpi/groups.h"
-#include "interpose/mpi/messages/offers.h"
+#include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/point_to_point.h"
 #include "interpose/mpi/messages/progress.h"

@@ -1,9 +1,9 @@
-#include "interpose/mpi/messages/announcements.h"
+#include "interpose/mpi/messages/board/announcements.h"
 
 #include <algorithm>
 #include <thread>
 
-#include "interpose/mpi/messages/shared_by_machine.h"
+#include "interpose/mpi/messages/board/shared_by_machine.h"
 
 // Announcements are numbered within their pair of ranks, in order, and the cell of an announcement is the number modulo
 // the number of cells. A cell is used again when its announcement is over. The first round of numbers is left out, so

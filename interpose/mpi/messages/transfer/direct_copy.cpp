@@ -1,4 +1,4 @@
-#include "interpose/mpi/messages/direct_copy.h"
+#include "interpose/mpi/messages/transfer/direct_copy.h"
 
 #include <algorithm>
 #include <atomic>

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "interpose/adopted_pointers.h"
+#include "interpose/mpi/messages/board/offers.h"
 #include "interpose/mpi/messages/job.h"
-#include "interpose/mpi/messages/offers.h"
 
 namespace hpe::interpose::mpi {
 

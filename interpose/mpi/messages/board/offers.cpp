@@ -1,6 +1,6 @@
-#include "interpose/mpi/messages/offers.h"
+#include "interpose/mpi/messages/board/offers.h"
 
-#include "interpose/mpi/messages/shared_by_machine.h"
+#include "interpose/mpi/messages/board/shared_by_machine.h"
 #include "runtime/base/log.h"
 
 namespace hpe::interpose::mpi {

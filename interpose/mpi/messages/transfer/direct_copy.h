@@ -9,7 +9,7 @@
 #include "hpe/node.h"
 #include "interpose/adopted_pointers.h"
 #include "interpose/mpi/layout.h"
-#include "interpose/mpi/messages/chunks.h"
+#include "interpose/mpi/messages/transfer/chunks.h"
 
 namespace hpe::interpose::mpi {
 

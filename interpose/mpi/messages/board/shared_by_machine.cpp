@@ -1,4 +1,4 @@
-#include "interpose/mpi/messages/shared_by_machine.h"
+#include "interpose/mpi/messages/board/shared_by_machine.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-#include "interpose/mpi/messages/chunks.h"
 #include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/messages/progress.h"
+#include "interpose/mpi/messages/transfer/chunks.h"
 
 // Chunk i uses place i % at_once. Copies begin, and chunks are sent, in the order of the chunks. MPI keeps the order of
 // messages with one tag, so chunks need no numbers. A chunk that could not be read is sent empty.
