@@ -283,7 +283,8 @@ bool incoming::copy(std::byte* to, const copied_rows& shape, const transfer_over
 }
 
 // Asks the sender to copy, if it can write the memory, and waits in MPI or may soon be there: when several messages are
-// in progress, the sender is probably sending more of them.
+// in progress, the sender is probably sending more of them. Processes take turns on a device, so if both sides use the
+// same device, the lower rank makes the copies of both.
 bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   offer_board* const board = offer_board::current();
   adopted_pointers* const devices = adopted_pointers::of(to);
@@ -295,8 +296,7 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
     place = devices->share(reinterpret_cast<std::uintptr_t>(to), shape.extent(shape.to),
                            adopted_pointers::peer_use::overwrite, queued_);
   });
-  if (!place ||
-      (share_device(to, *place, head_->sender, head_->offered()->device) && job::current()->rank < head_->sender))
+  if (!place || (place->device == head_->offered()->device.device && job::current()->rank < head_->sender))
     return false;
   board->ask(head_->sender, head_->offered()->offer, {*place, shape});
   patient_until_ = std::chrono::steady_clock::now() + patience;

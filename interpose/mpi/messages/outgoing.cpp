@@ -205,10 +205,11 @@ void outgoing::await_unasked_copy() {
   });
 }
 
-// Not if a receive has matched the message meanwhile.
+// Not if a receive has matched the message meanwhile. If both sides use one device, the lower rank makes all copies
+// (incoming::ask_for_push).
 bool outgoing::may_copy_to(const peer_bytes& place) const {
   if (offer_board::current()->stage_of(*offer_) != offer_board::stage::offered) return false;
-  return !share_device(what_.from, *what_.shared, what_.world_rank, place) || job::current()->rank < what_.world_rank;
+  return place.device != what_.shared->device || job::current()->rank < what_.world_rank;
 }
 
 // Copies the bytes to the receiver's target. If that fails, the receiver has to fetch them; it finds the error again.

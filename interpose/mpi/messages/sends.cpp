@@ -1,5 +1,6 @@
 // The sends, and the choice of those that go by an envelope.
 
+#include <algorithm>
 #include <memory>
 
 #include "interpose/mpi/groups.h"
@@ -7,6 +8,7 @@
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/point_to_point.h"
 #include "interpose/mpi/messages/progress.h"
+#include "runtime/base/log.h"
 #include "runtime/core/operations/host_access.h"
 #include "runtime/trace/recorder.h"
 
@@ -33,8 +35,16 @@ bool may_reach(int rank, std::size_t bytes) {
 std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const void* from, std::size_t bytes,
                                       std::size_t extent) {
   if (!may_reach(rank, bytes)) return std::nullopt;
-  return driver.share(reinterpret_cast<std::uintptr_t>(from), extent, adopted_pointers::peer_use::read,
-                      driver.queued_now());
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  const auto shared = driver.share(address, extent, adopted_pointers::peer_use::read, driver.queued_now());
+  if (!shared) return shared;
+  const auto other = offer_board::current()->sends_from(shared->device);
+  if (other && driver.takes_turns(address))
+    log(log_level::warn,
+        "ranks {} and {} use one GPU and take turns on it, which makes them slow; start CUDA's multi-process service "
+        "before the program: nvidia-cuda-mps-control -d",
+        std::min(*other, job::current()->rank), std::max(*other, job::current()->rank));
+  return shared;
 }
 
 // Makes the message one from device memory of hpe, to which outgoing copies the bytes first. Returns false if the

@@ -103,6 +103,20 @@ bool offer_board::take(int rank, const offer& of) noexcept {
   return of.kept || change(rank, of, stage::offered, stage::taken);
 }
 
+std::optional<int> offer_board::sends_from(const device_id& device) noexcept {
+  row& mine = rows_[rank_];
+  if (mine.sends.load(std::memory_order_relaxed)) return std::nullopt;
+  static std::atomic<bool> begun{false};
+  if (begun.exchange(true)) return std::nullopt;
+  mine.device = device;
+  mine.sends.store(true);
+  const std::vector<bool>& near = job::current()->same_machine;
+  for (std::size_t r = 0; r < near.size(); ++r)
+    if (near[r] && static_cast<int>(r) != rank_ && rows_[r].sends.load() && rows_[r].device == device)
+      return static_cast<int>(r);
+  return std::nullopt;
+}
+
 void offer_board::set_looks() noexcept { rows_[rank_].looks.store(true, std::memory_order_release); }
 
 bool offer_board::looks(int rank) const noexcept { return rows_[rank].looks.load(std::memory_order_acquire); }

@@ -13,6 +13,7 @@
 /// The processors of both ranks pass the cell of an offer to and fro, which takes as long as a step of the protocol. So
 /// the sender writes nothing into the cell of an offer that it will not withdraw, and the receiver need not take it.
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -98,6 +99,11 @@ class offer_board {
     return rows_[rank].of_offer[of.slot].failed.load(std::memory_order_acquire) == of.turn;
   }
 
+  /// Records that this rank sends from a device. Returns a rank of this machine that has done the same before; at the
+  /// second call and later, nothing. Thread safe.
+  using device_id = std::array<std::byte, 16>;
+  [[nodiscard]] std::optional<int> sends_from(const device_id& device) noexcept;
+
   /// Records that a rank cannot take offers. Thread safe.
   void set_of_no_use(int rank) noexcept { of_no_use_[rank].store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool is_of_no_use(int rank) const noexcept { return of_no_use_[rank].load(std::memory_order_relaxed); }
@@ -138,6 +144,8 @@ class offer_board {
   };
   struct row {
     alignas(64) std::atomic<bool> looks;
+    std::atomic<bool> sends;
+    device_id device;  // set if `sends`
     cell of_offer[slots];
   };
 

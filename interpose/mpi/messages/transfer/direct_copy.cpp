@@ -1,15 +1,12 @@
 #include "interpose/mpi/messages/transfer/direct_copy.h"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <memory>
 #include <vector>
 
-#include "interpose/mpi/messages/job.h"
 #include "interpose/mpi/messages/message.h"
 #include "interpose/mpi/messages/progress.h"
-#include "runtime/base/log.h"
 #include "runtime/core/operations/host_access.h"
 
 namespace hpe::interpose::mpi {
@@ -105,19 +102,6 @@ std::optional<device_copy> attempt(std::size_t bytes, Begin&& begin) {
 }
 
 }  // namespace
-
-bool share_device(const std::byte* mine, const peer_bytes& mine_shared, int other, const peer_bytes& others) {
-  if (mine_shared.device != others.device) return false;
-  static std::atomic<bool> told{false};
-  const int rank = job::current()->rank;
-  if (rank != other && !told.exchange(true) &&
-      adopted_pointers::instance()->takes_turns(reinterpret_cast<std::uintptr_t>(mine)))
-    log(log_level::warn,
-        "ranks {} and {} use one GPU and take turns on it, which makes them slow; start CUDA's multi-process service "
-        "before the program: nvidia-cuda-mps-control -d",
-        std::min(rank, other), std::max(rank, other));
-  return true;
-}
 
 bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, transfer_over then) {
   int reachable = 0;

@@ -18,11 +18,6 @@ namespace hpe::interpose::mpi {
   return {from.width, from.rows, from.planes, {from.width, from.width * from.rows}, {from.pitch, from.plane_pitch}};
 }
 
-/// Whether the memory of this rank, at `mine`, and of another rank is on one device. Then the lower rank makes all
-/// copies between them: without MPS the processes take turns on the device. The first call that finds that warns of it.
-[[nodiscard]] bool share_device(const std::byte* mine, const peer_bytes& mine_shared, int other,
-                                const peer_bytes& others);
-
 /// Starts a copy from exported memory. Returns false if this process cannot use the handle. The next calls of MPI make
 /// the copy and then call `then`; until then both memories must be left alone. Call it under progress::guard.
 [[nodiscard]] bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, transfer_over then);
