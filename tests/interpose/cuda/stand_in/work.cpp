@@ -47,7 +47,15 @@ CUdeviceptr start_of(CUmemorytype type, const void* host, CUdeviceptr device) {
   return type == CU_MEMORYTYPE_HOST ? number_of(host) : device;
 }
 
+// The driver refuses descriptions of device memory whose base is not mapped, whatever the first byte of the copy is.
+template <class Copy>
+bool have_bases(const Copy& c) {
+  return (c.srcMemoryType != CU_MEMORYTYPE_DEVICE || is_device(c.srcDevice, 1)) &&
+         (c.dstMemoryType != CU_MEMORYTYPE_DEVICE || is_device(c.dstDevice, 1));
+}
+
 CUresult copy_rows(const CUDA_MEMCPY2D& c, CUstream in, bool wait) {
+  if (!have_bases(c)) return CUDA_ERROR_INVALID_VALUE;
   if (c.srcMemoryType == CU_MEMORYTYPE_ARRAY || c.dstMemoryType == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
   const rows from{start_of(c.srcMemoryType, c.srcHost, c.srcDevice) + c.srcY * c.srcPitch + c.srcXInBytes, c.srcPitch};
   const rows to{start_of(c.dstMemoryType, c.dstHost, c.dstDevice) + c.dstY * c.dstPitch + c.dstXInBytes, c.dstPitch};
@@ -56,6 +64,7 @@ CUresult copy_rows(const CUDA_MEMCPY2D& c, CUstream in, bool wait) {
 
 template <class Copy>  // CUDA_MEMCPY3D or CUDA_MEMCPY3D_PEER, whose members have the same names
 CUresult copy_planes(const Copy& c, CUstream in, bool wait) {
+  if (!have_bases(c)) return CUDA_ERROR_INVALID_VALUE;
   if (c.srcMemoryType == CU_MEMORYTYPE_ARRAY || c.dstMemoryType == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
   const std::size_t source_slice = c.srcPitch * c.srcHeight;
   const std::size_t slice = c.dstPitch * c.dstHeight;
