@@ -154,8 +154,14 @@ void incoming::arrived(const MPI_Status& said, int code) {
   HPE_REAL(Test_cancelled)(&status_, &cancelled);
   if (code == MPI_SUCCESS && cancelled == 0 && !found)
     if (const auto head = find_envelope(status_)) return fetch(*head);
-  announced_.reset();
-  if (code != MPI_SUCCESS || cancelled != 0) return conclude(status_, code);
+  settle([self = std::static_pointer_cast<incoming>(shared_from_this()), code, cancelled] {
+    self->conclude_arrived(code, cancelled != 0);
+  });
+}
+
+// MPI has received a payload, or nothing because of an error or a cancellation.
+void incoming::conclude_arrived(int code, bool cancelled) {
+  if (code != MPI_SUCCESS || cancelled) return conclude(status_, code);
   if (is_too_long(status_)) return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   first_failure failure;
   failure.attempt([&] { put_in_place(status_); });
@@ -167,7 +173,7 @@ bool incoming::is_left(const MPI_Status& status) {
   head_ = find_envelope(status);
   status_ = status;
   too_long_ = !head_ && is_too_long(status);
-  if (!head_) announced_.reset();
+  if (!head_) await_settled();
   if (!head_ && !too_long_) put_in_place(status);
   return head_ || too_long_;
 }
@@ -194,14 +200,18 @@ void incoming::fetch(const envelope& head) {
   HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
   taken_ = head.offered() != nullptr && offer_board::current()->take(head.sender, head.offered()->offer);
   learn_sender();
+  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   if (is_copied_unasked()) {
     offer_board::current()->matched(head.sender, head.offered()->offer);
     patient_until_ = std::chrono::steady_clock::now() + patience;
     progress::of_process().owe(1);
-    return progress::of_process().repeat(
-        [self = std::static_pointer_cast<incoming>(shared_from_this())] { return self->look_at_unasked_copy(); });
+    return progress::of_process().repeat([self] { return self->look_at_unasked_copy(); });
   }
-  if (head.bytes > which_.size()) {
+  settle([self] { self->fetch_unless_too_long(); });
+}
+
+void incoming::fetch_unless_too_long() {
+  if (head_->bytes > which_.size()) {
     tell_done();
     head_.reset();
     return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
@@ -225,8 +235,27 @@ bool incoming::is_copied_unasked() {
   if (claimed && taken_ && announced_->sender() == head_->sender && claimed->is_same(head_->offered()->offer))
     return true;
   if (claimed) announcement_board::current()->mistaken(what_.comm, what_.source);
-  announced_.reset();
   return false;
+}
+
+// Calls `then` when no sender copies to the buffer for an announcement: at once, unless one has claimed it.
+void incoming::settle(const std::function<void()>& then) {
+  if (is_settled()) return then();
+  progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this()), then] {
+    if (!self->is_settled()) return false;
+    then();
+    return true;
+  });
+}
+
+bool incoming::is_settled() {
+  if (announced_ != nullptr && announced_->claim() && !announced_->is_over()) return false;
+  announced_.reset();
+  return true;
+}
+
+void incoming::await_settled() {
+  progress::of_process().until([this] { return is_settled(); });
 }
 
 bool incoming::look_at_unasked_copy() {

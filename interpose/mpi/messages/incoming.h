@@ -5,6 +5,7 @@
 /// is too long, and tells its sender.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -53,6 +54,8 @@ class incoming final : public message {
   /// must follow, because MPI received an envelope or too many bytes; if not, the message is in the program's buffer.
   [[nodiscard]] slot where() const noexcept;
   [[nodiscard]] bool is_left(const MPI_Status& status);
+  /// Waits until no sender copies to the buffer, if MPI has received nothing. Call it without a guard.
+  void await_settled();
   /// MPI has received into `what` instead of where(), because the buffer has less room than an envelope.
   void landed(std::shared_ptr<std::byte> what) { landing_ = std::move(what); }
 
@@ -68,7 +71,11 @@ class incoming final : public message {
   void put_in_place(const MPI_Status& status);
   void fetch(const envelope& head);
   void learn_sender();
+  void fetch_unless_too_long();
+  void conclude_arrived(int code, bool cancelled);
   [[nodiscard]] bool is_copied_unasked();
+  void settle(const std::function<void()>& then);
+  [[nodiscard]] bool is_settled();
   [[nodiscard]] bool look_at_unasked_copy();
   void fetch_payload();
   [[nodiscard]] bool fetch_directly(std::byte* to);

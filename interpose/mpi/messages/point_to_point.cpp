@@ -134,6 +134,7 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
   }
   if (here || !envelope::fits(what.count, what.type)) it = begin_blocking(what);
   const taken received = call(it ? it->where() : incoming::slot{what.buffer, what.count, what.type}, status);
+  if (it && (!received || *received != MPI_SUCCESS)) it->await_settled();
   if (!received) {
     it.reset();
     return receive_by_request(function, what, status);

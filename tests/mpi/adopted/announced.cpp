@@ -256,6 +256,47 @@ void at_random() {
   }
 }
 
+// Both ranks send and receive at the same time, so both may take the wrong receives for their messages.
+void both_at_random() {
+  constexpr unsigned most = 12;
+  std::mt19937 numbers(seed_of(0, 79));
+  const bytes sent[] = {random_bytes(most * count, seed_of(0, 80)), random_bytes(most * count, seed_of(0, 81))};
+  const device_bytes out(sent[rank]);
+  bytes host_out = sent[rank];
+  const device_bytes in(most * count);
+  bytes host_in(most * count);
+  struct step {
+    int tag;
+    bool host_sends, host_receives;
+  };
+  for (unsigned round = 0; round < 30; ++round) {
+    std::vector<step> steps[2];  // by sender
+    for (auto& of_rank : steps) {
+      of_rank.resize(1 + numbers() % most);
+      for (step& s : of_rank) s = {tag + static_cast<int>(numbers() % 2), numbers() % 3 == 0, numbers() % 3 == 0};
+    }
+    in.put(bytes(most * count, 0));
+    host_in.assign(most * count, 0);
+    finish_work();
+    std::vector<MPI_Request> requests;
+    const auto& received = steps[other()];
+    for (std::size_t m = 0; m < received.size(); ++m)
+      MPI_Irecv((received[m].host_receives ? host_in.data() : in.data()) + m * count, n, MPI_BYTE, other(),
+                received[m].tag, world, &requests.emplace_back());
+    MPI_Barrier(world);
+    for (std::size_t m = 0; m < steps[rank].size(); ++m)
+      MPI_Isend((steps[rank][m].host_sends ? host_out.data() : out.data()) + m * count, n, MPI_BYTE, other(),
+                steps[rank][m].tag, world, &requests.emplace_back());
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    const bytes got = in.get();
+    for (std::size_t m = 0; m < received.size(); ++m) {
+      const bytes& where = received[m].host_receives ? host_in : got;
+      const auto begin = static_cast<std::ptrdiff_t>(m * count);
+      EXPECT(std::equal(where.begin() + begin, where.begin() + begin + n, sent[other()].begin() + begin));
+    }
+  }
+}
+
 }  // namespace
 
 void announced_receives() {
@@ -270,6 +311,12 @@ void announced_receives() {
   cancelled_and_too_short();
   many();
   at_random();
+  for (const int receiver : {0, 1}) {
+    const device_bytes memory(count);
+    if (rank != receiver) MPI_Send(memory.data(), n, MPI_BYTE, receiver, tag, world);
+    if (rank == receiver) MPI_Recv(memory.data(), n, MPI_BYTE, other(), tag, world, MPI_STATUS_IGNORE);
+  }
+  both_at_random();
   meet(world, forgotten);
   if (direct()) arrives_by_itself();
 }

@@ -112,6 +112,12 @@ std::optional<offer_board::offer> announcement_board::announcement::claim() {
   return taken_back_ ? std::nullopt : std::optional(unpacked(its.claimant.load(std::memory_order_acquire)));
 }
 
+bool announcement_board::announcement::is_over() {
+  const auto claimed = claim();
+  const offer_board* const offers = offer_board::current();
+  return !claimed || offers == nullptr || offers->is_copied(sender_, *claimed);
+}
+
 announcement_board::announcement::~announcement() {
   const auto claimed = claim();
   if (!claimed) return;

@@ -52,7 +52,7 @@ class announcement_board {
   void mistaken(MPI_Comm comm, int source);
 
   /// An announced receive. The destructor takes the announcement back; if a sender has claimed it, the destructor waits
-  /// until the copy is over.
+  /// until the copy is over. To wait there can be a deadlock if the other rank waits likewise, so ask is_over() first.
   class announcement {
    public:
     announcement(announcement_board& board, int sender, std::uint32_t number)
@@ -64,6 +64,8 @@ class announcement_board {
     /// The offer for whose message the sender has claimed the announcement. If there is none, takes the announcement
     /// back.
     [[nodiscard]] std::optional<offer_board::offer> claim();
+    /// Whether the copy for a claim is over. It is if the sender has made it, or has failed to.
+    [[nodiscard]] bool is_over();
     [[nodiscard]] int sender() const noexcept { return sender_; }
 
    private:
