@@ -16,8 +16,8 @@ namespace {
 
 std::atomic<announcement_board*> the_board{nullptr};
 
-// The memory for the announcements grows with the square of the number of ranks.
-constexpr int most_ranks = 128;
+// The memory for the announcements grows with the square of the number of ranks: 16 MiB for so many.
+constexpr int most_ranks = 32;
 
 std::uint64_t packed(const offer_board::offer& of) noexcept { return std::uint64_t{of.turn} << 32 | of.slot; }
 offer_board::offer unpacked(std::uint64_t word) noexcept {
@@ -43,7 +43,7 @@ void announcement_board::open(const job& of, MPI_Comm machine) {
   std::vector<int> place(of.same_machine.size(), -1);
   for (int m = 0; m < members; ++m) place[static_cast<std::size_t>(job::world_rank(machine, m))] = m;
   const auto count = static_cast<std::size_t>(members);
-  void* const shared = shared_by_machine(of, "announcements", count * count * sizeof(pair), machine);
+  void* const shared = shared_by_machine(of, "announcements", count * count * sizeof(pair), shared_pages::now, machine);
   if (shared == nullptr) return;
   the_board.store(new announcement_board(static_cast<pair*>(shared), std::move(place), count, of.rank),
                   std::memory_order_release);
