@@ -28,26 +28,6 @@ void name_heights(Planes& c) {
   if (c.dstHeight == 0) c.dstHeight = c.dstY + c.Height;
 }
 
-bool is_memory(CUmemorytype type) { return type != CU_MEMORYTYPE_ARRAY; }
-
-// The offset of a side's first byte goes into its base.
-template <class Description>
-void move_source(Description& c, std::size_t offset) {
-  if (c.srcMemoryType == CU_MEMORYTYPE_HOST)
-    c.srcHost = static_cast<const std::byte*>(c.srcHost) + offset;
-  else
-    c.srcDevice += offset;
-  c.srcXInBytes = c.srcY = 0;
-}
-template <class Description>
-void move_target(Description& c, std::size_t offset) {
-  if (c.dstMemoryType == CU_MEMORYTYPE_HOST)
-    c.dstHost = static_cast<std::byte*>(c.dstHost) + offset;
-  else
-    c.dstDevice += offset;
-  c.dstXInBytes = c.dstY = 0;
-}
-
 template <class Planes>
 copied_box box_of_planes(Planes c) {
   name_pitches(c);
@@ -65,32 +45,36 @@ copied_box box_of_planes(Planes c) {
   return result;
 }
 
+// Sets what all descriptions have. A side in memory begins at its base, any other one at the part's byte and row.
 template <class Description>
-void begin_at(Description& c, const box_part& part) {
+void set_part(Description& c, const copied_box& box, const box_part& part) {
   name_pitches(c);
   c.srcXInBytes += part.x;
   c.dstXInBytes += part.x;
   c.srcY += part.y;
   c.dstY += part.y;
+  if (box.from) {
+    c.srcDevice = begin_of(*box.from, part);
+    c.srcHost = reinterpret_cast<const void*>(c.srcDevice);  // NOLINT(performance-no-int-to-ptr)
+    c.srcXInBytes = c.srcY = 0;
+  }
+  if (box.to) {
+    c.dstDevice = begin_of(*box.to, part);
+    c.dstHost = reinterpret_cast<void*>(c.dstDevice);  // NOLINT(performance-no-int-to-ptr)
+    c.dstXInBytes = c.dstY = 0;
+  }
   c.WidthInBytes = part.width;
   c.Height = part.height;
 }
 
 template <class Planes>
 Planes part_of_planes(Planes c, const box_part& part) {
+  const copied_box box = box_of_planes(c);
   name_heights(c);
-  begin_at(c, part);
-  c.srcZ += part.z;
-  c.dstZ += part.z;
+  set_part(c, box, part);
+  c.srcZ = box.from ? 0 : c.srcZ + part.z;
+  c.dstZ = box.to ? 0 : c.dstZ + part.z;
   c.Depth = part.depth;
-  if (is_memory(c.srcMemoryType)) {
-    move_source(c, (c.srcZ * c.srcHeight + c.srcY) * c.srcPitch + c.srcXInBytes);
-    c.srcZ = 0;
-  }
-  if (is_memory(c.dstMemoryType)) {
-    move_target(c, (c.dstZ * c.dstHeight + c.dstY) * c.dstPitch + c.dstXInBytes);
-    c.dstZ = 0;
-  }
   return c;
 }
 
@@ -112,9 +96,7 @@ copied_box box_of(const CUDA_MEMCPY3D_PEER& description) { return box_of_planes(
 
 CUDA_MEMCPY2D part_of(const CUDA_MEMCPY2D& description, const box_part& part) {
   CUDA_MEMCPY2D c = description;
-  begin_at(c, part);
-  if (is_memory(c.srcMemoryType)) move_source(c, c.srcY * c.srcPitch + c.srcXInBytes);
-  if (is_memory(c.dstMemoryType)) move_target(c, c.dstY * c.dstPitch + c.dstXInBytes);
+  set_part(c, box_of(description), part);
   return c;
 }
 CUDA_MEMCPY3D part_of(const CUDA_MEMCPY3D& description, const box_part& part) {

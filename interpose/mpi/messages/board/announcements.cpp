@@ -119,10 +119,8 @@ bool announcement_board::announcement::is_over() {
 }
 
 announcement_board::announcement::~announcement() {
-  const auto claimed = claim();
-  if (!claimed) return;
-  const offer_board* const offers = offer_board::current();
-  while (offers != nullptr && !offers->watch_copy(sender_, *claimed)) std::this_thread::yield();
+  while (!is_over()) std::this_thread::yield();
+  if (taken_back_) return;  // the cell may have a later announcement
   board_.cell_of(board_.rank_, sender_, number_).state.store(word(number_, stage::unused), std::memory_order_release);
 }
 

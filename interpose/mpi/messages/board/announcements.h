@@ -44,7 +44,8 @@ class announcement_board {
     communicator_name communicator = 0;
     unsigned unannounced = 0;  ///< the number of receives that are not announced, after a claim for another message
   };
-  /// Records from whom a rank of a communicator received an envelope.
+  /// Records that an envelope from rank `source` of `comm` came from rank `rank` of MPI_COMM_WORLD, whose own name for
+  /// the communicator is `communicator`.
   void learn(MPI_Comm comm, int source, int rank, communicator_name communicator);
   /// The sender to whom a receive is to be announced; nullptr if there is none.
   [[nodiscard]] const correspondent* sender_of(MPI_Comm comm, int source);
@@ -52,7 +53,7 @@ class announcement_board {
   void mistaken(MPI_Comm comm, int source);
 
   /// An announced receive. The destructor takes the announcement back; if a sender has claimed it, the destructor waits
-  /// until the copy is over. To wait there can be a deadlock if the other rank waits likewise, so ask is_over() first.
+  /// until the copy is over. Both ranks wait for ever if both wait there, so callers ask is_over() first.
   class announcement {
    public:
     announcement(announcement_board& board, int sender, std::uint32_t number)
@@ -94,8 +95,8 @@ class announcement_board {
   // Each pair of ranks has its own cells, used in turn: the receiver announces and takes back, the sender claims.
   static constexpr std::uint32_t cells = 64;
   enum class stage : std::uint32_t { unused, announced, claimed };
-  // What changes from one message to the next lies in the first cache line. The receiver writes the place only if it
-  // differs from the place that the cell had before, so both processors keep its lines.
+  // The members that change with every message lie in the first cache line. The receiver writes `place` only if it
+  // differs from the cell's last one, so the caches of both processors keep the lines of `place`.
   struct alignas(64) cell {
     std::atomic<std::uint64_t> state;     // number of the announcement, and stage
     std::atomic<std::uint64_t> claimant;  // the sender's offer

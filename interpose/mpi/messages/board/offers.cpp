@@ -105,10 +105,8 @@ bool offer_board::take(int rank, const offer& of) noexcept {
 }
 
 std::optional<int> offer_board::sends_from(const device_id& device) noexcept {
+  if (sends_.load(std::memory_order_relaxed) || sends_.exchange(true)) return std::nullopt;
   row& mine = rows_[rank_];
-  if (mine.sends.load(std::memory_order_relaxed)) return std::nullopt;
-  static std::atomic<bool> begun{false};
-  if (begun.exchange(true)) return std::nullopt;
   mine.device = device;
   mine.sends.store(true);
   const std::vector<bool>& near = job::current()->same_machine;

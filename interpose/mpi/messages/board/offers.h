@@ -168,6 +168,7 @@ class offer_board {
   const int rank_;
   const std::unique_ptr<std::atomic<bool>[]> of_no_use_;  // by rank
   std::vector<offer> free_;
+  std::atomic<bool> sends_{false};  // sends_from() has been called
 };
 
 }  // namespace hpe::interpose::mpi
