@@ -1,10 +1,12 @@
 # MPI, if it is there: the libraries whose mpi.h the wrappers in interpose/mpi are made from.
 #
 #   HPE_MPI            the cache variable: ON, OFF or AUTO (where Open MPI is installed)
+#   HPE_MPICH          the cache variable: ON or OFF (no wrappers for MPICH even where it is installed)
 #   HPE_MPI_INCLUDE    the folder of Open MPI's mpi.h; empty: no MPI
 #   HPE_MPICH_INCLUDE  the folder of MPICH's mpi.h, with MPI 4; empty: no wrappers for MPICH
 set(HPE_MPI AUTO CACHE STRING "Calls of MPI take device pointers: ON, OFF, or AUTO, where Open MPI is installed")
 set_property(CACHE HPE_MPI PROPERTY STRINGS AUTO ON OFF)
+option(HPE_MPICH "Wrappers for MPICH beside those for Open MPI, where its headers are installed" ON)
 
 set(HPE_MPI_INCLUDE "")
 set(HPE_MPICH_INCLUDE "")
@@ -26,10 +28,12 @@ if(NOT HPE_MPI STREQUAL "OFF")
   endif()
 endif()
 if(HPE_MPI_INCLUDE)
-  find_path(HPE_MPICH_HEADERS mpi_proto.h PATH_SUFFIXES mpich x86_64-linux-gnu/mpich)
-  mark_as_advanced(HPE_MPICH_HEADERS)
-  if(HPE_MPICH_HEADERS)
-    set(HPE_MPICH_INCLUDE ${HPE_MPICH_HEADERS})
+  if(HPE_MPICH)
+    find_path(HPE_MPICH_HEADERS mpi_proto.h PATH_SUFFIXES mpich x86_64-linux-gnu/mpich)
+    mark_as_advanced(HPE_MPICH_HEADERS)
+    if(HPE_MPICH_HEADERS)
+      set(HPE_MPICH_INCLUDE ${HPE_MPICH_HEADERS})
+    endif()
   endif()
   message(STATUS "MPI: yes (${HPE_MPI_INCLUDE}; MPICH: ${HPE_MPICH_INCLUDE})")
 else()

@@ -2,13 +2,15 @@
 """Makes the reference of the command line from what the hpe command prints: its help texts and its table of options.
 
     manual.py <hpe> man FOLDER          man pages: man1/hpe.1, man1/hpe-COMMAND.1, man7/hpe-options.7
-    manual.py <hpe> completion FOLDER   bash completion: hpe
+    manual.py <hpe> completion FOLDER   completion: bash/hpe, zsh/_hpe, fish/hpe.fish
     manual.py <hpe> markdown FOLDER     pages of the manual: command-line.md, options.md
 
-A help text is a usage line and blocks between blank lines: prose, options ("  --name VALUE  text", "  WORD  text", also
-after a line "Options:"), or, after the line "Examples:", command lines.
+A help text is a usage line and blocks between blank lines: prose, options ("  --name VALUE  text", "  WORD  text"), a
+heading of such a block ("Devices:"), or, after the line "Examples:", command lines. The values of an option that takes one of
+a few words are in its VALUE, as auto|soft, or in the message with which the command refuses any other word.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 OPTION = re.compile(r"  (-[\w,-]+|[A-Z|]+)(?: (\S.*?))?(?:  +(\S.*))?$")
+HEADING = re.compile(r"[A-Z][\w,' ]{,60}:$")
+CHOICE = re.compile(r": the possible values are ([\w-]+(?:, [\w-]+)*)$", re.MULTILINE)
 COMMAND = re.compile(r"  ([\w-]+) +(\S.*)$")
 VARIABLE = re.compile(r"  (\w+) \(default: (.*)\)$")
 WITHOUT_A_PAGE = {"help", "bench"}  # what bench prints depends on the benchmarks that are installed
@@ -25,6 +29,11 @@ class Option(NamedTuple):
     name: str
     value: str
     text: str
+    words: tuple = ()  # all values that it takes; empty: others
+
+    @property
+    def is_file(self):
+        return "FILE" in self.value or "FOLDER" in self.value
 
 
 class Help(NamedTuple):
@@ -56,7 +65,7 @@ def options_of(lines):
 def help_of(name, summary, text):
     usage, prose, options, examples = "", [], [], []
     for block in text.strip("\n").split("\n\n"):
-        lines = [line for line in block.splitlines() if line != "Options:"]
+        lines = [line for line in block.splitlines() if line == "Examples:" or not HEADING.match(line)]
         if lines and lines[0].lower().startswith("usage: "):
             usage = lines.pop(0)[len("usage: "):]
         if not lines:
@@ -82,12 +91,27 @@ class Manual:
         self.summaries = [(match[1], match[2]) for line in overview if (match := COMMAND.match(line))]
         self.commands = [help_of(name, summary, self.ask(name, "--help")) for name, summary in self.summaries
                          if name not in WITHOUT_A_PAGE]
+        self.commands = [command._replace(options=[option._replace(words=self.words_of(command.name, option))
+                                                   for option in command.options]) for command in self.commands]
         self.about_variables, *rest = self.ask("help", "options").split("\n\n")
         self.variables = [Variable(*VARIABLE.match(first).groups(), text.strip())
-                          for first, text in (block.strip("\n").split("\n") for block in rest)]
+                          for first, text in (block.strip("\n").split("\n") for block in rest if not HEADING.match(block))]
 
     def ask(self, *arguments):
-        return subprocess.run([self.program, *arguments], capture_output=True, text=True, check=True).stdout
+        return self.run(*arguments, check=True).stdout
+
+    def run(self, *arguments, check):
+        wide = {**os.environ, "COLUMNS": "10000"}  # no line breaks within a row
+        return subprocess.run([self.program, *arguments], capture_output=True, text=True, check=check, env=wide)
+
+    def words_of(self, command, option):
+        if not option.value or option.is_file:
+            return ()
+        if re.fullmatch(r"[a-z0-9|-]+", option.value):
+            return tuple(option.value.split("|"))
+        # With --help the command does nothing but read its options.
+        match = CHOICE.search(self.run(command, "--help", option.name, "no such word", check=False).stderr)
+        return tuple(match[1].split(", ")) if match else ()
 
 
 # ---- man pages
@@ -122,6 +146,8 @@ def option_tag(option):
 
 
 def exit_statuses(name):
+    if name == "doctor":
+        return "0 if all works; 1 if something will not work, or the program of --run failed; 2 for a usage error."
     if name == "run":
         return "Those of the program; 2 for a usage error, 126 if the program cannot be run, 127 if it is not found."
     return "0; 1 if the command failed; 2 for a usage error."
@@ -150,9 +176,9 @@ def man_pages(manual):
                            for v in manual.variables))], [("hpe", 1), ("hpe-run", 1)], manual.version)
 
 
-# ---- bash completion
+# ---- completion in shells
 
-COMPLETION = """\
+BASH = """\
 # Completes the arguments of hpe in bash. Made by cmake/manual.py.
 _hpe() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} command=${{COMP_WORDS[1]}} i
@@ -164,11 +190,15 @@ _hpe() {{
   local -A options=(
 {options}
   )
-  # After an option that takes a value, bash completes file names.
+  # The values of options that take one of a few words.
+  local -A values=(
+{values}
+  )
+  # After any other option that takes a value, bash completes file names.
   local with_value=" {with_value} "
   case $command in
     help)
-      mapfile -t COMPREPLY < <(compgen -W "{commands} options" -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W "{commands} options {variables}" -- "$word")
       return
       ;;
     bench)
@@ -177,7 +207,7 @@ _hpe() {{
       fi
       return
       ;;
-    run)
+    {before_a_program})
       for ((i = 2; i < COMP_CWORD; ++i)); do
         if [[ ${{COMP_WORDS[i]}} == -- ]]; then
           if ((i + 1 == COMP_CWORD)); then mapfile -t COMPREPLY < <(compgen -c -- "$word"); fi
@@ -186,22 +216,115 @@ _hpe() {{
       done
       ;;
   esac
+  if [[ ${{values[$command$before]:-}} ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "${{values[$command$before]}}" -- "$word")
+    return
+  fi
   if [[ $with_value == *" $command$before "* ]]; then return; fi
   mapfile -t COMPREPLY < <(compgen -W "${{options[$command]:-}}" -- "$word")
 }}
 complete -o bashdefault -o default -F _hpe hpe
 """
 
+ZSH = """\
+#compdef hpe
+# Completes the arguments of hpe in zsh. Made by cmake/manual.py.
+_hpe() {{
+  local context state line
+  local -a subcommands=(
+{commands}
+  )
+  _arguments -C '--help[the commands]' '--version[the version]' '1: :->command' '*:: :->arguments'
+  if [[ $state == command ]]; then
+    _describe command subcommands
+    return
+  fi
+  case $words[1] in
+    help) compadd -- {topics} ;;
+    bench) compadd -- ${{${{(k)commands[(I)hpe-bench-*]}}#hpe-bench-}} ;;
+{cases}
+  esac
+}}
+_hpe "$@"
+"""
+
+BEFORE_A_PROGRAM = ("run", "doctor")  # commands whose arguments are a program and its arguments
+
+
+def options_in(command):
+    return [option for option in command.options if option.name.startswith("-")]
+
+
+def bash(manual):
+    options = {command.name: [option.name for option in options_in(command)] for command in manual.commands}
+    for name in BEFORE_A_PROGRAM:
+        options[name].append("--")
+    each = [(command.name + option.name, option) for command in manual.commands for option in options_in(command)]
+    return BASH.format(
+        commands=" ".join(name for name, _ in manual.summaries),
+        variables=" ".join(variable.name for variable in manual.variables),
+        before_a_program=" | ".join(BEFORE_A_PROGRAM),
+        options="\n".join(f'    [{name}]="{" ".join(names)}"' for name, names in options.items()),
+        values="\n".join(f'    [{key}]="{" ".join(option.words)}"' for key, option in each if option.words),
+        with_value=" ".join(key for key, option in each if option.value))
+
+
+def in_zsh(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def in_fish(text):
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def zsh_text(text):
+    return re.sub(r"([\[\]:\\])", r"\\\1", text).replace("`", "")
+
+
+def zsh_row(option):
+    names = "(-h --help)'{-h,--help}'" if option.name == "--help" else option.name
+    row = f"{names}[{zsh_text(option.text)}]"
+    if not option.value:
+        return f"'{row}'" if option.name == "--help" else in_zsh(row)
+    values = f"({' '.join(option.words)})" if option.words else "_files" if option.is_file else " "
+    return in_zsh(f"{row}:{zsh_text(option.value)}:{values}")
+
+
+def zsh(manual):
+    def case(command):
+        last = "'*::program:_normal'" if command.name in BEFORE_A_PROGRAM else "'*:file:_files'"
+        rows = " \\\n        ".join([*(zsh_row(option) for option in options_in(command)), last])
+        return f"    {command.name})\n      _arguments -s \\\n        {rows} ;;"
+    return ZSH.format(
+        commands="\n".join("    " + in_zsh(f"{name}:{zsh_text(text)}") for name, text in manual.summaries),
+        topics=" ".join(["options", *(name for name, _ in manual.summaries), *(v.name for v in manual.variables)]),
+        cases="\n".join(map(case, manual.commands)))
+
+
+def fish(manual):
+    lines = ["# Completes the arguments of hpe in fish. Made by cmake/manual.py.", "complete -c hpe -f -n __fish_use_subcommand",
+             "complete -c hpe -n __fish_use_subcommand -l version -d 'the version'"]
+    lines += [f"complete -c hpe -n __fish_use_subcommand -a {name} -d {in_fish(text)}" for name, text in manual.summaries]
+    for command in manual.commands:
+        seen = f"'__fish_seen_subcommand_from {command.name}'"
+        for option in options_in(command):
+            words = [f"complete -c hpe -n {seen} -l {option.name.removeprefix('--')} -d {in_fish(option.text)}"]
+            if option.words:
+                words += ["-x -a", in_fish(" ".join(option.words))]
+            elif option.value:
+                words.append("-r" if option.is_file else "-x")
+            lines.append(" ".join(words))
+        if command.name in BEFORE_A_PROGRAM:
+            lines.append(f"complete -c hpe -n {seen} -a '(__fish_complete_command)'")
+    topics = " ".join(["options", *(name for name, _ in manual.summaries), *(v.name for v in manual.variables)])
+    lines.append(f"complete -c hpe -f -n '__fish_seen_subcommand_from help' -a '{topics}'")
+    return "\n".join(lines) + "\n"
+
 
 def completion(manual):
-    options = {command.name: [option.name for option in command.options if option.name.startswith("-")]
-               for command in manual.commands}
-    options["run"].append("--")
-    yield "hpe", COMPLETION.format(
-        commands=" ".join(name for name, _ in manual.summaries),
-        options="\n".join(f'    [{name}]="{" ".join(names)}"' for name, names in options.items()),
-        with_value=" ".join(f"{command.name}{option.name}" for command in manual.commands for option in command.options
-                            if option.value))
+    yield "bash/hpe", bash(manual)
+    yield "zsh/_hpe", zsh(manual)
+    yield "fish/hpe.fish", fish(manual)
 
 
 # ---- pages of the manual
@@ -217,8 +340,9 @@ def markdown(manual):
             lines += ["", text.replace("<", "&lt;")]
         if command.options:
             lines += ["", "| option | |", "|---|---|"]
-            lines += [f"| `{' '.join(filter(None, option[:2]))}` | {option.text} |".replace("SIZE|FILE", "SIZE\\|FILE")
-                      for option in command.options]
+            for option in command.options:
+                name = " ".join(filter(None, option[:2])).replace("|", "\\|")
+                lines.append(f"| `{name}` | {option.text} |")
         if command.examples:
             lines += ["", "```", *command.examples, "```"]
         lines += ["", f"Exit status: {exit_statuses(command.name)}"]

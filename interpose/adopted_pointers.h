@@ -1,8 +1,8 @@
 #pragma once
 
-/// Access of interposed calls of libc and MPI to device memory that a CUDA program got from the driver itself. They
-/// use it through buffer_access. In a program into which hpe was preloaded, interpose/cuda implements this
-/// interface.
+/// Lets interposed calls of libc and MPI access device memory that a CUDA program allocated through the driver. The
+/// interposed calls use this interface through buffer_access. interpose/cuda implements the interface in programs into
+/// which hpe was preloaded.
 
 #include <array>
 #include <atomic>
@@ -14,50 +14,21 @@
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "runtime/base/box.h"
 
 namespace hpe::interpose {
 
-/// Names bytes of device memory to other processes of this machine. All members but `offset` are constant for the life
-/// of the allocation.
+/// Describes bytes of device memory to other processes of this machine. All members except `offset` stay the same as
+/// long as the allocation exists.
 struct peer_bytes {
-  std::array<std::uint64_t, 2> process{};  ///< random number of the exporting process
-  std::uint64_t allocation = 0;            ///< number of the allocation in that process, never reused
-  std::uint64_t base = 0;                  ///< its address in that process
-  std::uint64_t offset = 0;                ///< of the first byte, from base
-  std::array<std::byte, 64> handle{};      ///< the driver's IPC handle
-  std::array<std::byte, 16> device{};      ///< UUID of the device
+  std::array<std::uint64_t, 2> process{};  ///< random number that identifies the exporting process
+  std::uint64_t allocation = 0;            ///< number of the allocation in the exporting process, never reused
+  std::uint64_t base = 0;                  ///< address of the allocation in the exporting process
+  std::uint64_t offset = 0;                ///< distance of the first byte from `base`, in bytes
+  std::array<std::byte, 64> handle{};      ///< the driver's IPC handle of the allocation
+  std::array<std::byte, 16> device{};      ///< UUID of the device on which the memory is
 
   friend bool operator==(const peer_bytes&, const peer_bytes&) = default;
-};
-
-/// A shape: planes of rows of bytes, with the distances between them on both sides of a copy.
-struct copied_rows {
-  std::size_t width = 0;
-  std::size_t rows = 1;
-  std::size_t planes = 1;
-  struct distances {
-    std::size_t row = 0;    ///< from one row to the next; any value if there is one row
-    std::size_t plane = 0;  ///< from one plane to the next, likewise
-  };
-  distances to{};
-  distances from{};
-
-  [[nodiscard]] bool is_one_run() const noexcept { return rows == 1 && planes == 1; }
-  [[nodiscard]] bool has_whole_planes() const noexcept {
-    return planes == 1 || (rows != 1 && to.plane % to.row == 0 && from.plane % from.row == 0 &&
-                           to.plane >= to.row * rows && from.plane >= from.row * rows);
-  }
-  [[nodiscard]] std::size_t bytes() const noexcept { return width * rows * planes; }
-  /// Bytes from the first byte to the end of the last row.
-  [[nodiscard]] std::size_t extent(const distances& of) const noexcept {
-    return (planes - 1) * of.plane + (rows - 1) * of.row + width;
-  }
-};
-
-/// Rows at the same offset in a buffer and in the memory that the buffer stands for.
-struct copied_piece {
-  std::size_t offset = 0;
-  copied_rows shape;  ///< its two sides are equal
 };
 
 /// Contiguous bytes, at an offset from an address.
@@ -68,18 +39,18 @@ struct stretch {
   friend bool operator==(const stretch&, const stretch&) = default;
 };
 
-/// Elements at equal distances that all consist of the same stretches of bytes.
+/// Elements at equal distances. Each element consists of the same stretches of bytes.
 struct scattered_bytes {
-  std::shared_ptr<const std::vector<stretch>> element;  ///< in the order of the data; not empty
+  std::shared_ptr<const std::vector<stretch>> element;  ///< the stretches in the order of the data; not empty
   std::size_t element_bytes = 0;
-  std::ptrdiff_t extent = 0;  ///< from one element to the next
+  std::ptrdiff_t extent = 0;  ///< distance in bytes from one element to the next
 
   [[nodiscard]] bool is_one_run() const noexcept {
     return element->size() == 1 && extent == static_cast<std::ptrdiff_t>(element_bytes);
   }
 };
 
-/// An operation on two numbers of one type.
+/// An operation that combines two numbers of one type.
 struct reduction {
   enum class operation : std::uint8_t { sum, product, least, greatest };
   enum class number : std::uint8_t { i32, u32, i64, u64, f32, f64 };
@@ -91,106 +62,113 @@ struct reduction {
   }
 };
 
-/// Copies that devices make one after the other. Thread safe.
+/// Copies that devices make one after another. Thread safe.
 class copy_queue {
  public:
   virtual ~copy_queue() = default;
-  /// Whether copy `number` and all before it are done. Does not wait. Throws hpe::error if one has failed.
+  /// Whether copy `number` and all copies before it are done. Does not wait. Throws hpe::error if one of these copies
+  /// has failed.
   [[nodiscard]] virtual bool reached(std::uint64_t number) = 0;
-  /// Waits for all queued copies, spinning if the program's contexts do. Throws like reached().
+  /// Waits for all queued copies; spins if the program's contexts are set to spin. Throws like reached().
   virtual void wait() = 0;
 };
 
-/// A copy that devices make in the background.
+/// A copy that a device makes while the host continues.
 struct device_copy {
   std::shared_ptr<copy_queue> queue;
   std::uint64_t number = 0;
-  /// Without a queue, the copy is done.
+  /// Whether the copy is done; a copy without a queue is always done.
   [[nodiscard]] bool done() const { return queue == nullptr || queue->reached(number); }
   void wait() const {
     if (queue != nullptr) queue->wait();
   }
 };
 
-/// Thread safe. Functions throw hpe::error unless they are noexcept or say otherwise.
+/// Thread safe. Functions throw hpe::error unless they are noexcept or their description says otherwise.
 class HPE_API adopted_pointers {
  public:
   virtual ~adopted_pointers() = default;
 
-  /// The bytes from an address on that belong to its allocation; 0 if it is no device memory. Asks the driver.
+  /// The number of bytes from an address to the end of its allocation; 0 if the address is not device memory, or if
+  /// host memory is too short to find out. Asks the driver.
   [[nodiscard]] virtual std::size_t bytes_from(std::uintptr_t address) noexcept = 0;
-  /// Copies bytes of one allocation; waits for all work that the program has queued.
+  /// Waits for all work that the program has queued, and copies bytes of one allocation. A box has the same offset and
+  /// strides in the buffer as in the memory that the buffer represents.
   void read(void* to, std::uintptr_t from, std::size_t bytes) {
-    const copied_piece all{0, {.width = bytes}};
+    const placed_box all{0, {{bytes}, {}}};
     read(to, from, {&all, 1});
   }
-  virtual void read(void* to, std::uintptr_t from, std::span<const copied_piece> pieces) = 0;
-  /// Writes bytes to device memory; work queued after this call and CPU code see them.
+  virtual void read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) = 0;
+  /// Writes bytes to device memory; CPU code and work that is queued after this call see them.
   void write(std::uintptr_t to, const void* from, std::size_t bytes) {
-    const copied_piece all{0, {.width = bytes}};
+    const placed_box all{0, {{bytes}, {}}};
     write(to, from, {&all, 1});
   }
-  virtual void write(std::uintptr_t to, const void* from, std::span<const copied_piece> pieces) = 0;
+  virtual void write(std::uintptr_t to, const void* from, std::span<const placed_box> boxes) = 0;
 
-  /// As read() and write() without waiting for the copy, from and to memory of borrow(), which must be left alone until
-  /// the copy is done.
+  /// Like read() and write(), but return before the copy is done. The host memory must come from borrow() and must not
+  /// be used until the copy is done.
   [[nodiscard]] virtual device_copy start_read(std::byte* to, std::uintptr_t from, std::size_t bytes) = 0;
   [[nodiscard]] virtual device_copy start_write(std::uintptr_t to, std::byte* from, std::size_t bytes) = 0;
 
-  /// Borrows host memory that devices copy fast: whole pages. give_back() needs the same number of bytes. Throws
-  /// std::bad_alloc.
+  /// Lends host memory that devices copy fast, in whole pages. give_back() must be called with the same number of
+  /// bytes. Throws std::bad_alloc.
   [[nodiscard]] virtual std::byte* borrow(std::size_t bytes) = 0;
   virtual void give_back(std::byte* memory, std::size_t bytes) noexcept = 0;
 
   // ---- messages between processes of one machine
 
-  /// Names the work that the program has queued so far, for share() and pull(); 0 if all of it is done.
+  /// Returns a number that identifies all work that the program has queued so far, for share() and pull(); 0 if that
+  /// work is done.
   [[nodiscard]] virtual std::uint64_t queued_now() noexcept = 0;
-  /// Names bytes of one allocation to other processes, which may then read or overwrite them. Waits until the work that
-  /// `queued` names is done. Returns nothing, without waiting, if the driver has no IPC handle for the memory, or if
-  /// CPU code uses bytes that are to be overwritten.
+  /// Describes bytes of one allocation to other processes, which may then read or overwrite the bytes. Waits until the
+  /// work that `queued` identifies is done. Returns nullopt, without waiting, if the driver has no IPC handle for the
+  /// memory, or if another process would overwrite bytes that CPU code uses.
   enum class peer_use : std::uint8_t { read, overwrite };
   [[nodiscard]] virtual std::optional<peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
                                                         std::uint64_t queued) = 0;
-  /// To be called after another process has overwritten shared bytes, or a copy from another process is done. Copies of
-  /// the bytes that CPU code has fetched meanwhile become invalid.
+  /// To be called when another process has overwritten shared bytes, or when a copy from another process is done.
+  /// Invalidates the host copies of these bytes that CPU code has made before this call.
   virtual void overwritten(std::uintptr_t address, std::size_t bytes) = 0;
-  /// Queues a copy of bytes of another process to memory of any kind, after the work that `queued` names. Returns
-  /// nothing if this process cannot access the bytes.
-  [[nodiscard]] virtual std::optional<device_copy> pull(void* to, const peer_bytes& from, const copied_rows& shape,
+  /// Queues a copy of another process's bytes to memory of any kind. The copy runs after the work that `queued`
+  /// identifies. Returns nullopt if this process cannot access the bytes.
+  [[nodiscard]] virtual std::optional<device_copy> pull(void* to, const peer_bytes& from, const box_copy& shape,
                                                         std::uint64_t queued) = 0;
-  /// Begins to copy bytes of one allocation, which were shared, to memory that another process has shared. Empty where
-  /// this process cannot reach that.
+  /// Begins to copy bytes of one allocation, which share() has described, to memory that another process has shared.
+  /// Returns nullopt if this process cannot access that process's memory.
   [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
-                                                        const copied_rows& shape) = 0;
+                                                        const box_copy& shape) = 0;
 
-  /// Whether processes take turns on the device of an allocation, because CUDA's multi-process service (MPS) does not
-  /// run.
+  /// Whether processes use the device of an allocation in turns, because CUDA's multi-process service (MPS) is not
+  /// running.
   [[nodiscard]] virtual bool takes_turns(std::uintptr_t address) noexcept = 0;
 
   // ---- bytes that are not contiguous, or that the driver cannot share
 
-  /// Borrows device memory of hpe on the device of an allocation. Other processes can map it: share() names it. The
-  /// last owner must not leave work queued that uses it. Returns nullptr if there is none.
+  /// Lends hpe's device memory on the device of an allocation. Other processes can map this memory, because share() can
+  /// describe it. When the last owner releases the memory, queued work must no longer use it. Returns nullptr if hpe
+  /// has no memory to lend.
   [[nodiscard]] virtual std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) = 0;
-  /// Queues a copy of the first `bytes` bytes of data of elements, which begin at `from`, to contiguous memory of
-  /// borrow_beside(), after the work that `queued` names. scatter() copies the other way.
+  /// Queues a copy of the first `bytes` bytes of the data in elements that begin at `from`, to contiguous memory of
+  /// borrow_beside(). The copy runs after the work that `queued` identifies. scatter() copies in the opposite
+  /// direction.
   virtual device_copy gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
                              std::uint64_t queued) = 0;
   virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,
                               std::uint64_t queued) = 0;
 
-  /// Queues to[i] = to[i] combined with with[i], for `count` numbers at `to` in an allocation, and in memory that
-  /// borrow_beside() has lent beside it.
+  /// Queues work that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i]. `to` is in
+  /// an allocation, and `with` in memory that borrow_beside() has lent for that allocation.
   virtual device_copy reduce(std::uintptr_t to, const std::byte* with, std::size_t count, const reduction& how) = 0;
 
-  /// Whether the process can have adopted memory; if not, no other function needs a call.
+  /// Whether the process can have adopted memory; if not, calls of the other functions are unnecessary.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }
-  /// The object of the process, or nullptr.
+  /// The object of the process; nullptr if the process has no object.
   [[nodiscard]] static adopted_pointers* instance() noexcept { return the_instance.load(std::memory_order_acquire); }
-  /// The object if `address` lies in adopted memory, else nullptr. Costs one load without a CUDA program. With one, a
-  /// system call (about 0.1 us) tests whether CPU code can read the address; the driver is asked only if not, or if
-  /// may_know(), because the driver's own calls of libc must not lead back into it.
+  /// The object if `address` is in adopted memory; otherwise nullptr. Costs one load in programs that do not use CUDA.
+  /// In CUDA programs, a system call (about 0.1 us) tests whether CPU code can read the address. The driver is asked
+  /// only if CPU code cannot read it or may_know() is true, because the driver itself calls libc, and hpe must not call
+  /// the driver again from such a call.
   [[nodiscard]] static adopted_pointers* of(std::uintptr_t address) noexcept {
     return exist() ? find(address) : nullptr;
   }
@@ -199,9 +177,11 @@ class HPE_API adopted_pointers {
   }
 
  protected:
-  /// Registers this object, which must live until the process ends. A child process made by fork has none.
+  /// Makes this object the object of the process; it must exist until the process ends. Child processes made by fork
+  /// have no object.
   void start() noexcept;
-  /// Whether hpe knows device memory near an address, from calls or touches of CPU code. Safe in signal handlers.
+  /// Whether hpe knows of device memory near an address, because a call or CPU code has used that memory. May be called
+  /// in signal handlers.
   [[nodiscard]] virtual bool may_know(std::uintptr_t address) const noexcept = 0;
 
  private:

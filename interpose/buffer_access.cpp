@@ -35,7 +35,8 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
   core::host_access* const access = core::host_access::of(address);
   if (access == nullptr) {
     adopted_pointers* const behind = adopted_pointers::of(address);
-    for (const host_piece& one : pieces_) adopted_pieces_.push_back({one.offset, {.width = one.bytes}});
+    for (const host_piece& one : pieces_)
+      adopted_pieces_.push_back({static_cast<std::ptrdiff_t>(one.offset), {{one.bytes}, {}}});
     if (behind != nullptr) use_adopted(*behind, use != host_use::write && !again);
     return;
   }
@@ -51,10 +52,9 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
   if (use != host_use::write && !again) access->read(data_, address_, bytes_, pieces_);
 }
 
-buffer_access::buffer_access(adopted_pointers& behind, const void* address, host_use use, bool again,
-                             const copied_rows& shape)
+buffer_access::buffer_access(adopted_pointers& behind, const void* address, host_use use, bool again, const box& shape)
     : address_(static_cast<std::byte*>(const_cast<void*>(address))),
-      bytes_(shape.extent(shape.to)),
+      bytes_(shape.span()),
       use_(use),
       adopted_pieces_{{0, shape}} {
   use_adopted(behind, use != host_use::write && !again);
@@ -68,7 +68,7 @@ buffer_access buffer_access::started(const void* address, std::size_t bytes) {
   core::host_access* const access = bytes != 0 ? core::host_access::of(address) : nullptr;
   if (access == nullptr) {
     adopted_pointers* const behind = bytes != 0 ? adopted_pointers::of(address) : nullptr;
-    result.adopted_pieces_ = {{0, {.width = bytes}}};
+    result.adopted_pieces_ = {{0, {{bytes}, {}}}};
     if (behind != nullptr) {
       result.use_adopted(*behind, false);
       result.moving_ = behind->start_read(result.data_, reinterpret_cast<std::uintptr_t>(address), bytes);
@@ -122,11 +122,11 @@ void buffer_access::written(std::size_t offset, std::size_t bytes) {
     access_->write(address_ + offset, copy_, data_ + offset, bytes);
 }
 
-void buffer_access::written(std::span<const copied_piece> pieces) {
-  if (adopted_ != nullptr) return adopted_->write(reinterpret_cast<std::uintptr_t>(address_), data_, pieces);
-  for (const auto& [offset, shape] : pieces)
-    for (std::size_t p = 0; p < shape.planes; ++p)
-      for (std::size_t r = 0; r < shape.rows; ++r) written(offset + p * shape.to.plane + r * shape.to.row, shape.width);
+void buffer_access::written(std::span<const placed_box> boxes) {
+  if (adopted_ != nullptr) return adopted_->write(reinterpret_cast<std::uintptr_t>(address_), data_, boxes);
+  for (const placed_box& each : boxes)
+    each.shape.for_each_row(
+        [&](std::size_t at) { written(static_cast<std::size_t>(each.offset) + at, each.shape.extent.width); });
 }
 
 }  // namespace hpe::interpose

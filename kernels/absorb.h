@@ -1,14 +1,14 @@
 #pragma once
 
-/// The kernel of convolutional perfectly matched layers (CPML): its result and its parameters. Layers lie at the ends
-/// of the axes of a grid (kernels/wave.h). In them the coordinate of the axis is stretched by s = 1 + d / (alpha + i
-/// w), d being the damping at the cell, so that the second derivative becomes
+/// The kernel of convolutional perfectly matched layers (CPML): its result and its parameters. Layers are at the ends
+/// of the axes of a grid (kernels/wave.h). In a layer, the coordinate of the axis is stretched by s = 1 + d / (alpha +
+/// i w), where d is the damping at the cell, so that the second derivative becomes
 ///
 ///   1/s (1/s p')' = p'' - 2 d r[p''] - d' r[p'] + d^2 r[r[p'']] + 2 d d' r[r[p']] - d^2 d' r[r[r[p']]]
 ///
-/// with the low pass r = 1 / (i w + alpha + d). The terms behind p'' are three nested low passes, each a value that a
-/// cell remembers from step to step. So they need no neighbour but those of p, and no order among cells: every point is
-/// computed by the same operations wherever tiles, slabs and devices end.
+/// with the low pass r = 1 / (i w + alpha + d). The terms after p'' are three nested low passes; a cell keeps the value
+/// of each low pass from step to step. So a cell needs only p of its neighbours, and cells may be computed in any
+/// order: every point is computed by the same operations, wherever tiles, slabs and devices end.
 ///
 /// J. A. Roden and S. D. Gedney, "Convolution PML (CPML)", Microwave and Optical Technology Letters 27 (2000).
 
@@ -19,8 +19,8 @@
 
 namespace hpe::kernels {
 
-/// The memories of a cell of a layer for each axis, and the factors of its axis: the decay of a memory in a step, its
-/// gain, and the gain times -2d, -d', d^2, 2 d d' and -d^2 d'.
+/// The number of memories (values of low passes) of a cell in a layer, for each axis, and the number of the axis's
+/// rates: the decay of a memory in a step, its gain, and the gain times -2d, -d', d^2, 2 d d' and -d^2 d'.
 inline constexpr int64_t layer_memories = 3, layer_rates = 7;
 
 /// The layers at the two ends of an axis of n cells.
@@ -28,20 +28,20 @@ struct layer_ends {
   int64_t n, before, after;
 
   [[nodiscard]] constexpr int64_t width() const { return before + after; }
-  /// The number of cell i among the cells of the layers; -1: it lies in none.
+  /// The number of cell i among the cells of the layers; -1: the cell is in no layer.
   [[nodiscard]] constexpr int64_t number(int64_t i) const {
     return i < before ? i : i >= n - after ? before + i - (n - after) : -1;
   }
-  /// The cell with this number.
+  /// The cell with this number: the inverse of number().
   [[nodiscard]] constexpr int64_t cell(int64_t number) const { return number < before ? number : n - width() + number; }
-  /// Cells of the layers before cell i.
+  /// The number of cells of the layers before cell i.
   [[nodiscard]] constexpr int64_t below(int64_t i) const {
     return (i < before ? i : before) + (i > n - after ? i - (n - after) : 0);
   }
 };
 
-/// Subtracts speed times the terms of all layers from `next`, in the planes [x0, x1). The wave step that follows adds
-/// them with the other sign, because it subtracts `next`, as it does where nothing damps: its tapers are 1.
+/// Subtracts speed times the terms of all layers from `next`, in the planes [x0, x1). The wave step that follows
+/// subtracts `next`, and so adds these terms. The tapers of that step are 1, as in a grid without damping.
 ///
 /// Reads: now in the planes x0 - radius to x1 + radius, and speed. Writes and reads: next and memory.
 template <class T>
@@ -49,7 +49,7 @@ struct absorb {
   T* next;
   const T* now;
   const T* speed;
-  T* memory;       ///< of the cells of the slab in layers: memory_size elements, zero at first
+  T* memory;       ///< memories of the slab's cells in layers: memory_size() elements, zero at first
   const T* rates;  ///< for x, y, z: [rate][number of the cell]
   field_layout layout;
   int64_t x0, x1;
@@ -67,25 +67,25 @@ struct absorb {
     }
   }
 
-  /// Planes of the slab in layers of x.
+  /// The number of planes of the slab that are in layers of x.
   [[nodiscard]] constexpr int64_t layer_planes() const { return ends[0].below(x1) - ends[0].below(x0); }
-  /// The first plane of the slab that lies in no layer of x.
+  /// The first plane of the slab that is in no layer of x.
   [[nodiscard]] constexpr int64_t first_other_plane() const { return x0 > ends[0].before ? x0 : ends[0].before; }
-  /// Cells of the slab in layers of an axis.
+  /// The number of cells of the slab that are in layers of an axis.
   [[nodiscard]] constexpr int64_t cells(int axis) const {
     if (axis == 0) return layer_planes() * layout.ny * layout.nz;
     if (axis == 1) return (x1 - x0) * ends[1].width() * layout.nz;
     return (x1 - x0) * layout.ny * ends[2].width();
   }
   [[nodiscard]] constexpr int64_t memory_size() const { return layer_memories * (cells(0) + cells(1) + cells(2)); }
-  /// The place of an axis's first memory of a cell, which lies in a layer of this axis; the next one is cells(axis)
-  /// further on.
+  /// The index of a cell's first memory for an axis; the cell must be in a layer of this axis. The next memory is
+  /// cells(axis) elements further on.
   [[nodiscard]] constexpr int64_t place(int axis, int64_t x, int64_t y, int64_t z) const {
     if (axis == 0) return ((ends[0].number(x) - ends[0].below(x0)) * layout.ny + y) * layout.nz + z;
     if (axis == 1) return layer_memories * cells(0) + ((x - x0) * ends[1].width() + ends[1].number(y)) * layout.nz + z;
     return layer_memories * (cells(0) + cells(1)) + ((x - x0) * layout.ny + y) * ends[2].width() + ends[2].number(z);
   }
-  /// The first rate of a cell of an axis; the next one is ends[axis].width() further on.
+  /// The address of a cell's first rate for an axis; the next rate is ends[axis].width() elements further on.
   [[nodiscard]] constexpr const T* rates_of(int axis, int64_t number) const {
     const int64_t before = axis == 0 ? 0 : ends[0].width() + (axis == 1 ? 0 : ends[1].width());
     return rates + layer_rates * before + number;
@@ -95,10 +95,10 @@ struct absorb {
   }
 };
 
-/// On GPUs: the rows that a block takes, one for each warp, or the cells at the ends of other rows.
+/// On GPUs, a block processes this many rows, one for each warp, or this many cells at the ends of other rows.
 inline constexpr int64_t absorb_block_rows = march_threads / 32, absorb_block_cells = 4096;
 struct absorb_blocks {
-  int64_t rows;  ///< that lie in a layer of x or y
+  int64_t rows;  ///< rows in a layer of x or y
   int64_t ends;  ///< cells of other rows in layers of z
 
   template <class T>
@@ -111,7 +111,7 @@ struct absorb_blocks {
   [[nodiscard]] constexpr int64_t of_ends() const { return (ends + absorb_block_cells - 1) / absorb_block_cells; }
 };
 
-/// The shape of a launch of absorb. Soft devices take a plane as a tile. GPUs have orders 4, 8, 12 and 16.
+/// The shape of a launch of absorb. On soft devices, a tile is a plane. GPUs have kernels for orders 4, 8, 12 and 16.
 template <class T>
 [[nodiscard]] constexpr hpeShape absorb_shape(const absorb<T>& p, bool on_gpu) {
   const int64_t planes = p.x1 - p.x0;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The kernel that copies boxes of cells between a wave field and packed memory: the state around a model that a
-/// reconstruction of the field needs.
+/// The kernel that copies boxes of cells between a wave field and packed memory: the cells around a model from which
+/// the field can be reconstructed.
 
 #include <stdint.h>
 
@@ -9,11 +9,11 @@
 
 namespace hpe::kernels {
 
-/// The sides of a box.
+/// The most boxes of a launch: one for each side of a model.
 inline constexpr int64_t most_boxes = 6;
 
-/// packed = the cells of the boxes, one box behind the other with z fastest; or, with `restore`, the reverse. Boxes lie
-/// in the grid and do not overlap. Tiles and threads share the rows of each box.
+/// Copies the cells of the boxes to `packed`, one box behind the other with z fastest; with `restore`, copies them
+/// back. Boxes are inside the grid and do not overlap. Tiles and threads share the rows of each box.
 template <class T>
 struct copy_boxes {
   T* packed;
@@ -24,7 +24,7 @@ struct copy_boxes {
   int32_t restore;
 };
 
-/// The shape of a launch of copy_boxes over so many cells.
+/// The shape of a launch of copy_boxes for this number of cells.
 [[nodiscard]] constexpr hpeShape boxes_shape(int64_t cells, bool soft) {
   constexpr int64_t cells_each = 4096, most = 2048;
   const int64_t tiles = (cells + cells_each - 1) / cells_each;

@@ -7,10 +7,10 @@
 
 namespace hpe::kernels {
 
-/// The tile of a column: cells along z by rows, four cells a thread.
+/// The tile of a column: march_rows rows of march_cells cells along z. Each thread computes four cells.
 inline constexpr int64_t march_rows = 16, march_cells = 64;
 inline constexpr int64_t march_threads = march_rows * march_cells / 4;
-/// Blocks that run on a multiprocessor at the same time.
+/// The number of blocks that run on a multiprocessor at the same time.
 inline constexpr int64_t march_blocks = 2;
 
 /// Each of the columns [0, whole) is computed by one block. The other columns are cut along x into tiles of tile_x
@@ -20,9 +20,9 @@ struct column_cut {
   int64_t tile_x;
 };
 
-/// Blocks run in rounds, as many at a time as fit. Whole columns fill all rounds but the last ones; the remaining
-/// columns are cut so that they fill the last rounds. A tile also fetches the planes beyond its ends, which costs as
-/// much as `ends` more planes.
+/// Blocks run in rounds, each with as many blocks as the device runs at a time. Whole columns fill all rounds but the
+/// last ones; the remaining columns are cut so that they fill the last rounds. A tile also fetches the planes beyond
+/// its ends. This costs as much as `ends` more planes.
 [[nodiscard]] constexpr column_cut cut_columns(int64_t columns, int64_t planes, int64_t multiprocessors) {
   constexpr int64_t ends = 4, most_rounds = 8, least = 8;
   const int64_t at_a_time = march_blocks * multiprocessors;
@@ -40,7 +40,7 @@ struct column_cut {
   return best;
 }
 
-/// One block of a launch: column `column` of the tiles of y and z, planes [x0, x1) of [0, planes).
+/// The work of one block of a launch: planes [x0, x1) of column `column` of the tiles of y and z.
 struct column_tile {
   int64_t column, x0, x1;
 };
@@ -49,7 +49,7 @@ struct column_tile {
   return uint32_t(cut.whole + (columns - cut.whole) * ((planes + cut.tile_x - 1) / cut.tile_x));
 }
 
-/// Tile number n. Neighbours in y and z have consecutive numbers, so that they find each other's cells in the
+/// Returns tile number n. Neighbours in y and z have consecutive numbers, so that they find each other's cells in the
 /// cache.
 [[nodiscard]] constexpr column_tile find_tile(const column_cut& cut, int64_t columns, int64_t planes, int64_t n) {
   if (n < cut.whole) return {n, 0, planes};

@@ -10,7 +10,7 @@
 
 namespace hpe::kernels {
 
-/// nx * ny * nz cells, z fastest in memory and x slowest. Around them lie `radius` cells on each side, which hold the
+/// A layout of nx * ny * nz cells, with z fastest in memory and x slowest. On each side, `radius` more cells hold the
 /// neighbours' cells, or zeros at the ends of the grid.
 [[nodiscard]] constexpr field_layout make_box_layout(int64_t nx, int64_t ny, int64_t nz, int64_t radius) {
   const int64_t lead = row_multiple, row = whole_vectors(lead + nz + radius), plane = (ny + 2 * radius) * row;
@@ -32,8 +32,8 @@ constexpr void set_cells(wave_step<T>& p, const cell_range& c, int64_t multiproc
                                 : make_cuda_slab(p.across, p.ends, c.x0, c.x1, multiprocessors);
 }
 
-/// Cells of a box, packed with z fastest: packed = cells of the field (fdtd_pack), or the other way round
-/// (fdtd_unpack).
+/// Copies cells of a box between the field and `packed`, where z is fastest: fdtd_pack copies to `packed`, fdtd_unpack
+/// back.
 template <class T>
 struct fdtd_face {
   T* packed;

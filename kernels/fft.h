@@ -3,33 +3,33 @@
 /// The kernels of Fourier transforms: their results and their parameters. Programs and kernel bodies include this
 /// header: a program fills in the structs, a kernel body reads them. The header needs only <stdint.h>.
 ///
-/// Notation: w_n = exp(2 pi i / n). sign is -1 in forward transforms and +1 in inverse ones, as an exponent of w.
-/// Results are not scaled. Counts and distances are in complex elements; matrices lie in memory row by row without
+/// Notation: w_n = exp(2 pi i / n). sign, a factor of exponents of w, is -1 in forward transforms and +1 in inverse
+/// ones. Results are not scaled. Counts and distances are in complex elements; matrices are stored row by row without
 /// gaps.
 
 #include <stdint.h>
 
 namespace hpe::kernels {
 
-/// Has the layout of std::complex<T>, cufftComplex and fftwf_complex.
+/// A complex number with the layout of std::complex<T>, cufftComplex and fftwf_complex.
 template <class T>
 struct complex_number {
   T re, im;
 };
 
-/// Transposes are done in squares of this many elements, one for each tile. On a GPU the launch may have fewer blocks
-/// than tiles.
+/// The edge of the squares in which transposes are done, one square for each tile. On a GPU, the launch may have fewer
+/// blocks than tiles.
 inline constexpr int64_t transpose_edge = 32;
 
 [[nodiscard]] constexpr int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
-/// target[r][c] = source[c][r] * w_root^(sign r c) for rows begin <= r < end of a target of rows * columns, which lie
-/// target_row elements apart; target points to its row `begin`. root 0: no factor. Otherwise root = rows * columns, so
-/// that r c < root.
+/// target[r][c] = source[c][r] * w_root^(sign r c) for rows begin <= r < end of a target of rows * columns elements.
+/// The rows of the target are target_row elements apart; target points to row `begin`. If root is 0, the factor is left
+/// out. Otherwise root = rows * columns, so that r c < root.
 ///
-/// When all devices transpose at once, each reads from every other. Neighbouring tiles therefore take their source rows
-/// from different parts of the source: `spread` parts, starting with part `first`. Results depend neither on `spread`
-/// nor on `first`.
+/// When all devices transpose at once, each device reads from every other device. Neighbouring tiles therefore read
+/// source rows in different parts of the source: `spread` parts, starting with part `first`. Results depend neither on
+/// `spread` nor on `first`.
 template <class T>
 struct fft_transpose {
   const complex_number<T>* source;
@@ -45,7 +45,7 @@ struct fft_transpose {
   [[nodiscard]] constexpr int64_t tiles_down() const { return parts_of(end - begin, transpose_edge); }
   [[nodiscard]] constexpr int64_t tiles() const { return spread * tiles_across() * tiles_down(); }
 
-  /// The first row and column of a tile. A tile that lies behind the last column is empty.
+  /// The first row and column of a tile. A tile behind the last column is empty.
   struct corner {
     int64_t r, c;
   };
@@ -67,12 +67,12 @@ struct fft_twiddle {
   int32_t sign;
 };
 
-/// Elements that one tile of the kernels below works on.
+/// The number of elements that a tile of the kernels below processes.
 inline constexpr int64_t tile_elements = 4096;
 
-/// The radix-2 step between two parts, decimation in frequency: for begin <= j < end
-/// lower[j], upper[j] = a[j] + b[j], (a[j] - b[j]) * w_root^(sign (offset + j)). a is lower and b is upper, or neither
-/// overlaps them.
+/// The radix-2 step between two parts, by decimation in frequency. For begin <= j < end: lower[j] = a[j] + b[j], and
+/// upper[j] = (a[j] - b[j]) * w_root^(sign (offset + j)). Either a is lower and b is upper, or neither overlaps lower
+/// or upper.
 template <class T>
 struct fft_butterfly {
   const complex_number<T>* a;
@@ -95,8 +95,8 @@ struct fft_interleave {
   int32_t bits;
 };
 
-/// target[i] = exp(sign pi i j^2 / length), where j = i, or with period > 0 the distance from i to the next multiple of
-/// period; 0 where j is length or more. For begin <= i < end.
+/// For begin <= i < end: target[i] = exp(sign pi i j^2 / length) if j < length, else 0. Here j = i if period is 0, else
+/// the distance from i to the next multiple of period.
 template <class T>
 struct fft_chirp {
   complex_number<T>* target;
@@ -105,8 +105,8 @@ struct fft_chirp {
   int32_t sign;
 };
 
-/// target[i] = scale * left[i] * right[i] for begin <= i < end; 0 where i >= count, without reading left and right
-/// there. right is conjugated if conjugate is 1.
+/// For begin <= i < end: target[i] = scale * left[i] * right[i] if i < count, else 0, without reading left and right.
+/// right is conjugated if conjugate is 1.
 template <class T>
 struct fft_multiply {
   complex_number<T>* target;
@@ -136,10 +136,10 @@ struct fft_local {
 };
 
 /// A transpose and then a transform of each row of the target, on a soft device: fft_transpose and fft_local in one
-/// kernel, so that rows stay in the cache in between. With `back`, transformed rows become columns again: target[c][r]
-/// = element c of row r. target then points to the first element of the whole matrix, whose rows lie gather.target_row
-/// apart. It may be the source if the source has the same row distance: a tile writes only elements that no other tile
-/// reads. A tile is line_block rows.
+/// kernel, so that rows stay in the cache between them. With `back`, transformed rows become columns again:
+/// target[c][r] = element c of row r. In this case target points to the first element of the whole matrix, whose rows
+/// are gather.target_row elements apart. The target may be the source if both have the same distance between rows: a
+/// tile writes only elements that no other tile reads. A tile has line_block rows.
 inline constexpr int64_t line_block = 16;
 
 template <class T>

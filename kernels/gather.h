@@ -2,9 +2,9 @@
 
 /// Gather and scatter: the parameters of the kernels, and the division of a table into chunks. Programs and kernel
 /// bodies include this header; it needs only <stdint.h>. The table is the array that is accessed at random: gather sets
-/// values[i] = table[indices[i]], scatter sets table[indices[i]] = values[i]. Elements have 4, 8, 16 or 32 bytes,
-/// indices 4 or 8 and no sign. An index that is not below the length of the table is out of range: its element is left
-/// out, and the least place of such an index is kept in gather_status.
+/// values[i] = table[indices[i]], scatter sets table[indices[i]] = values[i]. Elements have 4, 8, 16 or 32 bytes;
+/// indices are unsigned and have 4 or 8 bytes. An index that is not below the length of the table is out of range: its
+/// element is skipped, and gather_status keeps the lowest place of an index out of range.
 
 #include <stdint.h>
 
@@ -38,15 +38,15 @@ struct gather_types {
   uint32_t element, index;
 };
 
-/// Equal chunks of a table; the last one may be shorter. Made by divide(): a division by a number that is known before
-/// the kernel runs is a multiplication.
+/// Equal chunks of a table; the last one may be shorter. Made by divide(), with a reciprocal, so that kernels find the
+/// chunk of an index by multiplication instead of division.
 struct gather_chunks {
   uint64_t table;       ///< elements of the table
   uint64_t chunk;       ///< elements of a chunk
   uint64_t reciprocal;  ///< 2^64 / chunk, rounded down
   uint32_t count;       ///< chunks; at most gather_most_chunks
 
-  /// The chunk of an index; `count` for an index out of range.
+  /// The chunk of an index; `count` if the index is out of range.
   [[nodiscard]] HPE_GATHER_BOTH uint32_t of(uint64_t index) const {
     if (index >= table) return count;
     const uint64_t quotient = upper_product(index, reciprocal);
@@ -54,8 +54,8 @@ struct gather_chunks {
   }
 };
 
-/// The most chunks of a partition on soft devices, whose buffers then fit into a second-level cache, and on GPUs, whose
-/// counters then fit into shared memory.
+/// The most chunks of a partition: on soft devices, so that its buffers fit into a second-level cache, and on GPUs, so
+/// that its counters fit into shared memory.
 inline constexpr uint32_t gather_most_chunks = 1024, gather_most_chunks_gpu = 256;
 
 [[nodiscard]] inline gather_chunks divide(uint64_t table, uint64_t chunk) {
@@ -64,15 +64,15 @@ inline constexpr uint32_t gather_most_chunks = 1024, gather_most_chunks_gpu = 25
   return {table, size, uint64_t((static_cast<unsigned __int128>(1) << 64) / size), uint32_t((table + size - 1) / size)};
 }
 
-/// The least place of an index out of range, gather_in_range if there is none. Places count from the first index of all
-/// devices.
+/// The lowest place of an index out of range; gather_in_range if all indices are in range. A place is a position
+/// in the whole array of indices, not in one device's part.
 inline constexpr uint64_t gather_in_range = ~uint64_t{0};
 struct gather_status {
   uint64_t first_out_of_range;
 };
 
-/// Indices and values, `count` of each; or of these the part [*begin, *end), which an earlier kernel has computed, if
-/// `begin` is not null.
+/// `count` indices and values. If `begin` is not null, the stream is only the part [*begin, *end) of these arrays; an
+/// earlier kernel has computed the two bounds.
 struct gather_stream {
   const void* indices;
   void* values;
@@ -82,20 +82,21 @@ struct gather_stream {
 
 inline constexpr uint32_t gather_most_devices = 16;
 
-/// Kernel gather_access: gathers or scatters streams, one after the other, as far as their indices lie in [from, to) of
-/// the table. A grid of any size.
+/// Kernel gather_access: gathers or scatters streams, one after the other, but only elements whose indices are in
+/// [from, to). The grid may have any size.
 struct gather_access_parameters {
   gather_types types;
   void* table;
   uint64_t table_count, from, to;
   const uint64_t* winners;  ///< scatter: see gather_mark; null: of equal indices, any may win
-  uint64_t first_place;     ///< of the first stream
+  uint64_t first_place;     ///< place of the first stream's first index
   gather_status* status;    ///< null: indices out of range are not reported
   uint32_t stream_count;
   gather_stream streams[gather_most_devices];
 };
 
-/// Kernel gather_mark: winners[x] = the greatest place + 1 of an index x. `winners` is zero before. A grid of any size.
+/// Kernel gather_mark: sets winners[x] to 1 + the greatest place at which the index x occurs. `winners` is zero before.
+/// The grid may have any size.
 struct gather_mark_parameters {
   uint32_t index_bytes;
   const void* indices;
@@ -103,7 +104,7 @@ struct gather_mark_parameters {
   uint64_t* winners;
 };
 
-/// A partition: `count` indices lie in streams, one for each chunk of the table and a last one for indices out of
+/// A partition: `count` indices are moved to streams, one for each chunk of the table and a last one for indices out of
 /// range. Each of `parts` parts of the indices has its own segment of each stream: segment [chunk * parts + part]
 /// begins at offsets[chunk * parts + part].
 struct gather_partition {
@@ -123,31 +124,32 @@ struct gather_partition {
   }
 };
 
-/// Kernel gather_count, of a gather_partition: offsets[chunk * parts + part] = how many indices of the part lie in the
-/// chunk. A tile for each part. Kernel gather_offsets, likewise: from these counts to the offsets. One tile, of
-/// gather_offsets_threads threads on GPUs.
+/// Kernel gather_count, with a gather_partition: sets offsets[chunk * parts + part] to the number of the part's indices
+/// in the chunk. The grid has a tile for each part. Kernel gather_offsets, with the same parameters: turns these counts
+/// into the offsets. The grid has one tile, of gather_offsets_threads threads on GPUs.
 inline constexpr uint32_t gather_offsets_threads = 1024;
 
-/// Threads in a block on GPUs, and the elements that a thread of gather_move has in flight. A thread of gather_access
-/// has one, as in a plain kernel: more of them leave room for fewer threads, and were slower.
+/// Threads in a block on GPUs, and the number of elements that a thread of gather_move has in flight. A thread of
+/// gather_access has one in flight, as in a plain kernel: with more, fewer threads fit on a multiprocessor, and the
+/// kernel was slower.
 inline constexpr uint32_t gather_access_threads = 256, gather_move_threads = 256;
 [[nodiscard]] HPE_GATHER_BOTH constexpr uint32_t gather_move_each(uint32_t element) {
   return element <= 8 ? 8 : 64 / element;
 }
 
-/// Kernel gather_move: moves the indices, and for a scatter the values, to the streams. back: moves the values of
-/// streams to `values`, in the order of the indices (after a gather). A tile for each part.
+/// Kernel gather_move: moves the indices, and for a scatter the values, to the streams. With `back`, moves the values
+/// of streams to `values`, in the order of the indices (after a gather). The grid has a tile for each part.
 struct gather_move_parameters {
   gather_partition partition;
   void* stream_indices;
-  void* stream_values;  ///< at a multiple of 64 bytes, as stream_indices
+  void* stream_values;  ///< aligned to 64 bytes, like stream_indices
   void* values;         ///< in the caller's order
   uint32_t back;
 };
 
-/// Kernel gather_random: indices[i] = a number below `table` that depends on i and the seed only. partitions 0: the
-/// numbers are uniform. Else the table has so many equal partitions; an index chooses one at random, and the indices of
-/// one partition ascend. A grid of any size.
+/// Kernel gather_random: sets indices[i] to a number below `table` that depends on i and the seed only. If partitions
+/// is 0, the numbers are uniform. Otherwise the table has this number of equal partitions; an index chooses one at
+/// random, and the indices of one partition ascend. The grid may have any size.
 struct gather_random_parameters {
   void* indices;
   uint32_t index_bytes;

@@ -76,7 +76,8 @@ using read_only_load = plain_load;
 #endif
 
 /// An image filter: target(y, x) = sum of weights[i][j] source(y + i - reach, x + j - reach) for each channel. Pixels
-/// beyond the image are those at its edge. Rows from `first` on are computed; source and target are the whole image.
+/// beyond the image equal the nearest pixel at its edge. Rows from `first` on are computed; source and target are the
+/// whole image.
 struct filter_image {
   const float* source;
   float* target;
@@ -115,9 +116,9 @@ struct filter_image {
   }
 };
 
-/// For each path of `points` points in space, the matrix M that brings it nearest to the reference path: the sum of
-/// |p M - r|^2 over all points p and r is least. M = (A' A)^-1 A' R, A and R having a point in each row. M is 0 if the
-/// points of the path lie in a plane through the origin.
+/// Computes, for each path of `points` points in space, the matrix M that brings the path nearest to the reference
+/// path: the sum of |p M - r|^2 over all pairs of points p and r is least. M = (A' A)^-1 A' R, where each row of A and
+/// R is a point. M is 0 if all points of the path are in a plane through the origin.
 struct fit_paths {
   const float* paths;      // count x points x 3
   const float* reference;  // points x 3
@@ -166,7 +167,7 @@ struct tomography {
   [[nodiscard]] HPE_IMAGING_BOTH float shift(int32_t view, int32_t slice) const {
     return (float(view) - 0.5F * float(views - 1)) * step * float(slice);
   }
-  /// The value between two columns of a line, which continues beyond its ends.
+  /// Interpolates between two columns of a line. Beyond its ends, the line has the value at the nearest end.
   [[nodiscard]] HPE_IMAGING_BOTH float at(const float* line, float column) const {
     const float within = fminf(fmaxf(column, 0), float(columns - 1));
     const int32_t left = int32_t(within), right = left + 1 < columns ? left + 1 : left;
@@ -182,7 +183,7 @@ struct tomography {
   }
 };
 
-/// The measured value over the volume's projection, for views from `first` on.
+/// Divides the measured values by the volume's projection, for views from `first` on.
 struct compare_views {
   tomography how;
   const float* volume;    // slices x rows x columns
@@ -225,14 +226,14 @@ struct correct_slices {
   }
 };
 
-/// A product of matrices, row by row: c = a b, or c += a b.
+/// A product of matrices that are stored row by row: c = a b, or c += a b.
 struct multiply_matrices {
   const float* a;  // rows x inner
   const float* b;  // inner x columns
   float* c;        // rows x columns
   int32_t rows, inner, columns, accumulate;
 };
-/// The side of the square of the product that a block of threads computes on GPUs; a tile of the grid each.
+/// On GPUs, a block of threads computes a square of the product with this side; each square is a tile of the grid.
 inline constexpr int32_t multiply_side = 64;
 
 }  // namespace hpe::kernels

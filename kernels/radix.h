@@ -1,12 +1,13 @@
 #pragma once
 
-/// Sorting by radix: the order of keys as numbers without a sign, and the parameters of the kernels. Programs and
-/// kernel bodies include this header; it needs only <stdint.h>.
+/// Sorting by radix: the order of keys as unsigned numbers, and the parameters of the kernels. Programs and kernel
+/// bodies include this header; it needs only <stdint.h>.
 ///
-/// Elements in the memory of several devices are partitioned into ranges, each of which is then sorted alone. The
+/// Elements in the memory of several devices are partitioned into ranges, each of which is then sorted separately. The
 /// boundary between two ranges is a place in the sorted array; its *splitter* is the key that will be there. With n
 /// splitters there are 2 n + 1 *classes*: below the first splitter, equal to it, between it and the second, and so on.
-/// Elements ordered by class, and of one class in their old order, lie in the right range, however many are equal.
+/// If elements are ordered by class, and keep their order within a class, each element is in the right range, however
+/// many elements are equal.
 
 #include <stdint.h>
 
@@ -20,14 +21,14 @@ namespace hpe::kernels {
 
 enum class radix_order : uint32_t { without_sign, with_sign, floating };
 
-/// An element begins with its key. Sizes in bytes: keys have 4 or 8, elements one or two of these.
+/// An element begins with its key. Sizes are in bytes: a key has 4 or 8, an element is a key, or a key and a value.
 struct radix_types {
   uint32_t element, key;
   radix_order order;
 };
 
-/// A number without a sign for the bits of a key; numbers ascend as keys do. The two zeros of floating-point keys are
-/// equal.
+/// Converts the bits of a key to an unsigned number. The numbers ascend as the keys do. The two zeros of floating-point
+/// keys become equal.
 template <class Bits>
 [[nodiscard]] HPE_RADIX_BOTH Bits radix_of(Bits bits, radix_order order) {
   constexpr Bits sign = Bits{1} << (8 * sizeof(Bits) - 1);
@@ -37,7 +38,7 @@ template <class Bits>
   return (bits & sign) != 0 ? static_cast<Bits>(~bits) : static_cast<Bits>(bits | sign);
 }
 
-/// Where piece n begins if `count` elements are divided into `pieces` pieces.
+/// The index at which piece n begins if `count` elements are divided into `pieces` pieces.
 [[nodiscard]] HPE_RADIX_BOTH uint64_t radix_bound(uint64_t count, uint64_t n, uint64_t pieces) {
   return count / pieces * n + count % pieces * n / pieces;
 }
@@ -45,21 +46,22 @@ template <class Bits>
 inline constexpr uint32_t radix_bits = 8, radix_digits = 1 << radix_bits;
 inline constexpr uint32_t radix_most_devices = 16, radix_most_splitters = 31;
 
-/// Splitters while they are searched, digit by digit from the uppermost. The digits that are not known yet are 0. In
-/// the beginning, ranks are the boundaries' places in the sorted array, in ascending order.
+/// The state of a search for splitters, which finds the digits of a splitter one by one, from the uppermost on. The
+/// digits that are not known yet are 0. At first, ranks are the boundaries' places in the sorted array, in ascending
+/// order.
 struct radix_splitters {
-  uint64_t key[radix_most_splitters];   ///< as radix_of gives them, in the upper bits
+  uint64_t key[radix_most_splitters];   ///< results of radix_of, in the upper bits
   uint64_t rank[radix_most_splitters];  ///< the boundary's place among the elements whose upper digits are those of
-                                        ///< key; with rank 0, key is a splitter as it is
+                                        ///< key; 0: key is the splitter itself
 
-  /// The first splitter that has the known digits of splitter s and is not complete. Its counts are those of s too.
+  /// The first incomplete splitter with the same known digits as splitter s. Its counts are also those of s.
   [[nodiscard]] HPE_RADIX_BOTH uint32_t counted_by(uint32_t s) const {
     while (s > 0 && key[s - 1] == key[s] && rank[s - 1] != 0) --s;
     return s;
   }
 };
 
-/// The part of the elements that one device has.
+/// One device's part of the elements.
 struct radix_part {
   radix_types types;
   const void* elements;
@@ -67,29 +69,31 @@ struct radix_part {
   uint32_t splitter_count;
   const radix_splitters* splitters;
 
-  /// Elements of tile `tile` of `tiles`.
+  /// The index of the first element of tile `tile`, of `tiles` tiles.
   [[nodiscard]] HPE_RADIX_BOTH uint64_t begin_of(uint64_t tile, uint64_t tiles) const {
     return radix_bound(count, tile, tiles);
   }
 };
 
 /// Kernel radix_count_digits: adds to counts[s * radix_digits + d] the number of elements with the known digits of
-/// splitter s and the next digit d, for each s that counts for itself and whose rank is not 0. A grid of any size.
+/// splitter s and the next digit d, for each s with counted_by(s) == s whose rank is not 0. The grid may have any size.
 struct radix_digits_parameters {
   radix_part part;
   uint32_t digit;  ///< 0: the uppermost
   uint64_t* counts;
 };
 
-/// Kernel radix_choose_digits: finds the next digit of all splitters. One tile, of radix_digits threads on GPUs.
+/// Kernel radix_choose_digits: finds the next digit of all splitters. The grid has one tile, of radix_digits threads on
+/// GPUs.
 struct radix_choice_parameters {
   radix_splitters* splitters;
   uint32_t splitter_count, digit, devices;
-  const uint64_t* counts[radix_most_devices];  ///< of radix_count_digits, on each device
+  const uint64_t* counts[radix_most_devices];  ///< results of radix_count_digits, by device
 };
 
-/// Kernel radix_count_classes: offsets[class * tiles + tile] = the elements of this class in this tile. Kernel
-/// radix_move: moves each element to its place, to[offsets[...]++]. The same grid, of any size, for both.
+/// Kernel radix_count_classes: sets offsets[class * tiles + tile] to the number of elements of the class in the tile.
+/// Kernel radix_move: moves each element to its place, to[offsets[...]++]. The grid may have any size, but the same
+/// size for both.
 struct radix_classes_parameters {
   radix_part part;
   uint64_t* offsets;
@@ -98,8 +102,8 @@ struct radix_classes_parameters {
   [[nodiscard]] HPE_RADIX_BOTH uint32_t classes() const { return 2 * part.splitter_count + 1; }
 };
 
-/// Kernel radix_offsets: from counts of classes to places: classes in order, in a class the devices in order, and the
-/// tiles of a device. One tile, of radix_digits threads on GPUs.
+/// Kernel radix_offsets: turns counts of classes into places, ordered by class, then by device, then by the device's
+/// tile. The grid has one tile, of radix_digits threads on GPUs.
 struct radix_offsets_parameters {
   uint32_t classes, devices;
   uint32_t tiles[radix_most_devices];
@@ -107,8 +111,8 @@ struct radix_offsets_parameters {
 };
 
 /// Kernel radix_sort_ranges, for soft devices: sorts elements [bounds[r], bounds[r + 1]) of `elements` for each range
-/// r, stably, from the lowest digit to the uppermost. A tile for each range. The result is in `elements` or in `other`,
-/// which has as many elements; the contents of the second array are not defined then.
+/// r, stably, from the lowest digit to the uppermost. The grid has a tile for each range. The result is in `elements`
+/// or in `other`, which has as many elements; the contents of the other array are then undefined.
 struct radix_ranges_parameters {
   radix_types types;
   void *elements, *other;

@@ -9,10 +9,10 @@
 /// them by the next bits; the later passes work on its range alone. So the exchange needs no pass of its own, and the
 /// links carry long sequences.
 ///
-/// Elements of a pass are read in tiles. Equal keys of different tiles count as different for splitters, in the order
-/// of tiles, so that ranges have about the same length if many keys are equal too. Ranges begin wherever the counts
-/// say, and only near the bounds of the devices' parts of the array. A few elements at each bound are therefore written
-/// to another device.
+/// Elements of a pass are read in tiles. For splitters, equal keys of different tiles count as different, in the order
+/// of tiles, so that ranges have about the same length even if many keys are equal. Counts determine where ranges
+/// begin: near the bounds of the devices' parts of the array, but seldom exactly there. A few elements at each bound
+/// are therefore written to another device.
 
 #include <stdint.h>
 
@@ -24,10 +24,10 @@ inline constexpr uint32_t radix_pass_threads = 384;
 inline constexpr uint32_t radix_most_bins = 512, radix_first_bits = 9;
 inline constexpr uint32_t radix_most_later_passes = 7;
 inline constexpr uint32_t radix_samples = 1 << 14;
-/// Sums of tiles are words of 32 bits with two marks.
+/// The limit on elements: sums of tiles are 32-bit words, of which two bits are marks.
 inline constexpr uint64_t radix_most_elements = uint64_t{1} << 30;
 
-/// Elements of a tile; as many as fit into the registers and the shared memory of a block.
+/// The number of elements of a tile: as many as fit into the registers and the shared memory of a block.
 [[nodiscard]] HPE_RADIX_BOTH constexpr uint32_t radix_tile_of(uint32_t element) {
   return radix_pass_threads * (element == 4 ? 19 : 96 / element);
 }
@@ -46,12 +46,12 @@ struct radix_sequence {
   }
 };
 
-/// Which bits of the keys each pass orders: the first one those from bit 0 on, pass 1 the next ones, and so on. The
-/// number of passes is even, so the result is where the input was.
+/// The bits of the keys by which each pass orders: pass 0 uses the bits from bit 0 on, pass 1 the next bits, and so on.
+/// The number of passes is even, so the result is in the array of the input.
 struct radix_digits_of_passes {
   uint32_t key_bytes, devices;
 
-  /// Bits of the first pass; its other bins tell the ranges.
+  /// The number of key bits in a bin of the first pass; the other bits of the bin are the range.
   [[nodiscard]] HPE_RADIX_BOTH uint32_t low_bits() const {
     uint32_t range_bits = 0;
     while (uint32_t{1} << range_bits < devices) ++range_bits;
@@ -69,44 +69,45 @@ struct radix_digits_of_passes {
     for (uint32_t before = 0; before < pass; ++before) result += bits(before);
     return result;
   }
-  /// Bins of the kernel that does the pass.
+  /// The number of bins of the kernel that makes the pass.
   [[nodiscard]] HPE_RADIX_BOTH uint32_t bins(uint32_t pass) const { return pass > 0 && bits(pass) <= 8 ? 256 : 512; }
 };
 
-/// Of the elements that a device has in the beginning: those of each bin of the first pass, and those of each range
-/// with each digit of a later pass. Zero before kernel radix_count_NAME.
+/// Counts of the elements that a device has at first: of each bin of the first pass, and of each range and digit of
+/// each later pass. Zero before kernel radix_count_NAME.
 struct radix_pass_counts {
   uint64_t first[radix_most_bins];
   uint64_t later[radix_most_later_passes][radix_most_devices][radix_most_bins];
 };
 
-/// What a device knows about its own work.
+/// The state of a device's own work.
 struct radix_pass_state {
   uint64_t splitter_keys[radix_most_devices], splitter_places[radix_most_devices];
-  uint64_t offsets[1 + radix_most_later_passes][radix_most_bins];  ///< of each pass: where a bin begins in the output
+  uint64_t offsets[1 + radix_most_later_passes][radix_most_bins];  ///< by pass: where a bin begins in the output
   radix_sequence range;                                            ///< the device's part of the sorted array
   radix_sequence runs[radix_most_bins];                            ///< the input of pass 1
-  uint32_t run_count, run_tiles[radix_most_bins + 1];              ///< tiles of the runs before
-  uint32_t next_tile[1 + radix_most_later_passes];                 ///< of each pass
+  uint32_t run_count, run_tiles[radix_most_bins + 1];  ///< run_tiles: number of tiles in all runs before each run
+  uint32_t next_tile[1 + radix_most_later_passes];     ///< of each pass
 };
 
-/// The parameters of all kernels of a sort, on one device:
-/// - radix_sample finds the splitters; a block of radix_sample_threads for each. Not for a single device.
-/// - radix_count_NAME counts, and clears the sums of the first pass. A grid of any size.
-/// - radix_places computes `state` from the counts of all devices. One block of radix_most_bins threads.
-/// - radix_pass_NAME does one pass, and clears the sums of the next one. Blocks of radix_pass_threads, any number;
-///   NAME is that of a type in sort.def, here and above. The kernels radix_pass_wide_NAME are for passes of 512 bins,
-///   and radix_pass_first_NAME for the first one.
+/// The parameters of all kernels of a sort, on one device. In the names of kernels, NAME is the name of a type in
+/// sort.def.
+///
+/// Kernel radix_sample finds the splitters, each with a block of radix_sample_threads; it is not used for a single
+/// device. Kernel radix_count_NAME counts, and clears the sums of the first pass; the grid may have any size. Kernel
+/// radix_places computes `state` from the counts of all devices, with one block of radix_most_bins threads. Kernel
+/// radix_pass_NAME makes one pass, and clears the sums of the next one; the grid has any number of blocks of
+/// radix_pass_threads. Kernel radix_pass_wide_NAME is for passes of 512 bins, radix_pass_first_NAME for the first pass.
 struct radix_pass_parameters {
   radix_types types;
-  uint32_t devices, device;  ///< how many, and the number of this one
+  uint32_t devices, device;  ///< number of devices, and the number of this one
   uint64_t begins[radix_most_devices + 1];
   radix_pass_counts* counts[radix_most_devices];
   radix_pass_state* state;
   const void* from;  ///< the elements of all devices
-  void* to;          ///< likewise; used by passes only
+  void* to;          ///< the elements of all devices; used by passes only
   uint32_t pass;
-  uint32_t *sums, *next_sums;  ///< of tiles, in each bin; next_sums may be null
+  uint32_t *sums, *next_sums;  ///< sums of tiles, by bin; next_sums may be null
 
   [[nodiscard]] HPE_RADIX_BOTH radix_digits_of_passes digits() const { return {types.key, devices}; }
   [[nodiscard]] HPE_RADIX_BOTH uint32_t tile() const { return radix_tile_of(types.element); }
@@ -114,7 +115,7 @@ struct radix_pass_parameters {
 };
 inline constexpr uint32_t radix_sample_threads = 1024;
 
-/// Words in each of the two arrays of sums of device `device`, for the worst division into ranges.
+/// The number of words in each of the two arrays of sums of a device, for the worst division into ranges.
 [[nodiscard]] inline uint64_t radix_sum_words(const radix_pass_parameters& p) {
   const uint64_t first = uint64_t{p.own().tiles(p.tile())} * radix_most_bins;
   const uint64_t tiles = p.begins[p.devices] / p.tile() + 2 * radix_most_bins;

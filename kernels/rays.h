@@ -1,7 +1,7 @@
 #pragma once
 
 /// Ray tracing of spheres that move in a room: the state of the scene, its movement, and the colour of a pixel, for
-/// soft devices, GPUs and the host alike. It needs only <stdint.h> and <math.h>.
+/// soft devices, GPUs and the host alike. The header needs only <stdint.h> and <math.h>.
 
 #include "kernels/imaging.h"
 
@@ -21,7 +21,8 @@ struct sphere {
   float radius, mirror, spare;
 };
 
-/// 13548 bytes, as much as the scene of Schaa and Kaeli. Spheres stay in a cube from -1 to 1.
+/// A scene with this number of spheres has 13548 bytes, as the scene of Schaa and Kaeli. Spheres stay in a cube from -1
+/// to 1.
 inline constexpr int32_t spheres = 282;
 struct scene {
   vector3 light;
@@ -29,7 +30,7 @@ struct scene {
 };
 static_assert(sizeof(scene) == 13548);
 
-/// Pixels of the rows first, first + distance, first + 2 distance and so on: red, green and blue from the lowest byte.
+/// Computes pixels of the rows first, first + distance, ...: red, green and blue are the bytes from the lowest on.
 struct trace_rays {
   const scene* state;
   uint32_t* pixels;  // part x width
@@ -48,7 +49,7 @@ struct trace_rays {
     pixels[number] = byte(seen.x) | byte(seen.y) << 8 | byte(seen.z) << 16;
   }
 
-  /// The nearest sphere that a ray hits, and how far away; -1 if there is none.
+  /// Returns the nearest sphere that a ray hits, and sets distance_to; returns -1 if the ray hits none.
   [[nodiscard]] HPE_IMAGING_BOTH int32_t hit(vector3 from, vector3 ray, float& distance_to) const {
     int32_t nearest = -1;
     for (int32_t i = 0; i < spheres; ++i) {
@@ -66,7 +67,7 @@ struct trace_rays {
     return nearest;
   }
 
-  /// The colour that a ray finds after at most so many hits.
+  /// The colour that a ray sees if it hits at most `hits` spheres.
   [[nodiscard]] HPE_IMAGING_BOTH vector3 colour(vector3 from, vector3 ray, int32_t hits) const {
     vector3 seen{0, 0, 0};
     float share = 1;
@@ -89,7 +90,7 @@ struct trace_rays {
   }
 };
 
-/// Spheres at places that a number determines.
+/// Makes a scene with spheres at places that the seed determines.
 inline scene first_scene(uint32_t seed) {
   uint32_t state = seed;
   const auto within = [&](float least, float most) {

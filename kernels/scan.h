@@ -3,7 +3,7 @@
 /// Batched scans: the parameters of their kernels and how problems are cut into tiles. Programs and kernel bodies
 /// include this header; it needs only <stdint.h>.
 ///
-/// G problems of N elements each lie one behind the other. Element i of a problem becomes the combination of its
+/// G problems of N elements each are stored one behind the other. Element i of a problem becomes the combination of its
 /// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: the first one becomes the operator's identity). The output
 /// may be the input itself; otherwise the two do not overlap.
 
@@ -21,7 +21,8 @@ struct scan_tiling {
   uint32_t part;  ///< elements in each tile but the last of a problem (of the launch if several problems are in a tile)
 
   [[nodiscard]] constexpr bool several_problems() const { return tiles_per_problem == 0; }
-  /// Tiles that are dealt to the devices as one sequence: those of a problem, or all if several problems are in a tile.
+  /// The number of tiles that are dealt out to devices as one sequence: the tiles of a problem, or all tiles if a tile
+  /// has several problems.
   [[nodiscard]] constexpr uint64_t sequence() const { return several_problems() ? count : tiles_per_problem; }
 };
 
@@ -45,7 +46,7 @@ struct scan_tiling {
   return {length, problems, needed * problems, needed, uint32_t(part)};
 }
 
-/// A tile: where its elements are, counted from the first element of the first problem.
+/// A tile: the position of its elements, counted from the first element of the first problem.
 struct scan_tile {
   uint64_t begin;
   uint64_t first;  ///< number of the first tile of its problem
@@ -64,7 +65,7 @@ struct scan_tile {
   return {problem * tiling.length + offset, number - index, index, uint32_t(rest < tiling.part ? rest : tiling.part)};
 }
 
-/// The threads of a block of the single-pass kernels on GPUs, and the bytes of their tiles.
+/// The bytes of a tile of the single-pass kernels on GPUs, and the threads of a block.
 inline constexpr uint32_t single_pass_tile_bytes = 32768;
 inline constexpr uint32_t single_pass_threads = 864;
 /// The bytes of a vector. Tiles with this alignment are the fastest.
@@ -78,17 +79,17 @@ struct scan_deal {
   uint32_t device, devices;
   uint32_t chunk;               ///< tiles, at most scan_chunk_tiles
   uint32_t chunks_per_problem;  ///< the last one of a problem may have fewer tiles
-  uint32_t chunks_each;         ///< the most chunks that a device gets
+  uint32_t chunks_each;         ///< the most chunks of a device
 
-  /// Where the total of a chunk is kept: the totals that one device writes lie together, because cache lines that
-  /// several devices write are slow.
+  /// The place of a chunk's total: the totals that one device writes are adjacent, because cache lines that several
+  /// devices write are slow.
   [[nodiscard]] constexpr uint32_t place_of_total(uint32_t chunk) const {
     return chunk % devices * chunks_each + chunk / devices;
   }
 };
 inline constexpr uint32_t scan_chunk_tiles = 128;
 
-/// For the first of the devices.
+/// Returns the deal of the first device.
 [[nodiscard]] constexpr scan_deal make_deal(const scan_tiling& tiling, uint32_t devices, uint32_t chunk) {
   const uint64_t per_problem = (tiling.sequence() + chunk - 1) / chunk;
   const uint64_t chunks = per_problem * (tiling.count / tiling.sequence());
@@ -119,11 +120,11 @@ struct dealt_tile {
 /// launch resets it to zero.
 struct scan_tickets {
   unsigned long long next;  ///< tickets handed out
-  unsigned long long left;  ///< blocks that took their last ticket
+  unsigned long long left;  ///< number of blocks that have taken their last ticket
 };
 
-/// A scan in one pass: any number of blocks take tiles by tickets. Totals carry the mark of the launch, so that they
-/// need no clearing. With several devices, each runs the kernel over its share of the tiles, all at the same time.
+/// A scan in one pass: any number of blocks take tickets for tiles. Totals carry the mark of the launch, so they need
+/// not be cleared. With several devices, each runs the kernel over its share of the tiles, all at the same time.
 template <class T>
 struct scan_single_pass {
   const T* input;
@@ -142,33 +143,33 @@ struct scan_single_pass {
 
 /// A device's share of a batch: elements [from, to) of each of `problems` problems, in chunks.
 struct scan_share {
-  uint64_t length;    ///< N: from one problem to the next
+  uint64_t length;    ///< N: distance from one problem to the next
   uint64_t problems;  ///< of this share
   uint64_t from, to;
   uint64_t chunk;                                                                              ///< elements
   [[nodiscard]] constexpr uint64_t chunks() const { return (to - from + chunk - 1) / chunk; }  ///< of each problem
 };
 
-/// A scan in three stages (Dieguez et al., section 3.1), one launch for each stage, all with these parameters:
+/// A scan in three stages (Dieguez et al., section 3.1), with one launch for each stage, all with these parameters.
+/// Kernel scan_reduce sets sums[problem][first_sum + chunk] to the combination of all elements of the chunk. Kernel
+/// scan_sums replaces each row of sums by its exclusive scan; it does not use share.from, to and chunk. Kernel
+/// scan_chunks writes the scan of each chunk, continued from its sum, to output; if sums is null, each problem has one
+/// chunk.
 ///
-///   scan_reduce sums[problem][first_sum + chunk] = all elements of the chunk scan_sums each row of sums becomes its
-///   exclusive scan; share.from, to and chunk are not used scan_chunks output = the scan of each chunk, continued from
-///   its sum; sums null: there is one chunk in each problem
-///
-/// The grid may have any size: its tiles get equal parts of the chunks (scan_sums: of the problems).
+/// The grid may have any size: its tiles have equal parts of the chunks (scan_sums: of the problems).
 template <class T>
 struct scan_three_stages {
   const T* input;  ///< element 0 of the share's first problem
   T* output;
   T* sums;                    ///< of the share's first problem
-  uint64_t sums_per_problem;  ///< from one row to the next: the chunks of all shares
+  uint64_t sums_per_problem;  ///< distance from one row to the next: the chunks of all shares
   uint64_t first_sum;
   scan_share share;
   uint32_t inclusive;
   uint32_t stream;  ///< soft devices: results do not fit into the caches and are written past them
 };
 
-/// The kernel scan_fence does nothing: its accesses order other launches.
+/// The kernel scan_fence has no effect itself: its accesses order other launches.
 struct scan_fence_parameters {
   uint32_t unused;
 };

@@ -1,13 +1,12 @@
 #pragma once
 
-/// Operators of scans, for host and device code alike. An operator is a type with
+/// Operators of scans, for host and device code alike. An operator is a type without state that has three members. `T
+/// operator()(T earlier, T later) const` is associative; T is trivially copyable and has 4 or 8 bytes. `T identity()
+/// const` returns a value that, combined with any x on either side, gives x. `static constexpr bool commutative` says
+/// whether the two operands may be exchanged.
 ///
-///   T operator()(T earlier, T later) const; associative; T is trivially copyable and has 4 or 8 bytes T identity()
-///   const; identity() combined with x, on either side, is x static constexpr bool commutative; whether the two
-///   operands may be exchanged
-///
-/// and without state. A program's own operators have the same form; cuda/scan.cuh, cuda/scan_hopper.cuh and
-/// host/scan_bodies.h make kernels of them.
+/// A program's own operators have the same form; cuda/scan.cuh, cuda/scan_hopper.cuh and host/scan_bodies.h make
+/// kernels of them.
 
 #include <stdint.h>
 
@@ -43,7 +42,7 @@ struct limits<double> {
   static HPE_SCAN_BOTH double highest() { return __builtin_huge_val(); }
 };
 
-/// The type whose addition wraps where that of T is undefined.
+/// The type in which values of type T are added: unsigned for integers, so that sums wrap around.
 template <class T>
 struct wrapping {
   using type = T;
@@ -57,7 +56,7 @@ struct wrapping<int64_t> {
   using type = uint64_t;
 };
 
-/// Sums; sums of integers wrap.
+/// The sum; sums of integers wrap around.
 template <class T>
 struct plus {
   static constexpr bool commutative = true;

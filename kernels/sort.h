@@ -33,7 +33,7 @@ struct by_key {
   }
 };
 
-/// output = input, sorted; equal elements keep their order. The output is the input or does not overlap it. One tile
+/// Sorts input into output; equal elements keep their order. The output is the input or does not overlap it. One tile
 /// sorts everything.
 template <class T>
 struct sort_local {
@@ -42,8 +42,8 @@ struct sort_local {
   uint64_t count;
 };
 
-/// Places [from, to) of the merged sequence of `left` and `right`, which are sorted: output[i] becomes its element i.
-/// Of equal elements, those of `left` come first. The grid may have any size.
+/// Merges the sorted sequences `left` and `right`, but writes only places [from, to) of the result: output[i] becomes
+/// element i. Of equal elements, those of `left` come first. The grid may have any size.
 template <class T>
 struct sort_merge {
   const T* left;
@@ -53,8 +53,9 @@ struct sort_merge {
   uint64_t from, to;
 };
 
-/// How many of the first `place` elements of the merged sequence come from the left: the pivot of Tanasic et al.
-/// between two GPUs, found as in their paper by reading single elements where they lie (the merge path of Odeh et al.).
+/// Returns how many of the first `place` elements of the merged sequence come from the left. This is the pivot of
+/// Tanasic et al. between two GPUs, found as in their paper by reading single elements in place (the merge path of Odeh
+/// et al.).
 template <class T, class Less>
 HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right, uint64_t right_count, uint64_t place,
                              Less less) {
@@ -69,7 +70,7 @@ HPE_SORT_BOTH uint64_t pivot(const T* left, uint64_t left_count, const T* right,
   return low;
 }
 
-/// Places [from, to) of the merged sequence of some sorted runs, of which any may be empty: output[i] becomes its
+/// Merges sorted runs, of which any may be empty, but writes only places [from, to) of the result: output[i] becomes
 /// element i. Of equal elements, those of earlier runs come first. The grid may have any size.
 inline constexpr uint32_t sort_runs = 4;
 template <class T>
@@ -82,9 +83,10 @@ struct sort_merge_four {
   [[nodiscard]] HPE_SORT_BOTH uint64_t total() const { return counts[0] + counts[1] + counts[2] + counts[3]; }
 };
 
-/// How many of the first `place` elements of the merged sequence come from each run. The search takes the middle
-/// element of the widest open interval. Its places in the other runs tell on which side of it the split lies in all
-/// runs (P. Varman et al., "Merging multiple lists on hierarchical-memory multiprocessors", 1991).
+/// Sets split[r] to the number of elements of run r among the first `place` elements of the merged sequence. Each step
+/// of the search takes the middle element of the widest open interval and finds how many elements of each run precede
+/// this element in the merged sequence. If they are fewer than `place` in all, these counts are lower bounds of split,
+/// otherwise upper bounds (P. Varman et al., "Merging multiple lists on hierarchical-memory multiprocessors", 1991).
 template <class T, class Less>
 HPE_SORT_BOTH void select_runs(const sort_merge_four<T>& p, uint64_t place, uint64_t (&split)[sort_runs], Less less) {
   uint64_t high[sort_runs];
@@ -123,9 +125,9 @@ HPE_SORT_BOTH void select_runs(const sort_merge_four<T>& p, uint64_t place, uint
   }
 }
 
-/// Threads in a block of the merge kernels on GPUs, and a good number of blocks for `count` outputs on a device with so
-/// many compute units: as many as run on it at once. Each block has a part of both sides, and a few long parts are read
-/// from a peer faster than many short ones.
+/// Threads in a block of the merge kernels on GPUs, and a good number of blocks for `count` outputs on a device with
+/// `units` compute units: as many as run on the device at once. Each block has a part of both sides, and a few long
+/// parts are read from a peer faster than many short ones.
 inline constexpr uint32_t merge_threads = 128;
 [[nodiscard]] constexpr uint32_t merge_blocks(uint64_t count, uint32_t units) {
   constexpr uint64_t least = 4096, each_unit = 5;

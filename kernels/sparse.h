@@ -17,14 +17,14 @@ namespace hpe::kernels {
 /// Threads in a block on GPUs.
 inline constexpr uint32_t sparse_threads = 256;
 
-/// Kernel sparse_multiply: y = A x. A grid of any size. On GPUs `lanes` threads share a row; a power of two up to 32.
-/// Each of them loads `each` elements, 2 or 4, before it uses the first one.
+/// Kernel sparse_multiply: y = A x. The grid may have any size. On GPUs `lanes` threads, a power of two up to 32, share
+/// a row. Each thread loads `each` elements, 2 or 4, before it uses the first one.
 struct sparse_multiply_parameters {
   uint32_t element;  ///< bytes: 4 (float) or 8 (double)
   uint32_t lanes, each;
   uint64_t rows;
   const uint32_t* first;    ///< rows + 1
-  const uint32_t* columns;  ///< null: x has a value for each element of the matrix, in their order
+  const uint32_t* columns;  ///< null: x has a value for each element of the matrix, in the order of elements
   const void* values;
   const void* x;
   void* y;
@@ -33,9 +33,10 @@ struct sparse_multiply_parameters {
 /// A vertex that has not been reached.
 inline constexpr uint32_t graph_unreached = ~uint32_t{0};
 
-/// Kernel graph_step: one step of a breadth-first search. For each neighbour, not reached before, of the counts[depth]
-/// vertices of `frontier`: its level becomes depth + 1, and the kernel appends it to `next` and counts it in
-/// counts[depth + 1]. A grid of any size. On GPUs `lanes` threads share a vertex; a power of two up to 32.
+/// Kernel graph_step: one step of a breadth-first search. The kernel finds those neighbours of the counts[depth]
+/// vertices of `frontier` that no earlier step has reached. It sets their level to depth + 1, appends them to `next`
+/// and counts them in counts[depth + 1]. The grid may have any size. On GPUs `lanes` threads, a power of two up to 32,
+/// share a vertex.
 struct graph_step_parameters {
   const uint32_t* first;
   const uint32_t* neighbours;
@@ -51,8 +52,8 @@ inline constexpr uint64_t hash_empty = ~uint64_t{0};
 [[nodiscard]] HPE_SPARSE_BOTH uint32_t hash_key_of(uint64_t entry) { return uint32_t(entry); }
 [[nodiscard]] HPE_SPARSE_BOTH uint32_t hash_value_of(uint64_t entry) { return uint32_t(entry >> 32); }
 
-/// The slot of a key in a level of the table. The finaliser of MurmurHash3 (A. Appleby) with the level as seed; the
-/// multiplication maps the hash to [0, slots).
+/// The slot of a key in a level of the table. The hash is the finaliser of MurmurHash3 (A. Appleby) with the level as
+/// seed; the multiplication maps the hash to [0, slots).
 [[nodiscard]] HPE_SPARSE_BOTH uint32_t hash_slot(uint32_t key, uint32_t level, uint32_t slots) {
   uint32_t h = key + (level + 1) * 0x9e3779b9U;
   h = (h ^ (h >> 16)) * 0x85ebca6bU;
@@ -61,7 +62,8 @@ inline constexpr uint64_t hash_empty = ~uint64_t{0};
   return uint32_t((uint64_t{h} * slots) >> 32);
 }
 
-/// Kernel hash_slots: slots of the keys of entries (`entries` not null) or of plain keys. A grid of any size.
+/// Kernel hash_slots: computes the slots of the entries' keys or, if `entries` is null, of `keys`. The grid may have
+/// any size.
 struct hash_slots_parameters {
   const uint64_t* entries;
   const uint32_t* keys;
@@ -70,8 +72,8 @@ struct hash_slots_parameters {
   uint32_t* indices;
 };
 
-/// Kernel hash_settle: appends to `rest` each of the entries whose slot an entry with another key has taken; found[i]
-/// is the entry in the slot of entries[i]. *rest_count is zero before. A grid of any size.
+/// Kernel hash_settle: appends to `rest` each of the entries whose slot holds an entry with another key; found[i] is
+/// the entry in the slot of entries[i]. *rest_count must be zero at the start. The grid may have any size.
 struct hash_settle_parameters {
   const uint64_t* entries;
   const uint64_t* found;
@@ -80,9 +82,10 @@ struct hash_settle_parameters {
   uint32_t* rest_count;
 };
 
-/// Kernel hash_match: found[i] is the entry in the slot of keys[i]. Has it the key, its value goes to
-/// results[places[i]]; is the slot empty, `missing` does. Otherwise key and place are appended to the rest, for the
-/// next level. places null: place i. *rest_count is zero before. A grid of any size.
+/// Kernel hash_match: looks at found[i], the entry in the slot of keys[i]. If the entry has this key, its value is
+/// written to results[places[i]]; if the slot is empty, `missing` is written there. Otherwise the key and its place are
+/// appended to the rest, for the next level. If places is null, the place is i. *rest_count must be zero at the start.
+/// The grid may have any size.
 struct hash_match_parameters {
   const uint32_t* keys;
   const uint32_t* places;

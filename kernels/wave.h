@@ -15,8 +15,8 @@
 /// whose planes and rows have rims of neighbours' cells on both sides.
 ///
 /// Every point of a result is computed by the same operations in the same order wherever tiles, slabs and devices end,
-/// so no bit of the results depends on how a grid is divided. Results may depend on the instruction set, which rounds a
-/// * b + c once or twice.
+/// so no bit of the results depends on how a grid is divided. Results may depend on the instruction set, which rounds
+/// multiply-adds once or twice.
 
 #include <stdint.h>
 
@@ -25,7 +25,7 @@
 
 namespace hpe::kernels {
 
-/// Half the widest stencil: order 16 in space. Half the usual one: order 8.
+/// The radius of the widest stencil (order 16 in space) and of the usual one (order 8).
 inline constexpr int64_t most_radius = 8, usual_radius = 4;
 
 /// The weight of the cells at distance k in the second derivative of order 2 radius, for spacing 1.
@@ -56,22 +56,23 @@ inline constexpr int64_t row_multiple = 16;
 /// The memory layout of the cells of a wave field. Counts and distances are in elements.
 struct field_layout {
   int64_t nx, ny, nz;
-  int64_t radius;  ///< planes before the first and behind the last one
-  int64_t lead;    ///< elements before the first cell of a row; in make_layout 0, or row_multiple under a free surface
-  int64_t row;     ///< from a cell to its neighbour in y
-  int64_t plane;   ///< from a cell to its neighbour in x
-  int64_t origin;  ///< the place of cell (0, 0, 0)
+  int64_t radius;  ///< number of planes before the first and behind the last one
+  int64_t lead;    ///< elements before the first cell of a row; make_layout sets row_multiple under a free surface,
+                   ///< otherwise 0
+  int64_t row;     ///< distance from a cell to its neighbour in y
+  int64_t plane;   ///< distance from a cell to its neighbour in x
+  int64_t origin;  ///< index of cell (0, 0, 0)
 
   [[nodiscard]] constexpr int64_t index(int64_t x, int64_t y, int64_t z) const {
     return origin + x * plane + y * row + z;
   }
-  /// Elements of the whole array.
+  /// The number of elements of the whole array.
   [[nodiscard]] constexpr int64_t size() const { return (nx + 2 * radius) * plane; }
 };
 
 /// The neighbours beyond the first and the last row of a plane.
 enum class y_ends : int32_t {
-  flat,      ///< nothing varies along y: there is no derivative along y (two dimensions)
+  flat,      ///< all values are constant along y: no derivative along y (two dimensions)
   periodic,  ///< the last row is the neighbour of the first
   closed     ///< rows of zeros
 };
@@ -92,8 +93,8 @@ struct section {
   int64_t y0, y1, z0, z1;
 };
 
-/// All rows of a layout of make_layout, in whole vectors: cells behind a row are zero and stay zero, because their
-/// speed is zero.
+/// Returns all rows of a layout of make_layout, in whole vectors: cells behind a row are zero and stay zero, because
+/// their speed is zero.
 [[nodiscard]] constexpr section whole_section(const field_layout& layout) {
   return {0, layout.ny, 0, whole_vectors(layout.nz)};
 }
@@ -103,8 +104,8 @@ struct point {
   int32_t x, y, z;
 };
 
-/// A part of a grid cut along x, and how a launch cuts it further: tiles of tile_x planes by tile_y rows by tile_z
-/// cells.
+/// A part of a grid that is cut along x, and the tiles into which a launch cuts this part: tile_x planes by tile_y rows
+/// by tile_z cells.
 struct slab {
   int64_t x0, x1;
   int64_t tile_x, tile_y;
@@ -120,7 +121,7 @@ struct slab {
   }
 };
 
-/// Planes x0 to x1 for a soft device, in tiles whose working set (2 radius + 1 planes of tile_y rows and their
+/// Returns planes x0 to x1 for a soft device, in tiles whose working set (2 radius + 1 planes of tile_y rows and their
 /// neighbours) stays in a second-level cache while the tile moves along x.
 [[nodiscard]] constexpr slab make_slab(const field_layout& layout, const section& across, int64_t x0, int64_t x1,
                                        int64_t element_size) {
@@ -133,7 +134,7 @@ struct slab {
   return {x0, x1, tile_x < 8 ? 8 : (tile_x > 64 ? 64 : tile_x), (all + tiles_y - 1) / tiles_y};
 }
 
-/// Planes x0 to x1 for a GPU with the given number of multiprocessors.
+/// Returns planes x0 to x1 for a GPU with the given number of multiprocessors.
 [[nodiscard]] constexpr slab make_cuda_slab(const section& across, y_ends ends, int64_t x0, int64_t x1,
                                             int64_t multiprocessors) {
   if (ends != y_ends::closed) return {x0, x1, 8, 1, 128};
@@ -160,21 +161,22 @@ struct slab {
 /// With a potential v the laplacian is laplacian(now) - v now: where the density rho varies, p / sqrt(rho) obeys this
 /// equation with v = sqrt(rho) laplacian(1 / sqrt(rho)), and the step stays its own adjoint.
 ///
-/// `next` holds the step before `now` on entry and the step after it on return. Then the step adds, inside the cells
-/// of the slab, speed * amplitude[i] to next at injected[i], and copies now at recorded[i] to record[i]. Points may
-/// be listed more than once and must lie in the slab. With a free surface, which is at z = 0, next is made odd about
-/// it.
+/// `next` holds the step before `now` on entry and the step after it on return. Then the step adds, within the slab,
+/// speed * amplitude[i] to next at injected[i], and copies now at recorded[i] to record[i]. Points may be listed more
+/// than once and must be in the slab. With a free surface, which is at z = 0, the step makes next odd about the
+/// surface.
 ///
-/// Computes the planes of `part` and in them the cells of `across`. Reads: now in planes x0 - radius to x1 + radius.
-/// Writes and reads: next in planes x0 to x1. A potential is read like speed. taper_z has z1 elements rounded up to
-/// row_multiple. On GPUs taper_z is aligned to 16 bytes, z0 is a multiple of 4, and up to three elements of next behind
-/// z1 are overwritten: rim cells of boxes, which are received again before they are read, or zeros, which stay zero.
+/// Computes the cells of `across` in the planes of `part`. Reads: now in planes x0 - radius to x1 + radius. Writes and
+/// reads: next in planes x0 to x1. Reads the potential, if any, in the same cells as speed. taper_z has z1 elements
+/// rounded up to row_multiple. On GPUs taper_z is aligned to 16 bytes, z0 is a multiple of 4, and up to three elements
+/// of next behind z1 are overwritten: rim cells of boxes, which are received again before they are read, or zeros,
+/// which stay zero.
 template <class T>
 struct wave_step {
   T* next;
   const T* now;
   const T* speed;
-  const T* potential;  ///< null: density is constant; else with orders 4, 8, 12 and 16
+  const T* potential;  ///< null: constant density; otherwise only for orders 4, 8, 12 and 16
   const T* taper_x;
   const T* taper_y;
   const T* taper_z;
@@ -182,7 +184,7 @@ struct wave_step {
   slab part;
   section across;
   T centre;                   ///< weight of the point itself, over all axes
-  T weights[3][most_radius];  ///< x, y, z; at distances 1 to radius
+  T weights[3][most_radius];  ///< weights for x, y, z, at distances 1 to radius
   y_ends ends;
   int32_t free_surface;
   const point* injected;
@@ -202,11 +204,11 @@ struct wave_step {
   }
 };
 
-/// Whether steps of an order take a potential.
+/// Whether the steps of this order accept a potential.
 [[nodiscard]] constexpr bool takes_potential(int64_t order) { return order % 4 == 0; }
 
 /// wave_step as a kernel for each order, which is twice the radius of the layout: wave_step_2_f32 to wave_step_16_f32
-/// with every even order, and in double with orders 4, 8, 12 and 16.
+/// for every even order, and in double precision for orders 4, 8, 12 and 16.
 template <class T, int64_t order>
 struct wave_step_of : wave_step<T> {};
 template <int64_t order>
@@ -215,7 +217,7 @@ template <int64_t order>
 using wave_step_f64 = wave_step_of<double, order>;
 
 /// The cells of a grid that are kept: nx * ny * nz cells from (x, y, z) on, packed with z fastest. A launch processes
-/// the cells whose x lies in its slab.
+/// the cells whose x is in its slab.
 struct window {
   int64_t x, y, z;
   int64_t nx, ny, nz;
@@ -229,7 +231,7 @@ struct window {
   return {{uint32_t(blocks < 1 ? 1 : blocks < most ? blocks : most), 1, 1}, {uint32_t(march_threads), 1, 1}};
 }
 
-/// kept = the window of field.
+/// Copies the window of `field` to `kept`.
 template <class T>
 struct keep {
   T* kept;
@@ -251,14 +253,14 @@ struct correlate {
   window cells;
 };
 
-/// A compressed row: its cells in blocks of this many, each with a range, and the cells of a block as integers of 4, 8
-/// or 16 bits within its range. First come the ranges of all blocks, then the integers; of two cells in a byte, the
+/// A compressed row consists of blocks of this many cells. Each block has a range, and its cells are integers of 4, 8
+/// or 16 bits within this range. The ranges of all blocks come first, then the integers; of two cells in a byte, the
 /// first has the lower bits.
 inline constexpr int64_t block_cells = 32;
 
 /// A cell is least + step * integer; its error is at most half a step. A step is (largest - smallest) / (2^bits - 1),
-/// or / (2^bits - 2) in a block of both signs, where least is a multiple of the step: 0 stays 0, so that cells which
-/// the wave has not reached add nothing to an image.
+/// or (largest - smallest) / (2^bits - 2) in a block of both signs. In a block of both signs, least is a multiple of
+/// the step. So 0 stays 0, and cells that the wave has not reached add nothing to an image.
 template <class T>
 struct block_range {
   T least, step;
@@ -271,7 +273,7 @@ template <class T>
   return blocks * (int64_t(sizeof(block_range<T>)) + block_cells * bits / 8);
 }
 
-/// kept = the window of field, compressed row by row.
+/// Copies the window of `field` to `kept`, compressed row by row.
 template <class T>
 struct keep_compressed {
   uint8_t* kept;
@@ -282,7 +284,7 @@ struct keep_compressed {
   int64_t bits;
 };
 
-/// correlate with a compressed window.
+/// The same as correlate, with a compressed window.
 template <class T>
 struct correlate_compressed {
   T* image;

@@ -43,16 +43,22 @@ install_missing() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
 }
 
-# make_bare_root <folder> [<Debian packages>]: Debian 12 in a folder of its own, with its minimal system and these packages.
-# Needs root.
+# make_bare_root [--release NAME] <folder> [<Debian packages>]: a Debian, by default bookworm, in a folder of its own, with its
+# minimal system and these packages. Needs root.
 make_bare_root() {
-  local root=$1 packages
+  local release=bookworm root packages
+  if [[ $1 == --release ]]; then
+    release=$2
+    shift 2
+  fi
+  root=$1
   shift
   packages=$(IFS=,; echo "ca-certificates${*:+,$*}")
   install_missing debootstrap
-  heading "A bare Debian in $root"
-  debootstrap --variant=minbase --include="$packages" bookworm "$root" >"$root.log" || { cat "$root.log"; return 1; }
+  heading "A bare Debian, $release, in $root"
+  debootstrap --variant=minbase --include="$packages" "$release" "$root" >"$root.log" || { cat "$root.log"; return 1; }
   cp /etc/resolv.conf "$root/etc"
+  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"  # a mirror of a registry may have one of its own
 }
 
 # in_bare_root <folder> <command>...: runs a command in the bare root, with an empty environment. The mounts are in a

@@ -4,7 +4,7 @@
 
 namespace hpe::command_line {
 
-/// A command line, or a file that it names, is invalid. The message names the given and the possible values; the
+/// A command line, or a file that it names, is invalid. The message states the given value and the possible values; the
 /// program ends with exit status 2.
 class bad_input : public std::runtime_error {
  public:

@@ -42,7 +42,7 @@ std::string as_json(const std::string& title, const std::vector<picture>& pictur
                                     {"x", xs},
                                     {"y", ys}});
       }
-  return object.dump(1) + '\n';
+  return text_of(object, 1) + '\n';
 }
 
 }  // namespace hpe::command_line

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Line charts that programs write as numbers, and `scripts/measurements draw` draws. A picture is a row of charts
+/// Line charts: programs write their numbers, and `scripts/measurements draw` draws them. A picture is a row of charts
 /// that share the names and colours of their lines, and a legend.
 
 #include <string>
@@ -11,9 +11,9 @@ namespace hpe::command_line {
 
 /// How an axis is divided and labelled.
 enum class scale {
-  linear,   ///< from 0, in round steps
-  decades,  ///< logarithmic, a tick for each power of ten
-  sizes,    ///< logarithmic, powers of two as bytes: 4 KiB, 64 KiB, ...
+  linear,   ///< linear from 0, with ticks at round numbers
+  decades,  ///< logarithmic, with a tick for each power of ten
+  sizes,    ///< logarithmic, with ticks at powers of two: 4 KiB, 64 KiB, ...
 };
 
 struct axis {
@@ -23,7 +23,7 @@ struct axis {
 
 struct line {
   std::string name;
-  std::vector<std::pair<double, double>> points;  ///< x ascending; on logarithmic axes positive
+  std::vector<std::pair<double, double>> points;  ///< in ascending order of x; positive on logarithmic axes
 };
 
 struct chart {
@@ -37,8 +37,8 @@ struct picture {
   std::vector<chart> charts;
 };
 
-/// The numbers of the charts as JSON, an entry for each line, with program, machine, commit and time
-/// (docs/schemas/charts.json).
+/// Returns the numbers of the charts as JSON, with an entry for each line, and with the program, machine, commit and
+/// time (docs/schemas/charts.json).
 [[nodiscard]] std::string as_json(const std::string& title, const std::vector<picture>& pictures);
 
 }  // namespace hpe::command_line

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "apps/command_line/wrapping.h"
+
 namespace hpe::command_line {
 
 namespace {
@@ -39,8 +41,9 @@ std::string complaint_about(const std::string& word, const std::vector<option>& 
     const std::string meant = nearest(name, known);
     return "unknown option " + name + (meant.empty() ? "; --help lists them" : "; is " + meant + " meant?");
   }
-  if (place == table.end()) return "\"" + word + "\" is no option, and no file is read; --help lists the options";
-  return "\"" + word + "\" is one argument too many; --help lists the arguments";
+  if (place == table.end())
+    return "\"" + word + "\" is not an option, and this command reads no file; --help lists the options";
+  return "\"" + word + "\" is an unexpected argument; --help lists the arguments";
 }
 
 /// The message for words that CLI11 refuses: a switch with a value, or a last option without its value.
@@ -55,9 +58,25 @@ std::string complaint_about(const std::vector<std::string>& words, const std::ve
   return sentence;
 }
 
+/// Refuses --name= without a value, for which CLI11 would take the next word.
+void refuse_empty_values(const std::vector<std::string>& words, const std::vector<option>& table,
+                         bool up_to_a_program) {
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const bool is_program = up_to_a_program && !words[i].starts_with("-");
+    if (is_program) return;
+    for (const option& o : table) {
+      if (is_word(o) || o.value.empty()) continue;
+      if (words[i] == o.name + "=") throw bad_input(o.name + " needs a value: " + o.value);
+    }
+    const auto takes_next = [&](const option& o) { return !o.value.empty() && words[i] == o.name; };
+    if (std::any_of(table.begin(), table.end(), takes_next)) ++i;
+  }
+}
+
 /// Returns the words that are not in the table.
 std::vector<std::string> parse(const std::vector<option>& table, int argc, char** argv, bool up_to_a_program) {
   const std::vector<std::string> words(argv + 1, argv + argc);
+  refuse_empty_values(words, table, up_to_a_program);
   CLI::App parser;
   parser.set_help_flag();
   parser.allow_extras();
@@ -100,15 +119,13 @@ std::string lines_of_help(const std::vector<option>& table) {
   std::size_t column = 0;
   for (const option& o : table)
     if (const std::size_t width = left(o).size() + gap; width <= widest) column = std::max(column, width);
-  std::string next_line(1, '\n');
-  next_line.append(column, ' ');
+  const std::size_t width = columns();
   std::string result;
   for (const option& o : table) {
     const std::string begin = left(o);
     result += begin;
-    result += begin.size() + gap <= column ? std::string(column - begin.size(), ' ') : next_line;
-    for (const char c : o.help) result += c == '\n' ? next_line : std::string(1, c);
-    result += "\n";
+    result += begin.size() + gap <= column ? std::string(column - begin.size(), ' ') : '\n' + std::string(column, ' ');
+    result += wrapped(o.help, column, width) + '\n';
   }
   return result;
 }

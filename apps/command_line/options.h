@@ -1,8 +1,8 @@
 #pragma once
 
-/// The command lines of all programs of hpe, as tables. Each row has a setter for its value, which refers to variables
-/// of one request; so a table must not outlive its request. CLI11 reads the words; it is included in options.cpp alone,
-/// because it is slow to compile.
+/// The command lines of all hpe programs, as tables of options. Each row has a setter, which stores the option's value
+/// in a variable of a request; so a table must not outlive its request. CLI11 parses the arguments. Only options.cpp
+/// includes CLI11, because its header is slow to compile.
 
 #include <functional>
 #include <string>
@@ -17,25 +17,25 @@ namespace hpe::command_line {
 using setter = std::function<void(const std::string& name, const std::string& value)>;
 
 struct option {
-  std::string name;   ///< with dashes; without dashes, as in SIZE: the positional argument (at most one)
+  std::string name;   ///< with dashes; the positional argument (at most one) has a name without dashes, as in SIZE
   std::string value;  ///< the name of the value in help texts; empty for switches and positional arguments
-  std::string help;   ///< may have several lines
+  std::string help;   ///< the option's text in --help; may have several lines
   setter set;
 };
 
 /// Reads --name VALUE, --name=VALUE, --switch and the positional argument; -h is --help. If an option is given twice,
-/// the last value wins. argv[0] is ignored. Throws bad_input for an option that is not in the table, a missing or
-/// superfluous value and a superfluous argument; exceptions of setters pass through.
+/// the last value wins. argv[0] is ignored. Throws bad_input for an option that is not in the table, for a missing or
+/// superfluous value, and for a superfluous argument; passes on the exceptions of setters.
 void read(const std::vector<option>& table, int argc, char** argv);
 
-/// Reads options up to a program and its arguments, with or without "--" before it. Gives the program's place in argv;
-/// argc if there is none. Throws as read does.
+/// Reads the options that precede a program's name and its arguments; "--" may follow the options. Returns the index in
+/// argv of the program's name, or argc if the command line names no program. Throws the same exceptions as read.
 [[nodiscard]] int read_before_program(const std::vector<option>& table, int argc, char** argv);
 
-/// The rows as lines of a help text, in two columns.
+/// Returns the rows as lines of a help text, in two columns.
 [[nodiscard]] std::string lines_of_help(const std::vector<option>& table);
 
-/// The known word nearest to `word` in single-letter changes; empty if none is near.
+/// Returns the known word that is most similar to `word`, by single-letter changes; empty if none is similar.
 [[nodiscard]] std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace hpe::command_line

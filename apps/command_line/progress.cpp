@@ -37,9 +37,9 @@ progress::~progress() {
 double progress::seconds() const { return std::chrono::duration<double>(where_.now() - begin_).count(); }
 
 void progress::at(double done, const std::string& what) {
-  if (quiet_) return;
+  if (quiet_ || ended_) return;
   const double now = seconds();
-  const bool last = done >= total_;
+  const bool last = ended_ = done >= total_;
   if (last && told_ == 0 && now < between_lines) return;  // the work ended before the first line
   if (!last && now - told_ < (where_.terminal ? between_changes : between_lines)) return;
   told_ = now;

@@ -9,8 +9,8 @@
 namespace hpe::command_line {
 
 /// Shows the progress, the rate and the remaining time of long work: on a terminal in one line that changes, elsewhere
-/// in a line every five seconds and at the end. Work that ends before its first line leaves no line. The destructor
-/// ends an open line, so that an error message begins a new one. One thread at a time.
+/// in a line every five seconds and at the end. Prints nothing if the work ends before the first line is due. The
+/// destructor ends an open line, so that an error message begins a new one. One thread at a time.
 class progress {
  public:
   struct place {
@@ -40,12 +40,13 @@ class progress {
   const bool quiet_;
   const place where_;
   const std::chrono::steady_clock::time_point begin_;
-  double told_ = 0;  ///< seconds since the work began
-  bool open_ = false;
+  double told_ = 0;  ///< seconds from the start of the work to the last output
+  bool open_ = false, ended_ = false;
 };
 
-/// Runs work on devices `repeats` times after one run that warms up, with its progress, and returns the median of the
-/// seconds up to the end of all queued work. `prepare` comes before each run, outside of its time.
+/// Calls `run` once to warm up and then `repeats` times, and shows the progress. Returns the median time of a run, in
+/// seconds, up to the end of all work that it queued. Calls `prepare` before each run; the time of `prepare` is not
+/// counted.
 [[nodiscard]] double median_seconds(
     std::int64_t repeats, bool quiet, const std::function<void()>& run, const std::function<void()>& prepare = [] {});
 

@@ -4,17 +4,17 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <ctime>
+#include <exception>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <thread>
 
 #include "apps/command_line/commit.h"
 #include "hpe/hpe.hpp"
+#include "runtime/os/output_file.h"
 
 namespace hpe::command_line {
 
@@ -38,8 +38,7 @@ nlohmann::json as_json(const report& r) {
 }  // namespace
 
 void write_json(const report& r, const std::string& file) {
-  // Bytes that are not valid UTF-8, for example in a path, become question marks.
-  if (!file.empty()) write_text(as_json(r).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n', file);
+  if (!file.empty()) write_text(text_of(as_json(r), 2) + '\n', file);
 }
 
 void write_text(const std::string& text, const std::string& file) {
@@ -48,10 +47,24 @@ void write_text(const std::string& text, const std::string& file) {
     std::fputs(text.c_str(), stdout);
     return;
   }
-  std::ofstream out(file);
-  out << text << std::flush;
-  if (!out)
-    throw std::runtime_error("cannot write " + file + ": " + std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  os::write_file(file, text);
+}
+
+void keep_in_cache(const std::string& file, const std::string& text) noexcept {
+  try {
+    std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+    os::write_file(file, text);
+  } catch (const std::exception&) {
+    return;  // measured anew next time
+  }
+}
+
+std::string text_of(const nlohmann::json& object, int indent) {
+  return object.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string text_of(const nlohmann::ordered_json& object, int indent) {
+  return object.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void answer(const report& r, const std::string& text, const std::string& json, bool quiet) {

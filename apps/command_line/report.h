@@ -1,16 +1,17 @@
 #pragma once
 
-/// Measurements of commands and benchmarks as JSON: an object that names program, machine, commit and time, so that
+/// Measurements of commands and benchmarks as JSON: an object that names the program, machine, commit and time, so that
 /// figures of different runs can be distinguished. docs/schemas/report.json describes it.
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 namespace hpe::command_line {
 
-/// A line of a table of figures. bar: the required value, as text; empty if there is none. spread: the range of the
-/// repeats, as text or empty.
+/// A line of a table of figures. bar: the required value, as text; empty if no value is required. spread: the range
+/// over the repeats, as text; may be empty.
 struct figure {
   std::string what;
   double value;
@@ -32,23 +33,32 @@ struct report {
 /// Writes the report with write_text().
 void write_json(const report& r, const std::string& file);
 
-/// Writes a text to the file, or to standard output for "-"; nothing for an empty name. Throws std::runtime_error.
+/// Writes a text to a file, or to standard output if `file` is "-"; does nothing if `file` is empty. Throws
+/// std::runtime_error.
 void write_text(const std::string& text, const std::string& file);
 
-/// The output of a command: prints the text unless `quiet` is set or the JSON goes to standard output, and writes the
-/// JSON.
+/// Writes a text to a cache file, and creates its folder. If the file cannot be written, it stays as it is.
+void keep_in_cache(const std::string& file, const std::string& text) noexcept;
+
+/// Converts JSON to text. Bytes that are not UTF-8, for example in a path, become U+FFFD. indent: the number of spaces
+/// for each level; -1: one line.
+[[nodiscard]] std::string text_of(const nlohmann::json& object, int indent);
+[[nodiscard]] std::string text_of(const nlohmann::ordered_json& object, int indent);
+
+/// Writes a command's output: prints the text, unless `quiet` is set or the JSON goes to standard output, and writes
+/// the JSON.
 void answer(const report& r, const std::string& text, const std::string& json, bool quiet);
 
 /// The names of the first `count` devices.
 [[nodiscard]] std::vector<std::string> names_of_devices(int count);
 
-/// The median; values is not empty.
+/// Returns the median of `values`, which must not be empty.
 [[nodiscard]] double median(std::vector<double> values);
 
 /// The processor's name and the number of cores.
 [[nodiscard]] std::string machine();
 
-/// The commit that was built; a "+" follows if files differed from it.
+/// The commit from which this program was built, followed by "+" if its files differed from the commit.
 [[nodiscard]] std::string commit();
 
 /// The time in UTC, as in 2026-11-23T04:05:06Z.

@@ -4,9 +4,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
+#include <regex>
 #include <string_view>
 #include <utility>
+
+#include "apps/command_line/options.h"
 
 namespace hpe::command_line {
 
@@ -51,7 +55,8 @@ std::int64_t whole_number(const std::string& name, const std::string& text, std:
   const auto value = written_number(text);
   if (!value || *value < least || *value > most)
     throw bad_input(name + " " + text + ": expected a whole number from " + std::to_string(least) +
-                    (most == no_limit ? "" : " to " + std::to_string(most)) + ", such as 1000, 2^20 or 64M");
+                    (most == no_limit ? "" : " to " + std::to_string(most)) +
+                    (name.starts_with("-") || most != no_limit ? "" : ", such as 1000, 2^20 or 64M"));
   return *value;
 }
 
@@ -59,6 +64,16 @@ bool is_size(const std::string& word) {
   return !word.empty() && word[0] >= '0' && word[0] <= '9' &&
          word.find_first_not_of("0123456789^kKMGx") == std::string::npos;
 }
+
+namespace {
+
+/// Whether a word is a number with at most a unit behind it: a sign, digits with a point, and an exponent.
+bool is_meant_as_number(const std::string& word) {
+  static const std::regex number(R"([+-]?\d+(\.\d*)?([eE][+-]?\d+)?([kKmMgGtT]i?)?[bB]?)");
+  return std::regex_match(word, number);
+}
+
+}  // namespace
 
 double real_number(const std::string& name, const std::string& text) {
   char* end = nullptr;
@@ -74,7 +89,7 @@ setter to_text(std::string& place) {
 
 setter to_size_or_file(setter size, std::string& file) {
   return [size = std::move(size), &file](const std::string& name, const std::string& word) {
-    if (is_size(word))
+    if (is_size(word) || (is_meant_as_number(word) && !std::filesystem::exists(word)))
       size(name, word);
     else
       file = word;
@@ -112,7 +127,9 @@ std::size_t place_among(const std::string& name, const std::string& text, const 
   if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   std::string all;
   for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
-  throw bad_input(name + " " + text + ": possible are " + all);
+  const std::string meant = nearest(text, words);
+  throw bad_input(name + " " + text + ": the possible values are " + all +
+                  (meant.empty() ? "" : ". Did you mean \"" + meant + "\"?"));
 }
 
 }  // namespace hpe::command_line

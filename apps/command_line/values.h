@@ -1,6 +1,6 @@
 #pragma once
 
-/// The setters that most options need. Each keeps a reference to the variable that it sets.
+/// Setters for common kinds of values. Each keeps a reference to the variable that it sets.
 
 #include <concepts>
 #include <cstdint>
@@ -15,15 +15,16 @@ namespace hpe::command_line {
 
 inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max();
 
-/// A whole number from least to most, written as 1000, 2^20 or 64M (k, M, G: powers of 1024). Throws bad_input with the
-/// option's name.
+/// Parses a whole number from `least` to `most`, written as 1000, 2^20 or 64M (k, M, G: powers of 1024). Throws
+/// bad_input, which names the option; for a positional argument without a limit, the message also says how sizes are
+/// written.
 [[nodiscard]] std::int64_t whole_number(const std::string& name, const std::string& text, std::int64_t least = 0,
                                         std::int64_t most = no_limit);
 
 /// Whether a word is written as a size, as in 2^20, 64M or 4096x4096, and not as the name of a file.
 [[nodiscard]] bool is_size(const std::string& word);
 
-/// A finite number. Throws bad_input.
+/// Parses a finite number. Throws bad_input.
 [[nodiscard]] double real_number(const std::string& name, const std::string& text);
 
 [[nodiscard]] setter to_text(std::string& place);
@@ -31,7 +32,8 @@ inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max(
 [[nodiscard]] setter to_positive(double& place);
 [[nodiscard]] setter to_not_negative(double& place);
 
-/// A word that is written as a size goes to `size`, any other word names a file.
+/// A setter that passes a word in the form of a size to `size`, and stores any other word in `file`. Unless a file has
+/// its name, a word that can only be meant as a number, as -5, 1.5 or 64MB, is also passed to `size`, which refuses it.
 [[nodiscard]] setter to_size_or_file(setter size, std::string& file);
 
 template <std::integral Number>
@@ -41,14 +43,14 @@ template <std::integral Number>
   };
 }
 
-/// The index of a text among words; throws bad_input, which lists the words.
+/// Returns the index of `text` in `words`. If `text` is not among them, throws bad_input, which lists the words.
 [[nodiscard]] std::size_t place_among(const std::string& name, const std::string& text,
                                       const std::vector<std::string>& words);
 
-/// One of a few words.
+/// A setter that accepts one of the given words.
 [[nodiscard]] setter to_word(std::string& place, std::vector<std::string> words);
 
-/// One of a few values by their names.
+/// A setter that accepts the name of one of the given values.
 template <class Value>
 [[nodiscard]] setter to_one_of(Value& place, std::vector<std::pair<std::string, Value>> known) {
   return [&place, known = std::move(known)](const std::string& name, const std::string& text) {

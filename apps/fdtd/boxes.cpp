@@ -59,8 +59,8 @@ std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple
   for (std::size_t axis = 0; axis < 3; ++axis)
     if (parts[axis] > 1 && cells[axis] / parts[axis] < radius)
       throw bad_input(std::to_string(cells[axis]) + " cells along " + "xyz"[axis] + " in " +
-                      std::to_string(parts[axis]) + " parts: each needs at least " + std::to_string(radius) +
-                      " for a stencil of order " + std::to_string(2 * radius));
+                      std::to_string(parts[axis]) + " parts: each part needs at least " + std::to_string(radius) +
+                      " cells for a stencil of order " + std::to_string(2 * radius));
   std::vector<box> boxes;
   for (std::int64_t i = 0; i < parts[0]; ++i)
     for (std::int64_t j = 0; j < parts[1]; ++j)
@@ -85,7 +85,8 @@ std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple
 std::vector<box> in_one_memory(std::vector<box> boxes, const triple& cells) {
   for (box& b : boxes) {
     if (b.cells[1] != cells[1] || b.cells[2] != cells[2])
-      throw bad_input("direct exchange: the grid has to be cut into slabs, because a device holds whole planes");
+      throw bad_input(
+          "direct exchange needs a grid that is cut into slabs, because each device must hold whole planes");
     b.layout = kernels::make_box_layout(cells[0], cells[1], cells[2], b.layout.radius);
     b.place = b.origin;
     b.neighbour.fill(-1);

@@ -11,6 +11,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/fdtd/field.h"
 #include "apps/fdtd/frame.h"
 
@@ -40,7 +41,8 @@ triple size(const std::string& name, const std::string& text) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::size_t end = axis < 2 ? text.find('x', begin) : text.size();
     if (end == std::string::npos)
-      throw bad_input(fmt::format("{} \"{}\": it looks like 512 or 512x512x512", name, text));
+      throw bad_input(fmt::format(
+          "{} {}: expected one size, or three sizes with x between them, as in 512 or 400x300x200", name, text));
     cells[axis] = command_line::whole_number(name, text.substr(begin, end - begin), 1, most);
     begin = end + 1;
   }
@@ -52,21 +54,23 @@ std::vector<command_line::option> options_of(request& r) {
   constexpr std::int64_t most = 1000000000;
   const setter to_cells = [&r](const std::string& name, const std::string& text) { r.cells = size(name, text); };
   return {
-      {"SIZE", "", "cells, as in 400x300x200, or 300 along all axes (256; 512 on GPUs)", to_cells},
-      {"--size", "NXxNYxNZ", "the same as an option", to_cells},
+      {"SIZE", "", "number of cells, as in 400x300x200; 300 means 300x300x300 (default: 256; 512 on GPUs)", to_cells},
+      {"--size", "NXxNYxNZ", "the same as SIZE, given as an option", to_cells},
       {"--order", "N", "order in space: 2, 4, ... 16 (8)", to_whole(r.order, 1, 2 * kernels::most_radius)},
       {"--steps", "N", "time steps (100)", to_whole(r.steps, 1, most)},
       devices_option(r.devices),
-      {"--cut", "HOW", "slabs: along x; pencils: along x and y; boxes: along all axes (slabs)",
+      {"--cut", "HOW", "cut the grid into slabs: along x; pencils: along x and y; or boxes: along all axes (slabs)",
        to_one_of<cut>(r.how, {{"slabs", cut::slabs}, {"pencils", cut::pencils}, {"boxes", cut::boxes}})},
       {"--exchange", "HOW",
-       "copied: neighbours' cells are copied into a halo; direct: kernels read them remotely, slabs only (copied)",
+       "copied: neighbours' cells are copied into a halo; direct: kernels read neighbours' cells remotely, which needs "
+       "slabs (copied)",
        to_one_of<exchange>(r.by, {{"copied", exchange::copied}, {"direct", exchange::direct}})},
-      {"--check", "", "compute it once more on one device, and compare every bit", to_flag(r.check)},
+      {"--check", "", "repeat the computation on one device, and compare the results bit by bit", to_flag(r.check)},
       {"--output", "NAME",
-       "write frames, the middle plane across y: NAME-STEP.png and NAME-STEP.npy, float32, x before z",
+       "write frames of the middle plane perpendicular to y: NAME-STEP.png and NAME-STEP.npy (float32, x before z); a "
+       "NAME that ends in .png or .npy selects one of the two formats",
        to_text(r.output)},
-      {"--every", "STEPS", "from one frame to the next (a tenth of the steps)", to_whole(r.every, 1, most)},
+      {"--every", "STEPS", "steps from one frame to the next (a tenth of all steps)", to_whole(r.every, 1, most)},
       json_option(r.json),
       quiet_option(r.quiet),
       help_option(r.help),
@@ -106,7 +110,7 @@ field make_field(const triple& cells, std::int64_t order, const triple& parts, e
 }
 
 /// Runs all steps; gives the seconds that they took, without those for the frames.
-double run_steps(field& f, const request& r) {
+double run_steps(field& f, const request& r, const command_line::output_files& frames) {
   constexpr std::int64_t least = 10, pauses = 50;
   // A pause waits for the devices: for the progress, and for a frame.
   const std::int64_t pause = std::max(least, r.steps / pauses);
@@ -122,7 +126,7 @@ double run_steps(field& f, const request& r) {
     if (!last && !shown && t % pause != 0) continue;
     synchronize();
     seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (shown) write_frame(r.output, t, r.cells, f.values(r.cells[1] / 2, r.cells[1] / 2 + 1));
+    if (shown) write_frame(frames, t, r.cells, f.values(r.cells[1] / 2, r.cells[1] / 2 + 1));
     progress.at(static_cast<double>(t));
     begin = std::chrono::steady_clock::now();
   }
@@ -140,15 +144,17 @@ int run(request r) {
       static_cast<double>(r.cells[0]) * static_cast<double>(r.cells[1]) * static_cast<double>(r.cells[2]);
   command_line::check_room(size, {arrays * cells * sizeof(float), r.check ? 2 * cells * sizeof(float) : 0}, devices);
   if (r.check)
-    command_line::check_room(size + " once more on one device", {.on_devices = arrays * cells * sizeof(float)}, 1);
-  if (!r.output.empty()) command_line::check_writable(name_of_frame(r.output, r.steps) + ".png");
-  command_line::check_writable(r.json);
+    command_line::check_room(size + ", repeated on one device", {.on_devices = arrays * cells * sizeof(float)}, 1);
+  const command_line::output_files frames = command_line::outputs_named(r.output, {".png", ".npy"}, {".png", ".npy"});
+  std::vector<std::string> outputs = frame_of(frames, r.steps).names();
+  outputs.push_back(r.json);
+  command_line::check_outputs(outputs);
 
   field f = make_field(r.cells, r.order, parts, r.by);
-  const double seconds = run_steps(f, r);
+  const double seconds = run_steps(f, r, frames);
   const double rate = cells * static_cast<double>(r.steps) / seconds;
-  const std::string title = fmt::format("{} on {} x {} x {} devices, order {}, {} steps", size, parts[0], parts[1],
-                                        parts[2], r.order, r.steps);
+  const std::string title = fmt::format("{} on {} x {} x {} devices, order {}, {} step{}", size, parts[0], parts[1],
+                                        parts[2], r.order, r.steps, r.steps == 1 ? "" : "s");
   bool same = true;
   if (r.check) {
     field one = make_field(r.cells, r.order, {1, 1, 1}, exchange::copied);
@@ -179,7 +185,7 @@ int fdtd_main(int argc, char** argv) {
     hpe::fdtd::request r;
     hpe::command_line::read(hpe::fdtd::options_of(r), argc, argv);
     if (!r.help) return hpe::fdtd::run(r);
-    fmt::print("{}", hpe::fdtd::help_text());
+    hpe::command_line::print_help(hpe::fdtd::help_text());
     return 0;
   });
 }

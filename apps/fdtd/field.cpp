@@ -10,7 +10,7 @@ namespace {
 
 std::int64_t checked_radius(std::int64_t order) {
   if (order < 2 || order > 2 * kernels::most_radius || order % 2 != 0)
-    throw bad_input("order " + std::to_string(order) + ": possible are the even numbers from 2 to " +
+    throw bad_input("order " + std::to_string(order) + ": the order must be an even number from 2 to " +
                     std::to_string(2 * kernels::most_radius));
   return order / 2;
 }
@@ -103,7 +103,7 @@ void field::set(const field& other) {
            a.layout.size() == b.layout.size();
   };
   if (!std::equal(boxes_.begin(), boxes_.end(), other.boxes_.begin(), other.boxes_.end(), same))
-    throw bad_input("a field is set to another one that is not cut in the same way");
+    throw bad_input("a field can only be set to a field that is cut in the same way");
   for (std::size_t i = 0; i < memories_.size(); ++i) {
     copy(memories_[i].now.data(), other.memories_[i].now.data(), memories_[i].now.size() * sizeof(float));
     copy(memories_[i].next.data(), other.memories_[i].next.data(), memories_[i].next.size() * sizeof(float));

@@ -11,47 +11,47 @@
 
 namespace hpe::fdtd {
 
-/// How a device gets the cells of its neighbours.
+/// How a device obtains the cells of its neighbours.
 enum class exchange {
-  copied,  ///< into a halo around its box; its kernels use its own memory only
-  direct   ///< its kernels read them in the neighbours' memory: the boxes lie in one striped array
+  copied,  ///< copied into a halo around its box; its kernels use only its own memory
+  direct   ///< read by its kernels in the neighbours' memory; all boxes are in one striped array
 };
 
 /// A wave on a grid of cells, zero beyond the grid, divided into boxes on devices. With copies, each step first moves
 /// the faces between neighbours, then computes and packs the cells that neighbours wait for, then computes the rest.
-/// With direct exchange, a step is one launch for each device. All calls return at once; the memory that launches name
-/// decides what runs concurrently. Faces of slabs are whole planes, which need no packing.
+/// With direct exchange, a step is one launch for each device. All calls return at once; the accesses that launches
+/// declare determine which of them run concurrently. Faces of slabs are whole planes, which need no packing.
 class field {
  public:
-  /// order: 2, 4, ... 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order). Direct exchange needs
-  /// slabs.
+  /// order: an even number from 2 to 16. speed(x, y, z) is (c dt / spacing)^2, at most stable_speed(order). Direct
+  /// exchange needs slabs.
   field(const triple& cells, std::int64_t order, const triple& parts,
         const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed, exchange how = exchange::copied);
 
-  /// Sets the field, now and one step ago.
+  /// Sets the field of the present step and of the previous step.
   void set(const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& value);
 
-  /// Copies the field of an object with the same grid, order, parts and exchange, from device to device.
+  /// Copies the field of `other`, which has the same grid, order, parts and exchange, from device to device.
   void set(const field& other);
 
   void step();
 
-  /// The present field for the host, z fastest.
+  /// Returns the present field in host memory, with z fastest.
   [[nodiscard]] std::vector<float> values() const { return values(0, cells_[1]); }
-  /// The present field for the host, only the rows [from, to) along y.
+  /// Returns only the rows [from, to) along y of the present field.
   [[nodiscard]] std::vector<float> values(std::int64_t from, std::int64_t to) const;
 
   [[nodiscard]] const std::vector<box>& boxes() const { return boxes_; }
 
  private:
-  /// Cells of one box with its rim, or of the whole grid.
+  /// The cells of one box and its rim, or of the whole grid.
   struct memory {
     array<float> now, next, speed;
   };
   struct part {
-    std::size_t memory;                        ///< the number of the memory that holds its box
-    array<float> ones;                         ///< the tapers of all axes: nothing damps
-    std::vector<array<float>> sent, received;  ///< packed faces, by side; empty without a neighbour and for slabs
+    std::size_t memory;                        ///< index in memories_ of the memory that holds its box
+    array<float> ones;                         ///< the taper of every axis: all ones, for no damping
+    std::vector<array<float>> sent, received;  ///< packed faces, by side; empty for slabs and where the grid ends
     order_of_work work;
     std::int64_t multiprocessors;
   };
@@ -73,7 +73,7 @@ class field {
   kernel<kernels::fdtd_unpack<float>> unpack_{module(), "fdtd_unpack_f32"};
 };
 
-/// The largest speed for which the steps of an order are stable in three dimensions.
+/// The largest speed with which steps of this order are stable in three dimensions.
 [[nodiscard]] double stable_speed(std::int64_t order);
 
 }  // namespace hpe::fdtd

@@ -124,13 +124,15 @@ choice choose(const problem& p, const settings& wish, const machine& on) {
       break;
     case form::exchange:
       made.devices = exchanging(p.length, on.devices);
-      if (p.rows > 1) refuse(in_words(p) + ": the form exchange has one dimension; transpose and local have two");
+      if (p.rows > 1)
+        refuse(in_words(p) +
+               ": the form \"exchange\" transforms only one dimension; \"transpose\" and \"local\" also transform two");
       if (wish.elements == order::scrambled)
-        refuse("the form exchange ends in natural order; transpose can leave the elements scrambled");
+        refuse("the form \"exchange\" ends in natural order; \"transpose\" can leave the elements scrambled");
       if (made.devices < 2)
         refuse(in_words(p) + " on " + std::to_string(on.devices) +
-               " devices: the form exchange needs two or more devices and an even length; transpose and convolution do "
-               "not");
+               " devices: the form \"exchange\" needs two or more devices and an even length; \"transpose\" and "
+               "\"convolution\" do not");
       break;
     case form::transpose: {
       const factors f = p.rows > 1 ? factors{p.rows, p.length} : convenient_factors(p.length);
@@ -139,7 +141,10 @@ choice choose(const problem& p, const settings& wish, const machine& on) {
       break;
     }
     case form::convolution:
-      if (p.rows > 1) refuse(in_words(p) + ": the form convolution has one dimension; transpose and local have two");
+      if (p.rows > 1)
+        refuse(
+            in_words(p) +
+            ": the form \"convolution\" transforms only one dimension; \"transpose\" and \"local\" also transform two");
       made.longer = convenient_length(2 * one - 1);
       break;
   }

@@ -10,7 +10,7 @@ namespace hpe::fft {
 
 struct choice {
   form how = form::local;
-  int devices = 1;         ///< how many take part
+  int devices = 1;         ///< number of devices that take part
   std::int64_t first = 0;  ///< form transpose: the length is first * second, first <= second
   std::int64_t second = 0;
   std::int64_t longer = 0;  ///< form convolution: the length of the convolution
@@ -21,8 +21,8 @@ struct machine {
   int devices;
   bool soft;
   std::int64_t element_bytes;
-  /// GPUs, in bytes per second: what one device reads from another, and what a copy within a device reads and writes
-  /// together. 0: not known; then devices share what is large enough.
+  /// Rates of GPUs in bytes per second; link: reads from another device; memory: copies within a device, counting the
+  /// bytes read and the bytes written. 0: not known; several devices then share every transform that is large enough.
   double link = 0;
   double memory = 0;
 };
@@ -30,19 +30,19 @@ struct machine {
 /// Throws hpe::error (HPE_ERROR_INVALID_ARGUMENT) if the settings are not possible for the problem.
 [[nodiscard]] choice choose(const problem& what, const settings& wish, const machine& on);
 
-/// The two factors of n that are nearest to each other, the smaller one first.
+/// Two factors of n, the smaller one first. nearest_factors returns the two that are nearest to each other.
 struct factors {
   std::int64_t first, second;
 };
 [[nodiscard]] factors nearest_factors(std::int64_t n);
-/// Factors that are multiples of four, for which libraries have their fastest transforms, and nearly as near to each
-/// other; the nearest factors if there are none.
+/// Returns two factors that are multiples of four, because libraries transform those lengths fastest. If n has none, or
+/// if the larger one is more than twice the larger nearest factor, returns the nearest factors.
 [[nodiscard]] factors convenient_factors(std::int64_t n);
 
 /// The least number of the form 2^a 3^b 5^c, a >= 2, that is not less than n.
 [[nodiscard]] std::int64_t convenient_length(std::int64_t n);
 
-/// The greatest power of two that divides n and is at most `most`.
+/// The greatest power of two that divides n and is at most `most`: the number of devices for form exchange.
 [[nodiscard]] int exchanging(std::int64_t n, int most);
 
 [[nodiscard]] const char* name_of(form how);

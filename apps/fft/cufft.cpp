@@ -23,7 +23,8 @@ template <class Function>
 void find(void* opened, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(opened, name));
   if (function == nullptr)
-    throw error(HPE_ERROR_NOT_SUPPORTED, std::string("Fourier transforms on GPUs: this cuFFT has no ") + name);
+    throw error(HPE_ERROR_NOT_SUPPORTED,
+                std::string("Fourier transforms on GPUs need a cuFFT library with the function ") + name);
 }
 
 library look_up() {

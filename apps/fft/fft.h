@@ -7,8 +7,9 @@
 ///   plan.forward(x.data(), x.data());
 ///
 /// forward: X[k] = sum over n of x[n] exp(-2 pi i n k / N). inverse: with + in the exponent. Neither is scaled, as in
-/// FFTW and cuFFT: inverse(forward(x)) is N x (two dimensions: rows * length * x). Any length is possible. On GPUs the
-/// transforms of one device are done by cuFFT, which is loaded when the first plan is made; on soft devices by FFTW.
+/// FFTW and cuFFT: inverse(forward(x)) is N x (two dimensions: rows * length * x). Any length is possible. On GPUs,
+/// cuFFT computes the transforms of one device; it is loaded when the first plan is made. On soft devices, FFTW
+/// computes them.
 
 #include <complex>
 #include <cstdint>
@@ -20,7 +21,7 @@
 
 namespace hpe::fft {
 
-/// The data to transform: `batch` arrays one behind the other, of one dimension (rows 1) or of two, row by row.
+/// The data to transform: `batch` consecutive arrays of one dimension (rows = 1) or of two, stored row by row.
 struct problem {
   std::int64_t rows = 1;
   std::int64_t length = 1;
@@ -34,7 +35,7 @@ enum class form {
   automatic,
   local,       ///< each device transforms whole arrays of the batch; the first device transforms a single array
   exchange,    ///< pairs of devices exchange halves at each of log2 W steps (J. Cabezas, 2015, section 5.5)
-  transpose,   ///< the six-step form: transforms along one axis, transpose between all devices, along the other
+  transpose,   ///< six steps: transforms along one axis, a transpose between all devices, transforms along the other
   convolution  ///< Bluestein: any length as a convolution of a convenient length, whose transforms have the form
                ///< `transpose`
 };
@@ -56,13 +57,12 @@ struct settings {
 };
 
 /// A transform that can run many times. The first run in each direction takes longer, because cuFFT or FFTW then makes
-/// its plans. It owns the additional memory: up to two arrays of the size of one array of the batch, or eight in the
-/// form `convolution`.
+/// its plans. The plan owns its scratch memory: up to two times the size of one array of the batch, or up to eight
+/// times in the form `convolution`.
 ///
-/// Calls return as soon as the work is queued; it runs in the order that its data require, like every launch. One
-/// thread at a time. Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for a problem or settings that are not possible,
-/// with the possible values; HPE_ERROR_NOT_SUPPORTED where cuFFT or FFTW is missing; and what allocations and launches
-/// throw.
+/// Calls return as soon as the work is queued; like a launch, the work waits for earlier work on the same data. One
+/// thread at a time. Throws hpe::error: HPE_ERROR_INVALID_ARGUMENT for an invalid problem or invalid settings, with the
+/// possible values; HPE_ERROR_NOT_SUPPORTED if cuFFT or FFTW is missing; and the errors of allocations and launches.
 template <class T>
 class plan {
  public:
@@ -76,14 +76,14 @@ class plan {
   void forward(const std::complex<T>* in, std::complex<T>* out);
   void inverse(const std::complex<T>* in, std::complex<T>* out);
 
-  /// Where X[k] of one array is, k = row * length + column; k itself in natural order.
+  /// The index of X[k] in an array, where k = row * length + column; in natural order, k itself.
   [[nodiscard]] std::int64_t position(std::int64_t k) const;
 
   [[nodiscard]] form chosen() const;
   /// How many devices take part.
   [[nodiscard]] int devices() const;
-  /// The best placement of input and output. With the form `automatic`, one device where the links between GPUs make
-  /// several slower.
+  /// The best placement of input and output. With the form `automatic`, the placement is on a single device if the
+  /// links between GPUs would make several devices slower.
   [[nodiscard]] placement where() const;
   /// A sentence that describes the chosen form.
   [[nodiscard]] std::string explain() const;

@@ -12,6 +12,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/fft/request.h"
 #include "apps/files/element_file.h"
 #include "hpe/hpe.hpp"
@@ -34,15 +35,17 @@ void measure_input(request& r, const files::description& file, std::size_t size)
   const auto& shape = file.shape;
   const auto axis = [&](std::size_t from_last) { return static_cast<std::int64_t>(shape[shape.size() - from_last]); };
   if (shape.size() > 3)
-    throw bad_input(fmt::format("{} has {} axes; fft takes one, two, or a batch of two", r.input, shape.size()));
+    throw bad_input(
+        fmt::format("{} has {} axes; hpe fft transforms one axis, two axes, or a batch of arrays with two axes",
+                    r.input, shape.size()));
   const bool first_is_batch = shape.size() == 3 || (shape.size() == 2 && r.what.batch > 1);
   if (first_is_batch && r.what.batch == 1) r.what.batch = axis(shape.size());
   if (!r.sized) r.what.rows = shape.size() - (first_is_batch ? 1 : 0) == 2 ? axis(2) : 1;
   if (!r.sized) r.what.length = shape.empty() ? there / r.what.batch : axis(1);
   if (static_cast<double>(r.what.batch) * static_cast<double>(r.what.rows) * static_cast<double>(r.what.length) !=
       static_cast<double>(there))
-    throw bad_input(fmt::format("{} has {} elements, and a batch of {} times {} x {} are more or fewer", r.input, there,
-                                r.what.batch, r.what.rows, r.what.length));
+    throw bad_input(fmt::format("{} has {} elements, but a batch of {} arrays of {} x {} needs a different number",
+                                r.input, there, r.what.batch, r.what.rows, r.what.length));
 }
 
 std::vector<std::uint64_t> shape_of(const problem& what) {
@@ -88,8 +91,7 @@ int run(request r, const files::description& file) {
   command_line::check_room(fmt::format("{} x {} complex numbers of {} bytes in a batch of {}", r.what.rows,
                                        r.what.length, sizeof(std::complex<T>), r.what.batch),
                            {.on_devices = arrays * elements * sizeof(std::complex<T>)}, r.how.devices);
-  command_line::check_writable(r.output);
-  command_line::check_writable(r.json);
+  command_line::check_outputs({r.output, r.json}, {r.input});
 
   plan<T> how(r.what, r.how);
   if (r.only_plan) {
@@ -165,7 +167,7 @@ int fft_main(int argc, char** argv) {
   return hpe::command_line::guarded("hpe fft", [&] {
     const hpe::fft::request r = hpe::fft::parse(argc, argv);
     if (!r.help) return hpe::fft::run_type(r);
-    fmt::print("{}", hpe::fft::help_text());
+    hpe::command_line::print_help(hpe::fft::help_text());
     return 0;
   });
 }

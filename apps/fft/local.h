@@ -1,6 +1,6 @@
 #pragma once
 
-/// Transforms by one device, on contiguous data: by cuFFT on a GPU, by FFTW on a soft device.
+/// Transforms of contiguous data by one device: by cuFFT on a GPU, by FFTW on a soft device.
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@ using number = kernels::complex_number<T>;
 inline constexpr int forward_sign = -1;
 inline constexpr int inverse_sign = 1;
 
-/// `count` arrays of lengths[0] * lengths[1], one behind the other; lengths[0] is 1 for one dimension.
+/// `count` consecutive arrays of lengths[0] * lengths[1] elements; lengths[0] is 1 for one dimension.
 struct shape {
   std::int64_t lengths[2];
   std::int64_t count;
@@ -33,7 +33,8 @@ class local_transforms {
  public:
   virtual ~local_transforms() = default;
 
-  /// Queues the transforms from in to out, which are the same or do not overlap. The first use of a shape makes plans.
+  /// Queues the transforms from `in` to `out`, which are equal or do not overlap. The first run of a shape makes its
+  /// plans.
   virtual void run(int device, const shape& what, int sign, const number<T>* in, number<T>* out) = 0;
 };
 
@@ -43,7 +44,7 @@ template <class T>
 template <class T>
 [[nodiscard]] std::unique_ptr<local_transforms<T>> make_fftw_transforms(effort how);
 
-/// The access of a transform to its output, which it may also read.
+/// Returns the access of a transform to its output, which it may also read (also_read).
 template <class T>
 [[nodiscard]] hpeAccess written(number<T>* out, std::int64_t count, bool also_read) {
   return {out, static_cast<std::size_t>(count) * sizeof(number<T>), also_read ? HPE_INOUT : HPE_OUT};

@@ -1,4 +1,4 @@
-// Invariants: a plan of cuFFT belongs to a device and has its own work area in memory of hpe, which every use names. So
+// Invariants: a plan of cuFFT belongs to a device and has its own work area in hpe memory, which every use names. So
 // uses of one plan run one after the other, and freeing the work area waits for them.
 
 #include <algorithm>
@@ -43,7 +43,8 @@ class one_plan {
     try {
       queue(device_, "making a plan", make, {});
       work_ = array<char>(std::max<std::size_t>(bytes, 1), on_device(device_));
-      queue(device_, "giving it a work area", [&](void*) { return cufft_.set_work_area(handle_, work_.data()); }, {});
+      queue(device_, "setting the work area of a plan",
+            [&](void*) { return cufft_.set_work_area(handle_, work_.data()); }, {});
     } catch (...) {
       destroy();
       throw;

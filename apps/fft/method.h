@@ -1,6 +1,6 @@
 #pragma once
 
-/// The forms of a plan. Each transforms one array (the form `local`: the whole batch).
+/// Implementations of the forms of a plan. Each run transforms one array; with the form `local`, the whole batch.
 
 #include <algorithm>
 #include <memory>
@@ -25,7 +25,7 @@ class method {
  public:
   virtual ~method() = default;
 
-  /// Queues the transform from in to out, which are the same or do not overlap.
+  /// Queues the transform from `in` to `out`, which are equal or do not overlap.
   virtual void run(int sign, const number<T>* in, number<T>* out) = 0;
   [[nodiscard]] virtual std::int64_t position(std::int64_t k) const { return k; }
   [[nodiscard]] virtual std::string explain() const = 0;
@@ -37,10 +37,10 @@ template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_exchange(const circumstances& c);
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_transpose(const circumstances& c);
-/// The form `transpose` without the last pass, which only reorders elements.
+/// The form `transpose` without its last pass, which only reorders elements.
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_two_pass(const circumstances& c);
-/// Whether make_two_pass is possible: soft devices that reach each other, and natural order.
+/// Whether make_two_pass is possible: soft devices that reach each other, and elements in natural order.
 [[nodiscard]] bool two_passes_possible(const circumstances& c);
 template <class T>
 [[nodiscard]] std::unique_ptr<method<T>> make_convolution(const circumstances& c);
@@ -50,7 +50,8 @@ template <class T>
   return c.soft ? make_fftw_transforms<T>(c.wish.soft_effort) : make_cufft_transforms<T>();
 }
 
-/// Part number `part` of `parts` parts of `whole`. Their sizes differ by one at most, and may be 0.
+/// A range of elements. part_of returns one of `parts` parts of `whole` elements; part sizes differ by one at most, and
+/// may be 0.
 struct range {
   std::int64_t begin, end;
   [[nodiscard]] std::int64_t size() const { return end - begin; }
@@ -68,7 +69,8 @@ struct range {
   return list;
 }
 
-/// Memory for the data between two passes over a matrix, spread over the devices like its rows. Made at the first use.
+/// Returns memory for the data between two passes over a matrix, distributed over the devices like the matrix's rows.
+/// The first call allocates the memory.
 template <class T>
 [[nodiscard]] number<T>* room(array<number<T>>& kept, const choice& made) {
   if (kept.size() == 0)
@@ -77,7 +79,7 @@ template <class T>
   return kept.data();
 }
 
-/// The grid of kernels whose tiles have tile_elements.
+/// The launch grid of a kernel that processes `elements` elements in tiles of tile_elements.
 [[nodiscard]] inline hpeShape tiles_for(std::int64_t elements) {
   return grid(static_cast<std::uint32_t>(kernels::parts_of(elements, kernels::tile_elements)));
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The shared objects with the kernels of transforms. They lie beside libhpe.so.
+/// The shared objects with the kernels of transforms, in the folder of libhpe.so.
 
 #include <string>
 
@@ -15,7 +15,7 @@ template <class T>
   return std::string(name) + (sizeof(T) == sizeof(float) ? "_f32" : "_f64");
 }
 
-/// Kernels that work across devices (libhpe-fft-kernels.so), for any kind of device.
+/// Kernels for transforms that several devices share (libhpe-fft-kernels.so), on any kind of device.
 template <class T>
 struct kernel_set {
   module from{modules::path_of("libhpe-fft-kernels.so")};

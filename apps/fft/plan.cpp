@@ -44,12 +44,13 @@ void check_arrays(const void* in, const void* out, std::size_t bytes) {
         static_cast<std::size_t>(static_cast<char*>(into.base) + into.size - static_cast<const char*>(pointer));
     if (left < bytes)
       throw error(HPE_ERROR_INVALID_ARGUMENT, "Fourier transform of " + std::to_string(bytes) +
-                                                  " bytes: the allocation ends after " + std::to_string(left));
+                                                  " bytes: the allocation ends after " + std::to_string(left) +
+                                                  " bytes");
   }
   const auto a = reinterpret_cast<std::uintptr_t>(in), b = reinterpret_cast<std::uintptr_t>(out);
   if (a != b && a < b + bytes && b < a + bytes)
     throw error(HPE_ERROR_INVALID_ARGUMENT,
-                "Fourier transform: input and output overlap; they must be the same or lie apart");
+                "Fourier transform: input and output overlap in part; they must be identical or disjoint");
 }
 
 }  // namespace

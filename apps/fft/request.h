@@ -20,7 +20,7 @@ struct request {
   settings how{.soft_effort = effort::estimate};
   bool twice = false;  ///< double precision
   bool inverse = false;
-  bool only_plan = false;  ///< tell how the devices would share the work, and transform nothing
+  bool only_plan = false;  ///< only print how the devices would share the work
   std::int64_t devices = 0, repeats = 5;
   std::int64_t seed = 1;
   std::string input, output, json;

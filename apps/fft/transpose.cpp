@@ -77,7 +77,7 @@ class transpose_method final : public method<T> {
 
   [[nodiscard]] std::string explain() const override {
     return std::to_string(c_.made.first) + " rows of " + std::to_string(c_.made.second) + ", " +
-           std::to_string(moves(forward_)) + " times moved between all devices";
+           std::to_string(moves(forward_)) + " moves between all devices";
   }
 
  private:

@@ -32,7 +32,7 @@ class two_pass_method final : public method<T> {
 
   [[nodiscard]] std::string explain() const override {
     return std::to_string(c_.made.first) + " rows of " + std::to_string(c_.made.second) +
-           (c_.what.rows > 1 ? ", once moved between all devices" : ", twice moved between all devices");
+           (c_.what.rows > 1 ? ", moved once between all devices" : ", moved twice between all devices");
   }
 
  private:

@@ -1,9 +1,11 @@
 #include "apps/files/descriptor.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -48,6 +50,35 @@ bool descriptor::write(const void* from, std::uint64_t bytes) const {
   return move_all(bytes, [&](std::uint64_t done, std::uint64_t rest) {
            return ::write(number_, static_cast<const char*>(from) + done, rest);
          }) == bytes;
+}
+
+std::string container_of(std::string_view begin) {
+  struct known {
+    std::string_view bytes;
+    const char* sentence;
+  };
+  static constexpr std::array all{
+      known{"\x1f\x8b", "it is compressed by gzip; gunzip unpacks it"},
+      known{"BZh", "it is compressed by bzip2; bunzip2 unpacks it"},
+      known{{"\xfd"
+             "7zXZ\0",
+             6},
+            "it is compressed by xz; unxz unpacks it"},
+      known{"\x28\xb5\x2f\xfd", "it is compressed by zstd; unzstd unpacks it"},
+      known{{"PK\3\4", 4}, "it is a zip archive, as .npz files are; unzip unpacks it"},
+      known{"\xff\xfe", "it begins with the byte order mark of UTF-16; iconv -f UTF-16 -t UTF-8 converts it"},
+      known{"\xfe\xff", "it begins with the byte order mark of UTF-16; iconv -f UTF-16 -t UTF-8 converts it"}};
+  for (const known& k : all)
+    if (begin.starts_with(k.bytes)) return k.sentence;
+  return "";
+}
+
+std::string printable(std::string_view bytes) {
+  constexpr std::size_t most = 60;
+  std::string text;
+  for (const char c : bytes.substr(0, most))
+    text += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return bytes.size() > most ? text + "..." : text;
 }
 
 descriptor open_to_read(const std::string& path) {

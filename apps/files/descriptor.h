@@ -1,9 +1,11 @@
 #pragma once
 
-/// Open files with all-or-nothing reads and writes, for the readers and writers of this folder.
+/// Open files whose reads and writes transfer all bytes unless an error or the file's end stops them, for the readers
+/// and writers of this folder.
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "apps/command_line/bad_input.h"
 
@@ -17,7 +19,7 @@ using command_line::bad_input;
 /// A file descriptor; closed by the destructor.
 class descriptor {
  public:
-  /// flags as for open(). Sets errno if that fails.
+  /// Opens a file; `flags` are those of open(). If that fails, good() is false and errno has the reason.
   descriptor(const std::string& path, int flags);
   descriptor(descriptor&& other) noexcept;
   descriptor& operator=(descriptor&&) = delete;
@@ -29,21 +31,28 @@ class descriptor {
   /// Closes the file; returns whether that succeeded.
   [[nodiscard]] bool close();
 
-  /// Reads up to `bytes` bytes from the given place; returns how many there were. If fewer, errno has the reason, or is
-  /// 0 at the file's end.
+  /// Reads `bytes` bytes at offset `from`, and returns the number of bytes read. If this is less than `bytes`, errno
+  /// has the reason, or is 0 at the file's end.
   [[nodiscard]] std::uint64_t read_at(void* to, std::uint64_t bytes, std::uint64_t from) const;
 
-  /// Writes behind what was written before. Returns whether all bytes were written; errno has the reason if not.
+  /// Appends bytes to those written before. Returns whether all bytes were written; if not, errno has the reason.
   [[nodiscard]] bool write(const void* from, std::uint64_t bytes) const;
 
  private:
   int number_;
 };
 
+/// Returns the reason why a file that begins with these bytes cannot be read directly, although it may hold the right
+/// data: it is compressed, an archive, or text in UTF-16. Empty for other files.
+[[nodiscard]] std::string container_of(std::string_view begin);
+
+/// The first 60 bytes of a file, for a message; bytes that are not ASCII text are written as in \x1f.
+[[nodiscard]] std::string printable(std::string_view bytes);
+
 /// Opens a file to read. Throws bad_input if that fails.
 [[nodiscard]] descriptor open_to_read(const std::string& path);
 
-/// Bytes of an open file. Throws bad_input if it is not a regular file.
+/// The size of an open file in bytes. Throws bad_input if the file is not a regular file.
 [[nodiscard]] std::uint64_t size_of(const descriptor& file, const std::string& path);
 
 }  // namespace hpe::files

@@ -3,26 +3,27 @@
 
 #include "apps/files/element_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <charconv>
-#include <cstring>
-#include <filesystem>
 #include <functional>
 #include <numeric>
 #include <optional>
 #include <string_view>
 
 #include "apps/files/descriptor.h"
+#include "apps/files/python_literal.h"
+#include "runtime/os/output_file.h"
 
 namespace hpe::files {
 
 namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::array endings_of_containers{".gz", ".bz2", ".xz", ".zst", ".zip", ".npz"};
 constexpr std::string_view possible = "i32, i64, u32, u64, f32, f64, c64 and c128, little-endian";
 
 /// NumPy's name of a type, "<f4" for f32. A pair is a list of two fields.
@@ -39,78 +40,52 @@ std::optional<std::string> own_type(std::string_view numpy) {
   return std::nullopt;
 }
 
-/// The value of 'key' in the dictionary, up to the comma that ends it.
-std::string_view entry(std::string_view header, const std::string& key) {
-  std::size_t at = header.find("'" + key + "':");
-  if (at == std::string_view::npos) return "";
-  at = header.find_first_not_of(' ', at + key.size() + 3);
-  int depth = 0;
-  for (std::size_t end = at; end < header.size(); ++end) {
-    const char c = header[end];
-    if (depth == 0 && (c == ',' || c == '}')) return header.substr(at, end - at);
-    depth += c == '(' || c == '[' ? 1 : (c == ')' || c == ']' ? -1 : 0);
-  }
-  return "";
-}
-
-/// All quoted strings of a text, without the quotes.
-std::vector<std::string_view> quoted(std::string_view text) {
-  std::vector<std::string_view> all;
-  for (std::size_t open = 0; (open = text.find('\'', open)) != std::string_view::npos;) {
-    const std::size_t close = text.find('\'', open + 1);
-    if (close == std::string_view::npos) break;
-    all.push_back(text.substr(open + 1, close - open - 1));
-    open = close + 1;
-  }
-  return all;
-}
-
-std::string type_in(const std::string& path, std::string_view descr) {
-  const auto words = quoted(descr);
-  if (descr.starts_with("'") && words.size() == 1) {
-    if (const auto type = own_type(words[0])) return *type;
-  } else if (descr.starts_with("[") && words.size() == 4) {
-    const auto key = own_type(words[1]), value = own_type(words[3]);
+std::string type_in(const std::string& path, const python_literal& descr) {
+  using kind = python_literal::kind;
+  const auto own = [](const python_literal& p) { return p.is == kind::text ? own_type(p.text) : std::nullopt; };
+  if (const auto type = own(descr)) return *type;
+  const auto is_field = [](const python_literal& p) { return p.is == kind::tuple && p.parts.size() == 2; };
+  if (descr.is == kind::list && descr.parts.size() == 2 && is_field(descr.parts[0]) && is_field(descr.parts[1])) {
+    const auto key = own(descr.parts[0].parts[1]), value = own(descr.parts[1].parts[1]);
     if (key && value) return *key + "_" + *value;
   }
-  throw bad_input(
-      fmt::format("{} holds elements of the type {}; possible are {}, and pairs of them", path, descr, possible));
-}
-
-std::vector<std::uint64_t> shape_in(const std::string& path, std::string_view text) {
-  std::vector<std::uint64_t> shape;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    if (*at == '(' || *at == ')' || *at == ',' || *at == ' ') {
-      ++at;
-      continue;
-    }
-    const auto [stop, failure] = std::from_chars(at, end, shape.emplace_back());
-    if (failure != std::errc()) throw bad_input(fmt::format("{} has a header without a shape: {}", path, text));
-    at = stop;
-  }
-  return shape;
+  throw bad_input(fmt::format("{} holds elements of the type {}; the possible types are {}, and pairs of these types",
+                              path, printable(descr.source), possible));
 }
 
 /// Reads the header of a .npy file of `size` bytes.
 description read_header(const std::string& path, const descriptor& file, std::uint64_t size) {
-  const auto refuse = [&](const std::string& what) { return bad_input(path + " is no .npy file: " + what); };
+  const auto refuse = [&](const std::string& what) { return bad_input(path + " is not a .npy file: " + what); };
   unsigned char head[12]{};
   const std::uint64_t got = file.read_at(head, sizeof(head), 0);
-  if (got < 10 || std::memcmp(head, magic.data(), magic.size()) != 0) throw refuse("the magic bytes are missing");
+  const std::string_view begin(reinterpret_cast<const char*>(head), got);
+  if (const std::string container = container_of(begin); !container.empty()) throw refuse(container);
+  if (got < 10 || !begin.starts_with(magic)) throw refuse("the magic bytes are missing");
   const unsigned version = head[6];
-  if (version < 1 || version > 3) throw refuse(fmt::format("its version is {}; 1, 2 and 3 are known", version));
+  if (version < 1 || version > 3)
+    throw refuse(fmt::format("its version is {}; versions 1, 2 and 3 are supported", version));
   std::uint64_t length = head[8] + (std::uint64_t{head[9]} << 8);
   if (version > 1) length += (std::uint64_t{head[10]} << 16) + (std::uint64_t{head[11]} << 24);
   description d{path, true, "", {}, (version > 1 ? 12 : 10) + length, 0};
-  if (d.begin > size) throw refuse("it ends in its header");
+  if (d.begin > size) throw refuse("it ends within its header");
   std::string header(length, '\0');
-  if (file.read_at(header.data(), length, d.begin - length) != length) throw refuse("it ends in its header");
-  d.type = type_in(path, entry(header, "descr"));
-  if (entry(header, "fortran_order") != "False")
-    throw bad_input(path + " is in Fortran order, the first axis fastest; numpy.ascontiguousarray turns it");
-  d.shape = shape_in(path, entry(header, "shape"));
+  if (file.read_at(header.data(), length, d.begin - length) != length) throw refuse("it ends within its header");
+  const auto literal = parse_python(header);
+  if (!literal) throw refuse("its header is not a dictionary of Python: " + printable(header));
+  const auto value = [&](const char* key) -> const python_literal& {
+    const python_literal* const found = literal->find(key);
+    if (found == nullptr) throw refuse(fmt::format("its header has no '{}': {}", key, printable(header)));
+    return *found;
+  };
+  d.type = type_in(path, value("descr"));
+  const auto shape = value("shape").whole_numbers();
+  if (!shape)
+    throw bad_input(fmt::format("{} has a header without a shape: {}", path, printable(value("shape").source)));
+  d.shape = *shape;
+  // With one axis, both orders are the same.
+  const bool one_axis = std::count_if(d.shape.begin(), d.shape.end(), [](std::uint64_t n) { return n > 1; }) < 2;
+  if (value("fortran_order").text != "False" && !one_axis)
+    throw bad_input(path + " is in Fortran order (the first axis is fastest); numpy.ascontiguousarray converts it");
   d.bytes = size - d.begin;
   return d;
 }
@@ -126,7 +101,7 @@ std::uint64_t description::elements(std::size_t size) const {
     throw bad_input(
         npy ? fmt::format("{} has {} bytes of data, but the shape ({}) of elements of {} bytes takes {:.0f}", path,
                           bytes, fmt::join(shape, ", "), size, wanted)
-            : fmt::format("{} has {} bytes, which is no number of elements of {} bytes", path, bytes, size));
+            : fmt::format("{} has {} bytes, which is not a whole number of elements of {} bytes", path, bytes, size));
   return bytes / size;
 }
 
@@ -139,6 +114,14 @@ description describe(const std::string& path) {
   const descriptor file = open_to_read(path);
   const std::uint64_t size = size_of(file, path);
   if (is_npy(path)) return read_header(path, file, size);
+  char first[6];
+  const std::string_view begin(first, file.read_at(first, sizeof first, 0));
+  if (begin == magic) throw bad_input(path + " begins like a .npy file, so its name must end in .npy");
+  // Raw elements may begin with any bytes, so a file is refused only if its name says as well that it is compressed.
+  const bool named_so = std::any_of(endings_of_containers.begin(), endings_of_containers.end(),
+                                    [&](const char* ending) { return path.ends_with(ending); });
+  if (const std::string container = container_of(begin); named_so && !container.empty())
+    throw bad_input(path + " holds no elements: " + container);
   return {path, false, "", {}, 0, size};
 }
 
@@ -150,7 +133,6 @@ void read(const description& file, void* to) {
 
 void write(const std::string& path, const std::string& type, const std::vector<std::uint64_t>& shape, const void* from,
            std::size_t size) {
-  descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
   std::string header;
   if (is_npy(path)) {
     std::string text = fmt::format("{{'descr': {0}{1}{0}, 'fortran_order': False, 'shape': ({2}{3}), }}",
@@ -162,11 +144,10 @@ void write(const std::string& path, const std::string& type, const std::vector<s
              static_cast<char>(text.size() >> 8) + text;
   }
   const std::uint64_t elements = std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>());
-  const bool opened = file.good();
-  if (opened && file.write(header.data(), header.size()) && file.write(from, elements * size) && file.close()) return;
-  const std::string why = reason();
-  if (opened && std::filesystem::is_regular_file(path)) std::filesystem::remove(path);
-  throw std::runtime_error("cannot write " + path + ": " + why);
+  os::output_file file(path, header.size() + elements * size);
+  file.write(header);
+  file.write(from, elements * size);
+  file.close();
 }
 
 }  // namespace hpe::files

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Files of elements of one type: NumPy's .npy, whose header names the type and the shape, and raw files, which hold
-/// the elements as in memory. Pointers may be memory of hpe: reads and writes move the data without a copy.
+/// the elements as in memory. Pointers may point to hpe memory: reads and writes then need no intermediate copy.
 
 #include <cstdint>
 #include <string>
@@ -13,14 +13,15 @@ namespace hpe::files {
 
 using command_line::bad_input;
 
-/// Types are named by kind and bits: i32, u64, f32, c64 (two f32); pairs of key and value by both types: u32_u32.
+/// A type's name is its kind and its number of bits: i32, u64, f32, c64 (two f32); the name of a pair joins the names
+/// of its key and its value: u32_u32.
 struct description {
   std::string path;
-  bool npy = false;                  ///< else raw
+  bool npy = false;                  ///< false: the file is raw
   std::string type;                  ///< only for a .npy file
   std::vector<std::uint64_t> shape;  ///< only for a .npy file; the slowest axis first
   std::uint64_t begin = 0;           ///< bytes before the first element
-  std::uint64_t bytes = 0;           ///< of all elements
+  std::uint64_t bytes = 0;           ///< bytes of all elements
 
   /// The number of elements of `size` bytes in the file. Throws bad_input if the file ends within an element or has
   /// none.
@@ -34,14 +35,16 @@ struct description {
 [[nodiscard]] bool is_npy(const std::string& path);
 
 /// Reads the header, if the file is .npy. Throws bad_input if the file cannot be opened, the header is malformed, the
-/// type is none of those above, the byte order is not little-endian, or the first axis is the fastest.
+/// type is not one of those above, the byte order is not little-endian, or the first of several axes is the fastest;
+/// also for a .npy file whose name does not end in .npy, and for a file whose name and first bytes both show that it is
+/// compressed.
 [[nodiscard]] description describe(const std::string& path);
 
 /// Reads all elements. Throws bad_input if the file cannot be read or is shorter than described.
 void read(const description& file, void* to);
 
 /// Writes elements of size bytes, as .npy if the name ends in .npy. If that fails, throws std::runtime_error with the
-/// reason and removes the incomplete file.
+/// reason, and an earlier file of that name stays as it was.
 void write(const std::string& path, const std::string& type, const std::vector<std::uint64_t>& shape, const void* from,
            std::size_t size);
 

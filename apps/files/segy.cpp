@@ -156,16 +156,32 @@ bool ends_text(std::span<const std::uint8_t> text) {
   return all.find(ascii) != std::string_view::npos || all.find(encoded) != std::string_view::npos;
 }
 
+/// The revision that a header states. Programs that fill headers with text leave blanks, which are revision 0, or write
+/// the digits of "1.0" as characters.
+std::uint64_t revision_of(const header& h) {
+  const std::uint64_t major = h.get_unsigned(in_file::revision), minor = h.get_unsigned(in_file::minor_revision);
+  for (const char blank : {' ', '\x40'})  // ASCII, EBCDIC
+    if (major == static_cast<std::uint64_t>(blank) && minor == major) return 0;
+  for (const std::uint64_t zero : {0x30U, 0xf0U})
+    if (major >= zero && major <= zero + 9) return major - zero;
+  // One number of two bytes, in the order of the file.
+  return h.little_endian && major == 0 ? minor : major;
+}
+
 /// Revision, length and format of traces as the file's header states them. Throws bad_input for headers that are not
 /// possible.
 layout layout_of(const header& h, const std::string& path) {
-  const std::uint64_t revision = h.get_unsigned(in_file::revision);
-  if (revision > 2) throw bad_input(fmt::format("{} states SEG-Y revision {}; 0, 1 and 2 are read", path, revision));
+  const std::uint64_t revision = revision_of(h);
+  if (revision > 2)
+    throw bad_input(
+        fmt::format("{} states SEG-Y revision {} (bytes 3501 and 3502 are {} and {}); hpe reads revisions 0, 1 and 2, "
+                    "whose bytes are 0 and 0, 1 and 0, or 2 and 0",
+                    path, revision, h.get_unsigned(in_file::revision), h.get_unsigned(in_file::minor_revision)));
   const std::uint64_t number = h.get_unsigned(in_file::format);
   if (find(number) == nullptr)
     throw bad_input(
-        fmt::format("{} states sample format {}; 1 (IBM), 2, 3 and 7 to 12, 15, 16 (integers), 5 and 6 (IEEE) are "
-                    "read. Is it a SEG-Y file?",
+        fmt::format("{} states sample format {} (bytes 3225 and 3226); hpe reads the formats 1 (IBM), 5 and 6 (IEEE), "
+                    "and 2, 3, 7 to 12, 15 and 16 (integers). Is this a SEG-Y file?",
                     path, number));
   layout shape{static_cast<sample_format>(number), h.get_unsigned(in_file::samples),
                static_cast<double>(h.get_unsigned(in_file::interval)), trace_header_bytes};
@@ -180,7 +196,7 @@ layout layout_of(const header& h, const std::string& path) {
 
 /// Appends the text headers behind the first 3600 bytes, up to the first trace.
 void read_further_text(const descriptor& file, const std::string& path, std::uint64_t size, header& h) {
-  const std::uint64_t revision = h.get_unsigned(in_file::revision);
+  const std::uint64_t revision = revision_of(h);
   std::uint64_t begin = head_bytes;
   const std::int64_t texts = revision == 0 ? 0 : h.get(in_file::text_headers);
   const std::uint64_t stated = revision < 2 ? 0 : h.get_unsigned(in_file::first_trace);
@@ -193,7 +209,8 @@ void read_further_text(const descriptor& file, const std::string& path, std::uin
     begin = end;
   };
   if (stated != 0 && stated < head_bytes)
-    throw bad_input(fmt::format("{} states that its first trace begins at byte {}, within the header", path, stated));
+    throw bad_input(
+        fmt::format("{} states that its first trace begins at byte {}, which is within the header", path, stated));
   if (stated != 0) return append(stated);
   if (texts > 0) return append(head_bytes + static_cast<std::uint64_t>(texts) * text_bytes);
   for (bool more = texts < 0; more;) {
@@ -271,21 +288,28 @@ reader::reader(const std::string& path) : path_(path), file_(open_to_read(path))
   head_.bytes.resize(head_bytes);
   if (file_.read_at(head_.bytes.data(), head_bytes, 0) != head_bytes)
     throw bad_input(path + " cannot be read: " + reason());
+  if (const std::string container = container_of({reinterpret_cast<const char*>(head_.bytes.data()), head_bytes});
+      !container.empty())
+    throw bad_input(path + " is no SEG-Y file: " + container);
   head_.little_endian = is_little(head_);
   shape_ = layout_of(head_, path);
   read_further_text(file_, path, size, head_);
 
-  const bool second = head_.get_unsigned(in_file::revision) == 2;
+  const bool second = revision_of(head_) == 2;
   const std::uint64_t trailers = second ? head_.get_unsigned(in_file::trailers) * text_bytes : 0;
   const std::uint64_t begin = head_.bytes.size();
   if (trailers > size - begin)
-    throw bad_input(fmt::format("{} states {} bytes of trailers behind its traces; only {} bytes follow its headers",
-                                path, trailers, size - begin));
+    throw bad_input(
+        fmt::format("{} states {} bytes of trailers behind its traces, but only {} bytes follow its headers", path,
+                    trailers, size - begin));
   const std::uint64_t rest = size - begin - trailers;
   if (shape_.header_bytes > rest)
     throw bad_input(fmt::format("{} has no trace: {} bytes follow its headers", path, rest));
   if (shape_.samples == 0) shape_.samples = read_header(0).get_unsigned(in_trace::samples);
-  if (shape_.samples == 0) throw bad_input(path + " states traces of 0 samples");
+  if (shape_.samples == 0)
+    throw bad_input(path +
+                    " states that its traces have 0 samples (bytes 3221 and 3222, and 115 and 116 of its first trace)");
+  if (shape_.interval == 0) shape_.interval = static_cast<double>(read_header(0).get_unsigned(in_trace::interval));
   traces_ = rest / shape_.trace_bytes();
   if (const std::uint64_t left = rest % shape_.trace_bytes(); left != 0)
     throw bad_input(
@@ -318,11 +342,12 @@ trace reader::read(std::uint64_t number) const {
   all.resize(shape_.header_bytes);
   t.head = {head_.little_endian, std::move(all)};
   // Revision 0 has traces of one length only; later revisions say so. Then the header may hold the length before a cut.
-  const bool equal = head_.get_unsigned(in_file::revision) == 0 || head_.get_unsigned(in_file::equal_traces) == 1;
+  const bool equal = revision_of(head_) == 0 || head_.get_unsigned(in_file::equal_traces) == 1;
   const std::uint64_t stated = t.head.get_unsigned(in_trace::samples);
   if (!equal && stated != 0 && stated != (shape_.samples & 0xffff))
-    throw bad_input(fmt::format("{}: trace {} states {} samples, the file {}; traces of different lengths are not read",
-                                path_, number + 1, stated, shape_.samples));
+    throw bad_input(fmt::format(
+        "{}: trace {} states {} samples, but {} are expected; hpe does not read traces of different lengths", path_,
+        number + 1, stated, shape_.samples));
   return t;
 }
 
@@ -332,24 +357,29 @@ std::uint64_t whole_traces(const std::string& path, const header& head) {
   const std::uint64_t size = size_of(file, path), begin = std::min<std::uint64_t>(size, head.bytes.size());
   std::vector<std::uint8_t> found(begin);
   if (file.read_at(found.data(), begin, 0) != begin) throw bad_input(path + " cannot be read: " + reason());
-  if (!std::equal(found.begin(), found.end(), head.bytes.begin())) throw bad_input(path + " exists with other headers");
+  if (!std::equal(found.begin(), found.end(), head.bytes.begin()))
+    throw bad_input(path + " exists, but its headers differ from those of this run");
   return begin < head.bytes.size() ? 0 : (size - begin) / layout_of(head, path).trace_bytes();
 }
 
 writer::writer(const std::string& path, const header& head, std::uint64_t kept)
-    : path_(path),
-      file_(path, O_WRONLY | O_CREAT | (kept == 0 ? O_TRUNC : 0)),
-      begin_(head.bytes.size()),
-      shape_(layout_of(head, path)),
-      traces_(kept) {
-  const std::uint64_t end = begin_ + kept * shape_.trace_bytes();
-  if (!file_.good() || ::ftruncate(file_.get(), static_cast<off_t>(kept == 0 ? 0 : end)) != 0 ||
-      ::lseek(file_.get(), static_cast<off_t>(kept == 0 ? 0 : end), SEEK_SET) < 0 ||
-      (kept == 0 && !file_.write(head.bytes.data(), head.bytes.size())))
-    fail(path);
+    : path_(path), begin_(head.bytes.size()), shape_(layout_of(head, path)), traces_(kept) {
+  if (kept > 0) {
+    go_on();
+    return;
+  }
+  new_.emplace(path);
+  new_->write(head.bytes.data(), head.bytes.size());
 }
 
-void writer::fail(const std::string& path) const { throw std::runtime_error("cannot write " + path + ": " + reason()); }
+void writer::fail() const { throw std::runtime_error("cannot write " + path_ + ": " + reason()); }
+
+/// Opens the file behind the traces that it has; others are cut off.
+void writer::go_on() {
+  file_.emplace(path_, O_WRONLY);
+  const auto at = static_cast<off_t>(end());
+  if (!file_->good() || ::ftruncate(file_->get(), at) != 0 || ::lseek(file_->get(), at, SEEK_SET) < 0) fail();
+}
 
 void writer::write(std::span<const trace> traces) {
   const known_format& f = details(shape_.format);
@@ -368,18 +398,28 @@ void writer::write(std::span<const trace> traces) {
       at += f.bytes;
     }
   }
-  if (!file_.write(all.data(), all.size())) {
+  if (new_) {
+    new_->write(all.data(), all.size());
+  } else if (!file_->write(all.data(), all.size())) {
     const int why = errno;
-    const auto end = static_cast<off_t>(begin_ + traces_ * shape_.trace_bytes());
-    static_cast<void>(::ftruncate(file_.get(), end) == 0 && ::lseek(file_.get(), end, SEEK_SET) == end);
+    const auto at = static_cast<off_t>(end());
+    static_cast<void>(::ftruncate(file_->get(), at) == 0 && ::lseek(file_->get(), at, SEEK_SET) == at);
     errno = why;
-    fail(path_);
+    fail();
   }
   traces_ += traces.size();
 }
 
+void writer::publish() {
+  if (!new_) return;
+  new_->close();
+  new_.reset();
+  go_on();
+}
+
 void writer::close() {
-  if (::fsync(file_.get()) != 0 || !file_.close()) fail(path_);
+  if (new_) return new_->close();
+  if (::fsync(file_->get()) != 0 || !file_->close()) fail();
 }
 
 }  // namespace hpe::files::segy

@@ -1,21 +1,23 @@
 #pragma once
 
 /// SEG-Y, the exchange format of seismic data (Society of Exploration Geophysicists, revisions 0, 1 and 2): a text
-/// header of 3200 bytes, a binary header of 400, further text headers, then traces of equal length, each behind a
-/// header of its own. Headers are kept as the file's bytes, so that what is read is written back unchanged.
+/// header of 3200 bytes, a binary header of 400 bytes, further text headers, then traces of equal length, each with a
+/// header of its own before it. Headers are kept as the file's bytes, so that a copy of a file keeps all header fields.
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "apps/command_line/bad_input.h"
 #include "apps/files/descriptor.h"
+#include "runtime/os/output_file.h"
 
 namespace hpe::files::segy {
 
-/// A number in a header: its first byte, counted from 1 as in the standard, and its length.
+/// The position of a number in a header: its first byte, counted from 1 as in the standard, and its length in bytes.
 struct field {
   std::size_t first, bytes;
 };
@@ -41,22 +43,23 @@ struct header {
   bool little_endian = false;
   std::vector<std::uint8_t> bytes;
 
-  /// A number with a sign.
+  /// Reads a signed number.
   [[nodiscard]] std::int64_t get(field f) const;
-  /// A number without a sign: counts, and intervals.
+  /// Reads an unsigned number: a count or an interval.
   [[nodiscard]] std::uint64_t get_unsigned(field f) const;
   void set(field f, std::int64_t value);
 
-  /// A length with its scalar: a positive scalar multiplies, a negative one divides, 0 is 1.
+  /// Reads a length and applies its scalar: a positive scalar multiplies, a negative one divides, 0 counts as 1.
   [[nodiscard]] double get_scaled(field f, field scalar) const;
-  /// Sets a length; the scalar must be set before.
+  /// Sets a length; its scalar must be set first.
   void set_scaled(field f, field scalar, double value);
 };
 
-/// The scalar with which lengths up to `largest` fit into a field of four bytes and keep the most digits, to 0.001.
+/// Returns the scalar with which lengths up to `largest` fit into a field of four bytes and keep the most decimal
+/// places, at most three.
 [[nodiscard]] std::int64_t scalar_for(double largest);
 
-/// How samples are written; the numbers are the standard's. 64-bit integers keep 53 bits when they are read.
+/// The format of samples; the values are those of the standard. 64-bit integers keep only 53 bits when they are read.
 enum class sample_format : std::uint16_t {
   ibm = 1,
   i32 = 2,
@@ -78,18 +81,19 @@ struct trace {
   std::vector<double> samples;
 };
 
-/// What the file's header says about all traces.
+/// The properties of all traces, from the file's header. If the file's header omits a property, a reader uses the
+/// header of the first trace.
 struct layout {
   sample_format format;
   std::uint64_t samples;       ///< of a trace
-  double interval;             ///< between samples: microseconds, or millimetres of depth
+  double interval;             ///< between samples: microseconds, or millimetres of depth; 0: not stated
   std::uint64_t header_bytes;  ///< of a trace
 
   [[nodiscard]] std::uint64_t trace_bytes() const;
 };
 
-/// The header of a new file, in revision 1, or 2 if there are too many samples or the interval is not whole. text: up
-/// to 40 lines of 76 characters, written in EBCDIC.
+/// Makes the header of a new file, in revision 1, or in revision 2 if the number of samples is too large for revision 1
+/// or the interval is not whole. text: up to 40 lines of 76 characters, which are written in EBCDIC.
 [[nodiscard]] header make_header(sample_format format, std::uint64_t samples, double interval,
                                  const std::vector<std::string>& text);
 
@@ -97,7 +101,8 @@ struct layout {
 [[nodiscard]] trace make_trace(const header& file);
 
 /// Reads a file. Allocates no more than a constant times the file's size, whatever its headers say. Throws bad_input
-/// for a file that is not SEG-Y, is truncated, or has traces of different lengths; the message says which.
+/// for a file that is not SEG-Y, is truncated, or has traces of different lengths; the message says which of these
+/// applies.
 class reader {
  public:
   explicit reader(const std::string& path);
@@ -107,9 +112,10 @@ class reader {
   [[nodiscard]] std::uint64_t traces() const { return traces_; }
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  /// A trace, counted from 0. Throws bad_input if the header has another number of samples than the file's header.
+  /// Reads a trace, counted from 0. Throws bad_input if the trace's header states another number of samples than the
+  /// file's header.
   [[nodiscard]] trace read(std::uint64_t number) const;
-  /// Its header alone.
+  /// Reads only the header of a trace.
   [[nodiscard]] header read_header(std::uint64_t number) const;
 
  private:
@@ -122,32 +128,39 @@ class reader {
   std::uint64_t traces_ = 0;
 };
 
-/// How many whole traces a file with exactly this header holds; 0 if there is no file. Throws bad_input if its header
-/// is another.
+/// The number of whole traces in a file that begins with exactly this header; 0 if the file does not exist. Throws
+/// bad_input if the file has another header.
 [[nodiscard]] std::uint64_t whole_traces(const std::string& path, const header& head);
 
 /// Writes a file. Errors are std::runtime_error with the system's reason, as in "No space left on device".
 class writer {
  public:
-  /// Begins a file, or goes on behind the first `kept` traces of a file with the same header.
+  /// Begins a file, or continues a file with the same header after its first `kept` traces. A new file gets its name
+  /// when it is published or closed; until then, an earlier file of that name stays as it was.
   writer(const std::string& path, const header& head, std::uint64_t kept = 0);
 
   [[nodiscard]] std::uint64_t traces() const { return traces_; }
 
-  /// Appends traces: all of them, or none if it throws. Throws bad_input for a sample that the format cannot hold.
+  /// Appends traces: all of them, or none if write throws. Throws bad_input for a sample that the format cannot hold.
   void write(std::span<const trace> traces);
 
-  /// Ends the file: its bytes are on the disk when this returns.
+  /// Gives a new file its name; later calls of write append to it under that name.
+  void publish();
+
+  /// Closes the file; its bytes are on the disk when this returns.
   void close();
 
  private:
-  [[noreturn]] void fail(const std::string& path) const;
+  [[noreturn]] void fail() const;
+  [[nodiscard]] std::uint64_t end() const { return begin_ + traces_ * shape_.trace_bytes(); }
+  void go_on();
 
   const std::string path_;
-  descriptor file_;
   const std::uint64_t begin_;
   const layout shape_;
   std::uint64_t traces_;
+  std::optional<os::output_file> new_;  ///< a new file, until it is published
+  std::optional<descriptor> file_;
 };
 
 }  // namespace hpe::files::segy

@@ -1,19 +1,18 @@
 #include "apps/gather/fit.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 
 #include "apps/command_line/bad_input.h"
 #include "apps/command_line/progress.h"
+#include "apps/command_line/report.h"
 
 namespace hpe::gather {
 
@@ -249,7 +248,7 @@ void stopwatch::make(const problem& what, const pattern& indices) {
 double stopwatch::seconds(const problem& what, const choice& how, const pattern& indices, int repeats) {
   if (what.count * what.element > values_.size() || what.table * what.element > table_.size() ||
       what.count > indices_.size() || what.index != index)
-    throw error(HPE_ERROR_INVALID_ARGUMENT, "a stopwatch has no room for this problem");
+    throw error(HPE_ERROR_INVALID_ARGUMENT, "the arrays of a stopwatch are too small for this problem");
   make(what, indices);
   plan work(what, how, {device_});
   constexpr bool quiet = true;
@@ -296,14 +295,7 @@ parameters fitted(int device, bool again, const std::function<void(const std::st
   stopwatch clock(device, largest);
   parameters m = fit(clock, largest, told);
   if (path.empty()) return m;
-  std::error_code failed;
-  const std::string made = fmt::format("{}.{}", path, ::getpid());
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
-  std::ofstream file(made);
-  file << as_json(m);
-  file.close();
-  if (file) std::filesystem::rename(made, path, failed);
-  if (!file || failed) std::filesystem::remove(made, failed);
+  command_line::keep_in_cache(path, as_json(m));
   return m;
 }
 

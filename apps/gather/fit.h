@@ -1,6 +1,6 @@
 #pragma once
 
-/// The parameters of the model, from microbenchmarks of this machine.
+/// Fits the parameters of the model to microbenchmarks of this machine.
 
 #include <functional>
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace hpe::gather {
 
-/// Measures runs on one device, on arrays that it makes once. One thread at a time.
+/// Measures the time of runs on one device, on arrays that are allocated once. One thread at a time.
 class stopwatch {
  public:
-  /// Room for tables and values of up to so many bytes, and as many indices of 4 bytes as there are elements of 8.
+  /// Allocates tables and values of up to `bytes` bytes, and bytes / 8 indices of 4 bytes.
   stopwatch(int device, std::size_t bytes);
 
   enum class order { uniform, partitioned, sequential };
@@ -20,7 +20,7 @@ class stopwatch {
     order how = order::uniform;
     std::uint64_t partitions = 0;  ///< partitioned
   };
-  /// The median of `repeats` runs after one more, in seconds.
+  /// Returns the median time of `repeats` runs in seconds, after one run to warm up.
   [[nodiscard]] double seconds(const problem& what, const choice& how, const pattern& indices, int repeats = 5);
 
   [[nodiscard]] int device() const { return device_; }
@@ -32,16 +32,16 @@ class stopwatch {
   array<std::byte> table_, values_;
   array<std::uint32_t> indices_;
   random_indices random_;
-  std::string made_;  ///< the indices that are there
+  std::string made_;  ///< description of the indices in indices_
 };
 
-/// Measures a device and fits the parameters: some seconds. `largest`: bytes of the largest table. told: the name of
-/// each step; may be empty.
+/// Measures a device and fits the parameters, which takes some seconds. `largest`: bytes of the largest table. `told`
+/// is called with the name of each step; may be empty.
 [[nodiscard]] parameters fit(stopwatch& clock, std::size_t largest,
                              const std::function<void(const std::string&)>& told);
 
-/// The parameters of a device: those in the cache file if it has some, else those of fit(), which are then kept there.
-/// A cache file that cannot be read or written is ignored. again: measures in any case.
+/// The parameters of a device: from the cache file if it has them, else from fit(), whose result is then kept in the
+/// file. A cache file that cannot be read or written is ignored. again: measure even if the file has the parameters.
 [[nodiscard]] parameters fitted(int device, bool again, const std::function<void(const std::string&)>& told);
 
 /// Bytes per second of a copy from one device's memory to another's.

@@ -10,6 +10,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/gather/fit.h"
 #include "apps/gather/index_file.h"
@@ -64,7 +65,9 @@ void choose_for_several(devices_and_choice& result, const problem& what) {
         rate / 1e9);
   } else {
     result.how = {method::partitioned, 1};
-    result.why = "several devices: the indices are partitioned by home, exchanged in bulk, and used locally\n";
+    result.why =
+        "several devices: the indices are partitioned by the device that holds the element, exchanged in bulk, and "
+        "used locally\n";
   }
 }
 
@@ -91,7 +94,7 @@ devices_and_choice choose(const request& r, const problem& what) {
     // A chunk takes at most half of the free memory.
     const double table = static_cast<double>(what.table) * static_cast<double>(what.element);
     while (2 * table / result.how.chunks > static_cast<double>(device_info(0).memory_free)) result.how.chunks *= 2;
-    result.why = "the table is in host memory: its chunks are copied to the device, in order\n";
+    result.why = "the table is in host memory: its chunks are copied to the device one after the other\n";
   } else if (result.devices.size() > 1) {
     choose_for_several(result, what);
   }
@@ -106,7 +109,7 @@ std::uint64_t get(const std::byte* from, std::size_t bytes) {
   return index;
 }
 
-/// Elements that show their place: all words differ.
+/// Elements of which each encodes its own place: all words differ.
 void number_elements(std::byte* to, std::uint64_t count, std::size_t bytes) {
   auto* const words = reinterpret_cast<std::uint32_t*>(to);
   const std::size_t each = bytes / 4;
@@ -135,11 +138,11 @@ class command {
     if (gathers_ && in_file != 0 && what_.table != in_file)
       throw bad_input(fmt::format("{} has {} elements, and --table asks for {}", r.data, in_file, what_.table));
     if (r.partitions > what_.table)
-      throw bad_input(fmt::format("{} partitions of a table of {} elements", r.partitions, what_.table));
+      throw bad_input(fmt::format("--partitions {}: the table has only {} elements", r.partitions, what_.table));
     what_.index = std::max(what_.table, greatest) > 0xffffffffU ? 8 : 4;
     if (type_.empty()) type_ = type_for(what_.element);
     if (what_.element == 32 && files::is_npy(r.output))
-      throw bad_input("--output: elements of 32 bytes have no type in a .npy file; a raw file is possible");
+      throw bad_input("--output: a .npy file has no type for elements of 32 bytes; write a raw file instead");
   }
 
   int run() {
@@ -152,8 +155,7 @@ class command {
         fmt::format("{} indices into {} elements of {} bytes", what_.count, what_.table, what_.element),
         {arrays + plan::workspace(what_, chosen.how, chosen.devices.size()), 2 * arrays},
         static_cast<int>(chosen.devices.size()));
-    command_line::check_writable(r_.output);
-    command_line::check_writable(r_.json);
+    command_line::check_outputs({r_.output, r_.json}, {r_.indices, r_.data});
     plan work(what_, chosen.how, chosen.devices);
     const array<std::byte> table(what_.table * what_.element, r_.host ? on_host() : work.where_table()),
         indices(what_.count * what_.index, work.where_indices()),
@@ -243,7 +245,7 @@ int run(way direction, int argc, char** argv) {
     request r;
     command_line::read(options_of(r, direction), argc, argv);
     if (!r.help) return command(r, direction).run();
-    fmt::print("{}", help_text(direction));
+    command_line::print_help(help_text(direction));
     return 0;
   });
 }

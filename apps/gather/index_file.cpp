@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "apps/files/descriptor.h"
 #include "apps/files/element_file.h"
 
 namespace hpe::gather {
@@ -67,11 +68,12 @@ list uniform(std::uint64_t length, std::uint64_t gap, std::uint64_t most) {
 list mostly_one(std::uint64_t length, const list& places, const list& gaps, std::uint64_t most) {
   check_length(length, most);
   if (gaps.size() != 1 && gaps.size() != places.size())
-    throw bad_input(fmt::format("{} places of gaps, but {} gaps", places.size(), gaps.size()));
+    throw bad_input(fmt::format("{} places of gaps are given, but {} gaps", places.size(), gaps.size()));
   list step(length, 1);
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (places[i] == 0 || places[i] >= length)
-      throw bad_input(fmt::format("a gap at place {} of a pattern of {} indices", places[i], length));
+      throw bad_input(fmt::format("a gap at place {}; the place must be above 0 and below the number of indices, {}",
+                                  places[i], length));
     step[places[i]] = gaps.size() == 1 ? gaps[0] : gaps[i];
   }
   list all{0};
@@ -85,7 +87,9 @@ list laplacian(std::uint64_t dimensions, std::uint64_t order, std::uint64_t size
     throw bad_input(fmt::format("a stencil of {} dimensions; 1 to 3 are possible", dimensions));
   if (order < 1 || order > 1024 || size < 1 || size > (1U << 15))
     throw bad_input(
-        fmt::format("a stencil of order {} on {} cells; orders to 1024 and to 32768 cells are possible", order, size));
+        fmt::format("a stencil of order {} on a grid of {} cells along each axis; 1 to 1024 (order) and 1 to 32768 "
+                    "(cells) are possible",
+                    order, size));
   std::uint64_t stride = 1;
   for (std::uint64_t d = 1; d < dimensions; ++d) stride *= size;
   const std::uint64_t middle = order * stride;
@@ -114,7 +118,7 @@ list named_pattern(std::string_view text, std::uint64_t most) {
     return laplacian(number_in(parts[1]), number_in(parts[2]), number_in(parts[3]));
   }
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0])) == 0)
-    throw bad_input(fmt::format("the pattern \"{}\" is none of UNIFORM, MS1, LAPLACIAN and a list of numbers", text));
+    throw bad_input(fmt::format("the pattern \"{}\" is neither UNIFORM, MS1, LAPLACIAN nor a list of numbers", text));
   return numbers_in(text);
 }
 
@@ -150,8 +154,8 @@ list indices_of(const json& what, std::uint64_t most) {
   const char* const name = what.contains("count") ? "count" : "length";
   const std::uint64_t count = what.contains(name) ? number_of(what[name], name) : 1024;
   if (count == 0 || count > most / pattern.size())
-    throw bad_input(fmt::format("{} times a pattern of {} indices; from 1 to {} indices together are possible", count,
-                                pattern.size(), most));
+    throw bad_input(fmt::format("{} repetitions of a pattern of {} indices; from 1 to {} indices in all are possible",
+                                count, pattern.size(), most));
   list all;
   all.reserve(count * pattern.size());
   std::uint64_t begin = 0;
@@ -180,7 +184,8 @@ list indices_of_json(const std::string& text, std::uint64_t pattern, const std::
     const json all = json::parse(text);
     if (!all.is_array()) throw bad_input("the text is not a list of patterns");
     if (pattern >= all.size())
-      throw bad_input(fmt::format("there is no pattern {}; the file has {}, from 0", pattern, all.size()));
+      throw bad_input(
+          fmt::format("there is no pattern {}; the file has {} patterns, numbered from 0", pattern, all.size()));
     return indices_of(all[pattern], most);
   } catch (const json::exception& wrong) {
     throw bad_input(fmt::format("{}: {}", file, wrong.what()));
@@ -193,7 +198,10 @@ list read_indices(const std::string& path, std::uint64_t pattern) {
   if (path.ends_with(".json")) {
     std::ifstream file(path);
     if (!file) throw bad_input("cannot read " + path);
-    return indices_of_json({std::istreambuf_iterator<char>(file), {}}, pattern, path);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (const std::string container = files::container_of(text); !container.empty())
+      throw bad_input(fmt::format("{}: {}", path, container));
+    return indices_of_json(text, pattern, path);
   }
   const files::description file = files::describe(path);
   if (!file.npy) throw bad_input(path + " is neither .npy nor .json");

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_line/bad_input.h"
+#include "apps/command_line/report.h"
 
 namespace hpe::gather {
 
@@ -155,7 +156,7 @@ std::vector<double> fit_not_negative(const std::vector<std::vector<double>>& col
 std::string explain(const parameters& machine, const problem& what) {
   const access_times& times = machine.of(what.direction);
   std::string text =
-      fmt::format("{}: sequential {:.1f} GB/s (weighted mean), l = {:.0f} bytes, w = {:.0f}; an access {:.3f} ns",
+      fmt::format("{}: sequential {:.1f} GB/s (weighted mean), l = {:.0f} bytes, w = {:.0f}; an access takes {:.3f} ns",
                   machine.device, machine.mean_sequential() / 1e9, machine.line, machine.together, 1e9 * times.hit);
   for (const level& l : times.levels)
     text += fmt::format(", {:+.3f} ns {} {:.3g} MiB", 1e9 * l.seconds, l.thrashes ? "on tables beyond" : "beyond",
@@ -190,7 +191,7 @@ json of_times(const access_times& t) {
 /// A finite number of at least 0.
 double number(const json& from, const char* name) {
   const double value = from.at(name).get<double>();
-  if (!(value >= 0) || std::isinf(value)) throw bad_input(fmt::format("{} is not a number of at least 0", name));
+  if (!(value >= 0) || std::isinf(value)) throw bad_input(fmt::format("{} must be a number of at least 0", name));
   return value;
 }
 std::vector<level> levels_of(const json& from) {
@@ -221,7 +222,7 @@ std::string as_json(const parameters& m) {
                  {"sequential", curve},
                  {"gather", of_times(m.gather)},
                  {"scatter", of_times(m.scatter)}};
-  return all.dump(2) + "\n";
+  return command_line::text_of(all, 2) + "\n";
 }
 
 parameters parameters_of_json(const std::string& text, const std::string& file) {
@@ -239,12 +240,12 @@ parameters parameters_of_json(const std::string& text, const std::string& file) 
     for (const json& s : all.at("sequential")) m.sequential.push_back({number(s, "bytes"), number(s, "seconds")});
     m.gather = times_of(all.at("gather"));
     m.scatter = times_of(all.at("scatter"));
-    if (m.line < 1 || m.together < 1) throw bad_input("line and together are at least 1");
+    if (m.line < 1 || m.together < 1) throw bad_input("line and together must be at least 1");
     return m;
   } catch (const json::exception& wrong) {
-    throw bad_input(fmt::format("{} has no parameters of gathers: {}", file, wrong.what()));
+    throw bad_input(fmt::format("{} is not a gather-model file: {}", file, wrong.what()));
   } catch (const bad_input& wrong) {
-    throw bad_input(fmt::format("{} has no parameters of gathers: {}", file, wrong.what()));
+    throw bad_input(fmt::format("{} is not a gather-model file: {}", file, wrong.what()));
   }
 }
 

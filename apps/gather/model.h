@@ -3,7 +3,7 @@
 /// The time of gathers and scatters on one device, after B. He et al., "Efficient Gather and Scatter Operations on
 /// Graphics Processors" (SC 2007): sequential parts at the sequential bandwidth, and random accesses that hit or miss
 /// the levels of the memory. The paper has one cache; this model has as many levels as the fit finds, each with its own
-/// N (lines) and time of a miss. No state; any thread.
+/// N (lines) and time of a miss. Functions without state; any thread.
 
 #include <functional>
 #include <string>
@@ -13,45 +13,47 @@
 
 namespace hpe::gather {
 
-/// Expected number of different ones of k blocks among n uniform random accesses: the paper's E (and D, of one warp).
+/// The expected number of distinct blocks, out of `blocks`, that uniform random accesses touch: the paper's E (and its
+/// D, for the accesses of one warp).
 [[nodiscard]] double distinct_blocks(double accesses, double blocks);
 
-/// The paper's case I: the share of n uniform accesses to k blocks that miss a cache of N lines, which holds none of
-/// the blocks in the beginning.
+/// The paper's case I: the fraction of n uniform accesses to k blocks that miss a cache of N lines, which is empty at
+/// first.
 [[nodiscard]] double uniform_misses(double accesses, double blocks, double lines);
 
-/// Likewise of a cache that loses all lines before they are used again if there are more than N.
+/// The same fraction for a cache that evicts each line before its next use if there are more than N blocks.
 [[nodiscard]] double thrashing_misses(double accesses, double blocks, double lines);
 
 /// The paper's case II: transactions for each access if `together` accesses that are made at once go to `partitions`
-/// sequences of elements of `element` bytes in blocks of `line` bytes. The sum in the paper lacks the factor j; this is
-/// the sum with it.
+/// sequences of elements of `element` bytes in blocks of `line` bytes. The sum in the paper lacks the factor j; this
+/// function includes it.
 [[nodiscard]] double partition_misses(double partitions, double together, double element, double line);
 
 /// A level of the memory: an access that misses it takes `seconds` longer.
 struct level {
-  double capacity;  ///< case I: bytes; case II: partitions whose current lines it holds
+  double capacity;  ///< case I: its size in bytes; case II: the number of partitions whose current lines it holds
   double seconds;
-  bool thrashes = false;  ///< case I: when overfull it keeps nothing, where the paper's cache keeps N lines
+  bool thrashes = false;  ///< case I: an overfull level keeps no lines, whereas the paper's cache keeps N
 };
 
-/// The share of accesses that miss a level in a run of `passes` passes over a table of `bytes` bytes in blocks of
-/// `line` bytes, after a run like it. A table that the level holds is there from the run before. A single pass over a
-/// larger one finds N of its k blocks there; later passes find none of theirs, which is the paper's case I.
+/// The fraction of accesses that miss a level in a run of `passes` passes over a table of `bytes` bytes in blocks of
+/// `line` bytes, after an identical run. A table that fits into the level is still there from the previous run. A
+/// single pass over a larger table finds N of its k blocks in the level; each of several passes finds none, as in the
+/// paper's case I.
 [[nodiscard]] double run_misses(const level& l, double accesses, double bytes, double line, double passes);
 
-/// How one direction behaves. Times are those of one access while the whole device works.
+/// The times of one direction, gather or scatter: seconds for one access while the whole device works.
 struct access_times {
-  double hit = 0;                  ///< a uniform access that hits all levels
+  double hit = 0;                  ///< time of a uniform access that hits all levels
   std::vector<level> levels;       ///< case I
-  double first_use = 1;            ///< passes over chunks that a level holds: the part of a miss's time that the first
-                                   ///< access to a block takes
-  double transaction = 0;          ///< case II: for each transaction
+  double first_use = 1;            ///< passes over chunks that a level holds: the fraction of a miss's time that the
+                                   ///< first access to a block takes
+  double transaction = 0;          ///< case II: time of a transaction
   std::vector<level> partitioned;  ///< case II
-  double partition = 0;            ///< of a partition, for each byte of an index and an element, both ways
+  double partition = 0;  ///< time to partition and to reverse the partition, for each byte of an index and an element
 };
 
-/// Seconds for each byte of arrays that are read or written once in order, by their bytes together.
+/// The time for each byte of arrays that are read or written once in order and have `bytes` bytes in all.
 struct sequential_time {
   double bytes, seconds;
 };
@@ -63,26 +65,27 @@ struct parameters {
   double line = 64;     ///< bytes of a memory block: l
   double together = 1;  ///< accesses made at once: w, the threads of a warp
   double most_chunks = 1024;
-  double launch = 0;                        ///< seconds of a launch that nothing hides: of a run on a few elements
-  double pass = 0;                          ///< seconds for each index of a pass that uses none
+  double launch = 0;  ///< seconds of a launch that no other work hides, from a run on a few elements
+  double pass = 0;    ///< seconds for each index in a pass that accesses no elements
   std::vector<sequential_time> sequential;  ///< ascending
   access_times gather, scatter;
 
   [[nodiscard]] const access_times& of(way direction) const { return direction == way::gather ? gather : scatter; }
   /// The paper's B_seq, the mean of the measured bandwidths weighted by their bytes: bytes per second.
   [[nodiscard]] double mean_sequential() const;
-  /// Seconds for each byte.
+  /// Seconds for each byte of arrays with `bytes` bytes in all.
   [[nodiscard]] double sequential_at(double bytes) const;
 };
 
-/// A prediction in its parts; seconds.
+/// A predicted time as the sum of its parts, in seconds.
 struct prediction {
   choice how;
   double launch = 0, sequential = 0, random = 0, partition = 0;
   [[nodiscard]] double total() const { return launch + sequential + random + partition; }
 };
 
-/// Uniform random indices (partitions 0), or indices that go through so many partitions in order. One device.
+/// Predicts a run on one device: with uniform random indices (`partitions` is 0), or with indices that visit
+/// `partitions` partitions in order.
 [[nodiscard]] prediction predict(const parameters& machine, const problem& what, const choice& how,
                                  double partitions = 0);
 
@@ -93,8 +96,8 @@ struct prediction {
 /// take less than 0.98 of its time.
 [[nodiscard]] std::vector<prediction> choices(const parameters& machine, const problem& what);
 
-/// The numbers x >= 0 with the least sum of squares of the errors of `values[i] ~ sum of columns[j][i] x[j]`, each
-/// divided by units[i].
+/// Non-negative least squares: returns the numbers x[j] >= 0 that minimise the sum of the squared errors of `values[i]
+/// ~ sum over j of columns[j][i] x[j]`, each error divided by units[i].
 [[nodiscard]] std::vector<double> fit_not_negative(const std::vector<std::vector<double>>& columns,
                                                    const std::vector<double>& values, const std::vector<double>& units);
 
@@ -102,7 +105,7 @@ struct prediction {
 [[nodiscard]] std::string explain(const parameters& machine, const problem& what);
 
 [[nodiscard]] std::string as_json(const parameters& machine);
-/// Throws bad_input, with the file's name, for a text that as_json() did not write.
+/// Reads a text that as_json() wrote. Throws bad_input, which names the file, for any other text.
 [[nodiscard]] parameters parameters_of_json(const std::string& text, const std::string& file);
 
 }  // namespace hpe::gather

@@ -26,7 +26,8 @@ const problem& checked(const problem& p) {
   if (p.index != 4 && p.index != 8) refuse(fmt::format("indices have 4 or 8 bytes, not {}", p.index));
   constexpr std::uint64_t most = std::uint64_t{1} << 56;
   if (p.table > most || p.count > most)
-    refuse(fmt::format("{} indices into {} elements are more than can be counted", p.count, p.table));
+    refuse(fmt::format("{} indices into a table of {} elements are too many; each number may be at most 2^56", p.count,
+                       p.table));
   return p;
 }
 
@@ -61,7 +62,8 @@ std::vector<int> all_unless(std::vector<int> wished) {
     static_cast<void>(device_info(d));
   }
   if (wished.size() > kernels::gather_most_devices)
-    refuse(fmt::format("{} devices are too many; {} are possible", wished.size(), kernels::gather_most_devices));
+    refuse(
+        fmt::format("{} devices are too many; at most {} are possible", wished.size(), kernels::gather_most_devices));
   return wished;
 }
 
@@ -94,13 +96,13 @@ plan::plan(const problem& what, const choice& how, std::vector<int> devices)
   const bool partitioned = how.how == method::partitioned;
   const std::uint32_t most = partitioned ? most_chunks(devices_.front()) : std::numeric_limits<std::uint32_t>::max();
   if (how.chunks == 0 || how.chunks > most)
-    refuse(fmt::format("{} chunks are not possible; from 1 to {} are", how.chunks, most));
+    refuse(fmt::format("{} chunks are not possible; choose from 1 to {}", how.chunks, most));
   const bool marks = what.keeps_order();
   if (partitioned && marks)
     refuse(
-        "a partition does not keep the order of equal indices, which the last of them and elements of 32 bytes need; "
-        "passes do");
-  if (how.how == method::staged && devices_.size() > 1) refuse("one device can stage a table, not several");
+        "a partition does not keep the order of equal indices, but duplicates::last and elements of 32 bytes need this "
+        "order; single and multiple passes keep it");
+  if (how.how == method::staged && devices_.size() > 1) refuse("a table can be staged for one device, not for several");
   for (const int d : devices_) {
     units_.push_back(device_info(d).compute_units);
     status_.emplace_back(1, on_device(d));
@@ -157,7 +159,7 @@ hpeShape plan::shape(std::size_t device, std::uint64_t count) const {
 void plan::run(void* table, const void* indices, void* values) {
   if (what_.count == 0) return;
   if (table == nullptr || indices == nullptr || values == nullptr)
-    refuse("a table, indices and values are needed, and an address is null");
+    refuse("a table, indices and values are needed, but one of their addresses is null");
   const auto aligned = [](const void* p, std::size_t unit) { return reinterpret_cast<std::uintptr_t>(p) % unit == 0; };
   const std::size_t unit = std::min<std::size_t>(what_.element, 16);
   if (!aligned(table, unit) || !aligned(values, unit) || !aligned(indices, what_.index))

@@ -13,30 +13,31 @@ using way = kernels::gather_way;
 
 /// Which element a scatter leaves in the table if several have the same index.
 enum class duplicates {
-  none,  ///< the caller knows that no two indices are equal; else an element of 32 bytes may get parts of several
-  any,   ///< one of them, whole; which one may differ from run to run. With elements of 32 bytes as `last`
-  last   ///< the last one, on any devices; takes 8 bytes for each element of the table and a pass over the indices
+  none,  ///< the caller guarantees distinct indices; otherwise an element of 32 bytes may mix parts of several values
+  any,   ///< any one of them, whole; it may differ from run to run. Elements of 32 bytes: the same as `last`
+  last   ///< the last one, on any devices; needs 8 bytes per element of the table and a pass over the indices
 };
 
-/// Indices that are not below the length of the table. Their elements are left out in any case: a gather keeps what the
-/// values were, a scatter writes nothing.
+/// The treatment of indices that are not below the length of the table. Their elements are always skipped: a gather
+/// keeps the old values, a scatter does not write.
 enum class out_of_range {
-  refuse,  ///< plan::finish throws. After that the values of a gather are not defined
+  refuse,  ///< plan::finish throws, and the values of a gather are then undefined
   skip
 };
 
-/// Gather sets values[i] = table[indices[i]] for all i; scatter sets table[indices[i]] = values[i]. Arrays do not
-/// overlap and lie at multiples of the element's size, or of 16 bytes if that is less.
+/// Gather sets values[i] = table[indices[i]] for all i; scatter sets table[indices[i]] = values[i]. The arrays must not
+/// overlap; their addresses are multiples of the element's size, or of 16 bytes if the element is larger.
 struct problem {
   way direction = way::gather;
   std::size_t element = 8;  ///< bytes: 4, 8, 16 or 32
-  std::size_t index = 4;    ///< bytes: 4 or 8; without a sign
-  std::uint64_t table = 0;  ///< elements of the table
-  std::uint64_t count = 0;  ///< indices and values
+  std::size_t index = 4;    ///< bytes: 4 or 8; indices are unsigned
+  std::uint64_t table = 0;  ///< number of elements of the table
+  std::uint64_t count = 0;  ///< number of indices, and of values
   duplicates equal = duplicates::any;
   out_of_range beyond = out_of_range::refuse;
 
-  /// Whether a scatter must choose among equal indices. GPUs write an element of 32 bytes in two pieces.
+  /// Whether a scatter must write only the last of the elements with the same index. This includes `any` for elements
+  /// of 32 bytes, which GPUs write in two pieces.
   [[nodiscard]] bool keeps_order() const {
     return direction == way::scatter && (equal == duplicates::last || (equal == duplicates::any && element > 16));
   }
@@ -58,20 +59,20 @@ struct choice {
   std::uint32_t chunks = 1;
 };
 
-/// The most chunks of a partition on a device.
+/// The most chunks that the method `partitioned` can use on a device.
 [[nodiscard]] std::uint32_t most_chunks(int device);
 
-/// An array in equal parts, one for each device, which end at bounds of granules; the last parts may be shorter or
-/// empty.
+/// The division of an array into equal parts, one for each device, which end at granule boundaries; the last parts may
+/// be shorter or empty.
 class shares {
  public:
   shares(std::uint64_t count, std::vector<int> devices);
 
   [[nodiscard]] std::uint64_t begin(std::size_t part) const { return part * each_ < count_ ? part * each_ : count_; }
   [[nodiscard]] std::uint64_t size(std::size_t part) const { return begin(part + 1) - begin(part); }
-  /// Elements of a full part.
+  /// The number of elements of a full part.
   [[nodiscard]] std::uint64_t each() const { return each_; }
-  /// The placement of an array of elements of so many bytes.
+  /// The placement of the array if its elements have `bytes` bytes each.
   [[nodiscard]] placement where(std::size_t bytes) const;
 
  private:
@@ -79,12 +80,12 @@ class shares {
   std::vector<int> devices_;
 };
 
-/// Gathers or scatters of one shape, on one device or several. Made once and run often: it holds the memory that a
-/// partition and `duplicates::last` need. One thread at a time.
+/// A gather or scatter of one shape, on one device or several. A plan is made once and run often: it holds the memory
+/// that the method `partitioned` and `duplicates::last` need. One thread at a time.
 class plan {
  public:
-  /// devices empty: all. Throws hpe::error for sizes that are not possible, too many chunks, a partition where an order
-  /// of equal indices must be kept (only passes keep it), and too little memory.
+  /// Uses all devices if `devices` is empty. Throws hpe::error for invalid sizes, too many chunks, too little memory,
+  /// and the method `partitioned` if equal indices must keep their order, which only the methods with passes preserve.
   plan(const problem& what, const choice& how, std::vector<int> devices = {});
 
   /// The best placements of the arrays.
@@ -92,18 +93,18 @@ class plan {
   [[nodiscard]] placement where_indices() const { return stream_.where(what_.index); }
   [[nodiscard]] placement where_values() const { return stream_.where(what_.element); }
 
-  /// Queues the work and returns; the order is that of launches. Throws hpe::error.
+  /// Queues the work, which is ordered like a launch, and returns. Throws hpe::error.
   void run(void* table, const void* indices, void* values);
 
   /// Waits for the work. Throws hpe::error (HPE_ERROR_INVALID_ARGUMENT), which names the first index out of range,
-  /// unless those are skipped. `indices` are those of the last run.
+  /// unless the plan skips these indices. `indices` are the indices of the last run.
   void finish(const void* indices);
 
   /// The bytes that a plan holds for a problem, on all devices together.
   [[nodiscard]] static double workspace(const problem& what, const choice& how, std::size_t devices);
 
  private:
-  /// The arrays of one device for a partition.
+  /// The arrays of one device for the method `partitioned`.
   struct streams {
     array<std::byte> indices, values;
     array<std::uint64_t> offsets;
@@ -139,12 +140,12 @@ class plan {
   kernel<kernels::gather_partition> count_, offsets_;
   kernel<kernels::gather_move_parameters> move_;
   std::vector<array<kernels::gather_status>> status_;  ///< of each device
-  std::vector<streams> streams_;                       ///< of each device, for a partition
+  std::vector<streams> streams_;                       ///< of each device, for the method `partitioned`
   array<std::uint64_t> winners_;
-  array<std::byte> stage_;  ///< staged: a chunk
+  array<std::byte> stage_;  ///< method `staged`: a chunk of the table
 };
 
-/// Random indices, made on the devices where they lie: see kernels::gather_random_parameters.
+/// Generates random indices on the devices that hold them: see kernels::gather_random_parameters.
 class random_indices {
  public:
   explicit random_indices(std::vector<int> devices);
@@ -157,10 +158,10 @@ class random_indices {
   kernel<kernels::gather_random_parameters> random_;
 };
 
-/// The path of libhpe-gather-kernels.so, which lies beside libhpe.so. Throws hpe::error if it is not there.
+/// The path of libhpe-gather-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
 [[nodiscard]] std::string own_module();
 
-/// The devices, or all if there are none. Throws hpe::error if one is listed twice or does not exist.
+/// Returns `wished`, or all devices if it is empty. Throws hpe::error if a device is listed twice or does not exist.
 [[nodiscard]] std::vector<int> all_unless(std::vector<int> wished);
 
 }  // namespace hpe::gather

@@ -9,7 +9,7 @@
 
 namespace hpe::gather {
 
-/// How the command line names a method; `automatic` lets the model choose.
+/// The method that the command line names; `automatic` lets the model choose.
 enum class wish { automatic, single_pass, multi_pass, partitioned, staged };
 
 /// The values of the command line.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The subcommands of `hpe`. A new subcommand takes a function and a line of the table in main.cpp.
+/// The subcommands of `hpe`. A new subcommand needs a function, and a line in the table in main.cpp.
 
 #include <span>
 #include <string>
@@ -11,13 +11,14 @@
 
 namespace hpe::cli {
 
-/// Exit statuses of `hpe run`, as of shells, if the program cannot be run and if it does not exist.
+/// Exit statuses of `hpe run`, the same as of shells: the program cannot be run, or it does not exist.
 inline constexpr int cannot_run = 126;
 inline constexpr int not_found = 127;
 
-/// run gets its own arguments, argv[0] being the subcommand's name, and returns the exit status. It may throw;
-/// main then prints the exception's message, and returns 2 for bad_input and 1 for other exceptions.
+/// A subcommand. `run` receives the subcommand's arguments, with its name in argv[0], and returns the exit status. If
+/// `run` throws, main prints the exception's message, and returns 2 for bad_input and 1 for other exceptions.
 struct command {
+  const char* group;  ///< heading under which the help text lists the command
   const char* name;
   const char* summary;
   int (*run)(int argc, char** argv);
@@ -32,8 +33,8 @@ int help(int argc, char** argv);
 int run_program(int argc, char** argv);
 int top(int argc, char** argv);
 
-/// Prints on standard error that `word` is none of the known words, with the known word that was probably meant, and
-/// returns 2. kind is the kind of thing that the words name, as in "command".
+/// Prints on standard error that `word` is not one of the known words, suggests the known word that was probably meant,
+/// and returns 2. `kind` says what kind of thing the words name, as in "command".
 int refuse(std::string_view kind, std::string_view word, const std::vector<std::string>& known);
 
 /// The lines of `hpe info` about one device.

@@ -1,28 +1,41 @@
 #include <fmt/core.h>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/hpe/command.h"
-#include "hpe/hpe.hpp"
+#include "runtime/base/options.h"
 
 namespace hpe::cli {
 
 namespace {
 
 int print_commands() {
-  fmt::print("Usage: hpe <command> [arguments]\n\n");
-  for (const command& c : commands()) fmt::print("  {:<15}{}\n", c.name, c.summary);
-  fmt::print("\n`hpe <command> --help` describes one of them; `hpe --version` prints the version.\n");
+  constexpr std::size_t column = 17;
+  const std::size_t width = command_line::columns();
+  fmt::print("Usage: hpe <command> [arguments]\n");
+  std::string_view group;
+  for (const command& c : commands()) {
+    if (group != c.group) fmt::print("\n{}:\n", group = c.group);
+    fmt::print("  {:<15}{}\n", c.name, command_line::wrapped(c.summary, column, width));
+  }
+  command_line::print_help("\n`hpe <command> --help` describes a command; `hpe --version` prints the version.\n");
   return 0;
 }
 
+void print_option(const option_description& option) {
+  constexpr std::size_t column = 4;
+  fmt::print("  {} (default: {})\n    {}\n", option.variable, option.initial.empty() ? "empty" : option.initial,
+             command_line::wrapped(option.sentence, column, command_line::columns()));
+}
+
 int print_options() {
-  const hpeOptionInfo* options = nullptr;
-  std::size_t count = 0;
-  check(hpeGetOptions(&options, &count));
-  fmt::print("Set in the environment. Sizes take k, M, G or T.\n");
-  for (const hpeOptionInfo& option : std::span(options, count)) {
-    const std::string_view initial = option.initial;
-    fmt::print("\n  {} (default: {})\n    {}\n", option.variable, initial.empty() ? "empty" : initial, option.sentence);
+  fmt::print("{}\n", command_line::wrapped("Set these options in the environment. Sizes may end in k, M, G or T.", 0,
+                                           command_line::columns()));
+  std::string_view group;
+  for (const option_description& option : describe_options()) {
+    if (group != option.group) fmt::print("\n{}:\n", group = option.group);
+    fmt::print("\n");
+    print_option(option);
   }
   return 0;
 }
@@ -45,8 +58,10 @@ int help(int argc, char** argv) {
   bool wanted = false;
   std::string topic;
   command_line::read(
-      {{"TOPIC", "", "a command, or options", command_line::to_text(topic)}, command_line::help_option(wanted)}, argc,
-      argv);
+      {{"TOPIC", "", "a command, an option such as HPE_LOG, or the word options for a list of all options",
+        command_line::to_text(topic)},
+       command_line::help_option(wanted)},
+      argc, argv);
   if (wanted || topic.empty()) return print_commands();
   std::vector<std::string> known{"options"};
   if (topic == "options") return print_options();
@@ -58,6 +73,13 @@ int help(int argc, char** argv) {
       return c.run(2, arguments);
     }
     known.emplace_back(c.name);
+  }
+  for (const option_description& option : describe_options()) {
+    if (topic == option.variable) {
+      print_option(option);
+      return 0;
+    }
+    if (topic.starts_with("HPE_")) known.emplace_back(option.variable);
   }
   return refuse("help on", topic, known);
 }

@@ -1,4 +1,3 @@
-#include <dlfcn.h>
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -9,9 +8,10 @@
 
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/machine.h"
-#include "apps/hpe/nvlink.h"
+#include "apps/hpe/nvml.h"
 #include "hpe/hpe.hpp"
 #include "hpe/placement.h"
 
@@ -57,16 +57,6 @@ std::vector<feature> features() {
   std::istringstream list(HPE_FEATURES);
   for (std::string word; list >> word;) all.push_back({word.substr(0, word.find('=')), word.ends_with("=ON")});
   return all;
-}
-
-/// The version of CUDA that the driver supports, as in "13.0"; empty if there is no driver.
-std::string version_of_cuda() {
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  auto* const get =
-      driver != nullptr ? reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDriverGetVersion")) : nullptr;
-  int version = 0;
-  if (get == nullptr || get(&version) != 0) return "";
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 std::string first_line_of(const char* path) {
@@ -211,13 +201,13 @@ int info(int argc, char** argv) {
   const std::vector<command_line::option> options{command_line::json_option(json), command_line::help_option(help)};
   command_line::read(options, argc, argv);
   if (help) {
-    fmt::print(
+    command_line::print_help(fmt::format(
         "Usage: hpe info [options]\n\nStarts the runtime as a program would, and prints the devices and their "
         "links, the features that hpe was\nbuilt with, the driver, and limits of the machine that are too low.\n\n{}",
-        command_line::lines_of_help(options));
+        command_line::lines_of_help(options)));
     return 0;
   }
-  command_line::check_writable(json);
+  command_line::check_outputs({json});
   try {
     static_cast<void>(device_count());
   } catch (const error&) {
@@ -226,7 +216,7 @@ int info(int argc, char** argv) {
     throw;
   }
   if (json != "-") fmt::print("{}", as_text());
-  command_line::write_text(json.empty() ? "" : as_json().dump(2) + "\n", json);
+  command_line::write_text(json.empty() ? "" : command_line::text_of(as_json(), 2) + "\n", json);
   return 0;
 }
 

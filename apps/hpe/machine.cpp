@@ -1,5 +1,6 @@
 #include "apps/hpe/machine.h"
 
+#include <dlfcn.h>
 #include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
@@ -8,6 +9,8 @@
 #include <array>
 #include <fstream>
 #include <limits>
+
+#include "apps/hpe/installation.h"
 
 namespace hpe::cli {
 
@@ -64,12 +67,17 @@ std::vector<limit> limits_of_machine() {
       judged{"locked memory", resource(RLIMIT_MEMLOCK), 64 * mebi, true,
              "host memory cannot be pinned for GPUs and network cards: ulimit -l unlimited"},
       judged{"/dev/shm", size_of_file_system("/dev/shm"), gibi, true,
-             "ranks of MPI on one machine share memory there: --shm-size=1g in a container"},
+             "MPI ranks on one machine share memory in /dev/shm: --shm-size=1g in a container"},
       judged{"open files", resource(RLIMIT_NOFILE), 1024, false, "several devices and ranks need more: ulimit -n 4096"},
+      judged{"processes", resource(RLIMIT_NPROC), 512, false,
+             "each soft device is a process, and the threads of all of the user's programs count towards this limit: "
+             "ulimit -u 4096"},
+      judged{"data segment", resource(RLIMIT_DATA), all, true,
+             "hpe's tables, buffers and thread stacks count towards this limit: ulimit -d unlimited"},
       judged{"address space", resource(RLIMIT_AS), all, true,
-             "hpe reserves more than it uses: ulimit -v unlimited, or a smaller HPE_SEGMENT_SIZE"},
+             "hpe reserves more address space than it uses: ulimit -v unlimited, or a smaller HPE_SEGMENT_SIZE"},
       judged{"size of files", resource(RLIMIT_FSIZE), all, true,
-             "large sparse files of hpe do not fit: ulimit -f unlimited"},
+             "hpe's large sparse files exceed this limit: ulimit -f unlimited"},
   };
   std::vector<limit> limits;
   for (const judged& j : all_judged) limits.push_back(judge(j));
@@ -77,6 +85,16 @@ std::vector<limit> limits_of_machine() {
     limits.push_back({"vm.overcommit_memory", "2",
                       "the address space that hpe reserves is counted as used: sysctl vm.overcommit_memory=0"});
   return limits;
+}
+
+std::string version_of_cuda() {
+  const std::string named = variable("HPE_CUDA_DRIVER");
+  void* const driver = ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  auto* const get =
+      driver != nullptr ? reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDriverGetVersion")) : nullptr;
+  int version = 0;
+  if (get == nullptr || get(&version) != 0) return "";
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 std::vector<gpu> gpus_of_machine(const std::filesystem::path& root) {

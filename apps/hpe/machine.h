@@ -1,6 +1,6 @@
 #pragma once
 
-/// Facts about the machine from the operating system, read from /proc and /sys without starting the runtime.
+/// Facts about the machine from the operating system and the driver's files, without starting the runtime.
 
 #include <filesystem>
 #include <optional>
@@ -26,8 +26,11 @@ struct judged {
 };
 [[nodiscard]] limit judge(const judged& j);
 
-/// The limits of this process and its machine, those that most often cause trouble first.
+/// The limits of this process and its machine; the limits that most often cause trouble come first.
 [[nodiscard]] std::vector<limit> limits_of_machine();
+
+/// The version of CUDA that the driver supports, as in "13.0"; empty if there is no driver.
+[[nodiscard]] std::string version_of_cuda();
 
 /// A GPU that NVIDIA's kernel module drives, whether hpe uses it or not, and its link to the host. Empty texts and -1
 /// stand for unknown values.

@@ -6,9 +6,8 @@
 // CUDA runtime and driver. These are preloaded: the dynamic linker then uses them for every libcudart.so.13,
 // libcudart.so.12 or libcuda.so.1 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions
 // keep the two runtimes apart. LD_LIBRARY_PATH is for programs that open libcudart.so or libcuda.so by dlopen, PATH for
-// programs that call nvcc to compile kernels.
+// programs that call nvcc to compile kernels; further variables are for Triton and CuPy.
 
-#include <dlfcn.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -19,9 +18,15 @@
 #include <cstring>
 #include <filesystem>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/hpe/command.h"
+#include "apps/hpe/installation.h"
 #include "apps/hpe/report/command.h"
 #include "hpe/hpe.hpp"
 
@@ -30,6 +35,7 @@ namespace hpe::cli {
 namespace {
 
 struct run_option {
+  const char* group;
   const char* name;
   const char* value;  // name of its value in the help; nullptr: the option takes no value and sets `given`
   const char* variable;
@@ -37,21 +43,33 @@ struct run_option {
   const char* given = "1";
 };
 
+constexpr const char* places = "Where CUDA programs run";
+constexpr const char* modes = "What programs may use";
+constexpr const char* records = "What hpe prints about programs";
+
 constexpr std::array options{
-    run_option{"--cuda", "WHICH", "HPE_CUDA",
-               "CUDA on GPUs (driver), on soft devices (soft), or on GPUs if there are any (auto)"},
-    run_option{"--devices", "WHICH", "HPE_DEVICES", "the devices of hpe"},
-    run_option{"--scope", "WHICH", "HPE_SCOPE",
-               "device memory that kernels may use: all, or args for that of their parameters"},
-    run_option{"--spread", nullptr, "HPE_SPREAD", "run the kernels of a CUDA program for one device on all devices"},
-    run_option{"--explain", nullptr, "HPE_SPREAD_EXPLAIN",
-               "with --spread, print at the end which kernels ran on several devices, and why others did not"},
-    run_option{"--oversubscribe", nullptr, "HPE_OVERSUBSCRIBE",
+    run_option{places, "--cuda", "auto|driver|soft", "HPE_CUDA",
+               "on GPUs (driver), on soft devices (soft), or on GPUs if there is a driver (auto, the default)"},
+    run_option{places, "--devices", "WHICH", "HPE_DEVICES", "the devices of hpe, as in soft:4"},
+    run_option{modes, "--spread", nullptr, "HPE_SPREAD",
+               "spread the kernels of a single-device CUDA program over all devices"},
+    run_option{modes, "--oversubscribe", nullptr, "HPE_OVERSUBSCRIBE",
                "let a CUDA program allocate more memory than its device has", "on"},
-    run_option{"--profile", nullptr, "HPE_PROFILE", "print at the end how long each kind of data movement took"},
-    run_option{"--trace", "FILE", "HPE_TRACE", "a timeline of kernels, copies and faults, for ui.perfetto.dev"},
-    run_option{"--report", "FILE", "HPE_REPORT", "a page for a browser: where the time went, when, and advice"},
-    run_option{"--log", "LEVEL", "HPE_LOG", "the messages of hpe on standard error"},
+    run_option{modes, "--scope", "all|args", "HPE_SCOPE",
+               "device memory that kernels may use: all (the default), or args: only the memory to which their "
+               "parameters point"},
+    run_option{modes, "--strict", nullptr, "HPE_STRICT",
+               "end with status 1 if launches or copies of the program were refused or failed"},
+    run_option{records, "--explain", nullptr, "HPE_SPREAD_EXPLAIN",
+               "with --spread, print at the end which kernels ran on several devices, and why others did not"},
+    run_option{records, "--profile", nullptr, "HPE_PROFILE",
+               "print at the end how long each kind of data movement took"},
+    run_option{records, "--trace", "FILE", "HPE_TRACE",
+               "a timeline of kernels, copies and faults, for ui.perfetto.dev"},
+    run_option{records, "--report", "FILE", "HPE_REPORT",
+               "an HTML page that shows where the time went, and when, with advice"},
+    run_option{records, "--log", "silent|error|warn|info|debug", "HPE_LOG",
+               "the messages of hpe on standard error; warn is the default"},
 };
 
 /// The values of HPE_CUDA: where CUDA programs run.
@@ -61,77 +79,79 @@ void set_variable(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
-/// The options of the table, and --help. Each option sets its variable; the value of --report goes into `report` too.
-std::vector<command_line::option> rows(bool& help, std::string& report) {
+/// The name of a file for which %p stands for the process.
+std::string trace_file(std::string name) {
+  if (const std::size_t at = name.find("%p"); at != std::string::npos) name.replace(at, 2, std::to_string(::getpid()));
+  return name;
+}
+
+/// Throws bad_input for a file that cannot be written: the program's work would be done before anybody notices.
+void check_file(const std::string& option, const std::string& file) {
+  try {
+    command_line::check_outputs({trace_file(file)});
+  } catch (const command_line::bad_input& e) {
+    throw command_line::bad_input(fmt::format("{}: {}", option, e.what()));
+  }
+}
+
+/// The options of a group. Each option sets its variable; the value of --report goes into `report` too.
+/// The value of an option may be one of several words, the name of a file, or anything.
+void check_value(const run_option& o, const std::string& name, const std::string& value) {
+  const std::string possible = o.value != nullptr ? o.value : "";
+  if (possible == "FILE" && value.empty()) throw command_line::bad_input(name + " needs the name of a file");
+  if (possible.find('|') == std::string::npos) return;
+  std::istringstream parts(possible);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(parts, word, '|');) words.push_back(word);
+  (void)command_line::place_among(name, value, words);
+}
+
+std::vector<command_line::option> rows_of(const char* group, std::string& report) {
   std::vector<command_line::option> all;
-  for (const run_option& o : options)
+  for (const run_option& o : options) {
+    if (std::string_view(o.group) != group) continue;
     all.push_back({o.name, o.value != nullptr ? o.value : "", fmt::format("{} ({})", o.sentence, o.variable),
                    [&](const std::string& name, const std::string& value) {
+                     check_value(o, name, value);
                      set_variable(o.variable, o.value != nullptr ? value : o.given);
                      if (name == "--report") report = value;
                    }});
-  all.push_back(command_line::help_option(help));
+  }
+  return all;
+}
+
+/// All options, and --help.
+std::vector<command_line::option> rows(bool& help, std::string& report) {
+  std::vector<command_line::option> all{command_line::help_option(help)};
+  for (const char* const group : {places, modes, records})
+    for (command_line::option& o : rows_of(group, report)) all.push_back(std::move(o));
   return all;
 }
 
 int print_usage() {
   bool help = false;
   std::string report;
-  fmt::print(
+  std::string text =
       "Usage: hpe run [options] -- <program> [arguments]\n\n"
-      "Runs a program with hpe inside. The program is not changed: it may be a CUDA program linked in any way, an MPI\n"
-      "program, or mpirun with either. Its exit status, signals and streams are its own. Without NVIDIA's driver, "
-      "CUDA\n"
-      "programs run on soft devices if they are linked with -cudart shared and carry PTX.\n\n"
-      "{}\n`hpe help options` describes the variables in parentheses, and others.\n",
-      command_line::lines_of_help(rows(help, report)));
+      "Runs a program with hpe inside. The program is not changed: it may be a CUDA program linked in any way, an MPI "
+      "program, or mpirun with either. Its exit status, signals and standard streams pass through unchanged. Without "
+      "NVIDIA's driver, CUDA "
+      "programs run on soft devices if they are linked with -cudart shared and contain PTX; `hpe doctor PROGRAM` "
+      "checks this.\n";
+  for (const char* const group : {places, modes, records})
+    text += fmt::format("\n{}:\n\n{}", group, command_line::lines_of_help(rows_of(group, report)));
+  command_line::print_help(text + command_line::lines_of_help({command_line::help_option(help)}) +
+                           "\n"
+                           "The variables in parentheses have the same effect. `hpe help HPE_CUDA` describes one, `hpe "
+                           "help options` all.\n\n"
+                           "Examples:\n"
+                           "  hpe run -- ./program --size 1000\n"
+                           "  mpirun -n 4 hpe run -- ./mpi_program\n"
+                           "  hpe run --cuda soft --devices soft:4 -- ./program\n"
+                           "  hpe run --spread --explain -- ./program_for_one_gpu\n"
+                           "  hpe run --oversubscribe --scope args -- ./program_that_needs_more_memory\n"
+                           "  hpe run --report page.html -- ./program\n");
   return 0;
-}
-
-std::filesystem::path library() {
-  Dl_info about{};
-  if (::dladdr(reinterpret_cast<const void*>(&hpeGetOptions), &about) == 0)
-    throw error(HPE_ERROR_INTERNAL, "libhpe.so is not found by one of its functions");
-  return std::filesystem::canonical(about.dli_fname);
-}
-
-/// The value of an environment variable; empty if it is not set.
-std::string variable(const char* name) {
-  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
-  return value != nullptr ? value : "";
-}
-
-/// hpe's own CUDA runtime library, its form for CUDA 12, and hpe's own driver library. Builds without the CUDA toolkit
-/// have none.
-std::filesystem::path soft_runtime() { return library().parent_path() / "hpe" / "cudart" / "libcudart.so.13"; }
-std::filesystem::path soft_runtime_of_cuda_12() { return soft_runtime().replace_filename("libcudart.so.12"); }
-std::filesystem::path soft_driver() { return soft_runtime().replace_filename("libcuda.so.1"); }
-
-/// The library that is loaded in front of NVIDIA's driver. Builds without the CUDA toolkit do not have it.
-std::filesystem::path shim() { return library().parent_path() / "hpe" / "cuda" / "libcuda.so.1"; }
-
-/// Whether a program would find a CUDA driver; without a driver, no shim is preloaded. The shim, which has to find the
-/// driver later, returns its file. Opening the driver here would take as long again as in the program.
-bool has_driver() {
-  void* const opened = ::dlopen(shim().c_str(), RTLD_LAZY | RTLD_LOCAL);
-  auto* const driver_file =
-      opened != nullptr ? reinterpret_cast<const char* (*)()>(::dlsym(opened, "hpe_cuda_driver_file")) : nullptr;
-  return driver_file != nullptr && driver_file() != nullptr;
-}
-
-/// Whether there is a driver but no shim, so that CUDA programs would use the driver without hpe.
-bool lacks_the_shim() {
-  if (std::filesystem::exists(shim())) return false;
-  const std::string named = variable("HPE_CUDA_DRIVER");
-  return ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
-}
-
-/// Whether a folder of PATH has a program of this name.
-bool is_on_path(const char* name) {
-  std::istringstream folders(variable("PATH"));
-  for (std::string folder; std::getline(folders, folder, ':');)
-    if (::access((std::filesystem::path(folder) / name).c_str(), X_OK) == 0) return true;
-  return false;
 }
 
 /// Two lists of files or folders, joined by a colon unless one is empty.
@@ -141,31 +161,43 @@ std::string joined(const std::string& first, const std::string& second) {
 
 /// Sets the libraries that the dynamic linker loads before a program's own; the user's LD_PRELOAD follows them.
 void preload(bool on_soft_devices, bool driver) {
-  const std::filesystem::path hpe = library();
-  const std::filesystem::path folder = hpe.parent_path();
+  const installation own = installation::own();
   std::string files;
   const auto add = [&](const std::filesystem::path& file) {
     if (!std::filesystem::exists(file)) return;
     if (file.native().find_first_of(": ") != std::string::npos)
       throw error(HPE_ERROR_NOT_SUPPORTED,
-                  fmt::format("{} cannot be preloaded: the dynamic linker takes no blank and no colon in a path",
+                  fmt::format("{} cannot be preloaded: the dynamic linker does not accept blanks or colons in a path",
                               file.string()));
     files = joined(files, file);
   };
-  const std::filesystem::path runtime = soft_runtime();
-  if (on_soft_devices && std::filesystem::exists(runtime)) {
-    add(runtime);
-    add(soft_runtime_of_cuda_12());
-    add(soft_driver());
-    set_variable("LD_LIBRARY_PATH", joined(runtime.parent_path(), variable("LD_LIBRARY_PATH")));
-    if (is_on_path("nvcc")) set_variable("PATH", joined(runtime.parent_path() / "bin", variable("PATH")));
+  if (on_soft_devices && std::filesystem::exists(own.soft_runtime)) {
+    const std::filesystem::path folder = own.soft_runtime.parent_path();
+    add(own.soft_runtime);
+    add(own.soft_runtime_of_cuda_12);
+    add(own.soft_driver);
+    set_variable("LD_LIBRARY_PATH", joined(folder, variable("LD_LIBRARY_PATH")));
+    // Triton has two assemblers; which of them compiles for compute capability 9.0 depends on its version. CuPy's CUB
+    // module has a CUDA runtime of its own, and CuPy does not notice that its calls fail.
+    const std::string assembler = folder / "triton" / "ptxas";
+    std::vector<std::pair<const char*, std::string>> for_soft_devices = {{"TRITON_PTXAS_PATH", assembler},
+                                                                         {"TRITON_PTXAS_BLACKWELL_PATH", assembler},
+                                                                         {"CUPY_COMPILE_WITH_PTX", "1"},
+                                                                         {"CUPY_ACCELERATORS", ""}};
+    // CuPy looks for nvcc in the toolkit before it looks at PATH.
+    if (!program_file("nvcc").empty()) {
+      set_variable("PATH", joined(folder / "bin", variable("PATH")));
+      for_soft_devices.emplace_back("NVCC", folder / "bin" / "nvcc");
+    }
+    for (const auto& [name, value] : for_soft_devices)
+      if (variable(name).empty()) set_variable(name, value);
     // If there is a driver, hpe would choose the GPUs by default.
     if (driver && variable("HPE_DEVICES").empty()) set_variable("HPE_DEVICES", "soft:2");
   } else if (!on_soft_devices && driver) {
-    add(shim());
+    add(own.shim);
   }
-  add(folder / "libhpe-mpi.so");
-  add(hpe);
+  if (variable("HPE_MPI") != "off") add(own.mpi);
+  add(own.library);
   set_variable("LD_PRELOAD", joined(files, variable("LD_PRELOAD")));
 }
 
@@ -174,35 +206,45 @@ int prepare_cuda() {
   const std::string wanted = variable("HPE_CUDA");
   const std::string place = wanted.empty() ? "auto" : wanted;
   if (std::find(cuda_places.begin(), cuda_places.end(), place) == cuda_places.end())
-    return refuse("place to run CUDA (--cuda, HPE_CUDA)", place, {cuda_places.begin(), cuda_places.end()});
-  for (const auto& [name, file] : {std::pair("driver", shim()), std::pair("soft", soft_runtime())}) {
+    return refuse("value of --cuda or HPE_CUDA named", place, {cuda_places.begin(), cuda_places.end()});
+  const installation own = installation::own();
+  for (const auto& [name, file] : {std::pair("driver", own.shim), std::pair("soft", own.soft_runtime)}) {
     if (place != name || std::filesystem::exists(file)) continue;
     fmt::print(stderr, "hpe run: --cuda {}, but this hpe was built without the CUDA toolkit: there is no {}\n", place,
                file.string());
     return cannot_run;
   }
   if (place == "auto" && lacks_the_shim())
-    fmt::print(stderr, "hpe run: there is a CUDA driver, but no {}: CUDA programs run on GPUs without hpe\n",
-               shim().string());
+    fmt::print(stderr,
+               "hpe run: there is a CUDA driver, but the file {} is missing: CUDA programs run on GPUs without hpe\n",
+               own.shim.string());
   const bool driver = has_driver();
   if (place == "driver" && !driver) {
     fmt::print(stderr,
-               "hpe run: --cuda driver, but there is no CUDA driver (libcuda.so.1, HPE_CUDA_DRIVER); --cuda soft takes "
-               "none\n");
+               "hpe run: --cuda driver is not possible, because there is no CUDA driver (libcuda.so.1, "
+               "HPE_CUDA_DRIVER); --cuda soft needs no driver\n");
     return cannot_run;
   }
   const std::string devices = variable("HPE_DEVICES"), family = devices.substr(0, devices.find(':'));
   constexpr std::array families{"soft", "cuda"};
   if (!devices.empty() && std::find(families.begin(), families.end(), family) == families.end())
-    return refuse("family of devices (--devices, HPE_DEVICES)", family, {families.begin(), families.end()});
+    return refuse("kind of device (--devices, HPE_DEVICES) named", family, {families.begin(), families.end()});
   if (place == "soft" && devices.starts_with("cuda")) {
-    fmt::print(stderr, "hpe run: --cuda soft and HPE_DEVICES={} do not go together; say soft:2, or nothing\n",
-               variable("HPE_DEVICES"));
+    fmt::print(
+        stderr,
+        "hpe run: --cuda soft and HPE_DEVICES={} contradict each other; set HPE_DEVICES=soft:2, or unset HPE_DEVICES\n",
+        variable("HPE_DEVICES"));
     return command_line::usage_error;
   }
   const bool on_soft_devices = place == "soft" || !driver;
   preload(on_soft_devices, driver);
   return 0;
+}
+
+/// Returns 0, or prints an error and returns a status.
+int check_mpi() {
+  const std::string wanted = variable("HPE_MPI");
+  return wanted.empty() || wanted == "on" || wanted == "off" ? 0 : refuse("value of HPE_MPI", wanted, {"on", "off"});
 }
 
 int run_within(int argc, char** argv) {
@@ -211,6 +253,8 @@ int run_within(int argc, char** argv) {
   const int at = command_line::read_before_program(rows(help, report), argc, argv);
   if (help) return print_usage();
   if (at >= argc) throw command_line::bad_input("the program is missing; see `hpe run --help`");
+  if (const std::string trace = variable("HPE_TRACE"); !trace.empty()) check_file("--trace", trace);
+  if (const int status = check_mpi(); status != 0) return status;
   if (const int status = prepare_cuda(); status != 0) return status;
   if (!report.empty()) return run_with_report(report, argv + at);
   ::execvp(argv[at], argv + at);

@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/base/own_process.h"
 #include "runtime/trace/status_page.h"
@@ -72,8 +75,8 @@ class mapped_page {
   ~mapped_page() {
     if (page_ != nullptr) ::munmap(const_cast<status_page*>(page_), sizeof(status_page));
   }
-  mapped_page(const mapped_page&) = delete;
-  mapped_page& operator=(const mapped_page&) = delete;
+  mapped_page(mapped_page&& other) noexcept : page_(std::exchange(other.page_, nullptr)) {}
+  mapped_page& operator=(mapped_page&&) = delete;
 
   /// nullptr if the file is no complete page of this version of hpe.
   [[nodiscard]] const status_page* get() const noexcept {
@@ -107,6 +110,28 @@ running_process read(const status_page& page) {
   return p;
 }
 
+/// The number of the process that a folder of /proc describes; 0 for other folders.
+pid_t number_of(const fs::path& folder) {
+  const std::string name = folder.filename();
+  pid_t number = 0;
+  const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return failure == std::errc() && end == name.data() + name.size() ? number : 0;
+}
+
+/// Whether a process is the ancestor or one of its descendants.
+bool descends_from(pid_t process, pid_t ancestor) {
+  while (process > 1 && process != ancestor) {
+    const std::string about = contents(fmt::format("/proc/{}/stat", process));
+    // After the program's name, which may have blanks and parentheses: ") S PARENT".
+    const std::size_t name_end = about.rfind(')');
+    if (name_end == std::string::npos || name_end + 4 >= about.size()) return false;
+    const char* const parent = about.data() + name_end + 4;
+    process = 0;
+    std::from_chars(parent, about.data() + about.size(), process);
+  }
+  return process == ancestor;
+}
+
 std::string in_units(double number) {
   constexpr const char* units[] = {"", "k", "M", "G", "T"};
   unsigned unit = 0;
@@ -134,6 +159,50 @@ std::vector<running_process> running_processes() {
   return found;
 }
 
+struct device_memory_watch::watched {
+  mapped_page page;
+  running_process process;
+  std::array<std::uint64_t, counters::most_devices> most{};
+};
+
+device_memory_watch::device_memory_watch(pid_t ancestor) : ancestor_(ancestor) {}
+device_memory_watch::~device_memory_watch() = default;
+
+void device_memory_watch::look_for_processes() {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const pid_t process = number_of(entry.path());
+    const bool known =
+        std::any_of(processes_.begin(), processes_.end(), [&](const auto& w) { return w->process.number == process; });
+    if (process == 0 || known || !descends_from(process, ancestor_)) continue;
+    auto found = std::make_unique<watched>(mapped_page(status_file_of(entry.path())), running_process{});
+    if (found->page.get() == nullptr || found->page.get()->process != process) continue;
+    found->process = read(*found->page.get());
+    processes_.push_back(std::move(found));
+  }
+}
+
+void device_memory_watch::sample() {
+  for (const auto& w : processes_) {
+    const status_page& page = *w->page.get();
+    const unsigned devices = std::min(page.devices.load(std::memory_order_acquire), counters::most_devices);
+    for (unsigned d = 0; d < devices; ++d)
+      w->most[d] = std::max(w->most[d], page.count.device_memory[d].load(std::memory_order_relaxed));
+  }
+}
+
+std::vector<device_memory_watch::peak> device_memory_watch::peaks() const {
+  std::vector<peak> all;
+  for (const auto& w : processes_) {
+    const running_process now = read(*w->page.get());
+    for (std::size_t d = 0; d < now.devices.size(); ++d) {
+      all.push_back({w->process, now.devices[d]});
+      all.back().device.used = w->most[d];
+    }
+  }
+  return all;
+}
+
 process_rates rates_between(const running_process& before, const running_process& now, double seconds) {
   const auto rate = [seconds](std::uint64_t from, std::uint64_t to) {
     return to > from && seconds > 0 ? double(to - from) / seconds : 0;  // to < from after hpeResetStatistics
@@ -159,8 +228,15 @@ std::vector<process_and_rates> with_rates(const std::vector<running_process>& be
 }
 
 std::string table_of(const std::vector<process_and_rates>& processes, unsigned columns) {
-  std::vector<std::string> lines;
+  using row = std::vector<std::string>;
   process_rates all;
+  std::vector<row> rows{{"process", "rank", "up B/s", "down B/s", "peer B/s", "faults/s", "launch/s", "given B/s",
+                         "device bytes", "command"}};
+  const auto add = [&](const std::string& name, const std::string& rank, const process_rates& r,
+                       const std::string& memory, const std::string& command) {
+    rows.push_back({name, rank, in_units(r.to_device), in_units(r.to_host), in_units(r.between_devices),
+                    in_units(r.faults), in_units(r.launches), in_units(r.given_back), memory, command});
+  };
   for (const auto& [p, r] : processes) {
     all.to_device += r.to_device;
     all.to_host += r.to_host;
@@ -168,21 +244,20 @@ std::string table_of(const std::vector<process_and_rates>& processes, unsigned c
     all.faults += r.faults;
     all.launches += r.launches;
     all.given_back += r.given_back;
+    add(std::to_string(p.number), p.rank.empty() ? "-" : p.rank, r, memory_of(p), p.command);
   }
-  const auto rates = [](const process_rates& r) {
-    return fmt::format("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", in_units(r.to_device), in_units(r.to_host),
-                       in_units(r.between_devices), in_units(r.faults), in_units(r.launches), in_units(r.given_back));
-  };
-  lines.push_back(fmt::format("hpe top: {} process{}", processes.size(), processes.size() == 1 ? "" : "es"));
-  lines.emplace_back();
-  lines.push_back(fmt::format("{:>8} {:>4} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {:<16} {}", "process", "rank", "up B/s",
-                              "down B/s", "peer B/s", "faults/s", "launch/s", "given B/s", "device bytes", "command"));
-  for (const auto& [p, r] : processes)
-    lines.push_back(fmt::format("{:>8} {:>4} {}  {:<16} {}", p.number, p.rank.empty() ? "-" : p.rank, rates(r),
-                                memory_of(p), p.command));
-  if (processes.size() > 1) lines.push_back(fmt::format("{:>13} {}", "all", rates(all)));
-  std::string text;
-  for (const std::string& line : lines) text += line.substr(0, columns) + '\n';
+  if (processes.size() > 1) add("all", "", all, "", "");
+  // Each column is as wide as its widest entry, so columns of many devices and ranks stay apart.
+  std::vector<std::size_t> widths(rows[0].size());
+  for (const row& r : rows)
+    for (std::size_t c = 0; c < r.size(); ++c) widths[c] = std::max(widths[c], r[c].size());
+  std::string text = fmt::format("hpe top: {} process{}\n\n", processes.size(), processes.size() == 1 ? "" : "es");
+  for (const row& r : rows) {
+    std::string line;
+    for (std::size_t c = 0; c + 1 < r.size(); ++c)
+      line += fmt::format("{:>{}}{}", r[c], widths[c], c + 2 < r.size() ? "  " : "   ");
+    text += (line + r.back()).substr(0, columns) + '\n';
+  }
   return text;
 }
 

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,17 +24,17 @@ struct running_process {
   pid_t number = 0;
   std::uint64_t started = 0;  ///< distinguishes two processes that had the same number
   std::string command;        ///< its command line
-  std::string rank;           ///< rank in its MPI job; empty: the process is no rank
+  std::string rank;           ///< rank in its MPI job; empty: the process is not a rank
   std::vector<device> devices;
   std::uint64_t to_device = 0;  ///< bytes
   std::uint64_t to_host = 0;
   std::uint64_t between_devices = 0;
   std::uint64_t faults = 0;
   std::uint64_t launches = 0;
-  std::uint64_t given_back = 0;  ///< bytes of device memory, for other processes (HPE_SHARE)
+  std::uint64_t given_back = 0;  ///< bytes of device memory released for other processes (HPE_SHARE)
 };
 
-/// Increase of a process's sums in one second; 0 if there is no earlier state of the process.
+/// The increase of a process's sums in one second; 0 if its earlier state is not known.
 struct process_rates {
   double to_device = 0;  ///< bytes/s
   double to_host = 0;
@@ -45,6 +46,32 @@ struct process_rates {
 
 /// The processes of the calling user that use hpe, by process number.
 [[nodiscard]] std::vector<running_process> running_processes();
+
+/// The peak of hpe's device memory that a process and its descendants use. The status pages of processes that have
+/// ended stay readable, so their last values count.
+class device_memory_watch {
+ public:
+  explicit device_memory_watch(pid_t ancestor);
+  ~device_memory_watch();
+  device_memory_watch(const device_memory_watch&) = delete;
+  device_memory_watch& operator=(const device_memory_watch&) = delete;
+
+  /// Adds the processes that have begun to use hpe since the last call.
+  void look_for_processes();
+  /// Reads the memory in use. Takes less than a microsecond for each process.
+  void sample();
+
+  struct peak {
+    running_process process;         ///< its state when it was found
+    running_process::device device;  ///< its memory in use is the largest of any sample
+  };
+  [[nodiscard]] std::vector<peak> peaks() const;
+
+ private:
+  struct watched;
+  const pid_t ancestor_;
+  std::vector<std::unique_ptr<watched>> processes_;
+};
 
 [[nodiscard]] process_rates rates_between(const running_process& before, const running_process& now, double seconds);
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/running.h"
 
@@ -110,19 +111,19 @@ int top(int argc, char** argv) {
     bool once = ::isatty(STDOUT_FILENO) == 0 || ::isatty(STDIN_FILENO) == 0;
     bool json = false;
     const std::vector<command_line::option> table{
-        {"--once", "", "prints one second and ends; so it does where standard output is no terminal",
+        {"--once", "", "print the figures of one second and end (the default if standard output is not a terminal)",
          command_line::to_flag(once)},
-        {"--json", "", "the same as a JSON object", command_line::to_flag(json)},
+        {"--json", "", "print the figures of one second as a JSON object", command_line::to_flag(json)},
         command_line::help_option(help)};
     command_line::read(table, argc, argv);
     if (help) {
-      fmt::print(
+      command_line::print_help(fmt::format(
           "Usage: hpe top [options]\n\n"
           "Shows the processes of yours that use hpe now on this machine: bytes/s to devices, to the host and between\n"
           "devices, touches of device memory that waited, launches, device memory given back to other processes\n"
           "(HPE_SHARE), and the bytes of each device that back allocations.\n"
           "q ends it.\n\n{}",
-          command_line::lines_of_help(table));
+          command_line::lines_of_help(table)));
       return 0;
     }
     return once || json ? show_once(json) : show_until_key();

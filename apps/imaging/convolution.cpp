@@ -30,7 +30,7 @@ std::vector<command_line::option> options_of(request& r) {
         to_size_or_file(to_sizes({&r.rows, &r.columns}), r.file)},
        {"--weights", "FILE", "7 x 7 weights as .npy, f32 (a Gaussian of 1.5 pixels)", to_text(r.weights)},
        {"--segment", "BYTES", "device memory for a segment and its result (256M)", to_whole(r.segment, 1)},
-       {"--seed", "N", "of the random values (1)", to_whole(r.seed, 0)}},
+       {"--seed", "N", "seed of the random values (1)", to_whole(r.seed, 0)}},
       r, "write the result: .npy, or .png with values from 0 to 255");
 }
 
@@ -148,7 +148,7 @@ int run_convolution(const make_team& make, int argc, char** argv) {
   request r;
   const std::unique_ptr<team> all = begin(make, options_of(r), r, help_text, argc, argv);
   if (all == nullptr) return 0;
-  check_output(r.output, false);
+  const auto outputs = checked_outputs(r.output, r.json, output_kind::image, {r.file, r.weights});
   const double pixels = static_cast<double>(r.rows) * static_cast<double>(r.columns);
   if (r.file.empty()) check_memory(fmt::format("an image of {} x {} pixels", r.rows, r.columns), *all, 2 * pixels, 0);
   const image from = input_of(r, all->leads());
@@ -157,7 +157,7 @@ int run_convolution(const make_team& make, int argc, char** argv) {
   image to{r.rows, r.columns, {}};
   if (all->leads()) to.values.resize(from.values.size());
   const times t = all->run([&](member& me) { work(me, r, with, from, to); });
-  if (all->leads() && !r.output.empty()) write_image(r.output, to);
+  if (all->leads()) write_image(outputs, to);
   tell("convolve", fmt::format("convolution of {} x {} pixels", r.rows, r.columns), r, *all, t);
   return 0;
 }

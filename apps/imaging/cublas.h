@@ -18,7 +18,7 @@ class cublas_handle {
   cublas_handle& operator=(const cublas_handle&) = delete;
   ~cublas_handle();
 
-  /// Queues c = a b (replace) or c += a b for matrices of n x n, row by row.
+  /// Queues c = a b (if `replace` is set) or c += a b for n x n matrices, stored row by row.
   void multiply(const hpe::array<float>& a, const hpe::array<float>& b, const hpe::array<float>& c, int n,
                 bool replace);
 

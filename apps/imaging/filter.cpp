@@ -11,6 +11,7 @@
 
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/imaging/imaging_main.h"
 #include "apps/imaging/program.h"
@@ -42,7 +43,7 @@ std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
       {"SIZE|FILE", "",
-       "ROWSxCOLUMNS of a built-in picture, rings that get finer outwards (1024x1024); or an image: .png, grey or in\n"
+       "ROWSxCOLUMNS of a built-in picture, rings that get finer outwards (1024x1024); or an image: .png, grey or in "
        "colours, or .npy (f32, two axes)",
        to_size_or_file(to_sizes({&r.rows, &r.columns}), r.file)},
       {"--filter", "NAME", "mean, gaussian, sharpen, edges or emboss (gaussian)",
@@ -55,16 +56,20 @@ std::vector<command_line::option> options_of(request& r) {
        to_whole(r.side, 3, most_side)},
       {"--weights", "FILE", "the weights as .npy, f32, of as many rows as columns, instead of --filter and --side",
        to_text(r.weights)},
-      {"--weights-in", "WHERE", "each: a copy on each device; first: the first device's memory; host (each)",
+      {"--weights-in", "WHERE",
+       "where the weights are stored: each: a copy on each device; first: the first device's memory; host: host memory "
+       "(each)",
        to_one_of<weights_in>(r.where,
                              {{"each", weights_in::each}, {"first", weights_in::first}, {"host", weights_in::host}})},
       {"--loads", "HOW",
-       "how kernels on GPUs read the weights: plain; read-only, by the path for data that no thread writes; or\n"
-       "uncached, anew each time (plain)",
+       "how kernels on GPUs read the weights: plain; read-only: through the cache for data that no thread writes; "
+       "uncached: from memory each time (plain)",
        to_one_of<load_path>(
            r.loads,
            {{"plain", load_path::plain}, {"read-only", load_path::read_only}, {"uncached", load_path::uncached}})},
-      {"--output", "FILE", "write the result: .png, with values from 0 to 255, or .npy for one channel",
+      {"--output", "FILE",
+       "write the result: .png, with values from 0 to 255, or .npy for one channel; a FILE without an ending stands "
+       "for all these formats",
        to_text(r.output)},
       devices_option(r.devices),
       repeats_option(r.repeats),
@@ -77,9 +82,9 @@ std::vector<command_line::option> options_of(request& r) {
 std::string help_text() {
   request defaults;
   return "Usage: hpe filter [options] [SIZE|FILE]\n\n"
-         "Filters an image on all devices: each pixel becomes the weighted sum of those around it. Beyond the image, "
-         "the\n"
-         "pixels at its edge count. Each device has a band of rows and reads the rows of its neighbours in place.\n\n" +
+         "Filters an image on all devices: each pixel becomes the weighted sum of the pixels around it. Outside\n"
+         "the image, the nearest pixel at the edge is used. Each device has a band of rows and reads the rows of its "
+         "neighbours in place.\n\n" +
          command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe filter photo.png --filter sharpen --side 5 --output sharp.png\n"
@@ -168,18 +173,18 @@ std::vector<float> filtered(const picture_data& p, const std::vector<float>& wei
   return result;
 }
 
-void write(const std::string& file, const picture_data& shape, const float* values) {
-  if (files::is_npy(file)) {
-    files::write(file, "f32", {static_cast<std::uint64_t>(shape.rows), static_cast<std::uint64_t>(shape.columns)},
-                 values, sizeof(float));
-    return;
-  }
+void write(const command_line::output_files& outputs, const picture_data& shape, const float* values) {
+  if (outputs.has(".npy"))
+    files::write(outputs.stem + ".npy", "f32",
+                 {static_cast<std::uint64_t>(shape.rows), static_cast<std::uint64_t>(shape.columns)}, values,
+                 sizeof(float));
+  if (!outputs.has(".png")) return;
   pictures::picture p(shape.columns, shape.rows);
   for (std::int64_t y = 0; y < shape.rows; ++y)
     for (std::int64_t x = 0; x < shape.columns; ++x, values += shape.channels)
       p.put(x, y,
             {std::round(values[0]), std::round(values[shape.channels / 2]), std::round(values[shape.channels - 1])});
-  pictures::write_png(file, p);
+  pictures::write_png(outputs.stem + ".png", p);
 }
 
 /// A copy of the weights where each device reads them; one array or one for each device.
@@ -195,8 +200,7 @@ std::vector<array<float>> placed(const std::vector<float>& weights, weights_in w
 
 int run(const request& r) {
   const int count = command_line::devices_of(r.devices);
-  check_output(r.output, false);
-  command_line::check_writable(r.json);
+  command_line::output_files outputs = checked_outputs(r.output, r.json, output_kind::image, {r.file, r.weights});
   const auto room = [&](double values, const std::string& what) {
     command_line::check_room(what, {2 * values * sizeof(float), 3 * values * sizeof(float)}, count);
   };
@@ -206,11 +210,13 @@ int run(const request& r) {
   const std::vector<float> weights = weights_of(r);
   const picture_data given = input_of(r);
   room(static_cast<double>(given.values.size()), fmt::format("{} values of pixels", given.values.size()));
-  if (given.channels > 1 && files::is_npy(r.output))
+  if (given.channels > 1 && outputs.endings == std::vector<std::string>{".npy"})
     throw bad_input(fmt::format("--output {}: an image in colours can be written as .png only", r.output));
+  if (given.channels > 1) std::erase(outputs.endings, ".npy");
   constexpr std::int64_t most_line = std::int64_t{1} << 31;
   if (given.values.empty() || given.rows >= most_line || given.columns * given.channels >= most_line)
-    throw bad_input(fmt::format("an image of {} x {} pixels cannot be filtered", given.rows, given.columns));
+    throw bad_input(
+        fmt::format("an image of {} x {} pixels is empty or too large to be filtered", given.rows, given.columns));
 
   std::vector<int> devices(static_cast<std::size_t>(count));
   std::iota(devices.begin(), devices.end(), 0);
@@ -263,7 +269,7 @@ int run(const request& r) {
       }
     beside = fmt::format("; the result is right, a plain loop took {:.3f} ms", 1e3 * seconds);
   }
-  if (!r.output.empty()) write(r.output, given, target.data());
+  write(outputs, given, target.data());
   const double pixels = static_cast<double>(given.rows) * static_cast<double>(given.columns);
   const std::string title =
       fmt::format("filter of {0} x {1} pixels by {2} x {2} weights", given.rows, given.columns, 2 * reach + 1);
@@ -288,7 +294,7 @@ int filter_main(int argc, char** argv) {
     hpe::imaging::request r;
     hpe::command_line::read(hpe::imaging::options_of(r), argc, argv);
     if (!r.help) return hpe::imaging::run(r);
-    fmt::print("{}", hpe::imaging::help_text());
+    hpe::command_line::print_help(hpe::imaging::help_text());
     return 0;
   });
 }

@@ -1,12 +1,12 @@
 #pragma once
 
-/// The imaging programs as commands of hpe; argv[0] is the command's name. Each returns 0, 1 if it failed, 2 if the
-/// command line is not possible. Under mpirun, hpe-imaging-mpi replaces the process.
+/// The imaging programs as commands of hpe; argv[0] is the command's name. Each returns 0 on success, 1 on failure, 2
+/// if the command line is invalid. Under mpirun, hpe-imaging-mpi replaces the process.
 int convolve_main(int argc, char** argv);
 int least_squares_main(int argc, char** argv);
 int tomosynthesis_main(int argc, char** argv);
 int rays_main(int argc, char** argv);
 int multiply_main(int argc, char** argv);
 
-/// `hpe filter`, likewise, but within one process.
+/// `hpe filter`, with the same exit statuses, but always in one process.
 int filter_main(int argc, char** argv);

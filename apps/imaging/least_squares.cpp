@@ -30,11 +30,10 @@ std::vector<command_line::option> options_of(request& r) {
   return with_common(
       {{"PATHS|FILE", "", "the number of random paths (2^18); or a file: .npy, f32, PATHS x POINTS x 3",
         to_size_or_file(to_paths, r.file)},
-       {"--points", "N", "of a random path (32)", to_whole(r.points, 3, 4096)},
+       {"--points", "N", "points of a random path (32)", to_whole(r.points, 3, 4096)},
        {"--reference", "FILE", "the reference path: .npy, f32, POINTS x 3 (the first path)", to_text(r.reference)},
-       {"--segment", "BYTES", "device memory for paths and results that are there at once (256M)",
-        to_whole(r.segment, 1)},
-       {"--seed", "N", "of the random paths (1)", to_whole(r.seed, 0)}},
+       {"--segment", "BYTES", "device memory for the paths and results of one segment (256M)", to_whole(r.segment, 1)},
+       {"--seed", "N", "seed of the random paths (1)", to_whole(r.seed, 0)}},
       r, "write the matrices: .npy, f32, PATHS x 3 x 3");
 }
 
@@ -130,7 +129,7 @@ int run_least_squares(const make_team& make, int argc, char** argv) {
   request r;
   const std::unique_ptr<team> all = begin(make, options_of(r), r, help_text, argc, argv);
   if (all == nullptr) return 0;
-  check_output(r.output, true);
+  const auto outputs = checked_outputs(r.output, r.json, output_kind::array, {r.file, r.reference});
   const double values =
       static_cast<double>(r.paths) * static_cast<double>(values_of_a_point * r.points + values_of_a_fit);
   if (r.file.empty()) check_memory(fmt::format("{} paths of {} points", r.paths, r.points), *all, values, 0);
@@ -138,8 +137,8 @@ int run_least_squares(const make_team& make, int argc, char** argv) {
   const std::vector<float> reference = reference_of(r, paths);
   std::vector<float> fits(all->leads() ? static_cast<std::size_t>(r.paths) * values_of_a_fit : 0);
   const times t = all->run([&](member& me) { work(me, r, paths, reference, fits); });
-  if (all->leads() && !r.output.empty())
-    files::write(r.output, "f32", {static_cast<std::uint64_t>(r.paths), 3, 3}, fits.data(), sizeof(float));
+  if (all->leads() && outputs.has(".npy"))
+    files::write(outputs.stem + ".npy", "f32", {static_cast<std::uint64_t>(r.paths), 3, 3}, fits.data(), sizeof(float));
   tell("least-squares", fmt::format("{} paths of {} points", r.paths, r.points), r, *all, t);
   return 0;
 }

@@ -33,18 +33,21 @@ std::vector<command_line::option> options_of(request& r) {
   return with_common(
       {{"N|FILE", "", "rows and columns of random matrices (512); or the left matrix: .npy, f32, square",
         to_size_or_file(to_n, r.file)},
-       {"--right", "FILE", "the right matrix: .npy, f32, as large as the left one (the left one)", to_text(r.right)},
-       {"--library", "WHICH", "on GPUs: cublas, none (hpe's own kernel), or auto: cuBLAS where it is installed (auto)",
+       {"--right", "FILE", "the right matrix: .npy, f32, as large as the left one (the left matrix again)",
+        to_text(r.right)},
+       {"--library", "WHICH",
+        "library on GPUs: cublas, none (hpe's own kernel), or auto: cuBLAS if it is installed, else none (auto)",
         to_word(r.library, {"auto", "cublas", "none"})},
-       {"--seed", "N", "of the random matrices (1)", to_whole(r.seed, 0)}},
+       {"--seed", "N", "seed of the random matrices (1)", to_whole(r.seed, 0)}},
       r, "write the product: .npy, f32");
 }
 
 std::string help_text() {
   request defaults;
   return "Usage: hpe multiply [options] [N|FILE]\n\n"
-         "Multiplies square matrices by Fox's algorithm over 1, 4, 9 or another square number of devices. The time\n"
-         "begins when each device has its blocks, and ends when it has its block of the product.\n\n" +
+         "Multiplies square matrices by Fox's algorithm over 1, 4, 9 or another square number of devices. The\n"
+         "measured time begins when each device has its blocks of the matrices, and ends when each device has\n"
+         "its block of the product.\n\n" +
          command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe multiply 4096 --devices 4\n"
@@ -53,7 +56,8 @@ std::string help_text() {
 
 std::vector<float> read_matrix(const std::string& file, std::int64_t& n) {
   const image m = read_image(file);
-  if (m.rows != m.columns) throw bad_input(fmt::format("{}: {} x {} values are no square", file, m.rows, m.columns));
+  if (m.rows != m.columns)
+    throw bad_input(fmt::format("{}: {} x {} values are not a square matrix", file, m.rows, m.columns));
   n = m.rows;
   return m.values;
 }
@@ -163,15 +167,16 @@ int run_product(const make_team& make, int argc, char** argv) {
   if (q * q != all->size()) {
     if (chosen || all->devices_here() != all->size())
       throw bad_input(
-          fmt::format("Fox's algorithm needs a square number of devices, as 1, 4 or 9; {} are none", all->size()));
+          fmt::format("Fox's algorithm needs a square number of devices, such as 1, 4 or 9, not {}", all->size()));
     all = make(q * q);
   }
-  check_output(r.output, true);
+  const auto outputs = checked_outputs(r.output, r.json, output_kind::array, {r.file, r.right});
   const double values = static_cast<double>(r.n) * static_cast<double>(r.n);
   if (r.file.empty()) check_memory(fmt::format("matrices of {} x {} values", r.n, r.n), *all, 6 * values, 5 * values);
   matrices input = input_of(r, all->leads());
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
-  if (!gpus && r.library == "cublas") throw bad_input("--library cublas: soft devices use hpe's own kernel");
+  if (!gpus && r.library == "cublas")
+    throw bad_input("--library cublas is for GPUs; soft devices use hpe's own kernel");
   const bool by_cublas = gpus && r.library != "none" && (r.library == "cublas" || cublas_handle::installed());
 
   const std::int64_t side = (r.n + q - 1) / q;
@@ -190,7 +195,7 @@ int run_product(const make_team& make, int argc, char** argv) {
   if (all->leads()) {
     copy_blocks(product.data(), product_blocks.data(), r.n, side, q, false);
     const auto n = static_cast<std::uint64_t>(r.n);
-    if (!r.output.empty()) files::write(r.output, "f32", {n, n}, product.data(), sizeof(float));
+    if (outputs.has(".npy")) files::write(outputs.stem + ".npy", "f32", {n, n}, product.data(), sizeof(float));
   }
   const auto n = static_cast<double>(r.n);
   tell("multiply", fmt::format("{} x {} matrices{}", r.n, r.n, by_cublas ? ", cuBLAS" : ""), r, *all, t,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/modules/modules.h"
 #include "apps/pictures/picture.h"
@@ -17,8 +18,8 @@ std::vector<command_line::option> with_common(std::vector<command_line::option> 
   using namespace command_line;
   const std::vector<option> all{
       devices_option(c.devices),
-      {"--repeats", "N", "runs, of which the fastest is reported (3)", to_whole(c.repeats, 1)},
-      {"--output", "FILE", output_help, to_text(c.output)},
+      {"--repeats", "N", "number of runs; the fastest is reported (3)", to_whole(c.repeats, 1)},
+      {"--output", "FILE", output_help + "; a FILE without an ending stands for all these formats", to_text(c.output)},
       json_option(c.json),
       quiet_option(c.quiet),
       help_option(c.help)};
@@ -28,13 +29,18 @@ std::vector<command_line::option> with_common(std::vector<command_line::option> 
 
 command_line::setter to_sizes(const std::vector<std::int64_t*>& places) {
   return [places](const std::string& name, const std::string& text) {
+    constexpr std::int64_t most = std::int64_t{1} << 30;
     std::string rest = text;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const std::size_t cross = rest.find('x');
-      if ((cross == std::string::npos) != (i + 1 == places.size()))
-        throw bad_input(fmt::format("{} {}: {} sizes are needed, with x between them", name, text, places.size()));
-      *places[i] = command_line::whole_number(name, rest.substr(0, cross), 1, std::int64_t{1} << 30);
-      rest = cross == std::string::npos ? "" : rest.substr(cross + 1);
+    try {
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        const std::size_t cross = rest.find('x');
+        if ((cross == std::string::npos) != (i + 1 == places.size())) throw bad_input("another number of sizes");
+        *places[i] = command_line::whole_number(name, rest.substr(0, cross), 1, most);
+        rest = cross == std::string::npos ? "" : rest.substr(cross + 1);
+      }
+    } catch (const bad_input&) {
+      throw bad_input(fmt::format("{} {}: {} sizes are needed, from 1 to {}, with x between them", name, text,
+                                  places.size(), most));
     }
   };
 }
@@ -44,7 +50,7 @@ std::unique_ptr<team> begin(const make_team& make, const std::vector<command_lin
   command_line::read(options, argc, argv);
   std::unique_ptr<team> all = make(c.devices);
   if (!c.help) return all;
-  if (all->leads()) fmt::print("{}", help_text());
+  if (all->leads()) hpe::command_line::print_help(help_text());
   return nullptr;
 }
 
@@ -86,26 +92,30 @@ image read_image(const std::string& file) {
   return i;
 }
 
-void write_image(const std::string& file, const image& i) {
-  if (files::is_npy(file)) {
-    files::write(file, "f32", {static_cast<std::uint64_t>(i.rows), static_cast<std::uint64_t>(i.columns)},
-                 i.values.data(), sizeof(float));
-    return;
-  }
+void write_image(const command_line::output_files& files, const image& i) {
+  if (files.has(".npy"))
+    files::write(files.stem + ".npy", "f32",
+                 {static_cast<std::uint64_t>(i.rows), static_cast<std::uint64_t>(i.columns)}, i.values.data(),
+                 sizeof(float));
+  if (!files.has(".png")) return;
   pictures::picture p(i.columns, i.rows);
   for (std::int64_t y = 0; y < i.rows; ++y)
     for (std::int64_t x = 0; x < i.columns; ++x) {
       const double v = std::round(i.values[static_cast<std::size_t>(y * i.columns + x)]);
       p.put(x, y, {v, v, v});
     }
-  pictures::write_png(file, p);
+  pictures::write_png(files.stem + ".png", p);
 }
 
-void check_output(const std::string& file, bool npy_only) {
-  if (file.empty()) return;
-  if (!files::is_npy(file) && (npy_only || !file.ends_with(".png")))
-    throw bad_input(fmt::format("--output {}: the name must end in .npy{}", file, npy_only ? "" : " or .png"));
-  command_line::check_writable(file);
+command_line::output_files checked_outputs(const std::string& output, const std::string& json, output_kind kind,
+                                           const std::vector<std::string>& inputs) {
+  std::vector<std::string> endings{".npy"};
+  if (kind == output_kind::image) endings.insert(endings.begin(), ".png");
+  command_line::output_files files = command_line::outputs_named(output, endings, endings);
+  std::vector<std::string> all = files.names();
+  all.push_back(json);
+  command_line::check_outputs(all, inputs);
+  return files;
 }
 
 hpe::module kernels() { return hpe::module(modules::require("libhpe-imaging-kernels.so")); }

@@ -25,31 +25,34 @@ struct common {
 /// The table of a program's options: its own, followed by the common ones.
 [[nodiscard]] std::vector<command_line::option> with_common(std::vector<command_line::option> own, common& c,
                                                             const std::string& output_help);
-/// Reads the command line into the variables of the options and makes the team. Null after --help, whose text
-/// the process that leads has printed.
+/// Reads the command line into the variables of the options and makes the team. Returns null after --help, whose text
+/// the leading process has printed.
 [[nodiscard]] std::unique_ptr<team> begin(const make_team& make, const std::vector<command_line::option>& options,
                                           const common& c, std::string (*help_text)(), int argc, char** argv);
-/// Throws bad_input if the process that leads has too little memory on the host or on its devices together. on_host,
-/// on_devices: numbers of 4-byte values; floating-point, because products of sizes must not overflow.
+/// Throws bad_input if the leading process has too little memory on the host, or on all of its devices together.
+/// on_host, on_devices: numbers of 4-byte values; floating-point, because products of sizes must not overflow.
 void check_memory(const std::string& what, const team& who, double on_host, double on_devices);
-/// A setter for sizes with crosses between them, as in 1024x768. Every size is at least 1.
+/// A setter for sizes that are separated by "x", as in 1024x768. Every size is at least 1.
 [[nodiscard]] command_line::setter to_sizes(const std::vector<std::int64_t*>& places);
 
-/// In the process that leads: prints the times of a run followed by `more`, and writes the JSON.
+/// In the leading process: prints the times of a run followed by `more`, and writes the JSON.
 void tell(const std::string& program, const std::string& title, const common& c, const team& who, const times& t,
           const std::string& more = "");
 
-/// Values of a plane, row by row. In PNG files, black is 0 and white is 255.
+/// The values of a plane, row by row. In PNG files, black is 0 and white is 255.
 struct image {
   std::int64_t rows = 0, columns = 0;
   std::vector<float> values;
 };
-/// Reads .npy (two axes, f32) or, else, PNG as grey. Throws bad_input.
+/// Reads an .npy file (two axes, f32); any other file is read as PNG and converted to grey. Throws bad_input.
 [[nodiscard]] image read_image(const std::string& file);
-/// Writes .npy if the name ends so, else PNG.
-void write_image(const std::string& file, const image& i);
-/// Throws bad_input if the file of --output cannot be written or its name has another ending than .npy (or .png).
-void check_output(const std::string& file, bool npy_only);
+/// Writes an image to files that end in .npy or .png.
+void write_image(const command_line::output_files& files, const image& i);
+/// Returns the files that --output names, for a result that is an image or an array; an array has no picture. Throws
+/// bad_input if one of them or the file of --json cannot be written, or is among `inputs`.
+enum class output_kind { image, array };
+[[nodiscard]] command_line::output_files checked_outputs(const std::string& output, const std::string& json,
+                                                         output_kind kind, const std::vector<std::string>& inputs = {});
 
 /// The kernels of libhpe-imaging-kernels.so.
 [[nodiscard]] hpe::module kernels();
@@ -63,7 +66,7 @@ int run_tomosynthesis(const make_team& make, int argc, char** argv);
 int run_rays(const make_team& make, int argc, char** argv);
 int run_product(const make_team& make, int argc, char** argv);
 
-/// The programs by the names that they have as commands of hpe.
+/// A program and its name as a command of hpe.
 struct command {
   const char* name;
   int (*run)(const make_team& make, int argc, char** argv);

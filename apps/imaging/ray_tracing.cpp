@@ -20,11 +20,12 @@ struct request : common {
 
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
-  return with_common({{"SIZE", "", "WIDTHxHEIGHT of a frame (1024x768)", to_sizes({&r.width, &r.height})},
-                      {"--scale", "N", "multiplies width and height (1)", to_whole(r.scale, 1, 64)},
-                      {"--frames", "N", "of a run; the spheres move after each (4)", to_whole(r.frames, 1)},
-                      {"--seed", "N", "of the spheres (1)", to_whole(r.seed, 0)}},
-                     r, "write the last frame: .png, or .npy with the mean of red, green and blue");
+  return with_common(
+      {{"SIZE", "", "WIDTHxHEIGHT of a frame (1024x768)", to_sizes({&r.width, &r.height})},
+       {"--scale", "N", "factor for width and height (1)", to_whole(r.scale, 1, 64)},
+       {"--frames", "N", "number of frames in a run; the spheres move after each frame (4)", to_whole(r.frames, 1)},
+       {"--seed", "N", "seed of the spheres (1)", to_whole(r.seed, 0)}},
+      r, "write the last frame: .png, or .npy with the mean of red, green and blue");
 }
 
 std::string help_text() {
@@ -32,7 +33,7 @@ std::string help_text() {
   return "Usage: hpe rays [options] [SIZE]\n\n"
          "Traces rays through a room of 282 spheres, with shadows and one reflection, over all devices, frame by "
          "frame.\n"
-         "After each frame, the state of the scene, 13548 bytes, goes to all devices.\n\n" +
+         "After each frame, the state of the scene, 13548 bytes, is sent to all devices.\n\n" +
          command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe rays --scale 4 --frames 10\n"
@@ -91,7 +92,8 @@ void work(member& me, const request& r, std::vector<std::uint32_t>& frame, const
   });
 }
 
-void write_frame(const request& r, const std::vector<std::uint32_t>& frame, const division& parts) {
+void write_frame(const request& r, const command_line::output_files& outputs, const std::vector<std::uint32_t>& frame,
+                 const division& parts) {
   pictures::picture p(r.width, r.height);
   image mean{r.height, r.width, {}};
   for (std::int64_t y = 0; y < r.height; ++y)
@@ -103,10 +105,8 @@ void write_frame(const request& r, const std::vector<std::uint32_t>& frame, cons
       p.put(x, y, c);
       mean.values.push_back(static_cast<float>((c[0] + c[1] + c[2]) / 3));
     }
-  if (r.output.ends_with(".png"))
-    pictures::write_png(r.output, p);
-  else
-    write_image(r.output, mean);
+  if (outputs.has(".png")) pictures::write_png(outputs.stem + ".png", p);
+  if (outputs.has(".npy")) write_image({outputs.stem, {".npy"}}, mean);
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ int run_rays(const make_team& make, int argc, char** argv) {
   request r;
   const std::unique_ptr<team> all = begin(make, options_of(r), r, help_text, argc, argv);
   if (all == nullptr) return 0;
-  check_output(r.output, false);
+  const auto outputs = checked_outputs(r.output, r.json, output_kind::image);
   r.width *= r.scale;
   r.height *= r.scale;
   constexpr std::int64_t most = 1 << 20;
@@ -126,9 +126,9 @@ int run_rays(const make_team& make, int argc, char** argv) {
   const division parts = rows_of(r, all->size());
   std::vector<std::uint32_t> frame(all->leads() ? static_cast<std::size_t>(r.width * r.height) : 0);
   const times t = all->run([&](member& me) { work(me, r, frame, parts); });
-  if (all->leads() && !r.output.empty()) write_frame(r, frame, parts);
-  tell("rays", fmt::format("{} frames of {} x {} pixels", r.frames, r.width, r.height), r, *all, t,
-       fmt::format("{:.1f} frames a second\n", static_cast<double>(r.frames) / t.seconds));
+  if (all->leads() && !outputs.endings.empty()) write_frame(r, outputs, frame, parts);
+  tell("rays", fmt::format("{} frame{} of {} x {} pixels", r.frames, r.frames == 1 ? "" : "s", r.width, r.height), r,
+       *all, t, fmt::format("{:.1f} frames a second\n", static_cast<double>(r.frames) / t.seconds));
   return 0;
 }
 

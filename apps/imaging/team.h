@@ -3,8 +3,8 @@
 /// Programs that run the same code on each of several devices, as threads of one process or as processes of a
 /// distributed job. A *member* is one such thread or process with its device; the members of a run are a *team*.
 ///
-/// The first member has the input and gets the result, in host memory. Work is a sequence of phases, each of which ends
-/// before the next one begins, so the time of a run is the sum of its phases.
+/// The first member has the input and receives the result, in host memory. Work is a sequence of phases, each of which
+/// ends before the next one begins, so the time of a run is the sum of its phases.
 
 #include <array>
 #include <chrono>
@@ -17,18 +17,18 @@
 namespace hpe::imaging {
 
 /// The kinds of work of a member. kernels: from launch to end. links: copies between host memory and its device.
-/// exchange: transfers from and to other members. waiting: for other members before an exchange; processes of a job
-/// count that as exchange. cpu: work of the host.
+/// exchange: transfers from and to other members. waiting: waits for other members before an exchange; processes of a
+/// job count this time as exchange. cpu: work of the host.
 enum class phase { kernels, links, exchange, waiting, cpu };
 inline constexpr std::array phase_names{"kernels", "links", "exchange", "waiting", "cpu"};
 
-/// The seconds of a run, and those that the slowest member spent in each phase.
+/// The seconds of a run, and the seconds that the slowest member spent in each phase.
 struct times {
   double seconds = 0;
   std::array<double, phase_names.size()> phases{};
 };
 
-/// The bytes [begin, begin + bytes) of an array, which one member has. Parts of members may overlap.
+/// One member's part of an array: the bytes [begin, begin + bytes). Parts of members may overlap.
 struct part {
   std::size_t begin, bytes;
 };
@@ -53,14 +53,15 @@ class member {
 
   /// Collective. Returns this member's part of `all`, in host memory. Only the first member passes the array `all`.
   [[nodiscard]] virtual const std::byte* fetch(const void* all, const division& parts) = 0;
-  /// Host memory for this member to write its part of `all` to; valid until the next call.
+  /// Host memory to which this member writes its part of `all`; valid until the next call.
   [[nodiscard]] virtual std::byte* room(void* all, const division& parts) = 0;
   /// Collective. Copies the parts that members wrote to room() to `all` of the first member.
   virtual void deliver(void* all, const division& parts) = 0;
   /// Collective. Returns the address of the first member's bytes, or of a copy of them, in host memory.
   [[nodiscard]] virtual const std::byte* broadcast_host(const void* data, std::size_t bytes) = 0;
 
-  /// Collective. All members have the same array on their devices; copies each member's part of it to all others.
+  /// Collective. For an array that all members have on their devices: copies each member's part of the array to all
+  /// other members.
   virtual void all_gather(std::byte* array, const division& parts) = 0;
   /// Collective over the ranks [first, first + count), a row of a square of members. Copies bytes from the root's
   /// device to the devices of the others.
@@ -76,8 +77,8 @@ class member {
   [[nodiscard]] const std::vector<times>& measured() const { return measured_; }
 
  private:
-  /// Called before each exchange, to tell the waiting from the transfers. Threads wait for each other in any exchange.
-  /// MPI may begin with the members that are ready, which a barrier would prevent.
+  /// Called before each exchange, so that the wait is timed apart from the transfers. Threads wait here for all
+  /// members, because each exchange needs all of them. Processes do not: MPI may begin with the members that are ready.
   virtual void wait_before_exchange() {}
 
   const int rank_, size_, device_;
@@ -95,9 +96,9 @@ class team {
   [[nodiscard]] virtual int size() const = 0;
   /// The number of devices that this process uses.
   [[nodiscard]] virtual int devices_here() const = 0;
-  /// Whether this process has the first member, which reads the input and writes the result.
+  /// Whether this process runs the first member, which reads the input and writes the result.
   [[nodiscard]] virtual bool leads() const = 0;
-  /// Runs the work of all members concurrently; returns the fastest of the measured runs, in the process that leads.
+  /// Runs the work of all members concurrently; returns the fastest of the measured runs, in the leading process.
   /// Rethrows an exception of a member, after which the team must not be used.
   virtual times run(const std::function<void(member&)>& work) = 0;
 };
@@ -106,10 +107,10 @@ class team {
 /// process.
 using make_team = std::function<std::unique_ptr<team>(std::int64_t devices)>;
 
-/// A team of threads of this process. Throws bad_input for more devices than there are.
+/// A team of threads of this process. Throws bad_input for more devices than the machine has.
 [[nodiscard]] std::unique_ptr<team> make_threads(std::int64_t devices);
 
-/// The fastest run. of_members: the times of all runs, by member. The fastest run is least disturbed by other programs.
+/// Returns the fastest run, which other programs disturb least. of_members: the times of all runs, by member.
 [[nodiscard]] times fastest(const std::vector<std::vector<times>>& of_members);
 
 }  // namespace hpe::imaging

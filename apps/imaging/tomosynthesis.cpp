@@ -29,14 +29,16 @@ std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return with_common(
       {{"SIZE|FILE", "",
-        "SLICESxROWSxCOLUMNS of a volume that is made up and projected (16x128x128); or measured views:\n"
+        "SLICESxROWSxCOLUMNS of a generated volume, which is projected (16x128x128); or measured views:\n"
         ".npy, f32, VIEWS x ROWS x COLUMNS",
         to_size_or_file(to_sizes({&r.slices, &r.rows, &r.columns}), r.file)},
-       {"--slices", "N", "of the volume that is computed from a file (16)", to_whole(r.slices, 1, 1 << 16)},
-       {"--views", "N", "of the made-up volume (15)", to_whole(r.views, 1, 1 << 16)},
-       {"--step", "COLUMNS", "by which a slice moves against the next one, from a view to the next (0.5)",
+       {"--slices", "N", "number of slices of the volume that is computed from measured views (16)",
+        to_whole(r.slices, 1, 1 << 16)},
+       {"--views", "N", "number of views of the generated volume (15)", to_whole(r.views, 1, 1 << 16)},
+       {"--step", "COLUMNS",
+        "columns by which a slice moves relative to the next slice, from one view to the next (0.5)",
         to_not_negative(r.step)},
-       {"--iterations", "N", "corrections of the volume (8)", to_whole(r.iterations, 1)}},
+       {"--iterations", "N", "number of corrections of the volume (8)", to_whole(r.iterations, 1)}},
       r, "write the volume as .npy, f32, SLICES x ROWS x COLUMNS; or its middle slice as .png");
 }
 
@@ -164,7 +166,7 @@ int run_tomosynthesis(const make_team& make, int argc, char** argv) {
   request r;
   const std::unique_ptr<team> all = begin(make, options_of(r), r, help_text, argc, argv);
   if (all == nullptr) return 0;
-  check_output(r.output, false);
+  const auto outputs = checked_outputs(r.output, r.json, output_kind::image, {r.file});
   const double pixels = static_cast<double>(r.rows) * static_cast<double>(r.columns);
   const auto planes = [&](double devices) {
     return static_cast<double>(r.views) + devices * static_cast<double>(r.slices + r.views);
@@ -176,12 +178,14 @@ int run_tomosynthesis(const make_team& make, int argc, char** argv) {
   const auto plane = static_cast<std::size_t>(r.rows * r.columns);
   if (all->leads()) to.volume.resize(static_cast<std::size_t>(r.slices) * plane);
   const times t = all->run([&](member& me) { work(me, r, views, to); });
-  if (all->leads() && files::is_npy(r.output)) {
+  if (all->leads() && outputs.has(".npy")) {
     const auto size = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
-    files::write(r.output, "f32", {size(r.slices), size(r.rows), size(r.columns)}, to.volume.data(), sizeof(float));
-  } else if (all->leads() && !r.output.empty()) {
+    files::write(outputs.stem + ".npy", "f32", {size(r.slices), size(r.rows), size(r.columns)}, to.volume.data(),
+                 sizeof(float));
+  }
+  if (all->leads() && outputs.has(".png")) {
     const auto* const middle = to.volume.data() + static_cast<std::size_t>(r.slices / 2) * plane;
-    write_image(r.output, {r.rows, r.columns, {middle, middle + plane}});
+    write_image({outputs.stem, {".png"}}, {r.rows, r.columns, {middle, middle + plane}});
   }
   tell("tomosynthesis",
        fmt::format("{} iterations of {} x {} x {} values from {} views", r.iterations, r.slices, r.rows, r.columns,

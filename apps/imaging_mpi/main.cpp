@@ -18,7 +18,7 @@ int run(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
-    if (found == commands.end()) throw bad_input("`hpe` starts this program, as in mpirun -n 4 hpe rays");
+    if (found == commands.end()) throw bad_input("this program is started only by `hpe`, as in mpirun -n 4 hpe rays");
     return found->run(make_ranks, argc, argv);
   } catch (const bad_input& wrong) {
     // All ranks have the same command line.

@@ -16,8 +16,8 @@ using hpe::ranks::check;
 
 int counted(std::size_t bytes) {
   if (bytes > std::numeric_limits<int>::max())
-    throw error(HPE_ERROR_NOT_SUPPORTED,
-                "a part of " + std::to_string(bytes) + " bytes: MPI counts to 2^31 - 1; more ranks make smaller parts");
+    throw error(HPE_ERROR_NOT_SUPPORTED, "a part of " + std::to_string(bytes) +
+                                             " bytes: MPI counts only up to 2^31 - 1; more ranks make smaller parts");
   return static_cast<int>(bytes);
 }
 

@@ -7,8 +7,8 @@
 
 namespace hpe::imaging {
 
-/// A team of the processes of MPI_COMM_WORLD, whatever the number of devices that is asked for. Bytes go from device to
-/// device by MPI itself, on device pointers. MPI is initialised before, and finalised after.
+/// A team of all processes of MPI_COMM_WORLD; the requested number of devices is ignored. MPI itself transfers bytes
+/// between devices, by device pointers. The caller initialises and finalises MPI.
 [[nodiscard]] std::unique_ptr<team> make_ranks(std::int64_t devices);
 
 }  // namespace hpe::imaging

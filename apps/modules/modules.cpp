@@ -17,8 +17,16 @@ std::string path_of(const std::string& file) {
 std::string require(const std::string& file) {
   std::string path = path_of(file);
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) throw error(HPE_ERROR_NOT_FOUND, file + " is not beside libhpe.so");
-  return path;
+  if (std::filesystem::exists(path, ignored)) return path;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::filesystem::path build = folder;
+  while (build.has_relative_path() && !std::filesystem::exists(build / "CMakeCache.txt", ignored))
+    build = build.parent_path();
+  const std::string target = std::filesystem::path(file).stem().string().substr(std::string("lib").size());
+  throw error(HPE_ERROR_NOT_FOUND,
+              path + " is missing: " +
+                  (build.has_relative_path() ? "cmake --build " + build.string() + " --target " + target + " makes it"
+                                             : "hpe's installation is incomplete, so install hpe again"));
 }
 
 }  // namespace hpe::modules

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The shared objects with kernels of hpe's own applications. They lie beside libhpe.so. Any thread.
+/// The shared objects with kernels of hpe's own applications, in the folder of libhpe.so. Any thread.
 
 #include <string>
 
@@ -9,7 +9,7 @@ namespace hpe::modules {
 /// The path of a module, whether it exists or not.
 [[nodiscard]] std::string path_of(const std::string& file);
 
-/// Likewise. Throws hpe::error (HPE_ERROR_NOT_FOUND) if it does not exist.
+/// The path of a module. Throws hpe::error (HPE_ERROR_NOT_FOUND) if the file does not exist.
 [[nodiscard]] std::string require(const std::string& file);
 
 }  // namespace hpe::modules

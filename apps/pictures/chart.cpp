@@ -11,8 +11,8 @@ namespace hpe::pictures {
 namespace {
 
 // In pixels.
-constexpr std::int64_t left = 60, above = 48, right = 90, below = 12;
-constexpr std::int64_t title_y = 6, label_y = 22, bar_gap = 16, bar_width = 14;
+constexpr std::int64_t left = 88, above = 72, right = 112, below = 12;
+constexpr std::int64_t title_y = 6, label_y = 28, bar_gap = 16, bar_width = 14;
 
 /// The value between samples, by linear interpolation.
 double between(std::span<const float> values, std::int64_t columns, std::int64_t rows, double x, double z) {
@@ -57,6 +57,26 @@ colour white_to_black(double value) {
   return {shade, shade, shade};
 }
 
+colour blue_to_red(double value) {
+  const double place = 2 * std::clamp(value, 0.0, 1.0) - 1, rest = 255 * (1 - std::abs(place));
+  return place > 0 ? colour{255, rest, rest} : colour{rest, rest, 255};
+}
+
+picture stacked(std::span<const picture> all) {
+  std::int64_t width = 0, height = 0;
+  for (const picture& p : all) {
+    width = std::max(width, p.width());
+    height += p.height();
+  }
+  picture whole(width, height);
+  std::int64_t top = 0;
+  for (const picture& p : all) {
+    whole.put(0, top, p);
+    top += p.height();
+  }
+  return whole;
+}
+
 picture draw(const chart& c, std::int64_t columns, std::int64_t rows, std::span<const float> values,
              std::int64_t width) {
   const double wide = static_cast<double>(columns) * c.across.step, high = static_cast<double>(rows) * c.down.step;
@@ -76,10 +96,14 @@ picture draw(const chart& c, std::int64_t columns, std::int64_t rows, std::span<
         for (int l = 0; l < parts; ++l)
           sum += between(values, columns, rows, (static_cast<double>(i) + (k + 0.5) / parts) * x_step - 0.5,
                          (static_cast<double>(j) + (l + 0.5) / parts) * z_step - 0.5);
-      p.put(where.left + i, where.top + j, c.colours((sum / (parts * parts) - c.least) / range));
+      const auto sample = [](std::int64_t pixel, double step) {
+        return static_cast<std::int64_t>((static_cast<double>(pixel) + 0.5) * step);
+      };
+      const auto own = c.over ? c.over(sample(i, x_step), sample(j, z_step)) : std::nullopt;
+      p.put(where.left + i, where.top + j, own ? *own : c.colours((sum / (parts * parts) - c.least) / range));
     }
-  draw_axes(p, where, {wide / static_cast<double>(where.across), "", c.across.first - 0.5 * c.across.step},
-            {high / static_cast<double>(where.down), "", c.down.first - 0.5 * c.down.step});
+  draw_axes(p, where, {wide / static_cast<double>(where.across), c.across.first - 0.5 * c.across.step},
+            {high / static_cast<double>(where.down), c.down.first - 0.5 * c.down.step});
   p.write(left, title_y, c.title);
   p.write(left + (where.across - width_of(c.across.label)) / 2, label_y, c.across.label);
   p.write(2, label_y, c.down.label);

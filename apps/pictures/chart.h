@@ -3,6 +3,8 @@
 /// Pictures of values on a plane: title, axes with numbers, colour bar.
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -10,34 +12,42 @@
 
 namespace hpe::pictures {
 
-/// The colour of a value from 0 to 1; other values get that of the nearer end.
+/// The colour of a value from 0 to 1; other values have the colour of the nearer end.
 using palette = colour (*)(double);
 
-/// Dark blue over green to yellow; legible without colours too, for it grows ever lighter.
+/// Dark blue over green to yellow; readable without colours too, because the brightness grows steadily.
 [[nodiscard]] colour blue_to_yellow(double value);
 /// White to black.
 [[nodiscard]] colour white_to_black(double value);
+/// Blue over white to red.
+[[nodiscard]] colour blue_to_red(double value);
 
-/// One axis of a chart: what it counts, with its unit, the value of the first sample, and from a sample to the next.
+/// One axis of a chart: its quantity and unit, the value of the first sample, and the step from sample to sample.
 struct axis {
   std::string label;
   double first, step;
 };
 
 struct chart {
-  std::string title;
-  axis across, down;
-  std::string unit;    ///< of the values, above the colour bar
-  double least, most;  ///< values at the ends of the colour bar
-  palette colours;
-  bool square = true;  ///< one unit is as long across as down; else the chart is half as high as wide
+  std::string title = {};
+  axis across = {}, down = {};
+  std::string unit = {};       ///< unit of the values, shown above the colour bar
+  double least = 0, most = 1;  ///< values at the ends of the colour bar
+  palette colours = blue_to_yellow;
+  bool square = true;  ///< a unit is as long across as down; false: the chart is half as high as wide
+  /// Returns the colour of a sample, by column and row, in place of its value's colour; nullopt: the value's colour.
+  /// May be empty: all samples then have their values' colours.
+  std::function<std::optional<colour>(std::int64_t, std::int64_t)> over = {};
 };
 
-/// Draws values with the samples of a column beside each other. `width` is that of the picture in pixels.
+/// Draws values; the samples of a column are adjacent in memory. `width` is the width of the picture in pixels.
 [[nodiscard]] picture draw(const chart& c, std::int64_t columns, std::int64_t rows, std::span<const float> values,
                            std::int64_t width);
 
-/// The value that is larger than the given share of the values' sizes; for the ends of colour bars.
+/// Places pictures one below the other.
+[[nodiscard]] picture stacked(std::span<const picture> all);
+
+/// Returns a value that a fraction of `share` of the absolute values does not exceed; for the ends of colour bars.
 [[nodiscard]] double percentile_of_sizes(std::span<const float> values, double share);
 
 }  // namespace hpe::pictures

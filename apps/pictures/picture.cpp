@@ -7,12 +7,14 @@
 #include <cmath>
 
 #include "apps/command_line/program.h"
+#include "runtime/os/output_file.h"
 
 namespace hpe::pictures {
 
 namespace {
 
-/// The printable characters of ASCII from the space on: five columns of seven pixels; the lowest bit is the top pixel.
+/// The printable characters of ASCII from the space on, which are drawn twice as large with their diagonals filled:
+/// five columns of seven pixels; the lowest bit is the top pixel.
 constexpr std::array<std::array<std::uint8_t, 5>, 95> glyphs{
     {{0x00, 0x00, 0x00, 0x00, 0x00}, {0x00, 0x00, 0x5F, 0x00, 0x00}, {0x00, 0x07, 0x00, 0x07, 0x00},
      {0x14, 0x7F, 0x14, 0x7F, 0x14}, {0x24, 0x2A, 0x7F, 0x2A, 0x12}, {0x23, 0x13, 0x08, 0x64, 0x62},
@@ -47,6 +49,18 @@ constexpr std::array<std::array<std::uint8_t, 5>, 95> glyphs{
      {0x44, 0x64, 0x54, 0x4C, 0x44}, {0x00, 0x08, 0x36, 0x41, 0x00}, {0x00, 0x00, 0x7F, 0x00, 0x00},
      {0x00, 0x41, 0x36, 0x08, 0x00}, {0x08, 0x04, 0x08, 0x10, 0x08}}};
 
+/// Whether a pixel of a character is black. A dot has four pixels. A pixel whose two neighbouring dots are equal gets
+/// their colour (the method is known as Scale2x).
+bool is_black(const std::array<std::uint8_t, 5>& glyph, std::int64_t x, std::int64_t y) {
+  const auto dot = [&](std::int64_t column, std::int64_t row) {
+    return column >= 0 && column < 5 && row >= 0 && (glyph[static_cast<std::size_t>(column)] >> row & 1) != 0;
+  };
+  const std::int64_t column = x / 2, row = y / 2, side = x % 2 == 0 ? -1 : 1, end = y % 2 == 0 ? -1 : 1;
+  const bool beside = dot(column + side, row), beyond = dot(column, row + end);
+  const bool in_corner = beside == beyond && beside != dot(column - side, row) && beyond != dot(column, row - end);
+  return in_corner ? beside : dot(column, row);
+}
+
 /// The values of the ticks on an axis of `pixels` pixels that begins at `from`.
 std::vector<double> ticks(std::int64_t pixels, const scale& units, double step) {
   std::vector<double> values;
@@ -55,10 +69,10 @@ std::vector<double> ticks(std::int64_t pixels, const scale& units, double step) 
   return values;
 }
 
-/// How ticks of an axis are spaced and written.
+/// How ticks of an axis are spaced, at least this number of pixels apart, and written.
 struct numbering {
-  explicit numbering(const scale& units)
-      : step(round_step(60 * units.per_pixel)),
+  numbering(const scale& units, double pixels)
+      : step(round_step(pixels * units.per_pixel)),
         decimals(std::max(0, static_cast<int>(std::ceil(-std::log10(step) - 1e-9)))) {}
   [[nodiscard]] std::string text(double value) const { return fmt::format("{:.{}f}", value, decimals); }
 
@@ -79,13 +93,21 @@ void picture::put(std::int64_t x, std::int64_t y, const colour& c) {
   for (std::size_t k = 0; k < 3; ++k) p[k] = static_cast<std::uint8_t>(std::clamp(c[k], 0.0, 255.0));
 }
 
+void picture::put(std::int64_t x, std::int64_t y, const picture& other) {
+  for (std::int64_t j = 0; j < other.height_; ++j)
+    for (std::int64_t i = 0; i < other.width_; ++i) {
+      const std::uint8_t* const from = &other.rgb_[static_cast<std::size_t>(3 * (j * other.width_ + i))];
+      put(x + i, y + j, {double{1} * from[0], double{1} * from[1], double{1} * from[2]});
+    }
+}
+
 void picture::write(std::int64_t x, std::int64_t y, std::string_view text) {
   for (const char character : text) {
     const auto number = static_cast<std::size_t>(static_cast<unsigned char>(character)) - ' ';
     if (number < glyphs.size())
-      for (std::int64_t column = 0; column < static_cast<std::int64_t>(glyphs[number].size()); ++column)
-        for (std::int64_t row = 0; row < character_height; ++row)
-          if ((glyphs[number][static_cast<std::size_t>(column)] >> row & 1) != 0) put(x + column, y + row, {0, 0, 0});
+      for (std::int64_t row = 0; row < character_height; ++row)
+        for (std::int64_t column = 0; column + 2 < character_width; ++column)
+          if (is_black(glyphs[number], column, row)) put(x + column, y + row, {0, 0, 0});
     x += character_width;
   }
 }
@@ -102,7 +124,13 @@ void draw_axes(picture& p, const area& where, const scale& across, const scale& 
   const auto pixels = [](double value, const scale& units) {
     return static_cast<std::int64_t>(std::lround((value - units.from) / units.per_pixel));
   };
-  const numbering columns(across), rows(down);
+  // A line around the area.
+  for (std::int64_t i = -1; i <= where.across; ++i)
+    for (const std::int64_t j : {std::int64_t{-1}, where.down}) p.put(where.left + i, where.top + j, {0, 0, 0});
+  for (std::int64_t j = 0; j < where.down; ++j)
+    for (const std::int64_t i : {std::int64_t{-1}, where.across}) p.put(where.left + i, where.top + j, {0, 0, 0});
+  constexpr double between_columns = 120, between_rows = 50;
+  const numbering columns(across, between_columns), rows(down, between_rows);
   for (const double value : ticks(where.across, across, columns.step)) {
     const std::string text = columns.text(value);
     const std::int64_t x = where.left + pixels(value, across);
@@ -117,20 +145,18 @@ void draw_axes(picture& p, const area& where, const scale& across, const scale& 
   }
 }
 
-void draw_axes(picture& p, const area& where, const scale& units) {
-  draw_axes(p, where, units, units);
-  constexpr std::int64_t above = 8;  // length and gap of the ticks
-  p.write(0, where.top - above - character_height, units.unit);
-}
-
 void write_png(const std::string& path, const picture& p) {
   png_image header{};
   header.version = PNG_IMAGE_VERSION;
   header.width = static_cast<png_uint_32>(p.width());
   header.height = static_cast<png_uint_32>(p.height());
   header.format = PNG_FORMAT_RGB;
-  if (png_image_write_to_file(&header, path.c_str(), 0, p.rgb().data(), 0, nullptr) == 0)
+  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(header);
+  std::string file(bytes, '\0');
+  if (png_image_write_to_memory(&header, file.data(), &bytes, 0, p.rgb().data(), 0, nullptr) == 0)
     throw bad_input("cannot write " + path + ": " + header.message);
+  file.resize(bytes);
+  os::write_file(path, file);
 }
 
 pixels read_png(const std::string& path, bool colour) {
@@ -143,7 +169,7 @@ pixels read_png(const std::string& path, bool colour) {
   pixels p{header.width, header.height, colours ? 3 : 1, {}};
   try {
     // A damaged file may claim to be larger than memory.
-    command_line::check_room(fmt::format("{}, an image of {} x {} pixels,", path, p.width, p.height),
+    command_line::check_room(fmt::format("{}, an image of {} x {} pixels", path, p.width, p.height),
                              {.on_devices = 0, .on_host = static_cast<double>(p.width * p.height * p.channels)}, 0);
     p.values.resize(static_cast<std::size_t>(p.width * p.height * p.channels));
   } catch (...) {

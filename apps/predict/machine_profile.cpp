@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "apps/command_line/report.h"
 #include "apps/command_line/values.h"
 
 namespace hpe::predict {
@@ -54,7 +55,7 @@ class object {
   }
   [[nodiscard]] double number(const std::string& name) const {
     if (!at(name).is_number() || at(name).get<double>() < 0)
-      throw bad_input(path_of(name) + ": not a number of at least 0");
+      throw bad_input(path_of(name) + ": expected a number of at least 0");
     return at(name).get<double>();
   }
   [[nodiscard]] double positive(const std::string& name) const {
@@ -85,7 +86,8 @@ class object {
 int device_number(const object& o, const std::string& name) {
   constexpr int most = 65536;
   const double value = o.number(name);
-  if (value != std::floor(value) || value > most) throw bad_input(o.path_of(name) + ": not a whole number up to 65536");
+  if (value != std::floor(value) || value > most)
+    throw bad_input(o.path_of(name) + ": expected a whole number from 0 to 65536");
   return static_cast<int>(value);
 }
 
@@ -112,7 +114,8 @@ peer_links peers_of(const object& o) {
   peer_links found{p.number("latency_seconds"), {}};
   for (const object& pair : p.parts("pairs", {"from", "to", "bytes_per_second"}))
     found.pairs.push_back({device_number(pair, "from"), device_number(pair, "to"), pair.positive("bytes_per_second")});
-  if (found.pairs.empty()) throw bad_input(p.path_of("pairs") + ": empty; leave peers out where there are none");
+  if (found.pairs.empty())
+    throw bad_input(p.path_of("pairs") + ": empty; leave `peers` out if the machine has no peer copies");
   if (p.has("together")) found.together = table_of(p, "together");
   if (p.has("by_kernels")) found.by_kernels = table_of(p, "by_kernels");
   return found;
@@ -123,7 +126,7 @@ machine_profile read_object(const object& o) {
   m.name = o.text("name");
   m.origin = o.text("origin");
   if (m.origin != "published" && m.origin != "measured")
-    throw bad_input(o.path_of("origin") + ": neither published nor measured");
+    throw bad_input(o.path_of("origin") + ": expected published or measured");
   if (!o.at("sources").is_array()) throw bad_input(o.path_of("sources") + ": not an array");
   for (const json& source : o.at("sources")) {
     if (!source.is_string()) throw bad_input(o.path_of("sources") + ": not texts");
@@ -312,7 +315,7 @@ std::string as_json(const machine_profile& m) {
   }
   if (m.between_nodes) all["network"] = as_object(*m.between_nodes);
   if (m.between_ranks) all["ranks"] = as_object(*m.between_ranks);
-  return all.dump(1) + "\n";
+  return command_line::text_of(all, 1) + "\n";
 }
 
 machine_profile with_changes(machine_profile m, const std::string& changes) {
@@ -320,7 +323,8 @@ machine_profile with_changes(machine_profile m, const std::string& changes) {
   for (std::string one; std::getline(all, one, ',');) {
     const std::size_t sign = one.find('=');
     if (sign == std::string::npos || !one.ends_with('x'))
-      throw bad_input("--what-if " + one + ": neither PART=FACTORx, as in link=2x, nor several with commas between");
+      throw bad_input("--what-if " + one +
+                      ": expected PART=FACTORx, as in link=2x, or several of them, separated by commas");
     static const std::vector<std::string> parts{"link", "peer", "network", "disk", "host", "memory", "gpu"};
     const std::string part = parts[command_line::place_among("--what-if", one.substr(0, sign), parts)];
     const double factor = command_line::real_number("--what-if " + part, one.substr(sign + 1, one.size() - sign - 2));

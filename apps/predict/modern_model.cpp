@@ -51,7 +51,7 @@ class machine {
   machine(const demand& d, const machine_profile& m)
       : m_(m), devices_(d.devices), shared_(d.where == topology::shared), sharing_(shared_ ? d.devices : 1) {
     if (!shared_ && devices_ > 1 && !m.between_nodes)
-      throw bad_input(m.name + " has no network; --topology shared leaves the distributed devices out");
+      throw bad_input(m.name + " has no network, which distributed devices need; use --topology shared");
   }
 
   [[nodiscard]] double link_seconds(direction where, bool pinned, double bytes, double pieces) const {

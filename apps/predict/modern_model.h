@@ -1,16 +1,17 @@
 #pragma once
 
-/// The time on machines whose parts work concurrently. Work that overlaps costs the time of the resource that is busy
-/// longest; the rest is a sum. Links have two directions and a latency, devices copy to each other, kernels run in
-/// waves of blocks, and a collective uses the algorithm that is fastest for its size. Memory has tiers: bytes that a
-/// device has no room for cross its link in each iteration, bytes that the host has no room for cross the disk.
+/// Predicts the time on machines whose parts work concurrently. Overlapping work takes as long as its busiest resource;
+/// the times of other work are added. Links have two directions and a latency, devices copy to each other, kernels run
+/// in waves of blocks, and a collective uses the algorithm that is fastest for its size. Memory has tiers: bytes that
+/// do not fit into a device's memory cross its link in each iteration; bytes that do not fit into host memory cross the
+/// disk.
 
 #include "apps/predict/demand.h"
 #include "apps/predict/machine_profile.h"
 
 namespace hpe::predict::modern {
 
-/// A way between two members of an exchange, in each direction.
+/// The connection between two members of an exchange, in each direction.
 struct path {
   double rate;
   double latency;
@@ -21,7 +22,7 @@ struct path {
 /// Communication Operations in MPICH, 2005).
 [[nodiscard]] double exchange_seconds(pattern how, double bytes, double members, const path& way);
 
-/// Seconds of an iteration's kernels on the device that has most units.
+/// Seconds of an iteration's kernels on the device with the most units.
 [[nodiscard]] double kernel_seconds(const demand& d, const machine_profile& m);
 
 /// Throws bad_input for distributed devices on a machine without a network.

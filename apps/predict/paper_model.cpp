@@ -86,7 +86,7 @@ double steps(pattern how, double members) {
 
 estimate predict(const demand& d, const machine_profile& m) {
   if (d.where == topology::distributed && d.devices > 1 && !m.between_nodes)
-    throw bad_input(m.name + " has no network; --topology shared leaves the distributed devices out");
+    throw bad_input(m.name + " has no network, which distributed devices need; use --topology shared");
   const double element = element_seconds(d.reference_seconds, d.reference_units) / m.relative_speed;
   estimate e;
   e.busy[resource::kernels] = d.iterations * gpu_seconds(element * d.granule, d.units / d.granule, d.devices);

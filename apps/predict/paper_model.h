@@ -1,7 +1,7 @@
 #pragma once
 
-/// D. Schaa and D. Kaeli, Exploring the Multiple-GPU Design Space (IPDPS 2009), equations 1 to 7: time is a sum,
-/// nothing overlaps. Times are seconds, sizes bytes, rates bytes per second.
+/// D. Schaa and D. Kaeli, Exploring the Multiple-GPU Design Space (IPDPS 2009), equations 1 to 7: the time is the sum
+/// of all parts, none of which overlap. Times are seconds, sizes bytes, rates bytes per second.
 
 #include "apps/predict/demand.h"
 #include "apps/predict/machine_profile.h"
@@ -14,18 +14,19 @@ namespace hpe::predict::paper {
 /// Equations 4 and 5: the time of `count` elements, or subsets of elements, on `gpus` GPUs.
 [[nodiscard]] double gpu_seconds(double seconds_of_one, double count, int gpus);
 
-/// Equation 6: the time in which the part of a transfer that is not in memory crosses the disk once. `allocated` is all
-/// data, `transferred` the bytes of the transfer.
+/// Equation 6: the time in which the bytes of a transfer that are not in memory cross the disk once. `allocated`: bytes
+/// of all data; `transferred`: bytes of the transfer.
 [[nodiscard]] double paging_seconds(double allocated, double memory, double transferred, double disk);
 
-/// Equation 7 for one transfer of a device: pinned memory costs an allocation, pageable memory the disk.
+/// Equation 7 for one transfer of a device: pinned memory adds the time of its allocation, pageable memory the time of
+/// the disk.
 [[nodiscard]] double gpu_communication_seconds(bool pinned, double pinned_allocation, double disk_seconds,
                                                double bus_seconds);
 
 /// Steps of MPI's broadcast to this number of ranks: the logarithm to base 2, rounded up.
 [[nodiscard]] double broadcast_steps(double ranks);
 
-/// How often the bytes of an exchange cross the network one after the other.
+/// The number of times that the bytes of an exchange cross the network, one time after the other.
 [[nodiscard]] double steps(pattern how, double members);
 
 /// Equations 1 and 2: the sum of all parts. Throws bad_input for distributed devices on a machine without a network.

@@ -7,6 +7,7 @@
 
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/predict/request.h"
 #include "apps/predict/svg.h"
 #include "apps/predict/trace_specification.h"
@@ -27,11 +28,13 @@ specification specification_of(const request& r) {
 }
 
 int run(const request& r) {
-  for (const std::string& file : {r.json, r.csv, r.charts, r.picture, r.save_spec}) command_line::check_writable(file);
+  const std::string given = r.specification.empty() ? "" : file_of(r.specification, "applications", ".toml");
+  const std::string machine = r.machine.empty() ? "" : file_of(r.machine, "machines", ".json");
+  command_line::check_outputs({r.json, r.csv, r.charts, r.picture, r.save_spec}, {given, machine, r.trace, r.profile});
   specification s = specification_of(r);
   if (r.machine.empty()) return 0;
   s.set(r.sizes);
-  const machine_profile m = read_profile(file_of(r.machine, "machines", ".json"));
+  const machine_profile m = read_profile(machine);
   const predictions all = predict(s, m, r.devices, topologies(r, m), r.what_if);
   if (!r.quiet && r.json != "-" && r.csv != "-" && r.charts != "-") {
     fmt::print("{}", as_table(all));
@@ -54,7 +57,7 @@ int predict_main(int argc, char** argv) {
   return command_line::guarded("hpe predict", [&] {
     const predict::request r = predict::parse(argc, argv);
     if (!r.help) return predict::run(r);
-    fmt::print("{}", predict::help_text());
+    hpe::command_line::print_help(predict::help_text());
     return 0;
   });
 }

@@ -127,13 +127,13 @@ std::string as_json(const predictions& all) {
                         {"best", nlohmann::json::array()}};
   for (const point& p : all.points) object["predictions"].push_back(as_object(p));
   for (const model which : models) object["best"].push_back(as_object(all.best(which)));
-  return object.dump(1) + "\n";
+  return command_line::text_of(object, 1) + "\n";
 }
 
 std::string as_charts(const predictions& all) {
   using namespace command_line;
   chart seconds{all.specification + " on " + all.machine, {"devices"}, {"seconds", scale::decades}, {}};
-  chart speed_up{"against the first number of devices", {"devices"}, {"speed-up"}, {}};
+  chart speed_up{"speed relative to the first number of devices", {"devices"}, {"speed-up"}, {}};
   std::map<std::string, std::pair<line, line>> lines;
   for (const point& p : all.points) {
     const std::string name = fmt::format("{}, {}", name_of(p.where), name_of(p.which));

@@ -21,7 +21,7 @@ struct point {
   model which;
   estimate time;
   std::optional<double> unchanged;  ///< seconds on the machine without the changes of --what-if
-  double speed_up;                  ///< against the first number of devices that is possible, in the same topology
+  double speed_up;                  ///< relative to the smallest possible number of devices in the same topology
   bool extrapolated;                ///< the machine has fewer devices
 };
 
@@ -29,7 +29,8 @@ struct predictions {
   std::string specification, machine, what_if;
   std::vector<point> points;
 
-  /// The fastest point of a model; of equally fast ones, that with fewest devices. There is one for each model.
+  /// The fastest point of a model; of equally fast points, the one with the fewest devices. Each model has at least one
+  /// point.
   [[nodiscard]] const point& best(model which) const;
 };
 
@@ -37,12 +38,13 @@ struct range {
   int first, last;
 };
 
-/// Throws bad_input if the application cannot run on any number of devices in the range, and as the models do.
+/// Throws bad_input if the application cannot run on any number of devices in the range, or if a model throws
+/// bad_input.
 [[nodiscard]] predictions predict(const specification& s, const machine_profile& m, range devices,
                                   const std::vector<topology>& where, const std::string& what_if);
 
-/// As a table for readers, lines of values with commas between, JSON (docs/schemas/predictions.json), and charts
-/// (docs/schemas/charts.json).
+/// Return the predictions as a readable table, as comma-separated values, as JSON (docs/schemas/predictions.json), and
+/// as charts (docs/schemas/charts.json).
 [[nodiscard]] std::string as_table(const predictions& all);
 [[nodiscard]] std::string as_csv(const predictions& all);
 [[nodiscard]] std::string as_json(const predictions& all);

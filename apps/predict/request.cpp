@@ -35,24 +35,22 @@ std::vector<command_line::option> options_of(request& r) {
        "a profile (.json) that `hpe bench machine` wrote, or the name of one that comes with hpe", to_text(r.machine)},
       {"--gpus", "N|N..M", "numbers of devices (1..16)", to_range(r.devices)},
       {"--topology", "WHICH",
-       "shared (all devices in one machine), distributed (one in each of several\nmachines), both, or auto: "
-       "distributed "
-       "too if the profile has a network (auto)",
+       "shared (all devices in one machine), distributed (one in each of several machines), both, or auto: shared, and "
+       "distributed too if the profile has a network (auto)",
        to_word(r.where, {"shared", "distributed", "both", "auto"})},
-      {"--set", "NAME=VALUE", "sizes of the specification, several with commas between", to_text(r.sizes)},
+      {"--set", "NAME=VALUE", "values for sizes of the specification, separated by commas", to_text(r.sizes)},
       {"--what-if", "PART=FACTORx",
-       "a machine with other parts, as in link=2x,network=10x: link, peer, network, disk,\nhost (copies in host "
-       "memory), "
-       "memory (size of host memory), gpu (speed of kernels)",
+       "change parts of the machine, as in link=2x,network=10x: link, peer, network, disk, host (copies in host "
+       "memory), memory (size of host memory), gpu (speed of kernels)",
        to_text(r.what_if)},
       {"--from-trace", "FILE", "in place of SPEC: a trace of a run on one device (hpe run --trace)", to_text(r.trace)},
-      {"--from-profile", "FILE", "in place of SPEC: what HPE_PROFILE=1 printed of a run on one device",
+      {"--from-profile", "FILE", "in place of SPEC: the output of HPE_PROFILE=1 for a run on one device",
        to_text(r.profile)},
-      {"--save-spec", "FILE", "write the specification that the trace or the profile gives, for you to complete",
+      {"--save-spec", "FILE", "write the specification made from the trace or the profile, for you to complete",
        to_text(r.save_spec)},
-      {"--csv", "FILE", "write the predictions as lines of values; -: to standard output, and no table",
+      {"--csv", "FILE", "write the predictions as comma-separated values; -: to standard output, without the table",
        to_text(r.csv)},
-      {"--picture", "FILE", "draw the times over the number of devices: .svg", to_text(r.picture)},
+      {"--picture", "FILE", "draw the times against the number of devices, as .svg", to_text(r.picture)},
       {"--charts", "FILE", "write charts as JSON, for `scripts/measurements draw`", to_text(r.charts)},
       json_option(r.json),
       quiet_option(r.quiet),
@@ -77,7 +75,7 @@ request parse(int argc, char** argv) {
   if (!of_run && !r.save_spec.empty()) throw bad_input("--save-spec needs --from-trace or --from-profile");
   if (!r.picture.empty() && !r.picture.ends_with(".svg"))
     throw bad_input("--picture " + r.picture + ": the name of the file must end in .svg");
-  if (r.machine.empty() && r.save_spec.empty()) throw bad_input("no machine is named: --machine PROFILE");
+  if (r.machine.empty() && r.save_spec.empty()) throw bad_input("no machine is named; add --machine PROFILE");
   return r;
 }
 
@@ -91,8 +89,8 @@ std::string help_text() {
          "work at once.\n\n" +
          command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
-         "  hpe predict ray-tracing --machine schaa-kaeli-distributed --what-if network=10x\n"
-         "  hpe predict my.toml --machine my.json --gpus 1..8 --topology shared --set n=8192\n"
+         "  hpe predict ray-tracing --machine pcie-workstation --what-if link=2x\n"
+         "  hpe predict my.toml --machine my.json --gpus 1..8 --set n=8192\n"
          "  hpe predict --from-trace run.json --machine my.json --save-spec run.toml\n";
 }
 

@@ -15,8 +15,8 @@ struct request {
   range devices{1, 16};
   std::string where = "auto";
   std::string sizes, what_if;
-  std::string trace, profile;  ///< one of them makes the specification, in place of a file
-  std::string save_spec;       ///< where that specification goes
+  std::string trace, profile;  ///< file from which to make the specification, in place of `specification`
+  std::string save_spec;       ///< file to write the specification to
   std::string json, csv, charts, picture;
 };
 
@@ -26,11 +26,11 @@ struct request {
 /// The text of --help.
 [[nodiscard]] std::string help_text();
 
-/// The file that a word of the command line means: itself, or the file of that name in this folder of hpe
-/// ("machines" or "applications"). Throws bad_input with the names that are possible.
+/// Returns the file that a word of the command line means: the word itself as a path, or the file of that name in hpe's
+/// folder `folder` ("machines" or "applications"). Throws bad_input, which lists the possible names.
 [[nodiscard]] std::string file_of(const std::string& word, const std::string& folder, const std::string& ending);
 
-/// The topologies of the request on a machine: auto means distributed devices only where there is a network.
+/// The topologies of the request on a machine: auto includes distributed devices only if the machine has a network.
 [[nodiscard]] std::vector<topology> topologies(const request& r, const machine_profile& m);
 
 }  // namespace hpe::predict

@@ -69,14 +69,16 @@ class table {
   [[nodiscard]] std::optional<table> part(const std::string& field, const std::vector<std::string>& known) const {
     if (!has(field)) return std::nullopt;
     const toml::table* const found = values_.get_as<toml::table>(field);
-    if (found == nullptr) throw bad_input(place(field) + ": not a table; its line is [" + field + "]");
+    if (found == nullptr) throw bad_input(place(field) + ": not a table; a table begins with the line [" + field + "]");
     return table(*found, file_, field, known);
   }
   [[nodiscard]] std::vector<table> parts(const std::string& field, const std::vector<std::string>& known) const {
     std::vector<table> all;
     if (!has(field)) return all;
     const toml::array* const found = values_.get_as<toml::array>(field);
-    if (found == nullptr) throw bad_input(place(field) + ": not an array of tables; its lines are [[" + field + "]]");
+    if (found == nullptr)
+      throw bad_input(place(field) + ": not an array of tables; each of its tables begins with the line [[" + field +
+                      "]]");
     for (const toml::node& one : *found) {
       if (!one.is_table()) throw bad_input(place(field, one) + ": not a table");
       all.emplace_back(*one.as_table(), file_, field, known);
@@ -241,7 +243,8 @@ variables specification::variables_on(int devices, topology where) const {
   variables known{{"P", devices}, {"shared", shared ? 1 : 0}, {"hosts", shared ? 1 : devices}};
   for (const auto& [size, its_formula] : sizes) {
     const double found = its_formula.value(known);
-    if (!known.emplace(size, found).second) throw bad_input(its_formula.place + ": P, shared and hosts are taken");
+    if (!known.emplace(size, found).second)
+      throw bad_input(its_formula.place + ": the names P, shared and hosts are reserved");
   }
   return known;
 }
@@ -251,7 +254,8 @@ std::optional<demand> specification::on(int all, topology where) const {
   if (possible && possible->value(with_all) == 0) return std::nullopt;
   const double part = devices.at_least(1, with_all);
   if (part > all || part != std::floor(part))
-    throw bad_input(fmt::format("{}: {} of {} devices cannot take part", devices.place, part, all));
+    throw bad_input(fmt::format("{}: {} devices are to take part, but the number must be a whole number up to {}",
+                                devices.place, part, all));
   const variables known = variables_on(static_cast<int>(part), where);
   demand d{};
   d.devices = static_cast<int>(part);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// An application as `hpe predict` knows it: a TOML file of formulas, described in docs/predict.md.
+/// An application in the form that `hpe predict` reads: a TOML file of formulas, which docs/predict.md describes.
 
 #include <optional>
 #include <string>
@@ -39,31 +39,32 @@ struct exchange_formulas {
 
 class specification {
  public:
-  /// Throws bad_input with file, line and field for a file that is no specification.
+  /// Throws bad_input, with file, line and field, if the file is not a specification.
   [[nodiscard]] static specification read(const std::string& file);
   [[nodiscard]] static specification parse(const std::string& text, const std::string& file);
 
-  /// Gives sizes other values: "scale=2,width=2048". Throws bad_input for a size that the specification does not have.
+  /// Changes the values of sizes: "scale=2,width=2048". Throws bad_input for a size that the specification does not
+  /// have.
   void set(const std::string& assignments);
 
-  /// The work of a run on this number of devices; empty if the application cannot run on that number. Throws bad_input
-  /// with the place of a formula that has no value or an invalid one.
+  /// The work of a run on this number of devices; nullopt if the application cannot run on that number. Throws
+  /// bad_input with the place of a formula that has no value or an invalid one.
   [[nodiscard]] std::optional<demand> on(int all, topology where) const;
 
   std::string name, about;
-  std::string source;   ///< where the figures come from
+  std::string source;   ///< source of the figures
   std::string assumed;  ///< figures without a source; empty: none
 
   std::vector<std::pair<std::string, formula>> sizes;  ///< in the order of the file; later ones may use earlier ones
-  std::optional<formula> possible;                     ///< not 0 for numbers of devices that the application can use
-  formula devices;                                     ///< how many of the devices take part
+  std::optional<formula> possible;                     ///< nonzero if the application can use this number of devices
+  formula devices;                                     ///< number of devices that take part
   formula iterations, units, granule, block, launches, reference_seconds, reference_units, reference_bytes, cpu_seconds;
   formula host_bytes, device_bytes;
   std::vector<transfer_formulas> transfers;
   std::vector<exchange_formulas> exchanges;
 
  private:
-  /// P, shared, hosts and the sizes.
+  /// Returns the values of the variables P, shared and hosts, and of all sizes.
   [[nodiscard]] variables variables_on(int devices, topology where) const;
 };
 

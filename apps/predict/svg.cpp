@@ -78,6 +78,9 @@ class plane {
           svg += text_at(left - 8, y(seconds) + 4, "end", fmt::format("{:g} s", seconds));
         }
     svg += text_at((left + right) / 2, bottom + 2 * line_height, "middle", "devices");
+    const double middle = (top + bottom) / 2;
+    svg += fmt::format("<g transform=\"rotate(-90 {0:.1f} {1:.1f})\">{2}</g>\n", line_height, middle,
+                       text_at(line_height, middle, "middle", "time, logarithmic scale"));
     return svg + straight(left, bottom, right, bottom, "stroke=\"#000\"") +
            straight(left, top, left, bottom, "stroke=\"#000\"");
   }
@@ -125,7 +128,7 @@ std::string as_svg(const predictions& all) {
       std::any_of(all.points.begin(), all.points.end(), [](const point& p) { return p.extrapolated; });
   if (extrapolated)
     svg += text_at(right + line_height, top + line_height * static_cast<double>(n + 1), "start",
-                   "hollow: more devices than it has");
+                   "hollow: more devices than the machine has");
   return svg + "</svg>\n";
 }
 

@@ -75,7 +75,7 @@ events events_of_device(const nlohmann::json& entries, const std::string& file) 
     if (e.at("cat") == "kernel") with_kernels.insert(process);
   }
   if (with_kernels.size() != 1)
-    throw bad_input(fmt::format("{}: kernels ran on {} devices; a specification is made of a run on one device", file,
+    throw bad_input(fmt::format("{}: kernels ran on {} devices; a specification is made from a run on one device", file,
                                 with_kernels.size()));
   return by_device.at(*with_kernels.begin());
 }
@@ -162,10 +162,10 @@ std::string specification_of_trace(const std::string& text, const std::string& f
   try {
     const nlohmann::json trace = nlohmann::json::parse(text);
     if (trace.at("otherData").at("events_without_room").get<double>() > 0)
-      throw bad_input(file + ": the trace had no room for all events; a shorter run has");
+      throw bad_input(file + ": the trace had no room for all events; trace a shorter run");
     return describe(events_of_device(trace.at("traceEvents"), file), file);
   } catch (const nlohmann::json::exception& wrong) {
-    throw bad_input(fmt::format("{}: no trace of hpe: {}", file, wrong.what()));
+    throw bad_input(fmt::format("{} is not an hpe trace: {}", file, wrong.what()));
   }
 }
 
@@ -180,10 +180,10 @@ std::string specification_of_profile(const std::string& text, const std::string&
                         " the run: %lf s, of which threads waited %lf s for data; %lf launches on %lf %*[a-z]; "
                         "%lf bytes to devices, %lf bytes to the host",
                         &seconds, &waited, &launches, &devices, &to_device, &to_host);
-  if (read != values) throw bad_input(file + ": no profile of hpe; HPE_PROFILE=1 prints one on standard error");
+  if (read != values) throw bad_input(file + ": not a profile of hpe; HPE_PROFILE=1 prints one on standard error");
   if (devices != 1)
-    throw bad_input(
-        fmt::format("{}: the profile is of {} devices; a specification is made of a run on one device", file, devices));
+    throw bad_input(fmt::format("{}: the profile is of {} devices; a specification is made from a run on one device",
+                                file, devices));
   if (launches == 0) throw bad_input(file + ": the profile has no launches");
   const auto transfer = [&](const char* direction, double bytes) {
     return fmt::format(

@@ -1,6 +1,6 @@
 #pragma once
 
-/// A first specification of a program that has none, from a trace or a profile of a run on one device.
+/// Makes a first specification of a program from a trace or a profile of a run on one device.
 
 #include <string>
 
@@ -8,18 +8,19 @@
 
 namespace hpe::predict {
 
-/// Reads a trace (HPE_TRACE, `hpe run --trace`) and gives a specification as TOML. It describes the run from its first
-/// kernel to its last: kernels, copies between the host and the device, and the time in which the device has nothing to
-/// do. Kernels and copies are taken to divide among devices, the rest is not. What devices would exchange is not in the
-/// trace of one. Work that only the first launch of a kernel did, such as making a plan, is left out.
+/// Reads a trace (HPE_TRACE, `hpe run --trace`) and returns a specification as TOML. The specification describes the
+/// run from its first kernel to its last: kernels, copies between the host and the device, and the idle time of the
+/// device. The specification assumes that kernels and copies divide among devices, and that all other work does not.
+/// The trace of one device does not show the data that several devices would exchange. Work that only the first launch
+/// of a kernel did, such as making a plan, is left out.
 ///
-/// file names the trace in messages and in the specification. Throws bad_input if text is no trace, is incomplete, or
-/// has kernels of no device or of several: predictions for several devices must not be made of runs on several.
+/// file names the trace in messages and in the specification. Throws bad_input if text is not a trace, is incomplete,
+/// or has kernels of no device or of several devices: predictions for several devices must be based on a run on one.
 [[nodiscard]] std::string specification_of_trace(const std::string& text, const std::string& file);
 
-/// The same from the output of HPE_PROFILE=1, which may have other lines before and after it. A profile has
-/// no times of kernels, so all time in which no thread waited for data counts as kernel time, and each launch as an
-/// iteration.
+/// Makes a specification in the same way from the output of HPE_PROFILE=1, which may have other lines before and after
+/// it. A profile has no times of kernels, so all time in which no thread waited for data counts as kernel time, and
+/// each launch as an iteration.
 [[nodiscard]] std::string specification_of_profile(const std::string& text, const std::string& file);
 
 }  // namespace hpe::predict

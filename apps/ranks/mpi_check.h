@@ -9,8 +9,8 @@
 
 namespace hpe::ranks {
 
-/// For the status of each call of MPI: throws hpe::error (HPE_ERROR_SYSTEM) with the name of the call and MPI's
-/// sentence if it failed. MPI ends the program itself unless MPI_ERRORS_RETURN is set for the communicator.
+/// Checks the status of an MPI call. If the call failed, throws hpe::error (HPE_ERROR_SYSTEM) with the name of the call
+/// and MPI's error text. Unless MPI_ERRORS_RETURN is set for the communicator, MPI itself ends the program.
 inline void check(int status, const char* call) {
   if (status == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING];

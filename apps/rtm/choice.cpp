@@ -189,15 +189,16 @@ std::vector<keep_option> keep_options(const history_shape& shape, const keeping&
     o.as_requested =
         method_wanted && !packed_on_devices && (wanted.where == keep_place::automatic || wanted.where == o.how.where);
     if (shape.cut && !fields)
-      o.missing = "a grid that is cut over processes keeps fields";
+      o.missing = "with a grid that is cut over processes, only fields can be kept";
     else if (packed_on_devices)
-      o.missing = "zfp packs on the host";
+      o.missing = "zfp compresses on the host, not on devices";
     else if (o.on_device > on_devices)
-      o.missing = fmt::format("{} on each device, {} are free", gib(o.on_device), gib(on_devices));
+      o.missing = fmt::format("{} are needed on each device, but only {} are free", gib(o.on_device), gib(on_devices));
     else if (o.on_host > on_host)
-      o.missing = fmt::format("{} on the host, {} are free", gib(o.on_host), gib(on_host));
+      o.missing = fmt::format("{} are needed on the host, but only {} are free", gib(o.on_host), gib(on_host));
     else if (o.on_disk > on_disk)
-      o.missing = fmt::format("{} on disk, {} are free in {}", gib(o.on_disk), gib(on_disk), wanted.folder);
+      o.missing =
+          fmt::format("{} are needed on disk, but only {} are free in {}", gib(o.on_disk), gib(on_disk), wanted.folder);
   }
   return all;
 }
@@ -217,7 +218,7 @@ const keep_option& best_of(const std::vector<keep_option>& options, const keepin
       "the source's wave field cannot be kept: {}. Keep fewer fields (keep_every), compress them (compress), {}, use "
       "more "
       "devices, or give soft devices more memory (HPE_SOFT_MEMORY)",
-      reasons.empty() ? "checkpoints are in the memory of devices" : reasons,
+      reasons.empty() ? "checkpoints are kept in device memory only" : reasons,
       wanted.how == keep_method::automatic && wanted.where == keep_place::automatic
           ? "name a folder with more space (folder)"
           : "let hpe choose the place (\"auto\")"));

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The choice among the ways to keep the source's field: the memory and disk that each needs on this machine, and the
-/// time of a shot.
+/// The choice of a method to keep the source's field, from the memory and disk space that each method needs on this
+/// machine, and from the time of a shot.
 
 #include <string>
 #include <utility>
@@ -21,18 +21,18 @@ inline const std::vector<std::pair<std::string, keep_place>> keep_places{{"auto"
                                                                          {"host", keep_place::host},
                                                                          {"disk", keep_place::disk}};
 
-/// A way to keep the source's field, and its costs.
+/// A method to keep the source's field, and its costs.
 struct keep_option {
   keeping how;           ///< neither how nor where is automatic
-  double on_device = 0;  ///< bytes of the device that needs most
+  double on_device = 0;  ///< bytes on the device that needs the most
   double on_host = 0;    ///< bytes
   double on_disk = 0;    ///< bytes
-  double seconds = 0;    ///< of a shot, predicted from measured rates; 0 without rates
+  double seconds = 0;    ///< time of a shot, predicted from measured rates; 0 without rates
   bool as_requested = true;
-  std::string missing;  ///< the memory that is not there; empty: it is possible
+  std::string missing;  ///< why the method is not possible, in words; empty: it is possible
 };
 
-/// Rates of this machine for one grid, measured; 0: not measured.
+/// Measured rates of this machine for one grid; 0: not measured.
 struct keep_rates {
   double step = 0;      ///< seconds of a time step
   double keep = 0;      ///< seconds of keeping or correlating a field
@@ -42,24 +42,25 @@ struct keep_rates {
   double pack = 0;      ///< bytes a second that the host packs with zfp
 };
 
-/// Runs a few steps, copies and writes, which takes about a second. Afterwards the propagator must be reset, and the
-/// stack is unchanged.
+/// Measures the rates by a few steps, copies and writes, in about a second. Afterwards the propagator must be reset;
+/// the stack does not change.
 [[nodiscard]] keep_rates measure_rates(propagator<float>& wave, const medium<float>& m, const stack<float>& onto,
                                        const history_shape& shape, const keeping& wanted);
 
-/// All ways, for the memory that is free now.
+/// Returns all methods with their costs, judged by the memory and disk space that are free now.
 [[nodiscard]] std::vector<keep_option> keep_options(const history_shape& shape, const keeping& wanted,
                                                     const keep_rates& rates);
 
-/// The best of the possible ways that were requested: the first one if there are no rates, else the fastest.
-/// `automatic` does not choose a boundary, whose image has other last bits. Throws bad_input if none is possible.
+/// The best of the requested methods that are possible: the first one if there are no rates, otherwise the fastest.
+/// `automatic` does not choose the method `boundary`, because that changes the last bits of the image. Throws bad_input
+/// if no requested method is possible.
 [[nodiscard]] const keep_option& best_of(const std::vector<keep_option>& options, const keeping& wanted);
 
-/// Chooses, and measures rates if not all fields fit into the memory of devices.
+/// Chooses a method and a place; measures rates if the fields do not all fit into device memory.
 [[nodiscard]] keeping choose_keeping(propagator<float>& wave, const medium<float>& m, const stack<float>& onto,
                                      const history_shape& shape, const keeping& wanted);
 
-/// A table of all ways with memory, disk and time, and the one that is chosen.
+/// A table of all methods with their memory, disk space and time, and the chosen method.
 [[nodiscard]] std::string explain_keeping(const std::vector<keep_option>& options, const keeping& wanted,
                                           const history_shape& shape);
 

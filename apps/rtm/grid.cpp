@@ -62,7 +62,7 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& s
                     " cells: 0 to 10000 are possible");
   if (b.sponge >= 0 && b.cpml > 0)
     throw bad_input("a sponge of " + std::to_string(b.sponge) + " cells and matched layers of " +
-                    std::to_string(b.cpml) + ": only one of them is possible");
+                    std::to_string(b.cpml) + " cells: only one of the two is possible");
   using kernels::y_ends;
   const y_ends ends = ends_of(ny, b);
   const std::int64_t side = b.cells(), top = b.free_surface ? 0 : side, y_side = ends == y_ends::closed ? side : 0;
@@ -172,7 +172,8 @@ double stable_step(const volume& model, const volume* density, const boundaries&
   double potential = 0;
   if (density != nullptr) {
     if (density->shape() != model.shape())
-      throw bad_input("densities on " + density->shape() + " cells, but velocities on " + model.shape());
+      throw bad_input("the density model has " + density->shape() + " cells, but the velocity model has " +
+                      model.shape());
     potential = density_potential(*density, ends, edges.free_surface, order).largest();
   }
   return stable_step(ends == kernels::y_ends::flat ? 2 : 3, model.spacing, fastest, order, potential);

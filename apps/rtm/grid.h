@@ -13,11 +13,11 @@ namespace hpe::rtm {
 /// The order of the derivatives in space: 4, 8, 12 or 16.
 inline constexpr std::int64_t usual_order = 8;
 
-/// How a model becomes a grid to compute on.
+/// The boundaries with which a model becomes a grid.
 struct boundaries {
-  std::int64_t sponge = -1;  ///< cells of sponge on each side that absorbs; negative: 40 if there are no matched layers
+  std::int64_t sponge = -1;  ///< cells of sponge on each absorbing side; negative: 40 if the grid has no matched layers
   std::int64_t cpml = 0;     ///< cells of convolutional perfectly matched layer on each side, in place of a sponge
-  bool free_surface = false;  ///< z = 0 reflects with reversed sign instead of absorbing
+  bool free_surface = false;  ///< z = 0 reflects waves with reversed sign; false: it absorbs them
   std::int64_t thin = 32;     ///< models of at most this many planes are periodic along y; one plane is two-dimensional
 
   /// Cells of the absorbing layer on each side.
@@ -33,18 +33,18 @@ struct boundaries {
 struct grid {
   kernels::field_layout layout;
   kernels::y_ends ends;
-  kernels::window model;  ///< the model's cells inside; of a slab those on its planes
+  kernels::window model;  ///< the model's cells in this grid; in a slab, those on its planes
   bool free_surface;
   sides spacing;  ///< of a cell
   std::vector<double> taper_x, taper_y, taper_z;
-  std::array<kernels::layer_ends, 3> matched = {};  ///< by axis; of no cells where there is a sponge
+  std::array<kernels::layer_ends, 3> matched = {};  ///< by axis; without cells if the grid has a sponge
   std::vector<double> rates = {};                   ///< of all axes
-  std::int64_t first_plane = 0;                     ///< of a slab, in the whole grid
+  std::int64_t first_plane = 0;                     ///< first plane of a slab, counted in the whole grid
   kernels::window whole = model;                    ///< the model's cells in the whole grid
 
   /// The number of axes with derivatives.
   [[nodiscard]] int dimensions() const { return ends == kernels::y_ends::flat ? 2 : 3; }
-  /// The cell of the grid that holds a cell of the model. It may lie beyond a slab.
+  /// The cell of the grid that holds a cell of the model. It may be outside of a slab.
   [[nodiscard]] kernels::point cell(std::int64_t x, std::int64_t y, std::int64_t z) const {
     return {static_cast<std::int32_t>(x + whole.x - first_plane), static_cast<std::int32_t>(y + whole.y),
             static_cast<std::int32_t>(z + whole.z)};
@@ -56,20 +56,20 @@ struct grid {
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order = usual_order);
 
-/// Planes [x0, x1) of a grid, as the grid of a process that shares it with others. Throws bad_input for fewer planes
-/// than the stencil reaches.
+/// Returns planes [x0, x1) of a grid, as the grid of a process that computes only these planes. Throws bad_input if
+/// they are fewer than the stencil's radius.
 grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1);
 
-/// The potential of kernels/wave.h that densities on the cells of a model make: sqrt(density) laplacian(1 /
+/// The potential of kernels/wave.h that results from densities on the cells of a model: sqrt(density) laplacian(1 /
 /// sqrt(density)) by the weights of the wave step. So a constant pressure stays constant, and a jump of density between
-/// two cells acts like their geometric mean at the face between them. The outermost densities continue beyond the
-/// model.
+/// two cells acts like the geometric mean of both densities at the face between the cells. The outermost densities
+/// continue beyond the model.
 class density_potential {
  public:
   /// Throws bad_input for values that are not positive, or whose contrast makes the scheme unstable.
   density_potential(const volume& density, kernels::y_ends ends, bool free_surface, std::int64_t order);
 
-  /// In the cell (x, y, z) of the model or beyond it, 1 / m^2.
+  /// The potential in cell (x, y, z), in 1 / m^2. The cell may be outside of the model.
   [[nodiscard]] double at(std::int64_t x, std::int64_t y, std::int64_t z) const;
   /// The largest value anywhere, at least 0.
   [[nodiscard]] double largest() const;
@@ -86,12 +86,13 @@ class density_potential {
   const std::int64_t radius_;
 };
 
-/// The longest stable time step in seconds (Courant, Friedrichs, Lewy): 2 / (c sqrt(largest eigenvalue of the
-/// negative Laplacian, and the potential)) for the fastest velocity c in m/s and the largest potential in 1 / m^2.
+/// The longest stable time step in seconds (Courant, Friedrichs, Lewy): 2 / (c sqrt(e + v)) for the fastest velocity c
+/// in m/s, the largest eigenvalue e of the negative Laplacian, and the largest potential v, both in 1 / m^2.
 double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order = usual_order,
                    double potential = 0);
 
-/// The same for a model with these densities; null: they are constant. Throws bad_input for densities on other cells.
+/// The same for a model with these densities; null: constant density. Throws bad_input if `density` has other cells
+/// than `model`.
 double stable_step(const volume& model, const volume* density, const boundaries& edges, double fastest,
                    std::int64_t order);
 

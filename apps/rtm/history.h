@@ -12,22 +12,22 @@
 
 namespace hpe::rtm {
 
-/// The data from which the backward pass gets the source's field.
+/// The data from which the backward pass obtains the source's field.
 enum class keep_method {
   automatic,
   fields,      ///< the field at every keep_every-th step
-  boundary,    ///< the cells around the model at every step and the last two fields, from which steps lead back
-  checkpoints  ///< the state at few steps, from which steps are repeated (Revolve)
+  boundary,    ///< the cells around the model at every step and the last two fields, from which steps run backward
+  checkpoints  ///< the state at few steps, from which the steps between are repeated (Revolve)
 };
 
-/// How a migration keeps the source's field. The image has the same bits for `fields` anywhere without zfp and, if they
-/// are not compressed, for `checkpoints`.
+/// How a migration keeps the source's field. Without zfp, the place of `fields` does not change a bit of the image.
+/// Uncompressed `checkpoints` and uncompressed `fields` give the same bits.
 struct keeping {
   keep_method how = keep_method::automatic;
   keep_place where = keep_place::automatic;
-  std::int64_t bits = 0;         ///< of a cell of kept fields: 4, 8, 16, or 0 to keep it as it is
-  bool zfp = false;              ///< these bits are zfp's, packed by the host; else those of kernels (kernels/wave.h)
-  std::int64_t checkpoints = 0;  ///< 0: as many as there is memory for
+  std::int64_t bits = 0;         ///< bits of a cell in kept fields: 4, 8 or 16; 0: uncompressed
+  bool zfp = false;              ///< the host compresses with zfp; false: kernels compress (kernels/wave.h)
+  std::int64_t checkpoints = 0;  ///< 0: as many as fit into memory
   std::string folder = ".";      ///< for keep_place::disk
 };
 
@@ -38,32 +38,32 @@ struct history_shape {
   std::int64_t steps;
   std::int64_t keep_every;
 
-  bool cut = false;          ///< over processes: only fields can be kept
+  bool cut = false;          ///< the grid is cut over processes; only fields can be kept
   std::int64_t at_once = 1;  ///< number of histories that share the host's memory and the disk
 
-  /// Fields that the imaging condition uses.
+  /// The number of fields that the imaging condition uses.
   [[nodiscard]] std::int64_t fields() const { return (steps + keep_every - 1) / keep_every; }
 };
 
-/// Keeps the source's field in one of the ways. Shots use it one after the other, each with one forward and one
+/// Keeps the source's field by one of the methods. Shots use it one after the other, each with one forward and one
 /// backward pass.
 class source_history {
  public:
   virtual ~source_history() = default;
 
-  /// Before step t of the forward pass, for each t in rising order.
+  /// To be called before step t of the forward pass, for each t in ascending order.
   virtual void before_step(propagator<float>& forward, std::int64_t t) = 0;
 
-  /// After the last step. The references must stay valid until the end of the backward pass.
+  /// To be called after the last forward step. The references must stay valid until the end of the backward pass.
   virtual void turn(const propagator<float>& forward, const medium<float>& m, const traces<float>& source) = 0;
 
-  /// Before step t of the backward pass, for each t in falling order: adds to the image if t is a multiple of
-  /// keep_every.
+  /// To be called before step t of the backward pass, for each t in descending order: adds to the image if t is a
+  /// multiple of keep_every.
   virtual void correlate(propagator<float>& backward, std::int64_t t, const stack<float>& onto) = 0;
 };
 
-/// Neither `how` nor `where` may be automatic. Throws bad_input for a folder that cannot be used, and hpe::error where
-/// memory is missing.
+/// Makes a history; neither `how` nor `where` may be automatic. Throws bad_input for a folder that cannot be used, and
+/// hpe::error if memory is lacking.
 [[nodiscard]] std::unique_ptr<source_history> make_history(const history_shape& shape, const keeping& k);
 
 /// Bytes of one item that a method keeps: on the device with the most, on all devices together, and at its final place.

@@ -1,9 +1,13 @@
 #include "apps/rtm/migration.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
+
+#include "apps/command_line/program.h"
 
 namespace hpe::rtm {
 
@@ -37,7 +41,7 @@ grid checked_grid(const volume& model, double fastest, const migration_settings&
     throw bad_input("a largest angle of " + number(s.largest_angle) +
                     " degrees: more than 0 and at most 90 are possible");
   if (s.steps < 1 || s.keep_every < 1)
-    throw bad_input("the number of steps, and of steps between kept fields, must be at least 1");
+    throw bad_input("the number of steps and the number of steps between kept fields must both be at least 1");
   grid all = make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, s.time_step / limit, s.order);
   if (with.parts() == 1) return all;
   return slab_of(all, all.layout.nx * with.part() / with.parts(), all.layout.nx * (with.part() + 1) / with.parts());
@@ -64,6 +68,39 @@ decomposition checked_parts(const grid& g, const migration_settings& s, const te
 double ricker_delay(double frequency) { return 1.4 / frequency; }
 
 double default_frequency(double slowest, double longest_side) { return slowest / (9 * longest_side); }
+
+void check_frequency(const volume& velocity, double frequency) {
+  constexpr double least = 2;
+  const double slowest = *std::min_element(velocity.values.begin(), velocity.values.end());
+  const double longest = longest_side(velocity), cells = slowest / (frequency * longest);
+  if (cells < least)
+    throw bad_input(
+        fmt::format("a wavelet with its peak at {:.4g} Hz: its waves are {:.2g} cells long (cells of {:.4g} m, at "
+                    "{:.4g} m/s), but must be at least {} cells long; {:.4g} Hz give the usual 9 cells",
+                    frequency, cells, longest, slowest, least, default_frequency(slowest, longest)));
+}
+
+std::string estimate(const volume& model, const migration_settings& s, std::size_t receivers, std::size_t shots,
+                     int passes) {
+  const grid g = make_grid(model.nx, model.ny, model.nz, model.spacing, s.edges, 1, s.order);
+  const auto cells = static_cast<double>(model.cells()), field = static_cast<double>(g.layout.size());
+  const double media = passes == 3 ? 2 : 1, arrays = s.density == nullptr ? 1 : 2;
+  const double record = static_cast<double>(receivers) * static_cast<double>(s.steps);
+  // Two fields, the media, image and illumination; each sample twice, on the devices and on the host.
+  const double on_devices =
+      s.at_once * (2 * field + media * arrays * field + (passes > 1 ? 2 * cells : 0) + 2 * record);
+  // The model, a smooth one, the image, its sums, and copies.
+  constexpr double copies = 6;
+  const double on_host = copies * cells + 2 * s.at_once * record;
+  std::string text =
+      fmt::format("{} steps for each of {} shots; memory: {}", passes * s.steps, shots,
+                  command_line::in_words({sizeof(float) * on_devices, sizeof(float) * on_host}, s.devices));
+  if (passes == 1) return text;
+  const double bytes = s.keep.bits == 0 ? sizeof(float) : static_cast<double>(s.keep.bits) / 8;
+  const std::int64_t count = (s.steps + s.keep_every - 1) / s.keep_every;
+  return text + fmt::format("; {} kept wave fields, if there is room, take {}", count,
+                            command_line::in_words(s.at_once * bytes * cells * static_cast<double>(count)));
+}
 
 double record_length(const volume& velocity, double frequency) {
   double longest = 0;
@@ -120,7 +157,7 @@ simulation::simulation(const volume& model, double fastest, const migration_sett
 medium<float> simulation::medium_of(const volume& velocity) const {
   const kernels::window& m = grid_.whole;
   if (velocity.nx != m.nx || velocity.ny != m.ny || velocity.nz != m.nz || velocity.spacing != grid_.spacing)
-    throw bad_input("the models to record and to migrate in must have the same cells");
+    throw bad_input("the model for recording and the model for migration must have the same cells");
   if (fastest(velocity) > fastest_)
     throw bad_input("a velocity of " + number(fastest(velocity)) + " m/s, where at most " + number(fastest_) +
                     " m/s were expected");

@@ -20,17 +20,21 @@ namespace hpe::rtm {
 std::vector<float> ricker(double frequency, double time_step, std::int64_t steps);
 double ricker_delay(double frequency);
 
-/// The highest frequency of a Ricker wavelet that matters, in peaks.
+/// The highest significant frequency of a Ricker wavelet, as a multiple of its peak frequency.
 inline constexpr double highest_of_peak = 2.5;
 
-/// The frequency at which the slowest wave has nine cells a wavelength.
+/// The frequency at which the slowest wave has nine cells per wavelength.
 double default_frequency(double slowest, double longest_side);
+
+/// Throws bad_input for a frequency whose slowest wave has fewer than two cells per wavelength: no grid can represent
+/// it.
+void check_frequency(const volume& velocity, double frequency);
 
 /// A record length in seconds: the two-way time down the slowest column, a quarter more for slanted paths, and the
 /// length of the wavelet.
 double record_length(const volume& velocity, double frequency);
 
-/// Six kept wave fields in a period of the highest frequency.
+/// The number of steps between kept wave fields, chosen so that a period of the highest frequency has six of them.
 std::int64_t default_keep_every(double frequency, double time_step);
 
 /// One experiment: the places of the source and the receivers, in cells of the model.
@@ -41,40 +45,44 @@ struct shot {
 
 /// How the recorded data are changed before they are sent back into the ground.
 enum class preparation {
-  /// Everything before offset / (velocity at the source * sin(largest_angle)) + two periods is faded out: the direct
-  /// wave,
-  /// and reflections at larger angles.
+  /// Fades out all samples before offset / (velocity at the source * sin(largest_angle)) + two periods: the direct
+  /// wave, and reflections at larger angles.
   mute,
   residual  ///< the data of the smooth model are subtracted, and with them direct and diving waves
 };
 
 struct migration_settings {
-  double frequency = 15;        ///< of the wavelet's peak, Hz
+  double frequency = 15;        ///< peak frequency of the wavelet, Hz
   double time_step = 0;         ///< seconds
   std::int64_t steps = 0;       ///< of each pass
   std::int64_t keep_every = 8;  ///< steps between kept wave fields
   keeping keep = {};            ///< how and where
   int devices = 1;
-  int first_device = 0;                             ///< of these consecutive devices
-  int at_once = 1;                                  ///< simulations in this process, each on devices of its own
-  std::shared_ptr<const volume> density = nullptr;  ///< of the model's cells, in any unit; null: constant
+  int first_device = 0;                             ///< the first of these consecutive devices
+  int at_once = 1;                                  ///< concurrent simulations in this process, on separate devices
+  std::shared_ptr<const volume> density = nullptr;  ///< densities of the model's cells, in any unit; null: constant
   boundaries edges;
-  std::int64_t order = usual_order;  ///< of the derivatives in space
+  std::int64_t order = usual_order;  ///< order of the derivatives in space
   preparation data = preparation::mute;
-  double largest_angle = 90;        ///< of incidence on a flat reflector, degrees; the mute fades larger ones out too
+  double largest_angle = 90;        ///< angle of incidence on a flat reflector, degrees; the mute fades out larger ones
   std::vector<float> wavelet = {};  ///< a sample for each step; empty: a Ricker wavelet
-  double delay = 0;                 ///< of the peak of such a wavelet, seconds
+  double delay = 0;                 ///< time of the Ricker wavelet's peak, seconds
 };
+
+/// A sentence about the steps and the memory of a run, and about the free memory. passes: the number of passes of a
+/// shot: 1 to model, 2 to migrate, 3 for both.
+[[nodiscard]] std::string estimate(const volume& model, const migration_settings& settings, std::size_t receivers,
+                                   std::size_t shots, int passes);
 
 /// Wave fields on the cells of a model, spread over devices, on which modelling and migration run shots.
 class simulation {
  public:
-  /// Called with the name of the pass and the progress within the shot, from 0 to 1.
+  /// A function that is called with the name of the pass and the progress within the shot, from 0 to 1.
   using progress = std::function<void(const std::string& what, double part)>;
 
-  /// For models with the cells of `model` and velocities up to `fastest` m/s. Throws bad_input for settings that are
-  /// not possible: a time step above the stable one, or too many devices.
-  /// The processes of a team share the shots and grids; it must outlive the simulation.
+  /// Makes a simulation for models with the cells of `model` and velocities up to `fastest` m/s. Throws bad_input for
+  /// settings that are not possible: a time step above the stable one, or too many devices. The processes of the team
+  /// share the shots and grids; the team must outlive the simulation.
   simulation(const volume& model, double fastest, const migration_settings& settings, progress tell,
              team& with = alone());
 
@@ -87,37 +95,37 @@ class simulation {
   [[nodiscard]] team& with() const { return with_; }
   [[nodiscard]] propagator<float>& wave() { return wave_; }
 
-  /// Throws bad_input for a velocity above the fastest or a model of other cells.
+  /// Throws bad_input for a velocity above the fastest or a model with other cells.
   [[nodiscard]] medium<float> medium_of(const volume& velocity) const;
 
-  /// Reports the progress of the next `passes` passes as that of one shot.
+  /// Reports the progress of the next `passes` passes as the progress of one shot.
   void begin_shot(int passes);
 
-  /// sqrt(density) at cells of the model, by which wave fields become pressure; ones where the density is constant.
+  /// sqrt(density) at cells of the model, the factors by which wave fields become pressure; ones if the density is
+  /// constant.
   [[nodiscard]] std::vector<float> roots_at(const std::vector<kernels::point>& cells) const;
 
-  /// The places of receivers on the grid, with a record of zeros. Throws bad_input for a place outside the model.
+  /// The receivers at their places on the grid, with a record of zeros. Throws bad_input for a place outside the model.
   [[nodiscard]] traces<float> receivers_of(const shot& s) const;
 
-  /// The wavelet at the place of the source, over sqrt(density).
+  /// The wavelet at the place of the source, divided by sqrt(density).
   [[nodiscard]] traces<float> source_of(const shot& s) const;
 
-  /// One pass in rising time: the source's wavelet goes into the ground, the receivers are recorded, and the history is
-  /// made unless null.
+  /// One pass forward in time: adds the source's wavelet, records the receivers, and fills the history unless it is
+  /// null.
   void forward(const medium<float>& m, const traces<float>& source, const traces<float>& receivers,
                source_history* history, const std::string& what);
 
-  /// One pass in falling time: the receivers' records go into the ground, and the history is correlated with their
-  /// field.
+  /// One pass backward in time: adds the receivers' records, and correlates the history with their field.
   void backward(const medium<float>& m, const traces<float>& receivers, source_history& history,
                 const stack<float>& onto, const std::string& what);
 
-  /// The records of a shot, [step][receiver], on part 0 of a team; elsewhere empty.
+  /// The records of a shot, [step][receiver], on part 0 of a team; empty on the other parts.
   [[nodiscard]] std::vector<float> record(const medium<float>& m, const shot& s, const std::string& what);
 
  private:
-  /// Reports the progress at regular intervals. First waits for the steps done, so that the report is true and the
-  /// queue stays short.
+  /// Reports the progress at regular intervals. First waits for the steps that it reports, so that the report is true
+  /// and the queue stays short.
   void report(const std::string& what, std::int64_t done);
   [[nodiscard]] std::vector<kernels::point> on_grid(const std::vector<kernels::point>& cells) const;
 
@@ -144,20 +152,20 @@ enum class condition {
 struct sums {
   std::vector<float> image, illumination;
 
-  /// Adds the sums of a shot; nothing in a process that does not have them.
+  /// Adds the sums of a shot; does nothing in a process that does not have them.
   void add(const sums& shot);
 };
 
-/// Images shots one after the other and stacks them. The sums of each shot are made alone and then added in the order
-/// of the shots, so that the stack does not depend on the processes that make them.
+/// Images shots one after the other and stacks them. The sums of each shot are made separately and then added in the
+/// order of the shots, so that the stack does not depend on which process makes which sums.
 class migration {
  public:
-  /// Chooses how the source's wave field is kept, if the settings do not say. Throws bad_input if there is too little
-  /// memory for it.
+  /// Chooses how the source's wave field is kept, if the settings do not specify it. Throws bad_input if there is too
+  /// little memory for it.
   migration(simulation& on, const volume& velocity);
 
-  /// Migrates a shot with its records, [step][receiver], in two passes. The sums are on part 0 of a team; elsewhere
-  /// they are empty.
+  /// Migrates a shot with its records, [step][receiver], in two passes. Returns the sums on part 0 of a team; they are
+  /// empty on the other parts.
   [[nodiscard]] sums migrate(const shot& s, std::vector<float> data);
 
   /// Migrates a shot and adds it to the stack.

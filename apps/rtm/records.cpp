@@ -124,7 +124,10 @@ std::vector<segy::trace> traces_of(const segy::header& head, const placed_shot& 
 shot_file::shot_file(const std::string& path, const volume& model) : file_(path) {
   constexpr std::int64_t dead = 2, last_auxiliary = 8;
   const double metre = file_.head().get(segy::in_file::unit) == 2 ? feet : 1;
-  if (!(file_.shape().interval > 0)) throw bad_input(path + " states no sample interval");
+  if (!(file_.shape().interval > 0))
+    throw bad_input(path +
+                    " states no sample interval (microseconds in bytes 3217 and 3218, or in 117 and 118 of its first "
+                    "trace)");
   place last{};
   for (std::uint64_t n = 0; n < file_.traces(); ++n) {
     const segy::header h = file_.read_header(n);
@@ -157,11 +160,12 @@ std::vector<float> shot_file::data(std::size_t number, double shift, double step
     segy::trace t = file_.read(n);
     const double here = static_cast<double>(t.head.get(segy::in_trace::delay)) / milliseconds;
     if (!samples.empty() && here != delay)
-      throw bad_input(fmt::format("{}, trace {}: its delay is {} s, and that of other traces of the shot {} s",
+      throw bad_input(fmt::format("{}, trace {}: its delay is {} s, but the delay of other traces of the shot is {} s",
                                   file_.path(), n + 1, here, delay));
     delay = here;
     for (const double s : t.samples)
-      if (!std::isfinite(s)) throw bad_input(fmt::format("{}, trace {}: a sample is no number", file_.path(), n + 1));
+      if (!std::isfinite(s))
+        throw bad_input(fmt::format("{}, trace {}: a sample is not a finite number", file_.path(), n + 1));
     samples.push_back(std::move(t.samples));
   }
   return resample(samples, interval(), delay + shift, step, steps);

@@ -13,29 +13,29 @@ namespace hpe::rtm {
 
 /// A shot of a survey.
 struct placed_shot {
-  std::int64_t number = 0;  ///< the field record
+  std::int64_t number = 0;  ///< the field record number
   shot where;               ///< in cells of the model
 };
 
-/// Values at equal times for several traces at once: sample j of trace i is samples[i][j], taken j * interval seconds
-/// after `begin`. Gives [step][trace] for times 0, step, 2 step ..., by band-limited interpolation (a sinc of eight
-/// lobes on each side under a Hann window). Beyond the samples the values are 0.
+/// Resamples several traces at once: sample j of trace i is samples[i][j], taken j * interval seconds after `begin`.
+/// Returns [step][trace] for times 0, step, 2 step ..., by band-limited interpolation (a sinc of eight lobes on each
+/// side under a Hann window). Beyond the samples the values are 0.
 std::vector<float> resample(const std::vector<std::vector<double>>& samples, double interval, double begin, double step,
                             std::int64_t steps);
 
-/// The header of a file of shot records. run: the mark of the run.
+/// The header of a file of shot records. run: the run's mark (run_mark).
 [[nodiscard]] files::segy::header records_header(files::segy::sample_format format, std::uint64_t samples,
                                                  double interval, const std::string& title, const std::string& run);
 
-/// The traces of a shot, every `stride`-th step of data, which is [step][receiver]. Places are in the coordinates of
-/// the model.
+/// Makes the traces of a shot from every `stride`-th step of `data`, which is [step][receiver]. Places are in the
+/// coordinates of the model.
 [[nodiscard]] std::vector<files::segy::trace> traces_of(const files::segy::header& head, const placed_shot& s,
                                                         const std::vector<float>& data, std::int64_t stride,
                                                         const volume& model);
 
 /// Shots in a SEG-Y file. A shot is a run of traces with one field record number (bytes 9 to 12) and one source. Dead
-/// and auxiliary traces (bytes 29 and 30 from 2 to 8) are left out. Sources and receivers may lie anywhere in the
-/// model; each is moved to the nearest cell.
+/// and auxiliary traces (bytes 29 and 30 from 2 to 8) are left out. Sources and receivers may be anywhere in the model;
+/// each is moved to the nearest cell.
 class shot_file {
  public:
   /// Reads the headers of all traces. Throws bad_input for places outside the model and units that are not lengths.

@@ -9,7 +9,9 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/rtm/migration.h"
+#include "apps/rtm/model/model_file.h"
 #include "apps/rtm/model/picture.h"
 #include "apps/rtm/request.h"
 #include "apps/rtm/verbs.h"
@@ -67,7 +69,7 @@ std::vector<kernels::point> receivers(const request& r, const volume& v) {
   if (!r.receivers.empty()) range = numbers(r.receivers, ':', 3, 3, "--receivers");
   const double last = static_cast<double>(v.nx - 1) * v.spacing.x;
   if (range[0] < 0 || range[1] < range[0] || range[1] > last + 0.5 * v.spacing.x || range[2] <= 0)
-    throw bad_input("--receivers " + r.receivers + ": they must lie from 0 to " + std::to_string(last) +
+    throw bad_input("--receivers " + r.receivers + ": expected positions from 0 to " + std::to_string(last) +
                     " m, in rising order, with a step above 0");
   // Receivers nearer than that would be several in a cell. A little less is allowed, for decimal fractions.
   if (range[2] < 0.999 * v.spacing.x)
@@ -101,12 +103,13 @@ migration_settings settings(const request& r, const volume& v) {
   const auto [slow, fast] = std::minmax_element(v.values.begin(), v.values.end());
   migration_settings s;
   s.frequency = r.frequency > 0 ? r.frequency : default_frequency(*slow, longest_side(v));
+  check_frequency(v, s.frequency);
   s.order = r.space_order;
   s.time_step = r.time_step > 0 ? r.time_step : 0.9 * stable_step(v.ny == 1 ? 2 : 3, v.spacing, *fast, s.order);
   const double time = r.time > 0 ? r.time : record_length(v, s.frequency);
   if (time / s.time_step > 10'000'000)
-    throw bad_input("a record of " + std::to_string(time) + " s takes more than ten million steps of " +
-                    std::to_string(s.time_step) + " s");
+    throw bad_input(
+        fmt::format("a record of {:.4g} s takes more than ten million steps of {:.4g} s", time, s.time_step));
   s.steps = std::max<std::int64_t>(1, std::lround(time / s.time_step));
   s.keep_every = r.keep_every > 0 ? r.keep_every : default_keep_every(s.frequency, s.time_step);
   s.keep = r.keep;
@@ -132,14 +135,18 @@ int run(const request& r) {
   command_line::check_room(fmt::format("records of {} receivers and {} steps", listening.size(), s.steps),
                            {record, record}, devices);
   const volume smoothed = smooth(truth, r.smooth < 0 ? 8 * truth.spacing.z : r.smooth, 6 * truth.spacing.z);
-  const std::string image_file = r.output + ".f32", picture_file = r.output + ".png";
-  for (const std::string& file : {image_file, picture_file, r.json}) command_line::check_writable(file);
+  const command_line::output_files files =
+      command_line::outputs_named(r.output, {".png", ".f32", ".npy", ".sgy"}, {".png", ".f32"});
+  std::vector<std::string> outputs = files.names();
+  outputs.push_back(r.json);
+  command_line::check_outputs(outputs, {r.file});
 
   const std::string title =
       fmt::format("{} x {} x {} cells of {} m, {} shots, {} receivers, {} steps of {:.3g} ms, {:.3g} Hz, {} device{}",
                   truth.nx, truth.ny, truth.nz, truth.spacing.text(), firing.size(), listening.size(), s.steps,
                   s.time_step * 1e3, s.frequency, s.devices, s.devices == 1 ? "" : "s");
-  if (!r.quiet) fmt::print(stderr, "{}\n", title);
+  constexpr int passes = 3;
+  if (!r.quiet) fmt::print(stderr, "{}\n{}\n", title, estimate(truth, s, listening.size(), firing.size(), passes));
   command_line::progress progress("shot", static_cast<double>(firing.size()), r.quiet);
   std::size_t done = 0;
   simulation on(truth, std::max(fastest(truth), fastest(smoothed)), s,
@@ -148,7 +155,7 @@ int run(const request& r) {
   migration work(on, smoothed);
   for (const kernels::point& source : firing) {
     const shot one{source, listening};
-    on.begin_shot(3);
+    on.begin_shot(passes);
     work.add(one, on.record(ground, one, "recording"));
     progress.at(static_cast<double>(++done));
   }
@@ -156,8 +163,17 @@ int run(const request& r) {
 
   volume image = work.image();
   if (!r.raw_image) image = without_background(image);
-  write_raw(image_file, image);
-  pictures::write_png(picture_file, draw(truth, image, r.gain, r.width));
+  std::string written;
+  for (const std::string& file : files.names()) {
+    const bool picture = file.ends_with(".png");
+    if (picture)
+      pictures::write_png(file, draw(truth, image, r.gain, r.width));
+    else
+      save(file, image, {title, "Written by hpe rtm"});
+    written += fmt::format("{}: {}\n", file,
+                           picture ? "velocities, image, and image with the model's interfaces"
+                                   : fmt::format("{} x {} x {} float32, depth fastest", image.nx, image.ny, image.nz));
+  }
   const double points =
       static_cast<double>(truth.cells()) * static_cast<double>(s.steps) * static_cast<double>(firing.size());
   command_line::answer({"hpe rtm",
@@ -168,10 +184,7 @@ int run(const request& r) {
                         {{"time", seconds, "s"},
                          {"a shot", seconds / static_cast<double>(firing.size()), "s"},
                          {"cells of a record", points / seconds * 1e-6, "M/s"}}},
-                       fmt::format("{}: velocities, image, and image with the model's interfaces\n{}: {} x {} x {} "
-                                   "float32, depth fastest\n{:.1f} s\n",
-                                   picture_file, image_file, image.nx, image.ny, image.nz, seconds),
-                       r.json, r.quiet);
+                       fmt::format("{}{:.1f} s\n", written, seconds), r.json, r.quiet);
   return 0;
 }
 
@@ -192,7 +205,7 @@ int rtm_main(int argc, char** argv) {
   return hpe::command_line::guarded("hpe rtm", [&] {
     const request r = parse(argc - skipped, argv + skipped);
     if (!r.help) return run(r);
-    fmt::print("{}", help_text());
+    hpe::command_line::print_help(help_text());
     return 0;
   });
 }

@@ -1,8 +1,6 @@
 #include "apps/rtm/run.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,12 +12,14 @@
 #include "apps/command_line/program.h"
 #include "apps/files/descriptor.h"
 #include "apps/files/element_file.h"
+#include "runtime/os/output_file.h"
 
 namespace hpe::rtm {
 
 namespace {
 
 constexpr double pi = 3.14159265358979323846, microsecond = 1e-6;
+constexpr std::string_view name_of_format = "hpe rtm sums";
 
 struct wavelet {
   std::vector<double> samples;
@@ -30,7 +30,8 @@ wavelet read_wavelet(const survey& s) {
   wavelet w{{}, s.wavelet_interval};
   if (is_segy(s.wavelet_file)) {
     const files::segy::reader file(s.wavelet_file);
-    w = {file.read(0).samples, file.shape().interval * microsecond};
+    w.samples = file.read(0).samples;
+    if (file.shape().interval > 0) w.interval = file.shape().interval * microsecond;
   } else {
     const files::description file = files::describe(s.wavelet_file);
     file.must_hold("f32");
@@ -39,13 +40,14 @@ wavelet read_wavelet(const survey& s) {
     w.samples.assign(values.begin(), values.end());
   }
   if (!(w.interval > 0))
-    throw bad_input("[wavelet] interval is not stated, and " + s.wavelet_file + " does not state it");
+    throw bad_input("[wavelet] interval is missing, and " + s.wavelet_file + " does not state the interval either");
   constexpr std::size_t most = 1 << 16;
   if (w.samples.size() > most ||
       !std::all_of(w.samples.begin(), w.samples.end(), [](double v) { return std::isfinite(v); }) ||
       std::all_of(w.samples.begin(), w.samples.end(), [](double v) { return v == 0; }))
-    throw bad_input(
-        fmt::format("{}: a wavelet has at most {} samples, which are numbers and not all 0", s.wavelet_file, most));
+    throw bad_input(fmt::format(
+        "{}: a wavelet must have at most {} samples, all of them finite numbers, and at least one of them not 0",
+        s.wavelet_file, most));
   return w;
 }
 
@@ -97,7 +99,8 @@ class hash {
   std::uint64_t state_ = 0xcbf29ce484222325;
 };
 
-/// The longest interval that eight samples in a period of the peak allow, up to 4 ms, in whole microseconds.
+/// The longest interval between samples, in whole microseconds and at most 4 ms, that takes eight samples in a period
+/// of the peak frequency.
 double default_interval(double frequency) {
   constexpr double longest = 4e-3, samples = 8, rounding = 1e-6;
   return std::max(std::floor(std::min(longest, 1 / (samples * frequency)) / microsecond + rounding), 1.0) * microsecond;
@@ -119,11 +122,12 @@ run_settings settings_of(const survey& s, const volume& velocity, std::shared_pt
     w.delay = time_of_peak(given);
     if (s.frequency <= 0) w.frequency = peak_frequency(given);
   }
+  check_frequency(velocity, w.frequency);
   r.interval = interval > 0 ? interval : s.interval > 0 ? s.interval : default_interval(w.frequency);
   if (const double longest = 1 / (2 * highest_of_peak * w.frequency); r.interval > longest * (1 + 1e-9))
-    throw bad_input(
-        fmt::format("records sampled every {:.4g} ms: a wavelet with its peak at {:.4g} Hz needs at most {:.4g} ms",
-                    r.interval * 1e3, w.frequency, longest * 1e3));
+    throw bad_input(fmt::format(
+        "records sampled every {:.4g} ms: a wavelet with its peak at {:.4g} Hz needs an interval of at most {:.4g} ms",
+        r.interval * 1e3, w.frequency, longest * 1e3));
   w.order = s.order;
   w.edges.sponge = s.sponge;
   w.edges.cpml = s.cpml;
@@ -143,7 +147,7 @@ run_settings settings_of(const survey& s, const volume& velocity, std::shared_pt
   w.keep_every = s.keep_every > 0 ? s.keep_every : default_keep_every(w.frequency, w.time_step);
   w.keep = s.keep;
   w.data = s.data == "mute" ? preparation::mute : preparation::residual;
-  if (w.data != preparation::mute && s.angle != 90) throw bad_input("[migration] angle belongs to data = \"mute\"");
+  if (w.data != preparation::mute && s.angle != 90) throw bad_input("[migration] angle needs data = \"mute\"");
   w.largest_angle = s.angle;
   return r;
 }
@@ -172,9 +176,14 @@ std::string run_mark(const volume& velocity, const run_settings& r, const std::v
   return h.digits();
 }
 
-void check_records(const std::vector<placed_shot>& shots, const run_settings& r) {
+std::size_t most_receivers(const std::vector<placed_shot>& shots) {
   std::size_t most = 0;
   for (const placed_shot& s : shots) most = std::max(most, s.where.receivers.size());
+  return most;
+}
+
+void check_records(const std::vector<placed_shot>& shots, const run_settings& r) {
+  const std::size_t most = most_receivers(shots);
   // Each sample twice on the devices, and on the host while the data are prepared.
   const double bytes =
       2.0 * r.wave.at_once * static_cast<double>(most) * static_cast<double>(r.wave.steps) * sizeof(float);
@@ -213,7 +222,7 @@ void device_groups::finish_one() {
 sums_file::sums_file(std::string path, std::string mark) : path_(std::move(path)), mark_(std::move(mark)) {}
 
 std::string sums_file::head(std::int64_t shots, std::size_t cells) const {
-  return fmt::format("hpe rtm sums 1\nrun {}\nshots {:10}\ncells {:14}\n", mark_, shots, cells);
+  return fmt::format("{} 1\nrun {}\nshots {:10}\ncells {:14}\n", name_of_format, mark_, shots, cells);
 }
 
 std::int64_t sums_file::load(sums& to, std::size_t cells) const {
@@ -228,7 +237,7 @@ std::int64_t sums_file::load(sums& to, std::size_t cells) const {
   if (file.read_at(found.data(), found.size(), 0) == found.size())
     if (const std::size_t at = found.find("\nshots "); at != std::string::npos) shots = std::atoll(&found[at + 7]);
   if (found != head(shots, cells) || size != found.size() + 2 * bytes)
-    throw bad_input(path_ + " holds the sums of another run, or is damaged; --fresh begins anew");
+    throw bad_input(path_ + " holds the sums of another run, or is damaged; --fresh starts again");
   if (file.read_at(to.image.data(), bytes, found.size()) != bytes ||
       file.read_at(to.illumination.data(), bytes, found.size() + bytes) != bytes)
     throw bad_input(path_ + " cannot be read: " + files::reason());
@@ -236,19 +245,27 @@ std::int64_t sums_file::load(sums& to, std::size_t cells) const {
 }
 
 void sums_file::store(const sums& from, std::int64_t shots) const {
-  const std::string next = path_ + ".next", begin = head(shots, from.image.size());
+  const std::string begin = head(shots, from.image.size());
   const std::size_t bytes = from.image.size() * sizeof(float);
-  files::descriptor file(next, O_WRONLY | O_CREAT | O_TRUNC);
-  const bool opened = file.good();
-  if (opened && file.write(begin.data(), begin.size()) && file.write(from.image.data(), bytes) &&
-      file.write(from.illumination.data(), bytes) && ::fsync(file.get()) == 0 && file.close() &&
-      std::rename(next.c_str(), path_.c_str()) == 0)
-    return;
-  const std::string why = files::reason();
-  if (opened) std::filesystem::remove(next);
-  throw std::runtime_error(fmt::format("cannot write {}: {}; it keeps the {} shots before", path_, why, shots - 1));
+  try {
+    os::output_file file(path_, begin.size() + 2 * bytes);
+    file.write(begin);
+    file.write(from.image.data(), bytes);
+    file.write(from.illumination.data(), bytes);
+    file.close();
+  } catch (const hpe::error& e) {
+    throw std::runtime_error(fmt::format("{}; the file keeps the sums of the first {} shots", e.what(), shots - 1));
+  }
 }
 
-void sums_file::remove() const { std::filesystem::remove(path_); }
+void sums_file::remove() const {
+  std::string found(name_of_format.size(), '\0');
+  const bool is_another =
+      std::filesystem::exists(path_) &&
+      (files::open_to_read(path_).read_at(found.data(), found.size(), 0) != found.size() || found != name_of_format);
+  if (is_another)
+    throw bad_input(path_ + " does not hold the sums of a migration; move it away, or choose another [image] name");
+  std::filesystem::remove(path_);
+}
 
 }  // namespace hpe::rtm

@@ -21,20 +21,24 @@ namespace hpe::rtm {
 /// The settings of a run, and how its records are sampled.
 struct run_settings {
   migration_settings wave;
-  double interval = 0;       ///< between samples of a record, seconds
+  double interval = 0;       ///< seconds between samples of a record
   std::int64_t stride = 1;   ///< steps between samples
   std::int64_t samples = 0;  ///< of a trace
 };
 
-/// Settings for records of this interval and length in seconds; 0 means: as the survey states, or else chosen. Throws
-/// bad_input for an interval that is too long for the wavelet, and for a wavelet file that cannot be used.
+/// Settings for records of this interval and length in seconds; 0 means the value that the survey states, or else a
+/// value that hpe chooses. Throws bad_input for an interval that is too long for the wavelet, and for a wavelet file
+/// that cannot be used.
 [[nodiscard]] run_settings settings_of(const survey& s, const volume& velocity, std::shared_ptr<const volume> density,
                                        double interval, double length, int devices);
 
-/// Sixteen hexadecimal digits that differ for runs with other results: a hash of velocities, settings, places and
-/// `also`.
+/// A mark that differs between runs with different results: sixteen hexadecimal digits, a hash of velocities, settings,
+/// places and `also`.
 [[nodiscard]] std::string run_mark(const volume& velocity, const run_settings& r, const std::vector<placed_shot>& shots,
                                    const std::string& also = {});
+
+/// The number of receivers of the shot that has the most.
+[[nodiscard]] std::size_t most_receivers(const std::vector<placed_shot>& shots);
 
 /// Throws bad_input if devices or the host have too little memory for the records of a shot.
 void check_records(const std::vector<placed_shot>& shots, const run_settings& r);
@@ -42,7 +46,8 @@ void check_records(const std::vector<placed_shot>& shots, const run_settings& r)
 /// The groups of this process's devices, each with a simulation of its own, and the progress of their shots.
 class device_groups {
  public:
-  /// `shots` is the number of all shots. The velocities and the team must outlive this object, and it the simulations.
+  /// `shots` is the number of all shots. The velocities and the team must outlive this object, which must outlive its
+  /// simulations.
   device_groups(const volume& velocity, const run_settings& run, double shots, bool quiet, team& with);
 
   [[nodiscard]] std::size_t count() const { return parts_.size(); }
@@ -55,7 +60,7 @@ class device_groups {
   /// Sets the number of shots that earlier runs have finished.
   void begin_at(std::size_t shots) { done_ = static_cast<double>(shots); }
 
-  /// Counts a finished shot, while no group is making one.
+  /// Counts a finished shot. Must not be called while a group is making a shot.
   void finish_one();
 
  private:
@@ -65,7 +70,7 @@ class device_groups {
   const migration_settings all_;
   team& with_;
   std::mutex mutex_;
-  std::vector<double> parts_;  ///< of the present shot of each group
+  std::vector<double> parts_;  ///< progress of the present shot of each group
   double done_ = 0;
   command_line::progress progress_;
 };
@@ -78,13 +83,14 @@ class sums_file {
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  /// Reads the sums and returns how many shots they contain; 0 if there is no file. Throws bad_input for the file of
-  /// another run, or a damaged one.
+  /// Reads the sums and returns the number of shots in them; 0 if the file does not exist. Throws bad_input for a file
+  /// of another run or a damaged file.
   [[nodiscard]] std::int64_t load(sums& to, std::size_t cells) const;
 
-  /// Throws std::runtime_error if the file cannot be written; the previous file stays then.
+  /// Throws std::runtime_error if the file cannot be written; the previous file then stays.
   void store(const sums& from, std::int64_t shots) const;
 
+  /// Removes the file. Throws bad_input if the file holds anything but the sums of a migration.
   void remove() const;
 
  private:

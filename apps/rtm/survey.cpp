@@ -9,11 +9,13 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <sstream>
 #include <utility>
 #include <variant>
 
 #include "apps/command_line/options.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/rtm/choice.h"
 #include "apps/rtm/records.h"
 
@@ -66,7 +68,7 @@ struct field {
   double least = -HUGE_VAL;  ///< of a number
 };
 
-constexpr double above_zero = 1e-12;
+constexpr double above_zero = std::numeric_limits<double>::min();
 
 const std::vector<std::pair<std::string, bool>> codecs{{"blocks", false}, {"zfp", true}};
 
@@ -74,16 +76,18 @@ std::vector<field> velocities(const std::string& table, velocity_source& v) {
   return {
       {table, "file", path{&v.file}, "velocities: SEG-Y (.sgy, .segy), NumPy (.npy), else raw float32"},
       {table, "builtin", one_of{&v.builtin, {"salt", "flat"}}, "a built-in model instead of a file"},
-      {table, "size", list{&v.size, 3}, "raw and built-in: cells along x, y and z; y = 1 is a section", 1},
-      {table, "spacing", &v.spacing, "side of a cell, or its sides along x, y and z; SEG-Y files state them themselves",
+      {table, "size", list{&v.size, 3}, "raw and built-in models: number of cells along x, y and z; y = 1 is a section",
+       1},
+      {table, "spacing", &v.spacing, "side of a cell, or its sides along x, y and z; SEG-Y files contain the sides",
        above_zero},
       {table, "every", &v.every, "use only every n-th cell along each axis (1)", 1},
       {table, "unit", one_of{&v.unit, {"m/s", "km/s"}}, "unit of the file's velocities"},
       {table, "order", text{&v.order}, "raw and .npy: the axes from the fastest to the slowest (\"zyx\")"},
-      {table, "origin", list{&v.origin, 2}, "x and y of the first cell; SEG-Y files state it themselves"},
+      {table, "origin", list{&v.origin, 2}, "x and y of the first cell; SEG-Y files contain the position"},
       {table, "density", path{&v.density, "gardner"},
-       "densities of the same cells, kg/m3 or g/cm3; or those of Gardner's relation (constant)"},
-      {table, "picture", path{&v.picture}, "a PNG file of the velocities to write"},
+       "file with the densities of the same cells in kg/m3 or g/cm3, or gardner: densities from Gardner's relation "
+       "(constant density)"},
+      {table, "picture", path{&v.picture}, "PNG file to write, with the velocities"},
   };
 }
 
@@ -94,24 +98,24 @@ std::vector<field> fields_of(survey& s) {
       {"migration", "smooth", &s.smooth,
        "without file and builtin: deviation of the Gaussian that smooths [model] (8 cells); 0: none", 0},
       {"migration", "data", one_of{&s.data, {"mute", "residual"}},
-       "mute fades the direct wave out; residual subtracts records of the migration model"},
-      {"migration", "angle", &s.angle, "degrees: mute also fades reflections at larger angles of incidence out (90)",
+       "mute fades out the direct wave; residual subtracts the records of the migration model"},
+      {"migration", "angle", &s.angle, "degrees: mute also fades out reflections at larger angles of incidence (90)",
        above_zero},
       {"migration", "keep_every", &s.keep_every,
-       "steps between kept wave fields (6 in a period of the highest frequency)", 1},
+       "steps between kept wave fields (6 fields are kept in a period of the highest frequency)", 1},
       {"migration", "compress", number_of{&s.keep.bits, {0, 4, 8, 16}},
-       "bits of a cell of these fields, within the range of its block; 0 keeps all (0)"},
+       "bits for each cell of these fields, relative to the value range of the cell's block; 0: uncompressed (0)"},
       {"migration", "codec", to_named(&s.keep.zfp, codecs),
-       "compressor of these fields: blocks, by kernels, or zfp, on the host (blocks)"},
+       "compressor of these fields: blocks (in kernels) or zfp (on the host) (blocks)"},
       {"migration", "keep", to_named(&s.keep.how, keep_methods),
-       "what is stored: these fields; the cells around the model, to reconstruct fields; or few states, to repeat "
-       "steps (auto)"},
-      {"migration", "place", to_named(&s.keep.where, keep_places), "where it is stored (auto)"},
+       "what is stored: these fields; the cells around the model, to reconstruct fields; or a few states, from which "
+       "steps are repeated (auto)"},
+      {"migration", "place", to_named(&s.keep.where, keep_places), "where this data is stored (auto)"},
       {"migration", "folder", path{&s.keep.folder},
-       "folder of the file for place = \"disk\" (that of the survey file)"},
+       "folder of the file for place = \"disk\" (default: the folder of the survey file)"},
       {"migration", "checkpoints", &s.keep.checkpoints, "number of states (as many as fit into memory)", 1},
-      {"wavelet", "frequency", &s.frequency, "peak of a Ricker wavelet (the slowest wave gets 9 cells a wavelength)",
-       above_zero},
+      {"wavelet", "frequency", &s.frequency,
+       "peak frequency of a Ricker wavelet (9 cells in a wavelength of the slowest wave)", above_zero},
       {"wavelet", "file", path{&s.wavelet_file}, "samples: the first trace of a SEG-Y file, or .npy or raw float32"},
       {"wavelet", "interval", &s.wavelet_interval, "seconds between samples of a .npy or raw file", above_zero},
       {"shots", "x", list{&s.shots_x, 3}, "first, last and step"},
@@ -120,7 +124,7 @@ std::vector<field> fields_of(survey& s) {
       {"receivers", "x", list{&s.receivers_x, 3}, "first, last and step, the same for all shots (every second cell)"},
       {"receivers", "y", list{&s.receivers_y, 3}, "first, last and step (the middle)"},
       {"receivers", "offset", list{&s.offsets, 3},
-       "instead of x: first, last and step from the shot; places outside the model are left out"},
+       "instead of x: first, last and step of the distances from the shot; places outside the model are left out"},
       {"receivers", "depth", &s.receiver_depth, "(2 cells)", 0},
       {"receivers", "geometry", path{&s.geometry},
        "instead of [shots] and other fields: a SEG-Y file with the places of shots and receivers"},
@@ -129,12 +133,13 @@ std::vector<field> fields_of(survey& s) {
       {"time", "interval", &s.interval,
        "seconds between samples of a record (8 samples in a period of the wavelet's peak, at most 0.004)", above_zero},
       {"time", "step", &s.time_step, "upper bound of the time step (0.9 of the longest stable one)", above_zero},
-      {"edges", "sponge", &s.sponge, "cells of the absorbing layers (40)", 0},
-      {"edges", "cpml", &s.cpml, "cells of perfectly matched layers in place of a sponge (none; 20 are usual)", 1},
+      {"edges", "sponge", &s.sponge, "width of the absorbing layers in cells (40)", 0},
+      {"edges", "cpml", &s.cpml,
+       "width of perfectly matched layers in cells, in place of a sponge (none; 20 are usual)", 1},
       {"edges", "free_surface", &s.free_surface, "the surface reflects instead of absorbing"},
       {"records", "file", path{&s.records}, "SEG-Y: `hpe rtm model` writes it, `hpe rtm migrate` reads it"},
       {"records", "format", one_of{&s.records_format, {"ieee", "ibm"}}, "sample format of the written file"},
-      {"records", "picture", path{&s.records_picture}, "a PNG file of the middle shot to write"},
+      {"records", "picture", path{&s.records_picture}, "PNG file to write, with the records of the middle shot"},
       {"records", "shift", &s.shift, "seconds by which records are moved towards later times before migration"},
       {"image", "name", path{&s.image}, "name of the image's files, without an ending"},
       {"image", "formats", &s.image_formats, "endings: sgy, npy, f32 (raw), png (sgy and png)"},
@@ -143,7 +148,7 @@ std::vector<field> fields_of(survey& s) {
       {"image", "illumination", path{&s.illumination},
        "a file for the sum of squares of the source's field: .sgy, .npy or raw"},
       {"image", "laplacian", &s.laplacian, "remove the smooth background (true)"},
-      {"image", "gain", &s.gain, "amplify the picture, not the data, by depth to this power (0.5)", 0},
+      {"image", "gain", &s.gain, "multiply the picture, not the data, by this power of the depth (0.5)", 0},
       {"image", "width", &s.width, "width of the picture in pixels (1240)", 100},
   };
   all.insert(all.end(), rest.begin(), rest.end());
@@ -266,16 +271,19 @@ void must_know(const std::string& path, const toml::node& node, const std::strin
                const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
   const std::string meant = command_line::nearest(word, known);
-  throw bad_input(
-      fmt::format("{}, line {}: unknown {} {}; {}", path, node.source().begin.line, kind, word,
-                  meant.empty() ? fmt::format("possible are {}", fmt::join(known, ", ")) : "is " + meant + " meant?"));
+  throw bad_input(fmt::format(
+      "{}, line {}: unknown {} {}; {}", path, node.source().begin.line, kind, word,
+      meant.empty() ? fmt::format("the possible values are {}", fmt::join(known, ", ")) : "is " + meant + " meant?"));
 }
 
 /// The places of a row of points: first, last and step. Throws bad_input.
 std::vector<double> places(const std::vector<double>& range, const std::string& name) {
   constexpr double most = 1e6;
   const double first = range[0], last = range[1], step = range[2];
-  if (!(step > 0) || last < first || (last - first) / step > most)
+  if (const double count = (last - first) / step; step > 0 && count > most)
+    throw bad_input(fmt::format("{} = [{}, {}, {}]: these are {:.3g} places; at most {:.0f} are possible", name, first,
+                                last, step, count, most));
+  if (!(step > 0) || last < first)
     throw bad_input(
         fmt::format("{} = [{}, {}, {}]: expected first, last and step, in rising order, with a step above 0", name,
                     first, last, step));
@@ -304,7 +312,7 @@ survey read_survey(const std::string& path) {
     must_know(path, node, "table", table, tables);
     if (!node.is_table())
       throw bad_input(
-          fmt::format("{}, line {}: {} is a table: write [{}]", path, node.source().begin.line, table, table));
+          fmt::format("{}, line {}: {} must be a table: write [{}]", path, node.source().begin.line, table, table));
     std::vector<std::string> keys;
     for (const field& f : fields)
       if (f.table == table) keys.push_back(f.key);
@@ -324,14 +332,16 @@ std::string help_on_surveys() {
   for (const field& f : fields_of(s)) {
     if (f.table != table) all += fmt::format("  [{}]\n", f.table);
     table = f.table;
-    all += fmt::format("  {:13} {}: {}\n", f.key, type_of(f), f.help);
+    constexpr std::size_t column = 16;
+    const std::string text = fmt::format("{}: {}", type_of(f), f.help);
+    all += fmt::format("  {:13} {}\n", f.key, command_line::wrapped(text, column, command_line::columns()));
   }
   return all;
 }
 
 std::vector<placed_shot> shots_of(const survey& s, const volume& model) {
   if (!s.geometry.empty()) return shot_file(s.geometry, model).shots();
-  if (s.shots_x.empty()) throw bad_input("the survey states no shots: [shots] x, or [receivers] geometry");
+  if (s.shots_x.empty()) throw bad_input("the survey states no shots; add [shots] x or [receivers] geometry");
   if (!s.offsets.empty() && !s.receivers_x.empty()) throw bad_input("[receivers] x and offset exclude each other");
   const double width = static_cast<double>(model.nx - 1) * model.spacing.x;
   const std::int64_t middle_cell = model.ny / 2;

@@ -12,12 +12,12 @@
 
 namespace hpe::rtm {
 
-/// What a survey file states, in metres, seconds, hertz and metres a second. Zero, an empty text and an empty list
-/// mean: not stated.
+/// The values that a survey file states, in metres, seconds, hertz and metres a second. Zero, an empty text and an
+/// empty list mean: not stated.
 struct survey {
-  velocity_source model;      ///< in which records are modelled
-  velocity_source migration;  ///< in which records are migrated; if nothing is stated, model smoothed
-  double smooth = -1;         ///< deviation of the Gaussian, metres
+  velocity_source model;      ///< velocities in which records are modelled
+  velocity_source migration;  ///< velocities in which records are migrated; if not stated, smoothed `model`
+  double smooth = -1;         ///< standard deviation of the Gaussian, metres
   std::string data = "mute";
   double angle = 90;  ///< degrees
   std::int64_t keep_every = 0;
@@ -34,7 +34,7 @@ struct survey {
   double receiver_depth = -1;
   std::string geometry;  ///< a file of records whose places are used
 
-  std::int64_t order = usual_order;  ///< of the derivatives in space
+  std::int64_t order = usual_order;  ///< order of the derivatives in space
   double length = 0, interval = 0, time_step = 0;
   std::int64_t sponge = -1, cpml = 0;
   bool free_surface = false;
@@ -58,7 +58,7 @@ struct survey {
 /// The fields that a survey file may have, for --help: a paragraph for each table.
 [[nodiscard]] std::string help_on_surveys();
 
-/// The shots of a survey, in cells of the model; cells may lie outside. Throws bad_input if none are stated.
+/// The shots of a survey, in cells of the model; cells may be outside the model. Throws bad_input if none are stated.
 [[nodiscard]] std::vector<placed_shot> shots_of(const survey& s, const volume& model);
 
 }  // namespace hpe::rtm

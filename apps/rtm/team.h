@@ -13,49 +13,50 @@
 
 namespace hpe::rtm {
 
-/// The planes next to a slab, which other processes compute. Ranges are memory of hpe; those of a side without a
-/// neighbour are left alone.
+/// Exchanges the outermost planes of a slab with the processes that compute the neighbouring slabs. Ranges are hpe
+/// memory; ranges on a side without a neighbour are ignored.
 class halo_exchange {
  public:
   virtual ~halo_exchange() = default;
 
-  /// Begins to send the outermost planes of the slab and to receive those beyond it. Waits only for the kernels that
-  /// write the sent planes, so it returns while other queued kernels run.
+  /// Begins to send the outermost planes of the slab, and to receive the planes beyond it. Waits only for the kernels
+  /// that write the sent planes, so it returns while other queued kernels run.
   virtual void begin(std::span<float> first, std::span<float> before, std::span<float> last,
                      std::span<float> after) = 0;
-  /// Waits until the planes are there, for kernels queued from now on. Does nothing if nothing was begun.
+  /// Waits until kernels that are queued from now on can read the planes. Does nothing if no exchange was begun.
   virtual void finish() = 0;
 };
 
-/// This class is a process alone. All processes of a team make the same calls in the same order. Failures throw
-/// hpe::error.
+/// The base class is a team of a single process. All processes of a team make the same calls in the same order.
+/// Failures throw hpe::error.
 class team {
  public:
   virtual ~team() = default;
 
-  [[nodiscard]] virtual int part() const { return 0; }    ///< the slab of this process
-  [[nodiscard]] virtual int parts() const { return 1; }   ///< slabs of a grid
+  [[nodiscard]] virtual int part() const { return 0; }    ///< the number of this process's slab
+  [[nodiscard]] virtual int parts() const { return 1; }   ///< number of slabs of a grid
   [[nodiscard]] virtual int group() const { return 0; }   ///< of this process
-  [[nodiscard]] virtual int groups() const { return 1; }  ///< shots at once
+  [[nodiscard]] virtual int groups() const { return 1; }  ///< number of shots at once
   [[nodiscard]] bool first() const { return part() == 0 && group() == 0; }
 
   /// An exchange with the neighbours in this group; null if the grid is not cut.
   [[nodiscard]] virtual std::unique_ptr<halo_exchange> halo() { return nullptr; }
 
-  /// The values of all parts of a group, one behind the other, on its part 0; empty on its other parts.
+  /// Returns the values of all parts of a group, in the order of the parts, on part 0; an empty vector on the other
+  /// parts.
   [[nodiscard]] virtual std::vector<float> gather(std::vector<float> mine) { return mine; }
 
-  /// The values that part 0 of a group has, on the first process; empty on all other processes.
+  /// Returns the values that part 0 of a group passed, on the first process; an empty vector on all other processes.
   [[nodiscard]] virtual std::vector<float> from_group(int /*group*/, std::vector<float> mine) { return mine; }
 
-  /// The value of the first process.
+  /// Returns the value that the first process passed.
   [[nodiscard]] virtual std::int64_t of_first(std::int64_t mine) { return mine; }
 };
 
-/// Makes the shots [first, shots) in rounds: a shot for each group of the team, or for each of the `here` groups of
-/// devices in every process. make(g, n) makes shot n on group g of this process and returns an array of lists of
-/// values; it is called by a thread for each group. take(n, lists) is called on the first process for each shot, in
-/// ascending order, with the lists of part 0 of the group that made it.
+/// Makes the shots [first, shots) in rounds. In a round, each group of the team makes `here` shots, one on each group
+/// of devices of its processes. make(g, n) makes shot n on group g of this process and returns an array of lists of
+/// values; each group has a thread that calls it. take(n, lists) is called on the first process for each shot, in
+/// ascending order, with the lists of part 0 of the group that made the shot.
 template <class Make, class Take>
 void in_rounds(team& with, std::size_t here, std::size_t first, std::size_t shots, Make make, Take take) {
   using lists = decltype(make(here, first));

@@ -3,6 +3,7 @@
 #include "apps/rtm/verbs.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +17,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/files/segy.h"
 #include "apps/rtm/model/model_file.h"
 #include "apps/rtm/model/picture.h"
@@ -37,30 +39,31 @@ struct request {
 std::vector<command_line::option> options_of(request& r, bool migrates) {
   using namespace command_line;
   std::vector<option> all{
-      {"SURVEY", "", "a file in TOML that describes the survey", to_text(r.survey)},
-      {"--fresh", "", "begin anew; else a run goes on with the first shot that is missing", to_flag(r.fresh)},
-      {"--parts", "N", "under mpirun: share each grid among N ranks; groups of N ranks do different shots (1)",
+      {"SURVEY", "", "a TOML file that describes the survey", to_text(r.survey)},
+      {"--fresh", "", "start again from the first shot; without this option, a run resumes with the first missing shot",
+       to_flag(r.fresh)},
+      {"--parts", "N", "under mpirun: divide each grid among N ranks; groups of N ranks compute different shots (1)",
        to_whole(r.parts, 1, 1 << 20)},
       devices_option(r.devices),
-      {"--groups", "N", "divide the devices into N groups that make different shots at once (1)",
+      {"--groups", "N", "divide the devices into N groups that compute different shots at once (1)",
        to_whole(r.groups, 1, 1 << 20)},
       json_option(r.json),
       quiet_option(r.quiet),
       help_option(r.help)};
   if (migrates)
-    all.insert(all.begin() + 1, {"--explain", "",
-                                 "migrate nothing: tell memory, disk and time of each way to keep wave fields on this "
-                                 "machine",
-                                 to_flag(r.explain)});
+    all.insert(all.begin() + 1,
+               {"--explain", "",
+                "do not migrate: print the memory, disk space and time of each way to keep wave fields on this machine",
+                to_flag(r.explain)});
   return all;
 }
 
 void print_help(const std::string& verb, const std::string& text) {
   request defaults;
-  fmt::print(
+  command_line::print_help(fmt::format(
       "Usage: hpe rtm {} [options] SURVEY\n\n{}\n\n{}\n"
       "Fields of the survey file, in metres, seconds, hertz and metres a second, with defaults in parentheses:\n\n{}",
-      verb, text, command_line::lines_of_help(options_of(defaults, verb == "migrate")), help_on_surveys());
+      verb, text, command_line::lines_of_help(options_of(defaults, verb == "migrate")), help_on_surveys()));
 }
 
 /// Reads the command line; throws bad_input if it names no survey.
@@ -71,9 +74,19 @@ request parsed(const std::string& verb, int argc, char** argv, const team& with)
   if (r.parts > 1 && with.parts() == 1)
     throw bad_input(fmt::format("--parts {} needs as many ranks: mpirun -n {} hpe rtm {} ...", r.parts, r.parts, verb));
   if (r.parts > 1 && r.groups > 1)
-    throw bad_input("--groups and --parts: the devices of a rank that has a part of each grid form one group");
+    throw bad_input("--groups and --parts exclude each other: with --parts, the devices of a rank form one group");
   r.quiet = r.quiet || !with.first();
   return r;
+}
+
+/// The files that both verbs read, of those that a survey names.
+std::vector<std::string> inputs_of(const survey& s, const request& r) {
+  std::vector<std::string> all{r.survey, s.wavelet_file, s.geometry};
+  for (const velocity_source* from : {&s.model, &s.migration}) {
+    all.push_back(from->file);
+    if (from->density != "gardner") all.push_back(from->density);
+  }
+  return all;
 }
 
 void must_state(const std::string& value, const std::string& field, const request& r) {
@@ -126,7 +139,7 @@ finished found(const request& r, const std::string& path, const files::segy::hea
   try {
     return finished_of(shots, files::segy::whole_traces(path, head));
   } catch (const bad_input& e) {
-    throw bad_input(fmt::format("{}: these are no records of this survey; --fresh overwrites them", e.what()));
+    throw bad_input(fmt::format("{}: the file does not hold records of this survey; --fresh overwrites it", e.what()));
   }
 }
 
@@ -140,8 +153,7 @@ int model(const request& r, team& with) {
   run.wave.at_once = static_cast<int>(r.groups);
   check_records(shots, run);
   if (with.first())
-    for (const std::string& file : {s.records, s.records_picture, s.model.picture, r.json})
-      command_line::check_writable(file);
+    command_line::check_outputs({s.records, s.records_picture, s.model.picture, r.json}, inputs_of(s, r));
   const std::string title = title_of(velocity, run, shots.size());
   const files::segy::header head =
       records_header(s.records_format == "ibm" ? files::segy::sample_format::ibm : files::segy::sample_format::f32,
@@ -150,8 +162,9 @@ int model(const request& r, team& with) {
   if (with.first()) before = found(r, s.records, head, shots);
   before.shots = static_cast<std::size_t>(with.of_first(static_cast<std::int64_t>(before.shots)));
 
-  if (!r.quiet) fmt::print(stderr, "{}\n", title);
-  if (!r.quiet && before.shots > 0) fmt::print(stderr, "{} shots are there already\n", before.shots);
+  if (!r.quiet)
+    fmt::print(stderr, "{}\n{}\n", title, estimate(velocity, run.wave, most_receivers(shots), shots.size(), 1));
+  if (!r.quiet && before.shots > 0) fmt::print(stderr, "{} shots are in the file already\n", before.shots);
   if (with.first()) draw_if_asked(s.model, velocity, "Velocities", s.width);
   device_groups groups(velocity, run, static_cast<double>(shots.size() - before.shots), r.quiet, with);
   std::vector<std::unique_ptr<simulation>> on;
@@ -171,9 +184,11 @@ int model(const request& r, team& with) {
       [&](std::size_t n, const auto& lists) {
         try {
           file->write(traces_of(head, shots[n], lists[0], run.stride, velocity));
+          file->publish();
         } catch (const std::runtime_error& e) {
-          throw std::runtime_error(fmt::format(
-              "{}; it keeps {} of {} shots, and the same command goes on with the others", e.what(), n, shots.size()));
+          throw std::runtime_error(
+              fmt::format("{}; the file keeps {} of {} shots, and the same command resumes with the others", e.what(),
+                          n, shots.size()));
         }
         groups.finish_one();
       });
@@ -208,12 +223,10 @@ std::shared_ptr<const volume> migration_density(const survey& s, const volume& v
 /// Writes the stack so far: the picture alone while the run goes on, all files at its end.
 class image_files {
  public:
-  image_files(const survey& s, const request& r, bool writes) : survey_(s) {
-    for (const std::string& ending : s.image_formats) {
+  image_files(const survey& s, const request& r) : survey_(s) {
+    for (const std::string& ending : s.image_formats)
       if (ending != "sgy" && ending != "npy" && ending != "f32" && ending != "png")
         throw bad_input(fmt::format("{}: [image] formats: {}: sgy, npy, f32 and png are possible", r.survey, ending));
-      if (writes) command_line::check_writable(name(ending));
-    }
   }
 
   void write(const migration& work, std::size_t shots, std::size_t all) const {
@@ -231,9 +244,9 @@ class image_files {
     }
   }
 
-  [[nodiscard]] std::string names() const {
-    std::string all;
-    for (const std::string& ending : survey_.image_formats) all += (all.empty() ? "" : ", ") + name(ending);
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const std::string& ending : survey_.image_formats) all.push_back(name(ending));
     return all;
   }
 
@@ -265,17 +278,22 @@ int migrate(const request& r, team& with) {
       settings_of(s, velocity, migration_density(s, velocity), records.interval(), records.length(), devices);
   run.wave.at_once = static_cast<int>(r.groups);
   check_records(shots, run);
-  const image_files image(s, r, with.first());
-  if (with.first())
-    for (const std::string& file : {s.migration.picture, s.illumination, r.json}) command_line::check_writable(file);
+  const image_files image(s, r);
   const std::vector<std::uint8_t>& head = records.file().head().bytes;
   const sums_file sums(s.image + ".sums", run_mark(velocity, run, shots,
                                                    fmt::format("{} {} {}", s.shift, records.file().traces(),
                                                                std::string(head.begin(), head.end()))));
-  if (r.fresh && with.first()) sums.remove();
+  if (with.first()) {
+    std::vector<std::string> outputs = image.names(), inputs = inputs_of(s, r);
+    outputs.insert(outputs.end(), {sums.path(), s.migration.picture, s.illumination, r.json});
+    inputs.push_back(s.records);
+    command_line::check_outputs(outputs, inputs);
+    if (r.fresh && !r.explain) sums.remove();
+  }
 
   const std::string title = title_of(velocity, run, shots.size());
-  if (!r.quiet) fmt::print(stderr, "{}\n", title);
+  if (!r.quiet)
+    fmt::print(stderr, "{}\n{}\n", title, estimate(velocity, run.wave, most_receivers(shots), shots.size(), 2));
   if (with.first()) draw_if_asked(s.migration, velocity, "Migration velocities", s.width);
   device_groups groups(velocity, run, static_cast<double>(shots.size()), r.quiet, with);
   std::vector<std::unique_ptr<simulation>> on;
@@ -309,7 +327,7 @@ int migrate(const request& r, team& with) {
         } catch (const std::runtime_error& e) {  // for example a disk without room for wave fields
           if (groups.done() == 0) throw;
           throw std::runtime_error(
-              fmt::format("{}; {} keeps {} of {} shots, and the same command goes on with the others", e.what(),
+              fmt::format("{}; {} keeps {} of {} shots, and the same command resumes with the others", e.what(),
                           sums.path(), groups.done(), shots.size()));
         }
       },
@@ -326,9 +344,9 @@ int migrate(const request& r, team& with) {
   const double seconds = groups.seconds();
   image.write(first, shots.size(), shots.size());
   sums.remove();
-  answer(
-      r, "migrate", "a seismic image from shot records", title, run, seconds, shots.size() - before,
-      fmt::format("{}: {} x {} x {} cells\n{:.1f} s\n", image.names(), velocity.nx, velocity.ny, velocity.nz, seconds));
+  answer(r, "migrate", "a seismic image from shot records", title, run, seconds, shots.size() - before,
+         fmt::format("{}: {} x {} x {} cells\n{:.1f} s\n", fmt::join(image.names(), ", "), velocity.nx, velocity.ny,
+                     velocity.nz, seconds));
   return 0;
 }
 
@@ -344,10 +362,10 @@ int model_survey(int argc, char** argv, team& with) {
   const request r = parsed("model", argc, argv, with);
   if (!r.help) return model(r, with);
   if (with.first())
-    print_help(
-        "model",
-        "Models what receivers record over the velocities of a survey, and writes the records of all shots into one\n"
-        "SEG-Y file.");
+    print_help("model",
+               "Simulates the records of receivers for the velocities of a survey, and writes the records of all shots "
+               "into one\n"
+               "SEG-Y file.");
   return 0;
 }
 
@@ -355,10 +373,9 @@ int migrate_survey(int argc, char** argv, team& with) {
   const request r = parsed("migrate", argc, argv, with);
   if (!r.help) return migrate(r, with);
   if (with.first())
-    print_help(
-        "migrate",
-        "Makes a seismic image by reverse time migration from the records of a SEG-Y file. The picture is written\n"
-        "anew while the run goes on; the sums of finished shots are in NAME.sums until it ends.");
+    print_help("migrate",
+               "Makes a seismic image by reverse time migration from the records of a SEG-Y file. The picture is\n"
+               "updated during the run; the sums of finished shots are in NAME.sums until the run ends.");
   return 0;
 }
 

@@ -21,12 +21,11 @@ struct piece {
   std::int64_t x0, x1;
 };
 
-/// How a step of a device is launched: as one piece, or in pieces, those first that neighbours wait for, so that
-/// neighbours do not wait for the rest.
+/// How a step of a device is launched: as one piece, or in pieces. The pieces that neighbours read are launched first,
+/// so that neighbours do not wait for the other pieces.
 enum class launch_order { at_once, rims_first };
 
-/// How a grid is shared among a group of consecutive devices: number d of them owns the planes [planes[d], planes[d +
-/// 1]).
+/// How a group of consecutive devices shares a grid: device d of the group owns the planes [planes[d], planes[d + 1]).
 struct decomposition {
   std::vector<std::int64_t> planes;
   std::vector<piece> pieces;
@@ -35,26 +34,26 @@ struct decomposition {
   [[nodiscard]] int devices() const { return static_cast<int>(planes.size()) - 1; }
   [[nodiscard]] std::int64_t first(int d) const { return planes[static_cast<std::size_t>(d)]; }
   [[nodiscard]] std::int64_t last(int d) const { return planes[static_cast<std::size_t>(d) + 1]; }
-  /// The device with number d in the group, as launches and placements count devices.
+  /// The number that launches and placements use for device d of the group.
   [[nodiscard]] int device(int d) const { return first_device + d; }
   [[nodiscard]] std::vector<int> list() const;
   /// Waits for all work on these devices.
   void synchronize() const;
 };
 
-/// Which ends of a grid have planes of another process beyond them.
+/// The ends of a grid beyond which another process has planes.
 struct neighbours {
   bool before = false, after = false;
 };
 
-/// Makes equal slabs, moved to the boundaries of placement if that unbalances them by less than a fiftieth.
+/// Cuts a grid into equal slabs. Their ends move to placement boundaries that are at most a fiftieth of a slab away.
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
                         launch_order order = launch_order::rims_first, neighbours beyond = {}, int first_device = 0);
 
-/// The cells of the model that device d owns; nx may be 0.
+/// The cells of the model that device d owns; its nx may be 0.
 [[nodiscard]] kernels::window model_part(const grid& g, const decomposition& parts, int d);
 
-/// Bytes of one kept field on the cells of a window. bits: of a cell; 0: uncompressed.
+/// Bytes of one kept field on the cells of a window. bits: the bits of a cell; 0: uncompressed.
 template <class T>
 [[nodiscard]] std::size_t kept_bytes(const kernels::window& w, std::int64_t bits);
 
@@ -68,13 +67,13 @@ class traces {
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   [[nodiscard]] std::size_t count() const { return count_; }
 
-  /// All samples, those of one step together: [step][point], points as given.
+  /// All samples, step by step: [step][point], with the points in the given order.
   [[nodiscard]] std::vector<T> read() const;
   void write(const std::vector<T>& samples);
 
   /// The points of one piece, and their samples [step][point].
   struct share {
-    std::vector<std::size_t> numbers;  ///< of the points, in the given list
+    std::vector<std::size_t> numbers;  ///< indices of the points in the given list
     array<kernels::point> points;
     array<T> samples;
 
@@ -93,7 +92,7 @@ class traces {
 
 /// The velocities and densities of one model in the form that kernels use: speed = g (c dt)^2 and, where the density
 /// varies, the potential on every cell of the grid. The model's outermost values continue through the absorbing layers.
-/// With a varying density wave fields are pressure / sqrt(density).
+/// If the density varies, wave fields are pressure / sqrt(density).
 template <class T>
 struct medium {
   /// density: null: constant.
@@ -103,24 +102,24 @@ struct medium {
   array<T> potential;  ///< empty where the density is constant
 };
 
-/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. bits: of a
-/// cell, 4, 8 or 16, within the range of its block (kernels/wave.h); 0: uncompressed.
+/// Wave fields kept for the imaging condition: [device][number][cell of the device's part of the model]. bits: 4, 8 or
+/// 16 bits encode a cell within the range of its block (kernels/wave.h); 0: uncompressed.
 template <class T>
 class kept_fields {
  public:
   kept_fields(const grid& g, const decomposition& parts, std::int64_t count, std::int64_t bits = 0);
 
   [[nodiscard]] std::int64_t bits() const { return bits_; }
-  /// The cells of the model that device d owns; nx may be 0.
+  /// The cells of the model that device d owns; its nx may be 0.
   [[nodiscard]] kernels::window window(int d) const { return windows_[static_cast<std::size_t>(d)]; }
   /// A field's part on device d.
   [[nodiscard]] std::span<std::uint8_t> bytes(int d, std::int64_t number) const;
-  /// Its room there, a multiple of `sector` bytes.
+  /// The room for that part, a multiple of `sector` bytes.
   [[nodiscard]] std::span<std::uint8_t> room(int d, std::int64_t number) const;
-  /// The same as cells, if bits() is 0.
+  /// The same part as cells; bits() must be 0.
   [[nodiscard]] std::span<T> on(int d, std::int64_t number) const;
 
-  /// Bytes that each device needs at most for count fields.
+  /// The most bytes that a device needs for `count` fields.
   static std::size_t bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count,
                                       std::int64_t bits = 0);
 
@@ -135,14 +134,14 @@ class kept_fields {
 template <class T>
 struct stack {
   stack(const grid& g, const decomposition& parts);
-  /// Sets both to zero.
+  /// Sets the image and the illumination to zero.
   void clear() const;
   array<T> image, illumination;
 };
 
 /// The wave equation on one grid, spread over devices. A device's kernel reads planes of its neighbours, in place or as
-/// copies (wave_field.h); the accesses that each launch declares order launches and copies. All calls return at once.
-/// The kind of exchange changes no bit of the result.
+/// copies (wave_field.h); launches and copies are ordered by the accesses that each launch declares. All calls return
+/// at once. The kind of exchange changes no bit of the result.
 template <class T>
 class propagator {
  public:
@@ -151,7 +150,7 @@ class propagator {
   propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct,
              std::unique_ptr<halo_exchange> outside = nullptr);
 
-  /// Sets the field, now and one step ago, and the memories of matched layers to zero.
+  /// Sets the present field, the previous field and the memories of matched layers to zero.
   void reset();
 
   /// Adds step t of `injected` to the next field, copies the present field to step t of `recorded` (either may be
@@ -161,19 +160,20 @@ class propagator {
   /// Keeps the present field.
   void keep(const kept_fields<T>& to, std::int64_t number);
 
-  /// Adds the product of the present field and a kept one to the image, and the kept one's square to the illumination.
+  /// Adds the product of the present field and a kept field to the image, and the kept field's square to the
+  /// illumination.
   void correlate(const kept_fields<T>& with, std::int64_t number, const stack<T>& onto);
 
   /// The present field on all cells of the grid, for the host. Valid until the next step.
   [[nodiscard]] const array<T>& field() { return now_.whole(); }
 
-  /// Exchanges the present field and the previous one. Where nothing damps, steps then lead back in time.
+  /// Exchanges the present field and the previous one. Without damping, steps then go back in time.
   void turn() { std::swap(now_, next_); }
 
   /// The present field in the memory of devices. Valid until the next step.
   [[nodiscard]] const wave_field<T>& present() const { return now_; }
 
-  /// The memory of a device that further steps depend on. Valid until the next step. Propagators on the same grid have
+  /// The memory of a device on which further steps depend. Valid until the next step. Propagators on the same grid have
   /// lists of the same lengths, so copies of these ranges save and restore a state.
   [[nodiscard]] std::vector<std::span<T>> state(int d) const;
 
@@ -185,7 +185,7 @@ class propagator {
     hpeShape shape;
   };
   [[nodiscard]] layer_part make_layers(int device) const;
-  /// Lets the matched layers change the next field. Nothing happens where there is a sponge.
+  /// Applies the matched layers to the next field. Does nothing if the grid has a sponge.
   void absorb(const medium<T>& m);
 
   /// Planes [x0, x1) of an array laid out as a field.
@@ -207,7 +207,7 @@ class propagator {
   kernel<kernels::correlate<T>> correlate_;
   kernel<kernels::keep_compressed<T>> keep_compressed_;
   kernel<kernels::correlate_compressed<T>> correlate_compressed_;
-  const std::unique_ptr<halo_exchange> outside_;  ///< the last member: it waits for messages into the fields
+  const std::unique_ptr<halo_exchange> outside_;  ///< the last member: its destructor waits for messages to the fields
 };
 
 }  // namespace hpe::rtm

@@ -9,36 +9,37 @@
 
 namespace hpe::rtm {
 
-/// How a device gets the planes of its neighbours that its stencil reads.
+/// How a device obtains the planes of its neighbours that its stencil reads.
 enum class exchange {
   direct,  ///< one array spread over the devices: kernels read the neighbours' planes in place
   copied   ///< an array for each device, with room for the neighbours' planes, which copy engines fill after each step
 };
 
-/// A wave field on the planes [planes[d], planes[d + 1]) of each device d of a group. With either exchange a kernel
-/// finds the cell (x, y, z) at seen_by(d)[layout.index(x, y, z)].
+/// A wave field on the planes [planes[d], planes[d + 1]) of each device d of a group. With either exchange, kernels of
+/// device d find cell (x, y, z) at seen_by(d)[layout.index(x, y, z)].
 template <class T>
 class wave_field {
  public:
-  /// On consecutive devices from `first_device` on. If a slab has fewer planes than the stencil reaches, the exchange
-  /// is direct.
+  /// Allocates the field on consecutive devices from `first_device` on. If a slab has fewer planes than the stencil's
+  /// radius, the exchange is direct.
   wave_field(const kernels::field_layout& layout, const std::vector<std::int64_t>& planes, exchange how,
              int first_device = 0);
 
   /// Sets all cells to zero.
   void clear() const;
 
-  /// The address for kernels of device d, which use its own planes and those that the stencil reaches from them.
+  /// The field's address for kernels of device d, which use its own planes and the planes that the stencil reaches from
+  /// them.
   [[nodiscard]] T* seen_by(int d) const;
-  /// Planes [x0, x1) of these, at the address that kernels of device d use.
+  /// Planes [x0, x1), at the address that kernels of device d use.
   [[nodiscard]] std::span<T> planes(int d, std::int64_t x0, std::int64_t x1) const;
 
   /// Copies the outermost planes of each slab to its neighbours, after the queued launches that write these planes.
   /// Returns at once. Does nothing if the exchange is direct.
   void send() const;
 
-  /// The field on all cells, for the host. If the field is in several arrays, the result shows it as of the last call
-  /// of whole().
+  /// The field on all cells, for the host. If the field is in several arrays, the result is a copy, which each call of
+  /// whole() renews.
   [[nodiscard]] const array<T>& whole();
 
  private:

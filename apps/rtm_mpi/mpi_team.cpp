@@ -16,7 +16,7 @@ using hpe::ranks::check;
 int counted(std::size_t number) {
   if (number > std::numeric_limits<int>::max())
     throw error(HPE_ERROR_NOT_SUPPORTED, "a message of " + std::to_string(number) +
-                                             " cells: MPI counts to 2^31 - 1; cut the grid into more parts");
+                                             " cells: MPI counts only up to 2^31 - 1; cut the grid into more parts");
   return static_cast<int>(number);
 }
 
@@ -70,8 +70,8 @@ int rank_in(MPI_Comm among) {
 mpi_team::mpi_team(MPI_Comm among, int parts) : rank_(rank_in(among)), parts_(parts) {
   check(MPI_Comm_size(among, &size_), "MPI_Comm_size");
   if (parts < 1 || size_ % parts != 0)
-    throw command_line::bad_input("--parts " + std::to_string(parts) + ": the " + std::to_string(size_) +
-                                  " ranks must be a multiple of it");
+    throw command_line::bad_input("--parts " + std::to_string(parts) + ": the number of ranks, " +
+                                  std::to_string(size_) + ", must be a multiple of the number of parts");
   check(MPI_Comm_dup(among, &all_), "MPI_Comm_dup");
   check(MPI_Comm_split(among, group(), part(), &group_), "MPI_Comm_split");
 }

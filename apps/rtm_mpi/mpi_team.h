@@ -7,12 +7,11 @@
 
 namespace hpe::rtm {
 
-/// The ranks of a communicator. Consecutive ranks form a group. Planes go from devices to devices by MPI itself, on
-/// device pointers: the program links libhpe-mpi before its MPI library. MPI is initialised before, and finalised
-/// after.
+/// The ranks of a communicator. Consecutive ranks form a group. MPI itself transfers planes between devices, by device
+/// pointers: the program links libhpe-mpi before its MPI library. The caller initialises and finalises MPI.
 class mpi_team final : public team {
  public:
-  /// Cuts each grid into `parts` slabs. Throws bad_input if the number of ranks is no multiple of it.
+  /// Cuts each grid into `parts` slabs. Throws bad_input if the number of ranks is not a multiple of `parts`.
   mpi_team(MPI_Comm among, int parts);
   mpi_team(const mpi_team&) = delete;
   mpi_team& operator=(const mpi_team&) = delete;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Compares scans with a scan on the host, element by element.
+/// Checks scans against a scan on the host, element by element.
 
 #include <cmath>
 #include <cstdint>

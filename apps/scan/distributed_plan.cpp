@@ -31,7 +31,8 @@ distributed_plan::distributed_plan(const operation& what, const batch& mine, ran
   agree(with, what.element_size, "size of elements");
   agree(with, iterations, "K");
   if (iterations != 0 && !std::has_single_bit(iterations))
-    throw error(HPE_ERROR_INVALID_ARGUMENT, fmt::format("K = {}: chunks are of 1, 2, 4, ... iterations", iterations));
+    throw error(HPE_ERROR_INVALID_ARGUMENT,
+                fmt::format("K = {}: the number of iterations in a chunk must be a power of two", iterations));
   std::uint64_t chunks = 0;
   if (mine.length > 0 && mine.problems > 0) {
     local_.emplace(kernels_, mine, devices_);
@@ -49,9 +50,9 @@ std::string distributed_plan::complaint_about(const void* input, const void* out
   const std::size_t bytes = work_.length * work_.problems * what_.element_size;
   const auto from = reinterpret_cast<std::uintptr_t>(input), to = reinterpret_cast<std::uintptr_t>(output);
   if (bytes == 0) return "";
-  if (input == nullptr || output == nullptr) return "an array of a scan is null";
+  if (input == nullptr || output == nullptr) return "the address of an array of a scan is null";
   if (from % what_.element_size != 0 || to % what_.element_size != 0)
-    return "input and output of a scan are aligned to an element";
+    return "input and output of a scan must be aligned to an element";
   if (from != to && from < to + bytes && to < from + bytes) return "input and output of a scan overlap";
   return "";
 }
@@ -91,9 +92,10 @@ placement distributed_plan::where() const {
 
 std::string distributed_plan::explain() const {
   std::string text = fmt::format(
-      "rank {} of {}: {} problem{} of which it has {} elements of {} bytes, {}, {}\nrank 0 scans {} sums of chunks of "
+      "rank {} of {}: {} problem{}, of each of which this rank has {} elements of {} bytes, {}, {}\nrank 0 scans {} "
+      "sums of chunks of "
       "each "
-      "problem, {} of them from here\n",
+      "problem, {} of them from this rank\n",
       ranks_.rank(), sums_.columns.size(), work_.problems, work_.problems == 1 ? "" : "s", work_.length,
       what_.element_size, work_.inclusive ? "inclusive" : "exclusive", what_.suffix, sums_.all_columns(),
       sums_.columns[static_cast<std::size_t>(ranks_.rank())]);

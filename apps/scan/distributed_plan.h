@@ -14,27 +14,27 @@ namespace hpe::scan {
 /// on a device, and scatters them; every rank scans its chunks, continuing from their sums. Parts may differ in length
 /// and be empty.
 ///
-/// All ranks make it and run it together. One thread at a time. If a rank lacks the devices, kernels or memory, only
-/// this rank throws, and the others wait for it: such a program must end with MPI_Abort.
+/// All ranks construct the plan and run it together. One thread at a time. If a rank lacks the devices, kernels or
+/// memory, only this rank throws, and the others wait for it: the program must then end with MPI_Abort.
 class distributed_plan {
  public:
   /// mine.length: elements of each problem that this rank has; mine.problems and mine.inclusive are the same on all
-  /// ranks. iterations: K of three stages, a power of two; 0: the largest that the premises allow. Throws hpe::error,
-  /// on all ranks if their arguments do not agree.
+  /// ranks. iterations: K of three stages, a power of two; 0: the largest that the premises allow. Throws hpe::error;
+  /// if the arguments of the ranks do not agree, all ranks throw.
   distributed_plan(const operation& what, const batch& mine, ranks& with, const std::vector<int>& devices = {},
                    std::uint64_t iterations = 0);
   distributed_plan(const distributed_plan&) = delete;
   distributed_plan& operator=(const distributed_plan&) = delete;
 
-  /// Scans. input and output are those of this rank: its parts of the problems, one behind the other; both are the same
-  /// or do not overlap. Returns when this rank's results are queued, in the order of a launch. Throws hpe::error; if
-  /// one rank refuses its arrays, all throw.
+  /// Scans. input and output are the arrays of this rank: its parts of the problems, one behind the other. They are the
+  /// same array or do not overlap. Returns when this rank's work is queued, which is ordered like a launch. Throws
+  /// hpe::error; if one rank refuses its arrays, all ranks throw.
   void run(const void* input, void* output);
 
   /// The best placement of this rank's input and output.
   [[nodiscard]] placement where() const;
 
-  /// The choices, in lines.
+  /// Describes the choices, one per line.
   [[nodiscard]] std::string explain() const;
 
  private:

@@ -27,7 +27,7 @@ void check_sizes(const batch& work, std::size_t element_size) {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   if (work.length != 0 && work.problems > most / work.length / element_size)
     throw error(HPE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{} problems of {} elements of {} bytes are more bytes than can be counted", work.problems,
+                fmt::format("{} problems of {} elements of {} bytes have more than 2^63 - 1 bytes", work.problems,
                             work.length, element_size));
 }
 
@@ -54,7 +54,7 @@ plan::plan(const operation& what, const batch& work, wishes wished)
   check_sizes(work, what.element_size);
   if (wished_.iterations != 0 && !std::has_single_bit(wished_.iterations))
     throw error(HPE_ERROR_INVALID_ARGUMENT,
-                fmt::format("K = {}: chunks are of 1, 2, 4, ... iterations", wished_.iterations));
+                fmt::format("K = {}: the number of iterations in a chunk must be a power of two", wished_.iterations));
   if (work.length == 0) return;
   for (const team& t : choice_.teams) {
     std::vector<device_traits> members;
@@ -80,14 +80,14 @@ void plan::run(const void* input, void* output) {
   if (bytes == 0) return;
   const auto from = reinterpret_cast<std::uintptr_t>(input), to = reinterpret_cast<std::uintptr_t>(output);
   if (input == nullptr || output == nullptr)
-    throw error(HPE_ERROR_INVALID_ARGUMENT, "a scan needs an input and an output, and one of them is null");
+    throw error(HPE_ERROR_INVALID_ARGUMENT, "a scan needs an input and an output, but one of them is null");
   if (from % what_.element_size != 0 || to % what_.element_size != 0)
     throw error(
         HPE_ERROR_INVALID_ARGUMENT,
-        fmt::format("input and output of a scan are aligned to an element, here of {} bytes", what_.element_size));
+        fmt::format("input and output of a scan must be aligned to an element, here of {} bytes", what_.element_size));
   if (from != to && from < to + bytes && to < from + bytes)
     throw error(HPE_ERROR_INVALID_ARGUMENT,
-                "input and output of a scan overlap; they may be the same, or have nothing in common");
+                "input and output of a scan overlap in part; they must be identical or disjoint");
   if (choice_.how == algorithm::three_stages && wished_.iterations == 0 && !searched_) search(input, output);
   queue(input, output);
 }

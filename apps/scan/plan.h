@@ -10,16 +10,16 @@
 
 namespace hpe::scan {
 
-/// The options of a plan. The plan chooses the values that keep these defaults.
+/// The options of a plan. The plan itself chooses the values that are left at these defaults.
 struct wishes {
   algorithm how = algorithm::automatic;
   split spread = split::automatic;
   std::vector<int> devices;      ///< empty: all
-  std::uint64_t iterations = 0;  ///< K of three stages, a power of two; 0: searched for
+  std::uint64_t iterations = 0;  ///< K of three stages, a power of two; 0: the plan searches for it
   std::string cache;             ///< the file that keeps K between runs; empty: none. See default_cache().
 };
 
-/// HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if none of these is set.
+/// The default file for K: HPE_SCAN_CACHE, or hpe/scan below XDG_CACHE_HOME or ~/.cache; empty if none of these is set.
 [[nodiscard]] std::string default_cache();
 
 /// Batched scans of one kind: G problems of N elements, one behind the other; see kernels/scan.h. A plan is made once
@@ -30,15 +30,16 @@ class plan {
   /// possible.
   plan(const operation& what, const batch& work, wishes wished = {});
 
-  /// Queues the scan and returns; the order is that of a launch. input and output have room for N G elements, and are
-  /// the same or do not overlap; both are aligned to an element. Throws hpe::error. The first run of three stages
-  /// searches for the best K if none is given or kept: it takes as long as some twenty scans, and waits for them.
+  /// Queues the scan, which is ordered like a launch, and returns. input and output have room for N G elements, and are
+  /// the same or do not overlap; both are aligned to an element. Throws hpe::error. With three stages, the first run
+  /// searches for the best K unless one is given or in the cache; the search takes as long as some twenty scans, and
+  /// run() waits for it.
   void run(const void* input, void* output);
 
   /// The best placement of input and output.
   [[nodiscard]] placement where() const;
 
-  /// The choices and their reasons, in lines.
+  /// Describes the choices and their reasons, one per line.
   [[nodiscard]] std::string explain() const;
 
   [[nodiscard]] const choice& chosen() const { return choice_; }

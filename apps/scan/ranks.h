@@ -25,10 +25,10 @@ class ranks {
  public:
   virtual ~ranks() = default;
 
-  /// The number of this process.
+  /// The rank of this process.
   [[nodiscard]] virtual int rank() const = 0;
 
-  /// The numbers that all processes passed, by rank.
+  /// Returns the numbers that all processes passed, by rank.
   [[nodiscard]] virtual std::vector<std::uint64_t> all_of(std::uint64_t mine) = 0;
 
   /// Gathers the columns of all processes, row by row in `mine`, into the whole matrix `all` of rank 0; other ranks do

@@ -12,6 +12,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/scan/check.h"
 #include "apps/scan/plan.h"
@@ -29,7 +30,8 @@ batch size_up(const request& r, const files::description& file) {
   constexpr std::uint64_t usual = std::uint64_t{1} << 24;
   if (r.file.empty()) return {r.length != 0 ? r.length : usual, std::max<std::uint64_t>(r.problems, 1), !r.exclusive};
   if (file.shape.size() > 2)
-    throw bad_input(fmt::format("{} has {} axes; scan takes one, or problems and elements", r.file, file.shape.size()));
+    throw bad_input(fmt::format("{} has {} axes; hpe scan accepts one axis, or two (problems and elements)", r.file,
+                                file.shape.size()));
   const std::uint64_t elements = file.elements(sizeof(T));
   const std::uint64_t rows = file.shape.size() == 2 ? file.shape[0] : 1;
   const std::uint64_t problems = r.problems != 0 ? r.problems : rows;
@@ -75,8 +77,7 @@ int run(const request& r, const files::description& file) {
   check_room(fmt::format("{} problem{} of {} elements of {} bytes", work.problems, work.problems == 1 ? "" : "s",
                          work.length, sizeof(T)),
              {(r.in_place ? 1 : 2) * bytes, r.no_check ? 0 : bytes}, devices);
-  command_line::check_writable(r.output);
-  command_line::check_writable(r.json);
+  command_line::check_outputs({r.output, r.json}, {r.file});
 
   plan scan(operation_for<T>(operator_named(r.op)), work, wished_by(r));
   const std::uint64_t count = work.length * work.problems;
@@ -120,7 +121,8 @@ int run_type(request r) {
   if (r.type == "i64") return run<std::int64_t>(r, file);
   if (r.type == "f32") return run<float>(r, file);
   if (r.type == "f64") return run<double>(r, file);
-  throw bad_input(fmt::format("{} holds elements of the type {}; scan takes i32, i64, f32 and f64", r.file, r.type));
+  throw bad_input(
+      fmt::format("{} holds elements of the type {}; hpe scan accepts i32, i64, f32 and f64", r.file, r.type));
 }
 
 }  // namespace
@@ -132,7 +134,7 @@ int scan_main(int argc, char** argv) {
     if (hpe::command_line::one_of_several_ranks()) hpe::command_line::become("hpe-scan-mpi", argv);
     const hpe::scan::request r = hpe::scan::parse(argc, argv);
     if (!r.help) return hpe::scan::run_type(r);
-    fmt::print("{}", hpe::scan::help_text());
+    hpe::command_line::print_help(hpe::scan::help_text());
     return 0;
   });
 }

@@ -10,6 +10,7 @@
 
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/scan/check.h"
 #include "apps/scan/distributed_plan.h"
 #include "apps/scan/request.h"
@@ -28,8 +29,9 @@ T element(std::uint64_t number) {
 
 void refuse_what_is_not_possible(const request& r) {
   if (!r.file.empty() || !r.output.empty())
-    throw bad_input("a scan over ranks makes its elements itself: no FILE and no --output are possible");
+    throw bad_input("a scan over ranks generates its elements: FILE and --output are not possible");
   if (r.how == "single-pass") throw bad_input("--algorithm single-pass: a scan over ranks has three stages");
+  command_line::check_outputs({r.json});
 }
 
 template <class T>
@@ -97,7 +99,7 @@ int run(int argc, char** argv) {
   try {
     const request r = parse(argc, argv);
     if (r.help) {
-      if (all.rank() == 0) fmt::print("{}", help_text());
+      if (all.rank() == 0) hpe::command_line::print_help(help_text());
       return 0;
     }
     refuse_what_is_not_possible(r);

@@ -17,8 +17,9 @@ using hpe::ranks::check;
 
 int counted(std::uint64_t number) {
   if (number > std::numeric_limits<int>::max())
-    throw error(HPE_ERROR_NOT_SUPPORTED, "a scan over ranks with " + std::to_string(number) +
-                                             " sums of chunks: MPI counts to 2^31 - 1; a larger K makes fewer");
+    throw error(HPE_ERROR_NOT_SUPPORTED,
+                "a scan over ranks with " + std::to_string(number) +
+                    " sums of chunks: MPI counts only up to 2^31 - 1; a larger K makes fewer sums");
   return static_cast<int>(number);
 }
 

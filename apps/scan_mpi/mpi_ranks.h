@@ -7,8 +7,8 @@
 
 namespace hpe::scan {
 
-/// The ranks of a communicator. Matrices go from devices to devices by MPI itself, on device pointers: the program
-/// links libhpe-mpi before its MPI library. MPI is initialised before, and finalised after.
+/// The ranks of a communicator. MPI itself transfers matrices between devices, by device pointers: the program links
+/// libhpe-mpi before its MPI library. The caller initialises and finalises MPI.
 class mpi_ranks final : public ranks {
  public:
   explicit mpi_ranks(MPI_Comm among);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Local sorts on GPUs by any order, by CUB's merge sort. A program that sorts its own type of elements includes this
-/// in a .cu file, and passes the result to its sorter; its module has the merges (HPE_CUDA_MERGE):
+/// Sorts on one GPU by any order, with CUB's merge sort. A program that sorts its own type of elements includes this
+/// header in a .cu file, and passes local_sort_by to its sorter; its module has the merge kernels (HPE_CUDA_MERGE):
 ///
 ///   const hpe::sort::local_sort* on_gpus() { return &hpe::sort::local_sort_by<record, by_date>; }
 ///   ... sorter({"record", sizeof(record), "./records.so", on_gpus()}, count)

@@ -14,7 +14,7 @@ repeated_sort::repeated_sort(const local_sort& /*how*/) {}
 repeated_sort::~repeated_sort() = default;
 repeated_sort::repeated_sort(repeated_sort&&) noexcept = default;
 void repeated_sort::run(const local_range& /*range*/) {
-  throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs cannot sort here, since hpe was built without a CUDA toolkit");
+  throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs cannot sort here, because hpe was built without a CUDA toolkit");
 }
 
 }  // namespace hpe::sort

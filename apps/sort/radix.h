@@ -1,6 +1,6 @@
 #pragma once
 
-/// Sorting by radix over several devices, as far as all of them take part.
+/// The steps of a radix sort that involve all devices together.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace hpe::sort {
 
-/// How elements of a type are sorted by radix; nothing for types without a radix order.
+/// The parameters of a radix sort for elements of a type; nullopt for types without a radix order.
 template <class T>
 [[nodiscard]] std::optional<kernels::radix_types> radix_types_of() {
   if constexpr (std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8)) {
@@ -31,20 +31,20 @@ template <class T>
   }
 }
 
-/// Moves elements in the memory of several devices to the ranges of the sorted array that they will be in: one exchange
-/// of all with all. The splitters are exact, so ranges have the wished lengths whatever the keys are. Equal elements
-/// keep their order. Made once and run often. One thread at a time.
+/// Moves elements in the memory of several devices to the ranges of the sorted array in which they end up, in one
+/// exchange between all devices. The splitters are exact, so ranges have the requested lengths whatever the keys are.
+/// Equal elements keep their order. A partition is made once and run often. One thread at a time.
 class radix_partition {
  public:
-  /// One device's elements, and how many ranges its part of the sorted array has: one for each thread that sorts.
+  /// One device's elements, and the number of ranges of its part of the sorted array: one for each thread that sorts.
   struct part {
     int device;
     std::uint64_t begin, count;
     std::uint32_t ranges;
   };
 
-  /// Parts are in ascending order and without gaps. Throws hpe::error, also if there are more devices or ranges than
-  /// most_devices and most_ranges.
+  /// Parts are in ascending order and without gaps. Throws hpe::error, also for more than most_devices devices or
+  /// most_ranges ranges.
   radix_partition(const module& kernels, const kernels::radix_types& types, std::vector<part> parts);
 
   static constexpr std::size_t most_devices = kernels::radix_most_devices,
@@ -55,7 +55,7 @@ class radix_partition {
   /// Queues the exchange, after split() of the same elements. The arrays do not overlap.
   void move(const std::byte* from, std::byte* to);
 
-  /// Where range r of a part of so many elements begins, from the beginning of the part.
+  /// The index of the first element of range r in a part of `count` elements that is cut into `ranges` ranges.
   [[nodiscard]] static std::uint64_t bound(std::uint64_t count, std::uint32_t r, std::uint32_t ranges) {
     return kernels::radix_bound(count, r, ranges);
   }
@@ -74,8 +74,8 @@ class radix_partition {
   kernel<kernels::radix_choice_parameters> choose_;
   kernel<kernels::radix_classes_parameters> count_classes_, move_;
   kernel<kernels::radix_offsets_parameters> place_;
-  array<kernels::radix_splitters> boundaries_, splitters_;  ///< as a search begins, and what it finds
-  std::vector<array<std::uint64_t>> counts_;                ///< of each part: for each digit and splitter
+  array<kernels::radix_splitters> boundaries_, splitters_;  ///< the initial state of a search, and its result
+  std::vector<array<std::uint64_t>> counts_;                ///< counts of each part, by digit and splitter
   std::vector<array<std::uint64_t>> offsets_;               ///< of each part
 };
 

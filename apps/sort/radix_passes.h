@@ -1,6 +1,6 @@
 #pragma once
 
-/// Sorting by radix over several GPUs, which reach each other's memory.
+/// A radix sort by several GPUs that reach each other's memory.
 
 #include <array>
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace hpe::sort {
 
-/// A stable sort in passes over digits, from the lowest; kernels/radix_passes.h says how keys come to the devices that
-/// they end up on. Made once and run often. One thread at a time.
+/// A stable sort in passes over digits, from the lowest; kernels/radix_passes.h describes how keys move to their final
+/// devices. An object is made once and run often. One thread at a time.
 class radix_passes {
  public:
-  /// One device's elements; its part of the sorted array has about as many.
+  /// One device's elements; its part of the sorted array has about as many elements.
   struct part {
     int device;
     std::uint64_t begin, count;
@@ -33,14 +33,14 @@ class radix_passes {
 
   /// Queues the search for splitters and the counts of digits.
   void count(const std::byte* data);
-  /// Queues the passes that bring elements to their devices, after count(). `data` and `other` do not overlap.
+  /// Queues the passes that move elements to their final devices, after count(). `data` and `other` do not overlap.
   void exchange(std::byte* data, std::byte* other);
   /// Queues the other passes, after exchange() of the same arrays. The result is in `data`.
   void finish(std::byte* data, std::byte* other);
 
  private:
   void pass(std::uint32_t number, std::byte* data, std::byte* other);
-  /// Queues a kernel on all devices; `blocks` of each.
+  /// Queues a kernel on all devices; blocks: the number of blocks on each.
   void launch_all(const kernel<kernels::radix_pass_parameters>& what, const std::vector<std::uint32_t>& blocks,
                   std::uint32_t threads, std::vector<hpeAccess> accesses);
   [[nodiscard]] std::span<std::byte> all(const std::byte* data) const;

@@ -6,9 +6,9 @@
 
 namespace hpe::sort {
 
-/// The local sorts of one GPU, in hpe's order. A sort queues a dozen kernels and fills, which takes the host 45 to 75
-/// us; the next GPU would wait for it. So a sort of the same range as the last time is recorded as a CUDA graph, and
-/// from then on queuing takes 2 us. One thread at a time.
+/// Runs local sorts on one GPU, ordered like launches of hpe. Queuing a sort's dozen kernels and fills takes the host
+/// 45 to 75 us, and the next GPU would wait for that long. So a sort of the same range as the previous sort is recorded
+/// as a CUDA graph; queuing it again then takes 2 us. One thread at a time.
 class repeated_sort {
  public:
   /// `how` must outlive this object.

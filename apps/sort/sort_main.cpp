@@ -11,6 +11,7 @@
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
 #include "apps/command_line/values.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/sort/sorter.h"
 
@@ -26,7 +27,7 @@ struct request {
   bool help = false, quiet = false;
   std::uint64_t length = std::uint64_t{1} << 22;
   std::string input, output, json;
-  std::string type;  // empty: that of the file, or u32
+  std::string type;  // empty: the type in the file, else u32
   method how = method::automatic;
   std::int64_t devices = 0, repeats = 5;
   bool explain = false;
@@ -45,17 +46,19 @@ std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
   return {
       {"SIZE|FILE", "",
-       "the number of random elements, as in 1000, 2^28 or 64M (4194304); or a file of elements: .npy, or raw\n"
-       "as in memory",
+       "the number of random elements, as in 1000, 2^28 or 64M (default: 4194304); or a file of elements: .npy, "
+       "or raw as in memory",
        to_size_or_file(to_whole(r.length, 1), r.input)},
       {"--type", "TYPE",
-       "i32, u32, i64, u64, f32, f64, or a key and its value: u32_u32, u64_u64, f32_u32\n(that of a .npy file, or u32)",
+       "i32, u32, i64, u64, f32 or f64; or a key with a value: u32_u32, u64_u64 or f32_u32 (default: the type in the "
+       ".npy file, else u32)",
        to_word(r.type, types())},
       {"--method", "NAME",
-       "merge: each device sorts its part, then parts are merged; radix: elements move once to the device that they\n"
-       "end up on; or auto (auto: radix for many elements on soft devices, else merge)",
+       "merge: each device sorts its part, then parts are merged; radix: each element moves once, to its final device; "
+       "or auto (auto: radix for many elements on soft devices, else merge)",
        to_one_of<method>(r.how, {{"auto", method::automatic}, {"merge", method::merge}, {"radix", method::radix}})},
-      {"--output", "FILE", "write the sorted elements there, as .npy if the name ends so, or raw", to_text(r.output)},
+      {"--output", "FILE", "write the sorted elements to this file: .npy if its name ends in .npy, else raw",
+       to_text(r.output)},
       devices_option(r.devices),
       repeats_option(r.repeats),
       {"--explain", "", "print the choices and their reasons", to_flag(r.explain)},
@@ -119,7 +122,7 @@ std::vector<T> given_elements(const request& r, const files::description& file) 
   const auto nan = std::find_if(all.begin(), all.end(), [](const T& v) { return key_of(v) != key_of(v); });
   if (nan != all.end())
     throw bad_input(
-        fmt::format("{}: element {} is no number (NaN) and has no place in the order", r.input, nan - all.begin()));
+        fmt::format("{}: element {} is not a number (NaN), so it cannot be sorted", r.input, nan - all.begin()));
   return all;
 }
 
@@ -127,12 +130,12 @@ template <class T>
 int run(request r, const files::description& file) {
   const int devices = command_line::devices_of(r.devices);
   if (!r.input.empty()) r.length = file.elements(sizeof(T));
-  if (file.shape.size() > 1) throw bad_input(fmt::format("{} has {} axes; sort takes one", r.input, file.shape.size()));
+  if (file.shape.size() > 1)
+    throw bad_input(fmt::format("{} has {} axes; hpe sort accepts one", r.input, file.shape.size()));
   const double bytes = static_cast<double>(r.length) * sizeof(T);
   command_line::check_room(fmt::format("{} elements of {} bytes", r.length, sizeof(T)),
                            {2 * bytes, (r.no_check ? 1 : 2) * bytes}, devices);
-  command_line::check_writable(r.output);
-  command_line::check_writable(r.json);
+  command_line::check_outputs({r.output, r.json}, {r.input});
 
   std::vector<int> numbers(static_cast<std::size_t>(devices));
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -152,16 +155,16 @@ int run(request r, const files::description& file) {
   if (!r.output.empty()) files::write(r.output, r.type, {r.length}, data.data(), sizeof(T));
   const double rate = static_cast<double>(r.length) / time;
   const std::string title = fmt::format("{} elements of the type {}, method {}", r.length, r.type, name_of(work.how()));
-  command_line::answer(
-      {"hpe sort",
-       about,
-       title,
-       r.repeats,
-       command_line::names_of_devices(devices),
-       {{"time", 1e3 * time, "ms"}, {"elements a second", 1e-6 * rate, "M/s"}}},
-      fmt::format("{}{} elements in {:.3f} ms, {:.1f} million a second{}\n", r.explain ? work.explain() + "\n" : "",
-                  r.length, 1e3 * time, 1e-6 * rate, r.no_check ? "" : "; the result is right"),
-      r.json, r.quiet);
+  command_line::answer({"hpe sort",
+                        about,
+                        title,
+                        r.repeats,
+                        command_line::names_of_devices(devices),
+                        {{"time", 1e3 * time, "ms"}, {"elements a second", 1e-6 * rate, "M/s"}}},
+                       fmt::format("{}{} element{} in {:.3f} ms, {:.1f} million a second{}\n",
+                                   r.explain ? work.explain() + "\n" : "", r.length, r.length == 1 ? "" : "s",
+                                   1e3 * time, 1e-6 * rate, r.no_check ? "" : "; the result is right"),
+                       r.json, r.quiet);
   return 0;
 }
 
@@ -176,8 +179,8 @@ int run_type(request r) {
 #include "kernels/sort.def"
 #undef HPE_SORT
 #undef HPE_SORT_PAIR
-  throw bad_input(fmt::format("{} holds elements of the type {}, for which sort has no kernels; --help lists the types",
-                              r.input, r.type));
+  throw bad_input(fmt::format(
+      "{} holds elements of the type {}, for which hpe sort has no kernels; --help lists the types", r.input, r.type));
 }
 
 }  // namespace
@@ -189,7 +192,7 @@ int sort_main(int argc, char** argv) {
     hpe::sort::request r;
     hpe::command_line::read(hpe::sort::options_of(r), argc, argv);
     if (!r.help) return hpe::sort::run_type(r);
-    fmt::print("{}", hpe::sort::help_text());
+    hpe::command_line::print_help(hpe::sort::help_text());
     return 0;
   });
 }

@@ -47,11 +47,9 @@ bool is_pair(const element& what) { return what.radix.has_value() && what.size >
 /// time of merges for pairs, and 1.0 to 1.4 of it for keys.
 method chosen(method wished, const element& what, std::uint64_t count, const std::vector<int>& devices, bool on_soft) {
   if (wished == method::radix && !what.radix.has_value())
-    throw error(HPE_ERROR_NOT_SUPPORTED,
-                what.name + " has no radix order, so it cannot be sorted by radix; by merges it can");
+    throw error(HPE_ERROR_NOT_SUPPORTED, what.name + " has no radix order, so it can be sorted only by merges");
   if (wished == method::radix && !on_soft && !connected(devices))
-    throw error(HPE_ERROR_NOT_SUPPORTED,
-                "GPUs that do not reach each other's memory cannot sort by radix together; by merges they can");
+    throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs that do not reach each other's memory can sort together only by merges");
   if (wished != method::automatic) return wished;
   if (!what.radix.has_value()) return method::merge;
   // With fewer elements the launches of an exchange take longer than the sort by merges.
@@ -86,7 +84,7 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
       merge_four_(module_, ("sort_merge_four_" + what.name).c_str()) {
   if (count > std::numeric_limits<std::int64_t>::max() / what.size)
     throw error(HPE_ERROR_INVALID_ARGUMENT, std::to_string(count) + " elements of " + std::to_string(what.size) +
-                                                " bytes are more bytes than can be counted");
+                                                " bytes have more than 2^63 - 1 bytes");
   for (const int d : devices_)
     if (std::count(devices_.begin(), devices_.end(), d) > 1)
       throw error(HPE_ERROR_INVALID_ARGUMENT, "device " + std::to_string(d) + " is listed twice");
@@ -138,7 +136,8 @@ void sorter::run(void* data) {
 
 std::vector<sorter::step> sorter::steps(void* data) {
   if (count_ == 0) return {};
-  if (data == nullptr) throw error(HPE_ERROR_INVALID_ARGUMENT, "a sort needs data, and its address is null");
+  if (data == nullptr)
+    throw error(HPE_ERROR_INVALID_ARGUMENT, "a sort needs data, but the address of the data is null");
   auto* const given = static_cast<std::byte*>(data);
   return how_ == method::radix ? radix_steps(given) : merge_steps(given);
 }
@@ -257,13 +256,13 @@ std::string sorter::explain() const {
   if (passes_.has_value() && parts == 1) return "by radix: the device orders the elements by digits of their keys";
   if (passes_.has_value())
     return fmt::format(
-        "by radix: {} devices order the elements by digits of their keys, from the lowest; on the way the elements "
-        "move once to the range of keys that their device has",
+        "by radix: {} devices order the elements by digits of their keys, from the lowest; in one pass, each element "
+        "moves to the device that has its range of keys",
         parts);
   if (exchange_.has_value())
     return fmt::format(
-        "by radix: elements move once to the part of the sorted array that they end up in, whose bounds follow from "
-        "counts of digits; then each of {} {} sorts its part",
+        "by radix: each element moves once, to its part of the sorted array (counts of digits determine the bounds of "
+        "the parts); then each of {} {} sorts its part",
         parts, parts == 1 ? "device" : "devices");
   if (parts == 1)
     return how_ == method::radix ? "by radix: one device sorts everything" : "one device sorts everything";

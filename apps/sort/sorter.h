@@ -16,20 +16,20 @@
 
 namespace hpe::sort {
 
-/// A type and an order with the kernels sort_local_NAME (soft devices) and sort_merge_NAME: hpe's own (ascending), or
-/// those of a program's module.
+/// A type and an order with the kernels sort_local_NAME (soft devices) and sort_merge_NAME: hpe's own kernels
+/// (ascending), or the kernels of a program's module.
 struct element {
   std::string name;
   std::size_t size;
   std::string module;                              ///< empty: hpe's own
-  const local_sort* on_gpus = nullptr;             ///< a program's own, for GPUs; null: hpe's
-  std::optional<kernels::radix_types> radix = {};  ///< nothing: the order is none of numbers
+  const local_sort* on_gpus = nullptr;             ///< a program's own sort for GPUs; null: hpe's
+  std::optional<kernels::radix_types> radix = {};  ///< nullopt: the order is not a radix order
 };
 
 enum class method {
   automatic,  ///< radix for many elements that have a radix order, on GPUs only if they are pairs; else merge
   merge,      ///< each device sorts its part, then sorted parts are merged
-  radix       ///< elements move to the devices that they end up on, and are sorted by digits
+  radix       ///< elements move to their final devices, and are sorted by digits
 };
 [[nodiscard]] const char* name_of(method how);
 
@@ -50,7 +50,7 @@ template <class T>
   return {name_of_type<T>::value, sizeof(T), "", nullptr, radix_types_of<T>()};
 }
 
-/// The path of libhpe-sort-kernels.so, which lies beside libhpe.so. Throws hpe::error if it is not there.
+/// The path of libhpe-sort-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
 [[nodiscard]] std::string own_module();
 
 /// Stable sorts of arrays of one length by several devices, by one of two methods.
@@ -58,31 +58,31 @@ template <class T>
 /// Merge: each device sorts its part; then groups of parts are merged with other groups (S. Tanasic et al., "Comparison
 /// based sorting for systems with multiple GPUs", GPGPU-6, 2013), up to four at a time, so that keys of up to four
 /// devices cross a link once. A device merges the elements that end up in its own part. It finds the pivots by reading
-/// single elements of all sides through the shared pointer, and reads the elements to merge where they lie. So nothing
-/// is swapped before a merge, and any number of devices is possible.
+/// single elements of all sides through the shared pointer, and reads the elements to merge in place. So devices do not
+/// swap data before a merge, and any number of devices is possible.
 ///
-/// Radix: keys cross a link once, however many are equal. Soft devices search the keys at the bounds of their parts of
-/// the sorted array, by counts of digits; move all elements to the parts that they end up in; and sort their parts by
-/// digits (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the passes
+/// Radix: keys cross a link once, however many are equal. Soft devices search for the keys at the bounds of their parts
+/// of the sorted array, by counts of digits; then they move all elements to their final parts, and sort these by digits
+/// (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the passes
 /// (radix_passes); one GPU sorts pairs in the same way, and keys with CUB.
 ///
-/// A sorter is made once and run often. It holds a second array; GPUs that merge hold a third one, for keys, if the
+/// A sorter is made once and run often. It holds a second array. GPUs that merge hold a third one, for keys, if the
 /// local sorts write their result to another array than their input. One thread at a time.
 class sorter {
  public:
-  /// devices empty: all. Throws hpe::error if there are no kernels for the element or the method, or a device does not
-  /// exist.
+  /// Uses all devices if `devices` is empty. Throws hpe::error if there are no kernels for the element or the method,
+  /// or a device does not exist.
   sorter(const element& what, std::uint64_t count, std::vector<int> devices = {}, method wished = method::automatic);
 
-  /// Queues the sort of count elements and returns; the order is that of a launch. Throws hpe::error.
+  /// Queues the sort of `count` elements, which is ordered like a launch, and returns. Throws hpe::error.
   void run(void* data);
 
   struct step {
     std::string name;
     std::function<void()> queue;  ///< valid while the sorter exists
   };
-  /// The steps of run: by merges the sorts of parts and each round, by radix the search for splitters, the exchange and
-  /// what the devices then do alone.
+  /// The steps of run(). With merges: the sorts of the parts, and each round. With radix: the search for splitters, the
+  /// exchange, and the local sorts.
   [[nodiscard]] std::vector<step> steps(void* data);
 
   /// The chosen method.
@@ -95,11 +95,11 @@ class sorter {
   [[nodiscard]] std::string explain() const;
 
  private:
-  /// Where the part begins; part `devices` begins at the end.
+  /// The index of the first element of a part; for part `devices`, the number of all elements.
   [[nodiscard]] std::uint64_t cut(std::size_t part) const;
   [[nodiscard]] std::vector<step> merge_steps(std::byte* data);
   [[nodiscard]] std::vector<step> radix_steps(std::byte* data);
-  /// Sorts the part of each device; by radix on soft devices, `from` is not what it was.
+  /// Sorts each device's part. The radix sort on soft devices overwrites `from`.
   void sort_parts(std::byte* from, std::byte* to);
   void sort_ranges(std::size_t device, std::byte* from, std::byte* to);
   /// Merges sorted groups of parts_in_group parts, `groups` groups at a time.
@@ -107,7 +107,7 @@ class sorter {
   void merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts);
   [[nodiscard]] std::span<std::byte> part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const;
 
-  /// By radix: how many ranges of the sorted array a device sorts at a time.
+  /// With radix: the number of ranges of the sorted array that a device sorts at a time.
   [[nodiscard]] std::uint32_t ranges(std::size_t device) const;
 
   const element what_;
@@ -115,15 +115,15 @@ class sorter {
   std::vector<int> devices_;
   const bool soft_;
   const method how_;
-  std::vector<std::uint32_t> units_;  ///< compute units of each
+  std::vector<std::uint32_t> units_;  ///< compute units of each device
   module module_;
   kernel<kernels::sort_merge<std::byte>> merge_;
   kernel<kernels::sort_merge_four<std::byte>> merge_four_;
-  std::optional<radix_partition> exchange_;  ///< by radix, for more than one range on soft devices
-  std::optional<radix_passes> passes_;       ///< by radix, for several GPUs, or for pairs
+  std::optional<radix_partition> exchange_;  ///< radix, for more than one range on soft devices
+  std::optional<radix_passes> passes_;       ///< radix, for several GPUs, or for pairs
   hpeKernel local_ = nullptr;                ///< soft devices only: sort_local_NAME or radix_sort_ranges
   std::vector<repeated_sort> on_gpus_;       ///< GPUs: of each
-  array<std::byte> other_;                   ///< rounds of merges write here and to the data in turn
+  array<std::byte> other_;                   ///< rounds of merges write alternately here and to the data
   std::vector<array<std::byte>> scratch_;    ///< GPUs: for the local sort of each device
 };
 

@@ -5,6 +5,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/sparse/breadth_first.h"
 #include "apps/sparse/sparse_main.h"
@@ -23,34 +24,38 @@ struct request {
 
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
-  return {{"SIZE|FILE", "",
-           "vertices of a random graph, as in 1000 or 2^24 (2^18); or a graph in the text format of Rodinia, or of "
-           "Matrix Market",
-           to_size_or_file(to_whole(r.vertices, 1), r.file)},
-          {"--edges", "K", "edges from a vertex of a random graph, on average (8)", to_whole(r.edges, 1, 1 << 20)},
-          {"--source", "V", "the vertex to begin with (the file's, else 0)",
-           [&r](const std::string& name, const std::string& text) {
-             to_whole(r.source)(name, text);
-             r.source_given = true;
-           }},
-          {"--output", "FILE", "write the level of each vertex there, .npy or raw (u32; 4294967295: not reached)",
-           to_text(r.output)},
-          devices_option(r.devices),
-          repeats_option(r.repeats),
-          {"--no-check", "", "do not compare the levels with the host's", to_flag(r.no_check)},
-          json_option(r.json),
-          quiet_option(r.quiet),
-          help_option(r.help)};
+  return {
+      {"SIZE|FILE", "",
+       "vertices of a random graph, as in 1000 or 2^24 (2^18); or a graph in the text format of Rodinia, or of "
+       "Matrix Market",
+       to_size_or_file(to_whole(r.vertices, 1), r.file)},
+      {"--edges", "K", "edges from a vertex of a random graph, on average (8)", to_whole(r.edges, 1, 1 << 20)},
+      {"--source", "V", "the vertex to begin with (the source in the file, else 0)",
+       [&r](const std::string& name, const std::string& text) {
+         to_whole(r.source)(name, text);
+         r.source_given = true;
+       }},
+      {"--output", "FILE", "write the level of each vertex to this file, .npy or raw (u32; 4294967295: not reached)",
+       to_text(r.output)},
+      devices_option(r.devices),
+      repeats_option(r.repeats),
+      {"--no-check", "", "do not compare the levels with levels that the host computes", to_flag(r.no_check)},
+      json_option(r.json),
+      quiet_option(r.quiet),
+      help_option(r.help)};
 }
 
 std::string help_text() {
   request defaults;
   return fmt::format(
-      "Usage: hpe bfs [options] [SIZE|FILE]\n\nSearches a graph breadth-first, on the first device: the level of a "
-      "vertex is the "
-      "number of edges on the shortest way\nfrom the source.\n\n{}\nExamples:\n  hpe bfs 2^22 --edges 16\n  hpe bfs "
-      "graph.txt "
-      "--source 5 --output levels.npy\n",
+      "Usage: hpe bfs [options] [SIZE|FILE]\n\n"
+      "Searches a graph breadth-first, on the first device: the level of a vertex is the number of edges on a shortest "
+      "path\n"
+      "from the source.\n\n"
+      "{}\n"
+      "Examples:\n"
+      "  hpe bfs 2^22 --edges 16\n"
+      "  hpe bfs graph.txt --source 5 --output levels.npy\n",
       command_line::lines_of_help(options_of(defaults)));
 }
 
@@ -71,8 +76,7 @@ std::vector<std::uint32_t> levels_on_host(const compressed_rows<float>& graph, s
 
 int run(request& r) {
   check_one_device(r.devices);
-  command_line::check_writable(r.output);
-  command_line::check_writable(r.json);
+  command_line::check_outputs({r.output, r.json}, {r.file});
   const random_shape shape{r.vertices, r.edges - r.edges / 2, r.edges + r.edges / 2};
   if (r.file.empty()) {
     const double bytes = 4.0 * static_cast<double>(elements_of(shape)) + 20.0 * static_cast<double>(r.vertices);
@@ -82,8 +86,8 @@ int run(request& r) {
   if (!r.file.empty()) {
     file = read_file(r.file);
     if (file->rows != file->columns)
-      throw bad_input(
-          fmt::format("{} has {} rows and {} columns; a graph has as many of both", r.file, file->rows, file->columns));
+      throw bad_input(fmt::format("{} has {} rows and {} columns; a graph needs as many rows as columns", r.file,
+                                  file->rows, file->columns));
     if (!r.source_given) r.source = file->source;
   }
   const compressed_rows<float> graph = file ? compress<float>(*file, 0) : random_rows<float>(shape, false, 0);
@@ -127,7 +131,7 @@ int bfs_main(int argc, char** argv) {
     sparse::request r;
     command_line::read(sparse::options_of(r), argc, argv);
     if (!r.help) return sparse::run(r);
-    fmt::print("{}", sparse::help_text());
+    hpe::command_line::print_help(sparse::help_text());
     return 0;
   });
 }

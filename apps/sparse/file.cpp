@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <type_traits>
+
+#include "apps/files/descriptor.h"
 
 namespace hpe::sparse {
 
@@ -33,17 +37,22 @@ class words {
   template <class Number>
   [[nodiscard]] Number number(const char* what) {
     const std::string_view word = next(what);
+    // from_chars knows no plus sign, and gives no value that is nearer to 0 than the smallest number.
+    const bool plus = word.size() > 1 && word[0] == '+' && word[1] != '-';
+    const char* const begin = word.data() + (plus ? 1 : 0);
+    const char* const stop = word.data() + word.size();
     Number value{};
-    const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (failure != std::errc() || end != word.data() + word.size())
-      refuse(fmt::format("\"{}\" is not {}", word.substr(0, 40), what));
+    const auto [end, failure] = std::from_chars(begin, stop, value);
+    if (std::is_floating_point_v<Number> && failure == std::errc::result_out_of_range && end == stop)
+      return static_cast<Number>(std::strtod(std::string(begin, stop).c_str(), nullptr));
+    if (failure != std::errc() || end != stop) refuse(fmt::format("\"{}\" is not {}", files::printable(word), what));
     return value;
   }
 
   [[nodiscard]] std::uint64_t whole(const char* what, std::uint64_t least, std::uint64_t most) {
     const auto value = number<std::uint64_t>(what);
     if (value < least || value > most)
-      refuse(fmt::format("{} is {}; from {} to {} are possible", what, value, least, most));
+      refuse(fmt::format("{} is {}; values from {} to {} are possible", what, value, least, most));
     return value;
   }
 
@@ -64,12 +73,15 @@ class words {
     }
     return all;
   }
-  [[nodiscard]] bool begins_with(char c) const { return at_ < text_.size() && text_[at_] == c; }
+  /// Passes over empty lines, and over lines of comments that begin with `mark`, also behind blanks.
+  void skip_comments(char mark) {
+    for (skip_space(); at_ < text_.size() && text_[at_] == mark; skip_space()) static_cast<void>(line());
+  }
 
   /// Throws if words are left.
   void end() {
     skip_space();
-    if (at_ < text_.size()) refuse("the file goes on behind its last element");
+    if (at_ < text_.size()) refuse("the file continues after its last element");
   }
 
  private:
@@ -101,18 +113,19 @@ contents matrix_of(std::string_view text, const std::string& name) {
                  [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
   words header(kind, name);
   if (header.next("%%MatrixMarket") != "%%matrixmarket" || header.next("matrix") != "matrix")
-    header.refuse("no file of Matrix Market, which begins with \"%%MatrixMarket matrix\"");
+    header.refuse("not a Matrix Market file; such a file begins with \"%%MatrixMarket matrix\"");
   if (const auto form = header.next("coordinate"); form != "coordinate")
-    header.refuse(fmt::format("the format \"{}\" is not supported; coordinate is", form.substr(0, 40)));
+    header.refuse(fmt::format("the format \"{}\" is not supported; only coordinate is", files::printable(form)));
   const auto field = header.next("the field");
   if (field != "real" && field != "integer" && field != "pattern")
-    header.refuse(fmt::format("the field \"{}\" is not supported; real, integer and pattern are", field.substr(0, 40)));
+    header.refuse(
+        fmt::format("the field \"{}\" is not supported; only real, integer and pattern are", files::printable(field)));
   const auto symmetry = header.next("the symmetry");
   const bool mirrored = symmetry == "symmetric" || symmetry == "skew-symmetric";
   if (!mirrored && symmetry != "general")
-    header.refuse(fmt::format("the symmetry \"{}\" is not supported; general, symmetric and skew-symmetric are",
-                              symmetry.substr(0, 40)));
-  while (w.begins_with('%')) static_cast<void>(w.line());
+    header.refuse(fmt::format("the symmetry \"{}\" is not supported; only general, symmetric and skew-symmetric are",
+                              files::printable(symmetry)));
+  w.skip_comments('%');
 
   contents c;
   c.rows = w.whole("the number of rows", 1, most_rows(text));
@@ -163,7 +176,8 @@ contents graph_of(std::string_view text, const std::string& name) {
     if (first + own > count)
       throw bad_input(fmt::format("{}: vertex {} has the edges {} to {} of {}", name, v, first, first + own, count));
     if (named += own; named > count)
-      throw bad_input(fmt::format("{}: the vertices have more than the file's {} edges", name, count));
+      throw bad_input(
+          fmt::format("{}: the vertices together have more edges than the {} edges of the file", name, count));
     for (std::uint64_t e = first; e < first + own; ++e)
       c.elements.push_back({static_cast<std::uint32_t>(v), edges[e].target, edges[e].cost});
   }
@@ -173,9 +187,20 @@ contents graph_of(std::string_view text, const std::string& name) {
 contents read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw bad_input(fmt::format("{} cannot be opened", path));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad() || text.empty()) throw bad_input(fmt::format("{} cannot be read, or is empty", path));
-  return text.front() == '%' ? matrix_of(text, path) : graph_of(text, path);
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad() || all.empty()) throw bad_input(fmt::format("{} cannot be read, or is empty", path));
+  if (const std::string container = files::container_of(all); !container.empty())
+    throw bad_input(fmt::format("{}: {}", path, container));
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8, which has one byte order
+  const std::string_view text = std::string_view(all).substr(all.starts_with(byte_order_mark) ? 3 : 0);
+  if (text.starts_with('%')) return matrix_of(text, path);
+  if (const std::size_t first = text.find_first_not_of(" \t\r\n");
+      first == std::string_view::npos || text[first] < '0' || text[first] > '9')
+    throw bad_input(
+        fmt::format("{} begins with \"{}\"; a Matrix Market file begins with \"%%MatrixMarket\", and a Rodinia graph "
+                    "begins with the number of its vertices",
+                    path, files::printable(text.substr(0, text.find('\n')))));
+  return graph_of(text, path);
 }
 
 }  // namespace hpe::sparse

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Files of sparse matrices and graphs, which are text.
+/// Text files of sparse matrices and graphs.
 
 #include <cstdint>
 #include <string>
@@ -23,19 +23,20 @@ struct element {
 struct contents {
   std::uint64_t rows = 0, columns = 0;
   std::vector<element> elements;
-  std::uint32_t source = 0;  ///< a graph's vertex to begin with
+  std::uint32_t source = 0;  ///< the vertex at which a search of the graph begins
 };
 
-/// A file in one of two formats, told apart by their first line. Throws bad_input, with file and line, if the file
-/// cannot be read or is malformed. Takes memory in proportion to the file's size.
+/// Reads a file in one of two formats, which its first line identifies. Throws bad_input, with file and line, if the
+/// file cannot be read or is malformed. Uses memory in proportion to the file's size.
 [[nodiscard]] contents read_file(const std::string& path);
 
-/// Matrix Market: coordinates with real, integer or no values (then 1), general, symmetric or skew-symmetric. Dense and
-/// complex matrices are refused.
+/// Parses a Matrix Market file of coordinates with real, integer or no values (which then are 1), in general, symmetric
+/// or skew-symmetric form. Refuses dense and complex matrices.
 [[nodiscard]] contents matrix_of(std::string_view text, const std::string& name);
 
-/// A graph as Rodinia's programs read it: the number of vertices; for each vertex the number of its first edge and how
-/// many it has; the source; the number of edges; for each edge its target and its cost, which becomes the value.
+/// Parses a graph in the format of Rodinia's programs: the number of vertices; for each vertex, the index of its first
+/// edge and the number of its edges; the source; the number of edges; for each edge, its target and its cost, which
+/// becomes the value.
 [[nodiscard]] contents graph_of(std::string_view text, const std::string& name);
 
 }  // namespace hpe::sparse

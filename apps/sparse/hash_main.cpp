@@ -3,6 +3,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/gather/fit.h"
 #include "apps/gather/model.h"
@@ -28,29 +29,30 @@ struct request {
 
 std::vector<command_line::option> options_of(request& r) {
   using namespace command_line;
-  return {{"SIZE|FILE", "", "the number of random keys, as in 1000 or 2^24 (2^18); or a file of keys, .npy or raw u32",
-           to_size_or_file(to_whole(r.keys, 1, 1 << 30), r.file)},
-          {"--values", "FILE", "a value for each key, .npy or raw u32 (the places of the keys)", to_text(r.values)},
-          {"--queries", "N|FILE", "the number of random queries, or a file of keys to find (as many as there are keys)",
-           to_size_or_file(to_whole(r.queries, 1, 1 << 30), r.ask)},
-          {"--present", "SHARE", "the share of random queries whose key is there (0.5)", to_not_negative(r.present)},
-          {"--missing", "VALUE", "the result of a query whose key is not there (4294967295)",
-           to_whole(r.missing, 0, 0xffffffffLL)},
-          {"--output", "FILE", "write the results there, .npy or raw u32", to_text(r.output)},
-          {"--method", "NAME",
-           "how entries are scattered and gathered: automatic, single-pass, multi-pass or partitioned (automatic: the "
-           "model of\n`hpe gather` chooses)",
-           to_one_of<wish>(r.how, {{"automatic", wish::automatic},
-                                   {"single-pass", wish::single_pass},
-                                   {"multi-pass", wish::multi_pass},
-                                   {"partitioned", wish::partitioned}})},
-          {"--chunks", "C", "chunks of the table, for multi-pass and partitioned (16)", to_whole(r.chunks, 1, 256)},
-          devices_option(r.devices),
-          repeats_option(r.repeats),
-          {"--no-check", "", "do not compare the results with the host's", to_flag(r.no_check)},
-          json_option(r.json),
-          quiet_option(r.quiet),
-          help_option(r.help)};
+  return {
+      {"SIZE|FILE", "", "the number of random keys, as in 1000 or 2^24 (2^18); or a file of keys, .npy or raw u32",
+       to_size_or_file(to_whole(r.keys, 1, 1 << 30), r.file)},
+      {"--values", "FILE", "a value for each key, .npy or raw u32 (the places of the keys)", to_text(r.values)},
+      {"--queries", "N|FILE", "the number of random queries, or a file of keys to find (as many as there are keys)",
+       to_size_or_file(to_whole(r.queries, 1, 1 << 30), r.ask)},
+      {"--present", "SHARE", "the share of random queries whose key is in the table (0.5)", to_not_negative(r.present)},
+      {"--missing", "VALUE", "the result of a query whose key is not in the table (4294967295)",
+       to_whole(r.missing, 0, 0xffffffffLL)},
+      {"--output", "FILE", "write the results to this file, .npy or raw u32", to_text(r.output)},
+      {"--method", "NAME",
+       "how entries are scattered and gathered: automatic, single-pass, multi-pass or partitioned (automatic: the "
+       "model of `hpe gather` chooses)",
+       to_one_of<wish>(r.how, {{"automatic", wish::automatic},
+                               {"single-pass", wish::single_pass},
+                               {"multi-pass", wish::multi_pass},
+                               {"partitioned", wish::partitioned}})},
+      {"--chunks", "C", "chunks of the table, for multi-pass and partitioned (16)", to_whole(r.chunks, 1, 256)},
+      devices_option(r.devices),
+      repeats_option(r.repeats),
+      {"--no-check", "", "do not compare the results with results that the host computes", to_flag(r.no_check)},
+      json_option(r.json),
+      quiet_option(r.quiet),
+      help_option(r.help)};
 }
 
 std::string help_text() {
@@ -152,8 +154,7 @@ class host_table {
 int run(const request& r) {
   check_one_device(r.devices);
   if (r.present > 1) throw bad_input(fmt::format("--present is {}; a share from 0 to 1 is possible", r.present));
-  command_line::check_writable(r.output);
-  command_line::check_writable(r.json);
+  command_line::check_outputs({r.output, r.json}, {r.file, r.values, r.ask});
   // Entries, the table and two lists of those that go to its next level; for a query key, result, slot, entry and
   // lists.
   const double bytes =
@@ -208,7 +209,7 @@ int hash_main(int argc, char** argv) {
     sparse::request r;
     command_line::read(sparse::options_of(r), argc, argv);
     if (!r.help) return sparse::run(r);
-    fmt::print("{}", sparse::help_text());
+    hpe::command_line::print_help(sparse::help_text());
     return 0;
   });
 }

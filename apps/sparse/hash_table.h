@@ -11,22 +11,24 @@
 
 namespace hpe::sparse {
 
-/// How a gather or scatter is done; called once for each level of the table and each batch of queries.
+/// Chooses how a gather or scatter is done; called once for each level of the table and each batch of queries.
 using method_choice = std::function<gather::choice(const gather::problem&)>;
 
-/// A table of 32-bit keys with 32-bit values, on one device. It has levels. A scatter writes all entries to the slots
-/// of the first level; of the entries with one slot one stays; those with its key are dropped, the others go to the
-/// next level, which has other slots. A search gathers the entries of the keys' slots; keys that meet another entry go
-/// to the next level. An empty slot ends the search, because an entry with this slot would have filled it. With twice
-/// as many slots as entries, 0.21 of them go to the next level. Made once and searched often; one thread at a time.
+/// A table of 32-bit keys with 32-bit values, on one device, in several levels. A scatter writes all entries to their
+/// slots in the first level. If several entries share a slot, one stays; entries with the same key are dropped, and the
+/// entries with other keys move to the next level, which assigns slots differently. A search gathers the entries of the
+/// keys' slots; keys that find another entry continue in the next level. An empty slot ends the search of a key,
+/// because an entry with that key would have filled the slot. With twice as many slots as entries, 0.21 of the entries
+/// move to the next level. A table is made once and searched often; one thread at a time.
 class hash_table {
  public:
-  /// Builds the table of `count` entries (see kernels::hash_key_of), in memory of hpe. Of entries with equal keys one
-  /// is found. Throws hpe::error; the pair of the greatest key and the greatest value is refused, since it marks an
-  /// empty slot.
+  /// Builds the table of `count` entries (see kernels::hash_key_of), which are in hpe memory. If entries have equal
+  /// keys, a search finds one of them. Throws hpe::error; refuses the pair of the greatest key and the greatest value,
+  /// because this pair marks an empty slot.
   hash_table(const std::uint64_t* entries, std::uint64_t count, int device, const method_choice& choose);
 
-  /// results[i] = the value of keys[i], or `missing`. All in memory of hpe; waits. Throws hpe::error.
+  /// Sets results[i] to the value of keys[i], or to `missing`, and waits. All arrays are in hpe memory. Throws
+  /// hpe::error.
   void find(const std::uint32_t* keys, std::uint64_t count, std::uint32_t* results, std::uint32_t missing,
             const method_choice& choose);
 
@@ -34,7 +36,7 @@ class hash_table {
   [[nodiscard]] std::uint64_t slots() const;
 
  private:
-  /// Room for a batch, kept between calls.
+  /// Memory for a batch of queries, kept between calls.
   struct batch {
     array<std::uint32_t> indices;
     array<std::uint64_t> found;
@@ -48,9 +50,9 @@ class hash_table {
   kernel<kernels::hash_slots_parameters> slots_;
   kernel<kernels::hash_settle_parameters> settle_;
   kernel<kernels::hash_match_parameters> match_;
-  std::vector<array<std::uint64_t>> levels_;  ///< the slots of each
+  std::vector<array<std::uint64_t>> levels_;  ///< the slots of each level
   batch batch_;
-  array<std::uint32_t> count_;  ///< of those that go to the next level
+  array<std::uint32_t> count_;  ///< number of entries that move to the next level
 };
 
 }  // namespace hpe::sparse

@@ -12,7 +12,7 @@ product<T>::product(const compressed_rows<T>& matrix, form how, const gather::ch
   devices = gather::all_unless(std::move(devices));
   if (how == form::gathered) {
     if (devices.size() > 1)
-      throw error(HPE_ERROR_INVALID_ARGUMENT, "a product that gathers x first works on one device, not on several");
+      throw error(HPE_ERROR_INVALID_ARGUMENT, "a product that first gathers x runs on one device only");
     gather_.emplace_back(gather::problem{gather::way::gather, sizeof(T), 4, matrix.columns, matrix.elements()},
                          gather_by, devices);
     gathered_ = array<T>(matrix.elements(), on_device(devices.front()));

@@ -10,32 +10,32 @@ namespace hpe::sparse {
 
 /// How y = A x reads x.
 enum class form {
-  fused,    ///< one kernel reads x by the columns of the elements
-  gathered  ///< hpe::gather first writes x[column] for each element, in their order; one device
+  fused,    ///< one kernel reads x[column] for each element
+  gathered  ///< hpe::gather first writes the x[column] of all elements to memory, in their order; one device
 };
 
-/// Products of one matrix with vectors. On several devices each has whole rows, with about the same number of elements,
-/// and a copy of x. Made once and run often; one thread at a time.
+/// Products of one matrix with vectors. If several devices share a product, each has whole rows, with about the same
+/// number of elements, and a copy of x. An object is made once and run often; one thread at a time.
 template <class T>
 class product {
  public:
-  /// `gather_by` is for form::gathered. The matrix must outlive the product. Throws hpe::error.
+  /// form::gathered uses `gather_by`. The matrix must outlive the product. Throws hpe::error.
   product(const compressed_rows<T>& matrix, form how, const gather::choice& gather_by, std::vector<int> devices);
 
-  /// x on the first device, of `columns` elements: written by the caller before run().
+  /// The vector x of `columns` elements, on the first device. The caller writes it before run().
   [[nodiscard]] const array<T>& x() const { return parts_.front().x; }
 
   /// Queues copies of x to the other devices, and the products. Throws hpe::error.
   void run();
 
-  /// y, of `rows` elements, into memory of the caller. Waits for the work.
+  /// Copies y, of `rows` elements, into memory of the caller. Waits for the work.
   void result(T* y) const;
 
  private:
   struct part {
     int device;
     std::uint64_t row, rows;
-    array<std::uint32_t> first, column;  ///< empty if the matrix's own serve
+    array<std::uint32_t> first, column;  ///< empty if the arrays of the matrix are used
     array<T> values;
     array<T> x, y;
   };

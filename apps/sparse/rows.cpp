@@ -19,7 +19,8 @@ constexpr std::uint64_t most_elements = std::numeric_limits<std::uint32_t>::max(
 void check_sizes(std::uint64_t rows, std::uint64_t elements) {
   if (rows >= most_elements || elements > most_elements)
     throw error(HPE_ERROR_INVALID_ARGUMENT,
-                fmt::format("{} rows with {} elements; fewer than {} are possible", rows, elements, most_elements));
+                fmt::format("{} rows with {} elements in all are too many; fewer than {} are possible", rows, elements,
+                            most_elements));
 }
 
 std::uint64_t length_of(const random_shape& shape, std::uint64_t row) {
@@ -54,7 +55,9 @@ compressed_rows<T> compress(const contents& file, int device) {
 
 std::uint64_t elements_of(const random_shape& shape) {
   if (shape.least == 0 || shape.most < shape.least)
-    throw error(HPE_ERROR_INVALID_ARGUMENT, fmt::format("rows of {} to {} elements", shape.least, shape.most));
+    throw error(HPE_ERROR_INVALID_ARGUMENT, fmt::format("rows of {} to {} elements are not possible: the first number "
+                                                        "must be above 0, and the second at least as large",
+                                                        shape.least, shape.most));
   std::uint64_t elements = 0;
   for (std::uint64_t r = 0; r < shape.rows && elements <= most_elements; ++r) elements += length_of(shape, r);
   check_sizes(shape.rows, elements);
@@ -95,7 +98,7 @@ row_sharing share_rows(const array<std::uint32_t>& first) {
 
 void check_one_device(std::int64_t devices) {
   static_cast<void>(command_line::devices_of(devices));
-  if (devices > 1) throw bad_input(fmt::format("--devices {}: one device does this work, the first", devices));
+  if (devices > 1) throw bad_input(fmt::format("--devices {}: only one device, the first, can do this work", devices));
 }
 
 std::string kernels_file() { return modules::require("libhpe-sparse-kernels.so"); }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Sparse matrices and graphs in memory of hpe, by compressed rows (kernels/sparse.h).
+/// Sparse matrices and graphs in hpe memory, by compressed rows (kernels/sparse.h).
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace hpe::sparse {
 
-/// A matrix, or a graph, whose values are then not used. Fewer than 2^32 rows, columns and elements.
+/// A matrix, or a graph, which has no values. It has fewer than 2^32 rows, columns and elements.
 template <class T>
 struct compressed_rows {
   std::uint64_t rows = 0, columns = 0;
@@ -23,25 +23,26 @@ struct compressed_rows {
   [[nodiscard]] std::uint64_t elements() const { return column.size(); }
 };
 
-/// Sizes of random matrices and graphs: row r has `least` to `most` elements, at uniform columns.
+/// Sizes of random matrices and graphs: each row has `least` to `most` elements, in uniformly random columns.
 struct random_shape {
   std::uint64_t rows = 0;
   std::uint64_t least = 1, most = 1;
   std::uint64_t seed = 1;
 };
 
-/// The matrix of a file, on a device. Equal places add up. Throws hpe::error.
+/// Stores the matrix of a file on a device. Adds elements with the same row and column. Throws hpe::error.
 template <class T>
 [[nodiscard]] compressed_rows<T> compress(const contents& file, int device);
 
-/// A square random matrix with values from -0.5 to 0.5, on a device. Throws hpe::error for 2^32 elements and more.
+/// Makes a square random matrix with values from -0.5 to 0.5, on a device. Throws hpe::error for 2^32 elements and
+/// more.
 template <class T>
 [[nodiscard]] compressed_rows<T> random_rows(const random_shape& shape, bool with_values, int device);
 
-/// Elements of a matrix of random_rows(); throws as random_rows().
+/// The number of elements of a matrix of random_rows(); throws as random_rows().
 [[nodiscard]] std::uint64_t elements_of(const random_shape& shape);
 
-/// Random bits by their number and a seed.
+/// Returns random bits, given their index and a seed.
 using kernels::scrambled;
 
 extern template compressed_rows<float> compress(const contents&, int);
@@ -52,17 +53,17 @@ extern template compressed_rows<double> random_rows(const random_shape&, bool, i
 /// How threads of a GPU process a row (kernels/sparse.h).
 struct row_sharing {
   std::uint32_t lanes;  ///< threads that share a row: about as many as the mean row has elements
-  std::uint32_t each;   ///< elements that a thread loads at once: 2 where that is enough for the longest row, else 4
+  std::uint32_t each;   ///< elements that a thread loads at once: 2 if that is enough for the longest row, else 4
 };
 [[nodiscard]] row_sharing share_rows(const array<std::uint32_t>& first);
 
-/// For programs that use one device: throws bad_input if --devices asks for more, or for one that does not exist.
+/// For programs that use one device: throws bad_input if --devices asks for several, or for one that does not exist.
 void check_one_device(std::int64_t devices);
 
-/// The path of libhpe-sparse-kernels.so, which lies beside libhpe.so. Throws hpe::error if it is not there.
+/// The path of libhpe-sparse-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.
 [[nodiscard]] std::string kernels_file();
 
-/// The grid for `count` elements, of which a tile processes sparse_threads on GPUs.
+/// The grid for `count` elements. On GPUs, a tile processes sparse_threads elements.
 [[nodiscard]] hpeShape shape_for(std::uint64_t count, int device);
 
 }  // namespace hpe::sparse

@@ -6,6 +6,7 @@
 #include "apps/command_line/program.h"
 #include "apps/command_line/progress.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/files/element_file.h"
 #include "apps/sparse/product.h"
 #include "apps/sparse/sparse_main.h"
@@ -33,11 +34,10 @@ std::vector<command_line::option> options_of(request& r) {
       {"--elements", "K", "elements in a row of a random matrix, on average (16)", to_whole(r.elements, 1, 1 << 20)},
       {"--type", "TYPE", "f32 or f64 (f64)", to_word(r.type, {"f32", "f64"})},
       {"--x", "FILE", "the vector, .npy or raw (numbers from -0.5 to 0.5)", to_text(r.x)},
-      {"--output", "FILE", "write the product there, .npy or raw", to_text(r.output)},
+      {"--output", "FILE", "write the product to this file, .npy or raw", to_text(r.output)},
       {"--method", "NAME",
-       "fused: the kernel reads x where it is needed; single-pass, multi-pass or partitioned: x is first gathered "
-       "that\n"
-       "way, on one device (fused)",
+       "fused: the kernel reads x where it is needed; single-pass, multi-pass or partitioned: x is first gathered by "
+       "this method, on one device (fused)",
        to_one_of<way_to_read>(r.read, {{"fused", way_to_read::fused},
                                        {"single-pass", way_to_read::single_pass},
                                        {"multi-pass", way_to_read::multi_pass},
@@ -45,7 +45,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"--chunks", "C", "chunks of x, for multi-pass and partitioned (16)", to_whole(r.chunks, 1, 1 << 20)},
       devices_option(r.devices),
       repeats_option(r.repeats),
-      {"--no-check", "", "do not compare the product with the host's", to_flag(r.no_check)},
+      {"--no-check", "", "do not compare the product with a product that the host computes", to_flag(r.no_check)},
       json_option(r.json),
       quiet_option(r.quiet),
       help_option(r.help)};
@@ -54,11 +54,13 @@ std::vector<command_line::option> options_of(request& r) {
 std::string help_text() {
   request defaults;
   return fmt::format(
-      "Usage: hpe spmv [options] [SIZE|FILE]\n\nMultiplies a sparse matrix, stored by rows, with a vector. On several "
-      "devices "
-      "each has some of the rows and a copy of\nthe vector.\n\n{}\nExamples:\n  hpe spmv 2^22 --elements 8 --type "
-      "f32\n  hpe spmv "
-      "memplus.mtx --x x.npy --output y.npy\n",
+      "Usage: hpe spmv [options] [SIZE|FILE]\n\n"
+      "Multiplies a sparse matrix, stored by rows, by a vector. With several devices, each\n"
+      "device has some of the rows and a copy of the vector.\n\n"
+      "{}\n"
+      "Examples:\n"
+      "  hpe spmv 2^22 --elements 8 --type f32\n"
+      "  hpe spmv memplus.mtx --x x.npy --output y.npy\n",
       command_line::lines_of_help(options_of(defaults)));
 }
 
@@ -93,8 +95,7 @@ template <class T>
 int run(const request& r) {
   std::vector<int> devices(static_cast<std::size_t>(command_line::devices_of(r.devices)));
   std::iota(devices.begin(), devices.end(), 0);
-  command_line::check_writable(r.output);
-  command_line::check_writable(r.json);
+  command_line::check_outputs({r.output, r.json}, {r.file, r.x});
   const random_shape shape{r.rows, r.elements - r.elements / 2, r.elements + r.elements / 2};
   if (r.file.empty()) {
     const double bytes =
@@ -112,7 +113,7 @@ int run(const request& r) {
     const files::description given = files::describe(r.x);
     given.must_hold(r.type);
     if (const std::uint64_t count = given.elements(sizeof(T)); count != m.columns)
-      throw bad_input(fmt::format("{} has {} elements, and the matrix {} columns", r.x, count, m.columns));
+      throw bad_input(fmt::format("{} has {} elements, but the matrix has {} columns", r.x, count, m.columns));
     files::read(given, p.x().data());
   }
   std::vector<T> y(m.rows);
@@ -127,7 +128,7 @@ int run(const request& r) {
   const std::string title =
       fmt::format("product of {} x {} with {} elements, {}", m.rows, m.columns, m.elements(), r.type);
   command_line::answer({"hpe spmv",
-                        "multiplies a sparse matrix with a vector",
+                        "multiplies a sparse matrix by a vector",
                         title,
                         r.repeats,
                         command_line::names_of_devices(static_cast<int>(devices.size())),
@@ -150,7 +151,7 @@ int spmv_main(int argc, char** argv) {
     sparse::request r;
     command_line::read(sparse::options_of(r), argc, argv);
     if (!r.help) return r.type == "f32" ? sparse::run<float>(r) : sparse::run<double>(r);
-    fmt::print("{}", sparse::help_text());
+    hpe::command_line::print_help(sparse::help_text());
     return 0;
   });
 }

@@ -157,7 +157,7 @@ arguments parse(int argc, char** argv, const char* sentence, const std::vector<c
   table.push_back(help_option(help));
   const int status = guarded(::program_invocation_short_name, [&] {
     read(table, argc, argv);
-    check_writable(result.json);
+    check_outputs({result.json});
     if (devices != 0 && !describe && !help) use_first(devices);
     return 0;
   });

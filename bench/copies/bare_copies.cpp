@@ -21,6 +21,7 @@ bare_copies::bare_copies(const std::string& specification, std::size_t largest)
   spins_ = devices_->at(0).info().kind == HPE_DEVICE_CUDA;
   std::byte* const alias = space_.alias(space_.segment_begin(memory::segment_kind::device, 0));
   devices_->register_host(alias, space_.layout().size(), space_.shadow_file(), 0);
+  space_.open_alias(space_.segment_begin(memory::segment_kind::device, 0), space_.layout().size());
   for (unsigned d = 0; d < std::min(devices(), most_devices); ++d) {
     for (int l = 0; l < lanes; ++l) {
       devices_->at(d).map(memory(static_cast<int>(d), l), largest_);

@@ -64,7 +64,7 @@ class hand_made {
   std::vector<std::byte> storage_;
   std::byte* pageable_;  // in storage_, aligned for O_DIRECT
   pageable_copy driver_;
-  void* hpes_ = nullptr;  // device memory of hpe, used without a driver
+  void* hpes_ = nullptr;  // hpe's device memory, used without a driver
 };
 
 }  // namespace hpe::bench

@@ -155,4 +155,12 @@ void recursion(unsigned* out, unsigned threads) {
   for (unsigned t = 0; t < threads; ++t) out[t] = fibonacci(t % 20);
 }
 
+void row_sums(const float* a, const double* x, double* y, int rows, int n) {
+  for (int r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (int j = 0; j < n; ++j) sum += static_cast<double>(a[r * n + j]) * x[j];
+    y[r] = sum;
+  }
+}
+
 }  // namespace hpe::bench::ptx_reference

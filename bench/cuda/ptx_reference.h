@@ -17,5 +17,6 @@ void histogram(const std::uint8_t* data, unsigned* bins, unsigned n, unsigned bl
 void bitonic(int* data, unsigned blocks, unsigned threads);
 float group_sum(const float* data, unsigned n, unsigned blocks, unsigned threads);
 void recursion(unsigned* out, unsigned threads);
+void row_sums(const float* a, const double* x, double* y, int rows, int n);
 
 }  // namespace hpe::bench::ptx_reference

@@ -9,8 +9,8 @@
 
 namespace hpe::bench {
 
-/// Adds the speed of sorts by radix, that of merges being 1, for pairs and, on several devices, for keys; and whether
-/// the sorter chooses the faster method. Throws std::runtime_error if results differ.
+/// Adds the speed of radix sort relative to merge sort, for pairs and, on several devices, for keys; and whether the
+/// sorter picks the faster method. Throws std::runtime_error if results differ.
 void add_radix_against_merges(std::vector<result>& results, unsigned repeats, std::size_t count,
                               const std::vector<int>& devices);
 

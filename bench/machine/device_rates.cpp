@@ -23,6 +23,7 @@ device_rates::device_rates(const std::string& specification, int devices, std::s
       devices_(device::open_devices(specification, space_.layout())) {
   std::byte* const alias = space_.alias(space_.segment_begin(memory::segment_kind::device, 0));
   devices_->register_host(alias, space_.layout().size(), space_.shadow_file(), 0);
+  space_.open_alias(space_.segment_begin(memory::segment_kind::device, 0), space_.layout().size());
   for (int d = 0; d < count_; ++d)
     for (int l = 0; l < lanes; ++l) {
       device::device& one = devices_->at(static_cast<unsigned>(d));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/report.h"
 #include "apps/predict/machine_profile.h"
 #include "bench/common/devices.h"
 #include "bench/common/measure.h"
@@ -139,7 +140,7 @@ std::string as_text(const machine_profile& m) {
   all["commit"] = hpe::command_line::commit();
   all["machine"] = hpe::command_line::machine();
   all["time"] = hpe::command_line::time_now();
-  return all.dump(1) + "\n";
+  return hpe::command_line::text_of(all, 1) + "\n";
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class host_memory final : public end_point {
   std::vector<std::byte> memory_;
 };
 
-/// Passes device memory of hpe to MPI.
+/// Passes hpe's device memory to MPI.
 class device_memory final : public end_point {
  public:
   device_memory(int device, std::size_t bytes);

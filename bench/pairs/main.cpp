@@ -24,6 +24,7 @@ const std::vector<pair>& all() {
       {"2D stencil", cuda::stencil_2d, openmp::stencil_2d, 1024, 70, 1e-6},
       {"3D stencil", cuda::stencil_3d, openmp::stencil_3d, 128, 20, 1e-6},
       {"Jacobi with reduction", cuda::jacobi, openmp::jacobi, 512, 40, 1e-4},
+      {"linear system, in a graph", cuda::linear_system, openmp::linear_system, 512, 96, 1e-9},
       {"reduction", cuda::reduction, openmp::reduction, 1 << 22, 5000, 1e-3},
       {"prefix sums", cuda::scan, openmp::scan, 1 << 20, 1500, 0},
       {"Fourier transform", cuda::fft, openmp::fft, 256, 2, 1e-5},

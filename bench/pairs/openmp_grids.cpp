@@ -67,6 +67,28 @@ struct jacobi_program {
   }
 };
 
+struct system_program {
+  int n;
+  std::vector<float> a;
+  std::vector<double> b, x, next, output;
+  void run() {
+    std::fill(x.begin(), x.end(), 0);
+    for (int s = 0; s < jacobi_steps; ++s) {
+      double change = 0;
+#pragma omp parallel for reduction(+ : change)
+      for (int row = 0; row < n; ++row) {
+        double rest = b[row];
+        for (int k = 0; k < n; ++k) rest -= static_cast<double>(a[row * n + k]) * x[k];
+        rest /= static_cast<double>(a[row * n + row]);
+        next[row] = x[row] + rest;
+        change += std::fabs(rest);
+      }
+      std::swap(x, next);
+      output.assign(1, change);
+    }
+  }
+};
+
 struct product_program {
   int n;
   std::vector<float> a, b, output;
@@ -229,6 +251,17 @@ version jacobi(int n) {
           [program] {
             std::vector<double> values = as_doubles(program->a);
             values.push_back(static_cast<double>(program->output[0]) * 1e-3);
+            return values;
+          }};
+}
+version linear_system(int n) {
+  const std::vector<double> zeros(size_of(n));
+  auto program = std::make_shared<system_program>(
+      system_program{n, system_matrix(n), std::vector<double>(size_of(n), 2 * n), zeros, zeros, {}});
+  return {[program] { program->run(); },
+          [program] {
+            std::vector<double> values = program->x;
+            values.push_back(program->output[0]);
             return values;
           }};
 }

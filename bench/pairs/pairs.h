@@ -1,7 +1,7 @@
 #pragma once
 
-/// Programs of the kinds that public suites have, each written twice: in CUDA and in OpenMP. Both versions make the
-/// same input and are written as people write them.
+/// Programs of the kinds that public suites have, each written twice: in CUDA and in OpenMP. Both versions use the same
+/// input and the usual style of their language.
 
 #include <cmath>
 #include <cstdint>
@@ -93,6 +93,14 @@ constexpr int filter_radius = 3;
 constexpr int most_iterations = 256;
 constexpr int paths_per_thread = 64;
 
+/// The matrix of a linear system of n unknowns: its diagonal is larger than the rest of a row.
+[[nodiscard]] inline std::vector<float> system_matrix(int n) {
+  const auto rows = static_cast<std::size_t>(n);
+  std::vector<float> a = inputs(rows * rows);
+  for (std::size_t r = 0; r < rows; ++r) a[r * rows + r] = static_cast<float>(n);
+  return a;
+}
+
 /// The weights of the image filter, (2 r + 1)^2 of them.
 [[nodiscard]] inline std::vector<float> filter_weights() {
   constexpr int width = 2 * filter_radius + 1;
@@ -117,6 +125,7 @@ HPE_PAIR(triad)
 HPE_PAIR(stencil_2d)
 HPE_PAIR(stencil_3d)
 HPE_PAIR(jacobi)
+HPE_PAIR(linear_system)
 HPE_PAIR(reduction)
 HPE_PAIR(scan)
 HPE_PAIR(fft)

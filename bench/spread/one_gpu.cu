@@ -1,5 +1,5 @@
 // The programs of workloads.h as a CUDA program for one GPU, which knows nothing of hpe: cudaMalloc, launches, copies.
-// scripts/gpu-check-spread runs it alone and by `hpe run --spread`.
+// scripts/gpu-check --group spread runs it alone and by `hpe run --spread`.
 //
 //   one-gpu [--times FILE] FACTOR [NAME...]
 //

@@ -50,6 +50,7 @@ class by_hand {
         space_(0, hpe::round_up(source_, std::size_t{1} << 30), 1),
         devices_(hpe::device::open_devices(hpe::bench::on_gpus() ? "cuda:1" : "soft:1", space_.layout())) {
     devices_->register_host(host(), space_.layout().size(), space_.shadow_file(), 0);
+    space_.open_alias(space_.segment_begin(hpe::memory::segment_kind::device, 0), space_.layout().size());
     hpe::device::device& device = devices_->at(0);
     for (std::byte*& b : buffers_) {
       b = space_.segment_begin(hpe::memory::segment_kind::device, 0) + static_cast<std::size_t>(&b - buffers_) * part_;

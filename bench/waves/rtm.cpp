@@ -65,6 +65,7 @@ class by_hand {
                                            space_.layout())) {
     kernel_ = devices_->find_kernel(devices_->load_module(kernel_module()), "wave_step_8_f32");
     devices_->register_host(alias(), space_.layout().size(), space_.shadow_file(), 0);
+    space_.open_alias(space_.segment_begin(hpe::memory::segment_kind::device, 0), space_.layout().size());
     for (unsigned d = 0; d < devices; ++d) parts_.push_back(make_part(d, devices));
   }
 

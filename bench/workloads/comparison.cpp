@@ -30,7 +30,7 @@ timing time_of(program& p, unsigned repeats) {
       repeats, [&] { p.reset(); }, [&] { p.run(); });
 }
 
-/// Times of hpe and of another version in turn.
+/// Times hpe and another version in alternating runs.
 pair_of_timings times_of(program& ours, program& theirs, unsigned repeats) {
   return paired_timings(
       repeats, [&] { ours.reset(); }, [&] { ours.run(); }, [&] { theirs.reset(); }, [&] { theirs.run(); });

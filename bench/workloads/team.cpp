@@ -41,6 +41,7 @@ team::team(int devices, std::size_t bytes_each)
   on_gpus_ = devices_->at(0).info().kind == HPE_DEVICE_CUDA;
   devices_->register_host(pinned(space_.segment_begin(memory::segment_kind::device, 0)), space_.layout().size(),
                           space_.shadow_file(), 0);
+  space_.open_alias(space_.segment_begin(memory::segment_kind::device, 0), space_.layout().size());
   for (int d = 0; d < devices; ++d) {
     device::device& its = devices_->at(static_cast<unsigned>(d));
     parts_.push_back({&its.create_stream(device::priority::launch),

@@ -16,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+HOME = "---\nhide: [navigation, toc]\n---\n"  # the home page has the whole width, so that its first screen has the quick start
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".hpp": "cpp", ".cu": "cpp", ".def": "cpp", ".py": "python", ".txt": "text"}
 
 
@@ -77,7 +78,8 @@ class Site:
             return match[1] + os.path.relpath(target, place.parent) + hash_sign + anchor + match[3]
 
         parts = FENCE.split(page.read_text())  # fenced blocks have the odd numbers
-        self.write(place, "".join(part if number % 2 else LINK.sub(lead, part) for number, part in enumerate(parts)))
+        head = HOME if place == Path("index.md") else ""
+        self.write(place, head + "".join(part if number % 2 else LINK.sub(lead, part) for number, part in enumerate(parts)))
 
 
 def main():
@@ -87,7 +89,8 @@ def main():
     for page in list(site.places):
         site.stage(page)
     (site.folder / "site").mkdir(exist_ok=True)
-    shutil.copy(Path(__file__).parent / "site.css", site.folder / "site")
+    for file in ("site.css", "search.js"):
+        shutil.copy(Path(__file__).parent / file, site.folder / "site")
 
 
 if __name__ == "__main__":

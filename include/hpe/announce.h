@@ -1,10 +1,10 @@
 /* hpe: announces work that waits in a queue of the program, such as a stream, before the program gives it to hpe.
  *
- * hpe orders work by the data that launches and copies name and by the order of the calls. It knows nothing of work
- * that still waits in a queue of the program. An announcement, made when the work is queued, tells hpe: from then on
- * CPU code that touches memory which the work may write, or writes memory which it may read, waits for the work to end.
- * So do system calls, MPI, hpeMemcpy and hpeMemset. Host memory (hpeMallocHost) is not covered. Announcements do not
- * order work that is handed to hpe; whoever queues that work does.
+ * hpe orders work by the data that launches and copies name and by the order of the calls. It does not see work that
+ * still waits in a queue of the program. The program can announce this work when it queues the work: from then on, CPU
+ * code waits for the end of the work before it touches memory that the work may write, or writes memory that the work
+ * may read. System calls, MPI, hpeMemcpy and hpeMemset wait in the same way. Host memory (hpeMallocHost) is not
+ * covered. Announcements do not order work that is handed to hpe; the code that queues that work must order it.
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */
@@ -27,14 +27,15 @@ typedef struct hpeAnnouncement_st* hpeAnnouncement;
  * HPE_ERROR_DEVICE_LOST. */
 HPE_API hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAccess* accesses, size_t count);
 
-/* The calling thread begins the work, and does it until hpeAnnouncedEnd. All that the work depends on must have
- * finished: the thread's accesses wait for no announcement, neither its own nor one of later work. Profiles name the
- * place that announced the work. Memory that the thread itself touches (not by a launch or a copy) is open to other
- * threads meanwhile. Errors: HPE_ERROR_INVALID_ARGUMENT if the thread does announced work already. */
+/* Tells hpe that the calling thread does the work from now until hpeAnnouncedEnd. Everything on which the work depends
+ * must have finished, because the thread's accesses do not wait for announcements, neither for its own nor for those of
+ * later work. Profiles name the place that announced the work. Memory that the thread itself touches (not by a launch
+ * or a copy) is open to other threads until then. Errors: HPE_ERROR_INVALID_ARGUMENT if the thread does announced work
+ * already. */
 HPE_API hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement);
 
 /* Ends an announcement because its work has finished or will never be done. The handle becomes invalid. To be called by
- * the thread that began the work, or by any thread if none did. */
+ * the thread that began the work, or by any thread if no thread has begun it. */
 HPE_API hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement);
 
 #ifdef __cplusplus

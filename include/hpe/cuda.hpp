@@ -1,20 +1,22 @@
 #pragma once
 
-/// Work of programs that use CUDA themselves, in hpe's order: kernels that nvcc compiled with the program, and
-/// libraries that work on a stream. Header only, for translation units that nvcc compiles, and for others that find the
-/// headers of the CUDA runtime. The program links the CUDA runtime, static or shared. hpe gives devices the numbers
-/// that the CUDA runtime gives them.
+/// Queues the work of programs that use CUDA directly (kernels that nvcc compiled with the program, and libraries that
+/// work on a stream), and orders it with hpe's other work. Header only, for translation units that nvcc compiles, and
+/// for other units that can include the headers of the CUDA runtime. The program must link the CUDA runtime, statically
+/// or dynamically. hpe numbers the devices as the CUDA runtime does.
 ///
 ///   hpe::launch(saxpy, blocks, 256, n, 2.0F, x.data(), y.data());                   // accesses from the arguments
 ///   hpe::launch_on(1, saxpy, blocks, 256, n, 2.0F, x.data(), y.data(), hpe::in(x), hpe::inout(y));
 ///   hpe::enqueue(0, [&](cudaStream_t s) { cufftSetStream(plan, s); cufftExecC2C(...); }, hpe::inout(data));
 ///
-/// Calls return as soon as the work is queued. Soft devices cannot run it (HPE_ERROR_NOT_SUPPORTED).
+/// Calls return as soon as the work is queued. Soft devices cannot run the program's own CUDA code
+/// (HPE_ERROR_NOT_SUPPORTED); launch_over says which kernels they can run.
 
 #include <cuda_runtime_api.h>
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <span>
@@ -24,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-// nvcc mistakes the name hpe::module for the declaration of a C++20 module and warns.
+// nvcc mistakes the name hpe::module for the declaration of a C++20 module and prints a warning.
 #ifdef __CUDACC__
 #pragma nv_diag_suppress 3189
 #endif
@@ -36,7 +38,7 @@
 
 namespace hpe {
 
-/// Blocks of threads, and the bytes of dynamic shared memory of each.
+/// The shape of a launch: its grid and block, and the bytes of dynamic shared memory of each block.
 struct cuda_shape {
   dim3 grid;
   dim3 block;
@@ -45,8 +47,8 @@ struct cuda_shape {
 
 namespace detail {
 
-/// The callback for hpeEnqueue, which calls `function`. It stores an exception, for the caller to rethrow, and detects
-/// errors that the CUDA runtime recorded but `function` did not return.
+/// The callback for hpeEnqueue, which calls `function`. If `function` throws, the callback stores the exception for the
+/// caller to rethrow. The callback also detects an error that the CUDA runtime recorded but `function` did not return.
 template <class Function>
 struct enqueued {
   Function& function;
@@ -55,7 +57,7 @@ struct enqueued {
 
   static int call(void* stream, void* self) noexcept {
     auto& it = *static_cast<enqueued*>(self);
-    const bool clean = cudaPeekAtLastError() == cudaSuccess;  // an earlier error is left for the program
+    const bool clean = cudaPeekAtLastError() == cudaSuccess;  // hpe leaves an earlier error for the program to fetch
     try {
       const int result = it.run(static_cast<cudaStream_t>(stream));
       if (clean && cudaPeekAtLastError() != cudaSuccess) it.failure = cudaGetLastError();
@@ -90,7 +92,7 @@ void enqueue(int device, Function& function, const hpeAccess* accesses, std::siz
   check(status);
 }
 
-/// The memory that a kernel can reach through a parameter of the type.
+/// The memory that a kernel can reach through a parameter of a given type.
 enum class reach { nothing, allocation, everything };
 
 template <class Parameter>
@@ -106,7 +108,7 @@ void add_access(std::vector<hpeAccess>& list, const Parameter& argument) {
   if constexpr (reach_of<Parameter>() == reach::allocation) {
     const void* const address = const_cast<const void*>(static_cast<const volatile void*>(argument));
     const hpePointerInfo into = pointer_info(address);
-    if (into.kind == HPE_MEMORY_ORDINARY) return;  // a null pointer, or the program's own memory
+    if (into.kind == HPE_MEMORY_ORDINARY) return;  // not hpe memory: a null pointer, or memory of the program
     list.push_back({into.base, 0, std::is_const_v<std::remove_pointer_t<Parameter>> ? HPE_IN : HPE_INOUT});
   }
 }
@@ -144,9 +146,10 @@ void launch(int device, void (*kernel)(Parameters...), const cuda_shape& shape, 
 
 }  // namespace detail
 
-/// Calls function(stream) at once, in this thread, with the device current. The function may queue work on that stream
-/// and on no other; hpeEnqueue says what it must not do. It returns nothing, or a number that is 0 for success
-/// (cudaError_t, cufftResult). Its exceptions are passed on to the caller.
+/// Calls function(stream) in the calling thread, before enqueue returns. The device is current during the call. The
+/// function may queue work on that stream and on no other stream; hpeEnqueue lists what the function must not do. The
+/// function returns nothing, or a number that is 0 for success (cudaError_t, cufftResult). If the function throws,
+/// enqueue rethrows the exception.
 template <class Function, std::same_as<hpeAccess>... Accesses>
 requires std::invocable<Function&, cudaStream_t>
 void enqueue(int device, Function&& function, const Accesses&... accesses) {
@@ -156,24 +159,24 @@ void enqueue(int device, Function&& function, const Accesses&... accesses) {
   detail::enqueue(device, function, list, count);
 }
 
-/// Like enqueue above, with the accesses in a list.
+/// The same as enqueue above, with the accesses as a list.
 template <class Function>
 requires std::invocable<Function&, cudaStream_t>
 void enqueue(int device, Function&& function, std::span<const hpeAccess> accesses) {
   detail::enqueue(device, function, accesses.data(), accesses.size());
 }
 
-/// Queues a kernel (a __global__ function) on a device. `rest` are the arguments of the kernel, as in a call, followed
-/// by its accesses: hpe::in, out and inout.
+/// Queues a kernel (a __global__ function) on a device. `rest` consists of the kernel's arguments, in order, and then
+/// the accesses of the launch: hpe::in, out and inout.
 ///
-/// If no access is given, the parameter types decide: through a pointer to const the kernel reads the whole allocation
-/// that the pointer points into; through another pointer it reads and writes the allocation. Pointers to memory that
-/// is not hpe's are ignored. A struct or a pointer to pointers can lead anywhere, so such a kernel counts as using
-/// every allocation, which is correct but slow. Memory that a kernel reaches through pointers stored in memory must be
-/// named.
+/// Without accesses, the types of the parameters decide: hpe assumes that the kernel reads the whole allocation to
+/// which a pointer to const points, and that the kernel reads and writes the whole allocation to which any other
+/// pointer points. Pointers to memory other than hpe memory are ignored. If a parameter is a struct or a pointer to
+/// pointers, the kernel could reach any memory, so hpe assumes that the kernel uses every allocation: correct but slow.
+/// If a kernel reaches memory through pointers that are stored in memory, the accesses must name that memory.
 ///
-/// Throws HPE_ERROR_INVALID_ARGUMENT with the CUDA runtime's message if the runtime refuses the launch. A kernel that
-/// fails later is reported by hpeSynchronize.
+/// Throws HPE_ERROR_INVALID_ARGUMENT with the CUDA runtime's message if the runtime refuses the launch. If the kernel
+/// fails later, hpeSynchronize reports the failure.
 template <class... Parameters, class... Rest>
 requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch_on(int device, void (*kernel)(Parameters...),
                                                                   const cuda_shape& shape, Rest&&... rest) {
@@ -209,7 +212,7 @@ requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch_on(int device, vo
   launch_on(device, kernel, cuda_shape{grid, block, 0}, std::forward<Rest>(rest)...);
 }
 
-/// Like launch_on, on the calling thread's current device (hpeSetDevice).
+/// The same as launch_on, for the calling thread's current device (hpeSetDevice).
 template <class... Parameters, class... Rest>
 requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch(void (*kernel)(Parameters...), const cuda_shape& shape,
                                                                Rest&&... rest) {
@@ -221,11 +224,11 @@ requires(sizeof...(Rest) >= sizeof...(Parameters)) void launch(void (*kernel)(Pa
   launch_on(current_device, kernel, cuda_shape{grid, block, 0}, std::forward<Rest>(rest)...);
 }
 
-/// Queues a kernel on several devices (empty: all), each of which runs a part of the grid, and returns how the launch
-/// was cut; see hpeLaunchOver. hpe reads the kernel's PTX from the program's file (hpeKernelOfProgram), and finds
-/// from it the memory that the kernel uses. A kernel without PTX, and one that has to run on one device, is launched on
-/// the first device with the accesses that launch_on derives from the parameters. Works on soft devices too, for
-/// kernels that may be spread.
+/// Queues a kernel on several devices, each of which runs one part of the grid, and returns how hpe cut the launch; see
+/// hpeLaunchOver. An empty list means all devices. hpe reads the kernel's PTX from the program's file
+/// (hpeKernelOfProgram) and derives the memory that the kernel uses from the PTX. If a kernel has no PTX or has to run
+/// on one device, hpe launches it on the first device, with the accesses that launch_on derives from the parameters.
+/// Soft devices can run the launch if the kernel may be spread.
 template <class... Parameters, class... Arguments>
 requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
     launch_over(const std::vector<int>& devices, void (*kernel)(Parameters...), const cuda_shape& shape,
@@ -236,7 +239,7 @@ requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
   const char* obstacle = nullptr;
   std::string reason;
   if (const cudaError_t e = cudaFuncGetName(&name, function)) {
-    cudaGetLastError();  // it is told in the reason
+    cudaGetLastError();  // clears the error; `reason` contains it
     reason = std::string("the CUDA runtime gives it no name: ") + cudaGetErrorString(e);
   } else if (hpeKernelOfProgram(&in_ptx, function, name) != HPE_SUCCESS ||
              hpeKernelGetObstacle(in_ptx, &obstacle) != HPE_SUCCESS) {
@@ -263,7 +266,7 @@ requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
   return how;
 }
 
-/// Likewise, on all devices.
+/// Like launch_over above, on all devices.
 template <class... Parameters, class... Arguments>
 requires(sizeof...(Arguments) == sizeof...(Parameters)) hpeSpread
     launch_over(void (*kernel)(Parameters...), dim3 grid, dim3 block, const Arguments&... arguments) {

@@ -7,7 +7,7 @@
 
 namespace hpe {
 
-/// The exception of the C++ interface and of the runtime's own code: a status with its message.
+/// The exception that the C++ interface and the runtime itself throw: a status and its message.
 class error : public std::runtime_error {
  public:
   error(hpeStatus status, const std::string& message) : std::runtime_error(message), status_(status) {}

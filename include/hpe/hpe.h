@@ -137,6 +137,12 @@ HPE_API hpeStatus hpeMallocOn(void** pointer, size_t size, int device);
  * Errors: HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY. */
 HPE_API hpeStatus hpeMallocHost(void** pointer, size_t size);
 
+/* Like hpeMallocHost, but CPU code may access the memory at all times, as with cudaMallocHost: CPU code does not wait
+ * for kernels that use the memory, so the program itself must wait for them (hpeSynchronize) where necessary. Therefore
+ * system calls that hpe does not see (io_uring, the syscall instruction) may use the memory. Copies, launches and the
+ * calls that hpe does see are ordered as usual. Errors: as for hpeMallocHost. */
+HPE_API hpeStatus hpeMallocOpen(void** pointer, size_t size);
+
 /* How the bytes of a striped allocation are spread. Boundaries between homes fall on multiples of
  * hpeGetGranularity() bytes; sizes below are rounded up to it. */
 typedef enum hpeDistributionKind {
@@ -154,7 +160,7 @@ typedef struct hpeDistribution {
 
 /* Allocates one contiguous range of addresses whose parts live on different devices. distribution NULL means a block
  * distribution over all devices.
- * Errors: those of hpeMallocOn; HPE_ERROR_INVALID_ARGUMENT also for an unknown kind, a chunk of 0 bytes, no devices, or
+ * Errors: as for hpeMallocOn; HPE_ERROR_INVALID_ARGUMENT also for an unknown kind, a chunk of 0 bytes, no devices, or
  * a device that is named twice. */
 HPE_API hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistribution* distribution);
 
@@ -190,8 +196,9 @@ HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 #define HPE_HOST (-1)
 HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
-/* Tells hpe how the program uses a whole allocation. Advice changes speed and, but for HPE_ADVISE_WRITE_ONLY, no
- * results. Allocations of up to 256 KiB share blocks with others; advice about them is accepted and has no effect.
+/* Tells hpe how the program uses a whole allocation. Advice changes only speed, except that HPE_ADVISE_WRITE_ONLY can
+ * also change results. Allocations of up to 256 KiB share blocks with others; advice about them is accepted and has no
+ * effect.
  * Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_ARGUMENT. */
 typedef enum hpeAdvice {
   HPE_ADVISE_DEFAULT = 0,    /* rolling upload for sequential writers, prefetch for sequential readers */
@@ -268,12 +275,12 @@ typedef struct hpeAccess {
 #define HPE_MAX_PARAMETERS 4000
 #define HPE_MAX_ACCESSES 1048576
 
-/* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. First waits for room in device memory
- * if all data is larger than that. The parameters are copied before the call returns. accesses names everything that
- * the kernel touches through hpe pointers; with count HPE_ALL (accesses NULL) it may read and write any allocation. The
- * launch runs after everything that was queued on the same bytes before, from any thread and on any device, and before
- * later work on them. If the device cannot reach an allocation, or the allocation's home is lost, the allocation first
- * moves to the device. A kernel that fails is reported by the next hpeSynchronize.
+/* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. If all data together is larger than
+ * device memory, the call first waits for room there. The parameters are copied before the call returns. accesses names
+ * everything that the kernel touches through hpe pointers; with count HPE_ALL (accesses NULL) it may read and write any
+ * allocation. The launch runs after everything that was queued on the same bytes before, from any thread and on any
+ * device, and before later work on them. If the device cannot reach an allocation, or the allocation's home is lost,
+ * the allocation first moves to the device. A kernel that fails is reported by the next hpeSynchronize.
  * Errors: HPE_ERROR_INVALID_ARGUMENT, for more than HPE_MAX_ACCESSES accesses too; HPE_ERROR_NOT_A_REGION;
  * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if the bytes of all accesses do not fit into device memory at once,
  * or an allocation that has to move finds no room; HPE_ERROR_NOT_SUPPORTED if other processes use it (<hpe/node.h>);
@@ -296,7 +303,7 @@ typedef struct hpeTeamMember {
  * never queues two teams so that each blocks a device that the other needs. But a device may have room for only a few
  * tiles at a time, so a tile must not wait for one that begins later on the same device.
  * If a member cannot reach an allocation, the allocation moves to the first member's device.
- * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT too if there is no member, if a device has two parts, or if
+ * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT too if there is no member, if a device has two parts, or if
  * count is HPE_ALL; HPE_ERROR_NOT_SUPPORTED if an allocation would have to move and a member cannot reach its new place
  * either, and for kernels of PTX. */
 HPE_API hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_count, hpeKernel kernel,
@@ -309,7 +316,7 @@ HPE_API hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_coun
  * the accessed bytes runs after what function queued. <hpe/cuda.hpp> has a C++ form of this.
  * function returns 0, or the number of an error. It runs under locks of hpe: it must not touch hpe memory on the host,
  * nor wait for threads that do, and its own calls of hpe functions fail. No exception may leave it.
- * Errors: those of hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function returns another number than 0. The work that it had
+ * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function returns another number than 0. The work that it had
  * queued has run then; bytes named with HPE_OUT and HPE_INOUT are as before where the host had a valid copy of them,
  * else as that work left them. HPE_ERROR_NOT_SUPPORTED on soft devices, which run kernels of modules only. */
 typedef int (*hpeEnqueueFunction)(void* stream, void* argument);

@@ -1,10 +1,11 @@
 #pragma once
 
-/// The C++20 view of hpe: owning arrays, typed launches and exceptions over the C interface of <hpe/hpe.h>, whose
-/// meaning, thread safety and errors apply here. Every function that fails throws hpe::error. Header only.
+/// The C++20 interface of hpe: owning arrays, typed launches and exceptions on top of the C interface <hpe/hpe.h>,
+/// which defines meaning, thread safety and errors. Every function that fails throws hpe::error. Header only.
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <span>
@@ -18,17 +19,17 @@
 
 namespace hpe {
 
-/// Throws hpe::error with the thread's last message unless status is HPE_SUCCESS.
+/// Throws hpe::error with the calling thread's last message if status is not HPE_SUCCESS.
 inline void check(hpeStatus status) {
   if (status != HPE_SUCCESS) throw error(status, hpeGetLastErrorMessage());
 }
 
-/// The host, as the place for prefetch to bring data to.
+/// The value of `where` that makes prefetch move the bytes to the host.
 inline constexpr int host = HPE_HOST;
-/// The device that set_device has chosen for the calling thread.
+/// Stands for the calling thread's current device (set_device).
 inline constexpr int current_device = HPE_CURRENT_DEVICE;
 
-/// How many devices there are, at least 1; see hpeGetDeviceCount.
+/// The number of devices, at least 1; see hpeGetDeviceCount.
 [[nodiscard]] inline int device_count() {
   int count = 0;
   check(hpeGetDeviceCount(&count));
@@ -42,10 +43,11 @@ inline constexpr int current_device = HPE_CURRENT_DEVICE;
   return info;
 }
 
-/// Chooses the device for the calling thread's launches and allocations that name none; see hpeSetDevice.
+/// Sets the calling thread's current device, which its launches and allocations use if they name no device; see
+/// hpeSetDevice.
 inline void set_device(int device) { check(hpeSetDevice(device)); }
 
-/// The device that set_device has chosen for the calling thread, 0 at first.
+/// The calling thread's current device (set_device), 0 in a new thread.
 [[nodiscard]] inline int get_device() {
   int device = 0;
   check(hpeGetDevice(&device));
@@ -59,12 +61,13 @@ inline void set_device(int device) { check(hpeSetDevice(device)); }
   return bytes;
 }
 
-/// Where an array lives. Copyable; the empty one means the current device.
+/// The memory in which an array is allocated: that of one device, of several devices, or of the host. Copyable; a
+/// default-constructed placement means the current device.
 class placement {
  public:
   placement() = default;
 
-  /// All of it on one device.
+  /// The whole array is in the memory of one device.
   static placement on_device(int device) {
     placement p;
     p.kind_ = kind::device;
@@ -72,14 +75,15 @@ class placement {
     return p;
   }
 
-  /// In host memory that devices reach over their links.
+  /// The array is in host memory, which devices access over their links.
   static placement on_host() {
     placement p;
     p.kind_ = kind::host;
     return p;
   }
 
-  /// Spread over devices (empty: all); chunk in bytes matters to block-cyclic only.
+  /// The array is distributed over devices (an empty list means all devices). Only HPE_DISTRIBUTE_BLOCK_CYCLIC uses
+  /// `chunk`, which is in bytes.
   static placement striped(hpeDistributionKind how, std::vector<int> devices = {}, std::size_t chunk = 0) {
     placement p;
     p.kind_ = kind::striped;
@@ -89,7 +93,7 @@ class placement {
     return p;
   }
 
-  /// Allocates bytes there.
+  /// Allocates `bytes` bytes with this placement; the caller frees them with hpeFree.
   [[nodiscard]] void* allocate(std::size_t bytes) const {
     void* pointer = nullptr;
     switch (kind_) {
@@ -112,26 +116,28 @@ class placement {
   std::size_t chunk_ = 0;
 };
 
-/// All of an array on one device.
+/// Places the whole array in the memory of one device.
 inline placement on_device(int device) { return placement::on_device(device); }
-/// An array in host memory, which kernels of every device reach over their link; see hpeMallocHost.
+/// Places an array in host memory, which the kernels of every device access over its link; see hpeMallocHost.
 inline placement on_host() { return placement::on_host(); }
-/// One contiguous part of an array on each of the devices (empty: all of them); see hpeMallocStriped.
+/// Places one contiguous part of an array on each of the devices (an empty list means all devices); see
+/// hpeMallocStriped.
 inline placement block_distribution(std::vector<int> devices = {}) {
   return placement::striped(HPE_DISTRIBUTE_BLOCK, std::move(devices));
 }
-/// An array dealt out to the devices (empty: all of them) in granules.
+/// Distributes the granules of an array to the devices in turn, one by one (an empty list means all devices).
 inline placement cyclic_distribution(std::vector<int> devices = {}) {
   return placement::striped(HPE_DISTRIBUTE_CYCLIC, std::move(devices));
 }
-/// An array dealt out to the devices (empty: all of them) in chunks of chunk_bytes, rounded up to granules.
+/// Distributes chunks of an array to the devices in turn, one by one (an empty list means all devices); chunk_bytes is
+/// rounded up to whole granules.
 inline placement block_cyclic_distribution(std::size_t chunk_bytes, std::vector<int> devices = {}) {
   return placement::striped(HPE_DISTRIBUTE_BLOCK_CYCLIC, std::move(devices), chunk_bytes);
 }
 
-/// An owning array of trivially copyable elements, used as an ordinary contiguous range on the host and by its
-/// pointer in kernels. Movable, not copyable. Elements read as zero until something is written. An array of no elements
-/// allocates nothing and has a null pointer.
+/// An owning array of trivially copyable elements. The host uses the array like any contiguous range; kernels are
+/// passed a pointer to its elements. Movable, not copyable. Elements read as zero until they are written. An array
+/// without elements allocates no memory and has a null pointer.
 template <class T>
 requires std::is_trivially_copyable_v<T>
 class array {
@@ -173,41 +179,42 @@ class array {
   std::size_t size_ = 0;
 };
 
-/// The kernel reads the range. An empty range is an access to nothing and is left out.
+/// An access for a launch: the kernel reads the range. An empty range is ignored.
 template <class T>
 [[nodiscard]] hpeAccess in(std::span<T> range) {
   return {range.data(), range.size_bytes(), HPE_IN};
 }
-/// The kernel writes every byte of the range and reads none of what was there.
+/// An access for a launch: the kernel writes every byte of the range and reads none of the old bytes.
 template <class T>
 [[nodiscard]] hpeAccess out(std::span<T> range) {
   return {range.data(), range.size_bytes(), HPE_OUT};
 }
-/// The kernel reads and writes the range, or writes only parts of it.
+/// An access for a launch: the kernel reads and writes the range, or writes only parts of it.
 template <class T>
 [[nodiscard]] hpeAccess inout(std::span<T> range) {
   return {range.data(), range.size_bytes(), HPE_INOUT};
 }
-/// The kernel reads the whole array.
+/// An access for a launch: the kernel reads the whole array.
 template <class T>
 [[nodiscard]] hpeAccess in(const array<T>& whole) {
   return in(whole.span());
 }
-/// The kernel writes every element of the array and reads none of the old values.
+/// An access for a launch: the kernel writes every element of the array and reads none of the old values.
 template <class T>
 [[nodiscard]] hpeAccess out(const array<T>& whole) {
   return out(whole.span());
 }
-/// The kernel reads and writes the array, or writes only parts of it.
+/// An access for a launch: the kernel reads and writes the array, or writes only parts of it.
 template <class T>
 [[nodiscard]] hpeAccess inout(const array<T>& whole) {
   return inout(whole.span());
 }
 
-/// A loaded shared object of kernels. Cheap to copy; lives as long as the program.
+/// A shared object of kernels, loaded on every device. Copies are cheap; the shared object stays loaded until the
+/// program ends.
 class module {
  public:
-  /// The kernels that come with hpe.
+  /// Names the kernels that are part of hpe.
   module() { check(hpeModuleLoad(&handle_, nullptr)); }
   explicit module(const std::string& path) { check(hpeModuleLoad(&handle_, path.c_str())); }
   [[nodiscard]] hpeModule get() const noexcept { return handle_; }
@@ -216,7 +223,7 @@ class module {
   hpeModule handle_ = nullptr;
 };
 
-/// A kernel with the type of its parameter struct.
+/// A kernel, together with the type of its parameter struct.
 template <class Parameters>
 requires std::is_trivially_copyable_v<Parameters> &&(sizeof(Parameters) <= HPE_MAX_PARAMETERS) class kernel {
  public:
@@ -227,29 +234,30 @@ requires std::is_trivially_copyable_v<Parameters> &&(sizeof(Parameters) <= HPE_M
   hpeKernel handle_ = nullptr;
 };
 
-/// A one-, two- or three-dimensional grid of tiles, with 256 threads per tile on devices that have threads.
+/// A grid of tiles in one, two or three dimensions, with 256 threads for each tile on devices that have threads.
 [[nodiscard]] inline hpeShape grid(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) {
   return {{x, y, z}, {256, 1, 1}};
 }
 
-/// Queues a kernel on a device and returns; see hpeLaunch. The accesses name all hpe memory that the kernel touches.
+/// Queues a kernel on a device and returns without waiting for the kernel; see hpeLaunch. The accesses must name all
+/// hpe memory that the kernel uses.
 template <class Parameters, std::same_as<hpeAccess>... Accesses>
 void launch_on(int device, const kernel<Parameters>& what, const hpeShape& shape, const Parameters& parameters,
                const Accesses&... accesses) {
-  hpeAccess list[sizeof...(Accesses) + 1]{};  // initialised: compilers warn where a launch has no accesses
+  hpeAccess list[sizeof...(Accesses) + 1]{};  // initialised, because compilers warn if a launch has no accesses
   std::size_t count = 0;
   ((accesses.size != 0 ? void(list[count++] = accesses) : void()), ...);
   check(hpeLaunch(device, what.get(), &shape, &parameters, sizeof(Parameters), list, count));
 }
 
-/// Queues a kernel on the calling thread's current device and returns.
+/// Queues a kernel on the calling thread's current device and returns without waiting for the kernel.
 template <class Parameters, std::same_as<hpeAccess>... Accesses>
 void launch(const kernel<Parameters>& what, const hpeShape& shape, const Parameters& parameters,
             const Accesses&... accesses) {
   launch_on(current_device, what, shape, parameters, accesses...);
 }
 
-/// One device's part of a team's launch.
+/// The part of a launch on several devices that one device runs.
 template <class Parameters>
 struct team_member {
   int device;
@@ -257,7 +265,7 @@ struct team_member {
   Parameters parameters;
 };
 
-/// Queues a kernel on several devices as one launch and returns; see hpeLaunchTeam.
+/// Queues a kernel on several devices as one launch and returns without waiting for the kernel; see hpeLaunchTeam.
 template <class Parameters>
 void launch_team(const kernel<Parameters>& what, const std::vector<team_member<Parameters>>& members,
                  std::vector<hpeAccess> accesses) {
@@ -267,32 +275,32 @@ void launch_team(const kernel<Parameters>& what, const std::vector<team_member<P
   check(hpeLaunchTeam(list.data(), list.size(), what.get(), sizeof(Parameters), accesses.data(), accesses.size()));
 }
 
-/// Waits until everything queued so far has finished and throws the first failure; see hpeSynchronize.
+/// Waits until all work queued so far has finished, and throws the first failure; see hpeSynchronize.
 inline void synchronize() { check(hpeSynchronize()); }
-/// Waits for one device; see hpeSynchronizeDevice.
+/// Waits until all work queued so far on one device has finished; see hpeSynchronizeDevice.
 inline void synchronize(int device) { check(hpeSynchronizeDevice(device)); }
 
-/// Copies bytes between memory of hpe and any memory of the program; see hpeMemcpy.
+/// Copies bytes; each side may be hpe memory or any other memory of the program; see hpeMemcpy.
 inline void copy(void* destination, const void* source, std::size_t bytes) {
   check(hpeMemcpy(destination, source, bytes));
 }
-/// Sets bytes to a value; see hpeMemset.
+/// Sets each of the bytes to a value; see hpeMemset.
 inline void fill(void* destination, int value, std::size_t bytes) { check(hpeMemset(destination, value, bytes)); }
-/// A hint: the bytes should soon be on device `where`, or on the host; see hpePrefetch.
+/// A hint that device `where`, or the host, needs the bytes soon; see hpePrefetch.
 inline void prefetch(const void* pointer, std::size_t bytes, int where) { check(hpePrefetch(pointer, bytes, where)); }
-/// Tells how an allocation is used; see hpeAdvise.
+/// Tells hpe how the program uses an allocation; see hpeAdvise.
 inline void advise(const void* pointer, hpeAdvice advice) { check(hpeAdvise(pointer, advice)); }
-/// Makes a device the home of an allocation, whose address stays; see hpeMigrate.
+/// Makes a device the home of an allocation; the address does not change; see hpeMigrate.
 inline void migrate(void* pointer, int device) { check(hpeMigrate(pointer, device)); }
 
-/// Describes what a pointer points into; see hpeGetPointerInfo.
+/// Describes the memory at a pointer; see hpeGetPointerInfo.
 [[nodiscard]] inline hpePointerInfo pointer_info(const void* pointer) {
   hpePointerInfo info{};
   check(hpeGetPointerInfo(pointer, &info));
   return info;
 }
 
-/// Counts of faults, bytes and launches since the start; see hpeGetStatistics.
+/// The counts of faults, bytes, launches and other events since the start or the last reset; see hpeGetStatistics.
 [[nodiscard]] inline hpeStatistics statistics() {
   hpeStatistics s{};
   check(hpeGetStatistics(&s));

@@ -1,8 +1,9 @@
 #pragma once
 
-/// Runs programs that were written for one device on several: arrays of several dimensions in parts on all devices, and
-/// launches of PTX kernels that cut the grid. Header only, over <hpe/spread.h>, whose meaning and errors apply here;
-/// <hpe/cuda.hpp> launches kernels that nvcc compiled with the program.
+/// Runs programs that were written for one device on several devices: with multi-dimensional arrays, which are in parts
+/// on all devices, and launches of PTX kernels, which run a part of the grid on each device. Header only, on top of
+/// <hpe/spread.h>, which defines meaning and errors. Kernels that nvcc compiled with the program are launched with
+/// <hpe/cuda.hpp>.
 ///
 ///   const hpe::ptx_module kernels(text);                             // what nvcc -ptx makes of a .cu file
 ///   hpe::ndarray<float, 2> now({ny, nx}), next({ny, nx});
@@ -27,14 +28,15 @@
 
 namespace hpe {
 
-/// Which index is the one of neighbouring elements: the last (as in C) or the first (as in Fortran).
+/// The index by which neighbouring elements differ: the last index (row_major, as in C) or the first index
+/// (column_major, as in Fortran).
 enum class storage { row_major, column_major };
 
-/// An owning array of D dimensions. On the host it is a plain contiguous range, and kernels get its pointer. Elements
-/// read as zero until something is written. Movable, not copyable.
+/// An owning array with D dimensions. The host uses the array like any contiguous range; kernels are passed a pointer
+/// to its elements. Elements read as zero until they are written. Movable, not copyable.
 ///
-/// By default a large array lies in one contiguous part on each device: with row_major order these are ranges of the
-/// first index. A small one is on the first device.
+/// By default, each device has one contiguous part of a large array; with row_major order the parts are ranges of the
+/// first index. A small array is on the first device.
 template <class T, std::size_t D, storage Order = storage::row_major>
 requires(D >= 1) class ndarray {
  public:
@@ -57,13 +59,13 @@ requires(D >= 1) class ndarray {
   [[nodiscard]] std::size_t size() const noexcept { return elements_.size(); }
   [[nodiscard]] const shape_type& shape() const noexcept { return shape_; }
   [[nodiscard]] std::size_t extent(std::size_t dimension) const noexcept { return shape_[dimension]; }
-  /// The elements from one index of the dimension to the next one.
+  /// The distance, in elements, between elements whose indices differ by one in this dimension.
   [[nodiscard]] std::size_t stride(std::size_t dimension) const noexcept { return strides_[dimension]; }
   [[nodiscard]] T* begin() const noexcept { return elements_.begin(); }
   [[nodiscard]] T* end() const noexcept { return elements_.end(); }
   [[nodiscard]] std::span<T> span() const noexcept { return elements_.span(); }
 
-  /// An element, by one index for each dimension.
+  /// The element at the given indices, one for each dimension.
   template <std::convertible_to<std::size_t>... Index>
   requires(sizeof...(Index) == D) T& operator()(Index... index) const noexcept {
     const shape_type at{static_cast<std::size_t>(index)...};
@@ -72,7 +74,8 @@ requires(D >= 1) class ndarray {
     return data()[offset];
   }
 
-  /// Sets all elements. Bytes that are all the same are set on the devices, other values by the calling thread.
+  /// Sets all elements to a value. If all bytes of the value are equal, the devices set the elements; otherwise the
+  /// calling thread does.
   void fill(const T& value) {
     unsigned char bytes[sizeof(T)];
     std::memcpy(bytes, &value, sizeof value);
@@ -101,7 +104,7 @@ requires(D >= 1) class ndarray {
   array<T> elements_;
 };
 
-/// A module of PTX, which is unloaded at the end; see hpeModuleLoadPtx. Movable, not copyable.
+/// A module of PTX. The destructor unloads it; see hpeModuleLoadPtx. Movable, not copyable.
 class ptx_module {
  public:
   explicit ptx_module(const std::string& text) {
@@ -120,7 +123,7 @@ class ptx_module {
   }
 
   [[nodiscard]] hpeModule get() const noexcept { return handle_; }
-  /// The kernel of this name. Lives as long as the module.
+  /// The kernel with this name. The handle is valid as long as the module.
   [[nodiscard]] hpeKernel operator[](const char* name) const {
     hpeKernel kernel = nullptr;
     check(hpeModuleGetKernel(&kernel, handle_, name));
@@ -138,7 +141,7 @@ struct extents {
       : x(static_cast<std::uint32_t>(x_)), y(static_cast<std::uint32_t>(y_)), z(static_cast<std::uint32_t>(z_)) {}
 
   std::uint32_t x, y, z;
-  std::uint32_t shared_bytes = 0;  ///< of a block: its dynamic shared memory
+  std::uint32_t shared_bytes = 0;  ///< bytes of dynamic shared memory per block, if this is a block's size
 };
 
 namespace detail {
@@ -156,7 +159,8 @@ T* parameter_of(const array<T>& whole) {
   return whole.data();
 }
 
-/// The bytes of a launch's parameters. Throws HPE_ERROR_INVALID_ARGUMENT for other sizes than the kernel's.
+/// The arguments of a launch as the bytes of the kernel's parameters. Throws HPE_ERROR_INVALID_ARGUMENT if the number
+/// of arguments, or the size of an argument, differs from that of the kernel's parameters.
 template <class... Arguments>
 std::vector<std::byte> parameters_of(hpeKernel kernel, const Arguments&... arguments) {
   hpeKernelInfo info{};
@@ -180,8 +184,9 @@ std::vector<std::byte> parameters_of(hpeKernel kernel, const Arguments&... argum
 
 }  // namespace detail
 
-/// Queues a kernel of PTX on several devices (empty: all) and returns; see hpeLaunchOver. `arguments` are the kernel's
-/// parameters, with exactly their types; an ndarray or array stands for its pointer.
+/// Queues a PTX kernel on several devices (an empty list means all devices) and returns without waiting for the kernel;
+/// see hpeLaunchOver. `arguments` must have exactly the types of the kernel's parameters; for an ndarray or array, the
+/// pointer to its elements is passed.
 template <class... Arguments>
 hpeSpread launch_over(const std::vector<int>& devices, hpeKernel kernel, const extents& grid, const extents& block,
                       const Arguments&... arguments) {
@@ -193,7 +198,7 @@ hpeSpread launch_over(const std::vector<int>& devices, hpeKernel kernel, const e
   return how;
 }
 
-/// Likewise, on all devices.
+/// Like launch_over above, on all devices.
 template <class... Arguments>
 hpeSpread launch_over(hpeKernel kernel, const extents& grid, const extents& block, const Arguments&... arguments) {
   return launch_over(std::vector<int>{}, kernel, grid, block, arguments...);

@@ -5,7 +5,7 @@
  * each other, or opens them as memory of its own.
  *
  * Programs must order accesses of different processes: the exporting process must not write the bytes while others read
- * them, and tells the importing one when they are ready. Within each process hpe orders as always.
+ * them, and must tell the importing process when the bytes are ready. Within each process hpe orders as always.
  *
  * Processes find each other through Unix sockets whose names are in the handles. A process of another user, or in a
  * container with a network of its own, is not reachable. A child made by fork cannot use handles before exec.
@@ -36,8 +36,11 @@ typedef struct hpeExport {
  * HPE_ERROR_OUT_OF_MEMORY beyond 65,536 exports at once; HPE_ERROR_DEVICE_LOST if the home is lost. */
 HPE_API hpeStatus hpeExportBegin(hpeExport* handle, const void* pointer, size_t size);
 
-/* Ends an export of this process. Does not wait for copies by other processes: a copy that is still running fails there
- * with HPE_ERROR_NOT_FOUND. Errors: HPE_ERROR_NOT_FOUND if the handle is not a valid one of this process. */
+/* Ends an export of this process. CPU code of this process then sees the bytes that other processes have written,
+ * including processes that have closed the memory since. As soon as no process has the allocation open, its device
+ * memory may be used for other data again. Does not wait for copies by other processes: a copy that is still running
+ * fails there with HPE_ERROR_NOT_FOUND. Errors: HPE_ERROR_NOT_FOUND if the handle is not a valid one of this
+ * process. */
 HPE_API hpeStatus hpeExportEnd(const hpeExport* handle);
 
 /* Sets *reachable to whether this process can use the handle: a living process of the same user on this machine made
@@ -47,19 +50,23 @@ HPE_API hpeStatus hpeExportReachable(const hpeExport* handle, int* reachable);
 /* Copies size bytes from offset in the exported bytes to destination, which is an hpe pointer or any memory, and
  * returns when the copy is complete. The handle may be one of this process itself.
  * Errors: HPE_ERROR_NOT_FOUND if the export or its process has ended; nothing is written then, unless it ended during
- * the copy, which leaves the destination undefined. (If the source process dies during a copy that succeeds all the
- * same, the bytes are right.) HPE_ERROR_INVALID_ARGUMENT beyond the end of the exported bytes; HPE_ERROR_NOT_A_REGION
- * beyond the end of the destination; HPE_ERROR_NOT_SUPPORTED if no device of this process reaches the memory;
- * HPE_ERROR_DEVICE_LOST if the destination's home, or each device that reaches the memory, is lost. */
+ * the copy, which leaves the destination undefined. (If the source process dies during a copy and the copy succeeds
+ * nevertheless, the bytes are correct.) HPE_ERROR_INVALID_ARGUMENT beyond the end of the exported bytes;
+ * HPE_ERROR_NOT_A_REGION beyond the end of the destination; HPE_ERROR_NOT_SUPPORTED if no device of this process
+ * reaches the memory; HPE_ERROR_DEVICE_LOST if the destination's home, or each device that reaches the memory, is
+ * lost. */
 HPE_API hpeStatus hpeExportCopy(void* destination, const hpeExport* handle, size_t offset, size_t size);
 
 /* Opens the exported bytes as memory that CPU code and kernels of this process use in place: one copy, which both
  * processes see, of kind HPE_MEMORY_HOST like memory of hpeMallocHost. The pointer has the offset in its page that the
  * exported pointer has. hpeFree closes it. The memory lives until the last process has closed it, even if the export,
- * the exporter's allocation or its process ends.
+ * the exporter's allocation or its process ends. Until then the exporter's allocation keeps its home and its device
+ * memory.
  *
- * Kernels of the exporting process see at once what others write. Its CPU code may use a copy of its own, and sees the
- * writes after hpeExportEnd, or hpeExportBegin of the same bytes; it must not touch the allocation while others write.
+ * Kernels of the exporting process see writes by other processes at once. CPU code of the exporting process may use a
+ * copy of its own, and sees these writes after hpeExportEnd, or after hpeExportBegin of the same bytes; it must not
+ * touch the allocation while others write. Allocations of up to 256 KiB share blocks of 64 KiB: meanwhile, the
+ * exporter's CPU code must not write to other allocations in these blocks.
  * Errors: HPE_ERROR_NOT_FOUND as above; HPE_ERROR_NOT_SUPPORTED for handles of this process, and on GPUs, where
  * programs have CUDA's own handles for this. */
 HPE_API hpeStatus hpeExportOpen(void** pointer, const hpeExport* handle);

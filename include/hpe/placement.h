@@ -1,7 +1,8 @@
 /* hpe: where devices are in the machine.
  *
- * On machines with several NUMA nodes the link of each device ends at one of them. hpe puts the threads and buffers
- * that serve the device there by itself; a program may want the same for threads that use much of a device's memory.
+ * On machines with several NUMA nodes the link of each device ends at one of them. hpe places its own threads and
+ * buffers for the device on that node; a program may want to do the same with threads that use much of the device's
+ * memory.
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */

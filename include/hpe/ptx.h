@@ -2,8 +2,8 @@
  *
  * A module of PTX is loaded on every device like any other (hpeModuleLoad), and its kernels are found by their names in
  * the text (mangled ones for C++). On soft devices a kernel's threads run as on a GPU: blocks of threads with shared
- * memory, barriers and warps of 32. On GPUs the CUDA driver compiles the text; there a module is one text, its
- * variables are the driver's, and launches are not cooperative.
+ * memory, barriers and warps of 32. On GPUs the CUDA driver compiles and links the texts; there a module's variables
+ * are the driver's, and launches are not cooperative.
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */
@@ -19,8 +19,8 @@ extern "C" {
 /* Loads PTX texts and links them if there are several, so that they can refer to each other's symbols. The texts are
  * copied. Every call makes a new module with variables of its own, which lives until hpeModuleUnload.
  * Errors: HPE_ERROR_INVALID_ARGUMENT with line and instruction for a text that is not PTX or a symbol that is not
- * defined; HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know, and on GPUs for several texts;
- * HPE_ERROR_NOT_FOUND for a text that the CUDA driver refuses; HPE_ERROR_OUT_OF_MEMORY for the module's variables. */
+ * defined; HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know (on soft devices);
+ * HPE_ERROR_NOT_FOUND for texts that the CUDA driver refuses; HPE_ERROR_OUT_OF_MEMORY for the module's variables. */
 HPE_API hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count);
 
 /* Unloads a module of hpeModuleLoadPtx: waits for its launches and frees its variables. Its kernels become invalid.
@@ -71,7 +71,7 @@ typedef struct hpeGrid {
 } hpeGrid;
 
 /* Like hpeLaunch, for kernels of PTX. *work becomes a handle for hpeWorkWait; work may be NULL.
- * Errors: those of hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device cannot have (more than
+ * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device cannot have (more than
  * 1024 threads or 227 KiB of shared memory in a block, a grid dimension above CUDA's limits, zero; a cluster of more
  * than 16 blocks or other than the kernel's own, or one that does not divide the grid); HPE_ERROR_NOT_SUPPORTED for
  * other kernels, and on GPUs for cooperative launches, and for clusters if the driver is too old. */
@@ -90,7 +90,7 @@ HPE_API hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid
 
 /* Waits until the work has finished and returns its result: HPE_SUCCESS, HPE_ERROR_LAUNCH_FAILED with a message that
  * names kernel, block, thread and address, or HPE_ERROR_DEVICE_LOST. hpeSynchronize does not report that failure again.
- * The kernel's output is on standard output then. *fault (fault may be NULL) gets the kind of failure. */
+ * The kernel's output is then on standard output. *fault (fault may be NULL) is set to the kind of failure. */
 typedef enum hpeFault {
   HPE_FAULT_NONE = 0,
   HPE_FAULT_ADDRESS = 1,    /* out of bounds, or not memory of the device */

@@ -4,8 +4,8 @@
  * blocks. The kernel sees the block indices and the grid of one launch; its atomic operations and fences reach all
  * devices. hpe finds the memory that the kernel uses from its PTX, so a launch names none.
  *
- * Some kernels cannot run so, for example those whose blocks wait for each other. They run on one device, and hpe tells
- * the reason. docs/spread.md describes the method and its limits; <hpe/ndarray.hpp> has a C++ form.
+ * Some kernels cannot run in this way, for example kernels whose blocks wait for each other. They run on one device,
+ * and hpe gives the reason. docs/spread.md describes the method and its limits; <hpe/ndarray.hpp> has a C++ form.
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */
@@ -30,7 +30,7 @@ HPE_API hpeStatus hpeKernelGetObstacle(hpeKernel kernel, const char** reason);
  * obstacle. Errors: HPE_ERROR_NOT_FOUND if the file of the program or library holds no PTX of such a kernel. */
 HPE_API hpeStatus hpeKernelOfProgram(hpeKernel* kernel, const void* function, const char* name);
 
-/* What a launch became. */
+/* How hpe has cut a launch. */
 typedef struct hpeSpread {
   HPE_STRUCT_SIZE(struct hpeSpread);
   uint32_t parts;   /* 1: the first device ran it all */
@@ -40,12 +40,14 @@ typedef struct hpeSpread {
 
 /* Queues a kernel of PTX on those of the devices that make it fastest, as hpe predicts, and returns; arrays move to
  * other devices where that pays. HPE_SPREAD_CUT=even uses all of the devices. devices NULL means all that are not lost.
- * A kernel that has to run on one device runs on the first one. The launch is in order with all other work as one of
- * hpeLaunchGrid is that names the allocations to which its pointers point; if the kernel uses pointers that it finds in
- * memory, it counts as using all allocations. A part that fails is reported by the next hpeSynchronize; the block that
- * its message names is counted within its part. *how (how may be NULL) describes the launch. The variables of the
- * module are those of the first device (hpeModuleGetVariable). Errors: those of hpeLaunchGrid;
- * HPE_ERROR_INVALID_ARGUMENT too if no device is named or one twice. */
+ * A kernel that has to run on one device runs on the first one. The launch is ordered with all other work like a launch
+ * by hpeLaunchGrid whose accesses name the allocations to which its pointers point; if the kernel uses pointers that it
+ * finds in memory, hpe assumes that it uses all allocations. A part that fails is reported by the next hpeSynchronize;
+ * the block that its message names is counted within its part. *how (how may be NULL) describes the launch. The
+ * variables of the module are those of the first device (hpeModuleGetVariable). If the memory of a launch does not fit
+ * on the devices, and the calling thread does announced work (hpeAnnouncedBegin), the launch runs in parts of its grid,
+ * one after the other; other work may run between two parts. Then how->work has the parts that failed, and after them
+ * the last parts. Errors: as for hpeLaunchGrid; HPE_ERROR_INVALID_ARGUMENT too if no device is named or one twice. */
 HPE_API hpeStatus hpeLaunchOver(const int* devices, size_t device_count, hpeKernel kernel, const hpeGrid* shape,
                                 const void* parameters, size_t parameter_size, hpeSpread* how);
 

@@ -1,6 +1,7 @@
 #include "interpose/cuda/interposer.h"
 
 #include "interpose/cuda/calls/host_calls.h"
+#include "interpose/cuda/work/call_watch.h"
 #include "interpose/cuda/work/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -27,17 +28,20 @@ interposer::interposer()
               "HPE_SCOPE=\"{}\" is neither all nor args", option_.scope);
   trace::profile::start(option_.profile);
   trace::recorder::start(option_.trace);
+  if (trace::recorder::active() != nullptr) call_watch::begin(call_watch::recording);
   trace::start_report(option_.report);
 }
 
 interposer* interposer::started() noexcept { return the_interposer.load(std::memory_order_acquire); }
 
-interposer* interposer::instance() noexcept {
+interposer* interposer::instance() {
   static interposer* const made = []() -> interposer* {
     try {
       auto* const result = new interposer;
       the_interposer.store(result, std::memory_order_release);
       return result;
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& e) {
       log(log_level::warn, "hpe takes no part in this program: {}", e.what());
       return nullptr;
@@ -52,19 +56,16 @@ std::optional<CUresult> interposer::any_copy(CUdeviceptr to, CUdeviceptr from, s
   return peers_.copy(to, from, bytes, stream);
 }
 
-std::optional<CUresult> interposer::shaped_copy(const copy_shape_of& shape, CUstream stream, bool wait) {
-  if (!shape.is_plain()) return std::nullopt;
-  const rows_of_copy& c = shape.rows();
+std::optional<CUresult> interposer::box_copied(CUdeviceptr to, CUdeviceptr from, const box_copy& given, CUstream stream,
+                                               bool wait, bool after_all) {
+  const box_copy shape = given.joined();
   const auto host = [](CUdeviceptr address) {
     return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's are numbers
   };
-  const copied_memory up{c.to, host(c.from), c.width, c.count, c.to_pitch, c.from_pitch};
-  if (const auto done = copies_.upload(up, stream, wait)) return done;
-  const copied_memory down{c.from, host(c.to), c.width, c.count, c.from_pitch, c.to_pitch};
-  if (const auto done = copies_.download(down, stream)) return done;
-  if (!c.is_one_run()) return std::nullopt;
-  return shape.is_peer() && wait ? peers_.copy_after_all(c.to, c.from, shape.bytes())
-                                 : peers_.copy(c.to, c.from, shape.bytes(), stream);
+  if (const auto done = copies_.upload(to, host(from), shape, stream, wait)) return done;
+  if (const auto done = copies_.download(host(to), from, shape, stream)) return done;
+  if (!shape.extent.is_one_row()) return std::nullopt;
+  return after_all ? peers_.copy_after_all(to, from, shape.bytes()) : peers_.copy(to, from, shape.bytes(), stream);
 }
 
 void interposer::gives_back(CUdeviceptr address) {
@@ -75,21 +76,21 @@ void interposer::gives_back(CUdeviceptr address) {
 
 void interposer::gives_back(CUdeviceptr address, std::size_t bytes) {
   if (adopted_memory::any()) adopted_.drop(address, bytes);
-  if (uses_.any()) uses_.forget({address, address + bytes});
+  if (uses_.any()) uses_.forget({address, saturated_sum(address, bytes)});
   if (host_calls* const calls = calls_.load(std::memory_order_acquire)) calls->forget(address, bytes);
 }
 
-void interposer::graphs_give_back(CUdeviceptr address) {
-  const lock_guard lock(graphs_);
-  given_back_by_graphs_.insert(address);
-  graphs_give_back_.store(true, std::memory_order_release);
+bool interposer::may_know(CUdeviceptr address) const {
+  const host_calls* const calls = calls_.load(std::memory_order_acquire);
+  return adopted_.marks().has(address) || uses_.concern(address) || (calls != nullptr && calls->knows(address));
 }
 
-// Which graph it is does not matter: memory that this one leaves alone is fetched anew when CPU code touches it.
+// Which graph it is does not matter: memory that this one leaves alone is fetched anew when CPU code touches it. The
+// driver is asked without a lock, and only about memory that hpe knows.
 void interposer::launches_graph() {
-  if (!graphs_give_back_.load(std::memory_order_acquire)) return;
-  const lock_guard lock(graphs_);
-  for (const CUdeviceptr address : given_back_by_graphs_) gives_back(address);
+  if (!freed_by_graphs_.any()) return;
+  for (const CUdeviceptr address : freed_by_graphs_.which([this](CUdeviceptr each) { return may_know(each); }))
+    gives_back(address);
 }
 
 void interposer::forget_contexts() {
@@ -102,11 +103,13 @@ void interposer::forget_contexts() {
 void interposer::serve_touches() {
   std::call_once(serving_, [this] {
     if (!queuing_threads::prepare())
-      return log(log_level::warn, "CPU code cannot use device memory here: the kernel has no membarrier for it");
+      return log(log_level::warn,
+                 "CPU code cannot use device memory here: the kernel has no membarrier (Linux 4.14 or later has it)");
     // Both live until the process ends: the service has a thread, and any thread may call the other.
+    if (calls_.load() == nullptr)
+      calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, scope_is_parameters()),
+                   std::memory_order_release);
     new touch_service(adopted_);
-    calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, scope_is_parameters()),
-                 std::memory_order_release);
   });
 }
 

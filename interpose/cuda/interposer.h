@@ -2,13 +2,12 @@
 
 #include <atomic>
 #include <mutex>
-#include <set>
 
 #include "interpose/cuda/adopted/adopted_memory.h"
 #include "interpose/cuda/adopted/touch_service.h"
-#include "interpose/cuda/copies/copy_shapes.h"
 #include "interpose/cuda/copies/pageable_copy.h"
 #include "interpose/cuda/copies/peer_copy.h"
+#include "interpose/cuda/work/graph_frees.h"
 #include "interpose/cuda/work/graph_memory.h"
 #include "interpose/cuda/work/queued_uses.h"
 #include "runtime/base/options.h"
@@ -19,13 +18,14 @@ namespace hpe::cuda_hooks {
 
 class host_calls;
 
-/// hpe's part in an unmodified CUDA program. Made by the first call that needs it and never destroyed, because threads
-/// of the program may call until the process ends.
+/// Everything that hpe does in an unmodified CUDA program. The first call that needs the object makes it. It is never
+/// destroyed, because threads of the program may call the driver until the process ends.
 class interposer {
  public:
-  /// The interposer, made if needed; nullptr if the driver is too old for hpe or an option is invalid.
-  static interposer* instance() noexcept;
-  /// The interposer, or nullptr if it has not been made.
+  /// Returns the interposer, which the first call makes. Returns nullptr if the driver is too old for hpe or an option
+  /// is invalid. Throws std::bad_alloc; the next call then tries again.
+  static interposer* instance();
+  /// The interposer; nullptr if it has not been made yet.
   static interposer* started() noexcept;
 
   [[nodiscard]] const device::cuda::driver& driver() const noexcept { return cu_; }
@@ -38,28 +38,34 @@ class interposer {
   queued_uses& queued() noexcept { return queued_; }
   graph_memory& memory_of_graphs() noexcept { return memory_of_graphs_; }
 
-  /// A large copy between any two addresses, or of rows, by copies() or peers(). Returns nothing, having done nothing,
-  /// if hpe would not be faster. wait: returns when the data is there, as CUDA demands for such a call.
+  /// Make a large copy with copies() or peers(): any_copy between any two addresses, box_copied of a box. Return
+  /// nullopt, without effect, if hpe would not be faster than the driver. wait: whether to return only when the data
+  /// has arrived, as CUDA demands for some calls. after_all: whether a copy between devices runs after all earlier
+  /// work.
   std::optional<CUresult> any_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
-  std::optional<CUresult> shaped_copy(const copy_shape_of& shape, CUstream stream, bool wait);
+  std::optional<CUresult> box_copied(CUdeviceptr to, CUdeviceptr from, const box_copy& given, CUstream stream,
+                                     bool wait, bool after_all);
 
-  /// To be called before the program frees the allocation that starts at an address, or a range.
+  /// To be called before the program frees the allocation that starts at an address, or unmaps a range.
   void gives_back(CUdeviceptr address);
   void gives_back(CUdeviceptr address, std::size_t bytes);
 
-  /// A graph of the program frees the allocation at `address` when it runs.
-  void graphs_give_back(CUdeviceptr address);
-  /// A graph is about to be launched, which may free all allocations that graphs free.
+  /// The allocations that graphs of the program free when they run.
+  graph_frees& freed_by_graphs() noexcept { return freed_by_graphs_; }
+  /// To be called before a graph is launched. The launch may free every allocation that a node of any graph frees.
   void launches_graph();
 
-  /// Lets CPU code use the program's device memory after this call.
+  /// After this call, CPU code can use the program's device memory. Throws if that fails; the next call then tries
+  /// again.
   void serve_touches();
 
-  /// To be called when a context is about to end.
+  /// To be called before a context may be destroyed.
   void forget_contexts();
 
  private:
   interposer();
+  /// Whether hpe has a record of memory near an address, which must be removed when the program frees that memory.
+  [[nodiscard]] bool may_know(CUdeviceptr address) const;
 
   const options option_ = options::from_environment();
   const device::cuda::driver cu_;
@@ -71,9 +77,7 @@ class interposer {
   pageable_copy copies_;
   peer_copy peers_;
   adopted_memory adopted_;
-  mutex graphs_;
-  std::set<CUdeviceptr> given_back_by_graphs_ HPE_GUARDED_BY(graphs_);
-  std::atomic<bool> graphs_give_back_{false};  // whether there are any
+  graph_frees freed_by_graphs_;
   std::once_flag serving_;
   std::atomic<host_calls*> calls_{nullptr};
 };

@@ -1,4 +1,4 @@
-// Calls through which memory of hpe escapes. syscall() is forwarded to the interposed function of libc for the same
+// Calls through which hpe memory escapes. syscall() is forwarded to the interposed function of libc for the same
 // system call, if there is one. The other calls use their buffers after they return, or concern pages instead of data;
 // they fail as they would without hpe, and the log tells why. docs/files.md lists the calls that hpe cannot see at all.
 
@@ -114,7 +114,7 @@ long watched_call(long number, long a, long b, long c, long d, long e, long f) {
   return result;
 }
 
-// Arguments of calls that have no function in libc are compared with memory of hpe only: to find device memory of
+// Arguments of calls that have no function in libc are compared with hpe memory only: to find device memory of
 // the driver, each argument would take a question to the driver. The driver makes calls by number itself, also while it
 // holds its locks (UCX turns malloc's mmap into a call by number).
 [[gnu::noinline]] long look_closer(long number, long a, long b, long c, long d, long e, long f) {

@@ -1,4 +1,4 @@
-// read, write and their families. Ordinary memory is passed on unchanged. For memory of hpe, large_files takes the call
+// read, write and their families. Ordinary memory is passed on unchanged. For hpe memory, large_files takes the call
 // if it can; otherwise the whole buffer is staged and the call is made once, so that it keeps the meaning of one call
 // (one message, one position at the end of a file, one wait).
 

@@ -1,4 +1,4 @@
-// memcpy and related functions. libc's are correct on memory of hpe, through faults; large calls that devices can
+// memcpy and related functions. libc's are correct on hpe memory, through faults; large calls that devices can
 // execute are given to devices. All other calls cost one comparison and an indirect jump more.
 //
 // These functions may be called before this library is initialized or even relocated, and by the lookup of the next
@@ -70,7 +70,7 @@ int early_compare(const void* a, const void* b, bytes_of n) noexcept {
 
 // ---- large calls
 
-// Whether a pointer is not memory of hpe, which device copies need. Adopted device memory is served by faults.
+// Whether a pointer is not hpe memory, which device copies need. Adopted device memory is served by faults.
 bool other(const void* p) noexcept { return hpe::core::host_access::of(p) == nullptr; }
 
 // Whether a device should write this range of the program. Not if only the host has its data: plain stores are as fast

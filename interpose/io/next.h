@@ -1,6 +1,6 @@
 #pragma once
 
-/// The functions of calls.def without hpe, as the next library defines them: next::read and so on.
+/// The functions of calls.def as the next library defines them, without hpe's hooks: next::read and so on.
 
 #include <aio.h>
 #include <mqueue.h>
@@ -16,7 +16,8 @@
 
 namespace hpe::interpose::next {
 
-// Programs may call those of string.h before anything can be looked up, so memory.cpp has pointers of its own.
+// Programs may call the functions of string.h before symbols can be looked up; therefore memory.cpp has its own
+// pointers for these.
 #define HPE_IO_TAKEN(name, ...) inline constinit os::next_function<__VA_ARGS__> name(#name);
 #define HPE_IO_WATCHED(name, ...) inline constinit os::next_function<__VA_ARGS__> name(#name);
 #define HPE_IO_LEFT(name, reason)

@@ -38,7 +38,7 @@ bool ordinary_messages(const mmsghdr* messages, unsigned count) noexcept {
 // With MSG_ZEROCOPY the kernel reads the buffer after the call, when it is no longer staged.
 void require_no_zerocopy(int flags) {
   HPE_REQUIRE((flags & MSG_ZEROCOPY) == 0, HPE_ERROR_INVALID_ARGUMENT,
-              "memory of hpe cannot be sent with MSG_ZEROCOPY; without it the same data is sent");
+              "hpe memory cannot be sent with MSG_ZEROCOPY; leave this flag out to send the same data");
 }
 
 bool never_blocks(int flags) noexcept { return (flags & MSG_DONTWAIT) != 0; }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Helpers by which interposed functions make their calls on staged buffers.
+/// Helper functions with which interposed functions make their calls with staged buffers.
 
 #include <algorithm>
 #include <new>
@@ -11,18 +11,18 @@
 
 namespace hpe::interpose {
 
-/// The number of bytes that Linux moves at most in one call.
+/// The largest number of bytes that Linux transfers in one call.
 inline constexpr std::size_t most_of_one_call = 0x7ffff000;
 
-/// Returns the result of a call with an ordinary buffer, after explaining an error.
+/// Returns the result of a call that used an ordinary buffer; if the call failed, logs an explanation first.
 inline ssize_t passed(ssize_t result, const char* call, const void* p, std::size_t bytes) noexcept {
   if (result == -1) [[unlikely]]
     explain(call, p, bytes);
   return result;
 }
 
-/// Runs a call on staged buffers; the body returns an outcome. If the call succeeds, errno keeps its value. The
-/// exception by which libc cancels a thread passes through.
+/// Runs the body, which makes a call with staged buffers and returns an outcome. If the call succeeds, errno does not
+/// change. The exception with which libc cancels a thread is passed on.
 template <class Body>
 ssize_t staged_call(const char* call, Body&& body) {
   const trace::recorded here(trace::category::file, call);
@@ -45,8 +45,8 @@ ssize_t staged_call(const char* call, Body&& body) {
   return -1;
 }
 
-/// Makes a call with one buffer: `one` with an address and a size or, if the buffer leaves its allocation, `many` with
-/// a vector. Both return -1 and set errno on failure.
+/// Makes a call with one buffer: calls `one` with an address and a size or, if the buffer extends beyond its
+/// allocation, `many` with a vector. Both functions return -1 and set errno if the call fails.
 template <class One, class Many>
 ssize_t with_buffer(const char* call, host_use use, const void* p, std::size_t n, One one, Many many) {
   return staged_call(call, [&] {
@@ -59,7 +59,8 @@ ssize_t with_buffer(const char* call, host_use use, const void* p, std::size_t n
   });
 }
 
-/// Makes a call with a vector of buffers, of which the kernel gets the first `most` bytes.
+/// Makes a call with a vector of buffers; only the first `most` bytes of the buffers are passed to the operating
+/// system.
 template <class Many>
 ssize_t with_vector(const char* call, host_use use, const iovec* vector, std::size_t count, Many many,
                     std::size_t most = SIZE_MAX) {

@@ -85,27 +85,30 @@ void explain(const char* call, const void* p, std::size_t bytes) noexcept {
   try {
     if (core::host_access::inherited(p)) {
       log(log_level::warn,
-          "{}: the kernel refused {} bytes at {} (EFAULT): memory of hpe is not inherited by a child made by fork",
+          "{}: the Linux kernel refused {} bytes at {} (EFAULT): a child made by fork does not inherit hpe memory",
           call, bytes, p);
     } else if (adopted_pointers::of(p) != nullptr) {
       log(log_level::warn,
-          "{}: the kernel refused {} bytes at {} (EFAULT): this is device memory of CUDA, which this call does not "
-          "take "
-          "as a whole; see docs/files.md",
+          "{}: the Linux kernel refused {} bytes at {} (EFAULT): this is CUDA device memory, which this call does not "
+          "accept "
+          "completely; see docs/files.md",
           call, bytes, p);
     } else if (!ordinary(p)) {
       hpePointerInfo info{};
       const bool known = hpeGetPointerInfo(p, &info) == HPE_SUCCESS && info.kind != HPE_MEMORY_ORDINARY;
       if (!known)
-        log(log_level::warn, "{}: the kernel refused {} bytes at {} (EFAULT): no allocation of hpe is there", call,
-            bytes, p);
+        log(log_level::warn,
+            "{}: the Linux kernel refused {} bytes at {} (EFAULT): hpe has no allocation at this address", call, bytes,
+            p);
       else if (allocated(p, bytes) < bytes)
         log(log_level::warn,
-            "{}: the kernel refused {} bytes at {} (EFAULT): they leave their allocation of {} bytes at {}", call,
-            bytes, p, info.size, info.base);
+            "{}: the Linux kernel refused {} bytes at {} (EFAULT): these bytes extend beyond their allocation of {} "
+            "bytes at {}",
+            call, bytes, p, info.size, info.base);
       else
         log(log_level::warn,
-            "{}: the kernel refused {} bytes at {} (EFAULT): this is memory of hpe, which this call does not take; see "
+            "{}: the Linux kernel refused {} bytes at {} (EFAULT): this is hpe memory, which this call does not "
+            "accept; see "
             "docs/files.md",
             call, bytes, p);
     }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// How functions of the driver run. They are thin: the work is done by functions and objects of interpose/cudart, whose
-/// errors become codes of the driver.
+/// Runs the functions of the driver. These functions are thin: functions and objects of interpose/cudart do the work,
+/// and their errors are converted to codes of the driver.
 
 #include <cuda.h>
 #include <driver_types.h>
@@ -12,14 +12,14 @@
 
 namespace hpe::libcuda {
 
-/// The driver's code for an error of the runtime. Most codes have the same number and meaning.
+/// The driver's code for an error of the runtime. Most errors have the same number and meaning in both APIs.
 [[nodiscard]] CUresult result_of(cudaError_t code) noexcept;
 
-/// The name of a code, "CUDA_ERROR_INVALID_VALUE"; null if the driver has no such code.
+/// The name of a code, such as "CUDA_ERROR_INVALID_VALUE"; null if the driver does not define the code.
 [[nodiscard]] const char* name_of(CUresult code) noexcept;
 
-/// Exists while a function of the driver runs in a thread: messages name that function instead of the runtime's
-/// functions that it calls, and the runtime's last error does not change.
+/// While the object exists, the thread is in a function of the driver: messages name that function and not the
+/// runtime's functions that it calls, and the runtime's last error does not change.
 class driver_scope {
  public:
   explicit driver_scope(const char* function) noexcept;
@@ -33,11 +33,12 @@ class driver_scope {
   const cudart::call_scope named_;
 };
 
-void require_initialized();  ///< throws cudaErrorInitializationError before the first cuInit or use of the runtime
+void require_initialized();  ///< throws cudaErrorInitializationError before cuInit or the first use of the runtime
 void require_context();      ///< throws cudaErrorDeviceUninitialized or cudaErrorContextIsDestroyed
 
-/// Runs the body of a function, which returns a cudaError_t or nothing and throws failure or hpe::error. These differ
-/// in what must be before: nothing; cuInit; cuInit and a current context. The last two fail after a fault of a kernel.
+/// Run the body of a function. The body returns a cudaError_t or nothing, and throws `failure` or hpe::error. The
+/// preconditions differ: `call_always` has none, `call` requires cuInit, and `in_context` requires cuInit and a current
+/// context. After a kernel has faulted, `call` and `in_context` fail.
 template <class Body>
 CUresult call_always(const char* function, Body&& body) noexcept {
   const driver_scope scope(function);
@@ -61,7 +62,7 @@ CUresult in_context(const char* function, Body&& body) noexcept {
   });
 }
 
-/// What a pointer that the program gave points to. Throws cudaErrorInvalidValue for null.
+/// The object to which a pointer of the program points. Throws cudaErrorInvalidValue if the pointer is null.
 template <class T>
 T& given(T* pointer) {
   cudart::require(pointer != nullptr, cudaErrorInvalidValue);

@@ -10,6 +10,7 @@
 #include "interpose/cudart/device/device_table.h"
 #include "interpose/cudart/device/errors.h"
 #include "interpose/cudart/device/thread_state.h"
+#include "runtime/base/per_thread.h"
 
 namespace hpe::libcuda {
 
@@ -20,10 +21,7 @@ using cudart::this_thread;
 
 namespace {
 
-std::vector<context_table::pointer>& stack() {
-  static thread_local std::vector<context_table::pointer> mine;
-  return mine;
-}
+std::vector<context_table::pointer>& stack() { return per_thread<std::vector<context_table::pointer>>::get(); }
 
 /// To be called after every change of the stack.
 void use_device_of_top() {

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The contexts of the driver. A device's memory, streams and modules belong to the device, whose contexts share them:
-/// the runtime has one context for each device, and a stream or pointer of either API is valid in the other. They end
-/// when the last context of the device ends.
+/// The contexts of the driver. Memory, streams and modules belong to a device, and all contexts of the device share
+/// them, because the runtime has one context for each device. A stream or pointer of either API is valid in the other.
+/// Memory, streams and modules are freed when the last context of the device is destroyed.
 
 #include <cuda.h>
 
@@ -26,7 +26,8 @@ class device_context {
   [[nodiscard]] unsigned flags() const noexcept { return flags_; }
   void set_flags(unsigned flags) noexcept { flags_ = flags; }
 
-  /// A context that the program destroyed, or a primary one that nobody retains, is not active.
+  /// Whether the context is active: a primary context is active while the program retains it, any other context until
+  /// the program destroys it.
   [[nodiscard]] bool is_active() const noexcept { return is_active_; }
   void set_active(bool active) noexcept { is_active_ = active; }
 
@@ -42,30 +43,30 @@ inline CUcontext handle_of(const device_context& context) {
   return reinterpret_cast<CUcontext>(const_cast<device_context*>(&context));
 }
 
-/// Thread-safe. Members throw failure: cudaErrorInvalidDevice for a number without a device,
-/// cudaErrorDeviceUninitialized (CUDA_ERROR_INVALID_CONTEXT) for a handle without a context.
+/// Thread-safe. The functions throw `failure`: cudaErrorInvalidDevice for a number that no device has, and
+/// cudaErrorDeviceUninitialized (CUDA_ERROR_INVALID_CONTEXT) for an invalid handle.
 class context_table {
  public:
   using pointer = std::shared_ptr<device_context>;
 
   pointer create(int device, unsigned flags);
-  void destroy(CUcontext handle);  ///< also takes it from the top of the calling thread's stack
+  void destroy(CUcontext handle);  ///< also pops the context if it is on top of the calling thread's stack
   [[nodiscard]] pointer find(CUcontext handle);
 
   [[nodiscard]] pointer primary(int device);
   pointer retain_primary(int device);
   void release_primary(int device);
-  void reset_primary(int device);  ///< cudaDeviceReset: nothing of the device remains
+  void reset_primary(int device);  ///< implements cudaDeviceReset: ends all contexts of the device
 
-  /// To be called when the calling thread has used its device through the runtime: then the device's primary context is
-  /// current, unless another context of the device is.
+  /// To be called when the calling thread has used its device through the runtime. Makes the device's primary context
+  /// current, unless a context of this device is current already.
   void follow_runtime();
 
-  /// The top of the calling thread's stack, also if it is not active any more; null if the stack is empty.
+  /// The top of the calling thread's stack, even if that context is no longer active; null if the stack is empty.
   [[nodiscard]] static pointer current();
-  static void set_current(const pointer& context);  ///< replaces the top; null takes it away
+  static void set_current(const pointer& context);  ///< replaces the top of the stack; null removes it
   static void push(const pointer& context);
-  static pointer pop();  ///< cudaErrorDeviceUninitialized if the stack is empty
+  static pointer pop();  ///< throws cudaErrorDeviceUninitialized if the stack is empty
 
  private:
   struct of_device {
@@ -75,8 +76,8 @@ class context_table {
     bool runtime_uses = false;
   };
 
-  of_device& at(int device);                                      // needs the mutex
-  static void end_of_device(const of_device& state, int device);  // if no context of it is left
+  of_device& at(int device);                                      // requires the mutex
+  static void end_of_device(const of_device& state, int device);  // resets a device that has no context left
 
   std::mutex mutex_;
   std::vector<of_device> devices_;
@@ -84,7 +85,7 @@ class context_table {
   std::uint64_t made_ = 0;
 };
 
-/// The contexts of the process. Never destroyed.
+/// The table of the process, which is never destroyed.
 [[nodiscard]] context_table& contexts();
 
 }  // namespace hpe::libcuda

@@ -9,6 +9,7 @@
 
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/device_table.h"
+#include "interpose/cudart/notice/relink_notice.h"
 #include "interpose/libcuda/call.h"
 
 using namespace hpe::libcuda;
@@ -107,7 +108,9 @@ CUresult CUDAAPI cuProfilerInitialize(const char* /*settings*/, const char* /*ou
 }
 
 /// NVIDIA's libraries recognise NVIDIA's driver by its private tables. There are none, so they refuse this library.
+/// Each copy of NVIDIA's runtime asks for them at its first call, also one in a library that has nothing else of CUDA.
 CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* /*id*/) {
+  hpe::cudart::tell_of_runtime_at(__builtin_return_address(0));
   if (table != nullptr) *table = nullptr;
   return CUDA_ERROR_NOT_FOUND;
 }

@@ -11,9 +11,8 @@ concept complete_object = requires {
 }
 &&std::is_object_v<T>;
 
-/// An argument of a function of the driver, which becomes the argument of a function of the runtime with the same
-/// meaning and layout: handles, structures, enumerations with the same values, addresses as CUdeviceptr and as
-/// pointers.
+/// Converts an argument of a driver function to an argument of a runtime function with the same meaning and layout:
+/// handles, structures, enumerations with the same values, and addresses, which may be CUdeviceptr or pointers.
 template <class From>
 class same_value {
  public:

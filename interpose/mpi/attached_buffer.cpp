@@ -1,5 +1,5 @@
 // The buffer of MPI_Bsend. MPI keeps its own records in the buffer and sends messages from it in the background. MPI
-// therefore gets ordinary memory of the same size in place of memory of hpe; MPI_Buffer_detach returns the program's
+// therefore gets ordinary memory of the same size in place of hpe memory; MPI_Buffer_detach returns the program's
 // address.
 
 #include <memory>

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Reports failures of hpe itself (a lost device, freed memory) to an MPI program: as MPI errors, by the error handler
-/// of the communicator, window or file that the call names.
+/// Reports failures of hpe itself (a lost device, freed memory) to an MPI program as MPI errors, through the error
+/// handler of the communicator, window or file in the call.
 
 #include <variant>
 
@@ -10,11 +10,11 @@
 
 namespace hpe::interpose::mpi {
 
-/// For a call that names no communicator, window or file: errors go to MPI_COMM_WORLD.
+/// Used for calls without a communicator, window or file; the errors of these calls are raised on MPI_COMM_WORLD.
 struct no_object {
   friend bool operator==(no_object, no_object) = default;
 };
-/// The handles in types of their own: in some MPI libraries MPI_Comm and MPI_Win are both int.
+/// Each kind of handle has its own type, because in some MPI libraries MPI_Comm and MPI_Win are both int.
 struct on_comm {
   MPI_Comm comm;
   friend bool operator==(on_comm, on_comm) = default;
@@ -29,9 +29,9 @@ struct on_file {
 };
 using mpi_object = std::variant<no_object, on_comm, on_win, on_file>;
 
-/// Calls the object's error handler. If the handler returns, returns the error code that the MPI call returns.
-/// MPI_Error_string gives the message of `what`. The error class is MPI_ERR_BUFFER for memory that the call cannot use,
-/// MPI_ERR_NO_MEM if memory ran out, and else MPI_ERR_OTHER.
+/// Calls the object's error handler. If the handler returns, returns the error code for the result of the MPI call. For
+/// that code, MPI_Error_string returns the message of `what`. The error class is MPI_ERR_BUFFER if the call cannot use
+/// the memory, MPI_ERR_NO_MEM if memory ran out, and otherwise MPI_ERR_OTHER.
 int raise(const mpi_object& object, const error& what);
 /// Calls the object's error handler with an existing MPI error code and returns the code.
 int raise(const mpi_object& object, int code);

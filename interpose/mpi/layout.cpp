@@ -21,17 +21,18 @@ run_of_rows first_rows(const std::vector<stretch>& all) {
   return {n, pitch};
 }
 
-std::optional<byte_rows> find_rows(const std::vector<stretch>& all) {
+std::optional<placed_box> find_rows(const std::vector<stretch>& all) {
   if (all.empty()) return std::nullopt;
   const auto [count, pitch] = first_rows(all);
-  byte_rows result{all[0].offset, all[0].bytes, count, all.size() / count, static_cast<std::size_t>(pitch), 0};
-  if (all.size() % count != 0 || (count > 1 && pitch < static_cast<MPI_Aint>(result.width))) return std::nullopt;
-  if (result.planes == 1) return result;
+  const std::size_t width = all[0].bytes;
+  placed_box result{all[0].offset, {{width, count, all.size() / count}, {static_cast<std::size_t>(pitch), 0}}};
+  if (all.size() % count != 0 || (count > 1 && pitch < static_cast<MPI_Aint>(width))) return std::nullopt;
+  if (result.shape.extent.planes == 1) return result;
   const MPI_Aint plane = all[count].offset - all[0].offset;
-  result.plane_pitch = static_cast<std::size_t>(plane);
-  if (count == 1 || plane < static_cast<MPI_Aint>(result.width)) return std::nullopt;
+  result.shape.strides.plane = static_cast<std::size_t>(plane);
+  if (count == 1 || plane < static_cast<MPI_Aint>(width)) return std::nullopt;
   for (std::size_t i = count; i < all.size(); ++i)
-    if (all[i].bytes != result.width || all[i].offset - all[i - count].offset != plane) return std::nullopt;
+    if (all[i].bytes != width || all[i].offset - all[i - count].offset != plane) return std::nullopt;
   return result;
 }
 
@@ -39,26 +40,27 @@ std::optional<byte_rows> find_rows(const std::vector<stretch>& all) {
 
 type_map::type_map(std::vector<stretch> all) : std::vector<stretch>(std::move(all)), rows_(find_rows(*this)) {}
 
-std::optional<byte_rows> layout::rows() const {
+std::optional<placed_box> layout::rows() const {
   if (parts_.size() != 1) return std::nullopt;
   const part& all = parts_[0];
-  if (all.map == nullptr) return byte_rows{all.displacement, all.bytes, 1, 1, 0, 0};
+  if (all.map == nullptr) return placed_box{all.displacement, {{all.bytes}, {}}};
   if (!all.map->rows()) return std::nullopt;
-  byte_rows result = *all.map->rows();
+  placed_box result = *all.map->rows();
+  auto& [size, distances] = result.shape;
   result.offset += all.displacement;
   if (all.count == 1) return result;
   if (all.extent <= 0) return std::nullopt;
   const auto extent = static_cast<std::size_t>(all.extent);
   const auto count = static_cast<std::size_t>(all.count);
-  if (result.is_one_run()) {
-    if (extent < result.width) return std::nullopt;
-    result.rows = count;
-    result.pitch = extent;
-  } else if (result.planes == 1 && extent == result.rows * result.pitch) {
-    result.rows *= count;
-  } else if (result.planes == 1 && extent >= result.width) {
-    result.planes = count;
-    result.plane_pitch = extent;
+  if (size.is_one_row()) {
+    if (extent < size.width) return std::nullopt;
+    size.rows = count;
+    distances.row = extent;
+  } else if (size.planes == 1 && extent == size.rows * distances.row) {
+    size.rows *= count;
+  } else if (size.planes == 1 && extent >= size.width) {
+    size.planes = count;
+    distances.plane = extent;
   } else {
     return std::nullopt;
   }

@@ -1,8 +1,9 @@
 #pragma once
 
-/// One call of an MPI function with buffers in memory of hpe: the body of every wrapper. The wrapper gives the layout
-/// of each buffer argument. in, out, inout and received replace the argument by the address that MPI uses. run, start
-/// and prepare call MPI; the bytes that MPI writes are put in place at once, or when the operation completes.
+/// Makes one call of an MPI function with buffers in hpe memory. Every wrapper uses this class. The wrapper passes the
+/// layout of each buffer argument. `in`, `out`, `inout` and `received` replace the argument by the address that MPI
+/// uses. `run`, `start` and `prepare` call MPI. The bytes that MPI writes are copied to the program's buffers at once
+/// or, for non-blocking calls, when the operation completes.
 
 #include <optional>
 #include <utility>
@@ -20,13 +21,13 @@ template <class... Pointers>
 class operation {
  public:
   enum class kind : std::uint8_t {
-    single,      ///< a buffer that cannot be staged ends the call before MPI gets it
-    collective,  ///< the rank takes part nevertheless, with other memory, because other ranks wait for it
-    persistent   ///< as `single`; the call makes a persistent request
+    single,      ///< if a buffer cannot be staged, the call fails and does not call MPI
+    collective,  ///< like `single`, but the rank still takes part, with other memory: other ranks wait for it
+    persistent   ///< like `single`, for a call that makes a persistent request
   };
   operation(mpi_object object, kind which) : object_(object), kind_(which) {}
 
-  /// Whether a buffer of a collective call could not be staged. The error is raised when the operation is over.
+  /// Whether a buffer of a collective call could not be staged. The error is raised when the operation has completed.
   [[nodiscard]] bool failed() const noexcept { return failure_.has_value(); }
 
   template <class Pointer>
@@ -47,7 +48,8 @@ class operation {
     stage(buffer, std::move(which), host_use::write);
   }
 
-  /// A blocking call. A status tells how many bytes MPI received. Nothing is put in place after an error.
+  /// Runs a blocking call. The status contains the number of bytes that MPI has received. After an error of MPI, no
+  /// bytes are copied to the program's buffers.
   template <class Call>
   int run(Call&& call) {
     const int result = call();
@@ -61,14 +63,14 @@ class operation {
     return result == MPI_SUCCESS ? finish(status) : result;
   }
 
-  /// A non-blocking call.
+  /// Starts a non-blocking call.
   template <class Call>
   int start(MPI_Request* request, Call&& call) {
     const int result = call();
     return result == MPI_SUCCESS ? started(request) : result;
   }
-  /// A one-sided call, without or with a request. It completes when the window is synchronised with the target, or when
-  /// the request completes.
+  /// Starts a one-sided call, without or with a request. The call completes when the window is synchronised with the
+  /// target, or when the request completes.
   template <class Call>
   int start(MPI_Win win, int target, Call&& call) {
     const int result = call();
@@ -83,7 +85,7 @@ class operation {
     pending_table::all().add(win, target, it);
     return started(request, std::move(it));
   }
-  /// A call that makes a persistent request.
+  /// Makes a persistent request.
   template <class Call>
   int prepare(MPI_Request* request, Call&& call) {
     const int result = call();
@@ -120,8 +122,8 @@ class operation {
   std::vector<staged_buffer> buffers_;
 };
 
-/// Runs with_staging(operation&) and turns its exceptions into MPI errors. After left_to_mpi, runs as_it_is(), which
-/// calls MPI with the program's arguments.
+/// Calls with_staging(operation&) and converts its exceptions to MPI errors. If it throws left_to_mpi, calls
+/// as_it_is(), which calls MPI with the program's arguments.
 template <class WithStaging, class AsIs>
 int carry_out(mpi_object object, WithStaging&& with_staging, AsIs&& as_it_is,
               operation::kind which = operation::kind::single, const char* function = __builtin_FUNCTION()) {

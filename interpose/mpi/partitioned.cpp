@@ -12,9 +12,10 @@ int refuse_device_memory(Buffer* buffer, int partitions, MPI_Count count, MPI_Da
                          MPI_Comm comm, MPI_Info info, MPI_Request* request, Next& next) {
   if (!concerns(buffer)) return leave(next(buffer, partitions, count, datatype, rank, tag, comm, info, request));
   return leave(
-      raise(on_comm{comm}, error(HPE_ERROR_NOT_SUPPORTED,
-                                 "partitioned messages take no device memory; send the buffer of "
-                                 "MPI_Psend_init or MPI_Precv_init by persistent requests, one for each part")));
+      raise(on_comm{comm},
+            error(HPE_ERROR_NOT_SUPPORTED,
+                  "partitioned messages cannot use device memory; instead of MPI_Psend_init or MPI_Precv_init, use "
+                  "persistent requests (MPI_Send_init, MPI_Recv_init), one for each part")));
 }
 
 }  // namespace

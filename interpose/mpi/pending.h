@@ -1,7 +1,7 @@
 #pragma once
 
-/// Operations whose buffers MPI uses, or will use when a persistent request starts again: by request, and by window for
-/// one-sided operations.
+/// Operations whose buffers MPI uses now, or will use when a persistent request is started again. They are found by
+/// their request; one-sided operations are found by their window.
 
 #include <atomic>
 #include <memory>
@@ -15,7 +15,8 @@
 
 namespace hpe::interpose::mpi {
 
-/// One operation. The first call of finish or drop ends it; more calls do nothing until begin restarts it.
+/// An operation whose buffers MPI uses. The first call of finish or drop ends the operation; further calls have no
+/// effect until begin restarts it.
 class pending {
  public:
   explicit pending(bool persistent) : persistent(persistent) {}
@@ -25,31 +26,33 @@ class pending {
 
   const bool persistent;
 
-  /// Called before each start of a persistent operation. Returns MPI_SUCCESS, or hpe's error after raising it.
+  /// Called before each start of a persistent operation. Returns MPI_SUCCESS; if hpe fails, raises the error and
+  /// returns its code.
   virtual int begin() = 0;
   /// Whether begin itself starts the operation, so that MPI_Start must not be called.
   [[nodiscard]] virtual bool starts_itself() const noexcept { return false; }
-  /// The request that MPI gets in place of the program's request; MPI_REQUEST_NULL if MPI gets the program's request.
+  /// The request that is passed to MPI in place of the program's request; MPI_REQUEST_NULL if the program's request
+  /// itself is passed.
   [[nodiscard]] virtual MPI_Request stand_in() { return handles::get().request_null; }
-  /// MPI has freed the request that stands in for the program's request.
+  /// Called when MPI has freed the request of stand_in().
   virtual void stand_in_gone() {}
-  /// Called before the thread waits in MPI until the operation is complete.
+  /// Called before the thread waits in MPI for the end of the operation.
   virtual void await() {}
-  /// MPI has completed the operation, with this status (nullptr if it has none). Returns MPI_SUCCESS, or hpe's error
-  /// after raising it.
+  /// Called when MPI has completed the operation, with the operation's status (nullptr if there is no status). Returns
+  /// MPI_SUCCESS; if hpe fails, raises the error and returns its code.
   virtual int finish(const MPI_Status* status) = 0;
-  /// The operation failed or was freed: no bytes are put in place.
+  /// Called when the operation has failed or was freed: no bytes are copied to the program's buffers.
   virtual void drop() noexcept = 0;
-  /// Whether MPI uses the operation's buffers now.
+  /// Whether MPI is using the operation's buffers.
   [[nodiscard]] virtual bool active() = 0;
-  /// The program frees this communicator: errors that would go to it go to MPI_COMM_WORLD.
+  /// Called when the program frees this communicator: later errors of the operation are raised on MPI_COMM_WORLD.
   virtual void forget(MPI_Comm comm) = 0;
 };
 
-/// The staged buffers of an operation that MPI itself carries out.
+/// An operation that MPI itself makes, with its staged buffers.
 class staged_pending final : public pending {
  public:
-  /// `failure` says why one of the buffers could not be staged: finish() raises it and puts no bytes in place.
+  /// `failure` is the error for which a buffer could not be staged: finish() raises it and copies no bytes.
   staged_pending(mpi_object object, std::vector<staged_buffer> buffers, bool received, bool persistent,
                  std::optional<error> failure)
       : pending(persistent),
@@ -59,13 +62,15 @@ class staged_pending final : public pending {
         failure_(std::move(failure)) {}
 
   int begin() override;
-  /// Puts in place the bytes that MPI wrote. A message longer than the buffer is an error: none of it is put in place.
+  /// Copies the bytes that MPI has written to the program's buffers. If a message is longer than the buffer, this is an
+  /// error, and no byte of the message is copied.
   int finish(const MPI_Status* status) override;
   void drop() noexcept override;
   [[nodiscard]] bool active() override;
   void forget(MPI_Comm comm) override;
-  /// Whether is_complete alone suffices to finish the operation: true for receives, and if MPI writes no buffer. The
-  /// failure of any other operation appears only in a wait or a test.
+  /// Whether the operation can be finished as soon as is_complete() is true. This is the case for receives, and for
+  /// operations in which MPI writes no buffer. For any other operation, only a wait or a test shows whether it has
+  /// failed.
   [[nodiscard]] bool known_when_complete() const;
 
  private:
@@ -80,33 +85,36 @@ class staged_pending final : public pending {
 /// Thread safe.
 class pending_table {
  public:
-  /// The table of the process; never destroyed.
+  /// The table of the process, which is never destroyed.
   static pending_table& all();
 
-  /// Whether the table has no request. Costs one load.
+  /// Whether the table contains no request. Costs one load.
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
 
   void add(MPI_Request request, std::shared_ptr<pending> operation);
   [[nodiscard]] std::shared_ptr<pending> find(MPI_Request request);
-  /// As find, for a wait or a test. Takes a non-persistent operation out of the table, because MPI may give the handle
-  /// to another thread before this thread is back from MPI. put_back returns an operation that is not complete.
+  /// Like find, for a wait or a test. Removes a non-persistent operation from the table, because MPI may give the
+  /// handle to another thread before this thread returns from MPI. If the operation is not complete, `put_back` adds it
+  /// to the table again.
   [[nodiscard]] std::shared_ptr<pending> take(MPI_Request request);
   void put_back(MPI_Request request, std::shared_ptr<pending> operation) { add(request, std::move(operation)); }
-  /// MPI has replaced the handle of this operation's request.
+  /// To be called when MPI has replaced the handle of this operation's request.
   void move(MPI_Request from, MPI_Request to, const std::shared_ptr<pending>& operation);
-  /// Removes the request from the table if it still belongs to this operation.
+  /// Removes the request from the table if the request still belongs to this operation.
   void remove(MPI_Request request, const std::shared_ptr<pending>& operation);
 
-  /// The program has freed the request of an active operation. look_at_abandoned finishes it once it is complete.
+  /// To be called when the program has freed the request of an active operation. `look_at_abandoned` finishes the
+  /// operation when it is complete.
   void abandon(MPI_Request request, std::shared_ptr<pending> operation);
   [[nodiscard]] bool any_abandoned() const noexcept { return abandoned_count_.load(std::memory_order_relaxed) != 0; }
   void look_at_abandoned();
 
-  /// Adds a one-sided operation, which completes at the next synchronisation of the window with that target.
+  /// Adds a one-sided operation, which completes when the window is next synchronised with the target.
   void add(MPI_Win win, int target, std::shared_ptr<pending> operation);
-  /// Finishes the window's operations at one target, or at all targets if target < 0. Returns the first error.
+  /// Finishes the window's operations on one target, or on all targets if target < 0. Returns the first error, or
+  /// MPI_SUCCESS.
   int finish(MPI_Win win, int target);
-  /// The program frees the window, so its operations are over.
+  /// To be called when the program frees the window, which ends the window's operations.
   void drop(MPI_Win win);
 
   void forget(MPI_Comm comm);
@@ -126,18 +134,18 @@ class pending_table {
   std::atomic<std::size_t> abandoned_count_{0};
 };
 
-/// Every wrapper returns through this function.
+/// Every wrapper returns its result through this function, which also finishes abandoned operations.
 inline int leave(int result) {
   if (pending_table::all().any_abandoned()) [[unlikely]]
     pending_table::all().look_at_abandoned();
   return result;
 }
 
-/// Whether a request is complete, and its status. The request stays allocated. Open MPI does not tell here whether the
-/// operation failed.
+/// Whether a request is complete; if it is, sets its status. The request remains allocated. With Open MPI, the status
+/// does not show whether the operation has failed.
 [[nodiscard]] bool is_complete(MPI_Request request, MPI_Status& status);
 
-/// How many bytes a completed receive or file read delivered. The operation must not have been cancelled.
+/// The number of bytes that a completed receive or file read has delivered. The operation must not have been cancelled.
 [[nodiscard]] std::size_t bytes_received(const MPI_Status& status);
 
 }  // namespace hpe::interpose::mpi

@@ -1,11 +1,13 @@
 #pragma once
 
-/// The MPI library behind the wrappers. All sources of this folder but those of libhpe-mpi.so (choice/) are compiled
-/// once for each ABI of MPI, with that ABI's mpi.h; libraries/ has what differs.
+/// The MPI library's own functions, which the wrappers call. All sources of this folder, except those of libhpe-mpi.so
+/// itself (choice/), are compiled once for each ABI of MPI, with the mpi.h of that ABI. The folder libraries/ contains
+/// the code that differs between ABIs.
 
 #define OMPI_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX
-// MPICH's mpi.h does not say that its functions, which the wrappers define, are visible outside of a library.
+// MPICH's mpi.h does not declare its functions with default visibility. The wrappers define these functions and
+// therefore need default visibility.
 #pragma GCC visibility push(default)
 #include <mpi.h>
 #pragma GCC visibility pop
@@ -14,10 +16,11 @@
 
 namespace hpe::interpose::mpi {
 
-/// The definition of a function or variable of MPI in the libraries behind libhpe-mpi.so. Prints an error and aborts if
-/// there is none.
+/// The definition of a function or variable of MPI in the libraries that follow libhpe-mpi.so in the search order. If
+/// no library defines it, prints an error and aborts.
 [[nodiscard]] void* find_in_library(const char* name);
-/// Whether the MPI library has it: a library may be older than the mpi.h of these wrappers.
+/// Whether the MPI library defines a function or variable with this name; the library may be older than the mpi.h with
+/// which these wrappers were compiled.
 [[nodiscard]] bool library_has(const char* name);
 
 template <class Function>
@@ -40,7 +43,8 @@ class real_function {
   std::atomic<Function*> function_{nullptr};
 };
 
-/// Predefined handles. The macros of mpi.h are not used, because those of Open MPI name variables of its library.
+/// The predefined handles of MPI. hpe does not use mpi.h's macros for these handles, because Open MPI's macros name
+/// variables of the Open MPI library.
 struct handles {
   MPI_Comm comm_world;
   MPI_Comm comm_self;
@@ -64,7 +68,7 @@ struct handles {
   [[nodiscard]] static const handles& get();
 };
 
-/// Whether a handle is the null handle of its type, or was never set.
+/// Whether a handle is the null handle of its type or was never set.
 template <class Handle>
 [[nodiscard]] bool is_null(Handle handle, Handle null) noexcept {
   return handle == Handle{} || handle == null;

@@ -21,26 +21,20 @@ std::vector<host_piece> pieces_of(const layout& which, bool driver) {
   return pieces;
 }
 
-copied_rows alike_on_both_sides(const byte_rows& of) {
-  const copied_rows::distances distances{of.pitch, of.plane_pitch};
-  return {of.width, of.rows, of.planes, distances, distances};
-}
-
 buffer_access access_to(const void* given, const layout& which, host_use use, bool again) {
   if (which.empty()) return {};
   const std::byte* const first = moved(given, which.begin());
   if (given == nullptr) {
-    HPE_REQUIRE(
-        !core::host_access::meets(first, which.extent()), HPE_ERROR_NOT_SUPPORTED,
-        "MPI_BOTTOM with a datatype of absolute addresses that reach memory of hpe ({}); give the address of the "
-        "allocation as the buffer, and displacements from there",
-        static_cast<const void*>(first));
+    HPE_REQUIRE(!core::host_access::meets(first, which.extent()), HPE_ERROR_NOT_SUPPORTED,
+                "hpe does not support MPI_BOTTOM with a datatype of absolute addresses in hpe memory ({}); pass the "
+                "address of the allocation as the buffer, and displacements relative to it",
+                static_cast<const void*>(first));
     return {};
   }
   if (which.size() == which.extent()) return {first, which.extent(), use, again};
   adopted_pointers* const driver = core::host_access::of(first) == nullptr ? adopted_pointers::of(given) : nullptr;
   if (driver != nullptr)
-    if (const auto rows = which.rows()) return {*driver, first, use, again, alike_on_both_sides(*rows)};
+    if (const auto rows = which.rows()) return {*driver, first, use, again, rows->shape};
   if (use != host_use::read) return {first, which.extent(), use, again};
   return {first, which.extent(), use, again, pieces_of(which, driver != nullptr)};
 }
@@ -62,15 +56,13 @@ staged_buffer::staged_buffer(layout which)
 void staged_buffer::written(std::size_t bytes) {
   if (!access_.staged() || !is_written()) return;
   const auto rows = bytes == bytes_.size() ? bytes_.rows() : std::nullopt;
-  std::vector<copied_piece> pieces;
+  std::vector<placed_box> boxes;
   if (rows) {
-    pieces.push_back({static_cast<std::size_t>(rows->offset - bytes_.begin()), alike_on_both_sides(*rows)});
+    boxes.push_back({rows->offset - bytes_.begin(), rows->shape});
   } else {
-    bytes_.visit(bytes, [&](stretch s) {
-      pieces.push_back({static_cast<std::size_t>(s.offset - bytes_.begin()), {.width = s.bytes}});
-    });
+    bytes_.visit(bytes, [&](stretch s) { boxes.push_back({s.offset - bytes_.begin(), {{s.bytes}, {}}}); });
   }
-  access_.written(pieces);
+  access_.written(boxes);
 }
 
 }  // namespace hpe::interpose::mpi

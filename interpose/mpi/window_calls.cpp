@@ -1,4 +1,4 @@
-// The functions that make, synchronise and free windows; windows.h describes windows over memory of hpe. Functions that
+// The functions that make, synchronise and free windows; windows.h describes windows over hpe memory. Functions that
 // synchronise also finish one-sided operations that began in this process (pending.h).
 
 #include "interpose/mpi/pending.h"
@@ -71,8 +71,8 @@ int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
   if (size <= 0 || hpe::core::host_access::of(base) == nullptr) return leave(HPE_REAL(Win_attach)(win, base, size));
   return leave(
       raise(on_win{win}, hpe::error(HPE_ERROR_NOT_SUPPORTED,
-                                    "memory of hpe cannot be attached to a dynamic window, where other processes use "
-                                    "its address itself; make a window of it with MPI_Win_create")));
+                                    "hpe memory cannot be attached to a dynamic window, because other processes would "
+                                    "use its address directly; make a window with MPI_Win_create")));
 }
 
 int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {

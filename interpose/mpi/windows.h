@@ -1,19 +1,20 @@
 #pragma once
 
-/// Windows over memory of hpe. Other processes read and write a window while its owner does something else, so MPI gets
-/// a copy of the memory: the public copy of MPI's separate memory model (MPI_WIN_MODEL is MPI_WIN_SEPARATE). Memory and
-/// copy are reconciled when the owner synchronises the window:
+/// Windows over hpe memory. Other processes read and write a window while its owner does other work. Therefore MPI uses
+/// a copy of the memory: the public copy in MPI's separate memory model (MPI_WIN_MODEL is MPI_WIN_SEPARATE). The memory
+/// and its public copy are reconciled when the owner synchronises the window:
 ///
-///  - before MPI_Win_fence, post, complete, wait, test, lock, unlock, flush, sync and free (with their _all and _local
-///    forms), the changes of the owner's host code and kernels since the last synchronisation go to the public copy;
-///  - after the call, the changes of other processes go to the memory.
+///  - before MPI_Win_fence, post, complete, wait, test, lock, unlock, flush, sync and free (including their _all and
+///  _local forms), hpe copies the changes that the owner's host code and kernels have made since the last
+///  synchronisation to the public copy;
+///  - after the call, hpe copies the changes that other processes have made to the memory.
 ///
-/// Changes are found by comparison with the state at the last synchronisation, byte by byte, so the owner and other
-/// processes may change different parts of a window. While a synchronising call runs, the owner must not change the
-/// window: in MPI's separate model a store and an update of the same window must not overlap in time. Each
-/// synchronisation reads and compares the whole window, so several small windows are faster than one large one.
+/// To find changes, hpe compares each byte with its value at the last synchronisation. So the owner and other processes
+/// may change different parts of a window. While a synchronising call runs, the owner must not change the window. MPI
+/// demands the same: in its separate model, a store must not overlap in time with an update of the same window. Each
+/// synchronisation reads and compares the whole window, so that several small windows are faster than one large window.
 ///
-/// Dynamic windows (MPI_Win_attach) over memory of hpe are refused: other processes would use the address itself.
+/// hpe refuses dynamic windows (MPI_Win_attach) over hpe memory, because other processes would use the address itself.
 
 #include <atomic>
 #include <map>
@@ -26,12 +27,12 @@
 
 namespace hpe::interpose::mpi {
 
-/// Thread safe: one thread at a time synchronises a window. Functions throw hpe::error.
+/// Thread safe; only one thread at a time can synchronise a window. The functions throw hpe::error.
 class window {
  public:
   window(void* base, std::size_t bytes);
 
-  /// The memory of which MPI makes the window.
+  /// The memory that is passed to MPI for the window.
   [[nodiscard]] void* exposed() const noexcept { return exposed_; }
   /// The address that the program passed to MPI_Win_create.
   [[nodiscard]] void* base() const noexcept { return base_; }
@@ -43,12 +44,12 @@ class window {
   mutex mutex_;
   void* const base_;
   const std::size_t bytes_;
-  buffer_access last_ HPE_GUARDED_BY(mutex_);  // the content of memory and public copy when they were last equal
+  buffer_access last_ HPE_GUARDED_BY(mutex_);  // the bytes of the memory and the public copy when both were last equal
   std::vector<std::byte> public_;
   std::byte* exposed_;
 };
 
-/// The windows over memory of hpe. Thread safe.
+/// The windows of the process over hpe memory. Thread safe.
 class window_table {
  public:
   static window_table& all();
@@ -56,7 +57,7 @@ class window_table {
   [[nodiscard]] bool empty() const noexcept { return count_.load(std::memory_order_relaxed) == 0; }
   void add(MPI_Win win, std::shared_ptr<window> made);
   [[nodiscard]] std::shared_ptr<window> find(MPI_Win win);
-  /// Removes a window from the table; nullptr if the table has it not.
+  /// Removes a window from the table and returns it; nullptr if the table does not contain it.
   [[nodiscard]] std::shared_ptr<window> take(MPI_Win win);
 
  private:

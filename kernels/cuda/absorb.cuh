@@ -1,8 +1,8 @@
 #pragma once
 
-/// The body of the kernel of kernels/absorb.h for GPUs. First come the blocks of rows that lie in a layer of x or y as
-/// a whole: a warp takes a row, so that its lanes use neighbouring cells and the rates of both axes stay in registers.
-/// Then come the blocks of the ends of all other rows, which lie in layers of z.
+/// The body of the kernel of kernels/absorb.h for GPUs. The first blocks process the rows that are in a layer of x or y
+/// as a whole: a warp processes a row, so that its lanes use neighbouring cells and the rates of both axes stay in
+/// registers. The other blocks process the ends of all other rows, which are in layers of z.
 ///
 /// The operations of a cell and their order are those of kernels/host/absorb_bodies.h.
 
@@ -26,7 +26,8 @@ struct cell_rates {
   }
 };
 
-/// Adds the layer of one axis to the value of `next` at a cell. `now` and `memory` point to the cell.
+/// Returns the value of `next` at a cell with the terms of the layer of one axis added. `now` and `memory` point to the
+/// cell.
 template <int radius, int axis, class T>
 __device__ T absorbed(const absorb<T>& p, const T* __restrict__ now, int64_t stride, T* memory, int64_t apart,
                       const cell_rates<T>& rates, T speed, T next) {
@@ -50,7 +51,7 @@ __device__ T absorbed(const absorb<T>& p, const T* __restrict__ now, int64_t str
   return multiply_add(-speed, first, next);
 }
 
-/// The layers at all cells of a row, by a warp.
+/// Adds the terms of all layers at the cells of a row, with one warp.
 template <int radius, bool in_x, bool in_y, class T>
 __device__ void absorb_row(const absorb<T>& p, int64_t x, int64_t y) {
   const int64_t row = p.layout.index(x, y, 0), plane = p.layout.plane, width = p.layout.row;
@@ -80,7 +81,7 @@ __device__ void absorb_row(const absorb<T>& p, int64_t x, int64_t y) {
   }
 }
 
-/// The rows numbered from `begin` on that lie in a layer of x or y: those of planes in layers of x come first.
+/// Processes block number `block` of the rows that are in a layer of x or y; rows of planes in layers of x come first.
 template <int radius, class T>
 __device__ void absorb_rows(const absorb<T>& p, const absorb_blocks& blocks, uint32_t block) {
   const auto ny = static_cast<uint32_t>(p.layout.ny), wide_y = static_cast<uint32_t>(p.ends[1].width());
@@ -99,7 +100,7 @@ __device__ void absorb_rows(const absorb<T>& p, const absorb_blocks& blocks, uin
   absorb_row<radius, false, true>(p, p.first_other_plane() + n / wide_y, p.ends[1].cell(n % wide_y));
 }
 
-/// Cells at the ends of the rows that lie in no layer of x or y.
+/// Processes block number `block` of the cells at the ends of rows that are in no layer of x or y.
 template <int radius, class T>
 __device__ void absorb_ends(const absorb<T>& p, const absorb_blocks& blocks, uint32_t block) {
   const auto wide = static_cast<uint32_t>(p.ends[2].width()), each = static_cast<uint32_t>(absorb_block_cells);

@@ -26,7 +26,7 @@ __device__ __forceinline__ block_prefix<T> block_scan(T total, block_memory<T>& 
   if (is_leader()) shared.of_warp[warp] = total;
   __syncthreads();
   const T scanned = warp_scan(lane < warps ? shared.of_warp[lane] : op.identity(), op, lane);
-  __syncthreads();  // the memory may be used again
+  __syncthreads();  // so that the caller may use the memory again
   const T before = shuffle(scanned, warp == 0 ? 0 : warp - 1);
   return {warp == 0 ? op.identity() : before, shuffle(scanned, warp_size - 1)};
 }

@@ -11,7 +11,7 @@ namespace hpe::kernels::gpu {
 /// arrived. Phases are distinguished by their parity; the first phase has parity 0.
 class barrier {
  public:
-  /// Called by one thread, before a __syncthreads behind which the other threads use it.
+  /// Initialises the barrier. Called by one thread; the other threads may use the barrier after a __syncthreads.
   __device__ __forceinline__ void begin(unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
   }
@@ -27,8 +27,8 @@ class barrier {
   __device__ __forceinline__ void arrive_expecting(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
   }
-  /// Waits for the end of the phase with this parity. Afterwards the caller sees the writes of other threads before
-  /// their arrival.
+  /// Waits for the end of the phase with this parity. The caller then sees the writes that other threads made before
+  /// they arrived.
   __device__ __forceinline__ void wait(unsigned parity) {
     unsigned done;
     do {
@@ -47,8 +47,8 @@ class barrier {
   uint64_t state_;
 };
 
-/// Starts a bulk copy of `bytes` from device memory, announced on `done` before. Addresses and bytes are multiples of
-/// 16.
+/// Starts a bulk copy of `bytes` from device memory. The bytes must already be announced on `done`. Addresses and bytes
+/// are multiples of 16.
 __device__ __forceinline__ void bulk_load(void* to_shared, const void* from, unsigned bytes, const barrier& done) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    static_cast<unsigned>(__cvta_generic_to_shared(to_shared))),

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The bodies of the kernels for compressed wave fields (kernels/wave.h) for GPUs. A warp takes a row, several blocks
-/// at a time; a lane takes two neighbouring cells of a block.
+/// The bodies, for GPUs, of the kernels for compressed wave fields (kernels/wave.h). A warp processes a row, several
+/// blocks at a time; a lane processes two neighbouring cells of a block.
 
 #include "kernels/cuda/warp.cuh"
 #include "kernels/cuda/wave.cuh"
@@ -27,11 +27,11 @@ struct compressed_part {
         blocks((nz + block_cells - 1) / block_cells),
         lane(static_cast<int>(threadIdx.x % gpu::warp_size)) {}
 
-  /// The block of this lane, if the warp begins at a cell.
+  /// The block of this lane if the warp's first cell is `begin`.
   __device__ int64_t block(int64_t begin) const { return begin / block_cells + lane / lanes_of_block; }
 };
 
-/// Two integers as they lie in memory: in 1, 2 or 4 bytes.
+/// Store and load two integers, which have 1, 2 or 4 bytes in memory.
 __device__ inline void store_pair(uint8_t* integers, int lane, int64_t bits, uint32_t first, uint32_t second) {
   if (bits == 4)
     integers[lane] = static_cast<uint8_t>(first | second << 4);

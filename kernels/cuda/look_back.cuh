@@ -4,10 +4,10 @@
 /// combines the totals of all tiles before it. Value and mark are one word that is written and read as a whole, so no
 /// fences are needed (Liu and Aluru, LightScan, section 4.3).
 ///
-/// Unlike in the decoupled look-back of Merrill and Garland, no tile waits for the prefix of another one, only for
-/// totals, which depend only on the tile's own data. A block keeps the prefix of its previous tile and adds the totals
-/// in between. Totals are combined in groups with fixed bounds, so that the result for a tile does not depend on the
-/// block that computes it: rounding is the same in every run.
+/// Unlike in the decoupled look-back of Merrill and Garland, no tile waits for the prefix of another tile. A tile waits
+/// only for totals, which depend only on the data of their own tiles. A block keeps the prefix of its previous tile and
+/// adds the totals of the tiles in between. Totals are combined in groups with fixed bounds, so that the result for a
+/// tile does not depend on the block that computes it: rounding is the same in every run.
 
 #include <stdint.h>
 
@@ -58,20 +58,21 @@ struct alignas(16) tile_total_word<8> {
 template <class T>
 using tile_total = tile_total_word<sizeof(T)>;
 
-/// Tiles of a problem whose totals are combined together. Each lane of a warp takes four of them.
+/// The number of tiles of a problem whose totals a warp combines together; each lane combines four.
 inline constexpr unsigned tiles_per_group = scan_chunk_tiles;
 static_assert(tiles_per_group == 4 * warp_size, "each lane takes four");
 
-/// Prefixes of tiles, for one warp that asks for tiles in ascending order. `totals` has the totals of all tiles of a
-/// launch.
+/// Finds the prefixes of tiles for one warp, which asks for tiles in ascending order. `totals` has the totals of all
+/// tiles of a launch.
 template <class T, class Op>
 class look_back {
  public:
   __device__ look_back(const tile_total<T>* totals, unsigned launch, Op op)
       : totals_(totals), launch_(launch), op_(op), before_(op.identity()) {}
 
-  /// Everything before tile `index` of its problem, combined; `first` is the number of that problem's first tile. All
-  /// lanes call it and get the result. Waits for tiles that have not published their totals yet.
+  /// Returns the combination of everything before tile `index` of a problem; `first` is the number of the problem's
+  /// first tile. All lanes make the call and receive the result. Waits for tiles that have not published their totals
+  /// yet.
   __device__ T prefix(uint64_t first, uint64_t index, unsigned lane) {
     if (first != first_) {
       first_ = first;
@@ -93,7 +94,8 @@ class look_back {
   }
 
  private:
-  /// The totals of tiles before `end` in group `group_` (near) and in the group behind it (far), loaded together.
+  /// Combines the totals of tiles before `end` in group `group_` (near) and in the next group (far), which it loads
+  /// together.
   __device__ __forceinline__ void combine(uint64_t first, uint64_t end, unsigned lane, T& near, T& far) const {
     constexpr unsigned each = tiles_per_group / warp_size;
     bits_of<T> value[2][each];
@@ -126,8 +128,8 @@ class look_back {
   T before_;
 };
 
-/// The totals of `count` tiles from `first` on, at most tiles_per_group, combined in order. Waits for them. Called by a
-/// whole warp.
+/// Combines the totals of `count` tiles from `first` on, in order; count is at most tiles_per_group. Waits for the
+/// totals. Called by a whole warp.
 template <class T, class Op>
 __device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned count, unsigned launch, Op op,
                                            unsigned lane) {
@@ -147,8 +149,8 @@ __device__ __forceinline__ T combine_tiles(const tile_total<T>* first, unsigned 
   return warp_reduce(sum, op);
 }
 
-/// look_back for tiles that are dealt out among devices: combines totals of whole chunks, which come from all devices,
-/// and totals of tiles of the own chunk.
+/// Like look_back, for tiles that are dealt out among devices: combines totals of whole chunks, from all devices, and
+/// totals of tiles in the tile's own chunk.
 template <class T, class Op>
 class look_back_over_chunks {
  public:
@@ -156,15 +158,15 @@ class look_back_over_chunks {
                                    unsigned launch, Op op)
       : tiles_(tiles), chunks_(chunks), deal_(deal), launch_(launch), op_(op), before_(op.identity()) {}
 
-  /// Everything before tile `place` of chunk `index` of a problem, combined. first_chunk: the number of the problem's
-  /// first chunk; first_tile: the number of the chunk's first tile.
+  /// Returns the combination of everything before tile `place` of chunk `index` of a problem. first_chunk: the number
+  /// of the problem's first chunk; first_tile: the number of the chunk's first tile.
   __device__ T prefix(uint32_t first_chunk, uint32_t index, uint64_t first_tile, unsigned place, unsigned lane) {
     if (first_chunk != first_) {
       first_ = first_chunk;
       known_ = 0;
       before_ = op_.identity();
     }
-    // Totals of tiles of the own chunk and of chunks are loaded together: one latency instead of two.
+    // The totals of the own chunk's tiles and of chunks are loaded together, with one latency instead of two.
     bits_of<T> of_tile[each], of_chunk;
     unsigned count;
     bool all;
@@ -194,7 +196,7 @@ class look_back_over_chunks {
  private:
   static constexpr unsigned each = tiles_per_group / warp_size;
 
-  /// Adds the totals of the next `count` chunks, one in each lane.
+  /// Adds the totals of the next `count` chunks, of which each lane has one.
   __device__ __forceinline__ void add(bits_of<T> value, unsigned count) {
     for (unsigned i = 0; i < count; ++i) before_ = op_(before_, shuffle(bit_cast<T>(value), i));
     known_ += count;

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Merges two sorted sequences on a GPU. HPE_CUDA_MERGE(name, T, Less) defines the kernels sort_merge_name and
-/// sort_merge_four_name, also in a module of a program's own.
+/// sort_merge_four_name, which a program can also have in a module of its own.
 
 #include "kernels/cuda/merge_four.cuh"
 #include "kernels/cuda/merge_near.cuh"
@@ -11,9 +11,9 @@
 
 namespace hpe::kernels::gpu {
 
-/// A block merges in steps. While it merges one step, it loads the next; so there is room for two steps of each side,
-/// because all elements of a step may come from one side. Each thread's number of outputs is odd, to avoid conflicts of
-/// the banks of shared memory.
+/// The sizes of a merge in steps. While a block merges one step, it loads the next. All elements of a step may come
+/// from one side, so the room suffices for two steps of each side. Each thread's number of outputs is odd, to avoid
+/// bank conflicts in shared memory.
 template <class T>
 struct merge_shape {
   static_assert(sizeof(T) <= 32, "elements of merges on GPUs have at most 32 bytes");
@@ -27,15 +27,15 @@ struct merge_shape {
 template <class T>
 struct merge_memory {
   using shape = merge_shape<T>;
-  // Bytes, because shared memory cannot hold objects with constructors.
+  // The arrays are bytes, because shared memory cannot hold objects with constructors.
   alignas(16) unsigned char sides[2 * shape::capacity * sizeof(T)];
   alignas(16) unsigned char merged[shape::step * sizeof(T)];
   uint64_t bounds[2];
   uint32_t from_left;
 };
 
-/// kernels::pivot by the lanes of a warp, which read 32 places at once: six memory latencies for 2^27 elements instead
-/// of 27.
+/// Computes kernels::pivot with the lanes of a warp, which read 32 places at once: this takes six memory latencies for
+/// 2^27 elements instead of 27.
 template <class T, class Less>
 __device__ uint64_t warp_pivot(const sort_merge<T>& p, uint64_t place, Less less) {
   const unsigned lane = lane_number();
@@ -54,8 +54,8 @@ __device__ uint64_t warp_pivot(const sort_merge<T>& p, uint64_t place, Less less
   return low;
 }
 
-/// One step: the next `count` elements of the merged sequence. whole: count is that of a full step, and each side has
-/// at least as many elements left, so that neither can end before the step does.
+/// Merges one step: the next `count` elements of the merged sequence. whole: the step is a full step, and each side has
+/// at least as many elements left, so that neither side ends before the step does.
 template <bool whole, class T, class Less>
 __device__ __forceinline__ void merge_step(const typename merge_shape<T>::side& left,
                                            const typename merge_shape<T>::side& right, uint32_t count,
@@ -70,7 +70,7 @@ __device__ __forceinline__ void merge_step(const typename merge_shape<T>::side& 
                                       reinterpret_cast<T*>(shared.merged), shared.from_left, less);
 }
 
-/// Each block computes one part of the outputs: it finds the matching parts of both sides once, and streams these
+/// Each block computes one part of the outputs: it finds the matching parts of both sides once, and streams these parts
 /// through shared memory.
 template <class T, class Less>
 __device__ void merge_part(const sort_merge<T>& p, merge_memory<T>& shared) {
@@ -113,7 +113,7 @@ __device__ void merge_part(const sort_merge<T>& p, merge_memory<T>& shared) {
     load();
     write_step<shape>(reinterpret_cast<const T*>(shared.merged), p.output + begin, step);
     begin += step;
-    wait_for_loads<1>();  // for all but the last loads, which the next step does not need
+    wait_for_loads<1>();  // waits for all but the last loads, which the next step does not need
     __syncthreads();
   }
 }

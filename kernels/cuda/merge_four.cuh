@@ -11,7 +11,7 @@
 
 namespace hpe::kernels::gpu {
 
-/// Like merge_shape. The first two runs are merged to one half, the last two to the other, and the halves to the
+/// Like merge_shape. The first two runs are merged into one half, the last two into the other, and the halves into the
 /// outputs. Each half is a ring, and each step adds as many elements to the halves as the previous step took from them.
 template <class T>
 struct merge_four_shape {
@@ -33,7 +33,7 @@ struct merge_four_memory {
   uint32_t from_half, from_run[2];
 };
 
-/// The element of another lane.
+/// Returns the element that another lane has.
 template <class T>
 [[nodiscard]] __device__ __forceinline__ T element_of_lane(const T& value, unsigned lane) {
   unsigned words[(sizeof(T) + 3) / 4] = {};
@@ -45,10 +45,10 @@ template <class T>
   return result;
 }
 
-/// split[r]: how many of the first `place` elements of the merged sequence come from run r; kernels::select_runs by the
-/// lanes of a warp. Eight lanes read places of one run at a time. The places that are read in the other runs give
-/// bounds for how many of their elements precede such a place; mostly these bounds tell on which side of the split it
-/// lies.
+/// Computes kernels::select_runs with the lanes of a warp: sets split[r] to the number of elements of run r among the
+/// first `place` elements of the merged sequence. Eight lanes read places of one run at a time. The elements that are
+/// read in the other runs bound the number of elements that precede a lane's element; these bounds usually show on
+/// which side of the split the element is.
 template <class T, class Less>
 __device__ void warp_select(const sort_merge_four<T>& p, uint64_t place, Less less, uint64_t* split) {
   constexpr unsigned looks = warp_size / sort_runs, of_run = (1U << looks) - 1;
@@ -65,7 +65,7 @@ __device__ void warp_select(const sort_merge_four<T>& p, uint64_t place, Less le
 #pragma unroll
     for (unsigned r = 0; r < sort_runs; ++r) {
       const unsigned looked = __popc(__ballot_sync(all_lanes, there) >> r * looks & of_run);
-      unsigned before = 0;  // how many of the elements that were read there precede mine
+      unsigned before = 0;  // number of elements read in run r that precede mine
 #pragma unroll
       for (unsigned more = looks; more > 0; more /= 2) {
         const unsigned next = before + more;
@@ -94,8 +94,8 @@ struct halves_of_four {
   uint32_t begin[2], count[2];
 };
 
-/// Adds elements to the halves until each has `wanted`, or its runs have no more. endless: each run has enough elements
-/// left for this step.
+/// Adds elements to the halves until each half has `wanted` elements, or its runs have no more. endless: each run has
+/// enough elements left for this step.
 template <bool endless, class T, class Less>
 __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&runs)[sort_runs],
                                             halves_of_four& halves, uint32_t wanted, merge_four_memory<T>& shared,
@@ -115,7 +115,7 @@ __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&
     const uint32_t missing = wanted > halves.count[h] ? wanted - halves.count[h] : 0;
     added[h] = endless || missing < there ? missing : there;
   }
-  // The first threads add to the first half, the next ones to the second. Mostly one round of all threads is enough.
+  // The first threads add to the first half, the next ones to the second. Usually one round of all threads is enough.
   const uint32_t first = (added[0] + each - 1) / each, both = first + (added[1] + each - 1) / each;
   for (uint32_t i = threadIdx.x; i < both; i += merge_threads) {
     const uint32_t h = i < first ? 0 : 1, place = (h == 0 ? i : i - first) * each;
@@ -140,8 +140,8 @@ __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&
   }
 }
 
-/// Merges the next `count` outputs from the halves. whole: count is that of a full step, and each half has at least as
-/// many.
+/// Merges the next `count` outputs from the halves. whole: the step is a full step, and each half has at least as many
+/// elements.
 template <bool whole, class T, class Less>
 __device__ __forceinline__ void merge_halves(halves_of_four& halves, uint32_t count, merge_four_memory<T>& shared,
                                              Less less) {
@@ -203,7 +203,7 @@ __device__ void merge_four_part(const sort_merge_four<T>& p, merge_four_memory<T
       merge_halves<false>(halves, step, shared, less);
     write_step<shape>(reinterpret_cast<const T*>(shared.merged), p.output + begin, step);
     begin += step;
-    wait_for_loads<1>();  // those before: the next step needs no more
+    wait_for_loads<1>();  // waits for all but the last loads, which the next step does not need
     __syncthreads();
   }
 }

@@ -30,11 +30,11 @@ struct output_range {
 /// `count` elements in shared memory, from place `begin` on, in a ring of mask + 1 places that begins at `base`.
 struct near_sequence {
   uint32_t base, begin, mask, count;
-  /// The place of the element that lies `i` places behind the ring's first one.
+  /// The index in shared memory of place `i` of the ring, which repeats after mask + 1 places.
   [[nodiscard]] __device__ __forceinline__ uint32_t place(uint32_t i) const { return base + (i & mask); }
 };
 
-/// How many of the first `place` elements of the merged sequence come from the left one.
+/// Returns how many of the first `place` elements of the merged sequence come from the left sequence.
 template <class T, class Less>
 [[nodiscard]] __device__ __forceinline__ uint32_t near_pivot(const T* near, const near_sequence& left,
                                                              const near_sequence& right, uint32_t place, Less less) {
@@ -49,10 +49,10 @@ template <class T, class Less>
   return low;
 }
 
-/// One thread produces elements [place, place + each) of the merged sequence, as far as they are among its first
-/// `count` elements. Returns the number of elements of the left sequence from the beginning of the merged sequence up
-/// to the last element of this thread. endless: both sequences have more elements than the thread takes, so their ends
-/// are not tested.
+/// Writes elements [place, place + each) of the merged sequence to `merged`, for one thread, as far as they are among
+/// the first `count` elements. Returns the number of elements of the left sequence in the merged sequence up to the
+/// thread's last element. endless: both sequences have more elements than the thread merges, so their ends are not
+/// tested.
 template <bool endless, uint32_t each, class T, class Less>
 __device__ __forceinline__ uint32_t merge_near(const T* near, const near_sequence& left, const near_sequence& right,
                                                uint32_t place, uint32_t count, T (&merged)[each], Less less) {
@@ -94,7 +94,7 @@ __device__ __forceinline__ void merge_beginning(const T* near, const near_sequen
     if (whole || place + i < count) merged[place + i] = mine[i];
 }
 
-/// Writes the outputs of a step of the shape, or of its beginning, from shared memory to their places.
+/// Writes the outputs of a full or a shorter step from shared memory to their places.
 template <class Shape, class T>
 __device__ __forceinline__ void write_step(const T* merged, T* output, uint32_t count) {
   if (Shape::step == Shape::each * merge_threads && count == Shape::step) {

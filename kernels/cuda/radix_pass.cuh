@@ -1,8 +1,8 @@
 #pragma once
 
 /// One pass of a sort by radix on a GPU, as in A. Adinets and D. Merrill, "Onesweep: A Faster Least Significant Digit
-/// Radix Sort for GPUs" (2022): each tile is read once, ordered by its digits in shared memory, and written. A tile
-/// learns the number of elements in each bin before it by looking back at the sums of earlier tiles.
+/// Radix Sort for GPUs" (2022): each tile is read once, ordered by its digits in shared memory, and written. To find
+/// the number of elements of each bin in earlier tiles, a tile looks back at the sums of those tiles.
 
 #include <cub/block/block_radix_rank.cuh>
 
@@ -15,8 +15,8 @@ struct alignas(sizeof(Key) * keys) radix_element {
   Key words[keys];
 };
 
-/// The bin of an element in a later pass. The asm hides from the compiler that it is always the same for an element:
-/// kept bins would need more registers than there are.
+/// The bin of an element in a later pass. The asm keeps the compiler from reusing an element's bin, because stored bins
+/// would need more registers than a thread has.
 template <class Key>
 struct later_bin {
   uint32_t shift, mask;
@@ -28,14 +28,14 @@ struct later_bin {
   [[nodiscard]] __device__ __forceinline__ uint32_t last() const { return mask; }
 };
 
-/// The splitters as the elements of one tile meet them. The greatest key lies above all, because it also stands for
-/// places without an element, which belong behind all others.
+/// The splitters for the elements of one tile. The greatest key is above all splitters, because it also stands for
+/// places without an element, which belong behind all other elements.
 template <class Key>
 struct tile_splitters {
   Key least[radix_most_devices];  ///< the least key above each splitter
   uint32_t count;
 
-  /// Threads 0 to radix_most_devices take part.
+  /// Sets the splitters of a tile. Threads 0 to radix_most_devices take part.
   __device__ void set(const radix_pass_parameters& p, uint64_t tile_begin) {
     const uint32_t i = threadIdx.x;
     if (i == 0) count = p.devices - 1;
@@ -62,7 +62,7 @@ struct first_bin {
   [[nodiscard]] __device__ __forceinline__ uint32_t last() const { return ((splitters.count + 1) << bits) - 1; }
 };
 
-/// Sums of tiles: that of the tile alone first, then that of all tiles up to it.
+/// The sums of tiles. A word first holds the sum of only its tile, and later the sum of all tiles up to this one.
 namespace tile_sum {
 inline constexpr uint32_t alone = 1U << 30, complete = 1U << 31, value = alone - 1;
 __device__ __forceinline__ void store(uint32_t* where, uint32_t word) {
@@ -73,9 +73,9 @@ __device__ __forceinline__ uint32_t load(const uint32_t* where) {
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(__cvta_generic_to_global(where)) : "memory");
   return word;
 }
-/// For bins [first, first + each), as far as they exist: adds the elements of all tiles before tile `tile` to `before`,
-/// and makes the sums of the tile complete, which has `own`. A thread reads several sums at once, because each read
-/// takes as long as the ranking of some elements.
+/// For each bin in [first, first + each) that exists: sets `before` to the number of elements in all tiles before tile
+/// `tile`, and completes the sum of this tile, which itself has `own` elements. A thread reads several sums at once,
+/// because each read takes as long as the ranking of some elements.
 template <unsigned each>
 __device__ __forceinline__ void look_back(uint32_t* sums, uint32_t tile, uint32_t bins, uint32_t first,
                                           const uint32_t (&own)[each], uint32_t (&before)[each]) {
@@ -116,7 +116,7 @@ __device__ __forceinline__ void look_back(uint32_t* sums, uint32_t tile, uint32_
 }
 }  // namespace tile_sum
 
-/// Clears sums of `tiles` tiles.
+/// Clears the sums of `tiles` tiles.
 __device__ __forceinline__ void clear_sums(uint32_t* sums, uint32_t tiles, uint32_t bins) {
   auto* const quads = reinterpret_cast<uint4*>(sums);
   for (uint64_t i = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < uint64_t{tiles} * bins / 4;
@@ -140,7 +140,7 @@ struct radix_pass_memory {
   uint32_t tile_of_run;
 };
 
-/// Bins of keys, as CUB asks for them.
+/// Returns the bins of keys in the form that CUB requires.
 template <radix_order order, class Bin>
 struct digit_extractor {
   const Bin& bin_of;
@@ -150,11 +150,11 @@ struct digit_extractor {
   }
 };
 
-/// The key whose number is the greatest.
+/// The key for which radix_of gives the greatest number.
 template <radix_order order, class Key>
 inline constexpr Key greatest_key = order == radix_order::without_sign ? Key(~Key{0}) : Key(Key(~Key{0}) >> 1);
 
-/// Orders and writes one tile: elements [part.begin, part.end), number `tile` of the pass.
+/// Orders and writes tile number `tile` of the pass, which has the elements [part.begin, part.end).
 template <radix_order order, class Element, class Key, unsigned bits, class Bin>
 __device__ __forceinline__ void radix_pass_tile(const radix_pass_parameters& p, const radix_sequence& part,
                                                 uint32_t tile, const Bin& bin_of,
@@ -208,11 +208,11 @@ __device__ __forceinline__ void radix_pass_tile(const radix_pass_parameters& p, 
     const Element e = shared.elements[place];
     const uint64_t offset = shared.offsets[extractor.Digit(e.words[0])];
     if (whole || place < count) to[offset + place] = e;
-    __syncwarp();  // else the compiler keeps all elements in registers, which do not suffice
+    __syncwarp();  // otherwise the compiler keeps all elements in registers, which are too few
   }
 }
 
-/// Tiles of the input of pass `pass`.
+/// The number of tiles of the input of pass `pass`.
 __device__ __forceinline__ uint32_t tiles_of_pass(const radix_pass_parameters& p, uint32_t pass) {
   if (pass == 1) return p.state->run_tiles[p.state->run_count];
   return (pass == 0 ? p.own() : p.state->range).tiles(p.tile());

@@ -1,7 +1,8 @@
 #pragma once
 
-/// Streams a sequence from device memory through shared memory: a block of threads loads it once, in order, whole lines
-/// at a time and ahead of its use. So a sequence on this device or on a peer is read as fast as by a copy.
+/// Streams a sequence from device memory through shared memory: a block of threads loads each element once, in order,
+/// whole lines at a time and ahead of its use. So reading a sequence on this device or on a peer is as fast as copying
+/// it.
 
 #include "kernels/cuda/async_load.cuh"
 
@@ -9,18 +10,18 @@ namespace hpe::kernels::gpu {
 
 inline constexpr uint32_t line_bytes = 128;
 
-/// Room for `capacity` elements, a power of two; threads is the size of the block. All threads construct it with the
-/// same values, and call load and drop together.
+/// A ring with room for `capacity` elements, a power of two; threads is the size of the block. All threads construct
+/// the ring with the same values, and call load and drop together.
 template <class T, uint32_t capacity, uint32_t threads>
 class ring {
  public:
   static constexpr bool vectors = async_load_bytes % sizeof(T) == 0;
-  /// The elements of a line, the unit of loading.
+  /// The number of elements of a line, which is the unit of loading.
   static constexpr uint32_t line = vectors ? line_bytes / sizeof(T) : 1;
   static_assert((capacity & (capacity - 1)) == 0 && capacity % line == 0,
                 "places repeat by a mask, and hold whole lines");
 
-  /// For elements [from, to) of a sequence. May also load their neighbours in the same line.
+  /// Makes a ring for elements [from, to) of a sequence. Loads may include other elements of the same lines.
   __device__ __forceinline__ ring(T* room, const T* sequence, uint64_t from, uint64_t to) : room_(room) {
     const auto address = reinterpret_cast<uintptr_t>(sequence);
     by_vectors_ = vectors && address % sizeof(T) == 0;
@@ -34,13 +35,14 @@ class ring {
 
   /// The number of elements that are left.
   [[nodiscard]] __device__ __forceinline__ uint64_t left() const { return end_ - head_; }
-  /// The place of the i-th of them in the room; valid for any i.
+  /// The place in the room of the i-th element that is left; valid for any i.
   [[nodiscard]] __device__ __forceinline__ uint32_t place(uint32_t i) const {
     return (static_cast<uint32_t>(head_) + i) & (capacity - 1);
   }
 
-  /// Starts to load as far as there is room: at least the first capacity - line + 1 elements. They are there when all
-  /// threads have ended and awaited their groups of loads, and met at a barrier.
+  /// Starts to load as many elements as the room can hold: at least the first capacity - line + 1. The elements are in
+  /// shared memory once every thread has called end_loads() and waited for its groups, and all threads have then met at
+  /// a barrier.
   __device__ __forceinline__ void load() {
     if (by_vectors_) {
       constexpr uint32_t vector = vectors ? async_load_bytes / sizeof(T) : 1;

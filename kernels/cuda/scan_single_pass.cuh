@@ -2,15 +2,15 @@
 
 /// Scans in one pass over the data: every element is read once and written once.
 ///
-/// The launch has as many blocks as run at once (as in Liu and Aluru, LightScan, section 4). They take tiles by
-/// tickets, so that a tile that others wait for always belongs to a running block. The warps of a block have different
-/// tasks. They pass tiles on in a ring of stages in shared memory, each of which holds one tile:
+/// The launch has as many blocks as run at once (as in Liu and Aluru, LightScan, section 4). Blocks take tickets for
+/// tiles, so that a tile for which others wait always belongs to a running block. The warps of a block have different
+/// tasks. They pass tiles on in a ring of stages in shared memory, each of which holds one tile.
 ///
-///   loader      takes tickets and starts bulk copies into free stages, several tiles ahead
-///   reducers    combine the segments of a tile as soon as it is there
-///   publisher   combines the segments' totals, publishes the tile's total to all blocks (look_back.cuh)
-///   look-back   waits for the totals of earlier tiles, and combines them
-///   scanners    scan one segment each, continuing from the results of publisher and look-back, and write it
+/// The loader takes tickets and starts bulk copies into free stages, several tiles ahead. The reducers combine the
+/// segments of a tile as soon as it is loaded. The publisher combines the totals of the segments, and publishes the
+/// tile's total to all blocks (look_back.cuh). The look-back warp waits for the totals of earlier tiles, and combines
+/// them. The scanners scan one segment each, continuing from the results of the publisher and the look-back warp, and
+/// write it.
 ///
 /// So totals are published long before they are needed, and the memory is always busy.
 
@@ -39,15 +39,15 @@ struct single_pass_memory {
     scan_tile tile;
     uint32_t chunk, place;
     window_of_tile window;
-    bool last;  ///< there are no more tiles
+    bool last;  ///< the block has no more tiles
   };
   alignas(128) char stage[Shape::stages][Shape::stage_bytes];
   barrier loaded[Shape::stages], reduced[Shape::stages], known[Shape::stages], free[Shape::stages];
   slot slots[Shape::stages];
   T totals[Shape::stages][Shape::scanners];          ///< of segments
-  T before_segment[Shape::stages][Shape::scanners];  ///< in the tile
+  T before_segment[Shape::stages][Shape::scanners];  ///< prefixes within the tile
   T before_tile[Shape::stages];
-  bool heads[Shape::stages][Shape::scanners];  ///< several problems in a tile: whether a problem begins in the segment
+  bool heads[Shape::stages][Shape::scanners];  ///< tiles of several problems: whether a problem begins in the segment
 };
 
 template <class T, class Op, class Shape, bool several>
@@ -108,8 +108,9 @@ class single_pass {
     return taken;
   }
 
-  /// Takes a ticket only when there is room for its tile, because other blocks wait until its total is published. With
-  /// several problems in a tile no block waits, and the ticket is taken while the previous tile is being loaded.
+  /// Takes a ticket only when a stage is free for its tile, because other blocks wait until the tile's total is
+  /// published. If a tile has several problems, no block waits, and the ticket is taken while the previous tile is
+  /// being loaded.
   __device__ __forceinline__ void load_tiles() {
     dealt_tile next;
     if constexpr (several) next = take_tile();
@@ -143,7 +144,8 @@ class single_pass {
     }
   }
 
-  /// The place of a stage's element in its problem, for tiles that hold several problems and so begin with a problem.
+  /// The place of a stage's element in its problem, for tiles with several problems, which begin with the first element
+  /// of a problem.
   [[nodiscard]] __device__ __forceinline__ uint64_t offset(unsigned place, const window_of_tile& window) const {
     const auto length = static_cast<uint32_t>(p_.tiling.length);
     const uint32_t at = place - window.from + vector_length<T> * length;
@@ -160,8 +162,8 @@ class single_pass {
     return window.from == 0 && window.to == Shape::template room<T>;
   }
 
-  /// Several problems in a tile: whether problems begin and end only where segments do. Then no element has to be
-  /// checked for the beginning of a problem.
+  /// For tiles with several problems: whether problems begin and end only where segments do. In this case, no element
+  /// has to be checked for the beginning of a problem.
   [[nodiscard]] __device__ __forceinline__ bool is_even(const window_of_tile& window) const {
     return window.from == 0 && (window.to | static_cast<unsigned>(p_.tiling.length)) % segment_length == 0;
   }

@@ -52,7 +52,7 @@ struct segment {
     return v;
   }
 
-  /// All elements combined; every lane gets the result.
+  /// Combines all elements; every lane receives the result.
   [[nodiscard]] __device__ __forceinline__ T total() const {
     T sum = op.identity();
     if constexpr (Op::commutative) {
@@ -78,7 +78,7 @@ struct segment {
     }
   }
 
-  /// Writes a vector of results; `output` is the place of the stage's element 0.
+  /// Writes a vector of results; `output` is the output address of the stage's element 0.
   __device__ __forceinline__ void store(T* output, unsigned row, const vector_of<T>& v, bool aligned) const {
     const unsigned at = place(row);
     if (aligned && (whole || (at >= tile.from && at + V <= tile.to))) {
@@ -94,7 +94,7 @@ struct segment {
   /// Scans the segment, continuing from `before`, and writes the result.
   __device__ __forceinline__ void scan(T* output, T before, bool inclusive, bool aligned) const {
     vector_of<T> v[rows];
-    T sum[rows];  // of the vectors up to this lane's
+    T sum[rows];  // combinations of the vectors up to this lane's
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) v[r] = load(r);
 #pragma unroll
@@ -104,7 +104,7 @@ struct segment {
       sum[r] = v[r].at[V - 1];
     }
     warp_scan_rows(sum, op, lane);
-    T ahead[rows];  // the vectors before this lane's
+    T ahead[rows];  // combinations of the vectors before this lane's
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
       ahead[r] = shuffle_up(sum[r], 1);
@@ -127,15 +127,16 @@ struct segment {
     }
   }
 
-  /// scan for tiles in which problems begin: `offset(place)` is the place of a stage's element in its problem, 0 for a
-  /// first element. `before` combines the elements before the segment of the problem of its first element.
+  /// Like scan, for tiles in which problems begin. `offset(place)` is the index of a stage's element in its problem, 0
+  /// for the first element. `before` combines those elements before the segment that belong to the same problem as its
+  /// first element.
   template <class Offset>
   __device__ __forceinline__ void segmented_scan(T* output, T before, bool inclusive, bool aligned, uint64_t length,
                                                  Offset offset) const {
     vector_of<T> v[rows];
     unsigned heads[rows];      // bit i: a problem begins at element i of the vector
     unsigned beginning[rows];  // bit i: a problem begins in lane i
-    T sum[rows];               // of the vectors up to this lane's, from the last first element on
+    T sum[rows];               // combinations of the vectors up to this lane's, from the last start of a problem on
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
       v[r] = load(r);

@@ -11,7 +11,7 @@ namespace hpe::kernels::gpu {
 inline constexpr unsigned all_lanes = 0xffffffffU;
 inline constexpr unsigned warp_size = 32;
 
-/// The bits of a value as an integer that shuffles and single memory operations understand.
+/// The unsigned integer type of a value's size, for shuffles and single memory operations.
 template <unsigned bytes>
 struct bits_of_size;
 template <>
@@ -60,7 +60,7 @@ __device__ __forceinline__ bool is_leader() {
   return lane == 0;
 }
 
-/// In each of `count` rows, lane i gets the values of lanes 0 to i combined in order. Rows are interleaved, so that the
+/// Scans `count` rows: lane i receives the values of lanes 0 to i combined in order. Rows are interleaved, so that the
 /// shuffles of one row hide the latency of another's.
 template <unsigned count, class T, class Op>
 __device__ __forceinline__ void warp_scan_rows(T (&value)[count], Op op, unsigned lane) {
@@ -82,8 +82,8 @@ __device__ __forceinline__ T warp_scan(T value, Op op, unsigned lane) {
   return row[0];
 }
 
-/// warp_scan_rows within segments: bit i of heads says that a segment begins in lane i of the row. The value of such a
-/// lane must begin at the last head inside the lane.
+/// Like warp_scan_rows, but within segments: bit i of heads is set if a segment begins in lane i of the row. The value
+/// of that lane must combine only the elements from the last start of a segment in the lane on.
 template <unsigned count, class T, class Op>
 __device__ __forceinline__ void warp_segmented_scan_rows(T (&value)[count], const unsigned (&heads)[count], Op op,
                                                          unsigned lane) {
@@ -104,7 +104,7 @@ __device__ __forceinline__ void warp_segmented_scan_rows(T (&value)[count], cons
   }
 }
 
-/// All values combined in the order of lanes; every lane gets the result.
+/// Combines all values in the order of lanes; every lane receives the result.
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op) {
 #pragma unroll

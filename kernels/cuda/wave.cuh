@@ -1,9 +1,9 @@
 #pragma once
 
-/// The bodies of the kernels of kernels/wave.h for GPUs. A block of threads takes one tile.
+/// The bodies of the kernels of kernels/wave.h for GPUs. A block of threads computes one tile.
 ///
-/// Invariant: every point is computed by the operations of kernels/cuda/wave_arithmetic.cuh in their order, for any
-/// tiles.
+/// Invariant: every point is computed by the operations of kernels/cuda/wave_arithmetic.cuh in the same order, whatever
+/// the tiles are.
 
 #include "kernels/cuda/wave_arithmetic.cuh"
 #include "kernels/cuda/wave_march.cuh"
@@ -28,7 +28,7 @@ __device__ tile my_tile(const slab& part, const section& across) {
   return {part.x0 + mine.x0, part.x0 + mine.x1, y, min(y + part.tile_y, across.y1), z, min(z + part.tile_z, across.z1)};
 }
 
-/// The sum of the pairs at distances 1 to radius times their weights, behind `first`. before and after are the
+/// Returns `first` plus the sum of the weighted pairs of cells at distances 1 to radius. before(k) and after(k) are the
 /// distances in memory to the pair at distance k.
 template <int radius, class T, class Before, class After>
 __device__ T axis(const T* weights, T first, const T* cell, Before before, After after) {
@@ -43,7 +43,7 @@ __device__ T laplacian(const wave_step<T>& p, const T* cell, int64_t y) {
   const auto along = [](int64_t stride) { return [stride](int k) { return k * stride; }; };
   const T(&w)[3][most_radius] = p.weights;
   const int64_t row = p.layout.row, plane = p.layout.plane, ny = p.layout.ny;
-  // A product alone rounds as a product that is added to -0.
+  // A single product rounds like a product that is added to -0.
   const T z = axis<radius>(w[2], multiply(p.centre, *cell), cell, along(-1), along(1));
   const T x = axis<radius>(w[0], T(-0.0), cell, along(-plane), along(plane));
   const T sum = add(z, x);
@@ -54,7 +54,7 @@ __device__ T laplacian(const wave_step<T>& p, const T* cell, int64_t y) {
   return add(sum, axis<radius>(w[1], T(-0.0), cell, before, after));
 }
 
-/// Any tile, by any number of threads.
+/// Computes a tile of any size with any number of threads.
 template <int radius, class T>
 __device__ void step_cells(const wave_step<T>& p, const tile& t) {
   const int64_t rows = t.y1 - t.y0;
@@ -69,7 +69,7 @@ __device__ void step_cells(const wave_step<T>& p, const tile& t) {
   }
 }
 
-/// A quad of a march.
+/// Computes the cells of a quad of a march, without a potential.
 struct damped_point {
   const wave_step<float>& p;
   float taper_y, twice;
@@ -85,7 +85,7 @@ struct damped_point {
   }
 };
 
-/// The same with a potential, of which the quad of the next plane is fetched ahead.
+/// Computes the cells of a quad of a march, with a potential; the quad of the next plane's potential is fetched ahead.
 struct potential_point : damped_point {
   const float* place;
   int64_t last;  ///< the last plane of the range
@@ -124,7 +124,8 @@ __device__ void step_tile(const wave_step<float>& p, const tile& t) {
   march(memory, p, range, damped_point{p, 0, 0, {}});
 }
 
-/// If a cell is listed several times, the thread of its first entry adds the amplitudes, in the order of the list.
+/// Adds the amplitudes of the sources in a tile. If a cell is listed several times, the thread of its first entry adds
+/// all of its amplitudes, in the order of the list.
 template <class T>
 __device__ void inject(const wave_step<T>& p, const tile& t) {
   __shared__ int64_t cells[march_threads];
@@ -149,7 +150,7 @@ __device__ void inject(const wave_step<T>& p, const tile& t) {
   }
 }
 
-/// The blocks share all points of the slab.
+/// Records the wave field at the slab's receivers, which are divided among the threads of all blocks.
 template <class T>
 __device__ void record(const wave_step<T>& p) {
   const int64_t threads = int64_t{gridDim.x} * blockDim.x;
@@ -185,8 +186,8 @@ __device__ void run(const wave_step_of<T, order>& p) {
   }
 }
 
-/// Calls row(number of the row among the packed ones, place of the row in the field) for every row of the window in the
-/// slab. Each warp takes a row, and its lanes make the call together.
+/// Calls row(number of the packed row, place of the row in the field) for every row of the window in the slab. A warp
+/// processes one row at a time, and its lanes make the call together.
 template <class Parameters, class Row>
 __device__ void for_rows(const Parameters& p, Row row) {
   constexpr int lanes = 32;

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The operations of a wave step at one point, in the order of kernels/host/wave_bodies.h: on machines that fuse a *
-/// b + c, hosts and GPUs compute the same bits. Every rounding is written out, so that the compiler fuses nothing
-/// else.
+/// The operations of a wave step at one point, in the order of kernels/host/wave_bodies.h: hosts with fused
+/// multiply-adds and GPUs compute the same bits. Every fused operation is explicit, so the compiler does not fuse other
+/// operations.
 
 #include "kernels/wave.h"
 

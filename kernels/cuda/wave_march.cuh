@@ -3,7 +3,7 @@
 /// A time step of a wave equation in three dimensions as a march along x: a block of threads owns a tile of y and z and
 /// walks through its planes. The neighbours of a point along x stay in registers of its thread; its neighbours in the
 /// plane are in shared memory. Planes are fetched by asynchronous copies a few planes ahead, so that enough loads are
-/// in flight to fill the memory's bandwidth.
+/// in flight to use the memory's full bandwidth.
 ///
 /// P. Micikevicius, "3D finite difference computation on GPUs using CUDA" (GPGPU-2, 2009), here with four points per
 /// thread.
@@ -21,7 +21,7 @@ __device__ inline quad load_quad(const float* p) {
   const float4 q = __ldg(reinterpret_cast<const float4*>(p));
   return {{q.x, q.y, q.z, q.w}};
 }
-// For data that is not needed again soon: it displaces less data from the caches.
+// Stores data that is not needed again soon, so that it evicts less data from the caches.
 __device__ inline void store_once(float* p, const quad& q) {
   __stcs(reinterpret_cast<float4*>(p), make_float4(q.v[0], q.v[1], q.v[2], q.v[3]));
 }
@@ -38,8 +38,8 @@ __device__ void await_all_groups_but() {
 }
 
 /// The cells that a march computes: [x0, x1) x [y0, y1) x [z0, z1), of which this block has the tile at (tile_y0,
-/// tile_z0). z0 and tile_z0 are multiples of 4. Up to three cells behind z1 are written too, if z1 is no multiple of 4.
-/// The march also reads the cells up to `radius` beyond the range in all directions, along z in whole quads.
+/// tile_z0). z0 and tile_z0 are multiples of 4. Up to three cells behind z1 are written too, if z1 is not a multiple of
+/// 4. The march also reads the cells up to `radius` beyond the range in all directions, along z in whole quads.
 struct march_range {
   int64_t x0, x1, y1, z1;
   int64_t tile_y0, tile_z0;
@@ -51,18 +51,18 @@ template <int radius, int tile_z, int tile_y>
 struct place {
   static constexpr int lanes = tile_z / 4;
   static constexpr int threads = lanes * tile_y;
-  static constexpr int beside = (radius + 3) / 4;      // quads on either side of a row
-  static constexpr int width = lanes + 2 * beside;     // of a plane in shared memory
+  static constexpr int beside = (radius + 3) / 4;      // number of quads on either side of a row
+  static constexpr int width = lanes + 2 * beside;     // quads in a row of a plane in shared memory
   static constexpr int rim_rows = 2 * radius * lanes;  // quads in the rows before and after
   static constexpr int rim = rim_rows + 2 * beside * tile_y;
   static constexpr int rim_each = (rim + threads - 1) / threads;
 
   int lane, row;
   int64_t y, z;
-  bool reads, writes;          // its cells are read; its cells are computed
+  bool reads, writes;          // whether its cells are read, and whether they are computed
   int64_t column;              // index of its first cell in plane 0
   int64_t rim_from[rim_each];  // likewise; < 0: zeros
-  int rim_to[rim_each];        // in the plane in shared memory; < 0: nothing
+  int rim_to[rim_each];        // place in the plane in shared memory; < 0: fetches nothing
 
   template <class Layout>
   __device__ place(const Layout& layout, const march_range& range) {
@@ -105,10 +105,10 @@ struct march_memory {
   quad planes[depth + 1][tile_y + 2 * radius][my::width];
 };
 
-/// Computes next from now, next, speed and the laplacian of now in the range, by a block of tile_z / 4 * tile_y threads
-/// that fetch `depth` planes ahead. p has the members now, next, speed, layout, centre and weights[3], like the
-/// parameters of the steps. point gets its place by start(whether it computes anything, y, z, its first plane) and
-/// plane(x); step(i, here, before, speed, laplacian) returns cell i of its quad.
+/// Computes next from now, next, speed and the laplacian of now in the range, with a block of tile_z / 4 * tile_y
+/// threads that fetch `depth` planes ahead. p has the members now, next, speed, layout, centre and weights[3], like the
+/// parameters of the steps. start(whether the thread computes anything, y, z, its first plane) and plane(x) tell
+/// `point` its place; step(i, here, before, speed, laplacian) returns cell i of its quad.
 template <int radius, int tile_z, int tile_y, int depth, class Parameters, class Point>
 __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const Parameters& p,
                       const march_range& range, Point point) {
@@ -151,7 +151,8 @@ __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const
     column[2 * radius] = ahead[slot][me];
     const quad old = before[slot][me], c2 = speed[slot][me];
     plane[at.row + radius][at.lane + my::beside] = here;
-    // Afterwards the plane is complete, and no thread reads the previous plane, whose place the next fetch fills.
+    // After this barrier the plane is complete, and no thread reads the previous plane, whose place the next fetch
+    // fills.
     __syncthreads();
     fetch(x + depth, slot, plane_slot == 0 ? depth : plane_slot - 1);
 

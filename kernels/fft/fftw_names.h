@@ -1,6 +1,6 @@
 #pragma once
 
-/// The names that FFTW has for each precision, for templates. A program that includes this header links FFTW, which is
+/// FFTW's names for each precision, for use in templates. A program that includes this header links FFTW, which is
 /// under the GPL.
 
 #include <fftw3.h>

@@ -1,7 +1,8 @@
 #pragma once
 
-/// Arithmetic for the bodies for soft devices. Their source text fixes each rounding and the order of operations:
-/// contraction is off, and fused operations are written out. HPE_FUSED says whether a * b + c is one operation.
+/// Arithmetic for the bodies for soft devices. The source text of the bodies fixes each rounding and the order of
+/// operations: contraction is off, and fused operations are written out. HPE_FUSED says whether a * b + c is one
+/// operation.
 
 namespace {
 

@@ -1,12 +1,12 @@
 #pragma once
 
-/// The host bodies of scans, for soft devices; templates over the element type and the operator, which has the
-/// form that kernels/scan_operators.h describes. HPE_HOST_SCAN(suffix, T, Op) defines the kernels scan_reduce_suffix,
-/// scan_sums_suffix, scan_chunks_suffix and scan_single_pass_suffix, also in a module of a program's own.
+/// The bodies of scans for soft devices, as templates over the element type and the operator
+/// (kernels/scan_operators.h). HPE_HOST_SCAN(suffix, T, Op) defines the kernels scan_reduce_suffix, scan_sums_suffix,
+/// scan_chunks_suffix and scan_single_pass_suffix, which a program can also have in a module of its own.
 ///
 /// The operators of scan_operators.h run in vectors of HPE_SCAN_VECTOR_BYTES, which the including file may define (16,
-/// 32 or 64); other operators run element by element. Everything is in an anonymous namespace, so that code for one
-/// instruction set is never linked into another's.
+/// 32 or 64); other operators run element by element. Everything is in an anonymous namespace, so that the linker never
+/// mixes code for different instruction sets.
 
 #include <emmintrin.h>
 #include <sched.h>
@@ -88,7 +88,7 @@ inline void stream(T* to, vec<T> v) {
   for (unsigned i = 0; i < sizeof(v) / 16; ++i) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, part[i]);
 }
 
-// Lane i gets lane i - distance; the first `distance` lanes come from `fill`.
+// Moves each lane up by `distance` lanes; the first `distance` lanes come from `fill`.
 template <class T, int distance, int... i>
 inline vec<T> move_up(vec<T> v, vec<T> fill, std::integer_sequence<int, i...>) {
   return __builtin_shufflevector(fill, v, (i < distance ? i : lanes<T> + i - distance)...);
@@ -115,7 +115,7 @@ inline vec<T> last_lane(vec<T> v) {
   return last_lane<T>(v, std::make_integer_sequence<int, lanes<T>>());
 }
 
-// All elements combined; in order unless they are combined in vectors.
+// Combines all elements, in order unless it combines them in vectors.
 template <class T, class Op>
 inline T reduce(const T* data, uint64_t count) {
   constexpr Op op{};
@@ -134,12 +134,12 @@ inline T reduce(const T* data, uint64_t count) {
   return total;
 }
 
-// Which results are computed and how they are written.
+// Whether a scan is inclusive, and whether its results are written past the caches.
 struct manner {
   bool inclusive, past_caches;
 };
 
-// Scans element by element; returns all elements combined, with `before`.
+// Scans element by element; returns `before` combined with all elements.
 template <class T, class Op>
 inline T scan_slowly(const T* input, T* output, uint64_t count, T before, bool inclusive) {
   constexpr Op op{};
@@ -169,7 +169,7 @@ inline T scan_vectors(const T* input, T* output, uint64_t count, T before) {
   return carry[0];
 }
 
-// Scans elements that follow `before`; returns all elements combined, with `before`.
+// Scans elements that follow `before`; returns `before` combined with all elements.
 template <class T, class Op>
 inline T scan_run(const T* input, T* output, uint64_t count, T before, manner how) {
   uint64_t done = 0;
@@ -241,8 +241,8 @@ struct total_word {
   alignas(T) uint32_t mark;
 };
 
-// Prefixes of tiles, for one thread that asks for tiles in ascending order: it keeps the prefix of the last tile and
-// adds the totals of the tiles in between.
+// Finds the prefixes of tiles for one thread, which asks for tiles in ascending order: keeps the prefix of the last
+// tile and adds the totals of the tiles in between.
 template <class T, class Op>
 class prefixes {
  public:

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The host bodies of sorts, for soft devices; templates over the element type and the order. HPE_HOST_SORT(name, T,
-/// Less) defines the kernels sort_local_name, sort_merge_name and sort_merge_four_name, also in a module of a program's
-/// own.
+/// The bodies of sorts for soft devices, as templates over the element type and the order. HPE_HOST_SORT(name, T, Less)
+/// defines the kernels sort_local_name, sort_merge_name and sort_merge_four_name, which a program can also have in a
+/// module of its own.
 
 #include <algorithm>
 #include <boost/sort/pdqsort/pdqsort.hpp>
@@ -14,7 +14,7 @@
 
 namespace hpe::kernels {
 
-/// Integers in ascending order: equal ones cannot be told apart, so every sort of them is stable.
+/// True for integers in ascending order: equal integers are indistinguishable, so every sort of them is stable.
 template <class T, class Less>
 inline constexpr bool all_alike = std::is_integral_v<T>&& std::is_same_v<Less, by_key>;
 
@@ -48,7 +48,7 @@ void merge_here(const sort_merge<T>& p, const hpeTiles& tiles) {
   const T* right = p.right + (from - uint64_t(left - p.left));
   const T* const right_end = p.right + (to - uint64_t(left_end - p.left));
   T* output = p.output + from;
-  // Without a branch on the data, which would be mispredicted half the time.
+  // The loop avoids a branch on the data, which would be mispredicted half of the time.
   while (left != left_end && right != right_end) {
     const bool from_right = less(*right, *left);
     *output++ = from_right ? *right : *left;

@@ -6,7 +6,7 @@
 
 namespace hpe {
 
-/// Counters of the runtime; hpeStatistics explains them. Any thread may add, also while another thread reads.
+/// Counters of the runtime; hpeStatistics explains them. Any thread may add, even while another thread reads.
 struct counters {
   using counter = std::atomic<std::uint64_t>;
   counter faults_read{0};
@@ -30,7 +30,7 @@ struct counters {
   counter bytes_spilled{0};
   counter bytes_unspilled{0};
   static constexpr unsigned most_devices = 16;
-  std::array<counter, most_devices> device_memory{};  ///< bytes that back allocations, by device; a level, not a sum
+  std::array<counter, most_devices> device_memory{};  ///< bytes that back allocations now, by device
 
   static void add(counter& c, std::uint64_t n) noexcept { c.fetch_add(n, std::memory_order_relaxed); }
   static void subtract(counter& c, std::uint64_t n) noexcept { c.fetch_sub(n, std::memory_order_relaxed); }

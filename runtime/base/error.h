@@ -14,8 +14,8 @@ namespace hpe {
 /// Throws an error for a failed system call; reads errno.
 [[noreturn]] void throw_system_error(const std::string& what);
 
-/// Runs a step that frees something or cleans up, and runs it once more if memory is short, because memory may be free
-/// again by then. A step that throws must have done nothing.
+/// Runs a step that frees something or cleans up. If memory is short, runs the step once more, because memory may have
+/// become free. If the step throws, it must have had no effect.
 template <class Step>
 void try_twice(const Step& step) {
   try {
@@ -30,7 +30,7 @@ void try_twice(const Step& step) {
 /// Throws hpe::error{status} with a formatted sentence.
 #define HPE_THROW(status, ...) throw ::hpe::error((status), ::fmt::format(__VA_ARGS__))
 
-/// Throws unless the condition holds. For mistakes of callers.
+/// Throws unless the condition holds. For errors of callers.
 #define HPE_REQUIRE(condition, status, ...)             \
   do {                                                  \
     if (!(condition)) HPE_THROW((status), __VA_ARGS__); \

@@ -33,11 +33,11 @@ class interval_map {
   [[nodiscard]] std::size_t size() const noexcept { return all_.size(); }
   void clear() noexcept { all_.clear(); }
 
-  /// Returns the interval that contains the key, or else the first one after it.
+  /// Returns the interval that contains the key; if no interval does, the first interval after the key.
   [[nodiscard]] iterator from(Key at) { return from_in(all_, at); }
   [[nodiscard]] const_iterator from(Key at) const { return from_in(all_, at); }
 
-  /// Returns the interval that contains the key; end() if none does.
+  /// Returns the interval that contains the key; end() if no interval does.
   [[nodiscard]] iterator find(Key at) { return find_in(all_, at); }
   [[nodiscard]] const_iterator find(Key at) const { return find_in(all_, at); }
 
@@ -47,12 +47,13 @@ class interval_map {
     return first != all_.end() && first->first < end;
   }
 
-  /// Adds an interval, which must overlap no other. Does not merge it with its neighbours.
+  /// Adds an interval, which must not overlap any other. Does not merge the interval with its neighbours.
   iterator insert(Key begin, Key end, Value value) {
     return all_.emplace(begin, interval{end, std::move(value)}).first;
   }
 
-  /// Adds an interval, which must overlap no other, and merges it with adjacent ones that have an equal value.
+  /// Adds an interval, which must not overlap any other, and merges it with adjacent intervals that have an equal
+  /// value.
   iterator insert_merged(Key begin, Key end, Value value) {
     auto next = all_.lower_bound(begin);
     if (next != all_.begin()) {
@@ -65,8 +66,8 @@ class interval_map {
     return merge_with_next(all_.emplace_hint(next, begin, interval{end, std::move(value)}));
   }
 
-  /// Splits the interval that contains the key into two, unless it begins there. Returns the first interval that begins
-  /// at or after the key.
+  /// Splits the interval that contains the key into two, unless the interval begins at the key. Returns the first
+  /// interval that begins at or after the key.
   iterator split(Key at) {
     const auto found = from(at);
     if (found == all_.end() || !(found->first < at)) return found;
@@ -75,7 +76,7 @@ class interval_map {
     return tail;
   }
 
-  /// Erases the range; intervals keep their parts outside it.
+  /// Erases the range; the parts of intervals outside the range remain.
   void erase(Key begin, Key end) {
     const auto last = split(end);
     all_.erase(split(begin), last);

@@ -40,7 +40,7 @@ class handler_line {
   handler_line& text(const char* s) noexcept;
   handler_line& hex(std::uint64_t value) noexcept;
   handler_line& decimal(std::uint64_t value) noexcept;
-  /// Writes the line and a newline, regardless of the level, and clears it.
+  /// Writes the line and a newline, regardless of the level, and clears the line.
   void write() noexcept;
 
  private:

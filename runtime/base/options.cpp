@@ -36,7 +36,8 @@ std::uint64_t parse_size(const std::string& text) {
     if (shift != 0) ++rest;
   }
   HPE_REQUIRE(failure == std::errc{} && rest == last && value <= (std::numeric_limits<std::uint64_t>::max() >> shift),
-              HPE_ERROR_INVALID_ARGUMENT, "\"{}\" is not a size: digits with an optional k, M, G or T", text);
+              HPE_ERROR_INVALID_ARGUMENT, "\"{}\" is not a size; a size is a number with an optional k, M, G or T",
+              text);
   return value << shift;
 }
 
@@ -94,16 +95,21 @@ options options::from_environment() {
 }
 
 std::span<const option_description> describe_options() {
-  static const std::vector<option_description> table = [] {
+  // Never destroyed, because a program may start hpe as it exits.
+  static const auto& table = *new const std::vector<option_description>([] {
     const options initial;
     std::vector<option_description> lines;
-#define HPE_OPTION_TEXT(field, variable, unused, sentence) lines.push_back({variable, show(initial.field), sentence});
-#define HPE_OPTION_SIZE(field, variable, unused, sentence) lines.push_back({variable, show(initial.field), sentence});
+    std::string group;
+#define HPE_OPTION_GROUP(title) group = title;
+#define HPE_OPTION_TEXT(field, variable, unused, sentence) \
+  lines.push_back({variable, show(initial.field), sentence, group});
+#define HPE_OPTION_SIZE(field, variable, unused, sentence) \
+  lines.push_back({variable, show(initial.field), sentence, group});
 #include "runtime/base/options.def"
 #undef HPE_OPTION_TEXT
 #undef HPE_OPTION_SIZE
     return lines;
-  }();
+  }());
   return table;
 }
 
@@ -118,7 +124,7 @@ std::vector<std::string> misspelt_options() {
       const auto near = std::find_if(known.begin(), known.end(),
                                      [&](const auto& option) { return alike(name, option.variable, changes); });
       if (near == known.end()) continue;
-      if (changes != 0) sentences.push_back(fmt::format("{} is no option; is {} meant?", name, near->variable));
+      if (changes != 0) sentences.push_back(fmt::format("{} is not an option; did you mean {}?", name, near->variable));
       break;
     }
   }

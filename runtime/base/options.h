@@ -18,13 +18,13 @@ struct options {
 #undef HPE_OPTION_TEXT
 #undef HPE_OPTION_SIZE
 
-  /// The defaults, overridden by the environment. Throws HPE_ERROR_INITIALIZATION for an invalid value, with the
-  /// variable and the valid values.
+  /// Returns the default values, overridden by the values in the environment. If a value is invalid, throws
+  /// HPE_ERROR_INITIALIZATION with a message that names the variable and the valid values.
   static options from_environment();
 };
 
-/// One message for each environment variable whose name is almost that of an option; it names both. Other variables
-/// that begin with HPE_ are assumed to belong to the program.
+/// Returns a message for each environment variable whose name is almost that of an option; the message names both.
+/// Other variables that begin with HPE_ are assumed to belong to the program.
 [[nodiscard]] std::vector<std::string> misspelt_options();
 
 /// A line of options.def, for help texts.
@@ -32,6 +32,7 @@ struct option_description {
   std::string variable;
   std::string initial;
   std::string sentence;
+  std::string group;  ///< the heading of the option's group in help texts
 };
 
 [[nodiscard]] std::span<const option_description> describe_options();

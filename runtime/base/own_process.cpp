@@ -34,7 +34,15 @@ std::string find_own_file(const std::string& name, std::initializer_list<const c
       if (fs::is_regular_file(candidate, ignored)) return candidate;
       looked_in.append(" ").append(candidate.parent_path().string());
     }
-  HPE_THROW(missing, "{} was not found in{}; {} can name it", name, looked_in, option);
+  HPE_THROW(missing, "{} was not found in{}; {} can name its path", name, looked_in, option);
+}
+
+void* open_own_library(const char* name) {
+  for (const std::string& folder : own_folders())
+    for (const char* const from_there : {"", "../lib"})
+      if (void* const found = ::dlopen((fs::path(folder) / from_there / name).c_str(), RTLD_NOW | RTLD_LOCAL))
+        return found;
+  return ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
 fs::path own_cache_folder() {

@@ -16,16 +16,22 @@ namespace hpe {
 /// contains this code, and the folder of the running program.
 [[nodiscard]] std::vector<std::string> own_folders();
 
-/// Finds the file `name` in the folders `relative` to each of own_folders(). If there is none, throws an error with the
-/// status `missing` that names the searched folders, and `option`, which can name the file.
+/// Finds the file `name` in the folders `relative` to each of own_folders(). If the file does not exist in any of them,
+/// throws an error with the status `missing`. The error's message names the searched folders and the option `option`,
+/// with which users can name the file.
 [[nodiscard]] std::string find_own_file(const std::string& name, std::initializer_list<const char*> relative,
                                         hpeStatus missing, const char* option);
 
-/// The folder of hpe's files that may be deleted at any time: hpe below XDG_CACHE_HOME, or below ~/.cache. Empty if
-/// neither XDG_CACHE_HOME nor HOME is an absolute path. The folder need not exist.
+/// Loads hpe's own library `name` with RTLD_LOCAL: from one of own_folders(), from `../lib` relative to one of these
+/// folders, or else from the folders that the dynamic linker searches. Returns a handle of dlopen; or nullptr, with the
+/// reason in dlerror().
+[[nodiscard]] void* open_own_library(const char* name);
+
+/// The folder of hpe's files that users may delete at any time: $XDG_CACHE_HOME/hpe or ~/.cache/hpe. Empty if neither
+/// XDG_CACHE_HOME nor HOME is an absolute path. The folder need not exist.
 [[nodiscard]] std::filesystem::path own_cache_folder();
 
-/// The variables in which mpirun and Slurm tell a process its rank; the first that is set counts.
+/// The variables in which mpirun and Slurm tell a process its rank; the first variable that is set is used.
 inline constexpr std::array rank_variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
 
 /// The rank of this process in its MPI job, from the environment that mpirun or Slurm sets; nullptr if neither started

@@ -6,18 +6,19 @@
 #include <shared_mutex>
 #include <utility>
 
-/// Locks that Clang's thread-safety analysis understands. Members declare the mutex that guards them, functions the
-/// mutex that they need, and scripts/check-locks fails where the code breaks such a promise. For GCC the attributes are
-/// empty and the locks are those of the standard library.
+/// Locks that Clang's thread-safety analysis understands. Members declare the mutex that guards them, and functions
+/// declare the mutex that they need. scripts/check-locks fails where the code violates a declaration. For GCC the
+/// attributes are empty and the locks are those of the standard library.
 ///
 ///   hpe::mutex mutex_;
 ///   int count_ HPE_GUARDED_BY(mutex_) = 0;
 ///   void add_locked(int n) HPE_REQUIRES(mutex_);           // the caller holds mutex_
 ///   void add(int n) HPE_EXCLUDES(mutex_);                  // takes mutex_ itself; the caller must not hold it
 ///
-/// The analysis identifies a mutex by its expression: a mutex reached through two names counts as two. Where it cannot
-/// follow how a lock is held (several in a container, one that a caller passes on), call `mutex.assert_held()`. A
-/// lambda is a function of its own: annotate a predicate as `[&]() HPE_REQUIRES(mutex_) { return count_ > 0; }`.
+/// The analysis identifies a mutex by its expression: a mutex that the code reaches through two names counts as two
+/// mutexes. Where the analysis cannot see that a lock is held (several locks in a container, a lock that a caller
+/// passes on), call `mutex.assert_held()`. The analysis treats a lambda as a separate function: annotate a predicate as
+/// `[&]() HPE_REQUIRES(mutex_) { return count_ > 0; }`.
 
 #if defined(__clang__)
 #define HPE_THREAD_ATTRIBUTE(attribute) __attribute__((attribute))
@@ -32,14 +33,14 @@
 /// For members: the lock that guards the member.
 #define HPE_GUARDED_BY(...) HPE_THREAD_ATTRIBUTE(guarded_by(__VA_ARGS__))
 
-/// For locks: their order. A thread may take this lock while it holds the given ones, not the other way round.
+/// For locks: their order. A thread may take this lock while it holds the given locks, but not the reverse.
 #define HPE_ACQUIRED_AFTER(...) HPE_THREAD_ATTRIBUTE(acquired_after(__VA_ARGS__))
 
 /// For functions: the locks that the caller must hold, and those that it must not hold.
 #define HPE_REQUIRES(...) HPE_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define HPE_EXCLUDES(...) HPE_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 
-/// For functions: the locks that the function takes or releases. Without an argument: the object itself.
+/// For functions: the locks that the function takes or releases. Without an argument, the lock is the object itself.
 #define HPE_ACQUIRE(...) HPE_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define HPE_ACQUIRE_SHARED(...) HPE_THREAD_ATTRIBUTE(acquire_shared_capability(__VA_ARGS__))
 #define HPE_TRY_ACQUIRE(...) HPE_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
@@ -112,7 +113,7 @@ class HPE_SCOPED_CAPABILITY shared_lock_guard {
   shared_mutex& mutex_;
 };
 
-/// Holds a mutex during its lifetime, except between unlock() and lock(). condition_variable waits with it.
+/// Holds a mutex during its lifetime, except between unlock() and lock(). condition_variable waits with this lock.
 class HPE_SCOPED_CAPABILITY unique_lock {
  public:
   explicit unique_lock(mutex& mutex) HPE_ACQUIRE(mutex) : native_(mutex.native_) {}

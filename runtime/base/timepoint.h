@@ -4,9 +4,9 @@
 
 namespace hpe {
 
-/// A position in the work of one stream: reached once the stream's first `value` commands have finished.
-/// Pure data, so that the order of work can be decided without knowing devices. timeline 0 means "nothing to
-/// wait for", which is always reached.
+/// A position in the work of one stream. It is reached when the stream's first `value` commands have finished. Plain
+/// data, so that code can decide on the order of work without access to devices. Timeline 0 means "nothing to wait
+/// for"; a point of this timeline is always reached.
 struct timepoint {
   std::uint32_t timeline = 0;
   std::uint64_t value = 0;

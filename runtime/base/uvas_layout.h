@@ -5,7 +5,8 @@
 
 namespace hpe {
 
-/// The address range of the UVAS. All sizes are multiples of the granule.
+/// The address range of the UVAS, hpe's single address space for the host and all devices. All sizes are multiples of
+/// the granule.
 struct uvas_layout {
   std::uintptr_t base = 0;
   std::size_t segment_size = 0;

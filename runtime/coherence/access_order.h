@@ -1,8 +1,8 @@
 #pragma once
 
-/// The last users of each range of bytes of a region's home, so that new work can be ordered behind them: the last
-/// writer, the readers since then, and the concurrent work since then. Exact to the byte, because two devices may write
-/// the two halves of one block at the same time. Owned and locked by the region.
+/// The last users of each range of bytes of a region's home, so that new work can be queued to run after them: the last
+/// writer, and the readers and the concurrent work since then. The ranges are exact to the byte, because two devices
+/// may write the two halves of one block at the same time. Owned and locked by the region.
 
 #include <cstdint>
 #include <functional>
@@ -23,18 +23,18 @@ struct byte_range {
   friend bool operator==(const byte_range&, const byte_range&) = default;
 };
 
-/// Concurrent work may read and write its range without order against other concurrent work; the code that queues it
-/// keeps that order. To all other work it counts as a writer.
+/// This class does not order concurrent work with other concurrent work on the same range; the code that queues the
+/// work is responsible for that order. For all other work, concurrent work counts as a writer.
 class access_order {
  public:
   /// Forgets all uses. The region now has `size` bytes.
   void reset(std::uint64_t size);
 
-  /// Adds the points that a reader of the range must wait for: its writers, and concurrent work.
+  /// Adds the points for which a reader of the range must wait: its writers, and concurrent work.
   void before_read(byte_range range, point_set& result) const;
-  /// Adds the points that a writer of the range must wait for: its writers, readers, and concurrent work.
+  /// Adds the points for which a writer of the range must wait: its writers, readers, and concurrent work.
   void before_write(byte_range range, point_set& result) const;
-  /// Adds the points that concurrent work on the range must wait for: its writers and readers.
+  /// Adds the points for which concurrent work on the range must wait: its writers and readers.
   void before_concurrent(byte_range range, point_set& result) const;
 
   void record_read(byte_range range, timepoint point);
@@ -43,10 +43,10 @@ class access_order {
   /// Records several pieces of work, at least one, that write the range together.
   void record_writes(byte_range range, std::span<const timepoint> points);
 
-  /// Drops points that no work has to wait for any more: all points of a timeline whose latest point here is reached.
-  /// Calls `reached` once for each timeline.
+  /// Drops points for which no work has to wait any more: all points of a timeline if the timeline's latest point in
+  /// this object is reached. Calls `reached` once for each timeline.
   void forget(const std::function<bool(timepoint)>& reached);
-  /// Whether forget() pays: there are many ranges, and many were visited since its last call.
+  /// Whether forget() is worth a call: many ranges exist, and many were visited since its last call.
   [[nodiscard]] bool crowded() const noexcept;
 
   /// The number of ranges kept, for tests.
@@ -60,7 +60,7 @@ class access_order {
     void forget(const point_set& points);
     friend bool operator==(const use&, const use&) = default;
   };
-  using map = std::map<std::uint64_t, use>;  // by begin; an entry reaches to the next one
+  using map = std::map<std::uint64_t, use>;  // uses by begin; an entry extends to the next one
 
   template <class Add>
   void for_each(byte_range range, const Add& add) const;

@@ -1,11 +1,12 @@
 #pragma once
 
-/// Work that waits in queues of the program and was not yet given to the runtime (hpe/announce.h): the memory that it
-/// may use, from the call that queued it to its end. CPU code waits for it as for the runtime's own work. Device work
-/// does not, because the program that queued both keeps their order.
+/// Announced work: work that waits in queues of the program and has not been passed to the runtime yet
+/// (hpe/announce.h). An announcement lists the memory that the work may use between the call that queued the work and
+/// the end of the work. CPU code waits for announced work as for the runtime's own work. Device work does not wait for
+/// announced work, because the program queued both and keeps their order.
 ///
-/// An announcement is a release, too: views are closed when it is made (core/announcer), and no lane opens a view that
-/// an announcement forbids. So CPU code cannot have touched the bytes since then without waiting.
+/// An announcement is also a release: views are closed when it is made (core/announcer), and no lane opens a view that
+/// an announcement forbids. So CPU code that touches the bytes after the announcement always waits.
 
 #include <atomic>
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace hpe::coherence {
 
-/// The number of an announcement; 0: none.
+/// The number of an announcement; 0 stands for no announcement.
 using announcement_number = std::uint64_t;
 
 class announcements {
@@ -29,21 +30,23 @@ class announcements {
     bool write = false;
   };
 
-  /// Enters work that may use all memory with one of these homes (a bit for each), except host memory, and `uses`.
+  /// Adds work that may use `uses` and, except for host memory, all memory with one of these homes (a bit for each).
   announcement_number add(std::uint64_t homes, std::vector<use> uses);
-  /// Removes work that has finished. True if in_the_way reported it with `watch`: lanes must check again.
+  /// Removes work that has finished. Returns true if in_the_way has returned this number in a call with `watch`; lanes
+  /// must then check again.
   bool remove(announcement_number number);
 
-  /// Whether there is any announcement.
+  /// Whether any announcement exists.
   [[nodiscard]] bool any() const noexcept { return count_ != 0; }
 
-  /// The latest announcement that CPU code must wait for before it reads or writes the range; 0 for none, and always
-  /// for host memory. With `watch`, its remove() returns true. The caller holds the region's mutex.
+  /// The latest announcement for which CPU code must wait before it reads or writes the range. 0 if CPU code need not
+  /// wait, and always 0 for host memory. With `watch`, remove() will return true for this announcement. The caller
+  /// holds the region's mutex.
   [[nodiscard]] announcement_number in_the_way(const region& r, byte_range range, bool write, bool watch = false);
 
   /// Waits until the announcement is removed.
   void wait_for(announcement_number number);
-  /// Waits until no announcement forbids reading or writing the range. Returns at once if the calling thread does
+  /// Waits until no announcement forbids reading or writing the range. Returns at once if the calling thread executes
   /// announced work. The caller must not hold the region's mutex.
   void wait_before(const region& r, byte_range range, bool write);
 
@@ -54,7 +57,7 @@ class announcements {
     bool watched = false;
   };
 
-  std::atomic<std::uint64_t> count_{0};  // lets any() do without the mutex
+  std::atomic<std::uint64_t> count_{0};  // also read without the mutex, by any()
   mutex mutex_;
   condition_variable removed_;
   std::uint64_t waiting_ HPE_GUARDED_BY(mutex_) = 0;  // threads that wait for removed_
@@ -64,11 +67,11 @@ class announcements {
 
 /// The state of a thread with regard to announced work.
 struct announced_thread {
-  bool at_work = false;      ///< its accesses wait for no announcement: all that its work depends on has finished
-  bool used_a_view = false;  ///< a lane opened a view for it, perhaps one that an announcement forbids
+  bool at_work = false;      ///< the thread executes announced work, so its accesses wait for no announcement
+  bool used_a_view = false;  ///< a lane has opened a view for the thread, perhaps although an announcement forbids it
 };
 
-/// The state of the calling thread. Safe in a signal handler.
+/// The state of the calling thread. May be called in a signal handler.
 [[nodiscard]] announced_thread& this_announced_thread() noexcept;
 
 }  // namespace hpe::coherence

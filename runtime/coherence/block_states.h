@@ -1,7 +1,7 @@
 #pragma once
 
-/// The states of consecutive blocks. Only transition() changes them, by events of the protocol.
-/// Locked by the owner.
+/// The states of consecutive blocks. They change only by events of the protocol, which transition() applies. The owner
+/// of the object locks it.
 
 #include <cstdint>
 #include <vector>
@@ -13,20 +13,21 @@ namespace hpe::coherence {
 
 class block_states {
  public:
-  /// Resets to `count` blocks in one state: fresh, or device if the shadow still has the bytes of a freed
-  /// allocation.
+  /// Resets to `count` blocks in one state: fresh; device, if the shadow still contains bytes of a freed allocation; or
+  /// host, for memory whose views are always open.
   void reset(std::uint64_t count, block_state initial = block_state::fresh);
 
   [[nodiscard]] std::uint64_t count() const noexcept { return blocks_.size(); }
   [[nodiscard]] block_state operator[](std::uint64_t block) const noexcept { return blocks_[block].state; }
 
-  /// The number of blocks in another state than device: the host has, gets or may create a copy of these.
+  /// The number of blocks in a state other than device: blocks of which the host has a copy, is getting a copy, or may
+  /// create a copy.
   [[nodiscard]] std::uint64_t off_device() const noexcept { return off_device_; }
 
-  /// Whether pages of the shadow may exist, because some block was on the host or on its way there, or was copied there
-  /// (use_shadow).
+  /// Whether pages of the shadow may exist, because a block was on the host, was being copied to the host, or was
+  /// copied to the shadow (use_shadow).
   [[nodiscard]] bool shadow_used() const noexcept { return shadow_used_; }
-  /// Notes a copy to the shadow that no state shows.
+  /// Records that bytes were copied to the shadow without a change of any block's state.
   void use_shadow() noexcept { shadow_used_ = true; }
 
   /// The run of blocks from `block` on, before `limit`, that have the state of `block`.
@@ -36,17 +37,18 @@ class block_states {
   /// out the actions of the event.
   void transition(block_run run, block_event event) noexcept;
 
-  /// Like transition, for an event that starts the fetch of this number.
+  /// Like transition, for an event that starts the fetch with this number.
   void begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept;
-  /// Whether the block is being fetched by the fetch of this number.
+  /// Whether the fetch with this number is fetching the block.
   [[nodiscard]] bool fetched_by(std::uint64_t block, std::uint32_t number) const noexcept {
     return blocks_[block].state == block_state::fetching && blocks_[block].fetch == number;
   }
 
-  /// Cuts each block into `times` blocks with its state, of which the last block gets fewer: there are `count` then.
+  /// Cuts each block into `times` blocks with the same state; the last block may be cut into fewer. Afterwards there
+  /// are `count` blocks in all.
   void split(std::uint64_t times, std::uint64_t count);
 
-  /// Whether the block was uploaded behind a writing host since the last device work on it.
+  /// Whether the rolling upload has uploaded the block since the last device work on it.
   [[nodiscard]] bool rolled(std::uint64_t block) const noexcept { return blocks_[block].rolled; }
   void set_rolled(block_run run, bool rolled) noexcept;
 

@@ -7,14 +7,15 @@
 
 namespace hpe::coherence {
 
-/// Timepoints to wait for, at most one per timeline: the latest. Not thread-safe.
+/// Timepoints for which work must wait. The set contains at most one point of each timeline, the latest one. Not
+/// thread-safe.
 class point_set {
  public:
   void add(timepoint point);
   void add(const point_set& other);
-  /// Whether the set has a point of the timeline.
+  /// Whether the set contains a point of the timeline.
   [[nodiscard]] bool has(std::uint32_t timeline) const noexcept;
-  /// Removes the points of all timelines of which `of` has a point.
+  /// Removes all points whose timelines have a point in `of`.
   void remove_timelines(const point_set& of);
   void clear() noexcept { points_.clear(); }
   [[nodiscard]] bool empty() const noexcept { return points_.empty(); }

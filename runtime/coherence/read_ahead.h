@@ -1,10 +1,11 @@
 #pragma once
 
-/// Recognises walks, that is host threads that read through a region, and says how far to fetch ahead of them. Tells
-/// several walks apart, since several threads may each read a part. Pure bookkeeping; owned and locked by the region.
+/// Recognises walks (a walk is a host thread that reads consecutive blocks of a region) and decides how many blocks to
+/// fetch ahead of each. Distinguishes several walks, because several threads may each read a part of the region. Pure
+/// bookkeeping; owned and locked by the region.
 ///
-/// A recognised walk always has one window being fetched beyond the one it is in. The first block of that window, the
-/// marker, stays closed even when its data is there: a touch of the marker shows that the walk goes on.
+/// While a recognised walk reads one window, the next window is being fetched. The first block of the next window, the
+/// marker, stays closed even when its data has arrived: a touch of the marker shows that the walk continues.
 
 #include <array>
 #include <cstdint>
@@ -25,15 +26,16 @@ class read_ahead {
   /// Resets for a region of `blocks` blocks. At most `window` blocks are fetched ahead (0: none).
   void reset(std::uint64_t blocks, std::uint64_t window) noexcept;
 
-  /// The host touched a closed block. Returns the blocks to fetch besides that block, which may include it; empty at
-  /// the end of the region, or if no walk is recognised. alone: neither neighbour of the block is on the host.
+  /// Call this when the host touches a closed block. Returns the blocks to fetch in addition; they may include the
+  /// touched block. The result is empty at the end of the region, or if no walk is recognised. `alone`: neither
+  /// neighbour of the block is on the host.
   [[nodiscard]] block_run touched(std::uint64_t block, bool alone = false) noexcept;
 
-  /// Whether the host reads here and there: far more touches were of lone blocks than continued a walk or were beside
-  /// blocks on the host.
+  /// Whether the host's reads are scattered: the host has touched far more lone blocks than blocks that continue a walk
+  /// or have a neighbour on the host.
   [[nodiscard]] bool scattered() const noexcept { return lone_touches_ >= many_lone_touches; }
 
-  /// The length in blocks of the walk whose last window ended at `next`; 0 if there is no such walk.
+  /// The length in blocks of the walk whose last window ended at `next`; 0 if no walk's window ended there.
   [[nodiscard]] std::uint64_t walked(std::uint64_t next) const noexcept;
 
   /// Whether the view of the block stays closed after its fetch, because it is a marker.
@@ -45,16 +47,16 @@ class read_ahead {
     std::uint64_t begin = 0;      // the first block
     std::uint64_t next = 0;       // the block after the last requested one
     std::uint64_t window = 0;     // blocks of the last window; 0: this entry is unused
-    std::uint64_t marker = none;  // the block whose touch asks for the next window; none: no marker
+    std::uint64_t marker = none;  // a touch of this block asks for the next window; none: no marker
     std::uint64_t used = 0;       // the time of the last touch; the oldest walk is replaced
   };
-  // A walk may touch this many blocks beyond `next`: threads that share a walk arrive a little out of order.
+  // A walk may touch this many blocks beyond `next`: threads that share a walk touch blocks slightly out of order.
   static constexpr std::uint64_t slack = 4;
-  // More than the threads that usually begin walks of their own at the same time.
+  // More than the number of threads that usually begin their own walks at the same time.
   static constexpr std::uint64_t many_lone_touches = 32;
 
   std::array<walk, 8> walks_{};
-  std::uint64_t lone_touches_ = 0;  // less the other touches; at least 0
+  std::uint64_t lone_touches_ = 0;  // lone touches minus other touches; at least 0
   std::uint64_t blocks_ = 0;
   std::uint64_t limit_ = 0;
   std::uint64_t clock_ = 0;

@@ -40,8 +40,7 @@ void region::begin(region_layout description, std::uint64_t prefetch_window, std
   rolling_window_ = rolling_window;
   advice = HPE_ADVISE_DEFAULT;
   degraded = false;
-  shared = 0;
-  exports.clear();
+  shared.clear();
   reset_patterns();
   alive = true;
 }

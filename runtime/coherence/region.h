@@ -1,11 +1,11 @@
 #pragma once
 
-/// One allocation as the coherence protocol sees it: its place, the states of its blocks and the order of its users.
-/// Plain data under one mutex. The code that changes states is in runtime/fault (accesses of the host) and runtime/core
-/// (device work).
+/// One allocation as the coherence protocol sees it: its address and homes, the states of its blocks, and the order of
+/// its users. Plain data, protected by one mutex. The code that changes states is in runtime/fault (accesses of the
+/// host) and runtime/core (device work).
 ///
-/// Region objects are reused, but not destroyed while the runtime lives. So a thread that found one through a stale
-/// address may still lock it, and must then check `alive` and the range.
+/// Region objects are reused, but not destroyed while the runtime exists. Therefore a thread that has found an object
+/// through a stale address may still lock the object, and must then check `alive` and the range.
 
 #include <atomic>
 #include <cstddef>
@@ -20,6 +20,7 @@
 #include "runtime/coherence/host_granules.h"
 #include "runtime/coherence/read_ahead.h"
 #include "runtime/coherence/resident_pieces.h"
+#include "runtime/coherence/shared_parts.h"
 #include "runtime/coherence/write_behind.h"
 
 namespace hpe::memory {
@@ -31,21 +32,22 @@ namespace hpe::coherence {
 enum class region_kind : std::uint8_t {
   device,   ///< one home
   striped,  ///< a home for each granule
-  host      ///< the shadow is the only copy; devices reach it
+  host      ///< the shadow is the only copy; devices access it
 };
 
 /// The description of a new region.
 struct region_layout {
   region_kind kind = region_kind::device;
+  bool open = false;  ///< host memory whose views are always open (hpeMallocOpen)
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;                 ///< the end of the allocation: the requested size
   std::uint64_t extent = 0;                ///< mapped bytes: `bytes` rounded up to pages
   std::uint64_t block_size = 0;            ///< a power of two
   std::vector<std::uint16_t> homes;        ///< one for the region, or one for each granule
-  std::uint64_t piece_size = 0;            ///< a power of two: device memory comes and goes in pieces of this size
-  std::uint64_t first = 0;                 ///< the offset of the allocation; not 0 only in memory of other processes
-  memory::small_objects* small = nullptr;  ///< in a slab: the table of its small allocations
-  std::uint64_t least_block_size = 0;      ///< for hosts that read here and there; 0: block_size
+  std::uint64_t piece_size = 0;            ///< a power of two: data is brought in and evicted in pieces of this size
+  std::uint64_t first = 0;                 ///< the offset of the allocation; 0 except in memory of other processes
+  memory::small_objects* small = nullptr;  ///< for a slab: the table of the slab's small allocations
+  std::uint64_t least_block_size = 0;      ///< the block size if the host's reads are scattered; 0: block_size
 
   /// The home of the byte at offset.
   [[nodiscard]] std::uint16_t home_of(std::uint64_t offset) const {
@@ -57,7 +59,7 @@ class region {
  public:
   mutable hpe::mutex mutex;
 
-  bool alive HPE_GUARDED_BY(mutex) = false;     ///< begin() was called, and not yet end()
+  bool alive HPE_GUARDED_BY(mutex) = false;     ///< between begin() and end()
   bool degraded HPE_GUARDED_BY(mutex) = false;  ///< mappings ran out: the whole region is one block
   /// base, kind, bytes and extent do not change while the region is alive. Code that keeps the region alive may read
   /// them without the mutex.
@@ -68,32 +70,31 @@ class region {
   host_granules on_host HPE_GUARDED_BY(mutex);
   read_ahead reader HPE_GUARDED_BY(mutex);
   write_behind writer HPE_GUARDED_BY(mutex);
-  std::uint64_t shared HPE_GUARDED_BY(mutex) = 0;         ///< the number of its memory among processes; 0: not shared
-  std::vector<byte_range> exports HPE_GUARDED_BY(mutex);  ///< the exported allocations in it, one entry for each export
+  shared_parts shared HPE_GUARDED_BY(mutex);
 
   std::atomic<std::uint32_t> shadow_readers{0};  ///< threads that read the shadow (work::shadow_lease)
 
   explicit region(std::uint32_t number) : id(number) {}
   const std::uint32_t id;
 
-  /// False only if all blocks are in state device and no lane is about to change that: then no view has to be closed.
-  /// Set to false under the mutex only (close_to_host); may be read without it.
+  /// False only if all blocks are in state device and no lane is about to open a view, so that no view has to be
+  /// closed. Set to false only under the mutex (close_to_host); may be read without the mutex.
   std::atomic<bool> open_to_host{true};
 
-  /// Makes the object a new region. Its blocks are fresh, or, if the shadow still has the bytes of a freed allocation,
-  /// in state device with a home that reads as zero. No device memory is behind it at first (resident). Windows are in
-  /// bytes; see the options.
+  /// Makes the object a new region. Its blocks are in state `initial`: fresh; device, if the shadow still contains
+  /// bytes of a freed allocation (the home then reads as zero); or host, if layout.open. At first the region has no
+  /// device memory (resident). Both windows are in bytes; see the options.
   void begin(region_layout description, std::uint64_t prefetch_window, std::uint64_t rolling_window,
              block_state initial = block_state::fresh) HPE_REQUIRES(mutex);
-  /// Changes the homes. The caller has moved the bytes.
+  /// Changes the homes. The caller must have moved the bytes.
   void set_homes(std::vector<std::uint16_t> homes) HPE_REQUIRES(mutex);
-  /// Another number, of all regions, whenever homes change or the object becomes another region.
+  /// A number that changes whenever homes change or the object becomes another region. No two regions share a number.
   [[nodiscard]] std::uint64_t homes_version() const noexcept HPE_REQUIRES(mutex) { return homes_version_; }
-  /// Another number after each write of the host and whenever device work that writes was queued. So copies of the
-  /// region elsewhere are valid as long as the number stays the same, if all blocks were in state device or shared
-  /// then.
+  /// A number that changes after each write by the host, and whenever device work that writes has been queued. A copy
+  /// of the region elsewhere stays valid as long as the number is the same, if all blocks were in state device or
+  /// shared when the copy was made.
   [[nodiscard]] std::uint64_t contents_version() const noexcept HPE_REQUIRES(mutex) { return contents_version_; }
-  /// Device work that writes to the region was queued.
+  /// Call this when device work that writes to the region was queued.
   void note_write() noexcept HPE_REQUIRES(mutex) { ++contents_version_; }
   /// Ends the region; the object may be reused.
   void end() noexcept HPE_REQUIRES(mutex) { alive = false; }
@@ -104,16 +105,16 @@ class region {
   /// The states of the region's blocks.
   [[nodiscard]] const block_states& blocks() const noexcept HPE_REQUIRES(mutex) { return blocks_; }
   [[nodiscard]] block_state state(std::uint64_t block) const noexcept HPE_REQUIRES(mutex) { return blocks_[block]; }
-  /// States change only through these two functions; see block_states.
+  /// States change only through transition() and begin_fetch(); see block_states.
   void transition(block_run run, block_event event) noexcept HPE_REQUIRES(mutex);
   void begin_fetch(block_run run, block_event event, std::uint32_t number) noexcept HPE_REQUIRES(mutex);
   void set_rolled(block_run run, bool rolled) noexcept HPE_REQUIRES(mutex) { blocks_.set_rolled(run, rolled); }
-  /// Notes a copy to the shadow that no state shows.
+  /// Records that bytes were copied to the shadow without a change of any block's state.
   void use_shadow() noexcept HPE_REQUIRES(mutex) { blocks_.use_shadow(); }
-  /// Makes the whole region one block, in the state that all its blocks must have.
+  /// Makes the whole region one block. All its blocks must be in the same state, which does not change.
   void collapse() HPE_REQUIRES(mutex);
   /// Cuts each block into blocks of layout.least_block_size with the same state, and forgets the recognised patterns.
-  /// Returns the number of blocks that each old one became; 1: nothing changed.
+  /// Returns how many blocks each old block became; 1: nothing changed.
   std::uint64_t refine() HPE_REQUIRES(mutex);
 
   [[nodiscard]] bool contains(const void* p) const noexcept {
@@ -125,22 +126,22 @@ class region {
   [[nodiscard]] std::uint64_t block_of(std::uint64_t offset) const noexcept { return offset / layout.block_size; }
   /// The blocks that overlap a range.
   [[nodiscard]] block_run blocks_of(byte_range range) const noexcept;
-  /// The bytes of a run of blocks, cut at the extent.
+  /// The bytes of a run of blocks, up to the extent.
   [[nodiscard]] byte_range bytes_of(block_run run) const noexcept;
   [[nodiscard]] byte_range whole() const noexcept { return {0, layout.extent}; }
 
-  /// The blocks that lie entirely in a range.
+  /// The blocks that are entirely inside a range.
   [[nodiscard]] block_run blocks_within(byte_range range) const noexcept HPE_REQUIRES(mutex);
   [[nodiscard]] block_run all_blocks() const noexcept HPE_REQUIRES(mutex) { return {0, blocks_.count()}; }
 
   /// The home of the byte at offset; memory::host_home for host regions.
   [[nodiscard]] std::uint16_t home_of(std::uint64_t offset) const noexcept;
-  /// The bytes on devices: whole granules.
+  /// The size of the region's device memory: whole granules.
   [[nodiscard]] std::uint64_t bytes_at_homes() const noexcept;
-  /// The end of the bytes from `offset` on that have one home, at most `limit`.
+  /// The end of the bytes from `offset` on that have the same home, at most `limit`.
   [[nodiscard]] std::uint64_t end_of_home(std::uint64_t offset, std::uint64_t limit) const noexcept;
-  /// The end of a piece that begins at `begin`: at most `limit`, at most `most` bytes long, with one home, and at the
-  /// end of a block unless no block ends inside the piece.
+  /// The end of a piece that begins at `begin`. The piece ends at `limit` at the latest, has at most `most` bytes and
+  /// one home. If blocks end inside the piece, the piece ends at the end of a block.
   [[nodiscard]] std::uint64_t end_of_piece(std::uint64_t begin, std::uint64_t limit, std::uint64_t most) const noexcept;
   /// Calls visit(home, part) for each part of a range that has one home.
   template <class Visit>
@@ -155,7 +156,7 @@ class region {
   /// Whether host and device work use the same single copy.
   [[nodiscard]] bool single_copy() const noexcept { return layout.kind == region_kind::host; }
 
-  /// A lane calls this before it checks whether announcements let it open a view.
+  /// A lane calls this function before it checks whether announcements allow the lane to open a view.
   void open_soon() noexcept {
     if (!open_to_host.load(std::memory_order_relaxed)) open_to_host = true;
   }
@@ -170,15 +171,15 @@ class region {
   std::uint64_t rolling_window_ = 0;
   std::uint64_t home_set_ = 0;
   std::uint64_t homes_version_ HPE_GUARDED_BY(mutex) = 0;
-  std::uint64_t contents_version_ HPE_GUARDED_BY(mutex) = 0;  // never reset, so an object's regions differ
+  std::uint64_t contents_version_ HPE_GUARDED_BY(mutex) = 0;  // never reset, because one object becomes many regions
 
   void reset_patterns() HPE_REQUIRES(mutex);
 };
 
-/// The block size of an allocation: `wished`, or if that is 0 about 1/256 of the bytes, from 64 KiB to 2 MiB.
+/// The block size of an allocation: `wished` or, if that is 0, about 1/256 of the bytes, between 64 KiB and 2 MiB.
 [[nodiscard]] std::uint64_t choose_block_size(std::uint64_t bytes, std::uint64_t wished) noexcept;
-/// The block size that a region may be refined to: `wished`, or if that is 0 about 1/16384 of the bytes, because each
-/// block may need a mapping of its own, from 64 KiB to 2 MiB.
+/// The block size to which a region may be refined: `wished` or, if that is 0, about 1/16384 of the bytes, between 64
+/// KiB and 2 MiB. Each block may need its own mapping, so the number of blocks is limited.
 [[nodiscard]] std::uint64_t choose_least_block_size(std::uint64_t bytes, std::uint64_t wished) noexcept;
 
 }  // namespace hpe::coherence

@@ -39,7 +39,7 @@ void region_table::put(queue& into, std::uint32_t number) noexcept {
 void region_table::add_number() {
   const std::uint32_t number = limit_.load(std::memory_order_relaxed);
   const std::size_t index = number / chunk_size;
-  HPE_REQUIRE(index < chunk_count, HPE_ERROR_OUT_OF_MEMORY, "there are {} allocations, more than hpe can number",
+  HPE_REQUIRE(index < chunk_count, HPE_ERROR_OUT_OF_MEMORY, "there are {} allocations already; more are not possible",
               chunk_count * chunk_size);
   if (owned_[index] == nullptr) {
     owned_[index] = std::make_unique<chunk>();

@@ -13,23 +13,23 @@
 
 namespace hpe::coherence {
 
-/// Numbers regions from 1 and owns their objects. A freed number is reused only after many others, so code with a stale
-/// number is likely to notice. Thread-safe; at() takes no lock.
+/// Numbers regions from 1 and owns their objects. A freed number is reused only after many other numbers, so that code
+/// with a stale number usually detects the error. Thread-safe; at() takes no lock.
 ///
-/// Each number belongs to a lane (fault/lane.h): lane n has the numbers with remainder n modulo the number of lanes.
-/// With one lane they are handed out consecutively.
+/// Each number belongs to a lane (fault/lane.h): the numbers of lane n are those whose remainder modulo the number of
+/// lanes is n. If there is one lane, numbers are used consecutively.
 class region_table {
  public:
-  /// Returns an unused region object that is not alive; its number belongs to the lane (modulo the number of lanes).
+  /// Returns an unused region object that is not alive; its number belongs to lane `lane` (modulo the number of lanes).
   /// Throws HPE_ERROR_OUT_OF_MEMORY if a million numbers exist.
   region& take(unsigned lane = 0);
-  /// Gives back an object that is not alive.
+  /// Gives an object that is not alive back to the table.
   void give_back(region& r) noexcept;
 
   /// `number` must come from take().
   [[nodiscard]] region& at(std::uint32_t number) const noexcept;
 
-  /// One more than the largest number so far, for walking over all regions.
+  /// One more than the largest number so far, for loops over all regions.
   [[nodiscard]] std::uint32_t limit() const noexcept { return limit_.load(std::memory_order_acquire); }
 
   struct freed_range {
@@ -38,7 +38,7 @@ class region_table {
   };
   /// Remembers a freed allocation, for error messages.
   void note_freed(freed_range range) noexcept;
-  /// The latest freed allocation that contained p, among those remembered.
+  /// The latest freed allocation that contained p, among the remembered ones.
   [[nodiscard]] std::optional<freed_range> freed_at(const void* p) const;
 
  private:
@@ -47,7 +47,7 @@ class region_table {
   static constexpr std::size_t remembered = 256;
   struct chunk;
 
-  /// A queue of numbers. The successor of each number is stored in its chunk, so inserting takes no memory.
+  /// A queue of numbers. The successor of each number is stored in its chunk, so inserting allocates no memory.
   struct queue {
     std::uint32_t first = 0;
     std::uint32_t last = 0;
@@ -65,7 +65,7 @@ class region_table {
   std::vector<queue> unused_ HPE_GUARDED_BY(mutex_);     // by lane
   std::vector<queue> untouched_ HPE_GUARDED_BY(mutex_);  // by lane; never used yet
   std::array<freed_range, remembered> freed_ HPE_GUARDED_BY(mutex_);
-  std::size_t freed_count_ HPE_GUARDED_BY(mutex_) = 0;  // total; the latest is at (freed_count_ - 1) % remembered
+  std::size_t freed_count_ HPE_GUARDED_BY(mutex_) = 0;  // in all; the latest is at (freed_count_ - 1) % remembered
 
  public:
   explicit region_table(unsigned lanes = 1);

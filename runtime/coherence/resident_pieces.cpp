@@ -45,6 +45,11 @@ bool resident_pieces::usable(byte_range range) const {
   return true;
 }
 
+byte_range resident_pieces::around(byte_range range) const {
+  if (usable({0, bytes_})) return {0, bytes_};
+  return {pieces_.find(range.begin)->first, pieces_.find(range.end - 1)->second.end};
+}
+
 bool resident_pieces::copied_out(byte_range range) const {
   for (auto at = pieces_.from(range.begin); at != pieces_.end() && at->first < range.end; ++at)
     if (at->second.value.copied) return true;

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The parts of a region that have device memory behind them. A region whose homes have room has all of its parts; a
-/// larger one has those that device work used last. Where there is no device memory, the shadow is the valid copy: the
-/// blocks there are fresh or in state host. Pure bookkeeping; owned and locked by the region.
+/// The parts of a region that have device memory. If the homes have room, all parts have device memory; otherwise, only
+/// the parts that device work has used most recently. In all other parts, the shadow is the valid copy, and the blocks
+/// are in state fresh or host. Pure bookkeeping; owned and locked by the region.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace hpe::coherence {
 
-/// Device memory as it was mapped in one call, and as it must be unmapped.
+/// A range of device memory that was mapped in one call, and that can only be unmapped as a whole.
 struct mapped_range {
   byte_range range;
   std::uint16_t home = 0;
@@ -22,21 +22,21 @@ struct mapped_range {
 
 class resident_pieces {
  public:
-  /// A copy of a piece to the shadow, made before the piece's memory is needed for something else.
+  /// A copy of a piece to the shadow that was made before the piece's memory is needed for other data.
   struct copy_out {
-    point_set writers;              ///< of the bytes that were copied; the copy is outdated once there is another one
-    std::vector<timepoint> copies;  ///< none if the shadow had all bytes
-    bool outdated = false;          ///< the bytes may have changed, and the region's order does not tell
+    point_set writers;              ///< last writers of the copied bytes; a later write makes the copy outdated
+    std::vector<timepoint> copies;  ///< empty if the shadow already had all bytes
+    bool outdated = false;          ///< the copy must not be used, even if no later writer is recorded
   };
   struct piece {
     std::uint16_t home = 0;
-    std::uint64_t used = 0;  ///< a number that grows with time: the last use by device work
-    bool leaving = false;    ///< is about to lose its memory; no further work may use it
+    std::uint64_t used = 0;  ///< time of the last use by device work, as a number that grows with time
+    bool leaving = false;    ///< the piece is about to lose its memory; no further work may use it
     std::optional<copy_out> copied;
   };
   using map = interval_map<std::uint64_t, piece>;
 
-  /// Resets for a region with `bytes` bytes, whole granules, on devices. Nothing is mapped.
+  /// Resets for a region with `bytes` bytes of device memory, whole granules. Nothing is mapped at first.
   void reset(std::uint64_t bytes) noexcept;
   void add(mapped_range part, std::uint64_t used);
   void add(const std::vector<mapped_range>& parts) {
@@ -50,17 +50,20 @@ class resident_pieces {
   [[nodiscard]] map& all() noexcept { return pieces_; }
   [[nodiscard]] std::vector<mapped_range> mapped() const;
 
-  /// Whether device work may use the range: device memory is behind all of it, and none of it is about to go.
+  /// Whether device work may use the range: all of it has device memory, and no part is being evicted.
   [[nodiscard]] bool usable(byte_range range) const;
-  /// Whether device memory is behind all of the range.
+  /// The whole region if all of it is usable; otherwise the bytes of all pieces that overlap the range, which must be
+  /// usable.
+  [[nodiscard]] byte_range around(byte_range range) const;
+  /// Whether all of the range has device memory.
   [[nodiscard]] bool covers(byte_range range) const;
-  /// Notes a use of the range by device work.
+  /// Records a use of the range by device work.
   void use(byte_range range, std::uint64_t now);
 
-  /// Whether a copy of some of the range to the shadow was queued to make room, and may still be under way.
+  /// Whether an eviction has queued a copy of a part of the range to the shadow. The copy may still be running.
   [[nodiscard]] bool copied_out(byte_range range) const;
 
-  /// Makes the copies of the range outdated.
+  /// Marks the copies of pieces in the range as outdated.
   void outdate(byte_range range);
 
   /// Closes the piece that begins at `begin` to further work, or opens it again.

@@ -1,8 +1,8 @@
 #pragma once
 
-/// Rolling upload: while the host writes through a region, the blocks that it has left behind are uploaded, so that
-/// little is left to upload at a launch. This class decides which blocks to open ahead of a sequential writer, and
-/// which of the opened ones to upload now. Pure bookkeeping; owned and locked by the region.
+/// Rolling upload: while a host thread writes one block of a region after another, hpe uploads the blocks that the
+/// thread has finished, so that few blocks are left to upload at a launch. This class decides which blocks to open
+/// ahead of a sequential writer, and which open blocks to upload now. Pure bookkeeping; owned and locked by the region.
 
 #include <array>
 #include <cstdint>
@@ -15,29 +15,30 @@ namespace hpe::coherence {
 
 enum class rolling_mode : std::uint8_t {
   never,       ///< upload only at a release
-  sequential,  ///< upload behind writers whose pattern is recognised
-  always       ///< upload whatever the pattern
+  sequential,  ///< upload the blocks that writers with a recognised pattern have finished
+  always       ///< upload the blocks that any writers have finished
 };
 
 class write_behind {
  public:
   struct plan {
-    block_run open;                ///< blocks to open too; begins after the block touched
-    std::deque<block_run> upload;  ///< blocks to upload, which the writers have left behind
+    block_run open;                ///< further blocks to open; begins after the touched block
+    std::deque<block_run> upload;  ///< blocks to upload, with which the writers have finished
   };
 
-  /// Resets for a region of `blocks` blocks. At most `window` of them (or twice what is opened for all writers at once,
-  /// if that is more) are open for writing before the oldest are uploaded.
+  /// Resets for a region of `blocks` blocks. At most `window` blocks are open for writing before the oldest are
+  /// uploaded. If twice the number of blocks that are opened for all writers at once is more than `window`, then twice
+  /// that number is the limit instead.
   void reset(std::uint64_t blocks, std::uint64_t window, rolling_mode mode);
 
-  /// The host is about to write a closed block. uploaded_before: a plan uploaded the block since the last release, too
-  /// early; after many such mistakes the rest waits for the release. opens_freely: whether another block is closed and
-  /// can be opened without a copy. A plan ends at the first block for which that is false, for example one that is
-  /// already open or would need a fetch.
+  /// Call this when the host is about to write a closed block. `uploaded_before`: a plan has uploaded the block since
+  /// the last release, which was too early; after many of these mistakes, all other blocks are uploaded at the release.
+  /// `opens_freely`: whether another block is closed and can be opened without a copy. A plan ends before the first
+  /// block for which this is false, for example a block that is already open or would need a fetch.
   [[nodiscard]] plan touched(std::uint64_t block, bool uploaded_before,
                              const std::function<bool(std::uint64_t)>& opens_freely);
 
-  /// Forgets everything: a launch took the written blocks, and earlier patterns do not predict later ones.
+  /// Forgets everything, because a launch uses the written blocks, and earlier patterns do not predict later ones.
   void released();
 
  private:
@@ -45,7 +46,7 @@ class write_behind {
     std::uint64_t next = 0;
     std::uint64_t ahead = 0;  // 0: unused
     std::uint64_t used = 0;
-    std::uint64_t latest = 0;  // the number of the last opening for this walk, where it writes now
+    std::uint64_t latest = 0;  // the number of the walk's last opening, in which the walk writes now
   };
   struct opening {
     block_run run;
@@ -53,29 +54,31 @@ class write_behind {
   };
   static constexpr std::uint64_t slack = 4;
   static constexpr std::uint64_t least_ahead = 2;
-  // The most blocks that a single walk leaves open behind it at first: a launch waits for their upload.
+  // The largest number of blocks that a single walk leaves open after it has written them, at first. The number is
+  // small, because a launch waits for the upload of these blocks.
   static constexpr std::uint64_t most_for_one = 8;
-  // A walk no longer counts as live after this many touches elsewhere.
+  // A walk no longer counts as live after this many touches outside the walk.
   static constexpr std::uint64_t recent = 32;
-  // The rolling upload stops when more blocks than this were uploaded too early. Some are when one of several threads
-  // is delayed for a moment, and while threads that begin side by side are not told apart yet. A second pass over the
-  // region causes more.
+  // The rolling upload stops when more blocks than this were uploaded too early. This happens when one of several
+  // threads is delayed for a moment, and while threads that begin at adjacent addresses still look like one writer. A
+  // second pass over the region uploads more blocks too early.
   static constexpr std::uint64_t tolerated_mistakes = 16;
   static constexpr std::uint64_t uploads_for_a_mistake = 8;
 
   walk* find_walk(std::uint64_t block) noexcept;
   [[nodiscard]] bool recent_one(const walk& w) const noexcept { return w.ahead != 0 && w.used + recent > clock_; }
-  /// Removes the oldest opening in which no live walk writes any more; if there is none, the oldest.
+  /// Removes and returns the oldest opening in which no live walk still writes. If live walks write in all openings,
+  /// removes and returns the oldest opening.
   block_run take_oldest();
-  /// The number of live walks, which share the window, and the number of blocks that they open at once, all together.
+  /// The number of live walks, which share the window, and the number of blocks that all of them together open at once.
   struct liveness {
     std::uint64_t walks = 0;
     std::uint64_t ahead = 0;
   };
   [[nodiscard]] liveness live() const noexcept;
-  /// The number of blocks to open for a walk at once. All walks together open at most half of the window, so that a
-  /// walk has finished with the blocks that are uploaded. But with many walks each may still open a few, to have fewer
-  /// faults. Smaller after a block was uploaded too early.
+  /// The largest number of blocks to open for a walk at once. All walks together open at most half of the window, so
+  /// that a walk has finished with the blocks that are uploaded. But even if there are many walks, each walk may open a
+  /// few blocks, to reduce the number of faults. The number is smaller after a block was uploaded too early.
   [[nodiscard]] std::uint64_t most_ahead() const noexcept;
   [[nodiscard]] bool given_up() const noexcept;
 

@@ -29,14 +29,17 @@ constexpr unsigned most_devices = counters::most_devices;
 void check(const options& o) {
   const auto power_of_two = [](std::uint64_t v) { return v != 0 && (v & (v - 1)) == 0; };
   HPE_REQUIRE(o.block_size == 0 || (power_of_two(o.block_size) && o.block_size >= 4096 && o.block_size <= granule_size),
-              HPE_ERROR_INITIALIZATION, "HPE_BLOCK_SIZE={} is not a power of two from 4k to 2M, nor 0", o.block_size);
-  HPE_REQUIRE(o.oversubscribe == "on" || o.oversubscribe == "off", HPE_ERROR_INITIALIZATION,
-              "HPE_OVERSUBSCRIBE=\"{}\" is neither on nor off", o.oversubscribe);
+              HPE_ERROR_INITIALIZATION, "HPE_BLOCK_SIZE={} is neither 0 nor a power of two from 4k to 2M",
+              o.block_size);
+  HPE_REQUIRE(o.oversubscribe == "on" || o.oversubscribe == "off" || o.oversubscribe == "auto",
+              HPE_ERROR_INITIALIZATION, "HPE_OVERSUBSCRIBE=\"{}\" is none of on, off and auto", o.oversubscribe);
   HPE_REQUIRE(o.host_memory == 0 || o.host_memory >= work::host_memory::least, HPE_ERROR_INITIALIZATION,
               "HPE_HOST_MEMORY={} is neither 0 nor at least {}", o.host_memory, work::host_memory::least);
-  HPE_REQUIRE((o.host_memory != 0) == !o.spill.empty(), HPE_ERROR_INITIALIZATION,
-              "HPE_HOST_MEMORY={} (the most bytes) and HPE_SPILL=\"{}\" (the folder for the others) need each other",
-              o.host_memory, o.spill);
+  HPE_REQUIRE(
+      (o.host_memory != 0) == !o.spill.empty(), HPE_ERROR_INITIALIZATION,
+      "HPE_HOST_MEMORY={} (the limit on host memory, in bytes) and HPE_SPILL=\"{}\" (the folder for data beyond "
+      "this limit) must be set together",
+      o.host_memory, o.spill);
   HPE_REQUIRE(o.staging_chunk >= 4096 && o.staging_chunk % 4096 == 0 && o.staging_chunk <= (std::uint64_t{1} << 30),
               HPE_ERROR_INITIALIZATION, "HPE_STAGING_CHUNK={} is not a multiple of 4k up to 1G", o.staging_chunk);
   HPE_REQUIRE(o.staging_buffers >= 1 && o.staging_buffers <= 1024, HPE_ERROR_INITIALIZATION,
@@ -71,9 +74,11 @@ void tell_devices(device::device_set& devices) {
 }
 
 // A failed system call during the start becomes HPE_ERROR_INITIALIZATION.
-runtime* start() {
+runtime* start(const std::function<void(options&)>& adjust) {
   try {
-    return new runtime(options::from_environment());
+    options chosen = options::from_environment();
+    if (adjust) adjust(chosen);
+    return new runtime(chosen);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_SYSTEM) throw;
     HPE_THROW(HPE_ERROR_INITIALIZATION, "hpe cannot start: {}", e.what());
@@ -115,7 +120,7 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   views_ = std::make_unique<work::host_view>(count_);
   host_ = std::make_unique<work::host_memory>(option_.host_memory, option_.spill, *devices_, *space_, *views_,
                                               *regions_, count_);
-  room_ = std::make_unique<work::residency>(*devices_, *engine_, *views_, *regions_, *host_, count_);
+  room_ = std::make_unique<work::residency>(*devices_, *engine_, *views_, *regions_, *host_, sharing_, count_);
   faults_ = std::make_unique<fault::service>(
       *space_,
       fault::lane_environment{resources(), *granules_, *regions_, announced_, count_,
@@ -125,7 +130,7 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   foreign_addresses_ = std::make_unique<memory::segment_allocator>(space_->segment_begin(memory::segment_kind::foreign),
                                                                    space_->layout().segment_size / granule_size);
   const work::resources with = resources();
-  allocator_ = std::make_unique<allocator>(option_, with, *space_, *granules_, *regions_, *faults_, count_, exporter_,
+  allocator_ = std::make_unique<allocator>(option_, with, *space_, *granules_, *regions_, *faults_, count_, sharing_,
                                            *foreign_addresses_);
   launcher_ = std::make_unique<launcher>(with, *regions_, announced_, count_, *allocator_);
   announcer_ = std::make_unique<announcer>(with, *space_, *regions_, announced_, *faults_, *allocator_);
@@ -134,7 +139,7 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   spreader_ = std::make_unique<spreader>(*devices_, *allocator_, *copier_, *launcher_, *ptx_, option_.spread_cut);
   loans_ = std::make_unique<loan_pool>(*devices_, *space_, engine_->staging().bytes());
   host_access_ = std::make_unique<host_access>(with, *space_, announced_, *allocator_, *loans_);
-  exports_ = std::make_unique<exports>(with, *space_, *allocator_, exporter_);
+  exports_ = std::make_unique<exports>(with, *space_, *allocator_, exporter_, sharing_);
   imports_ =
       std::make_unique<imports>(with, *space_, *allocator_, *copier_, *exports_, neighbours_, *foreign_addresses_);
   log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
@@ -143,21 +148,21 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
 // The lanes use host_, and its threads ring them: the threads end before the lanes.
 runtime::~runtime() { host_->stop(); }
 
-runtime& runtime::instance() {
+runtime& runtime::instance(const std::function<void(options&)>& adjust) {
   runtime* found = the_runtime.load(std::memory_order_acquire);
   if (found == nullptr) {
     static std::mutex starting;
     const std::lock_guard lock(starting);
     found = the_runtime.load(std::memory_order_acquire);
     if (found == nullptr) {
-      found = start();
+      found = start(adjust);
       started_by.store(::getpid(), std::memory_order_relaxed);
       ::pthread_atfork(nullptr, nullptr, [] { started_by.store(0, std::memory_order_relaxed); });
       the_runtime.store(found, std::memory_order_release);
     }
   }
   HPE_REQUIRE(started_by.load(std::memory_order_relaxed) != 0, HPE_ERROR_FORKED,
-              "hpe was started by the parent of process {}; a child made by fork can use it only after exec",
+              "hpe was started by the parent of process {}; a child made by fork can use hpe only after exec",
               ::getpid());
   return *found;
 }

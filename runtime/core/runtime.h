@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <mutex>
 
 #include "runtime/core/memory/allocator.h"
@@ -18,8 +19,8 @@
 
 namespace hpe::core {
 
-/// The composition root: owns every part of the runtime and connects them. The C interface (api/*.cpp) is its main
-/// user.
+/// The composition root: makes and owns all parts of the runtime and connects them. The C interface (api/*.cpp) is its
+/// main user.
 class runtime {
  public:
   explicit runtime(const options& chosen);
@@ -27,12 +28,13 @@ class runtime {
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
-  /// The runtime of this process, started by the first call. It is never destroyed: threads and static objects of the
-  /// program may use it until the very end, and devices end with the process. Throws HPE_ERROR_INITIALIZATION, or
-  /// HPE_ERROR_FORKED in a child that was forked from a process with a runtime.
-  static runtime& instance();
+  /// The runtime of this process. The first call starts it. It is never destroyed, because threads and static objects
+  /// of the program may use it until the process ends; the devices end with the process. Throws
+  /// HPE_ERROR_INITIALIZATION, or HPE_ERROR_FORKED in a child that was forked from a process with a runtime. adjust:
+  /// called if this call starts the runtime; may change the options that were read from the environment.
+  static runtime& instance(const std::function<void(options&)>& adjust = {});
 
-  /// The runtime if it was started in this process, else nullptr. Starts nothing.
+  /// The runtime if it was started in this process; otherwise nullptr. Does not start the runtime.
   [[nodiscard]] static runtime* started() noexcept;
 
   [[nodiscard]] const options& option() const noexcept { return option_; }
@@ -54,11 +56,13 @@ class runtime {
   [[nodiscard]] exports& exported() noexcept { return *exports_; }
   [[nodiscard]] imports& imported() noexcept { return *imports_; }
 
-  /// Waits for everything queued on a device (device < 0: on all), then throws the first failure not yet reported.
+  /// Waits for all work queued on a device (device < 0: on all devices), then throws the first failure that was not
+  /// reported yet.
   void synchronize(int device);
-  /// Waits for one piece of work and returns its error, if it failed.
+  /// Waits for one piece of work and returns its error if it failed.
   [[nodiscard]] std::optional<error> wait(timepoint point);
-  /// Makes the process write the output of kernels at its end, too, after a short wait for kernels that run.
+  /// Makes the process also write the output of kernels at exit, after it has waited up to two seconds for kernels that
+  /// still run.
   void write_output_at_exit();
 
  private:
@@ -68,14 +72,15 @@ class runtime {
   std::unique_ptr<memory::granule_table> granules_;
   std::unique_ptr<coherence::region_table> regions_;
   std::unique_ptr<device::device_set> devices_;
-  std::unique_ptr<device::command_observer> trace_;  // observes devices_; null if nothing is recorded
+  std::unique_ptr<device::command_observer> trace_;  // observes the commands of devices_; null if nothing is recorded
   std::unique_ptr<transfer::engine> engine_;
   std::unique_ptr<work::host_view> views_;
   std::unique_ptr<work::host_memory> host_;
+  node::exporter exporter_;
+  work::sharing sharing_{exporter_};
   std::unique_ptr<work::residency> room_;
   coherence::announcements announced_;
   std::unique_ptr<fault::service> faults_;
-  node::exporter exporter_;
   node::neighbours neighbours_;
   std::unique_ptr<memory::segment_allocator> foreign_addresses_;
   std::unique_ptr<allocator> allocator_;

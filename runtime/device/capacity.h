@@ -9,15 +9,15 @@
 
 namespace hpe::device {
 
-/// The bytes of a device's memory that this process may map, and those that it has mapped. Thread-safe.
+/// How many bytes of a device's memory this process may map, and how many it has mapped. Thread-safe.
 class capacity {
  public:
-  /// The bytes of a device with `has` bytes of memory that HPE_DEVICE_MEMORY leaves; limit 0: all.
+  /// How many of a device's `has` bytes of memory the limit of HPE_DEVICE_MEMORY allows; if `limit` is 0, all of them.
   [[nodiscard]] static std::size_t limited(std::size_t has, std::size_t limit) noexcept {
     return limit == 0 ? has : std::min(has, limit);
   }
 
-  /// share: how processes divide these bytes; nullptr if this process has them for itself (HPE_SHARE).
+  /// `share`: how processes divide these bytes; nullptr if no other process uses them (HPE_SHARE).
   capacity(std::size_t total, node::device_share* share) noexcept
       : total_(share == nullptr ? total : std::min<std::size_t>(total, share->total())), share_(share) {}
 
@@ -28,19 +28,19 @@ class capacity {
   }
   [[nodiscard]] node::device_share* share() const noexcept { return share_; }
 
-  /// Takes bytes for a new mapping. Throws HPE_ERROR_OUT_OF_MEMORY, with the sizes, if they are not free.
+  /// Takes bytes for a new mapping. Throws HPE_ERROR_OUT_OF_MEMORY if they are not free; the message states the sizes.
   void take(unsigned device, std::size_t bytes) {
     std::size_t used = used_.load();
     do {
       HPE_REQUIRE(bytes <= total_ - used, HPE_ERROR_OUT_OF_MEMORY,
-                  "device {} has {} bytes of memory left of {}; {} were asked for (HPE_DEVICE_MEMORY, and "
-                  "HPE_SOFT_MEMORY for soft devices, set how much there is)",
+                  "device {} has {} of {} bytes of memory left; {} bytes were requested (HPE_DEVICE_MEMORY, and "
+                  "HPE_SOFT_MEMORY for soft devices, set the total)",
                   device, total_ - used, total_, bytes);
     } while (!used_.compare_exchange_weak(used, used + bytes));
     if (share_ == nullptr || share_->take(bytes)) return;
     used_ -= bytes;
-    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} has {} bytes of memory left of {}; {} were asked for; {}", device,
-              free(), total_, bytes, share_->others_in_words());
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} has {} of {} bytes of memory left; {} bytes were requested; {}",
+              device, free(), total_, bytes, share_->others_in_words());
   }
   /// Gives back the bytes of a mapping.
   void give(std::size_t bytes) noexcept {

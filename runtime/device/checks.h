@@ -1,6 +1,6 @@
 #pragma once
 
-/// Checks that all families of devices, and their users, share.
+/// Checks that are common to all families of devices and to the code that uses them.
 
 #include <exception>
 
@@ -11,24 +11,26 @@
 
 namespace hpe::device {
 
-/// Throws HPE_ERROR_INVALID_ARGUMENT unless a device can back the range: granules inside the UVAS, at least one.
+/// Throws HPE_ERROR_INVALID_ARGUMENT unless a device can back the range, which must consist of one or more whole
+/// granules inside the UVAS.
 inline void require_granules(const uvas_layout& layout, const void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  HPE_REQUIRE(
-      bytes != 0 && bytes % granule_size == 0 && begin % granule_size == 0 && layout.contains(address) &&
-          bytes <= layout.base + layout.size() - begin,
-      HPE_ERROR_INVALID_ARGUMENT,
-      "{} bytes at {} cannot be backed by a device: possible are multiples of {} bytes inside the shared address space",
-      bytes, address, granule_size);
+  HPE_REQUIRE(bytes != 0 && bytes % granule_size == 0 && begin % granule_size == 0 && layout.contains(address) &&
+                  bytes <= layout.base + layout.size() - begin,
+              HPE_ERROR_INVALID_ARGUMENT,
+              "{} bytes at {} cannot be backed by a device: address and size must be multiples of {} bytes inside the "
+              "shared address space",
+              bytes, address, granule_size);
 }
 
-/// Throws HPE_ERROR_INVALID_DEVICE, with the numbers that exist, if there is no such device.
+/// Throws HPE_ERROR_INVALID_DEVICE if no device has this number; the message states the numbers of the devices.
 inline void require_device(const device_set& devices, int device) {
   HPE_REQUIRE(device >= 0 && static_cast<unsigned>(device) < devices.size(), HPE_ERROR_INVALID_DEVICE,
               "there is no device {}; devices are numbered from 0 to {}", device, devices.size() - 1);
 }
 
-/// Calls a function that releases something, for callers that cannot handle its failure, and logs the failure.
+/// Calls a function that releases something and logs a failure of this function, for callers that cannot handle
+/// failures.
 template <class Function>
 void log_failure_of(const char* what, const Function& function) noexcept {
   try {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The interface by which traces learn what devices do.
+/// The interface through which traces observe devices.
 
 #include <chrono>
 #include <cstdint>
@@ -10,29 +10,29 @@
 
 namespace hpe::device {
 
-/// A command, as its stream reports it.
+/// A command as the stream that queues it reports it.
 struct observed_command {
   enum class kind : std::uint8_t { copy, fill, launch, enqueue };
 
   kind what{};
-  std::uintptr_t destination = 0;  ///< of a copy or fill
+  std::uintptr_t destination = 0;  ///< destination of a copy or fill
   std::uintptr_t source = 0;       ///< of a copy
   std::size_t bytes = 0;
-  std::uint32_t function = 0;  ///< of a launch: kernel_id::function
+  std::uint32_t function = 0;  ///< for a launch: kernel_id::function
 };
 
-/// Observes all commands of a set (device_set::observe). Streams call it in the thread that queues, each stream in the
-/// order of its commands.
+/// Observes all commands of a set (device_set::observe). Streams call the observer in the thread that queues a command.
+/// Each stream reports its commands in their order.
 class command_observer {
  public:
   virtual ~command_observer() = default;
 
   virtual void stream_created(unsigned device, std::uint32_t timeline, priority level) = 0;
   virtual void kernel_found(std::uint32_t function, const std::string& name) = 0;
-  /// asked: when the stream began to queue the command.
+  /// `asked`: the time when the stream began to queue the command.
   virtual void queued(const observed_command& command, timepoint point,
                       std::chrono::steady_clock::time_point asked) noexcept = 0;
-  /// Later commands of a stream run after a point of another stream.
+  /// Called when later commands of a stream must wait for a point of another stream.
   virtual void waits(std::uint32_t timeline, timepoint point) noexcept = 0;
 };
 

@@ -18,7 +18,7 @@ struct program;
 
 namespace hpe::device {
 
-/// A kernel; the members are those of hpeKernelInfo (<hpe/ptx.h>).
+/// A kernel, with the members of hpeKernelInfo (<hpe/ptx.h>).
 struct ptx_kernel {
   std::string name;
   std::vector<std::uint32_t> parameter_offsets;
@@ -33,9 +33,9 @@ struct ptx_kernel {
   bool needs_cluster = false;
 };
 
-/// The variables of a module lie in three parts of memory: those that kernels write and those that kernels only read,
-/// of which every device has its own, and the managed ones, which the host and all devices share. GPUs have no parts:
-/// the driver places variables.
+/// The three parts of memory that contain the variables of a module: variables that kernels write, variables that
+/// kernels only read (every device has its own copy of these two parts), and managed variables, which the host and all
+/// devices share. Modules on GPUs have no parts, because the driver places their variables.
 enum class ptx_part : std::uint8_t { global, constant, managed };
 inline constexpr std::size_t ptx_part_count = 3;
 
@@ -49,7 +49,7 @@ struct ptx_variable {
   std::size_t size = 0;
 };
 
-/// Bytes to write into a part before the first launch.
+/// Bytes that must be written into a part before the first launch.
 struct ptx_contents {
   ptx_part part = ptx_part::global;
   std::size_t offset = 0;
@@ -65,20 +65,20 @@ class ptx_module {
   /// Unloads the module from the devices. None of its kernels may be queued or running. The set must still exist.
   virtual ~ptx_module() = default;
 
-  /// The number of the module for device_set::find_kernel.
+  /// The number that identifies the module in device_set::find_kernel.
   [[nodiscard]] virtual std::uint32_t id() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<ptx_kernel>& kernels() const noexcept = 0;
   [[nodiscard]] virtual const std::vector<ptx_variable>& variables() const noexcept = 0;
-  /// The architecture of the text's .target: 75 for sm_75.
+  /// The architecture that the text's .target names: 75 for sm_75.
   [[nodiscard]] virtual std::uint32_t architecture() const noexcept = 0;
-  /// The size of a part; 0 if it has no variables.
+  /// The size of a part in bytes; 0 if the part has no variables.
   [[nodiscard]] virtual std::size_t bytes_of(ptx_part part) const noexcept = 0;
-  /// The texts as read.
+  /// The program that was parsed from the texts.
   [[nodiscard]] virtual std::shared_ptr<const ptx::program> program() const noexcept = 0;
 
   /// Tells a device the addresses of its parts (aligned to 256; any value for an empty part). Called once for each
   /// device, before kernels of the module are launched there. The caller must write the returned contents into the
-  /// parts, into the managed part once for all devices; all other bytes are zero.
+  /// parts, but into the managed part only once for all devices. All other bytes of the parts are zero.
   virtual std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) = 0;
 };
 
@@ -88,20 +88,20 @@ struct printed {
   bool is_error = false;  // for standard error
 };
 
-/// Implemented by sets of devices that run modules of PTX.
+/// The interface of device sets that run modules of PTX.
 class ptx_capability {
  public:
   virtual ~ptx_capability() = default;
 
-  /// Loads texts of PTX and links them with each other. Throws HPE_ERROR_INVALID_ARGUMENT and HPE_ERROR_NOT_SUPPORTED
-  /// with a description of the error.
+  /// Loads texts of PTX and links them with each other. Throws HPE_ERROR_INVALID_ARGUMENT and HPE_ERROR_NOT_SUPPORTED;
+  /// the message describes the error.
   virtual std::unique_ptr<ptx_module> load(std::vector<std::string> texts) = 0;
 
-  /// The output of kernels that ended since the last call, in the order in which they were queued.
+  /// The output of the kernels that ended since the last call, in the order in which the kernels were queued.
   virtual std::vector<printed> take_output() = 0;
 
-  /// How the kernel of a reached point failed; HPE_FAULT_NONE if the kernel or its device gave no reason. Failures are
-  /// kept as long as those of device_set::status_of.
+  /// How the kernel that belongs to a reached point failed; HPE_FAULT_NONE if the kernel or its device gave no reason.
+  /// The answer is kept as long as the failures that device_set::status_of returns.
   [[nodiscard]] virtual hpeFault fault_of(timepoint point) const = 0;
 };
 

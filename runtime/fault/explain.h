@@ -7,12 +7,13 @@
 
 namespace hpe::fault {
 
-/// Text about an address of the UVAS that is in no live allocation: freed, past an end, or never allocated. Names the
-/// allocation as the program made it. Takes locks; not for signal handlers.
+/// Explains why an address of the UVAS is not in a live allocation: the memory was freed, the address is past the end
+/// of an allocation, or the address was never allocated. The text names the allocation as the program made it. Takes
+/// locks, so signal handlers must not call this.
 [[nodiscard]] std::string explain_stray_address(const std::byte* address, const memory::granule_table& granules,
                                                 const coherence::region_table& regions);
 
-/// The message about an access to such an address.
+/// The error message for an access to an address that is in no live allocation.
 [[nodiscard]] std::string explain_stray_access(const std::byte* address, bool write,
                                                const memory::granule_table& granules,
                                                const coherence::region_table& regions);

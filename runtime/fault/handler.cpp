@@ -1,12 +1,16 @@
 #include "runtime/fault/handler.h"
 
-#include <unistd.h>
+#include <sys/mman.h>
 
 #include <atomic>
+#include <cstdint>
+#include <new>
 
+#include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/fault/service.h"
 #include "runtime/os/signals.h"
+#include "runtime/os/virtual_memory.h"
 
 // The code that runs in the signal handler: it finds the service, asks it and returns. The static pointers here lead to
 // the service.
@@ -17,18 +21,28 @@ namespace {
 
 verdict on_fault(const os::access_violation& f) noexcept;
 
-// A server of faults, and the process that has its threads: a child made by fork does not have them.
+// A server of faults. Its threads serve the memory in which they run: also a child made by vfork, which shares the
+// memory, and not a child made by fork, which has a copy. In that copy the kernel clears the page `mark`.
 template <class Server>
 struct installed {
   std::atomic<Server> server{nullptr};
-  std::atomic<pid_t> process{0};
+  std::atomic<std::atomic<std::uint32_t>*> mark{nullptr};  // nullptr until a server is set
 
   void set(Server to) {
-    process.store(::getpid(), std::memory_order_relaxed);
+    if (to != nullptr && mark.load() == nullptr) mark.store(make_mark());
+    if (to != nullptr) mark.load()->store(1, std::memory_order_relaxed);
     server.store(to, std::memory_order_release);
     if (to != nullptr) os::install_fault_handler(on_fault);
   }
-  [[nodiscard]] bool inherited() const noexcept { return ::getpid() != process.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool inherited() const noexcept { return mark.load()->load(std::memory_order_relaxed) == 0; }
+
+ private:
+  static std::atomic<std::uint32_t>* make_mark() {
+    const std::size_t bytes = os::page_size();
+    void* const page = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED || ::madvise(page, bytes, MADV_WIPEONFORK) != 0) throw_system_error("madvise");
+    return new (page) std::atomic<std::uint32_t>(0);
+  }
 };
 
 constinit installed<service*> coherent_memory;
@@ -51,7 +65,7 @@ verdict on_fault(const os::access_violation& f) noexcept {
     handler_line()
         .text("hpe: ")
         .hex(reinterpret_cast<std::uintptr_t>(address))
-        .text(" is memory of the parent process; a child made by fork has none of it")
+        .text(" is memory of the parent process; a child made by fork cannot use it")
         .write();
     return verdict::not_ours;
   }
@@ -69,7 +83,13 @@ verdict on_fault(const os::access_violation& f) noexcept {
 
 }  // namespace
 
-void handle_faults_with(service* to) { coherent_memory.set(to); }
+void handle_faults_with(service* to) {
+  coherent_memory.set(to);
+  os::before_death([]() noexcept {
+    const service* const its = coherent_memory.server.load(std::memory_order_acquire);
+    if (its != nullptr && !coherent_memory.inherited()) its->prepare_core();
+  });
+}
 
 void handle_other_faults_with(other_faults resolve) { other_memory.set(resolve); }
 

@@ -99,7 +99,7 @@ void lane::refuse_waiting() noexcept {
     handler_line()
         .text("hpe: the data of 0x")
         .hex(reinterpret_cast<std::uintptr_t>(r->address()))
-        .text(" cannot be brought to the host: the process has had no memory for ")
+        .text(" cannot be brought to the host: the process has been out of memory for ")
         .decimal(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(env_.patience).count()))
         .text(" s; limits are RLIMIT_DATA (ulimit -d), RLIMIT_AS (ulimit -v) and memory.max of the control group")
         .write();

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The worker behind page faults: it takes the requests of faulting threads, decides by the protocol, starts copies,
-/// and opens views when the data is there. One lane serves all blocks of a region (region number modulo lanes), so its
-/// bookkeeping needs no lock. A lane never blocks on device work: requests that must wait are kept, and checked again
-/// when the lane's gate rings.
+/// The worker that serves page faults: it receives the requests of faulting threads, applies the protocol, starts
+/// copies, and opens views when the data has arrived. One lane serves all blocks of a region (region number modulo
+/// lanes), so the lane's bookkeeping needs no lock. A lane never blocks on device work: it keeps requests that must
+/// wait, and checks them again when its gate rings.
 
 #include <chrono>
 #include <deque>
@@ -29,8 +29,8 @@ struct lane_environment : work::resources {
   coherence::region_table& regions;
   coherence::announcements& announced;
   counters& count;
-  std::function<void(unsigned lane)> settle = [](unsigned) {};  ///< called first in the thread of a lane
-  /// How long a lane without memory for its own work tries again, before it refuses the requests that wait.
+  std::function<void(unsigned lane)> settle = [](unsigned) {};  ///< called first in the thread of each lane
+  /// How long a lane that lacks memory for its own work tries again before it refuses the waiting requests.
   std::chrono::milliseconds patience = std::chrono::seconds(10);
 };
 
@@ -55,17 +55,17 @@ class lane {
   struct fetch {
     coherence::region* region;
     coherence::block_run run;
-    std::uint32_t number;  // block_states has it for each block that belongs to this fetch
+    std::uint32_t number;  // number of this fetch, which block_states stores for each of its blocks
     device::priority level;
-    coherence::point_set after;     // points to wait for before it is issued
+    coherence::point_set after;     // points to wait for before the fetch is issued
     std::vector<timepoint> copies;  // points of its copies, once issued
-    std::span<std::byte> apart{};   // the view, if it is set apart while the copies are under way
+    std::span<std::byte> apart{};   // the view, if it is set apart during the copies
   };
   struct prefetch_wish {
     std::uint32_t region;
     coherence::byte_range range;
   };
-  /// The points that a fetch waits for next.
+  /// The points for which a fetch waits next.
   [[nodiscard]] static std::span<const timepoint> next_of(const fetch& f) noexcept {
     return f.after.empty() ? std::span<const timepoint>(f.copies) : f.after.points();
   }
@@ -74,51 +74,54 @@ class lane {
   [[nodiscard]] bool serves(std::uint32_t region) const noexcept { return region % lanes_ == number_; }
   void run();
   void serve_prefetches();
-  /// Whether memory has been short in each turn for as long as the lane tries again.
+  /// Whether memory has been short in every turn for as long as the lane's patience.
   [[nodiscard]] bool is_out_of_patience();
   void refuse_waiting() noexcept;
-  /// Adds the points that fetches wait for to watched_. Returns false if a fetch can go on at once.
+  /// Adds the points for which fetches wait to watched_. Returns false if a fetch can continue at once.
   bool watch_fetches() noexcept;
-  /// If memory is short, the request stays waiting and is tried again in the next turn.
+  /// Serves a request. If memory is short, the request keeps waiting, and the lane tries again in the next turn.
   outcome serve(request& r) noexcept;
   outcome try_to_serve(request& r);
   outcome serve_locked(request& r, coherence::region& region, std::uint64_t block) HPE_REQUIRES(region.mutex);
 
-  /// Whether the neighbours of a block are only at home.
+  /// Whether the data of both neighbours of a block is only at home.
   [[nodiscard]] static bool is_alone(const coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
-  /// Makes the blocks of a region smaller, for a host that reads here and there. Nothing changes if memory is short.
+  /// Makes the blocks of a region smaller, for a host whose reads are scattered. Nothing changes if memory is short.
   void refine(coherence::region& r) noexcept HPE_REQUIRES(r.mutex);
   void open_for_reading(coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
-  /// Opens the block, and its neighbours in state host, for reading only: the spill file has their bytes.
+  /// Opens the block, and its neighbours in state host, only for reading, because their bytes are also in the spill
+  /// file.
   void open_saved(coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
-  /// Opens the block, and blocks ahead of the writer. Returns the blocks to upload when the writer has gone on.
+  /// Opens the block, and further blocks ahead of the writer. Returns the blocks to upload, with which the writer has
+  /// finished.
   [[nodiscard]] std::deque<coherence::block_run> open_for_writing(coherence::region& r, std::uint64_t block,
                                                                   coherence::block_event event) HPE_REQUIRES(r.mutex);
   void upload_behind(coherence::region& r, const std::deque<coherence::block_run>& runs) HPE_REQUIRES(r.mutex);
   void upload_behind(coherence::region& r, coherence::block_run run) HPE_REQUIRES(r.mutex);
   void start_fetches(coherence::region& r, coherence::block_run run, device::priority level) HPE_REQUIRES(r.mutex);
-  /// Fetches blocks before a thread asks for them. After a failure they are fetched when a thread touches them.
+  /// Fetches blocks before a thread asks for them. If that fails, they are fetched when a thread touches them.
   void fetch_ahead(coherence::region& r, coherence::block_run run) HPE_REQUIRES(r.mutex);
-  /// Tells the engine which copies are likely to follow the run, which the host has reached.
+  /// Tells the engine which copies are likely to follow the run of blocks that the host has reached.
   void expect_copies(const coherence::region& r, coherence::block_run run) HPE_REQUIRES(r.mutex);
-  /// Returns true when the fetch is over. If memory is short, the lane tries again soon.
+  /// Advances a fetch. Returns true when the fetch is over. If memory is short, the lane tries again soon.
   bool advance(fetch& f) noexcept;
   bool try_to_advance(fetch& f);
   void issue(fetch& f) HPE_REQUIRES(f.region->mutex);
   void complete(const fetch& f) HPE_REQUIRES(f.region->mutex);
   /// Answers the requests that wait for blocks whose views were just opened.
   void answer_those_in(coherence::region& r, coherence::block_run run) HPE_REQUIRES(r.mutex);
-  /// Takes the fetch's blocks out of state fetching. A thread that touches one asks again.
+  /// Takes the fetch's blocks out of state fetching. A thread that touches one of them posts a new request.
   static void fail(const fetch& f) HPE_REQUIRES(f.region->mutex);
-  /// Like fail, and refuses the requests that wait for these blocks.
+  /// Like fail, but also refuses the requests that wait for these blocks.
   void give_up(const fetch& f, const char* why) HPE_REQUIRES(f.region->mutex);
   [[nodiscard]] static bool owns(const fetch& f, std::uint64_t block) HPE_REQUIRES(f.region->mutex);
   [[nodiscard]] bool reached(std::span<const timepoint> points) const { return work::reached(points, env_.devices); }
-  /// Whether announced work forbids opening views of these blocks. watch: ring the lane when that may have changed.
+  /// Whether announced work forbids opening views of these blocks. `watch`: whether the lane's gate must ring when this
+  /// may have changed.
   [[nodiscard]] bool kept_closed(coherence::region& r, coherence::block_run run, bool write, bool watch = false) const
       HPE_REQUIRES(r.mutex);
   [[nodiscard]] bool wanted_for_writing(const coherence::region& r, std::uint64_t block) const HPE_REQUIRES(r.mutex);
-  /// Whether the shadow of the block is in memory (work::host_memory); asks for it if not.
+  /// Whether the shadow of the block is in memory (work::host_memory). If it is not, asks for the shadow.
   [[nodiscard]] bool is_in_memory(coherence::region& r, std::uint64_t block, bool write) HPE_REQUIRES(r.mutex);
   [[nodiscard]] bool may_overwrite_shadow(const coherence::region& r, std::uint64_t block) const HPE_REQUIRES(r.mutex);
 
@@ -130,9 +133,9 @@ class lane {
 
   std::vector<request*> waiting_;
   std::deque<fetch> fetches_;
-  std::vector<timepoint> watched_;  // points that requests and fetches wait for
-  bool short_of_memory_ = false;    // some work of this turn failed for lack of memory, and is tried again
-  std::optional<std::chrono::steady_clock::time_point> short_since_;  // the first of the turns in a row that were so
+  std::vector<timepoint> watched_;  // points for which requests and fetches wait
+  bool short_of_memory_ = false;    // some work of this turn failed for lack of memory, and will be tried again
+  std::optional<std::chrono::steady_clock::time_point> short_since_;  // since when memory was short in every turn
   std::uint32_t last_fetch_ = 0;
 
   mutex inbox_mutex_;
@@ -141,8 +144,8 @@ class lane {
   std::thread thread_;
 };
 
-/// Whether the calling thread is a lane, which must not wait for itself: a fault there is a bug. Safe in a signal
-/// handler.
+/// Whether the calling thread is a lane. A fault in a lane is a bug, because a lane must not wait for itself. Safe in a
+/// signal handler.
 [[nodiscard]] bool in_lane_thread() noexcept;
 
 }  // namespace hpe::fault

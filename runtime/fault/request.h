@@ -2,11 +2,11 @@
 
 /// A faulting thread's request to a lane, and its life cycle: free -> posted -> taken -> answered -> free.
 ///
-/// A request is one atomic word, so other threads see a posted request completely or not at all. A thread may leave the
-/// wait for good: by a long jump from a handler, by cancellation, or by its end. Its request is then *taken back*: at
-/// once if no lane has it yet or it is answered, else when the lane answers it (abandoned -> free). It does no harm to
-/// take back a request whose thread still waits: the thread finds that the word is not its own any more, repeats its
-/// access, and asks again.
+/// A request is one atomic word, so other threads see a posted request completely or not at all. A thread may stop
+/// waiting permanently: by a long jump from a handler, by cancellation, or because the thread ends. Its request is then
+/// *taken back*: at once, if no lane has taken the request or if the request is answered; otherwise when the lane
+/// answers it (abandoned -> free). Taking back a request whose thread still waits is harmless: the thread finds that
+/// the word no longer belongs to its request, repeats its access, and posts a new request.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace hpe::fault {
 
 using verdict = os::fault_verdict;
 
-/// Memory: os::hardware, or a model of it under which a test tries all interleavings of the steps.
+/// `Memory` is os::hardware, or a model of os::hardware with which a test tries all interleavings of the steps.
 template <class Memory>
 class basic_request {
  public:
-  /// The word of a request as it was posted, by which its thread recognises it.
+  /// The word with which a request was posted. Its thread recognises the request by this word.
   using ticket = std::uint64_t;
 
-  // ---- for the lane that took it, until it answers it, exactly once --------------------------------------------
+  // ---- for the lane that took the request and must answer it exactly once --------------------------------------
 
   [[nodiscard]] std::byte* address() const noexcept {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): it was one
@@ -37,7 +37,7 @@ class basic_request {
   [[nodiscard]] bool waits_for_announced() const noexcept {
     return (word_.load(std::memory_order_relaxed) & announced_bit) != 0;
   }
-  /// Answers the request, so that the thread goes on. The lane must not use the request afterwards.
+  /// Answers the request, so that the thread continues. The lane must not use the request afterwards.
   void answer(verdict v) noexcept {
     const std::uint64_t next = v == verdict::retry ? retry_it : refuse_it;
     change([&](std::uint64_t word) { return phase(word) == abandoned ? freed(word) : with(word, next); });
@@ -45,7 +45,7 @@ class basic_request {
 
   // ---- for the board --------------------------------------------------------------------------------------------
 
-  /// Posts a request, if this one is free.
+  /// Posts a request in this object, if the object is free.
   std::optional<ticket> post(const std::byte* address, bool write, bool waits_for_announced) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     if (phase(word) != free) return std::nullopt;
@@ -56,12 +56,12 @@ class basic_request {
     return mine;
   }
 
-  /// Called by a lane, which has the request from then on. Returns false if it is not posted any more.
+  /// A lane calls this to take the request over. Returns false if the request is no longer posted.
   bool take() noexcept {
     return phase(change([](std::uint64_t word) { return phase(word) == posted ? with(word, taken) : word; })) == posted;
   }
 
-  /// The answer, if there is one; retry for a request that was taken back.
+  /// The answer; nullopt if the thread must still wait; `retry` if the request was taken back.
   [[nodiscard]] std::optional<verdict> answered(ticket mine) const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_acquire);
     if (phase(word) == refuse_it && same(word, mine)) return verdict::not_ours;
@@ -79,14 +79,14 @@ class basic_request {
     }
   }
 
-  /// Called by the thread that read the answer. Returns true if the request became free.
+  /// The thread that has read the answer calls this. Returns true if the request became free.
   bool leave(ticket mine) noexcept {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     const bool over = same(word, mine) && (phase(word) == retry_it || phase(word) == refuse_it);
     return over && word_.compare_exchange_strong(word, freed(word), std::memory_order_acq_rel);
   }
 
-  /// Takes the request back, as described above. Returns true if it is free now.
+  /// Takes the request back, as described above. Returns true if the request is free now.
   bool take_back() noexcept {
     const auto with_a_lane = [](std::uint64_t word) { return phase(word) == taken || phase(word) == abandoned; };
     return !with_a_lane(
@@ -115,7 +115,7 @@ class basic_request {
   }
 
   /// Replaces the word by next(word) atomically, and returns the old word. Wakes the request's thread if it may be
-  /// asleep and has nothing to wait for any more.
+  /// asleep and its request has been answered.
   template <class Next>
   std::uint64_t change(Next next) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);

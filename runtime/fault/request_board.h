@@ -16,14 +16,15 @@
 
 namespace hpe::fault {
 
-/// Lets a limited number of threads spin at once. A seat is taken until a given time and free afterwards, so a thread
-/// that never comes back to leave its seat costs nothing.
+/// Lets a limited number of threads spin at the same time. A seat is taken until a given time and free afterwards, so
+/// it does no harm if a thread never leaves its seat.
 class awake_seats {
  public:
   using clock = std::chrono::steady_clock;
   using seat = std::atomic<clock::rep>;
 
-  /// Takes one of the first `limit` seats that is free at `now`, until the given time; nullptr if none is free.
+  /// Takes one of the first `limit` seats, which must be free at `now`, until the given time; nullptr if none of them
+  /// is free.
   seat* take(unsigned limit, clock::time_point now, clock::time_point until) noexcept;
   static void leave(seat& taken, clock::time_point until) noexcept;
 
@@ -39,12 +40,12 @@ class request_board {
   explicit request_board(std::span<device::gate* const> gates);
 
   /// Posts a request to a lane and waits for the answer. Safe in a signal handler. If more than slot_count threads ask
-  /// at once, some first wait for a slot. A thread that leaves the wait by a long jump, or ends, leaves its request
-  /// behind; its next request, or a thread that finds no free slot, takes it back.
+  /// at the same time, some of them first wait for a slot. If a thread leaves the wait by a long jump, or ends, its
+  /// request remains; the thread's next request, or a thread that finds no free slot, takes it back.
   verdict ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced = true) noexcept;
 
-  /// Appends the requests posted to a lane since the last call. Each request is given to at most one lane, once. Only
-  /// that lane calls this. Does not throw if the list has room for slot_count requests.
+  /// Appends the requests that were posted to a lane since the last call. Each request is given only once, to one lane.
+  /// Only that lane may call this. Does not throw if the list has room for slot_count requests.
   void take(unsigned lane, std::vector<request*>& result);
 
   static constexpr std::size_t slot_count = 512;

@@ -20,10 +20,7 @@ service::service(const memory::uvas& space, const lane_environment& environment,
   handle_faults_with(this);
 }
 
-service::~service() {
-  handle_faults_with(nullptr);
-  lanes_.clear();
-}
+service::~service() { handle_faults_with(nullptr); }
 
 void service::look_again() {
   for (const auto& l : lanes_) l->gate().ring();

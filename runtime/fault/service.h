@@ -8,8 +8,9 @@
 
 namespace hpe::fault {
 
-/// Page faults of the UVAS, from the signal to the opened view: the board, the lanes, and the function that the signal
-/// handler calls (handler.cpp). Only one exists at a time in a process, because the signal handler must find it.
+/// Serves page faults of the UVAS, from the signal to the opened view. The service consists of the board, the lanes,
+/// and the function that the signal handler calls (handler.cpp). A process has at most one service at a time, because
+/// the signal handler must find it.
 class service {
  public:
   service(const memory::uvas& space, const lane_environment& environment, unsigned lane_count);
@@ -17,10 +18,10 @@ class service {
   service(const service&) = delete;
   service& operator=(const service&) = delete;
 
-  /// Starts to fetch data before the host touches it. A hint; returns at once.
+  /// Starts to fetch data before the host touches the data. A hint; returns at once.
   void prefetch(std::uint32_t region, coherence::byte_range range) { lane_of(region).prefetch(region, range); }
 
-  /// Makes the lane of a region check its waiting requests again, when they may go on for another reason than finished
+  /// Makes the lane of a region check its waiting requests again, if they may continue for a reason other than finished
   /// device work.
   void look_again(std::uint32_t region) { lane_of(region).gate().ring(); }
   void look_again();  ///< for all regions
@@ -28,19 +29,22 @@ class service {
   /// Whether this service resolves faults at the address. Safe in a signal handler.
   [[nodiscard]] bool covers(const std::byte* address) const noexcept { return space_.contains(address); }
 
-  /// Called by the signal handler in the faulting thread, for an address that covers() accepts. Returns when a lane has
-  /// served the fault, or has found no allocation there.
+  /// The signal handler calls this before the process ends, so that core files contain the data that the host has.
+  void prepare_core() const noexcept { space_.keep_views_in_core(); }
+
+  /// The signal handler calls this in the faulting thread, for an address that covers() accepts. Returns when a lane
+  /// has served the fault, or has found no allocation at the address.
   verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
-  /// The message of trace::awaited about a touch. of: the service.
+  /// The text of trace::awaited for a touch. `of`: the service.
   static std::string words_for_touch(const void* of, std::uint64_t address, std::uint64_t write);
   lane& lane_of(std::uint32_t region) { return *lanes_[region % lanes_.size()]; }
 
   const memory::uvas& space_;
   const lane_environment env_;
-  std::vector<std::unique_ptr<lane>> lanes_;
   std::unique_ptr<request_board> board_;
+  std::vector<std::unique_ptr<lane>> lanes_;  // declared after the board, which their threads read until they end
 };
 
 }  // namespace hpe::fault

@@ -27,7 +27,7 @@ std::vector<std::uint16_t> devices_of(const hpeDistribution& distribution, unsig
     return all;
   }
   HPE_REQUIRE(distribution.device_count != 0, HPE_ERROR_INVALID_ARGUMENT,
-              "a distribution over no devices was asked for; name one, or pass NULL for all of them");
+              "a distribution over no devices was asked for; name at least one device, or pass NULL for all devices");
   std::vector<std::uint16_t> devices;
   for (std::size_t i = 0; i < distribution.device_count; ++i) {
     const int device = distribution.devices[i];
@@ -35,7 +35,7 @@ std::vector<std::uint16_t> devices_of(const hpeDistribution& distribution, unsig
                 "a distribution names device {}; there are devices 0 to {}", device, device_count - 1);
     const auto home = static_cast<std::uint16_t>(device);
     HPE_REQUIRE(std::find(devices.begin(), devices.end(), home) == devices.end(), HPE_ERROR_INVALID_ARGUMENT,
-                "a distribution names device {} twice; each may be named once", device);
+                "a distribution names device {} twice; each device may be named only once", device);
     devices.push_back(home);
   }
   return devices;
@@ -93,7 +93,7 @@ std::vector<std::uint16_t> distribute(const hpeDistribution* distribution, std::
       return chunks(devices, granules, (asked.chunk - 1) / granule_size + 1);
   }
   HPE_THROW(HPE_ERROR_INVALID_ARGUMENT,
-            "a distribution of kind {} was asked for; there are block, cyclic and block-cyclic",
+            "a distribution of kind {} was asked for; the possible kinds are block, cyclic and block-cyclic",
             static_cast<int>(asked.kind));
 }
 

@@ -18,16 +18,16 @@ namespace hpe::memory {
 inline constexpr std::uint16_t host_home = 0xffff;
 
 struct granule_entry {
-  std::uint32_t region = 0;  ///< number of the region; 0: none, and home is meaningless
+  std::uint32_t region = 0;  ///< number of the region; 0: no region, and `home` has no meaning
   std::uint16_t home = 0;
 
   friend bool operator==(const granule_entry&, const granule_entry&) = default;
 };
 
-/// find may run in any thread and in signal handlers, at any time, and sees each entry whole: the old or the new
-/// one. A change of an entry synchronises with a find that returns that entry. Callers must order changes of one
-/// granule; changes of different granules may run at once. Ranges start at multiples of the granule inside the
-/// UVAS.
+/// find() may be called at any time, in any thread and in signal handlers. find() reads each entry as a whole: either
+/// the old or the new entry. A change of an entry synchronises with a find() that returns that entry. Callers must
+/// order changes of one granule; changes of different granules may happen at the same time. Ranges must start at
+/// multiples of the granule inside the UVAS.
 class granule_table {
  public:
   explicit granule_table(const uvas_layout& layout);
@@ -40,7 +40,7 @@ class granule_table {
   }
 
   void assign(const void* first, std::size_t granules, granule_entry entry) noexcept;
-  /// Changes the home only.
+  /// Changes only the home.
   void set_home(const void* first, std::size_t granules, std::uint16_t home) noexcept;
   void clear(const void* first, std::size_t granules) noexcept { assign(first, granules, {}); }
 
@@ -58,10 +58,10 @@ class granule_table {
   slot* entries_;
 };
 
-/// The homes of the granules of a striped region, in order. nullptr means a block distribution over all devices. The
-/// parts of a block distribution differ by one granule at most, the longer ones first; a chunk is rounded up to
-/// granules. Throws HPE_ERROR_INVALID_DEVICE for a device that does not exist, HPE_ERROR_INVALID_ARGUMENT for other
-/// invalid values.
+/// The homes of the granules of a striped region, in order. If `distribution` is nullptr, the region has a block
+/// distribution over all devices. The parts of a block distribution differ by one granule at most, and the longer parts
+/// come first. The size of a chunk is rounded up to whole granules. Throws HPE_ERROR_INVALID_DEVICE for a device that
+/// does not exist, and HPE_ERROR_INVALID_ARGUMENT for other invalid values.
 [[nodiscard]] std::vector<std::uint16_t> distribute(const hpeDistribution* distribution, std::size_t granules,
                                                     unsigned device_count);
 

@@ -55,7 +55,8 @@ void segment_allocator::free(std::byte* address, std::size_t granules) {
   try {
     if (granules != 0) free_.insert_merged(address, end, {});
   } catch (const std::bad_alloc&) {
-    log(log_level::error, "{} bytes of address space at {} are lost to the runtime: no memory is left to remember them",
+    log(log_level::error,
+        "hpe can no longer use the {} bytes of address space at {}: there is no memory left to record them",
         end - address, static_cast<void*>(address));
   }
 }

@@ -7,22 +7,21 @@
 
 namespace hpe::memory {
 
-/// Hands out address ranges of one segment, in granules. Manages addresses only and touches no memory. Freed ranges
-/// are handed out again as late as possible, so that a use after free is unlikely to meet another region.
-/// Thread-safe.
+/// Allocates address ranges of one segment, in granules. Only manages addresses; does not touch memory. Freed ranges
+/// are allocated again as late as possible, so that a use after free is unlikely to hit another region. Thread-safe.
 class segment_allocator {
  public:
   /// The segment starts at `begin`, a multiple of the granule.
   segment_allocator(std::byte* begin, std::size_t granules);
 
-  /// Takes a free range and returns its start; nullptr if no range is long enough. granules must not be 0.
+  /// Allocates a free range and returns its start; nullptr if no range is long enough. `granules` must not be 0.
   [[nodiscard]] std::byte* allocate(std::size_t granules);
 
-  /// Takes the range that begins at address. Returns false if not all of it is free.
+  /// Allocates the range that begins at `address`. Returns false if the range is not entirely free.
   [[nodiscard]] bool allocate_at(std::byte* address, std::size_t granules);
 
-  /// Frees a range that allocate gave, or a part of one. If memory is too short to record the range, it is never handed
-  /// out again, and the log says so.
+  /// Frees a range that allocate() returned, or a part of such a range. If there is no memory to record the range, the
+  /// range is never allocated again, and a message in the log says so.
   void free(std::byte* address, std::size_t granules);
 
   [[nodiscard]] std::size_t free_granules() const;
@@ -36,7 +35,7 @@ class segment_allocator {
   std::byte* begin_;
   std::byte* end_;
   interval_map<std::byte*, free_space> free_ HPE_GUARDED_BY(mutex_);
-  std::byte* next_ HPE_GUARDED_BY(mutex_);  // the end of the last range handed out
+  std::byte* next_ HPE_GUARDED_BY(mutex_);  // the end of the last allocated range
 };
 
 }  // namespace hpe::memory

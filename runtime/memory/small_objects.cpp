@@ -15,6 +15,13 @@ namespace hpe::memory {
 
 namespace {
 
+constexpr std::uint32_t retired_bit = std::uint32_t{1} << 31;
+
+[[noreturn]] void throw_freed(const small_objects::object& what) {
+  HPE_THROW(HPE_ERROR_NOT_A_REGION, "the allocation of {} bytes at {} was freed by another thread just now", what.size,
+            static_cast<void*>(what.base));
+}
+
 std::size_t class_of(std::size_t size) noexcept {
   const std::size_t step = std::max(small_objects::alignment, std::bit_floor(size - 1) / 4);
   return round_up(size, step);
@@ -64,12 +71,33 @@ std::byte* small_objects::allocate(std::size_t size) {
   return base + slot * size_class;
 }
 
+small_objects::slabs::iterator small_objects::slab_of(const object& what, std::uint32_t size) {
+  const auto next = slabs_.upper_bound(what.base);
+  if (next == slabs_.begin()) return slabs_.end();
+  const auto found = std::prev(next);
+  const slab& owner = found->second;
+  const auto offset = static_cast<std::size_t>(what.base - found->first);
+  const bool there = owner.size_class != 0 && offset % owner.size_class == 0 &&
+                     offset / owner.size_class < owner.sizes.size() && owner.sizes[offset / owner.size_class] == size;
+  return there ? found : slabs_.end();
+}
+
+void small_objects::set_retired(const object& what, bool retired) {
+  const lock_guard lock(mutex_);
+  const auto size = static_cast<std::uint32_t>(what.size);
+  const auto found = slab_of(what, retired ? size : size | retired_bit);
+  if (found == slabs_.end()) throw_freed(what);
+  auto& [base, owner] = *found;
+  owner.sizes[static_cast<std::size_t>(what.base - base) / owner.size_class] ^= retired_bit;
+}
+
 std::byte* small_objects::free(const object& what) {
   const lock_guard lock(mutex_);
-  HPE_REQUIRE(last_before(what.base) == what, HPE_ERROR_NOT_A_REGION,
-              "the allocation of {} bytes at {} was freed by another thread just now", what.size,
-              static_cast<void*>(what.base));
-  auto& [base, owner] = *std::prev(slabs_.upper_bound(what.base));
+  const auto size = static_cast<std::uint32_t>(what.size);
+  auto found = slab_of(what, size);
+  if (found == slabs_.end()) found = slab_of(what, size | retired_bit);
+  if (found == slabs_.end()) throw_freed(what);
+  auto& [base, owner] = *found;
   const std::size_t slot = static_cast<std::size_t>(what.base - base) / owner.size_class;
   std::set<std::byte*>& with_room = with_room_.at(owner.size_class);
   if (owner.free_slots.empty()) move(base, full_, with_room);
@@ -83,9 +111,12 @@ std::byte* small_objects::free(const object& what) {
 
 bool small_objects::alone(const object& what) const {
   const lock_guard lock(mutex_);
-  if (last_before(what.base) != what) return false;
-  const slab& owner = std::prev(slabs_.upper_bound(what.base))->second;
-  return owner.free_slots.size() + 1 == owner.sizes.size();
+  const auto next = slabs_.upper_bound(what.base);
+  if (next == slabs_.begin()) return false;
+  const auto& [base, owner] = *std::prev(next);
+  if (owner.free_slots.size() + 1 != owner.sizes.size()) return false;
+  const auto slot = static_cast<std::size_t>(what.base - base) / owner.size_class;
+  return slot < owner.sizes.size() && (owner.sizes[slot] & ~retired_bit) == what.size;
 }
 
 std::optional<small_objects::object> small_objects::find(const void* pointer) const {
@@ -106,7 +137,8 @@ std::optional<small_objects::object> small_objects::last_before(const std::byte*
   const auto offset = static_cast<std::size_t>(p - base);
   if (offset >= 2 * granule_size || owner.sizes.empty()) return std::nullopt;
   for (std::size_t slot = std::min(offset / owner.size_class, owner.sizes.size() - 1) + 1; slot-- > 0;)
-    if (owner.sizes[slot] != 0) return object{base + slot * owner.size_class, owner.sizes[slot]};
+    if (owner.sizes[slot] != 0 && (owner.sizes[slot] & retired_bit) == 0)
+      return object{base + slot * owner.size_class, owner.sizes[slot]};
   return std::nullopt;
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/memory/uvas.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "runtime/base/error.h"
@@ -7,7 +8,9 @@
 #include "runtime/base/log.h"
 
 // Invariants: base + i in the view, alias + i, and offset i in the shadow file are the same byte. Every mapping of the
-// view is excluded from fork, so that the kernel can merge neighbours.
+// view is excluded from fork, so that the kernel can merge neighbours. All mappings but the views with the program's
+// data are excluded from core files, reserved addresses too: the kernel would leave those out by itself, but gcore
+// would write them.
 
 namespace hpe::memory {
 
@@ -21,30 +24,45 @@ constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
 
 uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
   HPE_REQUIRE(segment_size != 0 && segment_size % granule_size == 0, HPE_ERROR_INITIALIZATION,
-              "a segment of {} bytes was asked for; it has to be a multiple of {} bytes (HPE_SEGMENT_SIZE)",
+              "a segment of {} bytes was requested; it has to be a multiple of {} bytes (HPE_SEGMENT_SIZE)",
               segment_size, granule_size);
   HPE_REQUIRE(device_count > 0, HPE_ERROR_INITIALIZATION, "an address space without devices was asked for");
   const unsigned segments = device_count + common_segments;
   HPE_REQUIRE(segment_size <= largest_size / segments, HPE_ERROR_INITIALIZATION,
-              "{} segments of {} bytes were asked for; together they may have {} bytes (see HPE_SEGMENT_SIZE)",
+              "{} segments of {} bytes were asked for; together they may have at most {} bytes (see HPE_SEGMENT_SIZE)",
               segments, segment_size, largest_size);
   return {0, segment_size, segments};
 }
 
-// Addresses at which programs usually have nothing mapped, neither this one nor the processes of soft devices, which
-// need the same addresses.
+// Below this end, programs usually have nothing mapped, neither this one nor the processes of soft devices, which need
+// the same addresses. Linux loads programs at random addresses from 0x555555554000 on. PMIx maps its memory in the
+// middle of the free addresses.
 constexpr std::uintptr_t quiet_step = std::uintptr_t{1} << 44;
-constexpr std::uintptr_t quiet_end = std::uintptr_t{6} << 44;
+constexpr std::uintptr_t quiet_end = std::uintptr_t{0x55} << 40;
 
 os::reservation reserve(std::uintptr_t hint, std::size_t size, std::size_t segment_size) {
   const std::size_t alignment = std::has_single_bit(segment_size) ? segment_size : granule_size;
   const auto address_of = [](const os::reservation& r) { return reinterpret_cast<std::uintptr_t>(r.data()); };
   const std::uintptr_t wished = hint / alignment * alignment;
+  const auto is_quiet = [&](const os::reservation& r) { return address_of(r) + size <= quiet_end; };
   os::reservation result(wished, size, alignment);
   if (address_of(result) == wished) return result;
-  for (std::uintptr_t place = quiet_step; place < quiet_end && address_of(result) >= quiet_end; place += quiet_step)
+  for (std::uintptr_t place = quiet_step; place < quiet_end && !is_quiet(result); place += quiet_step)
     result = os::reservation(place / alignment * alignment, size, alignment);
   return result;
+}
+
+// The alias is opened in ranges of this size, and this far ahead, because copies to GPUs pin host memory ahead of their
+// bytes.
+constexpr std::size_t opened_at_once = std::size_t{64} << 20;
+constexpr std::size_t opened_ahead = std::size_t{32} << 20;
+
+// Views up to this size are part of core files; in the holes of larger ones, a core file would make too many pages.
+constexpr std::size_t most_in_core = std::size_t{16} << 20;
+
+void set_aside(void* p, std::size_t bytes) {
+  os::exclude_from_fork(p, bytes);
+  os::exclude_from_core(p, bytes);
 }
 
 // Runs a step that gives something back. No caller could handle a failure, so a step that fails is tried a second time.
@@ -55,7 +73,7 @@ bool insist(const Function& function) noexcept {
       function();
       return true;
     } catch (const std::exception& e) {
-      if (last) log(log_level::error, "address space is lost to the runtime: {}", e.what());
+      if (last) log(log_level::error, "hpe can no longer use a part of its address space: {}", e.what());
     }
   return false;
 }
@@ -70,16 +88,16 @@ uvas::uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned devic
       alias_(reserve(reinterpret_cast<std::uintptr_t>(view_.data()) + layout_.size(), layout_.size(), segment_size)),
       shadow_(os::create_memory_file("hpe-shadow", layout_.size())) {
   layout_.base = reinterpret_cast<std::uintptr_t>(view_.data());
-  os::exclude_from_fork(view_.data(), view_.size());
-  os::map_file(alias_.data(), alias_.size(), os::access::read_write, shadow_.get(), 0);
-  os::exclude_from_fork(alias_.data(), alias_.size());
+  set_aside(view_.data(), view_.size());
+  os::map_file(alias_.data(), alias_.size(), os::access::none, shadow_.get(), 0);
+  set_aside(alias_.data(), alias_.size());
 } catch (const error& e) {
   if (e.status() == HPE_ERROR_INITIALIZATION) throw;
-  HPE_THROW(
-      HPE_ERROR_INITIALIZATION,
-      "{} segments of {} bytes of address space cannot be had, twice, with a memory file of that size: {}; smaller "
-      "segments (HPE_SEGMENT_SIZE) need less",
-      device_count + common_segments, segment_size, e.what());
+  HPE_THROW(HPE_ERROR_INITIALIZATION,
+            "hpe needs {} segments of {} bytes of address space twice, and a memory file of that size, but cannot "
+            "reserve them: {}; smaller "
+            "segments (HPE_SEGMENT_SIZE) need less",
+            device_count + common_segments, segment_size, e.what());
 }
 
 segment uvas::segment_of(const void* p) const noexcept {
@@ -95,10 +113,20 @@ std::byte* uvas::segment_begin(segment_kind kind, unsigned device) const noexcep
   return view_.data() + index * layout_.segment_size;
 }
 
+void uvas::open_alias(const void* p, std::size_t bytes) {
+  const std::uint64_t begin = offset(p) / opened_at_once * opened_at_once;
+  const std::uint64_t end = round_up(offset(p) + bytes + opened_ahead, opened_at_once);
+  HPE_REQUIRE(
+      os::protect(alias_.data() + begin, std::min<std::uint64_t>(end, alias_.size()) - begin, os::access::read_write),
+      HPE_ERROR_SYSTEM, "mprotect failed for lack of mappings; raise vm.max_map_count");
+}
+
 void uvas::map_view(void* p, std::size_t bytes, os::access allowed) {
+  open_alias(p, bytes);
   os::map_file(p, bytes, allowed, shadow_.get(), offset(p));
   try {
     os::exclude_from_fork(p, bytes);
+    if (bytes > most_in_core && segment_of(p).kind != segment_kind::host) os::exclude_from_core(p, bytes);
   } catch (...) {
     static_cast<void>(close_view(p, bytes));
     throw;
@@ -109,7 +137,7 @@ bool uvas::close_view(void* p, std::size_t bytes) noexcept {
   const auto unmap = [&]() noexcept {
     try {
       os::unmap_to_reserved(p, bytes);
-      os::exclude_from_fork(p, bytes);
+      set_aside(p, bytes);
       return true;
     } catch (const std::exception&) {
       return false;
@@ -132,16 +160,16 @@ bool uvas::unmap_view(void* p, std::size_t bytes) noexcept {
 
 void uvas::map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_offset) {
   os::map_file(p, bytes, os::access::none, file, file_offset);
-  os::exclude_from_fork(p, bytes);
+  set_aside(p, bytes);
   os::map_file(alias(p), bytes, os::access::read_write, file, file_offset);
-  os::exclude_from_fork(alias(p), bytes);
+  set_aside(alias(p), bytes);
 }
 
 bool uvas::unmap_foreign(void* p, std::size_t bytes) noexcept {
   const bool closed = close_view(p, bytes);
   return insist([&] {
-           os::map_file(alias(p), bytes, os::access::read_write, shadow_.get(), offset(p));
-           os::exclude_from_fork(alias(p), bytes);
+           os::map_file(alias(p), bytes, os::access::none, shadow_.get(), offset(p));
+           set_aside(alias(p), bytes);
          }) &&
          closed;
 }

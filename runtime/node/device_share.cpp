@@ -119,11 +119,16 @@ device_share::device_share(std::string group, const std::string& device, std::ui
 bool device_share::open_and_lock() {
   file_ = os::file_descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
   struct stat about {};
-  const bool usable = file_ && ::fstat(file_.get(), &about) == 0 && about.st_uid == ::geteuid() &&
-                      ::ftruncate(file_.get(), static_cast<off_t>(size_of_file())) == 0;
+  const bool usable = file_ && ::fstat(file_.get(), &about) == 0 && about.st_uid == ::geteuid();
   HPE_REQUIRE(usable, HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": the file {} cannot be used: {}", group_, path_,
               file_ && about.st_uid != ::geteuid() ? "it belongs to another user"
                                                    : std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
+  // Makes the pages too: an access to a page for which the file system has no room would end the process.
+  if (const int failure = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(size_of_file())); failure != 0) {
+    remove_if_last();
+    HPE_THROW(HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": the file {} cannot have {} bytes: {}", group_, path_,
+              size_of_file(), std::strerror(failure));  // NOLINT(concurrency-mt-unsafe)
+  }
   for (index_ = 0; index_ < share_page::most_processes; ++index_)
     if (lock_slots(file_.get(), index_, 1, F_WRLCK)) return ::fstat(file_.get(), &about) == 0 && about.st_nlink != 0;
   return false;

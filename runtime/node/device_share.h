@@ -1,18 +1,20 @@
 #pragma once
 
-/// The memory of one device, which processes of one user divide among themselves (HPE_SHARE). The processes meet in a
-/// small file of /dev/shm; each has a slot there, which says how much memory it has taken and how much it needs.
+/// The memory of one device, which processes of one user divide among themselves (HPE_SHARE). The processes share a
+/// small file in /dev/shm. Each process has a slot in the file, which states how many bytes the process has taken and
+/// how many it needs.
 ///
-/// Claims. The sum of all claims never exceeds the device. The claim of a process that ended, however it ended, is
-/// free: a lock of the kernel on the slot tells whether the process lives.
+/// Claims. The bytes that a process has taken are its claim. The sum of all claims never exceeds the device's memory.
+/// The claim of a process becomes free when the process ends, even if it is killed: a file lock on the slot shows
+/// whether the process is alive.
 ///
-/// Turns. A process that needs more memory than is free waits for its turn, in which it asks the others to give memory
-/// back, the one that used the device longest ago first. Memory that comes back is kept for the process whose turn it
-/// is. The next turn begins when the process whose turn it is
-///  - had its turn for long enough and is not collecting memory at the moment. A turn lasts many times as long as it
-///    took to collect the memory, so moving data costs little. Processes take turns in the order of their arrival.
-///  - uses the device no more, has ended, or is stopped (SIGSTOP).
-/// Turns are a matter of speed only: a process that goes on after it lost its turn does no harm.
+/// Turns. A process that needs more memory than is free waits for its turn. During its turn, it asks the other
+/// processes to give memory back, beginning with the process that has not used the device for the longest time. Memory
+/// that they give back is kept for the owner of the turn. The next turn begins when the owner no longer uses the
+/// device, has ended, or is stopped (SIGSTOP). It also begins when the turn has lasted long enough and its owner is not
+/// collecting memory at the moment. A turn lasts many times as long as the collection of its memory, so the movement of
+/// data costs little time in comparison. Processes take turns in the order of their arrival. Turns only affect speed: a
+/// process that continues after it has lost its turn does no harm.
 
 #include <atomic>
 #include <chrono>
@@ -32,11 +34,11 @@ struct share_slot;
 /// Thread-safe.
 class device_share {
  public:
-  /// Makes this process one of those that share a device, and starts with no memory. group: the processes that share;
-  /// empty: returns nullptr. device: names the device among those of the group. bytes: its memory. patience: how long
-  /// work waits for memory of a process that is stopped. There is one object for each device, which lives as long as
-  /// the process. Throws HPE_ERROR_INITIALIZATION for a group that cannot be in the name of a file, for too many
-  /// processes, and if the file cannot be used.
+  /// Makes this process one of those that share a device; at first it has taken no memory. group: the name of the group
+  /// of processes that share; if empty, returns nullptr. device: the device's name within the group. bytes: the
+  /// device's memory. patience: how long work waits for memory of a stopped process. Each device has one object, which
+  /// exists until the process ends. Throws HPE_ERROR_INITIALIZATION if the group's name is not allowed in a file name,
+  /// if too many processes already share the device, or if the file cannot be used.
   [[nodiscard]] static device_share* join(const std::string& group, const std::string& device, std::uint64_t bytes,
                                           std::chrono::seconds patience);
 
@@ -47,46 +49,48 @@ class device_share {
   [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
   [[nodiscard]] std::chrono::seconds patience() const noexcept { return patience_; }
 
-  /// The bytes that this process can take now.
+  /// The number of bytes that this process can take now.
   [[nodiscard]] std::uint64_t free() const noexcept;
-  /// Takes memory. Returns false if so much is not free; that may also happen when other processes try at this moment.
+  /// Takes memory. Returns false if too little is free, and sometimes if other processes take memory at the same
+  /// moment.
   [[nodiscard]] bool take(std::uint64_t bytes) noexcept;
   void give(std::uint64_t bytes) noexcept;
   /// Notes that this process uses the device now.
   void use() noexcept;
   /// Whether other processes share the device now.
   [[nodiscard]] bool others() const noexcept;
-  /// The other processes and their memory, for messages.
+  /// Describes the other processes and their memory, for messages.
   [[nodiscard]] std::string others_in_words() const;
 
   /// Identifies a turn of any process.
   using turn = std::uint64_t;
 
   /// Waits until it is the turn of this process, and makes the turn last until leave(), unless the process is stopped.
-  /// Several threads may have entered a turn.
+  /// Several threads may be in the same turn.
   [[nodiscard]] turn enter() noexcept;
   void leave(turn mine) noexcept;
 
   enum class reply : std::uint8_t {
     memory,   ///< `enough` bytes are free
-    nothing,  ///< the others have no more to give
-    stopped,  ///< the same, but a process that is stopped has memory
+    nothing,  ///< the other processes have no more memory to give
+    stopped,  ///< the running processes have no more memory to give, but a stopped process still has some
     lost      ///< it is no longer the turn of this process
   };
-  /// Asks the other processes for `bytes` bytes in all, and waits until `enough` bytes are free. By one thread at a
-  /// time, between enter() and leave(). Processes that had nothing more to give are asked again after ask_all_again().
+  /// Asks the other processes for `bytes` bytes in all, and waits until `enough` bytes are free. To be called by one
+  /// thread at a time, between enter() and leave(). Processes that had nothing more to give are asked again after
+  /// ask_all_again().
   [[nodiscard]] reply ask(turn mine, std::uint64_t bytes, std::uint64_t enough) noexcept;
 
   void ask_all_again() noexcept;
 
-  /// What the other processes ask of this one.
+  /// The functions that serve the requests of other processes.
   struct service {
-    /// Gives back at least so many bytes, if it can. Returns how many.
+    /// Gives back at least this number of bytes, if possible. Returns how many bytes it gave back.
     std::function<std::uint64_t(std::uint64_t)> give;
     /// Whether queued work of this process uses the device.
     std::function<bool()> busy;
   };
-  /// Serves the other processes until `end` is set and wake() was called. Runs in a thread of its own.
+  /// Serves the other processes until `end` is set and wake() was called. Must run in a separate thread.
   void serve(const service& by, const std::atomic<bool>& end);
   void wake() noexcept;
 
@@ -97,9 +101,9 @@ class device_share {
   [[nodiscard]] share_slot& own() const noexcept { return slot(index_); }
   [[nodiscard]] unsigned used_slots() const noexcept;
   [[nodiscard]] bool is_member(unsigned index) const noexcept;
-  /// The bytes that all processes have taken.
+  /// The number of bytes that all processes have taken.
   [[nodiscard]] std::uint64_t taken() const noexcept;
-  /// The process of a slot as this process can name it; 0 if it has ended or cannot be named.
+  /// The process number of a slot's process; 0 if the process has ended, or has no number in this PID namespace.
   [[nodiscard]] int process_of(unsigned index) const noexcept;
   [[nodiscard]] bool is_stopped(unsigned index) const noexcept;
   /// Frees the slots of processes that have ended.
@@ -108,7 +112,8 @@ class device_share {
   [[nodiscard]] bool another_waits(std::uint64_t now) const noexcept;
   [[nodiscard]] bool may_end(turn current, std::uint64_t now) const noexcept;
   [[nodiscard]] bool is_next(std::uint64_t now) const noexcept;
-  /// The process to ask next: the one with memory that used the device longest ago.
+  /// The process to ask next: of the processes that have memory, the one that has not used the device for the longest
+  /// time.
   [[nodiscard]] unsigned next_to_ask() const noexcept;
   void look_whether_idle(turn current, const service& by) noexcept;
 
@@ -119,17 +124,17 @@ class device_share {
   os::file_descriptor file_;
   os::reservation memory_;
   share_page* page_ = nullptr;
-  unsigned index_ = 0;  // of the own slot
-  mutex forgetting_;    // locks of the kernel belong to the process, not to a thread
+  unsigned index_ = 0;  // of this process's slot
+  mutex forgetting_;    // keeps threads apart, because file locks belong to the whole process
 
-  std::atomic<std::uint64_t> began_{0};       // of the turn, in nanoseconds
-  std::atomic<std::uint64_t> collecting_{0};  // nanoseconds of this turn in which others gave memory back
-  std::uint64_t busy_at_ = 0;                 // of the thread that serves
+  std::atomic<std::uint64_t> began_{0};       // start of the turn, in nanoseconds
+  std::atomic<std::uint64_t> collecting_{0};  // nanoseconds of the turn during which others gave memory back
+  std::uint64_t busy_at_ = 0;                 // used by the thread that serves
 
-  // Of the thread that asks; a bit for each slot.
+  // Used by the thread that asks. The masks have a bit for each slot.
   unsigned asked_ = ~0U;
   std::uint64_t asked_at_ = 0;
-  std::uint64_t refused_ = 0;  // have no more to give
+  std::uint64_t refused_ = 0;  // slots of processes that have no more to give
   std::uint64_t stopped_ = 0;
 };
 

@@ -66,7 +66,7 @@ export_table::export_table()
 export_table::key export_table::publish(const exported& what) {
   const lock_guard lock(mutex_);
   HPE_REQUIRE(!unused_.empty() || used_ < entries, HPE_ERROR_OUT_OF_MEMORY,
-              "this process has {} exports that did not end; there is no room for another", entries);
+              "this process has {} exports that have not ended (hpeExportEnd); more are not possible", entries);
   key result{used_, random_number()};
   if (unused_.empty()) {
     if (unused_.capacity() <= used_) unused_.reserve(std::size_t{2} * used_ + 1);

@@ -1,8 +1,10 @@
 #pragma once
 
-/// The exports of a process, in a memory file that it shares with importing processes. So they see without a message
-/// whether a handle is still valid. The exporting process writes the file, the others read it.
+/// The exports of a process, in a memory file that it shares with importing processes. With the file, an importing
+/// process can check without a message whether a handle is still valid. The exporting process writes the file; the
+/// importing processes read it.
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -19,7 +21,7 @@ struct exported {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 
-  friend bool operator==(const exported&, const exported&) = default;
+  friend auto operator<=>(const exported&, const exported&) = default;
 };
 
 struct export_page;  // the layout of the shared file
@@ -29,16 +31,16 @@ class export_table {
  public:
   export_table();
 
-  /// Identifies one export: an entry is reused, a token never.
+  /// Identifies one export. Entries of the table are reused; tokens are never reused.
   struct key {
     std::uint32_t entry = 0;
     std::uint64_t token = 0;
   };
   /// Throws HPE_ERROR_OUT_OF_MEMORY if there are 65,536 exports.
   [[nodiscard]] key publish(const exported& what);
-  /// Ends an export and returns its bytes; empty if it had ended before.
+  /// Ends an export and returns its bytes; nullopt if it had ended before.
   std::optional<exported> end(const key& which) noexcept;
-  /// Tells importers that the memory is given back, so that they drop their mappings of it.
+  /// Tells importers that a memory was given back, so that they drop their mappings of it.
   void retire(std::uint64_t memory);
 
   [[nodiscard]] std::optional<exported> find(const key& which) const;
@@ -49,7 +51,7 @@ class export_table {
   os::file_descriptor file_;
   os::reservation memory_;
   export_page* page_;
-  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // with room for all that were ever used
+  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // has room for all entries that were ever used
   std::uint32_t used_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
@@ -62,7 +64,7 @@ class export_view {
   [[nodiscard]] std::optional<exported> find(const export_table::key& which) const;
 
   struct retirement {
-    bool all = false;  ///< too many to be listed: any memory may be retired
+    bool all = false;  ///< too many memories were retired to be listed; every memory may be among them
     std::vector<std::uint64_t> memories;
   };
   /// The memories that were retired since the last call.

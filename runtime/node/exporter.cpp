@@ -1,5 +1,7 @@
 // Only the thread uses the connections. It does not hold the mutex while it frees memory that no process has open any
-// more. A process that dies, or stops reading, loses its connection and the memory that it had open.
+// more, and never waits for another process: a process asks one question at a time, so there is room for the answer,
+// and one that asks without reading its answers loses its connection. A process that loses its connection or dies has
+// closed all memory that it had open.
 #include "runtime/node/exporter.h"
 
 #include <poll.h>
@@ -11,9 +13,11 @@
 
 #include <chrono>
 #include <cstring>
+#include <list>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/node/openings.h"
 #include "runtime/os/thread.h"
 
 namespace hpe::node {
@@ -21,19 +25,27 @@ namespace hpe::node {
 namespace {
 
 constexpr std::chrono::milliseconds pause_without_room{10};
+constexpr unsigned most_passes = 1000;  // of settle()
 
 }  // namespace
 
+// To be called when no process has the bytes open any more.
+struct exporter::waiting {
+  exported bytes;
+  std::function<void()> last;
+};
+
 struct exporter::memory {
   memory_description what;
-  std::uint64_t open = 0;      // how often it is open
+  openings open;
+  std::list<waiting> parts;    // of when_closed
   std::function<void()> last;  // set when it is retired
 };
 
 struct exporter::connection {
   os::file_descriptor socket;
-  os::file_descriptor process;                    // a pidfd: children made by fork may keep the socket open
-  std::map<std::uint64_t, std::uint64_t> opened;  // memory -> how often
+  os::file_descriptor process;               // a pidfd: children made by fork may keep the socket open
+  std::map<exported, std::uint64_t> opened;  // bytes -> how often
 };
 
 exporter::exporter() : owner_(::getpid()) {}
@@ -44,7 +56,8 @@ exporter::~exporter() {
     static_cast<void>(thread_.release());  // a child made by fork does not have the thread
     return;
   }
-  ::eventfd_write(stop_.get(), 1);
+  stop_ = true;
+  ::eventfd_write(wake_.get(), 1);
   thread_->join();
 }
 
@@ -52,8 +65,8 @@ void exporter::start() {
   if (thread_ != nullptr) return;
   key_ = {{random_number(), random_number()}};
   if (table_ == nullptr) table_ = std::make_unique<export_table>();
-  stop_ = os::file_descriptor(::eventfd(0, EFD_CLOEXEC));
-  if (!stop_) throw_system_error("eventfd");
+  wake_ = os::file_descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake_) throw_system_error("eventfd");
   self_ = os::file_descriptor(static_cast<int>(::syscall(SYS_pidfd_open, owner_, 0)));
   if (!self_) throw_system_error("pidfd_open");
   listener_ = os::file_descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -73,8 +86,8 @@ void exporter::start() {
 
 std::uint64_t exporter::add(memory_description memory) {
   HPE_REQUIRE(memory.parts.size() <= most_parts, HPE_ERROR_NOT_SUPPORTED,
-              "an allocation in {} parts on several devices cannot be exported; {} are possible (larger chunks make "
-              "fewer parts)",
+              "an allocation in {} parts on several devices cannot be exported; at most {} parts are possible (larger "
+              "chunks make fewer parts)",
               memory.parts.size(), most_parts);
   const lock_guard lock(mutex_);
   start();
@@ -105,7 +118,35 @@ std::optional<exported> exporter::find(const handle& h) const {
 bool exporter::is_open(std::uint64_t memory) const {
   const lock_guard lock(mutex_);
   const auto found = memories_.find(memory);
-  return found != memories_.end() && found->second.open != 0;
+  return found != memories_.end() && found->second.open.any();
+}
+
+bool exporter::settle() {
+  {
+    const lock_guard lock(mutex_);
+    if (thread_ == nullptr || ::getpid() != owner_ || thread_->get_id() == std::this_thread::get_id()) return false;
+  }
+  const std::uint64_t mine = settle_wanted_.fetch_add(1) + 1;
+  ::eventfd_write(wake_.get(), 1);
+  for (std::uint64_t done = settle_done_.load(); done < mine; done = settle_done_.load()) settle_done_.wait(done);
+  return true;
+}
+
+bool exporter::written(const exported& bytes) const {
+  const lock_guard lock(mutex_);
+  const auto found = memories_.find(bytes.memory);
+  return found != memories_.end() && found->second.open.written(bytes.offset, bytes.offset + bytes.bytes);
+}
+
+bool exporter::take_written(const exported& bytes) {
+  const lock_guard lock(mutex_);
+  const auto found = memories_.find(bytes.memory);
+  return found != memories_.end() && found->second.open.take_written(bytes.offset, bytes.offset + bytes.bytes);
+}
+
+void exporter::untake(std::uint64_t memory) noexcept {
+  const lock_guard lock(mutex_);
+  if (const auto found = memories_.find(memory); found != memories_.end()) found->second.open.untake();
 }
 
 void exporter::retire(std::uint64_t memory, std::function<void()> last) {
@@ -114,7 +155,7 @@ void exporter::retire(std::uint64_t memory, std::function<void()> last) {
     const auto found = memories_.find(memory);
     HPE_INVARIANT(found != memories_.end());
     table_->retire(memory);
-    if (found->second.open != 0) {
+    if (found->second.open.any()) {
       found->second.last = std::move(last);
       return;
     }
@@ -123,11 +164,25 @@ void exporter::retire(std::uint64_t memory, std::function<void()> last) {
   last();
 }
 
+void exporter::when_closed(const exported& bytes, std::function<void()> last) {
+  {
+    const lock_guard lock(mutex_);
+    const auto found = memories_.find(bytes.memory);
+    if (found != memories_.end() && found->second.open.any(bytes.offset, bytes.offset + bytes.bytes)) {
+      found->second.parts.push_back({bytes, std::move(last)});
+      return;
+    }
+  }
+  last();
+}
+
 void exporter::serve() {
   std::vector<pollfd> watched;
-  for (;;) {
+  for (unsigned passes = 0;;) {
+    const std::uint64_t wanted = settle_wanted_.load();
+    const bool settles = wanted != settle_done_.load();
     try {
-      watched = {{stop_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+      watched = {{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
       for (const auto& c : connections_) {
         watched.push_back({c->socket.get(), POLLIN, 0});
         watched.push_back({c->process.get(), POLLIN, 0});
@@ -136,8 +191,10 @@ void exporter::serve() {
       std::this_thread::sleep_for(pause_without_room);
       continue;
     }
-    if (::poll(watched.data(), watched.size(), -1) < 0) continue;
-    if (watched[0].revents != 0) return;
+    const int ready = ::poll(watched.data(), watched.size(), settles ? 0 : -1);
+    if (ready < 0) continue;
+    if (stop_) return;
+    if (eventfd_t times = 0; watched[0].revents != 0) ::eventfd_read(wake_.get(), &times);
     for (std::size_t i = 0; i < connections_.size(); ++i) {
       const bool asked = watched[2 + 2 * i].revents != 0;
       const bool dead = watched[3 + 2 * i].revents != 0;
@@ -149,25 +206,27 @@ void exporter::serve() {
         goes_on = false;
       }
       if (goes_on) continue;
-      for (const auto& [number, times] : connections_[i]->opened)
-        for (std::uint64_t n = 0; n < times; ++n) close_one(number);
+      for (const auto& [what, times] : connections_[i]->opened)
+        for (std::uint64_t n = 0; n < times; ++n) close_one(what);
       connections_[i].reset();
     }
     std::erase(connections_, nullptr);
     if (watched[1].revents != 0) accept_one();
+    // Each pass takes one message of each process. A process that never stops sending holds up nobody.
+    if (!settles || (ready != 0 && ++passes < most_passes)) continue;
+    passes = 0;
+    settle_done_.store(wanted);
+    settle_done_.notify_all();
   }
 }
 
 void exporter::accept_one() {
-  os::file_descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  os::file_descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) {  // usually no descriptor is free: do not retry at once
     std::this_thread::sleep_for(pause_without_room);
     return;
   }
   if (!same_user(socket.get())) return;
-  // A process that does not read its answers must not delay others.
-  constexpr timeval patience{1, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   try {
     auto made = std::make_unique<connection>();
     made->process = process_at(socket.get());  // poll ignores an empty one
@@ -185,10 +244,10 @@ bool exporter::answer_one(connection& to) {
     case question::kind::describe:
     case question::kind::open: return open_or_describe(to, asked);
     case question::kind::close: {
-      const auto found = to.opened.find(asked.memory);
+      const auto found = to.opened.find(asked.opened);
       if (found == to.opened.end()) return false;
       if (--found->second == 0) to.opened.erase(found);
-      close_one(asked.memory);
+      close_one(asked.opened);
       return true;
     }
   }
@@ -201,28 +260,44 @@ bool exporter::open_or_describe(connection& to, const question& asked) {
   const auto what = table_->find(asked.which);
   const auto found = what ? memories_.find(what->memory) : memories_.end();
   if (found == memories_.end()) return send_nothing(to.socket.get());
-  if (!send_memory(to.socket.get(), *what, found->second.what)) return false;
   if (asked.what == question::kind::open) {
-    ++found->second.open;
-    ++to.opened[what->memory];
+    // Both notes are made, or none: an opening that the connection has not noted would never be closed.
+    const auto noted = to.opened.try_emplace(*what, 0).first;
+    found->second.open.open(what->offset, what->offset + what->bytes);
+    ++noted->second;
   }
-  return true;
+  return send_memory(to.socket.get(), *what, found->second.what);
 }
 
-void exporter::close_one(std::uint64_t number) {
+void exporter::close_one(const exported& what) noexcept {
+  // Called and destroyed without the mutex.
+  std::list<waiting> closed;
   std::function<void()> last;
   {
     const lock_guard lock(mutex_);
-    const auto found = memories_.find(number);
-    if (found == memories_.end() || --found->second.open != 0 || !found->second.last) return;
-    last = std::move(found->second.last);
-    memories_.erase(found);
+    const auto found = memories_.find(what.memory);
+    if (found == memories_.end()) return;
+    memory& its = found->second;
+    its.open.close(what.offset, what.offset + what.bytes);
+    for (auto at = its.parts.begin(); at != its.parts.end();) {
+      const auto here = at++;
+      if (!its.open.any(here->bytes.offset, here->bytes.offset + here->bytes.bytes))
+        closed.splice(closed.end(), its.parts, here);
+    }
+    if (!its.open.any() && its.last) {
+      last = std::move(its.last);
+      memories_.erase(found);
+    }
   }
-  try {
-    last();
-  } catch (const std::exception& e) {
-    log(log_level::warn, "giving back memory that another process used: {}", e.what());
-  }
+  const auto call = [](const std::function<void()>& function) {
+    try {
+      function();
+    } catch (const std::exception& e) {
+      log(log_level::warn, "giving back memory that another process used: {}", e.what());
+    }
+  };
+  for (const waiting& each : closed) call(each.last);
+  if (last) call(last);
 }
 
 }  // namespace hpe::node

@@ -1,7 +1,9 @@
 #pragma once
 
-/// The exporting side of a process: its memories that others may use, and the thread that answers importing processes.
+/// The exporting side of a process: the memories that other processes may use, and the thread that answers importing
+/// processes.
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,7 +17,7 @@
 
 namespace hpe::node {
 
-/// Thread-safe. Before the first export there is no thread, and other processes see nothing.
+/// Thread-safe. The first export starts the thread and makes this process visible to other processes.
 class exporter {
  public:
   exporter();
@@ -24,23 +26,37 @@ class exporter {
   ~exporter();
 
   /// Registers a memory that is not exported yet, and returns its number. The files of its parts must stay open until
-  /// it is retired and no process has it open. Throws HPE_ERROR_NOT_SUPPORTED for too many parts, HPE_ERROR_SYSTEM.
+  /// the memory is retired and no other process has it open. Throws HPE_ERROR_NOT_SUPPORTED if there are too many
+  /// parts, and HPE_ERROR_SYSTEM.
   std::uint64_t add(memory_description memory);
 
   /// Exports a part of a memory.
   handle publish(const exported& what);
-  /// End an export, or find it. Return its bytes; empty if the handle is not a valid one of this process.
+  /// End or find an export, and return its bytes; nullopt if the handle is not a valid handle of this process.
   std::optional<exported> end(const handle& h) noexcept;
   [[nodiscard]] std::optional<exported> find(const handle& h) const;
 
-  /// Whether another process has the memory open. 0 is no memory.
+  /// Whether another process has a part of the memory open.
   [[nodiscard]] bool is_open(std::uint64_t memory) const;
+  /// Returns when this process has read all messages that others sent before the call: memory that other processes have
+  /// closed then counts as closed. Returns false at once if no other process can have sent a message.
+  bool settle();
+  /// Whether other processes may have written some of the bytes since the bytes were last taken. take_written also
+  /// takes them. See openings.
+  [[nodiscard]] bool written(const exported& bytes) const;
+  [[nodiscard]] bool take_written(const exported& bytes);
+  void untake(std::uint64_t memory) noexcept;
 
-  /// Retires a memory that is about to be freed, and of which nothing is exported. Calls `last`, which frees it: at
-  /// once or, if other processes have it open, in another thread after the last of them has closed it.
+  /// Retires a memory that is about to be freed and has no exported part. Calls `last`, which frees the memory. If
+  /// other processes have the memory open, another thread calls `last` after the last of these processes has closed the
+  /// memory; otherwise retire calls it at once.
   void retire(std::uint64_t memory, std::function<void()> last);
+  /// Like retire, but calls `last` when no other process has these bytes open, and does not retire the memory. If
+  /// when_closed throws, `last` has not been called.
+  void when_closed(const exported& bytes, std::function<void()> last);
 
  private:
+  struct waiting;
   struct memory;
   struct connection;
 
@@ -49,7 +65,7 @@ class exporter {
   void accept_one();
   bool answer_one(connection& to);
   bool open_or_describe(connection& to, const question& asked);
-  void close_one(std::uint64_t number);
+  void close_one(const exported& what) noexcept;
 
   const int owner_;
   mutable mutex mutex_;
@@ -60,7 +76,10 @@ class exporter {
 
   os::file_descriptor self_;  // a pidfd of this process, for importers
   os::file_descriptor listener_;
-  os::file_descriptor stop_;
+  os::file_descriptor wake_;
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> settle_wanted_{0};
+  std::atomic<std::uint64_t> settle_done_{0};
   std::vector<std::unique_ptr<connection>> connections_;  // used by the thread only
   std::unique_ptr<std::thread> thread_;
 };

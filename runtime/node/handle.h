@@ -11,7 +11,8 @@
 
 namespace hpe::node {
 
-/// Identifies one process among all that ever were: a random number, chosen when the process first shares memory.
+/// A random number that identifies one process among all past and present processes. It is chosen when the process
+/// first shares memory.
 struct process_key {
   std::uint64_t words[2] = {0, 0};
 
@@ -32,8 +33,8 @@ struct handle {
 
 [[nodiscard]] hpeExport encode(const handle& h) noexcept;
 
-/// Empty for bytes that encode() did not give. A decoded handle may still be stale, or forged by somebody who knows the
-/// layout.
+/// Returns nullopt for bytes that encode() did not produce. A decoded handle may still be stale, or forged by someone
+/// who knows the layout.
 [[nodiscard]] std::optional<handle> decode(const hpeExport& e) noexcept;
 
 }  // namespace hpe::node

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The questions that importing processes ask an exporting one, each process over its own connection and one at a time.
+/// The questions that an importing process asks an exporting process. Each importing process has its own connection and
+/// asks one question at a time.
 
 #include <cstdint>
 #include <span>
@@ -13,7 +14,7 @@
 
 namespace hpe::node {
 
-/// The bytes of a file that back a part of a memory. The file is borrowed.
+/// The bytes of a file that back a part of a memory. Does not own the file.
 struct memory_part {
   int file = -1;
   std::uint64_t offset = 0;
@@ -26,20 +27,21 @@ struct memory_description {
   std::vector<memory_part> parts;
 };
 
-/// The most parts that an answer can describe; for more, exporting gives HPE_ERROR_NOT_SUPPORTED.
+/// The largest number of parts that an answer can describe; an export with more parts fails with
+/// HPE_ERROR_NOT_SUPPORTED.
 inline constexpr std::size_t most_parts = 4096;
 
 struct question {
   enum class kind : std::uint32_t {
-    table,     // the answer has the export table and a pidfd of the exporter
-    describe,  // of the export `which`; the answer has its memory
-    open,      // like describe, and the memory stays until `close`, or the end of the connection
-    close      // of `memory`; no answer
+    table,     // the answer contains the export table and a pidfd of the exporter
+    describe,  // asks about the export `which`; the answer describes its memory
+    open,      // like describe; the memory also stays until `close`, or until the connection ends
+    close      // closes the bytes `opened`; is not answered
   };
   kind what = kind::table;
   std::uint32_t zero = 0;
   export_table::key which;
-  std::uint64_t memory = 0;
+  exported opened;  // the opened bytes, as in the answer to `open`
 };
 
 /// A received answer, which owns its files.
@@ -50,23 +52,25 @@ struct answer {
   std::vector<os::file_descriptor> files;
 };
 
-/// The abstract socket address of the process with this key. It is in no file system, so nothing of it is left over.
+/// The abstract socket address of the process with this key. It is not in a file system, so no file remains.
 [[nodiscard]] std::string address_of(const process_key& key);
 
-/// Whether the process at the other end belongs to the user of this one.
+/// Whether the process at the other end belongs to the same user as this process.
 [[nodiscard]] bool same_user(int socket);
 
-/// A pidfd of the process at the other end; empty if it has ended, or is in a container whose processes this one cannot
-/// name. An open socket does not prove that the process lives, because children made by fork keep it open.
+/// A pidfd of the process at the other end; empty if the process has ended, or is in a container whose processes this
+/// process cannot name. An open socket does not prove that the process is alive, because children made by fork keep it
+/// open.
 [[nodiscard]] os::file_descriptor process_at(int socket);
 /// Whether the process of this pidfd has ended.
 [[nodiscard]] bool has_ended(const os::file_descriptor& process);
 
-/// Return false if the other end is gone.
+/// Both functions return false if the other end is gone.
 bool send_question(int socket, const question& what);
 bool receive_question(int socket, question& what);
 
-/// Answers to `table`, with the table and a pidfd of the sender, and to other questions, with the files of the parts.
+/// send_table answers `table` with the table and a pidfd of the sender; send_memory answers other questions with the
+/// files of the parts; send_nothing answers that the export was not found.
 bool send_table(int socket, int table, int process);
 bool send_memory(int socket, const exported& what, const memory_description& memory);
 bool send_nothing(int socket);

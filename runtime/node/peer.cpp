@@ -35,7 +35,8 @@ os::file_descriptor connect_to(const process_key& key) {
   HPE_REQUIRE(result == 0, HPE_ERROR_NOT_FOUND,
               "the process that exported the memory cannot be reached: {} (it ended, or is in another container)",
               std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-  HPE_REQUIRE(same_user(socket.get()), HPE_ERROR_NOT_FOUND, "the process that exported the memory is another user's");
+  HPE_REQUIRE(same_user(socket.get()), HPE_ERROR_NOT_FOUND,
+              "the process that exported the memory belongs to another user");
   const os::file_descriptor process = process_at(socket.get());
   HPE_REQUIRE(process || errno != ESRCH, HPE_ERROR_NOT_FOUND, "the process that exported the memory ended");
   HPE_REQUIRE(!process || !has_ended(process), HPE_ERROR_NOT_FOUND, "the process that exported the memory ended");
@@ -46,8 +47,8 @@ os::file_descriptor connect_to(const process_key& key) {
 
 void peer::throw_ended() {
   HPE_THROW(HPE_ERROR_NOT_FOUND,
-            "the handle names no exported memory: the export ended (hpeExportEnd), or its process did, or the bytes "
-            "are none that hpeExportBegin gave");
+            "the handle names no exported memory: the export or its process has ended, or the handle was not made by "
+            "hpeExportBegin");
 }
 
 peer::peer(const handle& h) : socket_(connect_to(h.process)) {
@@ -82,17 +83,17 @@ answer peer::ask(question::kind what, const handle& h) {
   if (!answered) {
     give_up();
     HPE_THROW(HPE_ERROR_NOT_FOUND,
-              "the process that exported the memory does not answer (recvmsg); it ended, or hangs");
+              "the process that exported the memory does not answer (recvmsg); it has ended or hangs");
   }
   if (!result.found) throw_ended();
   return result;
 }
 
-void peer::close(std::uint64_t memory) noexcept {
+void peer::close(const exported& opened) noexcept {
   const lock_guard lock(mutex_);
   question asked;
   asked.what = question::kind::close;
-  asked.memory = memory;
+  asked.opened = opened;
   try {
     if (!send_question(socket_.get(), asked)) give_up();
   } catch (const error&) {

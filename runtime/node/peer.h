@@ -18,28 +18,31 @@ namespace hpe::node {
 /// One exporting process. Thread-safe.
 class peer {
  public:
-  /// Connects to the process that the handle names. Throws HPE_ERROR_NOT_FOUND if there is none, it is another user's
-  /// or it does not answer; HPE_ERROR_SYSTEM if a system call fails or it uses another build of hpe.
+  /// Connects to the process that the handle names. Throws HPE_ERROR_NOT_FOUND if the process does not exist, belongs
+  /// to another user or does not answer; HPE_ERROR_SYSTEM if a system call fails or the process uses another build of
+  /// hpe.
   explicit peer(const handle& h);
 
-  /// The bytes that the handle names; empty if the export ended. Sends no message: reads shared memory.
+  /// The bytes that the handle names; nullopt if the export has ended. Sends no message, but reads shared memory.
   [[nodiscard]] std::optional<exported> find(const handle& h) const;
 
-  /// Asks for the memory behind a handle. Throws HPE_ERROR_NOT_FOUND if the export or its process has ended.
+  /// Asks the process for a description of the memory that a handle names. Throws HPE_ERROR_NOT_FOUND if the export or
+  /// its process has ended.
   [[nodiscard]] answer describe(const handle& h) { return ask(question::kind::describe, h); }
-  /// Like describe; the memory then lives until it is closed as often as it was opened.
+  /// Like describe. The memory then exists until it has been closed as many times as it was opened.
   [[nodiscard]] answer open(const handle& h) { return ask(question::kind::open, h); }
-  void close(std::uint64_t memory) noexcept;
+  /// Closes bytes that open() has opened. opened: the member `what` of the answer.
+  void close(const exported& opened) noexcept;
 
   /// The memories that the process gave back since the last call.
   [[nodiscard]] export_view::retirement retired() { return table_->retired(); }
 
-  /// Whether the process runs. One system call.
+  /// Whether the process is alive. Makes one system call.
   [[nodiscard]] bool alive() const noexcept { return !has_ended(process_); }
-  /// Whether the process failed to answer. It is not asked any more then.
+  /// Whether the process once failed to answer. hpe then asks it no more questions.
   [[nodiscard]] bool broken() const noexcept { return broken_; }
 
-  /// Throws the error for a handle that is not valid any more.
+  /// Throws the error for a handle that is no longer valid.
   [[noreturn]] static void throw_ended();
 
  private:
@@ -56,8 +59,8 @@ class peer {
 /// The processes whose memory this process uses. Thread-safe.
 class neighbours {
  public:
-  /// The connected process that the handle names; nullptr if it is not alive, not the user's or not on this machine.
-  /// Takes one system call if it is connected already.
+  /// The connected process that the handle names; nullptr if it is not alive, belongs to another user or is on another
+  /// machine. Makes one system call if the process is already connected.
   [[nodiscard]] std::shared_ptr<peer> find(const handle& h);
 
   /// Forgets the processes that have died, and returns their keys.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The file in which processes that share a device meet (device_share).
+/// The layout of the file through which processes share a device (device_share).
 
 #include <array>
 #include <atomic>
@@ -13,37 +13,37 @@ namespace hpe::node {
 using share_word = std::atomic<std::uint64_t>;
 static_assert(share_word::is_always_lock_free);
 
-/// One process. Only the process itself writes its slot; after its end, the process that finds it dead does. Times are
-/// nanoseconds of the monotonic clock, which is the same for all processes.
+/// One process. Only the process itself writes its slot; after its end, the process that notices the end writes it.
+/// Times are nanoseconds of the monotonic clock, which is the same for all processes.
 struct alignas(128) share_slot {
-  share_word member;       ///< 1 while a process has the slot
+  share_word member;       ///< 1 while a process owns the slot
   share_word held;         ///< bytes that the process has taken
-  share_word wanted;       ///< bytes that are kept for the process, in its turn
-  share_word used;         ///< when the process used the device last
-  share_word waits_since;  ///< when the process began to wait for its turn; 0: it does not wait
-  share_word waited;       ///< when it looked last whether its turn has come
-  share_word turn_ends;    ///< when its turn may end
+  share_word wanted;       ///< bytes that are reserved for the process during its turn
+  share_word used;         ///< time when the process last used the device
+  share_word waits_since;  ///< time when the process began to wait for its turn; 0: it does not wait
+  share_word waited;       ///< time when the process last checked whether its turn had come
+  share_word turn_ends;    ///< time when its turn may end
   // A question to another process. Its number is the time of the question, and is written last.
   share_word question;
   share_word asked;  ///< index of the slot that is asked
   share_word asked_bytes;
   // The last question to this process.
-  share_word heard;     ///< number of the question that it has begun to answer
-  share_word answered;  ///< number of the question that it has answered
-  share_word gave;      ///< bytes that it gave back for it
+  share_word heard;     ///< number of the question that the process has begun to answer
+  share_word answered;  ///< number of the question that the process has answered
+  share_word gave;      ///< bytes that the process gave back in answer to that question
 };
 
 /// A new file reads as zero, which is a page without processes.
 struct share_page {
   static constexpr unsigned most_processes = 64;
-  os::futex_word bell;              ///< changes whenever a sleeping process must look again
-  std::atomic<std::uint32_t> used;  ///< slots that were ever in use
+  os::futex_word bell;              ///< changes whenever sleeping processes must check their conditions again
+  std::atomic<std::uint32_t> used;  ///< number of slots that were ever in use
   share_word turn;                  ///< whose turn it is: see turn_word
   std::array<share_slot, most_processes> slots;
 };
 
-/// The word that says whose turn it is: bits 0 to 7 the slot + 1, or 0 if it is nobody's turn; bits 8 to 15 the threads
-/// that have entered the turn; the rest is the number of the turn.
+/// The word that says whose turn it is: bits 0 to 7 are the owner's slot + 1, or 0 if no process has its turn; bits 8
+/// to 15 are the number of threads that have entered the turn; the other bits are the number of the turn.
 struct turn_word {
   static constexpr std::uint64_t one_thread = 1U << 8;
   static constexpr unsigned nobody = ~0U;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Sleeping on a 32-bit word. Safe in signal handlers. Words may lie in memory shared between processes.
+/// Sleeping on a 32-bit word. Safe in signal handlers. The words may be in memory shared between processes.
 
 #include <atomic>
 #include <chrono>
@@ -21,7 +21,7 @@ void futex_wait_until(const futex_word& word, std::uint32_t expected,
 void futex_wake_all(const futex_word& word) noexcept;
 
 /// The primitives of lock-free algorithms. Algorithms that take this struct as a template parameter also run in tests
-/// on a model of it, which tries all interleavings of their steps.
+/// with a model of the struct, which tries all interleavings of the algorithms' steps.
 struct hardware {
   template <class T>
   using atomic = std::atomic<T>;
@@ -29,7 +29,7 @@ struct hardware {
   /// A pause for spin loops.
   static void relax() noexcept { __builtin_ia32_pause(); }
 
-  /// futex_wait and futex_wake_all for words of 64 bits, of which the kernel compares the lower half.
+  /// Like futex_wait and futex_wake_all, for 64-bit words; the operating system compares only the lower half of a word.
   static void sleep(const std::atomic<std::uint64_t>& word, std::uint64_t expected) noexcept;
   static void wake(const std::atomic<std::uint64_t>& word) noexcept;
 };

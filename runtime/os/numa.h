@@ -1,9 +1,10 @@
 #pragma once
 
-/// The NUMA nodes of this machine: which node a device is next to, and how to place threads and memory on a node. Uses
-/// hwloc, whose environment variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC) can substitute another machine, on which nothing
-/// can be bound. Without hwloc (numa_absent.cpp) there is one node and nothing is bound. Nodes are numbered as by the
-/// system. Failures are not reported, because a machine whose nodes are not known is only slower.
+/// The NUMA nodes of this machine: the nearest node of a device, and functions that place threads and memory on a node.
+/// Uses hwloc. With hwloc's environment variables (HWLOC_XMLFILE, HWLOC_SYNTHETIC), users can substitute another
+/// machine; nothing can be bound then. Without libhpe-numa.so, which is linked with hwloc, hpe assumes a single node
+/// and binds nothing. Nodes have the system's numbers. hpe does not report failures, because it is only slower if the
+/// nodes of a machine are not known.
 
 #include <cstddef>
 #include <memory>
@@ -18,6 +19,17 @@ struct pci_address {
   unsigned device = 0;
 };
 
+/// A machine whose topology hwloc has read, with the functions of class numa; libhpe-numa.so implements this class
+/// (numa_module.cpp).
+class numa_machine {
+ public:
+  virtual ~numa_machine() = default;
+  [[nodiscard]] virtual unsigned nodes() const noexcept = 0;
+  [[nodiscard]] virtual std::optional<int> node_near(const pci_address& device) const noexcept = 0;
+  [[nodiscard]] virtual bool settle_thread(int node) const noexcept = 0;
+  [[nodiscard]] virtual bool settle_memory(void* address, std::size_t bytes, int node) const noexcept = 0;
+};
+
 class numa {
  public:
   /// Reads the machine's topology, which takes some milliseconds.
@@ -29,20 +41,23 @@ class numa {
   /// The number of nodes with memory, at least 1.
   [[nodiscard]] unsigned nodes() const noexcept;
 
-  /// The node that a device is next to. Empty if there is only one node, or if the node is not known.
+  /// The nearest node of a device. Empty if there is only one node, or if the nearest node is not known.
   [[nodiscard]] std::optional<int> node_near(const pci_address& device) const noexcept;
 
-  /// Binds the calling thread to those cores of the node that the process may use. Returns false, with nothing changed,
-  /// if there are none or the system refuses.
+  /// Binds the calling thread to those cores of the node that the process may use. Returns false, without effect, if
+  /// the process may use none of these cores, or if the system refuses.
   bool settle_thread(int node) const noexcept;
 
-  /// Makes the system allocate new pages of the range on the node while the node has free memory. Returns false if
-  /// there is no such node, or if the system refuses.
+  /// Makes the system allocate new pages of the range on the node while the node has free memory. Returns false if the
+  /// node does not exist, or if the system refuses.
   bool settle_memory(void* address, std::size_t bytes, int node) const noexcept;
 
  private:
-  struct machine;
-  std::unique_ptr<machine> machine_;
+  std::unique_ptr<numa_machine> machine_;
 };
 
 }  // namespace hpe::os
+
+/// Reads the machine's topology; nullptr if hwloc cannot read it. The caller owns the result. This function is in
+/// libhpe-numa.so.
+extern "C" hpe::os::numa_machine* hpe_read_machine();

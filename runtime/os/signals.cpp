@@ -173,9 +173,12 @@ void send_again(int signal, siginfo_t info) noexcept {
   ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::gettid(), signal, &info);
 }
 
+std::atomic<void (*)() noexcept> prepare_death{nullptr};
+
 // Ends the process as an unhandled SIGSEGV does, with the faulting thread's state in the core: the signal arrives again
 // when our handler returns, and its action is then the default one.
 void die(const siginfo_t* info, ucontext_t* context) noexcept {
+  if (void (*const prepare)() noexcept = prepare_death.load(std::memory_order_acquire)) prepare();
   const action none = default_action();
   next_sigaction(SIGSEGV, &none, nullptr);
   sigdelset(&context->uc_sigmask, SIGSEGV);
@@ -254,6 +257,8 @@ void install_fault_handler(fault_entry entry) {
   install(SIGSEGV, on_segv);
   translate_current_mask();
 }
+
+void before_death(void (*prepare)() noexcept) noexcept { prepare_death.store(prepare, std::memory_order_release); }
 
 bool fault_handler_installed() noexcept { return current_entry.load(std::memory_order_acquire) != nullptr; }
 

@@ -1,13 +1,14 @@
 #pragma once
 
-/// Page faults come to hpe first. The kernel has one action for SIGSEGV: hpe's, from install_fault_handler on. The
-/// action that the program believes to have set is stored here, and gets every fault that is not hpe's, as the kernel
-/// would deliver it. interpose/signals.cpp routes the program's calls of sigaction and its relatives here.
+/// hpe receives page faults before the program does. The operating system stores one action for SIGSEGV; after a call
+/// of install_fault_handler, this is hpe's action. The action that the program believes to have set is stored here, and
+/// receives every fault that is not hpe's, as if the kernel delivered it. interpose/signals.cpp routes the program's
+/// calls of sigaction and its relatives here.
 ///
 /// Masks. A fault in a thread that blocks SIGSEGV ends the process, so SIGSEGV is never blocked in the kernel. When the
-/// program blocks it, hpe blocks SIGSTKFLT instead, a signal that Linux never sends. So the kernel itself keeps the
-/// program's wish for each thread, over handlers, long jumps, fork and new threads. kernel_mask and program_mask
-/// translate.
+/// program blocks SIGSEGV, hpe blocks SIGSTKFLT instead, a signal that Linux never sends. So the operating system
+/// itself stores the program's mask for each thread, across handlers, long jumps, fork and new threads. kernel_mask and
+/// program_mask translate between the program's masks and the kernel's.
 
 #include <csignal>
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace hpe::os {
 
 enum class access_kind : std::uint8_t { unknown, read, write, execute };
 
-/// An access that the page's protection, or the lack of a mapping, refused.
+/// An access that failed because of the page's protection or because no page is mapped.
 struct access_violation {
   void* address = nullptr;
   access_kind kind = access_kind::unknown;  ///< unknown where the processor does not report it
@@ -25,35 +26,39 @@ struct access_violation {
 
 enum class fault_verdict : std::uint8_t {
   retry,    ///< the access may succeed now; the thread repeats it
-  not_ours  ///< the program's own action gets the fault
+  not_ours  ///< the fault is delivered to the program's own action
 };
 
-/// Called in the signal handler of the faulting thread, on its alternate stack if it has one. May be called again by a
-/// handler of another signal that interrupts it. Must be async-signal-safe; the caller keeps errno. A program may leave
-/// it for good with siglongjmp from such a handler, with the mask restored. Cancellation of the thread takes effect
-/// when the fault has been answered. Not called for instruction fetches, which go to the program's own action: a jump
-/// into data is the program's error.
+/// Called in the signal handler of the faulting thread, on its alternate stack if it has one. May be called again while
+/// it runs, if the handler of another signal interrupts it and faults. Must be async-signal-safe; the caller keeps
+/// errno. A program may leave the handler by siglongjmp, which restores the mask. Cancellation of the thread takes
+/// effect when the fault has been answered. Not called for instruction fetches: their faults are passed to the
+/// program's own action, because a jump into data is the program's error.
 using fault_entry = fault_verdict (*)(const access_violation&) noexcept;
 
-/// Installs the handler. The action installed before becomes the program's. Later calls only change the entry.
-/// Throws HPE_ERROR_SYSTEM.
+/// Installs the handler. The action that was installed before becomes the program's action. Later calls only change the
+/// entry. Throws HPE_ERROR_SYSTEM.
 void install_fault_handler(fault_entry entry);
+
+/// Sets a function that the signal handler calls when neither hpe nor the program handles a fault, before the fault
+/// ends the process; nullptr: no function. The function must be async-signal-safe.
+void before_death(void (*prepare)() noexcept) noexcept;
 
 /// Whether the program's calls about SIGSEGV must be routed here.
 [[nodiscard]] bool fault_handler_installed() noexcept;
 
-/// Does for the program what sigaction(SIGSEGV, action, old) does, once the handler is installed. Either pointer may be
+/// Replaces sigaction(SIGSEGV, action, old) for the program after the handler has been installed. Either pointer may be
 /// nullptr. Takes no lock; safe in signal handlers.
 void exchange_program_action(const struct sigaction* action, struct sigaction* old) noexcept;
 
-/// The mask for the kernel when the program asks for the mask `program`.
+/// Returns the mask to set in the kernel when the program asks for the mask `program`.
 [[nodiscard]] sigset_t kernel_mask(const sigset_t& program) noexcept;
 
-/// The mask to report to the program when the kernel has the mask `kernel`.
+/// Returns the mask to report to the program if the mask that is set in the kernel is `kernel`.
 [[nodiscard]] sigset_t program_mask(const sigset_t& kernel) noexcept;
 
-/// While the object lives, the calling thread takes none of the program's signals, and threads that it starts never do,
-/// because they inherit the mask. Faults are still handled.
+/// While the object exists, the calling thread receives none of the program's signals. Threads that the calling thread
+/// starts during this time never receive any of these signals, because they inherit the mask. Faults are still handled.
 class signals_blocked {
  public:
   signals_blocked() noexcept;

@@ -43,7 +43,8 @@ void spill_file::grow(std::uint32_t extents) {
   rlimit limit{};
   ::getrlimit(RLIMIT_FSIZE, &limit);
   HPE_REQUIRE(limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur, HPE_ERROR_OUT_OF_MEMORY,
-              "the file in {} (HPE_SPILL) has {} bytes, and files of this process may have {} (RLIMIT_FSIZE, ulimit "
+              "the file in {} (HPE_SPILL) has {} bytes and cannot grow further, because files of this process may have "
+              "at most {} bytes (RLIMIT_FSIZE, ulimit "
               "-f)",
               folder_, extents_ * extent_bytes_, limit.rlim_cur);
   unused_.reserve(std::size_t{extents_} + extents);

@@ -1,8 +1,8 @@
 #pragma once
 
-/// A file without a name that holds bytes for which memory has no room, in extents of one size. Reads and writes bypass
-/// the system's cache of files (O_DIRECT) where the file system can do that. Space is allocated before it is written,
-/// so that a full disk is noticed before any byte depends on it.
+/// A file without a name for bytes for which there is no room in memory. It is divided into extents of one size. Reads
+/// and writes bypass the system's page cache (O_DIRECT) if the file system supports that. Space is allocated before it
+/// is written, so that a full disk is noticed before any byte depends on it.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,11 +17,11 @@ namespace hpe::os {
 /// Thread-safe. Functions throw hpe::error with the folder and the reason.
 class spill_file {
  public:
-  /// Makes the file in a folder (HPE_ERROR_SYSTEM if that fails). The file goes away with the process.
+  /// Makes the file in a folder (HPE_ERROR_SYSTEM if that fails). The file disappears when the process ends.
   spill_file(std::string folder, std::uint64_t extent_bytes);
 
-  /// Takes an extent that nothing uses. Throws HPE_ERROR_OUT_OF_MEMORY if the disk or the limit of a file's size
-  /// (RLIMIT_FSIZE) has no room for another one.
+  /// Allocates an unused extent. Throws HPE_ERROR_OUT_OF_MEMORY if the disk is full, or if another extent would exceed
+  /// the limit on the size of files (RLIMIT_FSIZE).
   [[nodiscard]] std::uint32_t take();
   void give_back(std::uint32_t extent) noexcept;
 
@@ -29,7 +29,7 @@ class spill_file {
   void write(std::uint32_t extent, std::uint64_t offset, const std::byte* from, std::size_t bytes);
   void read(std::uint32_t extent, std::uint64_t offset, std::byte* into, std::size_t bytes) const;
 
-  /// The bytes that the folder's file system has free now.
+  /// How many bytes are free in the folder's file system now.
   [[nodiscard]] std::uint64_t room() const noexcept;
   [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
 
@@ -41,7 +41,7 @@ class spill_file {
   file_descriptor file_;
   mutex mutex_;
   std::uint32_t extents_ HPE_GUARDED_BY(mutex_) = 0;          // of the file
-  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // has room for all of them
+  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // has room for all extents
 };
 
 }  // namespace hpe::os

@@ -45,9 +45,9 @@ std::thread start_thread(const char* name, std::function<void()> run) {
   } catch (const std::system_error& e) {
     HPE_THROW(HPE_ERROR_SYSTEM,
               "the thread {} cannot be made: pthread_create: {}; limits are RLIMIT_NPROC ({}, ulimit -u), RLIMIT_AS "
-              "({}, ulimit -v) and "
-              "pids.max of the control group",
-              name, e.what(), in_words(limit_of(RLIMIT_NPROC)), in_words(limit_of(RLIMIT_AS)));
+              "({}, ulimit -v), RLIMIT_DATA ({}, ulimit -d) and pids.max of the control group",
+              name, e.what(), in_words(limit_of(RLIMIT_NPROC)), in_words(limit_of(RLIMIT_AS)),
+              in_words(limit_of(RLIMIT_DATA)));
   }
 }
 

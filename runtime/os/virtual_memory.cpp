@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -49,8 +52,8 @@ file_descriptor create_memory_file(const char* name, std::uint64_t size) {
   rlimit limit{};
   ::getrlimit(RLIMIT_FSIZE, &limit);
   HPE_REQUIRE(limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur, HPE_ERROR_SYSTEM,
-              "the memory file {} has {} bytes, most of them without pages, and files of this process may have {} "
-              "(RLIMIT_FSIZE, ulimit -f)",
+              "the memory file {} has {} bytes, most of them without pages, but files of this process may have at most "
+              "{} bytes (RLIMIT_FSIZE, ulimit -f)",
               name, size, limit.rlim_cur);
   file_descriptor file(::memfd_create(name, MFD_CLOEXEC));
   if (!file) throw_system_error(fmt::format("memfd_create({})", name));
@@ -136,6 +139,45 @@ void populate_with_huge_pages(void* address, std::size_t size) noexcept {
 
 void exclude_from_fork(void* address, std::size_t size) {
   if (::madvise(address, size, MADV_DONTFORK) != 0) throw_system_error("madvise(MADV_DONTFORK)");
+}
+
+void exclude_from_core(void* address, std::size_t size) {
+  if (::madvise(address, size, MADV_DONTDUMP) != 0) throw_system_error("madvise(MADV_DONTDUMP)");
+}
+
+// By system calls, because the program's calls of open and read may be replaced. A line of the file begins with two
+// addresses and the permissions: 7f0000000000-7f0000002000 rw-s.
+void include_readable_in_core(void* address, std::size_t size) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  const auto file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
+  if (file < 0) return;
+  std::array<char, 4096> piece{};
+  std::uintptr_t number = 0;  // the one that is being read
+  std::uintptr_t first = 0;   // of the mapping
+  enum class part : std::uint8_t { first, end, permission, rest } at = part::first;
+  for (long got = 0; (got = ::syscall(SYS_read, file, piece.data(), piece.size())) > 0;) {
+    for (const char c : std::span(piece.data(), static_cast<std::size_t>(got))) {
+      if (at == part::permission) {
+        const std::uintptr_t from = std::max(first, begin);
+        const std::uintptr_t end = std::min(number, begin + size);
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel prints addresses
+        if (c == 'r' && from < end) ::madvise(reinterpret_cast<void*>(from), end - from, MADV_DODUMP);
+        at = part::rest;
+      } else if (at == part::rest) {
+        if (c != '\n') continue;
+        number = 0;
+        at = part::first;
+      } else if (c == '-') {
+        first = std::exchange(number, 0);
+        at = part::end;
+      } else if (c == ' ') {
+        at = part::permission;
+      } else {
+        number = number << 4 | static_cast<std::uintptr_t>(c <= '9' ? c - '0' : c - 'a' + 10);
+      }
+    }
+  }
+  ::syscall(SYS_close, file);
 }
 
 }  // namespace hpe::os

@@ -16,8 +16,9 @@ namespace hpe::os {
 /// What the program may do with mapped pages.
 enum class access : std::uint8_t { none, read, read_write };
 
-/// An anonymous file of the given size that no other process can name; it takes memory as pages are touched, and goes
-/// away with its last descriptor and mapping. Closed on exec.
+/// Makes an anonymous file of the given size, which no other process can name. The system allocates a page of the file
+/// when the page is first touched, and removes the file with its last descriptor and mapping. The descriptor is closed
+/// on exec.
 [[nodiscard]] file_descriptor create_memory_file(const char* name, std::uint64_t size);
 
 /// Gives the pages of a part of a memory file back to the system. They read as zero afterwards, in every mapping.
@@ -27,7 +28,7 @@ void discard(int memory_file, std::uint64_t offset, std::uint64_t size);
 class reservation {
  public:
   reservation() = default;
-  /// Asks for the address `hint`, a multiple of `alignment`. If it is not free, takes another aligned address.
+  /// Reserves space at `hint`, a multiple of `alignment`; if this space is not free, at another aligned address.
   reservation(std::uintptr_t hint, std::size_t size, std::size_t alignment);
   reservation(reservation&& other) noexcept;
   reservation& operator=(reservation&& other) noexcept;
@@ -43,33 +44,40 @@ class reservation {
   std::size_t size_ = 0;
 };
 
-/// Maps a part of a memory file, shared, over address space that the caller owns.
+/// Maps a part of a memory file over address space that the caller owns, as a shared mapping.
 void map_file(void* address, std::size_t size, access allowed, int memory_file, std::uint64_t offset);
 
 /// Drops the mappings in owned address space, which is reserved and unusable afterwards.
 void unmap_to_reserved(void* address, std::size_t size);
 
-/// Changes the program's access to the pages. Returns false when the kernel has no room for another mapping (ENOMEM):
-/// parts of the range may have changed then, but it can be protected again. Safe in a signal handler unless it
-/// throws.
+/// Changes the program's access to the pages. Returns false if the operating system allows no further mapping (ENOMEM).
+/// Parts of the range may then have changed, but protect() can be called for the range again. Safe in a signal handler
+/// unless it throws.
 [[nodiscard]] bool protect(void* address, std::size_t size, access allowed);
 
-/// Hints before and after a protect() that must be fast: set_apart makes pages of a memory file a mapping of their own,
-/// which protect() changes in half the time; rejoin lets them be one mapping with neighbours of the same protection
-/// again.
+/// Hints before and after a protect() that must be fast: set_apart makes a separate mapping of some pages of a memory
+/// file, which protect() changes in half the time; rejoin lets the operating system merge these pages again with
+/// neighbours that have the same protection.
 void set_apart(void* address, std::size_t size) noexcept;
 void rejoin(void* address, std::size_t size) noexcept;
 
-/// Fills the page tables of a readable or writable range ahead of the accesses. A hint; failures are ignored.
+/// Fills the page tables of a readable or writable range before it is accessed. A hint; failures are ignored.
 void populate_for_reading(void* address, std::size_t size) noexcept;
 void populate_for_writing(void* address, std::size_t size) noexcept;
 
-/// Backs [address, address + size) of a writable shared mapping with pages where it has none, and keeps its contents.
-/// The pages are huge where the kernel supports that (madvise(MADV_COLLAPSE), Linux 6.1; it needs no permission), else
-/// small. A hint; failures are ignored.
+/// Backs [address, address + size) of a writable shared mapping with pages where pages are missing, and keeps its
+/// contents. The pages are huge if the operating system supports that (madvise(MADV_COLLAPSE), Linux 6.1; it needs no
+/// permission), otherwise small. A hint; failures are ignored.
 void populate_with_huge_pages(void* address, std::size_t size) noexcept;
 
 /// Excludes these pages from children made by fork.
 void exclude_from_fork(void* address, std::size_t size);
+
+/// Excludes these pages from core files. Otherwise the operating system would read all of these pages, and so allocate
+/// pages for every hole of a memory file.
+void exclude_from_core(void* address, std::size_t size);
+/// Makes core files include the pages of the range that the program may read now. Ignores failures. Safe in a signal
+/// handler.
+void include_readable_in_core(void* address, std::size_t size) noexcept;
 
 }  // namespace hpe::os

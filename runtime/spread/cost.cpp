@@ -12,6 +12,7 @@ class sum_of_traffic {
   explicit sum_of_traffic(const machine& m)
       : machine_(m),
         local_(m.devices),
+        served_(m.devices),
         from_host_(m.devices),
         instructions_(m.devices),
         links_(m.devices * m.devices) {}
@@ -26,37 +27,52 @@ class sum_of_traffic {
       // Data of a read goes from the home to the reader, data of a write to the home.
       const std::size_t from = writes ? device : at, to = writes ? at : device;
       links_[from * machine_.devices + to] += bytes / (writes ? machine_.write_rate : machine_.read_rate);
-      // The home's memory serves the access too.
-      served_ += bytes;
+      served_[at] += bytes;
     }
   }
   void compute(std::size_t device, double instructions) { instructions_[device] += instructions; }
 
   [[nodiscard]] cost result(const cut& c) const {
     cost r;
-    double slowest = *std::max_element(links_.begin(), links_.end());
+    double slowest = time_of_links();
     double most = 0, all = 0;
     std::size_t used = 0;
     for (std::size_t d = 0; d < machine_.devices; ++d) {
-      const double busy = std::max(local_[d] / machine_.local_rate, instructions_[d] / machine_.instruction_rate);
-      slowest = std::max({slowest, busy, from_host_[d] / machine_.host_rate});
+      const double memory = std::max(local_[d] / machine_.local_rate, (local_[d] + served_[d]) / machine_.memory_rate);
+      slowest =
+          std::max({slowest, memory, instructions_[d] / machine_.instruction_rate, from_host_[d] / machine_.host_rate});
       r.local_bytes += local_[d];
+      r.remote_bytes += served_[d];
       r.host_bytes += from_host_[d];
       const auto blocks = static_cast<double>(c.parts[d].blocks());
       most = std::max(most, blocks);
       all += blocks;
       used += blocks > 0 ? 1 : 0;
     }
-    r.remote_bytes = served_;
+    slowest = std::max(slowest, r.host_bytes / machine_.host_memory_rate);
     r.imbalance = used == 0 ? 0 : most * static_cast<double>(used) / all - 1;
     r.seconds = slowest + machine_.launch_seconds * static_cast<double>(used > 1 ? used : 0);
     return r;
   }
 
  private:
+  [[nodiscard]] double time_of_links() const {
+    if (!machine_.shares_ports) return *std::max_element(links_.begin(), links_.end());
+    double slowest = 0;
+    for (std::size_t d = 0; d < machine_.devices; ++d) {
+      double in = 0, out = 0;
+      for (std::size_t other = 0; other < machine_.devices; ++other) {
+        in += links_[other * machine_.devices + d];
+        out += links_[d * machine_.devices + other];
+      }
+      slowest = std::max({slowest, in, out});
+    }
+    return slowest;
+  }
+
   const machine& machine_;
-  std::vector<double> local_, from_host_, instructions_, links_;
-  double served_ = 0;
+  std::vector<double> local_, served_, from_host_, instructions_;  // of each device
+  std::vector<double> links_;  // seconds that the data from one device to another one takes
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The predicted time of a launch, from sampled traffic, for a cut of the grid and homes of the arrays.
+/// Predicts the time of a launch from sampled traffic, for one cut of the grid and given homes of the arrays.
 
 #include <span>
 
@@ -8,9 +8,9 @@
 
 namespace hpe::spread {
 
-/// Where an array is during the launch.
+/// The memory in which an array is during the launch.
 struct array_place {
-  const std::vector<home_run>* homes = nullptr;  // null: a pointer to no known memory, taken for host memory
+  const std::vector<home_run>* homes = nullptr;  // null: the memory is not known and counts as host memory
   bool is_replicated = false;                    // reads are local
 };
 
@@ -25,13 +25,13 @@ struct cost {
   }
 };
 
-/// How many blocks of its part each sampled block stands for.
+/// For each sampled block: how many blocks of its part the sampled block represents.
 [[nodiscard]] std::vector<double> weights_of(const traffic& t, const cut& c);
 
-/// The part of a cut that a block belongs to.
+/// The number of the part that contains a block.
 [[nodiscard]] std::size_t part_of(const cut& c, const dimension& block);
 
-/// `places` has one entry for each pointer of the kernel.
+/// Predicts the cost of a launch. `places` has one entry for each pointer of the kernel.
 [[nodiscard]] cost predict(const traffic& t, const cut& c, std::span<const array_place> places, const machine& m);
 
 }  // namespace hpe::spread

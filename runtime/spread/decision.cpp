@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/ptx/program/program.h"
+
 namespace hpe::spread {
 
 namespace {
@@ -24,6 +26,12 @@ std::string words_of_bytes(std::uint64_t bytes) {
 }
 
 }  // namespace
+
+bool launch::is_possible() const {
+  for (std::size_t a = 0; a < grid.size(); ++a)
+    if (grid[a] - 1U >= ptx::most_blocks[a] || block[a] - 1U >= ptx::widest_block[a]) return false;
+  return true;
+}
 
 device_number allocation::home_of(std::uint64_t offset) const {
   const auto after = std::upper_bound(homes.begin(), homes.end(), offset,
@@ -100,6 +108,22 @@ std::string words_of(const placement& p) {
     case placement::kind::replicated: break;
   }
   return "a copy on each device";
+}
+
+bool decision::gives_homes() const {
+  return std::any_of(arrays.begin(), arrays.end(), [](const array_decision& a) {
+    return a.move_to.how != placement::kind::stay && a.move_to.how != placement::kind::replicated;
+  });
+}
+
+bool decision::uses_copies() const {
+  return std::any_of(arrays.begin(), arrays.end(), [](const array_decision& a) { return a.use_replica; });
+}
+
+decision decision::without_moves() const {
+  decision same = *this;
+  for (array_decision& a : same.arrays) a.move_to = {};
+  return same;
 }
 
 }  // namespace hpe::spread

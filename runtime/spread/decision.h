@@ -1,6 +1,6 @@
 #pragma once
 
-/// Where the blocks of a grid run and where the arrays should lie.
+/// The result of a decision: on which devices the blocks of a grid run, and in which memory its arrays should be.
 
 #include <string>
 #include <vector>
@@ -17,27 +17,28 @@ struct block_range {
   bool operator==(const block_range&) const = default;
 };
 
-/// The parts of a grid: each block is in exactly one.
+/// The parts of a grid: each block is in exactly one part.
 struct cut {
   std::array<std::uint32_t, 3> pieces{1, 1, 1};  // along each axis
-  std::vector<block_range> parts;                // of each device; without blocks: the device runs nothing
+  std::vector<block_range> parts;                // parts by device; if a part has no blocks, the device runs nothing
   [[nodiscard]] bool is_spread() const { return pieces[0] * pieces[1] * pieces[2] > 1; }
 };
 
-/// pieces[0] * pieces[1] * pieces[2] parts as equal as whole blocks allow, along x first, for that many devices.
+/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts, one for each device. The parts are as equal as
+/// possible with whole blocks, and are numbered along x first.
 [[nodiscard]] cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces);
-/// About equal parts along the last axis that has several blocks, because arrays in row order are divided along that
-/// axis; devices beyond the number of blocks get none.
+/// Cuts the grid into about equal parts along the last axis that has several blocks, because arrays in row order are
+/// divided along that axis. If the grid has fewer blocks than there are devices, the last devices get no blocks.
 [[nodiscard]] cut cut_evenly(const dimension& grid, std::uint32_t devices);
 /// The whole grid on one device.
 [[nodiscard]] cut whole_grid(const dimension& grid, std::uint32_t devices, device_number on);
 
 struct placement {
   enum class kind : std::uint8_t {
-    stay,        // as it is now; also host memory and arrays that cannot move
+    stay,        // where it is now; also for host memory and arrays that cannot move
     one,         // in the memory of one device, `home`
-    parts,       // device d has bytes bounds[d] <= offset < bounds[d + 1], bounds at multiples of the granule
-    cyclic,      // runs of `run` bytes, a multiple of the granule, go round the devices
+    parts,       // device d has bytes bounds[d] <= offset < bounds[d + 1]; bounds are multiples of the granule
+    cyclic,      // runs of `run` bytes (whole granules) on one device after the other
     replicated,  // each device has a copy; only for arrays that the kernel does not write
   };
   kind how = kind::stay;
@@ -47,24 +48,25 @@ struct placement {
   bool operator==(const placement&) const = default;
 };
 
-/// The homes that an allocation has under a placement; for stay and replicated those that it has now.
+/// The homes that an allocation has with a placement. For the placements stay and replicated, these are its present
+/// homes.
 [[nodiscard]] std::vector<home_run> homes_under(const placement& p, const allocation& a, std::uint32_t devices);
-/// As in "parts of 512 MiB", for reports.
+/// Describes a placement for reports, for example "parts of 512 MiB".
 [[nodiscard]] std::string words_of(const placement& p);
 
-/// A plan that the decision compared, and its predicted time.
+/// A plan that the decision compared with others, and the plan's predicted time.
 struct alternative {
   std::string name;         // "one device", "cut along y", "cut along y, arrays moved"
-  double seconds = 0;       // of the kernel, with the launches
-  double move_seconds = 0;  // before it, once
+  double seconds = 0;       // seconds of the kernel, including the launches
+  double move_seconds = 0;  // seconds of the moves before the kernel, which happen only once
   double remote_bytes = 0, local_bytes = 0;
   double imbalance = 0;  // largest part / mean part - 1
 };
 
-/// For each pointer of the kernel (kernel_model::pointers).
+/// The decision about one pointer of the kernel (kernel_model::pointers).
 struct array_decision {
-  placement move_to;         // before this launch; stay: nothing is to be done
-  bool use_replica = false;  // each device's launch gets the pointer to its own copy (same offset in it)
+  placement move_to;         // before this launch; `stay` means no move
+  bool use_replica = false;  // each device's part of the launch uses the device's own copy
 };
 
 struct decision {
@@ -73,9 +75,13 @@ struct decision {
   double seconds = 0;         // predicted for this launch
   double seconds_on_one = 0;  // predicted for one device, with the arrays in its memory
   std::vector<alternative> alternatives;
-  std::string reason;  // one sentence: why it is spread like this, or why it stays on one device
+  std::string reason;  // one sentence that says why the launch is spread as it is, or why it stays on one device
 
   [[nodiscard]] bool is_spread() const { return how.is_spread(); }
+  /// Whether homes of arrays change. Replicas do not count.
+  [[nodiscard]] bool gives_homes() const;
+  [[nodiscard]] bool uses_copies() const;
+  [[nodiscard]] decision without_moves() const;
 };
 
 }  // namespace hpe::spread

@@ -21,11 +21,11 @@ const ptx::function& kernel_of(const ptx::program& p, const std::string& name) {
 }  // namespace
 
 kernel_model::kernel_model(std::shared_ptr<const ptx::program> program, const std::string& name)
-    : program_(std::move(program)), analysis_(analyse(*program_, kernel_of(*program_, name))) {
+    : program_(std::move(program)), analysis_(analyse(*program_, kernel_of(*program_, name))), counts_(analysis_) {
   if (!analysis_.verdict.may_be_spread()) {
     obstacle_ = analysis_.verdict.obstacles.front();
   } else if (!analysis_.walk->is_complete()) {
-    obstacle_ = "control flow that cannot be followed";
+    obstacle_ = "it has control flow that hpe cannot analyse";
   }
   find_pointers();
   find_copyable_pointers();
@@ -50,18 +50,23 @@ std::size_t kernel_model::parameter_at(std::uint32_t offset) const {
 
 void kernel_model::find_pointers() {
   const expressions& table = analysis_.walk->table();
+  finds_pointers_ = writes_anywhere_ = !analysis_.kernel->left_out.empty();
   for (const access& a : analysis_.accesses) {
     const bool writes = a.what != access_kind::read, reads = a.what != access_kind::write;
-    if (a.forms.empty()) writes_anywhere_ |= writes;
+    const auto is_unknown = [&] {
+      finds_pointers_ = true;
+      writes_anywhere_ |= writes;
+    };
+    if (a.forms.empty()) is_unknown();
     for (const address_form& form : a.forms) {
       if (!form.base) {
-        writes_anywhere_ |= writes;
+        is_unknown();
         continue;
       }
       const quantity& base = table.of(*form.base);
       if (base.what == quantity::kind::variable) continue;
       if (base.what != quantity::kind::parameter) {
-        writes_anywhere_ |= writes;
+        is_unknown();
         continue;
       }
       auto at =

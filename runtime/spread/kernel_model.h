@@ -8,40 +8,49 @@
 #include <vector>
 
 #include "runtime/ptx/analysis/analysis.h"
+#include "runtime/spread/launch.h"
+#include "runtime/spread/loop_counts.h"
 
 namespace hpe::spread {
 
+[[nodiscard]] inline ptx::dimensions dimensions_of(const dimension& d) { return {d[0], d[1], d[2]}; }
+
 class kernel_model {
  public:
-  /// Keeps the program. `name` is a kernel of it, as the PTX has it.
+  /// Keeps the program alive. `name` is the name of one of its kernels in the PTX.
   kernel_model(std::shared_ptr<const ptx::program> program, const std::string& name);
 
-  /// An array that the kernel reaches through a pointer among its parameters.
+  /// An array that the kernel accesses through a pointer among its parameters.
   struct pointer {
-    std::uint32_t offset = 0;    // of the pointer in the parameters
-    bool is_read = false;        // by loads or atomic operations
-    bool is_written = false;     // by stores or atomic operations
-    bool may_be_copied = false;  // a launch with the address of a copy of the array computes the same: the kernel uses
-                                 // the address for loads only, and neither stores nor compares it
+    std::uint32_t offset = 0;  // offset of the pointer in the parameters
+    bool is_read = false;      // loads or atomic operations read it
+    bool is_written = false;   // stores or atomic operations write it
+    /// Whether a launch that uses the address of a copy of the array computes the same result: the kernel only loads
+    /// from the address, and neither stores nor compares the address.
+    bool may_be_copied = false;
   };
   [[nodiscard]] const std::vector<pointer>& pointers() const { return pointers_; }
-  /// The number of the pointer that is the base of an address; empty for variables and bases that are not known.
+  /// The number of the pointer that is the base of an address; empty if the base is a variable or not known.
   [[nodiscard]] std::optional<std::uint32_t> pointer_of(const ptx::analysis::address_form& form) const;
 
-  /// Bytes of parameters, pointers apart, that addresses, conditions or numbers of iterations depend on. Launches that
-  /// differ in other bytes access the same memory.
+  /// Bytes of the parameters, without pointers, on which addresses, conditions or numbers of iterations depend.
+  /// Launches that differ only in other bytes access the same memory.
   struct bytes {
     std::uint32_t offset = 0, size = 0;
   };
   [[nodiscard]] const std::vector<bytes>& decisive_parameters() const { return decisive_; }
 
-  /// Whether a store or atomic operation may write to any memory, because its base is not known.
+  /// Whether an access has a base that is neither a parameter nor a variable: a pointer in memory, or a pointer that
+  /// hpe cannot follow.
+  [[nodiscard]] bool finds_pointers() const { return finds_pointers_; }
+  /// Whether a store or atomic operation may write to any memory, because the base of its address is not known.
   [[nodiscard]] bool writes_anywhere() const { return writes_anywhere_; }
-  /// The number of the parameter that has this offset, from 1 on.
+  /// The number, counted from 1, of the parameter at this offset.
   [[nodiscard]] std::size_t parameter_at(std::uint32_t offset) const;
   /// Why the kernel has to run on one device; empty if it may be spread.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   [[nodiscard]] const ptx::analysis::kernel_analysis& analysis() const { return analysis_; }
+  [[nodiscard]] const loop_counts& counts() const { return counts_; }
 
  private:
   void find_pointers();
@@ -50,9 +59,10 @@ class kernel_model {
 
   std::shared_ptr<const ptx::program> program_;
   ptx::analysis::kernel_analysis analysis_;
+  loop_counts counts_;
   std::vector<pointer> pointers_;
   std::vector<bytes> decisive_;
-  bool writes_anywhere_ = false;
+  bool finds_pointers_ = false, writes_anywhere_ = false;
   std::string obstacle_;
 };
 

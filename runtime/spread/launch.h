@@ -1,10 +1,12 @@
 #pragma once
 
-/// A launch as the decision sees it: shape, parameters, the arrays that the kernel uses and where they lie, and the
-/// rates of the machine. Plain values: no device, no driver. Bytes, bytes per second, seconds.
+/// The input of a decision about a launch: its shape and parameters, the arrays that the kernel uses and their homes,
+/// and the rates of the machine. Plain values, without devices or a driver. Units: bytes, bytes per second, seconds.
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace hpe::spread {
@@ -15,22 +17,24 @@ using dimension = std::array<std::uint32_t, 3>;
 using device_number = std::int32_t;
 inline constexpr device_number host = -1;
 
-/// Bytes first <= offset < last of an allocation, and the device whose memory they are.
+/// Bytes first <= offset < last of an allocation, and the device in whose memory these bytes are.
 struct home_run {
   std::uint64_t first = 0, last = 0;
   device_number home = 0;
   bool operator==(const home_run&) const = default;
 };
 
-/// An allocation and where its bytes are. Several pointers of one launch may point into the same allocation.
+/// An allocation, and the devices on which its bytes are. Several pointers of one launch may point into the same
+/// allocation.
 struct allocation {
   std::uint64_t address = 0, bytes = 0;
   std::uint64_t granule = 0;    // the unit in which homes may change; 0: the allocation cannot move
   std::vector<home_run> homes;  // ascending, without gaps; neighbours have different homes
-  bool may_replicate = true;    // all writes to it are known, so that copies of it can be valid
-  bool is_replicated = false;   // each device has a valid copy; `homes` tells where the original is
-  bool is_empty = false;        // nothing has been written: a move copies nothing
-  /// Another number whenever any of the above has changed, or the allocation is another one at the same address.
+  bool may_replicate = true;    // all writes to the allocation are known, so that copies of it can be valid
+  bool is_replicated = false;   // each device has a valid copy; `homes` says where the original is
+  bool is_empty = false;        // never written, so a move copies nothing
+  /// A number that changes whenever one of these members changes, or when another allocation is made at the same
+  /// address.
   std::uint64_t version = 0;
 
   [[nodiscard]] device_number home_of(std::uint64_t offset) const;
@@ -38,24 +42,75 @@ struct allocation {
 
 struct launch {
   dimension grid{1, 1, 1}, block{1, 1, 1};
-  /// The kernel's parameters, as a buffer for a launch has them: kernel_model tells the offsets of pointers.
+  /// The kernel's parameters, laid out as in the parameter buffer of a launch; kernel_model contains the offsets of the
+  /// pointers.
   const void* parameters = nullptr;
   std::uint64_t parameter_bytes = 0;
+
+  /// Whether a CUDA driver accepts a grid and blocks of these sizes.
+  [[nodiscard]] bool is_possible() const;
+};
+
+/// Appends the bytes of a value to a key of a table.
+template <class T>
+void append(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// The work of the devices in a move of an array to other homes.
+struct move_work {
+  /// Ranges with memory of their own that are mapped or unmapped: each range of the array that loses memory; and each
+  /// part of it with one new home twice, because its bytes wait in temporary memory.
+  double ranges = 0;
+  double bytes = 0;  // with another home
+  [[nodiscard]] bool none() const { return ranges == 0 && bytes == 0; }
+  move_work& operator+=(const move_work& other) {
+    ranges += other.ranges;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+/// How long moves take: predicted, and corrected by each move that was measured.
+class move_price {
+ public:
+  constexpr move_price(double range_seconds, double byte_seconds)
+      : range_seconds_(range_seconds), byte_seconds_(byte_seconds) {}
+
+  [[nodiscard]] double seconds(const move_work& w) const { return w.ranges * range_seconds_ + w.bytes * byte_seconds_; }
+  /// A move has taken so many seconds. The first measured move counts in full, each later one as much as all before it.
+  void took(const move_work& w, double seconds);
+
+  /// Whether both prices differ by less than a tenth.
+  [[nodiscard]] bool is_near(const move_price& other) const;
+  /// One line for cache_file.
+  [[nodiscard]] std::string as_text() const;
+  /// Empty if the text is not from as_text(), or its times are not those of a machine.
+  [[nodiscard]] static std::optional<move_price> from_text(const std::string& text);
+
+ private:
+  double range_seconds_, byte_seconds_;
+  bool is_measured_ = false;
 };
 
 struct machine {
   std::uint32_t devices = 1;
   double local_rate = 3.4e12;      // a kernel's accesses to its own device's memory
-  double read_rate = 3.2e11;       // reads of another device's memory: the link between two devices, one way
-  double write_rate = 3.5e11;      // writes to another device's memory, likewise
-  double host_rate = 5e10;         // accesses to host memory
-  double move_rate = 3.4e11;       // moves of arrays to other devices
+  double memory_rate = 3.4e12;     // accesses of all devices to the memory of one device
+  double read_rate = 3.2e11;       // reads of another device's memory over a link, in one direction
+  double write_rate = 3.5e11;      // writes to another device's memory over a link, in one direction
+  bool shares_ports = true;        // each device has one port to a switch; false: each pair has its own link
+  double host_rate = 5e10;         // accesses of one device to host memory
+  double host_memory_rate = 2e11;  // accesses of all devices to host memory
   double copy_rate = 3.4e11;       // copies between two devices, which make replicas
   double instruction_rate = 2e13;  // instructions of threads that one device executes
-  double launch_seconds = 6e-6;    // that a launch on one more device takes the host, and the wait for it
-  double granule_seconds = 3e-5;   // to give one granule another home, beside the copy
-  std::uint64_t replica_bytes = ~std::uint64_t{0};  // the largest array that devices can have a replica of
-  /// The device that runs launches which are not spread; below 0: the one with most of the launch's bytes.
+  double launch_seconds = 6e-6;    // host time to launch on one more device and to wait for this launch
+  // Before the first measurement. Bytes: hpe moved 1 GB between two H100 in about 10 ms, including new memory, its
+  // clearing and the copies. Ranges: an estimate of the driver's time to create, map and unmap memory.
+  move_price moves{1e-4, 1e-11};
+  bool moves_empty_arrays_free = true;              // the move of an array that was never written takes no time
+  std::uint64_t replica_bytes = ~std::uint64_t{0};  // largest array of which each device can have a replica
+  /// The device that runs launches that are not spread; below 0: the device on which most of the launch's bytes are.
   device_number alone = -1;
 };
 

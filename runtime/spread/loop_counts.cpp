@@ -1,6 +1,8 @@
 #include "runtime/spread/loop_counts.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "runtime/ptx/arithmetic/scalar.h"
 
@@ -50,6 +52,7 @@ loop_counts::loop_counts(const kernel_analysis& k)
   const flow_graph& flow = walk.flow();
   for (std::uint32_t l = 0; l < ways_out_.size(); ++l) {
     order_.push_back(l);
+    if (!walk.is_complete()) continue;  // no branch is known
     const flow_loop& loop = flow.loops()[l];
     bool uniform = true;
     for (const std::uint32_t b : loop.blocks) {
@@ -76,8 +79,9 @@ loop_counts::loop_counts(const kernel_analysis& k)
 }
 
 loop_counts::way_out loop_counts::make_way_out(const kernel_analysis& k, expression_id predicate, bool leaves_if) {
-  way_out found{predicate, leaves_if, std::nullopt};
-  const expressions& table = k.walk->table();
+  expressions& table = k.walk->table();
+  const condition stays{predicate, !leaves_if, 0};
+  way_out found{predicate, leaves_if, std::nullopt, comparisons_of(table, std::span(&stays, 1))};
   // 1 - p is the opposite of p.
   const polynomial& p = table.at(predicate);
   const bool opposite =
@@ -94,19 +98,87 @@ loop_counts::way_out loop_counts::make_way_out(const kernel_analysis& k, express
   return found;
 }
 
+// Whether a way out is taken, with the evaluator's counters.
+std::optional<bool> loop_counts::leaves(std::uint32_t loop, evaluator& numbers) const {
+  bool known = false;
+  for (const way_out& w : ways_out_[loop]) {
+    const auto predicate = numbers.of(w.predicate);
+    if (!predicate) continue;
+    known = true;
+    if (((*predicate & 1) != 0) == w.leaves_if) return true;
+  }
+  if (!known) return std::nullopt;
+  return false;
+}
+
+namespace {
+
+/// In which iteration, at the latest, a comparison does not hold that compares a register which grows or shrinks by the
+/// same step with one that stays as it is. A register that leaves its range is not followed.
+std::optional<std::int64_t> last_while(const comparison& c, std::uint32_t loop, bounds& all) {
+  if (!all.assumptions_hold(c.assumes)) return std::nullopt;
+  auto left = all.line_of(c.left, loop), right = all.line_of(c.right, loop);
+  if (!left || !right || (left->step == 0) == (right->step == 0)) return std::nullopt;
+  relation how = c.how;
+  if (left->step == 0) {
+    std::swap(left, right);
+    constexpr relation mirrored[] = {relation::equal,   relation::unequal,
+                                     relation::greater, relation::greater_or_equal,
+                                     relation::less,    relation::less_or_equal};
+    how = mirrored[static_cast<std::size_t>(how)];
+  }
+  const range registers = range_of_bits(c.bits, c.is_signed), &start = left->start;
+  range bound = right->start;
+  if (!start.lies_in(registers) || !bound.lies_in(registers)) return std::nullopt;
+  const __int128 step = left->step;
+  __int128 way = 0;  // from the start to a number for which the comparison does not hold
+  switch (how) {
+    case relation::unequal:
+      if (step == 1 && start.high <= bound.low)
+        way = bound.high - start.low;
+      else if (step == -1 && start.low >= bound.high)
+        way = start.high - bound.low;
+      else
+        return std::nullopt;
+      break;
+    case relation::less_or_equal: ++bound.high; [[fallthrough]];
+    case relation::less:
+      if (step <= 0 || bound.high - 1 + step > registers.high) return std::nullopt;
+      way = bound.high - start.low;
+      break;
+    case relation::greater_or_equal: --bound.low; [[fallthrough]];
+    case relation::greater:
+      if (step >= 0 || bound.low + 1 + step < registers.low) return std::nullopt;
+      way = start.high - bound.low;
+      break;
+    default: return std::nullopt;
+  }
+  const __int128 by = step < 0 ? -step : step, last = way <= 0 ? 0 : (way + by - 1) / by;
+  constexpr __int128 most = std::int64_t{1} << 62;
+  return last < most ? std::optional(static_cast<std::int64_t>(last)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> loop_counts::most_of(std::uint32_t loop, bounds& all, evaluator& numbers,
+                                                 std::int64_t& counter) const {
+  std::optional<std::int64_t> most;
+  for (const way_out& w : ways_out_[loop])
+    for (const comparison& c : w.stays_while)
+      if (const auto last = last_while(c, loop, all); last && (!most || *last < *most)) most = last;
+  if (most || !is_uniform(loop)) return most;
+  // A thread that comes so far leaves the loop there.
+  const std::int64_t last = last_of(loop, numbers, counter);
+  counter = last;
+  numbers.forget();
+  return last >= 0 && leaves(loop, numbers) == true ? std::optional(last) : std::nullopt;
+}
+
 std::int64_t loop_counts::last_of(std::uint32_t loop, evaluator& numbers, std::int64_t& counter) const {
-  const auto leaves_at = [&](std::int64_t k) -> std::optional<bool> {
+  const auto leaves_at = [&](std::int64_t k) {
     counter = k;
     numbers.forget();
-    bool known = false;
-    for (const way_out& w : ways_out_[loop]) {
-      const auto predicate = numbers.of(w.predicate);
-      if (!predicate) continue;
-      known = true;
-      if (((*predicate & 1) != 0) == w.leaves_if) return true;
-    }
-    if (!known) return std::nullopt;
-    return false;
+    return leaves(loop, numbers);
   };
   constexpr std::int64_t most = std::int64_t{1} << 40;
   for (const way_out& w : ways_out_[loop]) {

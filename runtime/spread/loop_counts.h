@@ -1,12 +1,14 @@
 #pragma once
 
-/// How often the loops of a kernel run in a thread, and in how many threads code runs that depends on flags in memory.
+/// How many times the loops of a kernel are repeated in a thread, and how many threads run code that depends on flags
+/// in memory.
 
+#include "runtime/ptx/analysis/bounds.h"
 #include "runtime/ptx/analysis/evaluator.h"
 
 namespace hpe::spread {
 
-/// For each block of the kernel's control flow, the share of threads that is assumed to run it. A flag is a value in
+/// For each block of the kernel's control flow, the fraction of threads that is assumed to run it. A flag is a value in
 /// memory that the kernel compares with a constant, for example the mark of a graph search on the nodes of its
 /// frontier. Few flags are assumed to be set.
 [[nodiscard]] std::vector<double> shares_of_threads(const ptx::analysis::kernel_analysis& k);
@@ -14,17 +16,21 @@ inline constexpr double share_with_flag = 1.0 / 16;
 
 class loop_counts {
  public:
-  /// Both must outlive the object.
+  /// The analysis must outlive the object.
   explicit loop_counts(const ptx::analysis::kernel_analysis& k);
 
-  /// The counter that a loop has in its last iteration, with the evaluator's place and its counters of outer loops;
-  /// `counter` is the loop's own counter at that place and is changed. -1 where the loop
-  /// does not run, `assumed` where it depends on data.
+  /// The value that a loop's counter has in its last iteration, for the evaluator's place, which contains the counters
+  /// of the outer loops. The result is -1 if the loop does not run, and `assumed` if the value depends on data.
+  /// `counter` is the loop's own counter at that place; this function changes it.
   [[nodiscard]] std::int64_t last_of(std::uint32_t loop, ptx::analysis::evaluator& numbers,
                                      std::int64_t& counter) const;
+  /// A number that the counter of a loop exceeds in no thread of the blocks of `all`; nothing if none is known.
+  /// `numbers` must not guess; its place may be any of these threads. `counter` as in last_of.
+  [[nodiscard]] std::optional<std::int64_t> most_of(std::uint32_t loop, ptx::analysis::bounds& all,
+                                                    ptx::analysis::evaluator& numbers, std::int64_t& counter) const;
   /// Whether last_of is the same in all threads of a launch.
   [[nodiscard]] bool is_uniform(std::uint32_t loop) const { return uniform_[loop]; }
-  /// The loops, each after those that contain it or end before it.
+  /// The loops, in an order in which each loop follows all loops that contain it and all loops that end before it.
   [[nodiscard]] const std::vector<std::uint32_t>& order() const { return order_; }
 
   static constexpr std::int64_t assumed = 15;
@@ -33,16 +39,18 @@ class loop_counts {
   struct way_out {
     ptx::analysis::expression_id predicate = 0;
     bool leaves_if = true;
-    /// For a loop that ends when two numbers are equal: their expressions.
+    /// For a loop that ends when two numbers are equal: the expressions of these numbers.
     struct pair {
       ptx::analysis::expression_id left = 0, right = 0;
     };
     std::optional<pair> until_equal;
+    std::vector<ptx::analysis::comparison> stays_while;  // each holds in all iterations but the last
   };
+  [[nodiscard]] std::optional<bool> leaves(std::uint32_t loop, ptx::analysis::evaluator& numbers) const;
   [[nodiscard]] static way_out make_way_out(const ptx::analysis::kernel_analysis& k,
                                             ptx::analysis::expression_id predicate, bool leaves_if);
 
-  std::vector<std::vector<way_out>> ways_out_;  // of each loop, taken in each iteration or not
+  std::vector<std::vector<way_out>> ways_out_;  // by loop: the exits that every iteration passes or takes
   std::vector<bool> uniform_;
   std::vector<std::uint32_t> order_;
 };

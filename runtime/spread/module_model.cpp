@@ -14,10 +14,10 @@ std::string joined(const std::vector<std::string>& sentences) {
 
 }  // namespace
 
-module_model::module_model(const std::shared_ptr<const ptx::program>& program) {
+module_model::module_model(const std::shared_ptr<const ptx::program>& program, const choice& wanted) {
   std::vector<const ptx::analysis::kernel_analysis*> analyses;
   for (const auto& f : program->functions) {
-    if (!f->is_kernel || !f->is_defined) continue;
+    if (!f->is_kernel || !f->is_defined || (wanted && !wanted(f->name))) continue;
     kernel& k = kernels_[f->name];
     k.model = std::make_unique<kernel_model>(program, f->name);
     analyses.push_back(&k.model->analysis());
@@ -27,6 +27,13 @@ module_model::module_model(const std::shared_ptr<const ptx::program>& program) {
     kernel& k = kernels_.at(p.name);
     k.patched = p;
     k.obstacle = joined(p.obstacles);
+    k.obstacle_in_programs = k.obstacle;
+    if (!k.obstacle.empty()) continue;
+    if (p.uses_variables) {
+      k.obstacle_in_programs = "it uses variables of its program, which other GPUs cannot access";
+    } else if (k.model->finds_pointers()) {
+      k.obstacle_in_programs = "it reads pointers from memory, or makes accesses that hpe cannot analyse";
+    }
   }
 }
 

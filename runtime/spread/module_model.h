@@ -1,7 +1,8 @@
 #pragma once
 
-/// The kernels of a module, as launches over several devices need them.
+/// The facts about the kernels of a module that launches over several devices need.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,16 +14,21 @@ namespace hpe::spread {
 
 class module_model {
  public:
-  explicit module_model(const std::shared_ptr<const ptx::program>& program);
+  using choice = std::function<bool(const std::string& name)>;
+  /// Describes the kernels for which wanted(name) is true; without `wanted`, all kernels.
+  explicit module_model(const std::shared_ptr<const ptx::program>& program, const choice& wanted = {});
 
   struct kernel {
     std::unique_ptr<kernel_model> model;
     ptx::patch::patched_kernel patched;
-    std::string obstacle;  // why the patched texts do not contain it, in one sentence; empty: they do
+    std::string obstacle;  // why the patched texts omit the kernel, as one sentence; empty if they do not
+    /// Why the kernel stays on one GPU in a program that does not call hpe: the obstacle, or memory that hpe cannot
+    /// name.
+    std::string obstacle_in_programs;
   };
-  /// By the names that the PTX has.
+  /// The kernels, by their names in the PTX.
   [[nodiscard]] const std::map<std::string, kernel>& kernels() const { return kernels_; }
-  /// The texts with the kernels that can run a part of their grid, and their tables of variables.
+  /// The texts that contain the kernels that can run a part of their grid, and the texts' tables of variables.
   [[nodiscard]] const ptx::patch::patched_module& patched() const { return patched_; }
 
  private:

@@ -1,6 +1,11 @@
 #include "runtime/spread/placing.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <utility>
 
 namespace hpe::spread {
 
@@ -57,8 +62,8 @@ double remote_bytes(const uses& u, const std::vector<home_run>& homes, std::uint
   return remote;
 }
 
-/// Bounds between the devices' parts, so that most bytes are used by the device that has them. Between the last use of
-/// one device and the first of the next, the bound is in the middle.
+/// Chooses the bounds between the devices' parts so that most bytes are used by the device that has them. A bound is
+/// halfway between the last use by one device and the first use by the next.
 placement parts_for(const uses& u, const allocation& a, std::uint32_t devices) {
   placement p;
   p.how = placement::kind::parts;
@@ -130,18 +135,73 @@ placement best_place(const placed_allocation& a, const traffic& t, const cut& c,
   return best;
 }
 
-double bytes_to_move(const allocation& a, const placement& p, const std::vector<home_run>& homes, const machine& m) {
-  if (p.how == placement::kind::replicated) return a.is_replicated ? 0 : static_cast<double>(a.bytes) * (m.devices - 1);
-  if (a.is_empty || p.how == placement::kind::stay) return 0;
-  double bytes = 0;
+double bytes_to_copy(const allocation& a, const machine& m) {
+  return a.is_replicated ? 0 : static_cast<double>(a.bytes) * (m.devices - 1);
+}
+
+move_work work_of_move(const allocation& a, const std::vector<home_run>& homes) {
+  move_work all;
   std::size_t at = 0;
-  for (const home_run& run : homes) {
-    while (at < a.homes.size() && a.homes[at].last <= run.first) ++at;
-    for (std::size_t n = at; n < a.homes.size() && a.homes[n].first < run.last; ++n)
-      if (a.homes[n].home != run.home)
-        bytes += static_cast<double>(std::min(a.homes[n].last, run.last) - std::max(a.homes[n].first, run.first));
+  for (const home_run& old : a.homes) {
+    while (at < homes.size() && homes[at].last <= old.first) ++at;
+    double parts = 0, bytes = 0;
+    for (std::size_t n = at; n < homes.size() && homes[n].first < old.last; ++n) {
+      ++parts;
+      if (homes[n].home != old.home)
+        bytes += static_cast<double>(std::min(homes[n].last, old.last) - std::max(homes[n].first, old.first));
+    }
+    if (bytes > 0) all += {1 + 2 * parts, bytes};
   }
-  return bytes;
+  return all;
+}
+
+namespace {
+
+// No machine is outside of these: seconds to map or unmap a range, seconds to copy a byte.
+constexpr double least_range = 1e-6, most_range = 0.1, least_byte = 1e-13, most_byte = 1e-8;
+
+}  // namespace
+
+void move_price::took(const move_work& w, double seconds) {
+  constexpr double most = 8;  // times the prediction: more is a stall of the machine
+  const double predicted = this->seconds(w);
+  if (predicted <= 0 || seconds <= 0) return;
+  const double ratio = std::clamp(seconds / predicted, 1 / most, most);
+  // Each rate takes the share of the correction that it has of the price. So a few moves of different sizes tell both.
+  const double weight = std::exchange(is_measured_, true) ? 0.5 : 1;
+  const double of_ranges = w.ranges * range_seconds_ / predicted;
+  range_seconds_ = std::clamp(range_seconds_ * std::pow(ratio, weight * of_ranges), least_range, most_range);
+  byte_seconds_ = std::clamp(byte_seconds_ * std::pow(ratio, weight * (1 - of_ranges)), least_byte, most_byte);
+}
+
+bool move_price::is_near(const move_price& other) const {
+  const auto near = [](double a, double b) { return std::abs(a - b) < 0.1 * b; };
+  return near(range_seconds_, other.range_seconds_) && near(byte_seconds_, other.byte_seconds_);
+}
+
+std::string move_price::as_text() const { return fmt::format("{:.6g} {:.6g}", range_seconds_, byte_seconds_); }
+
+std::optional<move_price> move_price::from_text(const std::string& text) {
+  std::istringstream words(text);
+  move_price found(0, 0);
+  std::string more;
+  if (!(words >> found.range_seconds_ >> found.byte_seconds_) || words >> more) return std::nullopt;
+  const auto is_in = [](double value, double least, double most) { return value >= least && value <= most; };
+  if (!is_in(found.range_seconds_, least_range, most_range) || !is_in(found.byte_seconds_, least_byte, most_byte))
+    return std::nullopt;
+  found.is_measured_ = true;
+  return found;
+}
+
+placement first_place(std::uint64_t bytes, std::uint64_t granule, const machine& m) {
+  constexpr std::uint64_t granules_of_each = 4;
+  placement p;
+  p.how = placement::kind::one;
+  if (m.devices == 1 || bytes < granules_of_each * m.devices * granule) return p;
+  p.how = placement::kind::parts;
+  const std::uint64_t granules = (bytes + granule - 1) / granule;
+  for (std::uint32_t d = 0; d <= m.devices; ++d) p.bounds.push_back(granules * d / m.devices * granule);
+  return p;
 }
 
 }  // namespace hpe::spread

@@ -1,12 +1,24 @@
-// An account belongs to launches that access the same memory: of one kernel, with the same shape, decisive parameters
-// and allocations. It keeps the latest decisions. While its launches would run faster with their arrays elsewhere, it
-// also counts the seconds that they have lost.
+// A plan depends on the kernel, the shape, the other parameters and on how the arrays lie: their sizes, homes and
+// flags, but not their addresses. The layout of an array is a number for these. Plans are kept by kernel, shape and
+// layouts (outlooks); the memory that sampled blocks access (sampled) is kept for all layouts of arrays of the same
+// sizes.
+//
+// A launch finds its outlook through the cases of its kernel: shapes with the addresses and versions of arrays,
+// compared one by one. Only a launch that is no known case looks at layouts. So arrays that swap, and temporary ones,
+// are cases seen before or find the same outlook.
+//
+// An account belongs to a kernel and the allocations that may move. It counts the seconds that launches have lost by
+// the place of these allocations, and records how long launches took, spread and on one device.
 
 #include "runtime/spread/planner.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstring>
+#include <chrono>
+#include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "runtime/spread/plans.h"
@@ -15,198 +27,512 @@ namespace hpe::spread {
 
 namespace {
 
-constexpr std::size_t most_accounts = 4096;  // beyond, all are forgotten
-constexpr std::size_t most_outlooks = 4;  // of an account; beyond, the one that was not used for longest is forgotten
+constexpr std::size_t most_cases = 16;      // of a kernel; beyond, the one that was made first is replaced
+constexpr std::size_t most_outlooks = 256;  // of a kernel; beyond, all of the kernel are forgotten
 
-/// Whether arrays get other homes, beside replicas.
-bool gives_homes(const decision& d) {
-  return std::any_of(d.arrays.begin(), d.arrays.end(), [](const array_decision& a) {
-    return a.move_to.how != placement::kind::stay && a.move_to.how != placement::kind::replicated;
-  });
-}
+/// How many launches lie between two looks at the other parameters. The number grows while the decision stays the same.
+constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
-bool uses_copies(const decision& d) {
-  return std::any_of(d.arrays.begin(), d.arrays.end(), [](const array_decision& a) { return a.use_replica; });
-}
+/// The first launches of a kernel over its arrays that may deal them out, or bring them home.
+constexpr std::uint64_t launches_before_a_move = 3, launches_before_a_return = 2;
+/// A try of the way that was measured to be slower moves arrays there and, when they have lost as much, back.
+constexpr double moves_of_a_try = 3;
 
-void append(std::string& key, const void* bytes, std::size_t count) {
-  key.append(static_cast<const char*>(bytes), count);
-}
+// Without the call of memcmp that operator== makes.
+bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[1] == b[1] && a[2] == b[2]; }
 
 }  // namespace
 
-// The decisions for one state of the arrays. A program that writes an array between launches goes back and forth
-// between two of them.
+/// The accesses of sampled blocks.
+struct planner::sampled {
+  std::string scalars;  // that the sample was made for
+  traffic what;
+};
+
+/// The plan for arrays that lie in one way.
 struct planner::outlook {
-  std::vector<std::uint64_t> versions;  // of the arrays
-  decision stay, move;                  // without and with moves of arrays
-  double loss = 0;                      // of a launch that stays; 0: the arrays lie well
-  double price = 0;                     // of the move
-  double stake = 0;                     // seconds that a launch gains because its arrays lie well
+  /// A plan that moves or copies arrays.
+  struct move {
+    decision how;
+    double seconds = 0;     // of a launch, predicted, with its share of the copies; 0: there is no such plan
+    move_work work;         // of arrays that get other homes
+    double copying = 0;     // seconds, of arrays that are copied
+    double least_loss = 0;  // that a launch without the move counts as, if the move saves only remote reads
+    [[nodiscard]] double price(const move_price& of) const { return of.seconds(work) + copying; }
+  };
+  std::string scalars;        // that the plan was made for
+  decision stay, alone;       // without moves of arrays: the faster way, and one device
+  std::array<move, 2> moves;  // for each way
+  bool was_measured = false;  // alone.reason tells of measured launches
+  double stake = 0;           // seconds that a launch gains where its arrays lie well
+  [[nodiscard]] move& to(way w) { return moves[static_cast<std::size_t>(w)]; }
+  /// Whether the launch is predicted to gain by a move of its arrays to several devices.
+  [[nodiscard]] bool may_be_spread() {
+    return to(way::spread).seconds > 0 && to(way::spread).seconds < worth_while * alone.seconds;
+  }
+};
+
+/// The move that a launch wishes.
+struct planner::wish {
+  outlook::move* what = nullptr;  // null: the arrays lie well
+  double loss = 0;                // seconds that the launch loses without the move
+  bool is_try = false;            // of the way that was measured to be slower
 };
 
 struct planner::account {
-  key name;
-  const kernel_model* kernel = nullptr;
-  std::vector<std::uint64_t> addresses;  // of the arrays
-  std::deque<outlook> outlooks;          // the latest first
+  std::vector<std::uint64_t> addresses;  // of the allocations that may move, ascending
   double lost = 0;                       // by launches since the arrays lie where they do
-  bool asked = false;                    // the last decision was to move arrays to other homes
+  std::uint64_t launches = 0;            // since then
+  bool is_try = false;                   // the arrays have moved for a try, which was not measured yet
+  std::uint64_t asked_version = 0;       // of the array of a resident, as stays() asked for its last move
+  const known_case* asked = nullptr;     // the case whose last decision was to move arrays to other homes
   bool has_copies = false;               // made for these launches, and valid at the last one
   double uses = 0;                       // launches since they were made
   double uses_expected = std::numeric_limits<double>::infinity();  // of copies, before they are outdated
+  std::shared_ptr<way_record> record = std::make_shared<way_record>();
+  /// The latest launch that was planned to be spread.
+  dimension grid{}, block{};
+  std::array<std::uint32_t, 3> pieces{};
+  std::string reason;
 };
 
-planner::planner(const machine& m, const sample_size& size) : machine_(m), size_(size) {}
+/// The shape of a launch and its arrays, with the versions of the arrays.
+struct planner::known_case {
+  struct array {
+    std::uint64_t address = 0, version = 0, offset = 0;
+    bool operator==(const array&) const = default;
+  };
+  dimension grid{}, block{};
+  std::vector<array> arrays;  // of the pointers; zeros for null
+  account* of = nullptr;
+  outlook* now = nullptr;  // null: there was no time for a plan
+  bool stays = false;      // a move has failed
+  std::uint32_t pause = 1, until_look = 1;
+};
+
+struct planner::known_kernel {
+  std::vector<std::unique_ptr<known_case>> cases;  // at most most_cases
+  std::size_t oldest = 0;
+  known_case* latest = nullptr;
+  std::unordered_map<std::string, std::unique_ptr<outlook>> outlooks;
+  std::unordered_map<std::string, std::unique_ptr<sampled>> samples;
+  std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
+  double plan_seconds = 0.002;  // of the latest plan; before it a guess
+};
+
+double planner::seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+planner::planner(const machine& m, const sample_size& size, when_planned when, clock now)
+    : machine_(m), size_(size), when_(when), now_(std::move(now)) {
+  home_.how = placement::kind::one;
+  home_.home = std::max(m.alone, 0);
+}
 planner::~planner() = default;
 
-void planner::make_key(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays) {
-  key_.clear();
-  const auto which = reinterpret_cast<std::uintptr_t>(&kernel);
-  append(key_, &which, sizeof(std::uintptr_t));
-  append(key_, l.grid.data(), sizeof l.grid);
-  append(key_, l.block.data(), sizeof l.block);
-  const auto* const parameters = static_cast<const char*>(l.parameters);
-  for (const kernel_model::bytes& b : kernel.decisive_parameters())
-    if (b.offset + b.size <= l.parameter_bytes) append(key_, parameters + b.offset, b.size);
-  for (std::size_t n = 0; n < arrays.size(); ++n) {
-    append(key_, parameters + kernel.pointers()[n].offset, sizeof(std::uint64_t));
-    const std::uint64_t address = arrays[n] == nullptr ? 0 : arrays[n]->address;
-    append(key_, &address, sizeof address);
+planner::known_kernel& planner::known(const kernel_model& kernel) {
+  if (latest_ == nullptr || latest_->first != &kernel) latest_ = &*kernels_.try_emplace(&kernel).first;
+  if (latest_->second == nullptr) {
+    latest_->second = std::make_unique<known_kernel>();
+    budget_.begin(now_());
   }
+  return *latest_->second;
+}
+
+planner::known_case* planner::find_case(known_kernel& kernel, const query& q) {
+  const auto is_it = [&](const known_case& c) {
+    if (!is_same(c.grid, q.l.grid) || !is_same(c.block, q.l.block)) return false;
+    for (std::size_t n = 0; n < q.arrays.size(); ++n) {
+      const known_case::array& a = c.arrays[n];
+      if (q.arrays[n] == nullptr
+              ? a.address != 0
+              : a.address != q.arrays[n]->address || a.version != q.arrays[n]->version || a.offset != q.offset_of(n))
+        return false;
+    }
+    return true;
+  };
+  if (kernel.latest != nullptr && is_it(*kernel.latest)) return kernel.latest;
+  for (const auto& c : kernel.cases)
+    if (is_it(*c)) return kernel.latest = c.get();
+  return nullptr;
+}
+
+planner::known_case& planner::add_case(known_kernel& kernel, const query& q) {
+  auto made = std::make_unique<known_case>();
+  made->grid = q.l.grid;
+  made->block = q.l.block;
+  for (std::size_t n = 0; n < q.arrays.size(); ++n)
+    made->arrays.push_back(q.arrays[n] == nullptr
+                               ? known_case::array{}
+                               : known_case::array{q.arrays[n]->address, q.arrays[n]->version, q.offset_of(n)});
+  made->of = &account_of(kernel, q);
+  if (kernel.cases.size() < most_cases) {
+    kernel.latest = kernel.cases.emplace_back(std::move(made)).get();
+  } else {
+    std::unique_ptr<known_case>& place = kernel.cases[kernel.oldest++ % most_cases];
+    if (place->of->asked == place.get()) place->of->asked = nullptr;
+    place = std::move(made);
+    kernel.latest = place.get();
+  }
+  return *kernel.latest;
+}
+
+planner::account& planner::account_of(known_kernel& kernel, const query& q) {
+  std::vector<std::uint64_t> addresses;
+  for (const allocation* const a : q.arrays)
+    if (a != nullptr && a->granule > 0) addresses.push_back(a->address);
+  std::sort(addresses.begin(), addresses.end());
+  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  std::unique_ptr<account>& entry = kernel.accounts[addresses];
+  if (entry == nullptr) {
+    entry = std::make_unique<account>();
+    entry->addresses = std::move(addresses);
+  }
+  return *entry;
+}
+
+bool planner::may_plan(const known_kernel& kernel, double beyond) const {
+  return budget_.allows(2 * kernel.plan_seconds, now_(), beyond);
+}
+
+std::unique_ptr<planner::sampled> planner::sample(const query& q) const {
+  auto made = std::make_unique<sampled>();
+  made->scalars = q.scalars();
+  made->what = sample_traffic(q.kernel, q.l, q.arrays, cuts_of(q.kernel, q.l.grid, machine_.devices), size_);
+  return made;
+}
+
+planner::outlook planner::make_outlook(const query& q, const sampled& traffic, double uses) const {
+  outlook result;
+  result.scalars = traffic.scalars;
+  const comparison_of_plans plans(q.kernel, q.l, q.arrays, traffic.what, machine_, uses);
+  const plan& now = plans.fastest_without_moves();
+  result.stay = plans.decision_for(now, q.kernel);
+  result.alone = plans.decision_for(plans.on_one_device(), q.kernel);
+  const plan* best = &now;
+  for (const way w : {way::alone, way::spread}) {
+    const plan* const moved = plans.fastest_with_moves(w == way::spread);
+    if (moved == nullptr) continue;
+    result.to(w) = {plans.decision_for(*moved, q.kernel), moved->seconds, moved->work, moved->copy_seconds, 0};
+    if (moved->seconds < worth_while * best->seconds) best = moved;
+  }
+  const plan& copied = plans.with_copies(now);
+  if (best == &now && &copied != &now)
+    result.to(way::spread) = {plans.decision_for(copied, q.kernel), copied.seconds, copied.work, copied.copy_seconds,
+                              (1 - worth_while) * now.seconds};
+  result.stake = std::max(0.0, plans.seconds_elsewhere(best->how) - best->predicted.seconds);
+  return result;
+}
+
+std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses) {
+  std::string key = key_of_traffic;
+  for (const std::uint32_t layout : layouts) append(key, layout);
+  // The order of magnitude of the launches that use a copy.
+  append(key, std::isfinite(uses) ? std::ilogb(std::max(uses, 1.0)) : -1);
+  return key;
+}
+
+planner::outlook* planner::outlook_of(known_kernel& kernel, known_case& c, const query& q) {
+  std::string key = q.key_of_traffic();
+  std::vector<std::uint32_t> layouts;
+  for (const allocation* const a : q.arrays) layouts.push_back(layouts_.of(a));
+  const double uses = c.of->uses_expected;
+  std::string lying = key_of(key, layouts, uses);
+  if (const auto found = kernel.outlooks.find(lying); found != kernel.outlooks.end()) return found->second.get();
+  if (when_ == when_planned::in_time && !may_plan(kernel, allowance)) return nullptr;
+  if (kernel.outlooks.size() >= most_outlooks) {
+    for (const auto& each : kernel.cases) each->now = nullptr;
+    kernel.outlooks.clear();
+    kernel.samples.clear();
+  }
+  const stopwatch watch(now_);
+  std::unique_ptr<sampled>& traffic = kernel.samples[std::move(key)];
+  const bool is_sampled = traffic != nullptr;
+  if (!is_sampled) traffic = sample(q);
+  outlook* const made =
+      kernel.outlooks.emplace(std::move(lying), std::make_unique<outlook>(make_outlook(q, *traffic, uses)))
+          .first->second.get();
+  remember(*c.of, q, *made);
+  const double took = watch.seconds();
+  if (!is_sampled) kernel.plan_seconds = took;
+  budget_.spend(took);
+  return made;
+}
+
+void planner::remember(account& a, const query& q, const outlook& made) {
+  a.block = made.stay.is_spread() ? q.l.block : dimension{};
+  a.grid = q.l.grid;
+  a.pieces = made.stay.how.pieces;
+  a.reason = made.stay.reason;
+}
+
+void planner::refresh(known_kernel& kernel, known_case& c, const query& q) {
+  c.until_look = c.pause;
+  if (q.has_scalars(c.now->scalars)) return;
+  if (!may_plan(kernel, 0)) {
+    c.until_look = std::max(c.pause, pause_without_time);
+    return;
+  }
+  const stopwatch watch(now_);
+  std::unique_ptr<sampled>& traffic = kernel.samples[q.key_of_traffic()];
+  traffic = sample(q);
+  const std::array<std::uint32_t, 3> before = c.now->stay.how.pieces;
+  *c.now = make_outlook(q, *traffic, c.of->uses_expected);
+  remember(*c.of, q, *c.now);
+  c.pause = before == c.now->stay.how.pieces ? std::min(2 * c.pause, longest_pause) : 1;
+  c.until_look = c.pause;
+  kernel.plan_seconds = watch.seconds();
+  budget_.spend(kernel.plan_seconds);
+}
+
+void planner::expect(known_kernel& kernel, const query& q, const decision& move, double uses) {
+  const auto traffic = kernel.samples.find(q.key_of_traffic());
+  if (traffic == kernel.samples.end()) return;
+  std::vector<allocation> after(q.arrays.size());
+  std::vector<const allocation*> arrays(q.arrays.size());
+  std::vector<std::uint32_t> layouts;
+  for (std::size_t n = 0; n < q.arrays.size(); ++n) {
+    if (q.arrays[n] != nullptr) {
+      // Another pointer into the same allocation has the same place.
+      after[n] = *q.arrays[n];
+      after[n].homes = homes_under(move.arrays[n].move_to, after[n], machine_.devices);
+      after[n].is_replicated = move.arrays[n].use_replica;
+      after[n].is_empty = false;
+      arrays[n] = &after[n];
+    }
+    layouts.push_back(arrays[n] == nullptr ? layouts_.of(nullptr) : layouts_.of_homes(after[n]));
+  }
+  std::string key = key_of(traffic->first, layouts, uses);
+  if (kernel.outlooks.contains(key)) return;
+  const stopwatch watch(now_);
+  kernel.outlooks.emplace(std::move(key),
+                          std::make_unique<outlook>(make_outlook({q.kernel, q.l, arrays}, *traffic->second, uses)));
+  budget_.spend(watch.seconds());
+}
+
+// Where the plan spreads the launch, the record has the last word.
+way planner::choose(account& a, outlook& now) {
+  if (!now.stay.is_spread()) return way::alone;
+  if (a.is_try) return way::spread;
+  const way_record::prediction predicted{now.alone.seconds, now.stay.seconds};
+  const way chosen = a.record->choose(predicted);
+  if (chosen == way::alone && !std::exchange(now.was_measured, true))
+    now.alone.reason =
+        fmt::format("launches over several devices were measured to be {:.2f} times as fast as on one device",
+                    a.record->expected(way::alone, predicted) / a.record->expected(way::spread, predicted));
+  return chosen;
+}
+
+planner::wish planner::wish_of(account& a, outlook& now, way chosen) {
+  way_record& r = *a.record;
+  const double stays = r.expected(chosen, chosen == way::spread ? now.stay.seconds : now.alone.seconds);
+  wish best;
+  double fastest = stays;
+  for (const way w : {way::alone, way::spread}) {
+    outlook::move& m = now.to(w);
+    if (m.seconds == 0) continue;
+    // One device that was never measured is corrected like the spread: it does the same work.
+    const double expected = r.expected(w == way::alone && r.count(w) == 0 ? chosen : w, m.seconds);
+    if (m.least_loss > 0 && w == chosen && best.what == nullptr) {
+      best = {&m, std::max(stays - expected, m.least_loss)};
+    } else if (expected < worth_while * fastest) {
+      best = {&m, stays - expected};
+      fastest = expected;
+    }
+  }
+  // The arrays are at home, because spread launches were measured to be slower than predicted.
+  outlook::move& spread = now.to(way::spread);
+  if (best.what == nullptr && chosen == way::alone && r.count(way::spread) > 0 && now.may_be_spread() &&
+      r.may_try(moves_of_a_try * spread.price(machine_.moves) + r.expected(way::spread, spread.seconds)))
+    best = {&spread, spread.price(machine_.moves), true};
+  return best;
+}
+
+// Launches are measured if the record may change later decisions, and if nothing but the kernel takes its time.
+void planner::measure(account& a, outlook& now, way how, double spread) {
+  if (how == way::alone && !now.stay.is_spread() && !now.may_be_spread()) return;
+  const bool is_try = std::exchange(a.is_try, false);
+  if (!is_try && !a.record->is_due(how)) return;
+  if (measurement_.record != a.record) measurement_.record = a.record;
+  measurement_.how = how;
+  measurement_.predicted = {now.alone.seconds, spread};
+  measurement_.is_on_trial = is_try || a.record->is_on_trial(how);
+  is_measured_ = true;
+}
+
+// One device, or the cut of a launch over the same arrays whose grid has about the same size.
+const decision& planner::without_plan(const account& of, const query& q) {
+  unplanned_ = {};
+  unplanned_.arrays.resize(q.arrays.size());
+  const auto blocks = [](const dimension& grid) { return std::uint64_t{grid[0]} * grid[1] * grid[2]; };
+  bool is_alike =
+      of.block == q.l.block && 2 * blocks(q.l.grid) >= blocks(of.grid) && blocks(q.l.grid) <= 2 * blocks(of.grid);
+  for (std::size_t a = 0; a < 3; ++a) is_alike &= q.l.grid[a] >= of.pieces[a];
+  if (is_alike) {
+    unplanned_.how = cut_grid(q.l.grid, of.pieces);
+    unplanned_.reason = of.reason + ", for a grid of about this size";
+    return unplanned_;
+  }
+  unplanned_.how = whole_grid(q.l.grid, machine_.devices, std::max(machine_.alone, 0));
+  unplanned_.reason = fmt::format("not planned yet: planning may take at most {:.0f} % of the time", share * 100);
+  return unplanned_;
 }
 
 const decision& planner::decide(const kernel_model& kernel, const launch& l,
                                 std::span<const allocation* const> arrays) {
-  make_key(kernel, l, arrays);
-  auto found = accounts_.find(key_);
-  if (found == accounts_.end()) {
-    if (accounts_.size() >= most_accounts) {
-      unhappy_.clear();
-      accounts_.clear();
+  const query q{kernel, l, arrays};
+  known_kernel& k = known(kernel);
+  known_case* c = find_case(k, q);
+  if (c == nullptr) {
+    if (layouts_.is_full()) {
+      forget_all();
+      return decide(kernel, l, arrays);
     }
-    found = accounts_.emplace(key_, std::make_unique<account>()).first;
-    found->second->name = key_;
-    found->second->kernel = &kernel;
+    c = &add_case(k, q);
+  } else if (c->of->asked == c) {
+    c->stays = true;  // the arrays have other homes after a move, so the move has failed
   }
-  account& a = *found->second;
-  outlook* now = &outlook_of(a, kernel, l, arrays);
-  if (count_uses(a, *now)) now = &outlook_of(a, kernel, l, arrays);
-  settle(a, *now);
-  a.asked = false;
-  if (now->loss <= 0) return now->stay;
-  a.lost += now->loss;
-  if (a.lost < now->price) return now->stay;
-  a.lost = 0;
-  a.asked = gives_homes(now->move);
-  a.has_copies = uses_copies(now->move);
-  a.uses = 1;
-  return now->move;
+  account& a = *c->of;
+  a.asked = nullptr;
+  is_measured_ = false;
+  if (c->now == nullptr && (c->now = outlook_of(k, *c, q)) == nullptr) return without_plan(a, q);
+  if (--c->until_look == 0) refresh(k, *c, q);
+  if (count_uses(a, *c->now)) {
+    c->now = outlook_of(k, *c, q);
+    if (c->now == nullptr) return without_plan(a, q);
+  }
+  outlook& now = *c->now;
+  const way chosen = choose(a, now);
+  ++a.launches;
+  const wish wished = c->stays ? wish{} : wish_of(a, now, chosen);
+  if (wished.what == nullptr) {
+    settle(a.addresses, a.record->expected(chosen, now.stake));
+  } else if (is_due(a, wished)) {
+    const outlook::move& move = *wished.what;
+    forget(a);
+    a.asked = move.how.gives_homes() ? c : nullptr;
+    a.has_copies = move.how.uses_copies();
+    a.uses = 1;
+    a.is_try = wished.is_try;
+    // A move of arrays is no part of the time that launches of this way take; copies are made again and again.
+    if (a.asked == nullptr) measure(a, now, way::spread, move.how.seconds + move.price(machine_.moves));
+    expect(k, q, move.how, a.uses_expected);
+    return move.how;
+  }
+  if (chosen == way::alone) {
+    measure(a, now, chosen, now.stay.is_spread() ? now.stay.seconds : now.to(way::spread).seconds);
+    return now.alone;
+  }
+  measure(a, now, chosen, now.stay.seconds);
+  return now.stay;
+}
+
+// The launches of an unmodified program are measured. The first one takes longer than others, as code is loaded, so the
+// gain of a spread is known from the third one on, which then counts what the launches before it have lost too. After a
+// move, one launch is measured before the next move.
+bool planner::is_due(account& a, const wish& wished) {
+  const double price = wished.what->price(machine_.moves);
+  if (wished.is_try || price == 0) return true;
+  const decision& how = wished.what->how;
+  std::uint64_t first = 1;
+  if (when_ == when_planned::in_time && how.gives_homes())
+    first = how.is_spread() ? launches_before_a_move : launches_before_a_return;
+  if (a.launches < first) return false;
+  if (a.lost == 0)
+    for (const std::uint64_t address : a.addresses) unhappy_[address].push_back(&a);
+  a.lost += wished.loss * static_cast<double>(a.launches == first ? first : 1);
+  return a.lost >= price;
+}
+
+const placement* planner::stays(const allocation& array) {
+  if (array.granule == 0 || machine_.alone < 0) return nullptr;
+  const std::vector<home_run> home{{0, array.bytes, machine_.alone}};
+  const move_work back = work_of_move(array, home);
+  const double rate = 1 / machine_.read_rate - 1 / machine_.local_rate;  // seconds that a remote byte takes more
+  if (back.none()) {
+    settle({&array.address, 1}, static_cast<double>(array.bytes) * (machine_.devices - 1) / machine_.devices * rate);
+    return nullptr;
+  }
+  std::unique_ptr<account>& entry = residents_[array.address];
+  if (entry == nullptr) {
+    entry = std::make_unique<account>();
+    entry->addresses = {array.address};
+  }
+  if (entry->asked_version == array.version) return nullptr;  // the move has failed
+  if (entry->lost == 0) unhappy_[array.address].push_back(entry.get());
+  entry->lost += back.bytes * rate;
+  if (entry->lost < machine_.moves.seconds(back)) return nullptr;
+  forget(*entry);
+  entry->asked_version = array.version;
+  return &home_;
 }
 
 // Arrays that programs write between launches outdate their replicas, which then cost each launch its share of a copy.
 // Returns whether the decisions have to be made again.
 bool planner::count_uses(account& a, const outlook& now) {
   if (!a.has_copies) return false;
-  if (uses_copies(now.stay)) return ++a.uses, false;
+  if (now.stay.uses_copies()) return ++a.uses, false;
   a.has_copies = false;
-  if (std::exchange(a.uses_expected, a.uses) == a.uses) return false;
-  forget(a);
-  a.outlooks.clear();
-  return true;
-}
-
-planner::outlook& planner::outlook_of(account& of, const kernel_model& kernel, const launch& l,
-                                      std::span<const allocation* const> arrays) {
-  const auto is_now = [&](const outlook& o) {
-    for (std::size_t n = 0; n < arrays.size(); ++n)
-      if (o.versions[n] != (arrays[n] == nullptr ? 0 : arrays[n]->version)) return false;
-    return true;
-  };
-  if (!of.outlooks.empty() && is_now(of.outlooks.front())) {
-    // The arrays have other homes after a move; if not, it failed.
-    if (of.asked) of.outlooks.front().loss = 0;
-    return of.outlooks.front();
-  }
-  of.asked = false;
-  forget(of);
-  auto found = std::find_if(of.outlooks.begin(), of.outlooks.end(), is_now);
-  if (found == of.outlooks.end()) {
-    if (of.outlooks.size() == most_outlooks) of.outlooks.pop_back();
-    of.outlooks.push_front(look_at(kernel, l, arrays, of.uses_expected));
-  } else {
-    std::rotate(of.outlooks.begin(), found, found + 1);
-  }
-  for (const allocation* const a : arrays)
-    if (a != nullptr && std::find(of.addresses.begin(), of.addresses.end(), a->address) == of.addresses.end())
-      of.addresses.push_back(a->address);
-  if (of.outlooks.front().loss > 0)
-    for (const std::uint64_t address : of.addresses) unhappy_[address].push_back(&of);
-  return of.outlooks.front();
+  return std::exchange(a.uses_expected, a.uses) != a.uses;
 }
 
 // A launch whose arrays lie well speaks against moving them.
-void planner::settle(const account& of, const outlook& now) {
-  if (now.stake <= 0) return;
-  for (const std::uint64_t address : of.addresses) {
+void planner::settle(std::span<const std::uint64_t> addresses, double stake) {
+  if (stake <= 0 || unhappy_.empty()) return;
+  for (const std::uint64_t address : addresses) {
     const auto others = unhappy_.find(address);
     if (others == unhappy_.end()) continue;
-    for (account* const other : others->second) other->lost = std::max(0.0, other->lost - now.stake);
+    for (account* const other : others->second)
+      other->lost = std::max(std::numeric_limits<double>::min(), other->lost - stake);
   }
 }
 
 void planner::forget(account& a) {
-  for (auto& [address, wanting] : unhappy_) std::erase(wanting, &a);
-  a.addresses.clear();
-}
-
-planner::outlook planner::look_at(const kernel_model& kernel, const launch& l,
-                                  std::span<const allocation* const> arrays, double launches_of_a_copy) const {
-  outlook result;
-  for (const allocation* const a : arrays) result.versions.push_back(a == nullptr ? 0 : a->version);
-  const comparison_of_plans plans(kernel, l, arrays, machine_, size_, launches_of_a_copy);
-  const plan& now = plans.fastest_without_moves();
-  const plan* wished = &plans.fastest();
-  const bool pays = wished->moves_arrays() && wished->seconds < worth_while * now.seconds;
-  if (!pays) wished = &plans.with_copies(now);
-  result.stay = plans.decision_for(now, kernel);
-  if (pays || wished != &now) {
-    result.move = plans.decision_for(*wished, kernel);
-    result.loss = std::max(now.seconds - wished->seconds, (1 - worth_while) * now.seconds);
-    result.price = wished->move_seconds;
-  } else {
-    result.stake = std::max(0.0, plans.seconds_elsewhere(now.how) - now.predicted.seconds);
+  for (const std::uint64_t address : a.addresses) {
+    const auto found = unhappy_.find(address);
+    if (found == unhappy_.end()) continue;
+    std::erase(found->second, &a);
+    if (found->second.empty()) unhappy_.erase(found);
   }
-  return result;
+  a.lost = 0;
+  a.launches = 0;
 }
 
 void planner::forget(std::uint64_t address) {
-  std::erase_if(accounts_, [&](const auto& entry) {
-    account& a = *entry.second;
-    if (std::find(a.addresses.begin(), a.addresses.end(), address) == a.addresses.end()) return false;
-    forget(a);
-    return true;
-  });
-  unhappy_.erase(address);
+  for (const auto& [kernel, k] : kernels_) {
+    std::erase_if(k->cases, [&](const auto& c) {
+      return std::ranges::any_of(c->arrays, [&](const auto& array) { return array.address == address; });
+    });
+    k->latest = nullptr;
+    for (const auto& [addresses, a] : k->accounts) a->asked = nullptr;
+    std::erase_if(k->accounts, [&](const auto& each) {
+      if (!std::ranges::binary_search(each.first, address)) return false;
+      forget(*each.second);
+      return true;
+    });
+  }
+  if (const auto found = residents_.find(address); found != residents_.end()) {
+    forget(*found->second);
+    residents_.erase(found);
+  }
+  layouts_.forget(address);
 }
 
 void planner::forget(const kernel_model& kernel) {
-  std::erase_if(accounts_, [&](const auto& entry) {
-    if (entry.second->kernel != &kernel) return false;
-    forget(*entry.second);
-    return true;
-  });
+  const auto found = kernels_.find(&kernel);
+  if (found == kernels_.end()) return;
+  for (const auto& [addresses, a] : found->second->accounts) forget(*a);
+  latest_ = nullptr;
+  kernels_.erase(found);
 }
 
-placement planner::first_place(std::uint64_t bytes, std::uint64_t granule) const {
-  constexpr std::uint64_t granules_of_each = 4;
-  placement p;
-  p.how = placement::kind::one;
-  if (machine_.devices == 1 || bytes < granules_of_each * machine_.devices * granule) return p;
-  p.how = placement::kind::parts;
-  const std::uint64_t granules = (bytes + granule - 1) / granule;
-  for (std::uint32_t d = 0; d <= machine_.devices; ++d) p.bounds.push_back(granules * d / machine_.devices * granule);
-  return p;
+void planner::forget_all() {
+  latest_ = nullptr;
+  kernels_.clear();
+  residents_.clear();
+  unhappy_.clear();
+  layouts_ = {};
 }
 
 }  // namespace hpe::spread

@@ -1,67 +1,158 @@
 #pragma once
 
-/// Decides for each launch of a kernel whether it is spread, how its grid is cut, and where its arrays should lie.
+/// Decides for each launch of a kernel whether it is spread, how its grid is cut, and in which memory its arrays should
+/// be.
 ///
-/// A decision minimises the predicted time (cost.h): bytes that a device uses of its own memory, bytes over each link,
-/// instructions, the largest part of the grid, and the cost of launches. Arrays move when the time that launches lost
-/// by their place exceeds the time of the move. A launch whose arrays lie well takes from the accounts of launches
-/// that want the arrays on other devices. So a program that alternates between kernels moves nothing forth and back:
-/// the array lies where the kernel that gains most wants it. An empty array is placed for free.
+/// A decision minimises the predicted time (cost.h), which depends on the bytes that a device uses in its own memory,
+/// the bytes that cross each link, the instructions, the size of the largest part of the grid, and the cost of
+/// launches. Arrays move when the time that launches lost because of the placement of these arrays exceeds the time of
+/// the move. A launch for which the current placement is best reduces the accumulated loss of launches that would gain
+/// from another placement. So a program that alternates between kernels does not move arrays back and forth: an array
+/// keeps the placement that is best for the kernel with the largest gain. Placing an empty array costs nothing.
+///
+/// Making a plan takes milliseconds, so one plan serves all launches of a kernel with the same shape over arrays of the
+/// same layout, with any addresses and other parameters. hpe plans again for other parameters only as long as planning
+/// has taken no more than a small fraction of the time since the first launch. With when_planned::in_time, the time for
+/// first plans is also limited: to this fraction plus planner::allowance, which is enough for the kernels of short
+/// programs.
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/spread/decision.h"
 #include "runtime/spread/kernel_model.h"
+#include "runtime/spread/layout_table.h"
+#include "runtime/spread/placing.h"
 #include "runtime/spread/traffic.h"
+#include "runtime/spread/way_record.h"
 
 namespace hpe::spread {
+
+enum class when_planned : std::uint8_t {
+  at_once,  // a launch waits for its first plan
+  in_time,  // a launch waits for its plan within planner::allowance; after that, it runs on one device
+};
 
 /// For one thread at a time.
 class planner {
  public:
-  explicit planner(const machine& m, const sample_size& size = {});
+  /// The fraction of the time since the first launch that planning may take.
+  static constexpr double share = 0.02;
+  /// How many seconds more than this fraction first plans may take. This is enough for the first kernels of a program,
+  /// whose plans take 2 to 10 ms each, and no more than CUDA takes to start on a second GPU (100 ms).
+  static constexpr double allowance = 0.1;
+  /// Returns the time in seconds.
+  using clock = std::function<double()>;
+
+  explicit planner(const machine& m, const sample_size& size = {}, when_planned when = when_planned::at_once,
+                   clock now = seconds_now);
   ~planner();
   planner(const planner&) = delete;
   planner& operator=(const planner&) = delete;
 
-  /// `arrays` are the allocations that the kernel's pointers point into, one for each of kernel.pointers(); null for a
-  /// pointer that points into none, which is taken for host memory. The result is valid until the next call. For a
-  /// launch like an earlier one with arrays of the same versions it costs a look-up.
+  /// `arrays` are the allocations into which the kernel's pointers point, one for each of kernel.pointers(); null for a
+  /// pointer that points into no allocation and is assumed to point to host memory. The result is valid until the next
+  /// call.
   const decision& decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays);
+
+  /// Records the measured time of the last decision's launch. If `record` is null, the launch does not have to be
+  /// measured.
+  struct measurement {
+    std::shared_ptr<way_record> record;
+    way how = way::alone;
+    way_record::prediction predicted;
+    bool is_on_trial = false;  // the way has not been measured often enough to be judged
+    /// See way_record::took.
+    double took(double seconds) const {
+      return record->took(how, predicted, seconds);
+    }  // NOLINT(modernize-use-nodiscard)
+  };
+  [[nodiscard]] measurement measured() const { return is_measured_ ? measurement_ : measurement{}; }
+
+  /// Call this for an array of a launch that stays on the machine's device `alone`, because no plan can spread it. The
+  /// launch counts as reading the array once. Returns the placement to which the array should move before the launch;
+  /// null if the array stays.
+  [[nodiscard]] const placement* stays(const allocation& array);
+  /// Whether launches have lost time because of the placement of arrays that may still move.
+  [[nodiscard]] bool has_losses() const { return !unhappy_.empty(); }
+
+  /// An array has moved, in so many seconds. Corrects the price of later moves.
+  void moved(const move_work& work, double seconds) { machine_.moves.took(work, seconds); }
 
   /// Forgets all launches that used an allocation, which is freed.
   void forget(std::uint64_t address);
   /// Forgets a kernel, whose module is unloaded.
   void forget(const kernel_model& kernel);
 
-  /// Where a new allocation should lie before any kernel has used it: in parts over all devices if each gets several
-  /// granules, else on device 0.
-  [[nodiscard]] placement first_place(std::uint64_t bytes, std::uint64_t granule) const;
+  /// See placing.h.
+  [[nodiscard]] placement first_place(std::uint64_t bytes, std::uint64_t granule) const {
+    return spread::first_place(bytes, granule, machine_);
+  }
 
   [[nodiscard]] const machine& rates() const { return machine_; }
+  /// The seconds that planning has taken.
+  [[nodiscard]] double planning_seconds() const { return budget_.spent(); }
 
  private:
+  struct sampled;
   struct outlook;
+  struct wish;
   struct account;
-  using key = std::string;
+  struct known_case;
+  struct known_kernel;
+  using query = asked_launch;
 
-  void make_key(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays);
-  /// For the arrays as they are.
-  outlook& outlook_of(account& of, const kernel_model& kernel, const launch& l,
-                      std::span<const allocation* const> arrays);
-  [[nodiscard]] outlook look_at(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
-                                double launches_of_a_copy) const;
+  [[nodiscard]] static double seconds_now();
+
+  [[nodiscard]] known_kernel& known(const kernel_model& kernel);
+  [[nodiscard]] known_case* find_case(known_kernel& kernel, const query& q);
+  known_case& add_case(known_kernel& kernel, const query& q);
+  /// The outlook for the case; null if no time is left to make the outlook.
+  outlook* outlook_of(known_kernel& kernel, known_case& c, const query& q);
+  /// Makes the plan again from time to time if the other parameters have changed.
+  void refresh(known_kernel& kernel, known_case& c, const query& q);
+  /// `beyond`: by how many seconds the plan may exceed the share.
+  [[nodiscard]] bool may_plan(const known_kernel& kernel, double beyond) const;
+  [[nodiscard]] outlook make_outlook(const query& q, const sampled& traffic, double uses) const;
+  [[nodiscard]] std::unique_ptr<sampled> sample(const query& q) const;
+  /// Stores the outlook for the placement of the arrays after a move.
+  void expect(known_kernel& kernel, const query& q, const decision& move, double uses);
+  static void remember(account& a, const query& q, const outlook& made);
+  const decision& without_plan(const account& of, const query& q);
+  /// How a launch runs if its arrays stay: as planned, or on one device if that was measured to be faster.
+  [[nodiscard]] static way choose(account& a, outlook& now);
+  /// The move that would make the launch faster, as far as the measured launches show.
+  [[nodiscard]] wish wish_of(account& a, outlook& now, way chosen);
+  /// Counts the loss. Returns whether the launches have lost as much time as the move takes.
+  [[nodiscard]] bool is_due(account& a, const wish& wished);
+  /// `spread`: seconds that a spread launch is predicted to take.
+  void measure(account& a, outlook& now, way how, double spread);
   [[nodiscard]] bool count_uses(account& a, const outlook& now);
-  void settle(const account& of, const outlook& now);
+  void settle(std::span<const std::uint64_t> addresses, double stake);
+  account& account_of(known_kernel& kernel, const query& q);
   void forget(account& a);
+  void forget_all();
+  [[nodiscard]] static std::string key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts,
+                                          double uses);
 
   machine machine_;
   sample_size size_;
-  key key_;  // of the launch at hand
-  std::unordered_map<key, std::unique_ptr<account>> accounts_;
-  std::unordered_map<std::uint64_t, std::vector<account*>> unhappy_;  // by allocation: launches that want another place
+  const when_planned when_;
+  const clock now_;
+  time_budget budget_{share};
+  using kernel_table = std::unordered_map<const kernel_model*, std::unique_ptr<known_kernel>>;
+  kernel_table kernels_;
+  kernel_table::value_type* latest_ = nullptr;                             // of the last decision
+  std::unordered_map<std::uint64_t, std::unique_ptr<account>> residents_;  // of launches that no plan can spread
+  std::unordered_map<std::uint64_t, std::vector<account*>> unhappy_;       // accounts with a loss, by allocation
+  placement home_;                                                         // home for launches that no plan can spread
+  layout_table layouts_;
+  decision unplanned_;
+  measurement measurement_;   // of the latest launch that was to be measured
+  bool is_measured_ = false;  // the last decision's launch is
 };
 
 }  // namespace hpe::spread

@@ -8,19 +8,6 @@ namespace hpe::spread {
 
 namespace {
 
-/// The candidates: each axis alone, and for several factors of the number of devices, two axes together.
-std::vector<cut> cuts_of(const dimension& grid, std::uint32_t devices) {
-  std::vector<cut> cuts;
-  for (std::uint32_t x = 1; x <= devices; ++x) {
-    for (std::uint32_t y = 1; x * y <= devices; ++y) {
-      if (devices % (x * y) != 0) continue;
-      const std::uint32_t z = devices / (x * y);
-      if (x <= grid[0] && y <= grid[1] && z <= grid[2]) cuts.push_back(cut_grid(grid, {x, y, z}));
-    }
-  }
-  return cuts;
-}
-
 std::string words_of(const cut& c) {
   std::string axes;
   for (std::size_t a = 0; a < c.pieces.size(); ++a)
@@ -50,17 +37,27 @@ std::string replicas_in_words(const decision& d, const kernel_model& kernel) {
 
 }  // namespace
 
+std::vector<cut> cuts_of(const kernel_model& kernel, const dimension& grid, std::uint32_t devices) {
+  std::vector<cut> cuts;
+  if (!kernel.obstacle().empty()) return cuts;
+  for (std::uint32_t x = 1; x <= devices; ++x) {
+    for (std::uint32_t y = 1; x * y <= devices; ++y) {
+      if (devices % (x * y) != 0) continue;
+      const std::uint32_t z = devices / (x * y);
+      if (x <= grid[0] && y <= grid[1] && z <= grid[2]) cuts.push_back(cut_grid(grid, {x, y, z}));
+    }
+  }
+  return cuts;
+}
+
 bool plan::moves_arrays() const {
   return std::any_of(moves.begin(), moves.end(), [](const placement& m) { return m.how != placement::kind::stay; });
 }
 
 comparison_of_plans::comparison_of_plans(const kernel_model& kernel, const launch& l,
-                                         std::span<const allocation* const> arrays, const machine& m,
-                                         const sample_size& size, double launches_of_a_copy)
-    : arrays_(arrays),
-      machine_(m),
-      launches_of_a_copy_(launches_of_a_copy),
-      cuts_(kernel.obstacle().empty() ? cuts_of(l.grid, m.devices) : std::vector<cut>{}) {
+                                         std::span<const allocation* const> arrays, const traffic& t, const machine& m,
+                                         double launches_of_a_copy)
+    : arrays_(arrays), machine_(m), traffic_(t), launches_of_a_copy_(launches_of_a_copy) {
   for (std::uint32_t p = 0; p < arrays.size(); ++p) {
     if (arrays[p] == nullptr) {
       of_pointer_.push_back(0);
@@ -75,11 +72,10 @@ comparison_of_plans::comparison_of_plans(const kernel_model& kernel, const launc
     found->may_replicate &= kernel.pointers()[p].may_be_copied;
     of_pointer_.push_back(static_cast<std::size_t>(found - allocations_.begin()));
   }
-  traffic_ = sample_traffic(kernel, l, arrays, cuts_, size);
   const device_number home = m.alone >= 0 ? m.alone : most_common_home();
   const cut whole = whole_grid(l.grid, m.devices, home);
   add(whole, fmt::format("device {}", home));
-  for (const cut& c : cuts_) add(c, words_of(c));
+  for (const cut& c : cuts_of(kernel, l.grid, m.devices)) add(c, words_of(c));
 }
 
 device_number comparison_of_plans::most_common_home() const {
@@ -114,13 +110,10 @@ void comparison_of_plans::add(const cut& c, const std::string& name) {
     moved.moves[n] = best;
     moved.homes[n] = homes_under(best, a, machine_.devices);
     moved.replicated[n] = best.how == placement::kind::replicated;
-    const double bytes = bytes_to_move(a, best, moved.homes[n], machine_);
     if (best.how == placement::kind::replicated) {
-      moved.move_seconds += bytes / machine_.copy_rate;
-      moved.copy_seconds += bytes / machine_.copy_rate;
-    } else if (!a.is_empty) {
-      moved.move_seconds +=
-          bytes / machine_.move_rate + machine_.granule_seconds * bytes / static_cast<double>(a.granule);
+      moved.copy_seconds += bytes_to_copy(a, machine_) / machine_.copy_rate;
+    } else if (!a.is_empty || !machine_.moves_empty_arrays_free) {
+      moved.work += work_of_move(a, moved.homes[n]);
     }
   }
   now.predicted = cost_of(now);
@@ -132,8 +125,8 @@ void comparison_of_plans::add(const cut& c, const std::string& name) {
   all_.push_back(std::move(moved));
 }
 
-const plan& comparison_of_plans::fastest() const {
-  return *fastest_of(all_, [](const plan&) { return true; });
+const plan* comparison_of_plans::fastest_with_moves(bool is_spread) const {
+  return fastest_of(all_, [&](const plan& p) { return p.moves_arrays() && p.how.is_spread() == is_spread; });
 }
 
 const plan& comparison_of_plans::fastest_without_moves() const {
@@ -171,8 +164,8 @@ decision comparison_of_plans::decision_for(const plan& chosen, const kernel_mode
   d.seconds_on_one = all_.front().predicted.seconds;
   for (const plan& p : all_) {
     if (!p.how.is_spread()) d.seconds_on_one = std::min(d.seconds_on_one, p.predicted.seconds);
-    d.alternatives.push_back({p.name, p.predicted.seconds, p.move_seconds, p.predicted.remote_bytes,
-                              p.predicted.local_bytes, p.predicted.imbalance});
+    d.alternatives.push_back({p.name, p.predicted.seconds, machine_.moves.seconds(p.work) + p.copy_seconds,
+                              p.predicted.remote_bytes, p.predicted.local_bytes, p.predicted.imbalance});
   }
   for (std::uint32_t n = 0; n < arrays_.size(); ++n) {
     array_decision& each = d.arrays.emplace_back();

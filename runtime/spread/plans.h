@@ -1,7 +1,7 @@
 #pragma once
 
-/// The plans for a launch that a decision compares: cuts of its grid, with its arrays as they lie and where they would
-/// better lie.
+/// The plans for a launch that a decision compares: cuts of its grid, with the present and with better placements of
+/// its arrays.
 
 #include <span>
 #include <string>
@@ -15,37 +15,47 @@
 
 namespace hpe::spread {
 
-/// The share of the time to which spreading or moving must bring it.
+/// Spreading a launch or moving arrays is only worthwhile if it reduces the time to this fraction.
 inline constexpr double worth_while = 0.95;
 
 struct plan {
   std::string name;
   cut how;
   std::vector<placement> moves;              // of each allocation
-  std::vector<std::vector<home_run>> homes;  // that they lead to
+  std::vector<std::vector<home_run>> homes;  // the homes that result from the moves
   std::vector<bool> replicated;
   cost predicted;
-  double move_seconds = 0;  // copies included
+  move_work work;           // of the moves
   double copy_seconds = 0;  // of new replicas
   double seconds = 0;       // predicted, with the launch's share of the copies
   [[nodiscard]] bool moves_arrays() const;
 };
 
-/// All that is compared for one launch.
+/// The cuts that are compared: all cuts along one or more axes into one part for each device. Empty for a kernel with
+/// an obstacle.
+[[nodiscard]] std::vector<cut> cuts_of(const kernel_model& kernel, const dimension& grid, std::uint32_t devices);
+
+/// All plans that are compared for one launch.
 class comparison_of_plans {
  public:
-  /// launches_of_a_copy: how many launches use a replica before it is outdated. Keeps references to `arrays` and `m`.
+  /// `launches_of_a_copy`: how many launches use a replica before it is outdated. `t` is the traffic of the launch for
+  /// the cuts of cuts_of(). Keeps references to all arguments except the launch.
   comparison_of_plans(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
-                      const machine& m, const sample_size& size, double launches_of_a_copy);
+                      const traffic& t, const machine& m, double launches_of_a_copy);
 
-  [[nodiscard]] const plan& fastest() const;
-  /// Of the plans with all arrays as they lie.
+  /// The fastest of the plans that move or copy arrays, for several devices or for one device; null if no plan moves or
+  /// copies arrays.
+  [[nodiscard]] const plan* fastest_with_moves(bool is_spread) const;
+  /// The fastest of the plans that neither move nor copy arrays.
   [[nodiscard]] const plan& fastest_without_moves() const;
-  /// A plan whose prediction is about as good as that of the fastest, with copies in the place of remote reads; else
-  /// the fastest.
+  /// The plan for one device, with the present placement of all arrays.
+  [[nodiscard]] const plan& on_one_device() const { return all_.front(); }
+  /// A plan with copies in place of remote reads, if its predicted time is about as short as the time of the fastest
+  /// plan; otherwise the fastest plan.
   [[nodiscard]] const plan& with_copies(const plan& best) const;
   [[nodiscard]] decision decision_for(const plan& chosen, const kernel_model& kernel) const;
-  /// The time with all that can move dealt out by granules: that of a launch whose arrays lie for another kernel.
+  /// The predicted time if all movable arrays are distributed granule by granule. This is the estimate for a launch
+  /// whose arrays are placed for another kernel.
   [[nodiscard]] double seconds_elsewhere(const cut& c) const;
 
  private:
@@ -55,11 +65,10 @@ class comparison_of_plans {
 
   std::span<const allocation* const> arrays_;
   const machine& machine_;
+  const traffic& traffic_;
   const double launches_of_a_copy_;
-  std::vector<cut> cuts_;
   std::vector<placed_allocation> allocations_;
   std::vector<std::size_t> of_pointer_;
-  traffic traffic_;
   std::vector<plan> all_;
 };
 

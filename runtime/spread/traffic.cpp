@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::uint64_t sector = 32, sectors_of_page = 4096 / sector;
 
-ptx::dimensions dimensions_of(const dimension& d) { return {d[0], d[1], d[2]}; }
-
 dimension index_in(const dimension& size, std::uint64_t n) {
   return {static_cast<std::uint32_t>(n % size[0]), static_cast<std::uint32_t>(n / size[0] % size[1]),
           static_cast<std::uint32_t>(n / size[0] / size[1])};
@@ -74,7 +72,7 @@ class sampler {
         launch_(l),
         arrays_(arrays),
         size_(size),
-        counts_(kernel.analysis()),
+        counts_(kernel.counts()),
         shares_(shares_of_threads(kernel.analysis())),
         numbers_(kernel.analysis(), [](std::uint32_t) { return evaluator::number{}; }),
         counters_(flow_.loops().size() + 1),
@@ -288,7 +286,7 @@ class sampler {
   bool at_random_ = false;    // at any time, else in the middle
   std::uint64_t seed_ = 0;
   std::vector<std::pair<std::uint32_t, evaluator::number>> addresses_;
-  loop_counts counts_;
+  const loop_counts& counts_;
   std::vector<double> shares_;  // of threads, that run each block of the control flow
   evaluator numbers_;
   thread_place place_;
@@ -355,6 +353,53 @@ traffic sample_traffic(const kernel_model& kernel, const launch& l, std::span<co
     }
   }
   return result;
+}
+
+namespace {
+
+/// Null if the launch has fewer parameters.
+const char* bytes_at(const launch& l, const kernel_model::bytes& b) {
+  return b.offset + b.size <= l.parameter_bytes ? static_cast<const char*>(l.parameters) + b.offset : nullptr;
+}
+
+/// The first pointer into the same allocation.
+std::size_t first_of(std::span<const allocation* const> arrays, std::size_t n) {
+  for (std::size_t other = 0; other < n; ++other)
+    if (arrays[other] != nullptr && arrays[n] != nullptr && arrays[other]->address == arrays[n]->address) return other;
+  return n;
+}
+
+}  // namespace
+
+std::string asked_launch::scalars() const {
+  std::string all;
+  for (const kernel_model::bytes& b : kernel.decisive_parameters())
+    if (const char* const bytes = bytes_at(l, b)) all.append(bytes, b.size);
+  return all;
+}
+
+bool asked_launch::has_scalars(const std::string& known) const {
+  std::size_t at = 0;
+  for (const kernel_model::bytes& b : kernel.decisive_parameters()) {
+    const char* const bytes = bytes_at(l, b);
+    if (bytes == nullptr) continue;
+    if (known.size() - at < b.size || std::memcmp(known.data() + at, bytes, b.size) != 0) return false;
+    at += b.size;
+  }
+  return at == known.size();
+}
+
+std::string asked_launch::key_of_traffic() const {
+  std::string key;
+  append(key, l.grid);
+  append(key, l.block);
+  for (std::size_t n = 0; n < arrays.size(); ++n) {
+    append(key, static_cast<std::uint32_t>(first_of(arrays, n)));
+    if (arrays[n] == nullptr) continue;
+    append(key, arrays[n]->bytes);
+    append(key, offset_of(n));
+  }
+  return key;
 }
 
 }  // namespace hpe::spread

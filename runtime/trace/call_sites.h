@@ -19,26 +19,26 @@ struct site {
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
   std::chrono::nanoseconds time{};
-  std::uintptr_t lowest = 0;  ///< lowest and highest address of the calls; 0: no call had an address
+  std::uintptr_t lowest = 0;  ///< lowest and highest address of the calls; 0 if no call had an address
   std::uintptr_t highest = 0;
 };
 
-/// Makes the calling thread count for another call site, whose work it does. nullptr or an empty stack: it counts for
-/// its own stack again. `place` must live until then.
+/// Makes the calling thread count its calls for another call site, on whose behalf the thread works. With nullptr or an
+/// empty stack, the thread counts for its own stack again. `place` must exist until then.
 void count_for(const call_stack* place) noexcept;
 
-/// Counts by call stack, in a table of fixed size, so that nothing is allocated and no lock is taken: threads may count
-/// in signal handlers. When the table is full, calls from new stacks are counted together, without a stack.
+/// Counts calls by call stack, in a table of fixed size. Counting allocates no memory and takes no lock, so threads may
+/// count in signal handlers. When the table is full, calls from new stacks are counted together, without a stack.
 class call_sites {
  public:
   call_sites();
 
   /// Counts a call for the stack of the calling thread (see count_for), from the return address `from` outwards;
-  /// nullptr: the whole stack. address: of the memory that the call used; nullptr: none.
+  /// nullptr: the whole stack. address: the address of the memory that the call used; nullptr: none.
   void add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from = nullptr,
            const void* address = nullptr) noexcept;
 
-  /// All sites, by bytes and then by time. Calls that found no room in the table have an empty stack.
+  /// All sites, sorted by bytes and then by time. Calls that found no room in the table have an empty stack.
   [[nodiscard]] std::vector<site> all() const;
 
  private:

@@ -1,14 +1,10 @@
 #include "runtime/trace/call_stack.h"
 
-#include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cstdlib>
-#include <memory>
-#include <string_view>
 
 #include "runtime/base/own_process.h"
 #include "runtime/trace/python_lines.h"
@@ -18,15 +14,7 @@ namespace hpe::trace {
 namespace {
 
 void* stack_module() {
-  static void* const module = [] {
-    const std::string name = "libhpe-stacks.so";
-    for (const std::string& folder : own_folders())
-      for (const char* const from_there : {"/", "/../lib/"})
-        if (void* const found =
-                ::dlopen(fmt::format("{}{}{}", folder, from_there, name).c_str(), RTLD_NOW | RTLD_LOCAL))
-          return found;
-    return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  }();
+  static void* const module = open_own_library("libhpe-stacks.so");
   return module;
 }
 
@@ -73,14 +61,6 @@ void call_stack::prepare() {
 decltype(&hpe_source_line) source_line_function() {
   static auto* const found = function_of_module<decltype(hpe_source_line)>("hpe_source_line");
   return found;
-}
-
-std::string demangled(const char* symbol) {
-  if (!std::string_view(symbol).starts_with("_Z")) return symbol;
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
-                                                         &std::free);
-  return text != nullptr ? text.get() : symbol;
 }
 
 }  // namespace hpe::trace

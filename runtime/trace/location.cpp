@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "runtime/base/demangled.h"
 #include "runtime/trace/call_stack.h"
 #include "runtime/trace/python_lines.h"
 

@@ -5,8 +5,8 @@
 
 namespace hpe::trace {
 
-/// Measures its own lifetime as one transfer or touch of the calling thread, for the profile and the trace. Costs two
-/// loads if there is neither. Safe in signal handlers.
+/// Measures the lifetime of this object as one transfer or touch of the calling thread, for the profile and the trace.
+/// Costs two loads if the process has neither a profile nor a trace. Safe in signal handlers.
 class measured {
  public:
   /// address: the touched address, for way::touch.
@@ -20,9 +20,9 @@ class measured {
   measured(const measured&) = delete;
   measured& operator=(const measured&) = delete;
 
-  /// Changes the way of the transfer.
+  /// Changes the recorded way of the transfer.
   void goes(way how) noexcept { how_ = how; }
-  /// Discards the measurement; neither the profile nor the trace gets it.
+  /// Discards the measurement: it enters neither the profile nor the trace.
   void forget() noexcept {
     profile_ = nullptr;
     recorder_ = nullptr;

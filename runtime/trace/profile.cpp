@@ -160,7 +160,7 @@ std::string profile::report() const {
         mebibytes(run.bytes_spilled), mebibytes(run.bytes_unspilled)));
   if (value(run.bytes_evicted) != 0) {
     line(
-        fmt::format("  data larger than device memory: {:.1f} MiB made room, of which {:.1f} MiB were copied to the "
+        fmt::format("  data larger than device memory: {:.1f} MiB were evicted, of which {:.1f} MiB were copied to the "
                     "host; {:.1f} MiB "
                     "were brought in; threads waited {:.6f} s for room",
                     mebibytes(run.bytes_evicted), mebibytes(run.bytes_written_back), mebibytes(run.bytes_brought_in),

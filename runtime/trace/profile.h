@@ -24,21 +24,22 @@ enum class way : std::uint8_t {
   across,       ///< between two allocations of hpe, queued
   any_staged,   ///< between any two addresses
   any_driver,
-  touch,  ///< CPU code faulted on device memory that was not on the host; its bytes count as 0
+  touch,  ///< CPU code faulted on device memory that was not on the host; counts as 0 bytes
 };
 inline constexpr unsigned way_count = 8;
 [[nodiscard]] const char* name_of(way how) noexcept;
 
-/// The transfers and touches of a program, printed when it ends (HPE_PROFILE). One per process, like the log. Thread
-/// safe; add() is also safe in signal handlers.
+/// The transfers and touches of a program, printed when it ends (HPE_PROFILE). Each process has one profile, like the
+/// log. Thread safe; add() is also safe in signal handlers.
 class HPE_API profile {
  public:
-  /// Makes the profile of this process if wanted is "1" and there is none yet. It is printed on standard error when the
-  /// process exits, and never destroyed. Throws HPE_ERROR_INITIALIZATION if wanted is neither "0" nor "1".
+  /// Makes the profile of this process if `wanted` is "1" and the process has no profile yet. The profile is printed on
+  /// standard error when the process exits, and is never destroyed. Throws HPE_ERROR_INITIALIZATION if wanted is
+  /// neither "0" nor "1".
   static void start(const std::string& wanted);
-  /// Makes a profile that is not printed, unless there is a profile already.
+  /// Makes a profile that is not printed, unless the process already has a profile.
   static void start_untold();
-  /// The profile of this process; nullptr if there is none.
+  /// The profile of this process; nullptr if the process has no profile.
   [[nodiscard]] static profile* active() noexcept { return the_active.load(std::memory_order_acquire); }
 
   /// Counts a transfer or touch for the caller's call site. address: the touched address.
@@ -70,9 +71,9 @@ class HPE_API profile {
   using place = std::pair<std::pair<unsigned, std::string>, site>;
   static profile* make();
   [[nodiscard]] std::array<site, way_count> sums() const;
-  /// Sites merged by place in the source, the longest time first.
+  /// The call sites, merged by place in the source and sorted by time, the longest time first.
   [[nodiscard]] std::vector<place> places() const;
-  /// The regions whose data moved, the most bytes first.
+  /// The regions whose data moved, sorted by bytes, the largest number first.
   [[nodiscard]] std::vector<std::pair<std::uintptr_t, traffic>> regions() const;
 
   static std::atomic<profile*> the_active;
@@ -84,7 +85,7 @@ class HPE_API profile {
   std::map<std::uintptr_t, call_stack> made_at_ HPE_GUARDED_BY(mutex_);  // by address
 };
 
-/// These record in the profile, if there is one.
+/// Record in the profile of this process, if the process has a profile.
 inline void moved(const void* region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device) {
   if (profile* const to = profile::active())
     to->moved(reinterpret_cast<std::uintptr_t>(region), region_bytes, bytes, to_device);

@@ -147,11 +147,16 @@ line_text text_of(const frame& f, const interpreter& py) noexcept {
   return result;
 }
 
-// Whether a line is in a module of Python itself or an installed one, or in no source at all.
+// Whether a line is in no source: CPython puts frames of its own between those of the program.
+bool is_of_the_interpreter(std::string_view line) noexcept {
+  return line.starts_with("<frozen ") || line.starts_with("<interpreter trampoline>") || line.starts_with("<shim>");
+}
+
+// Whether a line is in a module of Python itself or an installed one.
 bool is_of_a_module(std::string_view line) noexcept {
   for (const std::string_view part : {"/lib/python3", "/site-packages/", "/dist-packages/"})
     if (line.find(part) != std::string_view::npos) return true;
-  return line.starts_with("<frozen ") || line.starts_with("<interpreter trampoline>");
+  return false;
 }
 
 constexpr std::size_t most_lines = 4096;
@@ -205,9 +210,10 @@ const char* python_lines::here() noexcept {
       continue;
     }
     const line_text line = text_of(*f, py);
+    at = f->previous;
+    if (is_of_the_interpreter(line.view())) continue;
     if (!is_of_a_module(line.view())) return kept(line.view());
     if (!innermost) innermost = line;
-    at = f->previous;
   }
   return innermost ? kept(innermost->view()) : nullptr;
 }

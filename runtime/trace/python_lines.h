@@ -4,18 +4,18 @@
 
 namespace hpe::trace {
 
-/// Lines of Python, for call stacks of programs that CPython 3.11 to 3.13 runs. CPython's own functions would need its
-/// lock, which extension modules release before they call other libraries, and a stack may be taken in a signal
-/// handler. So hpe reads the frames of the calling thread from CPython's memory.
+/// Python source lines for call stacks of programs that CPython 3.11 to 3.13 runs. hpe reads the frames of the calling
+/// thread from CPython's memory, because CPython's own functions need the interpreter's lock. Extension modules release
+/// this lock before they call other libraries, and a stack may be taken in a signal handler.
 class python_lines {
  public:
-  /// Looks for an interpreter in the process, until one is found. Not in signal handlers.
+  /// Looks for a Python interpreter in the process, unless an earlier call has found one. Not in signal handlers.
   static void find_interpreter();
 
   /// "file:line" of the Python code that the calling thread executes: the innermost line outside of Python's own and
-  /// installed modules, or else the innermost line. nullptr if the thread runs no Python code, or if find_interpreter()
-  /// has found no interpreter of a known version. The same line always gives the same address, and the text is never
-  /// freed. Safe in signal handlers.
+  /// installed modules, otherwise the innermost line. nullptr if the thread runs no Python code, or if
+  /// find_interpreter() has found no interpreter of a known version. For the same line, the result is always the same
+  /// address; the text is never freed. Safe in signal handlers.
   [[nodiscard]] static const char* here() noexcept;
 
   /// Whether a pointer is a result of here().

@@ -7,13 +7,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
+#include "runtime/os/output_file.h"
 
 // An event is in the file if its name is set when the file is written; events that threads record then may be missing.
 
@@ -40,6 +39,21 @@ std::int64_t nanoseconds(clock::time_point t) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
 }
 
+/// The bytes of the first character if they are valid UTF-8, else 0.
+std::size_t character_at(std::string_view s) {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0U; };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first < 0xc2 || first > 0xf4) return 0;
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  // Forms that are too long, surrogates, and numbers beyond the last character.
+  const bool beyond = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+                      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
+  return beyond ? 0 : length;
+}
+
 // Viewers show a group as a process. The program's threads are rows of its own process; the groups of devices need
 // process numbers that no real process has.
 std::uint64_t process_of(std::uint32_t group) {
@@ -54,12 +68,18 @@ std::atomic<recorder*> recorder::the_active{nullptr};
 
 std::string json_text(std::string_view s) {
   std::string result = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (static_cast<unsigned char>(c) < ' ')
+  while (!s.empty()) {
+    const std::size_t length = character_at(s);
+    const char c = s.front();
+    if (length == 0) {
+      result += "\ufffd";
+    } else if (static_cast<unsigned char>(c) < ' ') {
       result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else
-      result += c;
+    } else {
+      if (c == '"' || c == '\\') result += '\\';
+      result += s.substr(0, length);
+    }
+    s.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return result + '"';
 }
@@ -194,13 +214,11 @@ std::string recorder::complete_text() {
 void recorder::write() {
   if (file_.empty()) return;
   const std::string all = complete_text();
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(file_.c_str(), "we"), &std::fclose);
-  const bool written =
-      file && std::fwrite(all.data(), 1, all.size(), file.get()) == all.size() && std::fflush(file.get()) == 0;
-  if (!written) throw_system_error("writing the trace " + file_);
+  os::write_file(file_, all);
   const std::size_t used = used_.load(std::memory_order_relaxed);
   if (used > capacity_)
-    log(log_level::warn, "the trace {} has the first {} events; {} found no room", file_, capacity_, used - capacity_);
+    log(log_level::warn, "the trace {} contains the first {} events; {} later events did not fit", file_, capacity_,
+        used - capacity_);
 }
 
 track this_thread() noexcept {

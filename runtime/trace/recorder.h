@@ -2,9 +2,9 @@
 
 /// HPE_TRACE: a file of timed events that https://ui.perfetto.dev and chrome://tracing show.
 ///
-/// One recorder per process, like the log, because hpe's libraries for MPI and the CUDA runtime record in it as well.
-/// It is a table of fixed size: recording takes no lock and allocates no memory, so signal handlers may record. When
-/// the table is full, events are counted and left out.
+/// Each process has one recorder, like the log, because hpe's libraries for MPI and the CUDA runtime also record events
+/// in it. The recorder is a table of fixed size: recording takes no lock and allocates no memory, so signal handlers
+/// may record. When the table is full, further events are only counted.
 
 #include <array>
 #include <atomic>
@@ -38,14 +38,14 @@ class HPE_API recorder {
  public:
   static constexpr std::size_t most_events = std::size_t{1} << 20;
 
-  /// Makes the recorder of this process if file is not empty and there is none yet. It is never destroyed; the file is
-  /// written when the process exits. In the name, %p stands for the number of the process; without %p, a rank of MPI
-  /// puts its number before the name's ending.
+  /// Makes the recorder of this process if `file` is not empty and the process has no recorder yet. The recorder is
+  /// never destroyed; it writes the file when the process exits. In the file's name, %p stands for the process number.
+  /// If the name does not contain %p, an MPI rank inserts the number of its rank before the name's ending.
   static void start(const std::string& file);
-  /// nullptr if nothing is recorded.
+  /// The recorder of this process; nullptr if nothing is recorded.
   [[nodiscard]] static recorder* active() noexcept { return the_active.load(std::memory_order_acquire); }
 
-  /// Makes a recorder without a file, unless there is a recorder already; complete_text() returns its events.
+  /// Makes a recorder without a file, unless the process already has a recorder; complete_text() returns its events.
   static void start_without_file(std::size_t capacity);
 
   explicit recorder(std::string file, std::size_t capacity = most_events);
@@ -53,19 +53,20 @@ class HPE_API recorder {
   recorder(const recorder&) = delete;
   recorder& operator=(const recorder&) = delete;
 
-  /// Records an event. name must live as long as the recorder (a literal, or from keep()). Safe in signal handlers.
+  /// Records an event. `name` must exist as long as the recorder (a literal, or a result of keep()). Safe in signal
+  /// handlers.
   void add(category what, const char* name, track where, clock::time_point begin, clock::time_point end,
            std::uint64_t bytes) noexcept;
-  /// Returns a copy of a name that lives as long as the recorder.
+  /// Returns a copy of a name; the copy exists as long as the recorder.
   [[nodiscard]] const char* keep(const std::string& name);
   void name_group(std::uint32_t group, const std::string& name);
   void name_row(track where, const std::string& name);
-  /// Registers a function to call before the text is made; it may record more events. Not in signal handlers.
+  /// Registers a function to call before the text is made; the function may record more events. Not in signal handlers.
   void before_writing(std::function<void()> tell);
 
   /// Writes the file, if the recorder has one. Throws HPE_ERROR_SYSTEM if that fails.
   void write();
-  /// All events as JSON, after calling the functions of before_writing(). text() does not call them.
+  /// Returns all events as JSON. complete_text() first calls the functions of before_writing(); text() does not.
   [[nodiscard]] std::string complete_text();
   [[nodiscard]] std::string text() const;
 
@@ -79,7 +80,7 @@ class HPE_API recorder {
     std::uint64_t bytes = 0;
   };
 
-  /// The sums of the events of one name that found no room.
+  /// For one name, the sums of the events for which the table had no room.
   struct left_out {
     std::atomic<const char*> name{nullptr};
     std::atomic<category> what{};
@@ -92,7 +93,7 @@ class HPE_API recorder {
 
   const std::string file_;
   const std::size_t capacity_;
-  event* events_;  // the kernel allocates its pages at the first access
+  event* events_;  // the system allocates the pages at the first access
   std::atomic<std::size_t> used_{0};
   std::array<left_out, 64> left_out_;  // further names are not summed
 
@@ -109,7 +110,7 @@ class HPE_API recorder {
 /// The row of the calling thread.
 [[nodiscard]] HPE_API track this_thread() noexcept;
 
-/// Records its own lifetime as an event of the calling thread.
+/// Records the lifetime of this object as an event of the calling thread.
 class recorded {
  public:
   explicit recorded(category what, const char* name, std::uint64_t bytes = 0) noexcept : to_(recorder::active()) {
@@ -133,7 +134,7 @@ class recorded {
   clock::time_point begin_;
 };
 
-/// The name of the file for this process; see recorder::start.
+/// Returns the name of the trace file for this process; see recorder::start.
 [[nodiscard]] std::string name_of_trace(const std::string& wanted, int process, const char* rank);
 
 }  // namespace hpe::trace

@@ -9,10 +9,8 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -20,6 +18,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/own_process.h"
+#include "runtime/os/output_file.h"
 #include "runtime/os/thread.h"
 #include "runtime/trace/profile.h"
 #include "runtime/trace/recorder.h"
@@ -69,12 +68,16 @@ std::string command_line() {
   return words;
 }
 
+void make_folder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw_system_error("making the folder " + folder);
+}
+
 std::string list(const std::vector<std::uint64_t>& numbers) { return fmt::format("[{}]", fmt::join(numbers, ",")); }
 
 class report_part {
  public:
   explicit report_part(const std::string& folder)
-      : process_(::getpid()), rank_(rank_by_environment() != nullptr ? rank_by_environment() : "") {
+      : process_(::getpid()), folder_(folder), rank_(rank_by_environment() != nullptr ? rank_by_environment() : "") {
     file_ = fmt::format("{}/{}.{}.json", folder, rank_.empty() ? "-" : rank_, process_);
     char host[256] = "";
     ::gethostname(host, sizeof host - 1);
@@ -120,14 +123,8 @@ class report_part {
       finished_ = complete;
       samples_.push_back({clock::now(), values_now()});
       const std::string all = text(complete);
-      const std::string unfinished = file_ + ".new";
-      {
-        const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(unfinished.c_str(), "we"), &std::fclose);
-        const bool written =
-            file && std::fwrite(all.data(), 1, all.size(), file.get()) == all.size() && std::fflush(file.get()) == 0;
-        if (!written) throw_system_error("writing " + unfinished);
-      }
-      if (::rename(unfinished.c_str(), file_.c_str()) != 0) throw_system_error("renaming " + unfinished);
+      make_folder(folder_);  // another run with the same page may have removed it
+      os::write_file(file_, all);
     } catch (const std::exception& e) {
       log(log_level::error, "the report lacks this process: {}", e.what());
     }
@@ -155,6 +152,7 @@ class report_part {
   }
 
   const pid_t process_;
+  const std::string folder_;
   const std::string rank_;
   const std::string command_ = command_line();
   const clock::time_point began_ = clock::now();
@@ -179,7 +177,7 @@ void start_report(const std::string& page) {
   const std::lock_guard lock(starting);
   if (page.empty() || the_part.load(std::memory_order_relaxed) != nullptr) return;
   const std::string folder = folder_of_parts(page);
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) throw_system_error("making the folder " + folder);
+  make_folder(folder);
   profile::start_untold();
   recorder::start_without_file(most_events);
   the_part.store(new report_part(folder), std::memory_order_release);

@@ -1,9 +1,9 @@
 #pragma once
 
-/// HPE_REPORT: the part of this process in the page of `hpe run --report`: its profile, its trace, its counters over
-/// time. Each process writes its own file in a folder that all processes of the job share, after 1, 2, 4, ... seconds
-/// and when it exits, so a process that is killed leaves its last file. `hpe` makes the page from the files
-/// (apps/hpe/report).
+/// HPE_REPORT: this process's part of the page of `hpe run --report`. The part contains the process's profile, its
+/// trace, and its counters over time. Each process writes its own file to a folder that all processes of the job share,
+/// after 1, 2, 4, ... seconds and when it exits, so if a process is killed, its last file remains. `hpe` makes the page
+/// from the files (apps/hpe/report).
 
 #include <string>
 
@@ -11,7 +11,7 @@
 
 namespace hpe::trace {
 
-/// Begins to collect the part if page, the value of HPE_REPORT, is not empty and collecting has not begun. Throws
+/// Begins to collect the part if `page`, the value of HPE_REPORT, is not empty; later calls have no effect. Throws
 /// HPE_ERROR_SYSTEM if the folder cannot be made.
 HPE_API void start_report(const std::string& page);
 

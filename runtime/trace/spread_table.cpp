@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "runtime/base/demangled.h"
 #include "runtime/base/options.h"
 #include "runtime/base/switch_option.h"
 #include "runtime/trace/call_stack.h"
@@ -37,7 +38,7 @@ void spread_table::print() {
   for (const auto& [name, at] : kernels_) {
     std::fprintf(stderr, "%10llu %10llu %8u %10.1f  %s\n", static_cast<unsigned long long>(at.launches),
                  static_cast<unsigned long long>(at.spread), at.most_devices, at.seconds * 1e3,
-                 demangled(name.c_str()).c_str());
+                 demangled(name).c_str());
     if (!at.why_spread.empty()) std::fprintf(stderr, "%43sspread: %s\n", "", at.why_spread.c_str());
     if (!at.why_not.empty()) std::fprintf(stderr, "%43son one device: %s\n", "", at.why_not.c_str());
   }

@@ -8,15 +8,16 @@
 
 namespace hpe::trace {
 
-/// How the launches of each kernel of a program ran that is spread over several devices (hpe run --spread --explain).
-/// Thread-safe.
+/// Counts how the launches of each kernel ran, in a program that is spread over several devices (hpe run --spread
+/// --explain). Thread-safe.
 class spread_table {
  public:
   /// The table of this process, printed to standard error when the process ends; null unless HPE_SPREAD_EXPLAIN is 1.
   /// Never destroyed: threads may launch kernels until the process ends. Throws hpe::error for an invalid value.
   [[nodiscard]] static spread_table* active();
 
-  /// A launch of a kernel, by its name in the PTX, on `devices` devices, and the reason for that.
+  /// Adds a launch on `devices` devices. kernel: the kernel's name in the PTX. reason: why the launch used this number
+  /// of devices.
   void add(const std::string& kernel, std::uint32_t devices, double seconds, const std::string& reason);
 
  private:
@@ -26,7 +27,7 @@ class spread_table {
     std::uint64_t launches = 0, spread = 0;
     std::uint32_t most_devices = 0;
     double seconds = 0;
-    std::string why_spread, why_not;  // of the first such launch
+    std::string why_spread, why_not;  // reasons of the first launch of each kind
   };
   mutex mutex_;
   std::map<std::string, line> kernels_ HPE_GUARDED_BY(mutex_);

@@ -295,13 +295,13 @@ void look(std::uint64_t seconds) {
           tell(slots[i], *wait, seconds, last.time);
         } catch (const std::bad_alloc&) {
           handler_line()
-              .text("hpe: a thread waits for more than ")
+              .text("hpe: a thread has waited for more than ")
               .decimal(seconds)
-              .text(" s; the process has no memory to tell for what")
+              .text(" s; the process has no memory to print the reason")
               .write();
         } catch (const std::exception& e) {
-          log(log_level::warn, "a thread waits for more than {} s; the subject of its wait is unknown: {}", seconds,
-              e.what());
+          log(log_level::warn, "a thread has waited for more than {} s; the subject of its wait is unknown: {}",
+              seconds, e.what());
         }
         the_reports.end();
       }

@@ -1,11 +1,11 @@
 #pragma once
 
-/// HPE_STALL_AFTER: a wait that takes longer is reported on standard error, once, with the thread, its place in the
-/// program and the subject of the wait.
+/// HPE_STALL_AFTER: if a wait takes longer than this time, hpe reports the wait once on standard error, with the
+/// thread, the place in the program and the subject of the wait.
 ///
-/// A thread notes the subject of its wait in a slot of its own: a few stores, no clock. One watching thread per process
-/// reads all slots from time to time. It asks a stalled thread for its stack by SIGURG, which is ignored by default. If
-/// the program handles SIGURG, the wait is reported without its place.
+/// Each thread notes the subject of its wait in its own slot. This costs a few stores, and no clock is read. One
+/// watching thread per process reads all slots from time to time. It sends SIGURG, which is ignored by default, to a
+/// stalled thread to ask for its stack. If the program handles SIGURG, the wait is reported without its place.
 
 #include <cstdint>
 #include <string>
@@ -14,10 +14,11 @@
 
 namespace hpe::trace {
 
-/// The subject of a wait, as numbers: the watching thread makes the words when the thread stalls.
+/// The subject of a wait, as numbers. The watching thread converts the numbers to words when the waiting thread stalls.
 struct awaited_thing {
-  /// Returns a sentence that begins with a small letter; may take locks. The wait may be over by then, so it must look
-  /// up the objects that the numbers name, and `about` must outlive all waits that are noted with it.
+  /// Returns a sentence that begins with a lower-case letter; may take locks. The wait may be over by then, so the
+  /// function must look up the objects that the numbers name, and `about` must outlive all waits that are noted with
+  /// the function.
   using description = std::string (*)(const void* about, std::uint64_t first, std::uint64_t second);
 
   description describe = nullptr;
@@ -29,12 +30,12 @@ struct awaited_thing {
 /// A wait as its slot stores it.
 struct noted_wait {
   awaited_thing what;
-  std::uint64_t number = 0;  ///< counts the thread's waits; 0: the thread does not wait
+  std::uint64_t number = 0;  ///< counts the thread's waits; 0 if the thread does not wait
   std::uintptr_t frame = 0;  ///< stack address of the `awaited` object
 };
 
-/// Marks the calling thread as waiting for other threads, devices or processes while it lives. Waits may be nested: the
-/// innermost one is watched. Safe in signal handlers.
+/// Marks the calling thread as waiting for other threads, devices or processes while this object exists. Waits may be
+/// nested: only the innermost wait is watched. Safe in signal handlers.
 class HPE_API awaited {
  public:
   explicit awaited(const awaited_thing& what) noexcept;
@@ -47,8 +48,8 @@ class HPE_API awaited {
   bool noted_;
 };
 
-/// Starts to report waits of this process that take longer than `seconds`; 0: none. Only the first call has an effect.
-/// Not in signal handlers.
+/// Starts to report waits of this process that take longer than `seconds`; 0 reports none. Only the first call has an
+/// effect. Not in signal handlers.
 HPE_API void tell_of_stalls(std::uint64_t seconds);
 
 }  // namespace hpe::trace

@@ -19,7 +19,7 @@ namespace {
 status_page* make_page() noexcept {
   try {
     // The descriptor stays open until the process ends: `hpe top` finds the page by it.
-    static const os::file_descriptor file = os::create_memory_file(status_file, sizeof(status_page));
+    static const auto& file = *new const os::file_descriptor(os::create_memory_file(status_file, sizeof(status_page)));
     void* const memory = ::mmap(nullptr, sizeof(status_page), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (memory != MAP_FAILED) {
       auto* const page = new (memory) status_page;

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The numbers of a process that `hpe top` shows: a page in a memory file, which `hpe top` opens through
-/// /proc/PROCESS/fd. The runtime's counters lie in the page itself, so publishing costs nothing. The kernel lets only
-/// the same user open the file, and removes it when the process ends, however it ends.
+/// The numbers of a process that `hpe top` shows. They are on a page in a memory file, which `hpe top` opens through
+/// /proc/PROCESS/fd. The page contains the runtime's counters themselves, so publishing costs nothing. The operating
+/// system lets only the same user open the file, and removes the file when the process ends, even if it is killed.
 
 #include <sys/types.h>
 
@@ -16,23 +16,23 @@
 
 namespace hpe::trace {
 
-/// Readers must be of the same layout: `version` names it.
+/// Readers must use the same layout, which `version` identifies.
 struct status_page {
   static constexpr std::uint64_t current_version = 3;
   struct device {
     std::array<char, 64> name{};
-    std::uint64_t memory = 0;  ///< bytes of the device; 0 where that is not known
+    std::uint64_t memory = 0;  ///< bytes of the device; 0: not known
   };
 
   std::atomic<std::uint64_t> version{0};  ///< current_version once `process` and `started` are set
   std::int64_t process = 0;
-  std::uint64_t started = 0;  ///< when the process started, in the ticks of /proc/PROCESS/stat
+  std::uint64_t started = 0;  ///< time when the process started, in the ticks of /proc/PROCESS/stat
   std::atomic<std::uint32_t> devices{0};
   std::array<device, counters::most_devices> device_table{};  ///< only the first `devices` entries are set
   counters count;
 
-  /// The page of this process, made by the first call. If no file can be made for the page, its memory is private: the
-  /// process counts in it as usual, but `hpe top` does not show the process.
+  /// The page of this process, made by the first call. If no file can be made for the page, the page is in private
+  /// memory: the process counts as usual, but `hpe top` does not show the process.
   [[nodiscard]] HPE_API static status_page& own() noexcept;
 
   /// Publishes the devices. To be called once, by one thread.
@@ -42,8 +42,8 @@ struct status_page {
 /// The name of the memory file.
 inline constexpr const char* status_file = "hpe-status";
 
-/// The time when a process started, in clock ticks since the machine started; 0 if there is no such process. Tells a
-/// process from a later one with the same number.
+/// The time when a process started, in clock ticks since the machine started; 0 if the process does not exist. The time
+/// distinguishes a process from a later process with the same number.
 [[nodiscard]] HPE_API std::uint64_t start_of_process(pid_t process) noexcept;
 
 }  // namespace hpe::trace

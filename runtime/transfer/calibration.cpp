@@ -1,14 +1,13 @@
 #include "runtime/transfer/calibration.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <fstream>
 #include <functional>
 #include <optional>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -132,13 +131,6 @@ class trial {
   std::vector<std::byte> host_;
 };
 
-std::string first_line(const char* path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 }  // namespace
 
 calibration calibrate(device::device_set& devices, unsigned home, std::byte* device_memory,
@@ -171,44 +163,26 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
 }
 
 calibration_cache::calibration_cache(std::filesystem::path folder, std::string key)
-    : folder_(std::move(folder)), key_(std::move(key)) {
-  std::replace(key_.begin(), key_.end(), '\n', ' ');
-}
+    : file_(std::move(folder), "transfers", std::move(key)) {}
 
 calibration_cache calibration_cache::of(const device::device_set& devices, const device::properties& first) {
-  return {own_cache_folder(), fmt::format("8; {}; at most {} threads; {} x {}; {}", first_line("/etc/machine-id"),
-                                          copy_crew::threads_for_this_machine(), devices.size(), first.name,
-                                          first_line("/proc/driver/nvidia/version"))};
-}
-
-std::filesystem::path calibration_cache::file() const {
-  return folder_ / fmt::format("transfers-{:016x}", std::hash<std::string>()(key_));
+  return {own_cache_folder(), fmt::format("9; {}; at most {} threads; {} x {}", cache_file::machine(),
+                                          copy_crew::threads_for_this_machine(), devices.size(), first.name)};
 }
 
 std::optional<calibration> calibration_cache::load(std::size_t largest_piece, unsigned most_threads) const {
-  if (folder_.empty()) return std::nullopt;
-  std::ifstream stream(file());
-  std::string key;
+  const std::optional<std::string> text = file_.load();
+  if (!text) return std::nullopt;
+  std::istringstream stream(*text);
   calibration found;
-  if (!std::getline(stream, key) || key != key_ || !(stream >> found.piece >> found.threads)) return std::nullopt;
+  if (!(stream >> found.piece >> found.threads)) return std::nullopt;
   const bool possible = found.piece >= 4096 && found.piece % 4096 == 0 && found.piece <= largest_piece &&
                         found.threads >= 1 && found.threads <= most_threads;
   return possible ? std::optional(found) : std::nullopt;
 }
 
 void calibration_cache::store(const calibration& found) const {
-  if (folder_.empty()) return;
-  // Written under another name first and renamed when complete, because other processes read it.
-  std::error_code failure;
-  std::filesystem::create_directories(folder_, failure);
-  const std::filesystem::path made = fmt::format("{}.{}", file().string(), ::getpid());
-  {
-    std::ofstream stream(made);
-    stream << key_ << '\n' << found.piece << ' ' << found.threads << '\n';
-    if (!stream.flush()) failure = std::make_error_code(std::errc::io_error);
-  }
-  if (!failure) std::filesystem::rename(made, file(), failure);
-  if (failure) log(log_level::debug, "{} is not written: {}", file().string(), failure.message());
+  file_.store(fmt::format("{} {}", found.piece, found.threads));
 }
 
 }  // namespace hpe::transfer

@@ -29,14 +29,15 @@ void copy_bytes(void* to, const void* from, std::size_t bytes, writing how) {
   how == writing::cached ? void(std::memcpy(to, from, bytes)) : os::copy_past_caches(to, from, bytes);
 }
 
-void copy_slice(const copied_rows& what, std::size_t slice) {
+void copy_slice(const posted_copy& what, std::size_t slice) {
+  const auto& [extent, to, from] = what.shape;
   const std::size_t begin = slice * what.slice_unit();
-  if (what.count == 1) {
-    copy_bytes(what.to + begin, what.from + begin, std::min(what.slice_unit(), what.width - begin), what.how);
+  if (extent.rows == 1) {
+    copy_bytes(what.to + begin, what.from + begin, std::min(what.slice_unit(), extent.width - begin), what.how);
     return;
   }
-  for (std::size_t row = begin; row < std::min(what.count, begin + what.slice_unit()); ++row)
-    copy_bytes(what.to + row * what.to_pitch, what.from + row * what.from_pitch, what.width, what.how);
+  for (std::size_t row = begin; row < std::min(extent.rows, begin + what.slice_unit()); ++row)
+    copy_bytes(what.to + row * to.row, what.from + row * from.row, extent.width, what.how);
 }
 
 }  // namespace
@@ -81,26 +82,21 @@ copy_crew::job* copy_crew::take_job() noexcept {
   return nullptr;
 }
 
-copy_crew::pending copy_crew::begin_rows(void* to, const void* from, rows what, writing how) {
-  if (what.width * what.count >= worth_helping && helpers_ != 0) {
+copy_crew::pending copy_crew::begin(void* to, const void* from, const box_copy& shape, writing how) {
+  if (shape.bytes() >= worth_helping && helpers_ != 0) {
     std::call_once(started_, [this] { start_helpers(); });
     if (job* const mine = threads_.empty() ? nullptr : take_job()) {
-      const copied_rows all{static_cast<std::byte*>(to),
-                            static_cast<const std::byte*>(from),
-                            what.width,
-                            what.count,
-                            what.to_pitch,
-                            what.from_pitch,
-                            how};
+      const posted_copy all{static_cast<std::byte*>(to), static_cast<const std::byte*>(from), shape, how};
       mine->post(all, parts_);
       posted_.fetch_add(1);
       posted_.notify_all();
       return {*this, *mine, all.slices()};
     }
   }
-  for (std::size_t row = 0; row < what.count; ++row)
-    copy_alone(static_cast<std::byte*>(to) + row * what.to_pitch,
-               static_cast<const std::byte*>(from) + row * what.from_pitch, what.width, how);
+  shape.for_each_row([&](std::size_t at_to, std::size_t at_from) {
+    copy_alone(static_cast<std::byte*>(to) + at_to, static_cast<const std::byte*>(from) + at_from, shape.extent.width,
+               how);
+  });
   return {};
 }
 

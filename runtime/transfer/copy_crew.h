@@ -15,58 +15,52 @@
 
 namespace hpe::transfer {
 
-/// Threads that help with large copies of host memory, because one core alone is slower than the link of a GPU. They
-/// start with the first such copy. Thread-safe. Several copies at once, as for both directions of a link, share the
-/// helpers evenly. Copies beyond `most_jobs`, and all copies if the system has no room for threads, are made by the
-/// calling thread alone.
+/// Threads that help with large copies in host memory, because a single core copies more slowly than the link of a GPU.
+/// The first large copy starts them. Thread-safe. If several copies run at once, for example in both directions of a
+/// link, the helpers are shared evenly. The calling thread copies without helpers if `most_jobs` other copies are
+/// running, or if the system cannot start threads.
 ///
-/// Each thread begins with its own part, the same one in every copy, and helps with other parts afterwards. So a core
-/// that fills staging buffers again and again finds its lines of them in its own cache. If another core wrote them
-/// last, six threads copy at 23 GB/s instead of 50 (H200 host, docs/measurements.md).
+/// Each thread copies slices of its own part first, the same part in every copy, and then helps with other parts. So a
+/// core that fills the same staging buffer again still has the buffer's lines in its cache. If another core wrote the
+/// lines last, six threads copy at 23 GB/s instead of 50 GB/s (H200 host, docs/measurements.md).
 class copy_crew {
  public:
-  /// helpers: the number of helping threads; the default fits the machine.
-  /// settle: called first in each helper.
+  /// helpers: the number of helper threads; the default depends on the machine.
+  /// settle: each helper calls this function first.
   explicit copy_crew(
       unsigned helpers = threads_for_this_machine() - 1, std::function<void()> settle = [] {});
   ~copy_crew();
   copy_crew(const copy_crew&) = delete;
   copy_crew& operator=(const copy_crew&) = delete;
 
-  /// The most threads that are useful, including the calling one.
+  /// The largest useful number of threads, including the calling thread.
   [[nodiscard]] static unsigned threads_for_this_machine();
 
-  /// How the destination is written. The program's memory is best written past the caches; otherwise each line is read
-  /// before it is written.
+  /// How the bytes of the destination are written. Writes to the program's memory are fastest if they bypass the
+  /// caches; otherwise the processor reads each cache line before it writes the line.
   using writing = transfer::writing;
-  /// How staging buffers that a GPU reads are best written in a copy of `whole` bytes. A GPU reads lines that are still
-  /// in a core's own cache at less than half of the link's rate (H200: 20 of 55 GB/s). In a long copy it is soon so far
-  /// behind that the buffers have left those caches; writing through the caches then saves two of three memory
-  /// accesses. Up to 64 MiB that does not pay.
+  /// The fastest way to write staging buffers that a GPU reads, in a copy of `whole` bytes. A GPU reads lines that are
+  /// still in a core's own cache at less than half of the link's rate (H200: 20 of 55 GB/s), so writes to buffers
+  /// should bypass the caches. In a longer copy, the GPU is soon so late that the buffers' lines have left those caches
+  /// before the GPU reads them. Then writes through the caches are better, because they save two of three memory
+  /// accesses. Copies of up to 64 MiB are too short for this.
   [[nodiscard]] static writing to_stage(std::size_t whole);
 
-  /// The number of copies that are helped at the same time.
+  /// The largest number of copies that helpers make at the same time.
   static constexpr unsigned most_jobs = 4;
 
-  /// Smaller copies are made by the calling thread alone, through the caches.
+  /// The calling thread makes copies of fewer bytes without helpers, through the caches.
   static constexpr std::size_t worth_helping = std::size_t{256} << 10;
   static void copy_alone(void* to, const void* from, std::size_t bytes, writing how);
 
   /// Like memcpy: the copy is complete on return.
   void copy(void* to, const void* from, std::size_t bytes, writing how = writing::cached);
 
-  /// `count` rows of `width` bytes; on either side, a pitch is the distance between the starts of two rows.
-  struct rows {
-    std::size_t width;
-    std::size_t count;
-    std::size_t to_pitch;
-    std::size_t from_pitch;
-  };
-
   class pending;
-  /// Begins a copy, and returns while the helpers make it, so that the caller can begin the next one. A copy without
-  /// help is complete on return. Source and destination must stay valid and unchanged until finish.
-  [[nodiscard]] pending begin_rows(void* to, const void* from, rows what, writing how);
+  /// Begins a copy of a box of one plane and returns while the helpers copy, so that the caller can begin another copy.
+  /// If the calling thread copies alone, the copy is complete on return. Until finish(), source and destination must
+  /// stay valid, and the caller must not change them.
+  [[nodiscard]] pending begin(void* to, const void* from, const box_copy& shape, writing how);
   [[nodiscard]] pending begin(void* to, const void* from, std::size_t bytes, writing how);
 
  private:
@@ -75,24 +69,26 @@ class copy_crew {
   job* take_job() noexcept;
   void start_helpers() noexcept;
   void help(unsigned number);
-  /// Copies the next slice of a part of a job. Returns false if none is left.
+  /// Copies the next slice of one part of a job. Returns false if the part has no slice left.
   bool take_slice(job& j, unsigned part) const noexcept;
-  /// Copies the next slice of any part, of `part` if it has one. Returns false if none is left.
+  /// Copies the next slice of `part`, or of another part if `part` has no slice left. Returns false if the job has no
+  /// slice left.
   bool take_any_slice(job& j, unsigned part) const noexcept;
-  /// Waits, first by spinning, until the number of posted copies differs from `seen`, and returns that number.
+  /// Waits until the number of posted copies differs from `seen` (spins first, then sleeps), and returns that number.
   std::uint32_t next_post(std::uint32_t seen) const;
 
   const unsigned helpers_;
-  const unsigned parts_;  // the last one is the calling thread's
+  const unsigned parts_;  // the number of parts of a job; the calling thread begins with the last part
   const std::function<void()> settle_;
   std::once_flag started_;
   std::array<job, most_jobs> jobs_;
-  std::atomic<std::uint32_t> posted_{0};  // the number of copies posted
+  std::atomic<std::uint32_t> posted_{0};  // the number of copies posted so far
   std::atomic<bool> stop_{false};
-  std::vector<std::thread> threads_;  // as many as the system has room for
+  std::vector<std::thread> threads_;  // the helpers that could be started
 };
 
-/// A copy that was begun. Used by the thread that began it; the crew must outlive it.
+/// A copy that begin() has begun. Only the thread that began the copy may use the object, and the crew must outlive the
+/// object.
 class copy_crew::pending {
  public:
   pending() = default;
@@ -114,7 +110,7 @@ class copy_crew::pending {
 };
 
 inline copy_crew::pending copy_crew::begin(void* to, const void* from, std::size_t bytes, writing how) {
-  return begin_rows(to, from, {bytes, 1, 0, 0}, how);
+  return begin(to, from, box_copy{{bytes}}, how);
 }
 
 inline void copy_crew::copy(void* to, const void* from, std::size_t bytes, writing how) {

@@ -1,8 +1,8 @@
 #pragma once
 
-/// A large copy that several threads make together without a lock: each takes slice after slice. A job is reused for
-/// one copy after the other, so a late helper may have read an older copy. Taking a slice fails if the job has another
-/// copy by then.
+/// A large copy that several threads make together without a lock: each thread claims one slice after another. A job is
+/// reused for later copies, so a slow helper may have read the description of an earlier copy. If so, the helper's
+/// claim of a slice fails.
 
 #include <algorithm>
 #include <array>
@@ -10,70 +10,75 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/base/box.h"
+
 namespace hpe::transfer {
 
 /// How the bytes of a copy are written; see copy_crew.
 enum class writing : std::uint8_t { cached, past_caches };
 
-/// `count` rows of `width` bytes; on either side, a pitch is the distance between the starts of two rows.
-struct copied_rows {
+/// A copy of one row or of the rows of one plane.
+struct posted_copy {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
-  std::size_t width = 0;
-  std::size_t count = 0;
-  std::size_t to_pitch = 0;
-  std::size_t from_pitch = 0;
+  box_copy shape;
   writing how = writing::cached;
 
-  /// The bytes that a thread copies at once: a part of one row, or several rows of about as many bytes. Small, so that
-  /// threads do not wait long for the last slice.
+  /// Each slice is the unit that one thread copies: a part of one row, or several rows with about as many bytes. Slices
+  /// are small, so that threads do not wait long for the last slice.
   static constexpr std::size_t slice_bytes = std::size_t{64} << 10;
 
   [[nodiscard]] std::size_t slice_unit() const noexcept {
-    return count == 1 ? slice_bytes : std::max<std::size_t>(1, slice_bytes / std::max<std::size_t>(1, width));
+    return shape.extent.rows == 1
+               ? slice_bytes
+               : std::max<std::size_t>(1, slice_bytes / std::max<std::size_t>(1, shape.extent.width));
   }
   [[nodiscard]] std::size_t slices() const noexcept {
-    return ((count == 1 ? width : count) + slice_unit() - 1) / slice_unit();
+    return ((shape.extent.rows == 1 ? shape.extent.width : shape.extent.rows) + slice_unit() - 1) / slice_unit();
   }
-  /// The first slice of part p of `parts`; the part ends where the next one begins.
+  /// The first slice of part p if the copy has `parts` parts; a part ends where the next part begins.
   [[nodiscard]] std::size_t first_slice(unsigned p, unsigned parts) const noexcept { return slices() * p / parts; }
 };
 
-/// Memory: os::hardware, or a model of it under which a test tries all interleavings of the steps.
+/// Memory: os::hardware, or a model of memory with which a test runs all interleavings of the steps.
 template <class Memory>
 class basic_copy_job {
  public:
-  /// The most parts of a copy. If there are more threads, some share a part.
+  /// The largest number of parts of a copy. If more threads than this help, some of them share a part.
   static constexpr unsigned most_parts = 16;
 
-  /// Claims the job for the calling thread. Returns false if another thread has it.
+  /// Claims the job for a copy of the calling thread. Returns false if another thread has claimed it.
   bool take() noexcept { return !taken_.load(std::memory_order_relaxed) && !taken_.exchange(true); }
 
-  /// Posts a copy. Called by the thread that claimed the job.
-  void post(const copied_rows& what, unsigned parts) noexcept {
+  /// Publishes a copy, so that other threads can claim its slices. Only the thread that claimed the job may call it.
+  void post(const posted_copy& what, unsigned parts) noexcept {
     const std::uint64_t number = ((parts_[0].next.load() >> 32) + 1) << 32;
     for (unsigned p = 0; p < parts; ++p)
-      parts_[p].next.store(number | nothing_left);  // no thread takes a slice while the job is written
+      parts_[p].next.store(number | nothing_left);  // no thread can claim a slice while the description is written
     to_.store(what.to);
     from_.store(what.from);
-    width_.store(what.width);
-    count_.store(what.count);
-    to_pitch_.store(what.to_pitch);
-    from_pitch_.store(what.from_pitch);
+    width_.store(what.shape.extent.width);
+    rows_.store(what.shape.extent.rows);
+    to_row_.store(what.shape.to.row);
+    from_row_.store(what.shape.from.row);
     how_.store(what.how);
     finished_.store(0);
     for (unsigned p = 0; p < parts; ++p) parts_[p].next.store(number | what.first_slice(p, parts));
   }
 
-  /// Takes a slice of a part and calls copy(rows, slice). Returns false if none is left. Thread-safe.
+  /// Claims the next slice of a part and calls copy(posted copy, slice). Returns false if the part has no slice left.
+  /// Thread-safe.
   template <class Copy>
   bool take_slice(unsigned part, unsigned parts, Copy copy) noexcept {
     auto& its = parts_[part].next;
     std::uint64_t next = its.load();
     while (true) {
-      // Read between the load of `next` and the exchange, which fails if another copy was posted meanwhile.
-      const copied_rows what{to_.load(),       from_.load(),       width_.load(), count_.load(),
-                             to_pitch_.load(), from_pitch_.load(), how_.load()};
+      // The description is read after `next` and before the exchange. The exchange fails if another copy was posted in
+      // between.
+      const posted_copy what{to_.load(),
+                             from_.load(),
+                             {{width_.load(), rows_.load(), 1}, {to_row_.load(), 0}, {from_row_.load(), 0}},
+                             how_.load()};
       const std::uint64_t slice = next & nothing_left;
       if (slice >= what.first_slice(part + 1, parts)) return false;
       if (!its.compare_exchange_weak(next, next + 1)) continue;
@@ -83,7 +88,8 @@ class basic_copy_job {
     }
   }
 
-  /// Waits for slices that other threads took, and releases the job. Called by its thread when no slice is left.
+  /// Waits for the slices that other threads have claimed, and releases the job. Only the thread that claimed the job
+  /// may call it, when no slice is left to claim.
   void finish(std::size_t slices) noexcept {
     while (finished_.load() != slices) Memory::relax();
     taken_.store(false);
@@ -95,18 +101,18 @@ class basic_copy_job {
   using atomic = typename Memory::template atomic<T>;
 
   struct alignas(64) part {
-    atomic<std::uint64_t> next{nothing_left};  // high half: the copy's number; low half: the part's next slice
+    atomic<std::uint64_t> next{nothing_left};  // high half: number of the copy; low half: next slice of the part
   };
 
   alignas(64) atomic<bool> taken_{false};
   atomic<std::byte*> to_{nullptr};
   atomic<const std::byte*> from_{nullptr};
   atomic<std::size_t> width_{0};
-  atomic<std::size_t> count_{0};
-  atomic<std::size_t> to_pitch_{0};
-  atomic<std::size_t> from_pitch_{0};
+  atomic<std::size_t> rows_{0};
+  atomic<std::size_t> to_row_{0};  // bytes from one row to the next
+  atomic<std::size_t> from_row_{0};
   atomic<writing> how_{writing::cached};
-  atomic<std::size_t> finished_{0};  // slices that are copied
+  atomic<std::size_t> finished_{0};  // the number of slices that have been copied
   std::array<part, most_parts> parts_;
 };
 

@@ -22,11 +22,13 @@ device_groups near_devices(device::device_set& devices) {
   const auto machine = std::make_shared<const os::numa>();
   result.settle_thread = [machine, nodes](unsigned group) {
     if (nodes[group] != device::unknown_node && !machine->settle_thread(nodes[group]))
-      log(log_level::debug, "this process may use no core of NUMA node {}, which a device is next to", nodes[group]);
+      log(log_level::debug, "this process may not use the cores of NUMA node {}, to which a device is attached",
+          nodes[group]);
   };
   result.settle_memory = [machine, nodes](unsigned group, void* memory, std::size_t bytes) {
     if (nodes[group] != device::unknown_node && !machine->settle_memory(memory, bytes, nodes[group]))
-      log(log_level::debug, "NUMA node {}, which a device is next to, takes no memory of this process", nodes[group]);
+      log(log_level::debug, "this process cannot allocate memory on NUMA node {}, to which a device is attached",
+          nodes[group]);
   };
   return result;
 }

@@ -8,18 +8,20 @@
 
 namespace hpe::transfer {
 
-/// Which devices are served by the same threads and buffers, and how these are placed near the devices. Devices of one
-/// NUMA node are one group. By default all devices are one group, and nothing is bound.
+/// Divides devices into groups. Each group has its own threads and buffers, which are placed near the group's devices.
+/// With near_devices(), the devices of one NUMA node form a group. By default all devices are one group, and threads
+/// and memory are not bound to a node.
 struct device_groups {
-  std::vector<unsigned> group_of{};  ///< by device; groups are numbered from 0 without gaps. Empty: all are group 0
+  std::vector<unsigned> group_of{};  ///< group of each device; groups are numbered from 0 without gaps. Empty: all
+                                     ///< devices are in group 0
 
-  /// Called first in each thread that serves a group.
+  /// Each thread that serves a group calls this first.
   std::function<void(unsigned group)> settle_thread = [](unsigned) {};
-  /// Called for memory that serves a group before its pages exist.
+  /// Called for each buffer of a group before the pages of the buffer exist.
   std::function<void(unsigned group, void* memory, std::size_t bytes)> settle_memory = [](unsigned, void*,
                                                                                           std::size_t) {};
 
-  /// The group of a device; 0 for a number that is no device's.
+  /// The group of a device; 0 for a number that no device has.
   [[nodiscard]] unsigned group(unsigned device) const noexcept {
     return device < group_of.size() ? group_of[device] : 0;
   }
@@ -30,8 +32,8 @@ struct device_groups {
   }
 };
 
-/// Groups the devices by NUMA node, and places the threads and memory of a group on its node. If no device's node is
-/// known, as on machines with a single node, all devices are one group and nothing is bound.
+/// Groups the devices by NUMA node; threads and memory of a group are placed on its node. If no device's node is known
+/// (for example on a machine with a single node), all devices are one group and nothing is bound.
 [[nodiscard]] device_groups near_devices(device::device_set& devices);
 
 }  // namespace hpe::transfer

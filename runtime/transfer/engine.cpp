@@ -10,10 +10,11 @@ namespace hpe::transfer {
 
 using device::priority;
 
-engine::engine(device::device_set& devices, const memory::uvas& space, const staging_options& staging, counters& count)
+engine::engine(device::device_set& devices, memory::uvas& space, const staging_options& staging, counters& count)
     : devices_(devices), space_(space), options_(staging), count_(count), piece_(staging.buffer) {
   const std::size_t ring_bytes = staging.buffer * staging.count;
   std::byte* ring = space.alias(space.segment_begin(memory::segment_kind::runtime));
+  space.open_alias(space.segment_begin(memory::segment_kind::runtime), ring_bytes * staging.near.groups());
   for (unsigned g = 0; g < staging.near.groups(); ++g, ring += ring_bytes) {
     options_.near.settle_memory(g, ring, ring_bytes);
     // NOLINTNEXTLINE(modernize-make-unique): make_unique cannot build the ring, which cannot be moved, in its place

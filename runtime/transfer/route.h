@@ -7,20 +7,20 @@ namespace hpe::transfer {
 /// The kind of memory on one side of a copy.
 enum class place : std::uint8_t {
   device,      ///< memory that a device backs
-  registered,  ///< host memory that copy engines reach: the alias, staging buffers
+  registered,  ///< host memory that copy engines can access: the alias, staging buffers
   pageable     ///< any other host memory
 };
 
 enum class route : std::uint8_t {
-  host,        ///< memcpy
-  direct,      ///< one copy by a device's engine between its memory and registered memory, or inside its memory
-  peer,        ///< one copy by a device's engine between two devices
-  staged,      ///< through staging buffers, filled or emptied by the calling thread
-  peer_staged  ///< device to staging buffer to device
+  host,        ///< a memcpy by the host
+  direct,      ///< one copy by a device's copy engine: between its memory and registered memory, or within its memory
+  peer,        ///< one copy by a device's copy engine between two devices
+  staged,      ///< through staging buffers, which the calling thread fills or empties
+  peer_staged  ///< from a device to a staging buffer, and from there to another device
 };
 
-/// The route between two places. Between two devices, same_device and reachable (the engine of one side reaches the
-/// other's memory) decide.
+/// The route of a copy between two places. If both places are on devices, the route depends on same_device and on
+/// reachable. reachable: the copy engine of one of the devices can access the memory of the other.
 [[nodiscard]] constexpr route choose_route(place destination, place source, bool same_device, bool reachable) noexcept {
   if (destination == place::device && source == place::device) {
     if (same_device) return route::direct;

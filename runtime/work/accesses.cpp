@@ -26,17 +26,16 @@ std::string end_of_work(const void* devices, std::uint64_t timeline, std::uint64
 
 void region_range::require_alive() const {
   HPE_REQUIRE(region->alive && range.end <= region->layout.extent, HPE_ERROR_NOT_A_REGION,
-              "the allocation of the bytes to use was freed by another thread just now");
+              "the allocation of an access was freed by another thread just now");
 }
 
 void region_range::require_homes(device::device_set& devices) const {
   if (region->single_copy()) return;
   region->for_each_home(range, [&](unsigned home, byte_range) {
-    HPE_REQUIRE(
-        !devices.at(home).lost(), HPE_ERROR_DEVICE_LOST,
-        "device {} is lost and neither takes nor gives data; the allocation at {} can be migrated to another device "
-        "(hpeMigrate)",
-        home, static_cast<void*>(region->layout.base));
+    HPE_REQUIRE(!devices.at(home).lost(), HPE_ERROR_DEVICE_LOST,
+                "device {} is lost, so data cannot be copied to or from it; the allocation at {} can be migrated to "
+                "another device (hpeMigrate)",
+                home, static_cast<void*>(region->layout.base));
   });
 }
 

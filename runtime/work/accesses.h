@@ -1,7 +1,7 @@
 #pragma once
 
-/// The accesses of device work to bytes of regions, and their place in the regions' order. The caller holds the mutexes
-/// of the regions, unless a description says otherwise.
+/// The accesses of device work to bytes of regions, and the position of this work in the regions' order. The caller
+/// must hold the mutexes of the regions, unless the comment of a function says otherwise.
 
 #include <span>
 
@@ -28,14 +28,15 @@ struct region_range {
 /// HPE_ERROR_NOT_A_REGION if the allocation was freed. The caller must not hold the mutex.
 void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices);
 
-/// Waits until the homes of the bytes have room for commands (device::device::await_room). Not under the mutex.
+/// Waits until the homes of the bytes have room for commands (device::device::await_room). The caller must not hold the
+/// mutex.
 void await_room(const region_range& bytes, device::device_set& devices);
 
 /// Whether the host's copy of a block in this state is valid. A fresh block counts, because it reads as zero.
 [[nodiscard]] bool host_has(coherence::block_state state) noexcept;
 /// Whether the host's copy of a block in this state is valid and has pages.
 [[nodiscard]] bool has_host_copy(coherence::block_state state) noexcept;
-/// The end, at most `end`, of the blocks from `begin` on for which `has` gives the same answer as for the first.
+/// The end of the run of blocks that begins at `begin` and for which `has` returns the same value; at most `end`.
 [[nodiscard]] std::uint64_t end_of_same(const coherence::region& r, std::uint64_t begin, std::uint64_t end,
                                         bool (*has)(coherence::block_state) noexcept) HPE_REQUIRES(r.mutex);
 
@@ -44,16 +45,16 @@ struct device_access {
   coherence::region* region = nullptr;
   coherence::byte_range range;
   hpeAccessMode mode = HPE_INOUT;
-  bool if_alive = false;    ///< if the region was freed meanwhile, the access is left out instead of an error
-  bool concurrent = false;  ///< not ordered against other concurrent work (coherence::access_order)
+  bool if_alive = false;    ///< if the region has been freed, the access is omitted and no error is thrown
+  bool concurrent = false;  ///< the access is not ordered against other concurrent work (coherence::access_order)
 };
 
-/// Adds the points that work with these accesses must wait for.
+/// Adds to `after` the points for which work with these accesses must wait.
 void collect(std::span<const device_access> accesses, device::device_set& devices, coherence::point_set& after);
 
-/// Records work with these accesses, queued as `points`: one, or one for each of the devices that do it together. If
-/// memory is too short for an entry in the regions' order, waits for the work instead, so that no later work overtakes
-/// it.
+/// Records work with these accesses that was queued as `points`: one point, or one for each of the devices that do the
+/// work together. If there is no memory for an entry in the regions' order, waits for the work instead, so that no
+/// later work overtakes this work.
 void record(std::span<const device_access> accesses, std::span<const timepoint> points,
             device::device_set& devices) noexcept;
 
@@ -70,7 +71,7 @@ timepoint queue_ordered(std::span<const device_access> accesses, device::device_
 /// Waits in the calling thread until all points are reached, whether or not their work failed.
 void wait_for(std::span<const timepoint> points, device::device_set& devices);
 [[nodiscard]] bool reached(std::span<const timepoint> points, const device::device_set& devices);
-/// The device work that uses the shadow of some bytes, and before whose end the shadow must not change.
+/// The points of the device work that uses the shadow of some bytes. The shadow must not change before this work ends.
 [[nodiscard]] coherence::point_set users_of_shadow(const coherence::region& r, coherence::byte_range bytes)
     HPE_REQUIRES(r.mutex);
 /// Throws the error of the first point whose work failed. All points must be reached.

@@ -80,10 +80,11 @@ void degrade_to_host(const resources& with, region& r) {
 }
 
 std::vector<timepoint> degrade_to_homes(const resources& with, region& r) {
-  HPE_REQUIRE(r.resident.covers({0, r.bytes_at_homes()}), HPE_ERROR_SYSTEM,
-              "mprotect failed for lack of mappings, and the allocation of {} bytes at {}, which is not all in device "
-              "memory, cannot be one block; raise vm.max_map_count",
-              r.layout.bytes, static_cast<void*>(r.layout.base));
+  HPE_REQUIRE(
+      r.resident.covers({0, r.bytes_at_homes()}), HPE_ERROR_SYSTEM,
+      "mprotect failed for lack of mappings; hpe cannot treat the allocation of {} bytes at {} as a single block "
+      "instead, because it is not all in device memory; raise vm.max_map_count",
+      r.layout.bytes, static_cast<void*>(r.layout.base));
   // Close the whole view first, which takes no further mapping, so that no write of the host is lost.
   HPE_REQUIRE(with.views.set(r, r.all_blocks(), os::access::none), HPE_ERROR_SYSTEM,
               "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
@@ -97,6 +98,32 @@ std::vector<timepoint> degrade_to_homes(const resources& with, region& r) {
   r.transition(r.all_blocks(), block_event::device_write);
   with.views.degrade(r);
   return copies;
+}
+
+void drop_host_copy(const resources& with, region& r, byte_range bytes) {
+  r.note_write();
+  r.resident.outdate(bytes);
+  // In the order of the region, the write of the other process comes after all present users of the bytes. One of these
+  // may be a fetch that is now useless but still writes the shadow; the next writer of the shadow waits for the writers
+  // of the home, and so for that fetch too.
+  point_set users;
+  r.order.before_write(bytes, users);
+  const device_access written{&r, bytes, HPE_INOUT};
+  if (!users.empty()) record(std::span(&written, 1), users.points(), with.devices);
+  const block_run run = r.blocks_of(bytes);
+  for (std::uint64_t b = run.begin; b < run.end;) {
+    const block_run same = r.blocks().same_from(b, run.end);
+    b = same.end;
+    const block_state state = r.state(same.begin);
+    if (state == block_state::host || state == block_state::device) continue;
+    if (coherence::apply(state, block_event::device_write).actions.close &&
+        !with.views.set(r, same, os::access::none)) {
+      const std::vector<timepoint> copies = degrade_to_homes(with, r);
+      wait_for(copies, with.devices);
+      return require_success(copies, with.devices);
+    }
+    r.transition(same, block_event::device_write);
+  }
 }
 
 }  // namespace hpe::work

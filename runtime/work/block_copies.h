@@ -1,7 +1,7 @@
 #pragma once
 
-/// The copies between shadow and home of a region's blocks: uploads, shadow to home, and downloads, home to shadow.
-/// Launches, lanes and migration use these and no others.
+/// The copies of a region's blocks between shadow and home: uploads (from shadow to home) and downloads (from home to
+/// shadow). Launches, lanes and migration copy blocks only through these functions.
 
 #include "runtime/transfer/engine.h"
 #include "runtime/work/accesses.h"
@@ -21,29 +21,34 @@ struct resources {
   host_memory& host;
 };
 
-/// Queues the upload of blocks in state host behind the home's users. Their view must be closed to writers. Each block
-/// becomes shared when its upload is queued; if queuing throws, the later blocks stay in state host. A region with a
-/// single copy has nothing to upload; only the states change. Returns all copies, because each can fail. The caller
-/// holds the region's mutex.
+/// Queues the upload of blocks in state host, to run after all work that uses the home. The view of these blocks must
+/// be closed to writers. Each block becomes shared when its upload is queued; if queuing throws, the later blocks stay
+/// in state host. A region with a single copy has nothing to upload; only the states change. Returns all copies,
+/// because each can fail. The caller holds the region's mutex.
 std::vector<timepoint> upload(const resources& with, coherence::region& r, coherence::block_run run,
                               device::priority level) HPE_REQUIRES(r.mutex);
 
 /// Queues the download of blocks, and appends all copies to `copies`, because each can fail. The blocks' view must be
-/// closed and the home's writers must have finished. If it throws, `copies` has the copies that were queued. The caller
-/// holds the region's mutex.
+/// closed and the home's writers must have finished. If download throws, `copies` contains the copies that were queued.
+/// The caller holds the region's mutex.
 void download(const resources& with, coherence::region& r, coherence::block_run run, device::priority level,
               std::vector<timepoint>& copies) HPE_REQUIRES(r.mutex);
 
-/// Copies all bytes that only homes have to the shadow. Waits for the region's users and for the copies. Every block
-/// that is not fresh is in state host then; views do not change. If it throws, no state has changed. The caller holds
-/// the region's mutex.
+/// Copies to the shadow all bytes that only homes have. Waits for all work that uses the region, and for the copies.
+/// Afterwards every block that is not fresh is in state host; views do not change. If bring_to_host throws, no state
+/// has changed. The caller holds the region's mutex.
 void bring_to_host(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
 
-/// Makes a region one block, because the kernel has no room for more mappings; the caller holds its mutex. For an
-/// access of the host: the block is in state host, and the view is writable.
+/// Makes a region one block, because the operating system allows no more mappings. To be called for an access by the
+/// host: the block is then in state host, and its view is writable. The caller holds the region's mutex.
 void degrade_to_host(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
-/// For device work: blocks in state host are uploaded, the one block is in state device, and the view is closed.
-/// Returns the copies.
+/// Like degrade_to_host, for device work: uploads the blocks in state host. The one block is then in state device, and
+/// its view is closed. Returns the copies.
 std::vector<timepoint> degrade_to_homes(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
+
+/// Makes the home's copy of these bytes, which another process may have written, the only valid one, except in blocks
+/// in state host. Throws HPE_ERROR_SYSTEM if the operating system allows no more mappings. The caller holds the
+/// region's mutex.
+void drop_host_copy(const resources& with, coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
 
 }  // namespace hpe::work

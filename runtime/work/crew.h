@@ -11,7 +11,7 @@
 
 namespace hpe::work {
 
-/// Threads that help callers with pieces of work which wait for something slow, as transfers of a file do. Thread-safe.
+/// Helper threads for pieces of work that spend most of their time waiting, such as transfers of a file. Thread-safe.
 class crew {
  public:
   crew() = default;
@@ -21,12 +21,12 @@ class crew {
 
   /// Starts the helpers. Without them, callers do all pieces themselves.
   void start(const char* name, unsigned helpers);
-  /// Ends the helpers after the pieces that they have begun.
+  /// Ends the helpers after they have done the pieces that they have begun.
   void stop() noexcept;
 
-  /// Calls piece(0) to piece(count - 1) in this thread and in helpers that are free, several at a time, begun in this
-  /// order. Returns when all have returned. After one has thrown, no further one begins, and the first exception is
-  /// thrown here.
+  /// Calls piece(0) to piece(count - 1), several at a time, in this thread and in helpers that are free. The calls
+  /// begin in this order. Returns when all calls have returned. After a call has thrown, no further call begins, and
+  /// this function throws the first exception.
   void for_each(std::uint64_t count, const std::function<void(std::uint64_t)>& piece);
 
  private:
@@ -39,12 +39,13 @@ class crew {
   };
 
   void help();
-  /// Does one piece of a job, which has one that has not begun. The caller holds the mutex, by `lock`.
+  /// Does the next piece of a job, which must have a piece that has not begun. The caller holds the mutex through
+  /// `lock`.
   void do_next(job& of, unique_lock& lock) HPE_NO_THREAD_SAFETY_ANALYSIS;
 
   mutex mutex_;
   bool stop_ HPE_GUARDED_BY(mutex_) = false;
-  std::deque<job*> jobs_ HPE_GUARDED_BY(mutex_);  // with pieces that have not begun
+  std::deque<job*> jobs_ HPE_GUARDED_BY(mutex_);  // jobs with pieces that have not begun
   condition_variable work_;                       // for helpers
   condition_variable done_;                       // for callers
   std::vector<std::thread> helpers_;

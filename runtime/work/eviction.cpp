@@ -125,7 +125,7 @@ residency::outcome residency::make_room(supply& from, const gap& g, std::uint64_
     if (others == reply::memory) return outcome::done;
     if (others == reply::lost) return outcome::contended;
   }
-  if (from.free(bytes) > 0) return outcome::done;
+  if (from.free(bytes) > 0 || (sharing_.settle() && from.free(bytes) > 0)) return outcome::done;
   if (wait_for_change(ended)) return outcome::done;
   if (others == reply::stopped) return outcome::stopped;
   throw_no_room(g.home, bytes);
@@ -168,9 +168,8 @@ std::vector<residency::candidate> residency::candidates(unsigned home, std::uint
     region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
     if (!r.alive || (r.home_set() >> home & 1) == 0 || r.single_copy()) continue;
-    if (r.shared != 0 || !r.exports.empty()) continue;  // other processes use it
     for (const auto& [begin, piece] : r.resident.all()) {
-      if (piece.value.home != home || piece.value.used == now) continue;
+      if (piece.value.home != home || piece.value.used == now || sharing_.holds(r, {begin, piece.end})) continue;
       result.push_back({&r, {begin, piece.end}, now - piece.value.used});
     }
   }
@@ -226,7 +225,7 @@ std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
   bool leaving = false;
   // The region may end at any time; its object may then become another region.
   const auto still_there = [&]() HPE_REQUIRES(r.mutex) {
-    if (!r.alive || r.shared != 0 || !r.exports.empty()) return false;
+    if (!r.alive) return false;
     const auto piece = r.resident.all().find(begin);
     return piece != r.resident.all().end() && piece->first == begin && piece->second.value.home == home;
   };
@@ -239,11 +238,17 @@ std::uint64_t residency::evict(region& r, std::uint64_t begin, unsigned home) {
         const lock_guard lock(r.mutex);
         r.mutex.assert_held();
         if (!still_there()) return 0;
+        const auto& piece = r.resident.all().find(begin)->second;
+        range = r.degraded ? byte_range{0, r.bytes_at_homes()} : byte_range{begin, piece.end};
+        if (sharing_.holds(r, range)) {  // since it became a candidate
+          r.resident.set_leaving(begin, false);
+          return 0;
+        }
+        sharing_.forget(with(), r, range);
         if (r.degraded) return evict_all(r, home);
         r.resident.set_leaving(begin, true);
         leaving = true;
-        const auto& piece = r.resident.all().find(begin)->second;
-        range = {begin, std::min(piece.end, r.layout.extent)};
+        range.end = std::min(range.end, r.layout.extent);
         copied = copy_out(r, begin);
         r.order.before_write(range, users);  // the copies count as readers
         if (copied && reached(users.points(), devices_)) {

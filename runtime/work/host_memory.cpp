@@ -291,7 +291,7 @@ void host_memory::reserve(std::uint64_t bytes, bool beyond) {
         bytes, taken_, limit_, why_all_stuck_);
     if (!beyond) HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}", sentence);
     if (!std::exchange(warned_, true))
-      log(log_level::warn, "{}; what CPU code touches takes more host memory than the limit from now on", sentence);
+      log(log_level::warn, "{}; from now on, memory that CPU code touches exceeds the limit", sentence);
   }
   taken_ += bytes;
 }
@@ -310,10 +310,11 @@ void host_memory::take(std::uint64_t bytes) {
   if (!limited() || bytes == 0) return;
   const std::uint64_t most = limit_ / 4 * 3;
   const auto require_allowed = [&]() HPE_REQUIRES(mutex_) {
-    HPE_REQUIRE(kept_ + bytes <= most, HPE_ERROR_OUT_OF_MEMORY,
-                "{} bytes of host memory were asked for, and {} are allocated; together they may be {}, three quarters "
-                "of {} (HPE_HOST_MEMORY), because other data passes through the rest",
-                bytes, kept_, most, limit_);
+    HPE_REQUIRE(
+        kept_ + bytes <= most, HPE_ERROR_OUT_OF_MEMORY,
+        "{} bytes of host memory were asked for, and {} are allocated; their sum may be at most {}, three quarters "
+        "of {} (HPE_HOST_MEMORY), because other data passes through the rest",
+        bytes, kept_, most, limit_);
   };
   {
     const lock_guard lock(mutex_);

@@ -1,24 +1,26 @@
 #pragma once
 
-/// The host's copies of regions where host memory has a limit (HPE_HOST_MEMORY): which granules of the shadow are in
-/// memory, and which in a file (HPE_SPILL). Without the limit, all of them are in memory and nothing here does
-/// anything.
+/// The host's copies of regions if host memory has a limit (HPE_HOST_MEMORY): which granules of the shadow are in
+/// memory, and which are in a file (HPE_SPILL). Without the limit, all host copies are in memory, and these functions
+/// have no effect.
 ///
 /// Code that is about to use the shadow of some bytes calls hold() under the region's mutex. If hold() returns false,
-/// bring() waits until the bytes are in memory, without the mutex; a lane, which must not wait, calls ask_for()
-/// instead. Memory that is held stays while the mutex is held, while queued copies in the region's order use it, and
-/// while a shadow_lease lasts. Otherwise it may go: granules whose blocks all have a valid copy on a device, or in the
-/// file, at once; other granules are written to the file first. One thread does both, ahead of the need. Another thread
-/// reads for lanes.
+/// the caller releases the mutex and calls bring(), which waits until the bytes are in memory. A lane must not wait; it
+/// calls ask_for() instead. Held memory stays in memory while the mutex is held, while queued copies in the region's
+/// order use it, and while a shadow_lease exists. At all other times, hpe may give up the memory. Granules whose blocks
+/// all have a valid copy on a device or in the file are given up at once; other granules are first written to the file.
+/// One thread writes granules to the file and gives them up before memory is needed. Another thread reads granules for
+/// lanes.
 ///
-/// For the protocol nothing changes: a block in the file is in state host or shared, with a closed view. A block in
-/// state shared that is given up without the file is like one that a device has written.
+/// The protocol does not change: a block in the file is in state host or shared, with a closed view. If a block in
+/// state shared is given up and is not in the file, it becomes like a block that a device has written.
 ///
-/// Several granules are read, or written, at a time, because that is how disks are fast.
+/// hpe reads or writes several granules at a time, because disks are slow with single granules.
 ///
-/// Progress. Threads get memory in the order in which they asked for it. Each needs a small part of the limit at once
-/// (a granule, or a piece that a device gives up), and memory that was used last goes last. A thread of the program
-/// that touches memory gets it even where nothing can make room (the disk is full): beyond the limit, with a warning.
+/// Progress. Threads get memory in the order in which they asked for it. At any time, each thread needs only a small
+/// part of the limit (a granule, or a piece that a device gives up), and hpe gives up the most recently used memory
+/// last. If hpe can make no room (for example, because the disk is full), a thread of the program that touches memory
+/// still gets memory. hpe then exceeds the limit and logs a warning.
 
 #include <atomic>
 #include <functional>
@@ -42,7 +44,8 @@ namespace hpe::work {
 /// Thread-safe.
 class host_memory {
  public:
-  /// limit: in bytes; 0: none, and the folder is not used. Throws HPE_ERROR_INITIALIZATION if there is no such folder.
+  /// `limit`: in bytes; 0: no limit, and the folder is not used. Throws HPE_ERROR_INITIALIZATION if the folder does not
+  /// exist.
   host_memory(std::uint64_t limit, const std::string& folder, device::device_set& devices, const memory::uvas& space,
               host_view& views, coherence::region_table& regions, counters& count);
   ~host_memory();
@@ -52,46 +55,48 @@ class host_memory {
   /// The smallest limit.
   static constexpr std::uint64_t least = std::uint64_t{16} << 20;
 
-  /// Starts to serve ask_for(). arrived: called in another thread when memory has come, or cannot come.
+  /// Starts to serve ask_for(). Calls `arrived` in another thread when bytes have been brought into memory, or cannot
+  /// be brought.
   void serve(std::function<void()> arrived);
-  /// Stops serving ask_for(); arrived is not called any more.
+  /// Stops serving ask_for(). `arrived` is not called any more.
   void stop() noexcept;
 
   [[nodiscard]] bool limited() const noexcept { return limit_ != 0; }
-  /// The most bytes that one piece of work should hold, so that other work finds memory as well.
+  /// The largest number of bytes that one piece of work should hold, so that memory is left for other work.
   [[nodiscard]] std::uint64_t most_at_once() const noexcept { return limited() ? limit_ / 8 : ~std::uint64_t{0}; }
-  /// The bytes that memory and the file can take together; 0 without a limit.
+  /// The number of bytes that memory and the file can hold together; 0 if there is no limit.
   [[nodiscard]] std::uint64_t capacity() const noexcept { return limited() ? limit_ + file_->room() : 0; }
 
   /// Makes a new region subject to the limit.
   void track(coherence::region& r) HPE_REQUIRES(r.mutex);
-  /// Forgets a region that has ended, after a wait for transfers of its bytes. The caller gives the pages back.
+  /// Waits for transfers of the bytes of a region that has ended, and forgets the region. The caller then returns the
+  /// region's pages to the system.
   void forget(coherence::region& r) noexcept;
 
-  /// Takes memory that stays in use and is never in the file, for host memory (hpeMallocHost): at most three quarters
-  /// of the limit, so that launches and copies always find some. Throws HPE_ERROR_OUT_OF_MEMORY.
+  /// Reserves memory for host memory (hpeMallocHost), which is never in the file. At most three quarters of the limit
+  /// can be reserved, so that launches and copies always find some memory. Throws HPE_ERROR_OUT_OF_MEMORY.
   void take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes) noexcept;
 
   enum class use : std::uint8_t { read, write };
-  /// Whether the shadow of the bytes is in memory; gives memory to granules that have no bytes on the host. Notes the
-  /// use. `write`: the pages, not the file, have the valid bytes then.
+  /// Gives memory to granules that have no bytes on the host, and records the use. Returns whether the shadow of the
+  /// bytes is in memory. If `how` is `write`, afterwards the valid bytes are in the pages and not in the file.
   [[nodiscard]] bool hold(coherence::region& r, coherence::byte_range bytes, use how) HPE_REQUIRES(r.mutex);
   /// Whether the shadow of the bytes is in memory. Changes nothing.
   [[nodiscard]] static bool in_memory(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
-  /// Whether the file has, or will soon have, the bytes of the block's granule as well, so that views should be opened
-  /// for reading only.
+  /// Whether the bytes of the block's granule are also in the file, or soon will be. If so, views should be opened for
+  /// reading only.
   [[nodiscard]] static bool saved(const coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
 
-  /// Brings granules of the bytes to memory in which a block is in a state for which `is` holds (all without `is`).
-  /// Waits for room. The caller holds no mutex of a region. Throws HPE_ERROR_OUT_OF_MEMORY with the sizes, and
-  /// HPE_ERROR_SYSTEM if the file cannot be read.
+  /// Brings into memory every granule of the bytes that has a block whose state satisfies `is`; all granules if `is` is
+  /// null. Waits for room. The caller must not hold the mutex of a region. Throws HPE_ERROR_OUT_OF_MEMORY, with a
+  /// message that contains the sizes, and HPE_ERROR_SYSTEM if the file cannot be read.
   using state_test = bool (*)(coherence::block_state) noexcept;
   void bring(const region_range& bytes, state_test is = nullptr) { bring(bytes, is, false); }
-  /// Asks another thread to bring the bytes; throws the error of an earlier attempt that failed.
+  /// Asks another thread to bring the bytes into memory. If an earlier attempt failed, throws its error.
   void ask_for(coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
-  /// Brings the whole region in the calling thread, beyond the limit if need be. For the rare operations on whole
-  /// regions.
+  /// Brings the whole region into memory in the calling thread, and exceeds the limit if necessary. To be called only
+  /// for the rare operations on whole regions.
   void bring_all(coherence::region& r) HPE_REQUIRES(r.mutex);
 
  private:
@@ -104,22 +109,23 @@ class host_memory {
     std::uint32_t region;
     std::uint64_t granule;
   };
-  /// The result of an attempt to make room. All other bytes of taken_ can be given up later: device work or a thread
-  /// uses them, or they are on their way from or to the file.
+  /// The result of an attempt to make room. Bytes of taken_ that are neither freed nor stuck can be given up later:
+  /// device work or a thread uses them, or they are being read from or written to the file.
   struct room_made {
     std::uint64_t freed = 0;
     std::uint64_t stuck = 0;  // bytes that cannot be given up
-    std::string why;          // the reason why they cannot
+    std::string why;          // why these bytes cannot be given up
   };
 
-  /// The search for memory that can be given up.
+  /// The state of the search for memory that can be given up.
   enum class search : std::uint8_t {
-    wanted,    ///< something has changed since the latest one
-    running,   ///< and nothing has changed since it began
-    all_stuck  ///< it has found that no memory can be given up, and nothing has changed since
+    wanted,    ///< something has changed since the latest search
+    running,   ///< a search is running, and nothing has changed since it began
+    all_stuck  ///< the search found that no memory can be given up, and nothing has changed since
   };
 
-  /// How many granules are read at a time for one caller, and how many are written: few beside the limit.
+  /// How many granules are read at a time for one caller, and how many are written at a time: a small part of the
+  /// limit.
   [[nodiscard]] unsigned transfers_at_once() const noexcept;
   static coherence::byte_range bytes_of(const coherence::region& r, std::uint64_t granule) noexcept;
   std::uint64_t now() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -127,7 +133,8 @@ class host_memory {
   // host_memory.cpp
   void bring(const region_range& bytes, state_test is, bool beyond);
   void bring_granule(coherence::region& r, std::uint64_t granule, state_test is, bool beyond);
-  /// The runs of blocks whose bytes the file has, or must get.
+  /// The byte ranges of the granule's blocks whose state satisfies `is`. These bytes are in the file, or must be
+  /// written to it.
   [[nodiscard]] static std::vector<coherence::byte_range> valid_parts(const coherence::region& r, std::uint64_t granule,
                                                                       state_test is) HPE_REQUIRES(r.mutex);
   void read(const coherence::region& r, std::uint64_t granule, std::uint32_t extent,
@@ -146,7 +153,8 @@ class host_memory {
   void bring_ahead(const wish& what);
   [[nodiscard]] std::uint64_t shortage() const HPE_REQUIRES(mutex_);
   [[nodiscard]] room_made make_room(std::uint64_t bytes);
-  /// Granules in memory that may go, in this order. Adds the bytes of the others that cannot go to `stuck`.
+  /// The granules whose memory may be freed, in the order in which to free them. Adds the bytes of all other granules
+  /// in memory, which cannot be freed, to `stuck`.
   [[nodiscard]] std::vector<victim> victims(std::uint64_t& stuck) const;
   [[nodiscard]] static bool may_go(const coherence::region& r) HPE_REQUIRES(r.mutex);
   /// Whether no thread and no queued copy uses the granule's pages.
@@ -155,7 +163,7 @@ class host_memory {
   room_made give_up(const victim& v);
   void write(coherence::region& r, std::uint64_t granule, std::uint32_t extent,
              const std::vector<coherence::byte_range>& parts);
-  /// Gives the granule's pages back to the system. Returns their bytes.
+  /// Returns the granule's pages to the system. Returns their size in bytes.
   std::uint64_t drop(coherence::region& r, std::uint64_t granule) HPE_REQUIRES(r.mutex);
 
   const std::uint64_t limit_;
@@ -170,20 +178,20 @@ class host_memory {
 
   mutable mutex mutex_;  // taken after mutexes of regions
   bool stop_ HPE_GUARDED_BY(mutex_) = false;
-  std::uint64_t taken_ HPE_GUARDED_BY(mutex_) = 0;   // bytes in memory, or about to be
-  std::uint64_t kept_ HPE_GUARDED_BY(mutex_) = 0;    // of these, host memory, which stays (take)
-  std::uint64_t wanted_ HPE_GUARDED_BY(mutex_) = 0;  // bytes that threads wait for
-  // Threads that wait for memory, by number: those before served_ wait no more, and served_ is the first that does.
+  std::uint64_t taken_ HPE_GUARDED_BY(mutex_) = 0;   // bytes that are, or soon will be, in memory
+  std::uint64_t kept_ HPE_GUARDED_BY(mutex_) = 0;    // the part of taken_ that is host memory, which stays (take)
+  std::uint64_t wanted_ HPE_GUARDED_BY(mutex_) = 0;  // bytes for which threads wait
+  // Threads that wait for memory are numbered; served_ is the first number whose thread still waits.
   std::uint64_t asked_ HPE_GUARDED_BY(mutex_) = 0;
   std::uint64_t served_ HPE_GUARDED_BY(mutex_) = 0;
   search search_ HPE_GUARDED_BY(mutex_) = search::wanted;
   std::string why_all_stuck_ HPE_GUARDED_BY(mutex_);
   bool warned_ HPE_GUARDED_BY(mutex_) = false;
   std::vector<wish> wishes_ HPE_GUARDED_BY(mutex_);
-  std::map<std::uint32_t, unsigned> transfers_ HPE_GUARDED_BY(mutex_);  // under way, by region
+  std::map<std::uint32_t, unsigned> transfers_ HPE_GUARDED_BY(mutex_);  // running transfers, by region
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> failures_ HPE_GUARDED_BY(mutex_);
-  condition_variable changed_;   // taken_, served_, search_ or transfers_
-  condition_variable for_room_;  // work for the thread that makes room
+  condition_variable changed_;   // signals changes of taken_, served_, search_ and transfers_
+  condition_variable for_room_;  // signals work to the thread that makes room
   condition_variable for_wishes_;
   std::thread makes_room_;
   std::thread reads_;

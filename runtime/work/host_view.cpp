@@ -38,7 +38,8 @@ void host_view::rejoin(std::span<std::byte> apart) noexcept {
 
 void host_view::degrade(coherence::region& r) {
   log(log_level::warn,
-      "the kernel has no room for more mappings (vm.max_map_count); from now on the allocation of {} bytes at {} is "
+      "the Linux kernel has no room for more mappings (vm.max_map_count); from now on the allocation of {} bytes at {} "
+      "is "
       "kept "
       "coherent as a whole, which is slower",
       r.layout.bytes, static_cast<const void*>(r.layout.base));

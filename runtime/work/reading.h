@@ -1,6 +1,6 @@
 #pragma once
 
-/// Reading bytes of regions in the calling thread: where their valid copy is, and how long it stays there.
+/// Finds a valid copy of bytes of regions that the calling thread reads, and keeps this copy in place during the read.
 
 #include <algorithm>
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace hpe::work {
 
-/// Keeps the pages of a region's shadow in memory while a thread reads them without the mutex. Taken under the mutex,
-/// where the pages are held.
+/// Keeps the pages of a region's shadow in memory while a thread reads them without the mutex. The thread must create
+/// the lease under the mutex, after host_memory::hold.
 class shadow_lease {
  public:
   shadow_lease() noexcept = default;
@@ -37,16 +37,16 @@ class shadow_lease {
 struct read_stretch {
   region_range bytes;
   bool on_host = false;            ///< the host's copy is valid; read it through the alias
-  bool missing = false;            ///< the host's copy is valid, but not in memory: host_memory::bring
+  bool missing = false;            ///< the host's copy is valid, but not in memory; call host_memory::bring
   bool queued = false;             ///< a copy from the home was queued
   shadow_lease reading{};          ///< keeps the host's copy in memory
-  coherence::point_set writers{};  ///< the points that such a copy must wait for
+  coherence::point_set writers{};  ///< the points for which a copy from the home must wait
 };
 
-/// Finds the longest run of bytes from offset `at` of `from` that is valid on the host, or, up to `most` bytes, at one
-/// home. In the second case, if the writers of these bytes have finished, calls queue(home, bytes), which returns the
-/// timepoint of a copy, or none if it queued nothing. Takes the mutex itself; after any wait, the caller must call this
-/// again.
+/// Finds the longest run of bytes, from offset `at` of `from`, that is valid on the host, or that is valid at one home
+/// and has at most `most` bytes. In the second case, if the writers of these bytes have finished, calls queue(home,
+/// bytes), which returns the timepoint of a copy, or none if it queued nothing. read_next locks the mutex. If the
+/// caller has waited for anything, it must call read_next again.
 template <class Queue>
 read_stretch read_next(const region_range& from, std::uint64_t at, std::uint64_t most, const resources& with,
                        const Queue& queue) {

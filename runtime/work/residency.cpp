@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
@@ -109,8 +110,14 @@ void residency::turn::end() noexcept {
 }
 
 residency::residency(device::device_set& devices, transfer::engine& engine, host_view& views,
-                     coherence::region_table& regions, host_memory& host, counters& count)
-    : devices_(devices), engine_(engine), views_(views), regions_(regions), host_(host), count_(count) {
+                     coherence::region_table& regions, host_memory& host, sharing& others, counters& count)
+    : devices_(devices),
+      engine_(engine),
+      views_(views),
+      regions_(regions),
+      host_(host),
+      sharing_(others),
+      count_(count) {
   for (unsigned d = 0; d < devices.size(); ++d) turns_.push_back(std::make_unique<mutex>());
   for (unsigned d = 0; d < devices.size(); ++d) {
     node::device_share* const share = devices.at(d).share();
@@ -179,7 +186,8 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
       if (piece.used == now) continue;  // another access uses it too
       piece.used = now;
       result.needed[piece.home] += bytes;
-      if (bytes > r.layout.piece_size && !r.degraded) result.large.emplace_back(&r, at->first);
+      if (bytes > r.layout.piece_size && !r.degraded && !sharing_.holds(r, {at->first, at->second.end}))
+        result.large.emplace_back(&r, at->first);
     }
     for_each_gap(r, range, [&](byte_range hole) {
       gap g{&r, hole, r.home_of(hole.begin), {}, access.mode != HPE_IN};
@@ -202,11 +210,12 @@ residency::plan residency::make_plan(std::span<const device_access> accesses, st
 }
 
 residency::plan residency::make_fitting_plan(std::span<const device_access> accesses) {
-  for (;;) {
+  for (bool settled = false;;) {
     plan what = make_plan(accesses, clock_.fetch_add(1) + 1);
     const auto home = std::ranges::find_if(
         what.needed, [&](const auto& needed) { return needed.second > devices_.at(needed.first).memory().total; });
     if (home == what.needed.end()) return what;
+    if (what.large.empty() && !std::exchange(settled, true) && sharing_.settle()) continue;
     HPE_REQUIRE(!what.large.empty(), HPE_ERROR_OUT_OF_MEMORY,
                 "the work needs {} bytes on device {} at once, which gives this process {}: {}", home->second,
                 home->first, devices_.at(home->first).memory().total,

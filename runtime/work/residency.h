@@ -1,18 +1,21 @@
 #pragma once
 
-/// Which data is in device memory, where all data together is larger than that memory. Device memory comes to the data
-/// that work names (bring_in), and is taken from data that was not used for the longest time. Before a piece of a
-/// region loses its memory, the bytes that only the device has are copied to the shadow, and its blocks become the
-/// host's (coherence::block_event::brought_to_host): for the protocol, the host has written them.
+/// Decides which data is in device memory if all data together is larger than that memory. Work names the data that it
+/// uses, and hpe brings this data into device memory (bring_in). hpe takes this memory from the least recently used
+/// data. Before a piece of a region loses its memory, the bytes whose only valid copy is on the device are copied to
+/// the shadow, and the piece's blocks change to state host (coherence::block_event::brought_to_host), as if the host
+/// had written them.
 ///
-/// Progress. Threads that must wait for device memory take turns, one at a time for each device. A turn lasts until the
-/// regions of the thread's work are locked; other threads take no memory away meanwhile, and a locked region keeps its
-/// memory. A thread waits in its turn only for device work that is queued. A piece that is about to lose its memory is
-/// closed to new work, which needs a turn then. So each turn ends, and its work has all of its data.
+/// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
+/// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked
+/// region keeps its memory. During its turn, a thread waits only for queued device work. New work cannot use a piece
+/// that is about to lose its memory; the thread of work that needs the piece must take a turn. So each turn ends, and
+/// then all data of its work is in device memory.
 ///
-/// Other processes. Where processes share a device (node::device_share), a thread that finds no free memory first waits
-/// for the turn of its process, and then takes its own turn. It asks the other processes for memory before it takes
-/// memory from data of its own. A thread for each shared device gives memory back when others ask for it.
+/// Other processes. If processes share a device (node::device_share), a thread that finds no free memory first waits
+/// for the turn of its process, and then takes its own turn. The thread asks the other processes for memory before it
+/// evicts data of its own process. For each shared device, this process has a thread that gives memory back when other
+/// processes ask for it.
 
 #include <cstdint>
 #include <map>
@@ -26,6 +29,7 @@
 #include "runtime/coherence/region_table.h"
 #include "runtime/work/block_copies.h"
 #include "runtime/work/host_memory.h"
+#include "runtime/work/sharing.h"
 
 namespace hpe::work {
 
@@ -33,12 +37,12 @@ namespace hpe::work {
 class residency {
  public:
   residency(device::device_set& devices, transfer::engine& engine, host_view& views, coherence::region_table& regions,
-            host_memory& host, counters& count);
+            host_memory& host, sharing& others, counters& count);
   residency(const residency&) = delete;
   residency& operator=(const residency&) = delete;
   ~residency();
 
-  /// The right of one thread to take device memory from data. Given back by the destructor.
+  /// The right of one thread to evict data from device memory. The destructor ends the turn.
   class turn {
    public:
     turn() noexcept = default;
@@ -48,17 +52,17 @@ class residency {
 
    private:
     friend class residency;
-    /// contended: the devices on which it must be the turn of this process, too.
+    /// `contended`: the devices for which this process must have its turn as well (one bit for each device).
     void begin(residency& at, std::uint64_t devices, std::uint64_t contended) HPE_NO_THREAD_SAFETY_ANALYSIS;
     void end() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
     residency* at_ = nullptr;
-    std::uint64_t devices_ = 0;                     // a bit for each
-    std::map<unsigned, std::uint64_t> of_process_;  // by device: node::device_share::turn
+    std::uint64_t devices_ = 0;                     // a bit for each device
+    std::map<unsigned, std::uint64_t> of_process_;  // turns of the process by device (node::device_share::turn)
   };
 
-  /// An allocation that is being made or removed: its device memory is neither free nor taken from data. A thread that
-  /// finds no other memory waits for the end of such changes before its work is refused. The thread that makes the
-  /// change waits for no turn meanwhile.
+  /// An allocation that is being made or removed: its device memory is neither free nor used by data. If a thread finds
+  /// no other memory, it waits until these changes have ended before its work is refused. The thread that makes the
+  /// change never waits for a turn during the change.
   class change {
    public:
     explicit change(residency& at) noexcept : at_(at) { at.changes_begun_.fetch_add(1); }
@@ -73,29 +77,31 @@ class residency {
     residency& at_;
   };
 
-  /// Whether all data of the accesses is in device memory; notes its use. The caller holds the mutexes of the regions.
+  /// Whether all data of the accesses is in device memory; records its use. The caller holds the mutexes of the
+  /// regions.
   [[nodiscard]] bool has(std::span<const device_access> accesses);
 
-  /// Brings the data of the accesses into device memory, and uploads the bytes of it that the work reads. Waits for
-  /// room. The caller holds no mutex of a region, and afterwards locks the regions, asks has() again, and keeps the
-  /// turn until then. Throws HPE_ERROR_OUT_OF_MEMORY, with the sizes, if the accesses need more memory than a device
-  /// has.
+  /// Brings the data of the accesses into device memory, and uploads the bytes that the work reads. Waits for room. The
+  /// caller must not hold the mutex of a region. Afterwards the caller must lock the regions and call has() again, and
+  /// must keep the turn until then. If the accesses need more memory than a device has, throws HPE_ERROR_OUT_OF_MEMORY,
+  /// with a message that contains the sizes.
   void bring_in(std::span<const device_access> accesses, turn& mine);
 
-  /// The most bytes of a region that one piece of a long copy should use, so that several pieces fit.
+  /// The largest number of bytes of a region that one piece of a long copy should use, so that several pieces fit into
+  /// device memory.
   [[nodiscard]] std::uint64_t most_for_a_copy(const coherence::region& r) const;
 
-  /// The size of the pieces in which device memory comes and goes, for a region with these homes.
+  /// The size of the pieces in which data is brought in and evicted, for a region with these homes.
   [[nodiscard]] std::uint64_t piece_size(std::span<const std::uint16_t> homes) const;
 
  private:
-  /// A part of a region that gets memory.
+  /// A part of a region to which device memory is to be given.
   struct gap {
     coherence::region* region;
     coherence::byte_range range;
     std::uint16_t home;
     coherence::byte_range read;  // bytes whose contents the work needs
-    bool write = false;          // the work writes some
+    bool write = false;          // the work writes some of the bytes
   };
   struct plan;
   struct candidate {
@@ -104,17 +110,17 @@ class residency {
     std::uint64_t age;
   };
 
-  /// The pieces of a device that can be given up, in this order.
+  /// The pieces of a device that can be given up, in the order in which supply gives them up.
   class supply {
    public:
     supply(residency& of, unsigned home, std::uint64_t now, std::uint64_t wanted)
         : of_(of), home_(home), now_(now), wanted_(wanted) {}
 
-    /// Frees at least `bytes` bytes, or less if nothing is left to give up. Returns how many.
+    /// Frees at least `bytes` bytes, or fewer if no more data can be evicted. Returns how many.
     std::uint64_t free(std::uint64_t bytes);
 
    private:
-    /// The bytes that are copied to the host ahead of the need.
+    /// How many bytes more than wanted_ are copied to the host before their memory is needed.
     [[nodiscard]] std::uint64_t spare() const;
     void copy_ahead();
 
@@ -123,63 +129,66 @@ class residency {
     const std::uint64_t now_;
     std::uint64_t wanted_;  // bytes that the work still needs
     std::vector<candidate> order_;
-    std::size_t next_ = 0;     // to be given up
-    std::size_t copied_ = 0;   // the first whose copy to the host was not queued
+    std::size_t next_ = 0;     // next piece to give up
+    std::size_t copied_ = 0;   // the first piece whose copy to the host is not queued yet
     std::uint64_t ahead_ = 0;  // bytes from next_ to copied_
   };
 
-  /// The bytes of a region that must be in device memory for work that names these.
+  /// The bytes of a region that must be in device memory for work that names the bytes `named`.
   [[nodiscard]] static coherence::byte_range needed(const coherence::region& r, coherence::byte_range named)
       HPE_REQUIRES(r.mutex);
-  /// Whether a block of the bytes is in a state for which `is` holds.
+  /// Whether any block of the bytes is in a state for which `is` returns true.
   [[nodiscard]] static bool any_block(const coherence::region& r, coherence::byte_range bytes,
                                       bool (*is)(coherence::block_state) noexcept) HPE_REQUIRES(r.mutex);
-  /// Whether giving up the bytes costs a copy to the host.
+  /// Whether the bytes must be copied to the host before they are given up.
   [[nodiscard]] static bool needs_copy(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
   [[nodiscard]] static std::uint64_t homes_of(std::span<const device_access> accesses);
   [[nodiscard]] plan make_plan(std::span<const device_access> accesses, std::uint64_t now) const;
-  /// The plan for accesses that fit into their devices; see bring_in.
+  /// Makes the plan for accesses, and throws if they do not fit into their devices; see bring_in.
   [[nodiscard]] plan make_fitting_plan(std::span<const device_access> accesses);
   enum class outcome : std::uint8_t {
     done,
-    contended,  ///< memory of other processes is needed: it must be the turn of this process
-    stopped     ///< memory of other processes is needed, and a stopped process has it
+    contended,  ///< memory of other processes is needed, so this process must have its turn
+    stopped     ///< memory of other processes is needed, but the process that has it is stopped
   };
   struct progress {
     outcome what = outcome::done;
     unsigned home = 0;
   };
-  /// Gives the gaps of a plan memory.
+  /// Gives memory to the gaps of a plan.
   [[nodiscard]] progress fill_all(const plan& what, const turn& mine);
-  /// ended: changes_ended_ before memory for the gap was looked for.
+  /// `ended`: the value of changes_ended_ before the search for memory for the gap began.
   [[nodiscard]] outcome make_room(supply& from, const gap& g, std::uint64_t missing, const turn& mine,
                                   std::uint64_t ended);
-  /// Waits for the end of a change, unless one ended after the first `ended`. Returns false if there is none.
+  /// Waits for the end of a change, unless more than `ended` changes have ended already. Returns false if no change is
+  /// in progress.
   bool wait_for_change(std::uint64_t ended) const noexcept;
   [[noreturn]] void throw_no_room(unsigned home, std::uint64_t bytes) const;
-  /// Gives memory back to other processes, at least so many bytes if it can; returns how many.
+  /// Gives memory back to other processes, at least `bytes` bytes if possible. Returns how many bytes it gave back.
   std::uint64_t give_back(unsigned home, std::uint64_t bytes) noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
   /// Whether queued work uses data on the device.
   [[nodiscard]] bool is_busy(unsigned home) const;
-  /// Maps memory for a gap, unless the region has changed meanwhile. Returns false if there is no room.
+  /// Maps memory for a gap, unless the region has changed since the gap was found. Returns false if no room is left.
   bool fill(const gap& g, std::uint64_t now);
   void upload_into(coherence::region& r, const gap& g) HPE_REQUIRES(r.mutex);
   /// The bytes of an access whose contents the work needs: at most two ranges.
   [[nodiscard]] static std::vector<coherence::byte_range> read_by(const device_access& access)
       HPE_REQUIRES(access.region->mutex);
-  /// Whether the work needs bytes of which the only copy is in the spill file (host_memory).
+  /// Whether the work needs bytes whose only copy is in the spill file (host_memory).
   [[nodiscard]] static bool needs_file(const device_access& access) HPE_REQUIRES(access.region->mutex);
   [[nodiscard]] static bool in_file_only(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
-  /// Uploads bytes that the work needs and of which the only copy is in the spill file.
+  /// Uploads bytes that the work needs and whose only copy is in the spill file.
   void upload_from_file(const device_access& access);
-  /// Queues the copy of a piece to the host, unless there is a copy that is still good. Returns false if the host's
-  /// pages are not in memory; host_memory::bring brings them.
+  /// Queues the copy of a piece to the host, unless an earlier copy is still valid. Returns false if the host's pages
+  /// are not in memory; the caller must then call host_memory::bring.
   bool copy_out(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
-  /// Takes a piece's memory, after a wait for its users and its copy to the host. Returns the bytes that became free.
+  /// Waits for the users of a piece and for its copy to the host, and frees its memory. Returns how many bytes became
+  /// free.
   std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
   std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
   void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
-  /// Pieces of the device that can be given up, of about this many bytes, if there are so many; the first one first.
+  /// Pieces that the device can give up, in the order in which it should give them up: about `bytes` bytes in all, or
+  /// fewer if it does not have enough.
   [[nodiscard]] std::vector<candidate> candidates(unsigned home, std::uint64_t now, std::uint64_t bytes) const;
   [[nodiscard]] resources with() { return {devices_, engine_, views_, *this, host_}; }
 
@@ -188,6 +197,7 @@ class residency {
   host_view& views_;
   coherence::region_table& regions_;
   host_memory& host_;
+  sharing& sharing_;
   counters& count_;
   std::atomic<std::uint64_t> changes_begun_{0};
   std::atomic<std::uint64_t> changes_ended_{0};

@@ -67,8 +67,9 @@ void host_memory::make_room_ahead() {
     lock.lock();
     if (made.freed == 0 && search_ == search::running && kept_ + made.stuck == taken_) {
       search_ = search::all_stuck;
-      why_all_stuck_ =
-          made.why.empty() ? "all of it is host memory (hpeMallocHost) or memory that other processes use" : made.why;
+      why_all_stuck_ = made.why.empty() ? "all of it is host memory (hpeMallocHost), or data of allocations that hpe "
+                                          "moves only as a whole for lack of mappings"
+                                        : made.why;
       changed_.notify_all();
       continue;
     }
@@ -105,9 +106,7 @@ host_memory::room_made host_memory::make_room(std::uint64_t bytes) {
   return result;
 }
 
-bool host_memory::may_go(const region& r) {
-  return r.alive && !r.on_host.empty() && !r.degraded && r.shared == 0 && r.exports.empty();
-}
+bool host_memory::may_go(const region& r) { return r.alive && !r.on_host.empty() && !r.degraded; }
 
 bool host_memory::needs_write(const region& r, std::uint64_t granule) {
   return !r.on_host[granule].saved && !valid_parts(r, granule, only_on_host).empty();
@@ -166,7 +165,8 @@ host_memory::room_made host_memory::give_up(const victim& v) {
       }
     }
     const block_run run = r.blocks_of(bytes);
-    if (!views_.set(r, run, os::access::none)) return {0, bytes.size(), "the kernel has no room for more mappings"};
+    if (!views_.set(r, run, os::access::none))
+      return {0, bytes.size(), "the Linux kernel has no room for more mappings"};
     // Copies that were made to make room on a device go with the pages: their blocks are not the host's yet.
     auto& pieces = r.resident.all();
     for (auto piece = pieces.from(bytes.begin); piece != pieces.end() && piece->first < bytes.end; ++piece)

@@ -27,9 +27,12 @@ submission::submission(const resources& with, std::vector<device_access> accesse
                        memory what)
     : with_(with), accesses_(std::move(accesses)) {
   // Pure writes last: if one access overwrites a block that another one reads, the read first uploads the old bytes.
-  std::sort(accesses_.begin(), accesses_.end(), [](const device_access& a, const device_access& b) {
+  const auto is_before = [](const device_access& a, const device_access& b) {
     return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode != HPE_OUT && b.mode == HPE_OUT;
-  });
+  };
+  // Work that may use all regions names them in order.
+  if (!std::is_sorted(accesses_.begin(), accesses_.end(), is_before))
+    std::sort(accesses_.begin(), accesses_.end(), is_before);
   lock_and_prepare(prepare);
   residency::turn taking_memory;
   while (what == memory::needed && !with_.room.has(accesses_)) {
@@ -80,6 +83,7 @@ void submission::keep_resident_parts() {
 }
 
 void submission::lock_regions() {
+  regions_.reserve(accesses_.size());
   for (const device_access& access : accesses_)
     if (regions_.empty() || regions_.back() != access.region) regions_.push_back(access.region);
   for (region* r : regions_) r->mutex.lock();
@@ -103,8 +107,8 @@ void submission::release(const device_access& access) {
   r.mutex.assert_held();
   trace::used(r.layout.base, r.layout.bytes, access.range.begin, std::min(access.range.end, r.layout.bytes));
   if (r.blocks().off_device() == 0) return;
-  // Host memory has one copy. The program orders concurrent work on it and CPU code itself.
-  if (access.concurrent && r.single_copy()) return;
+  // Host memory has one copy. The program itself orders CPU code and concurrent work on it, or any work on open memory.
+  if ((access.concurrent || r.layout.open) && r.single_copy()) return;
   r.writer.released();
 
   const block_run run = r.blocks_of(access.range);

@@ -8,20 +8,20 @@
 
 namespace hpe::work {
 
-/// Device work on regions as a transaction: the release of the consistency model. Launches, fills and copies of all
-/// kinds use regions only through this class.
+/// Device work on regions as a transaction, which is the release of the consistency model. Launches, fills and copies
+/// of all kinds use regions only through this class.
 ///
 /// The constructor locks the regions of the accesses, closes the views of bytes that the work will write, and queues
-/// the uploads of bytes that the host wrote. The work is then submitted, whole or in pieces, each piece behind the work
-/// that its bytes depend on. A block changes its state when the piece that uses it has been queued. So after any
-/// failure, each block is in the state that follows from what was queued:
+/// the uploads of bytes that the host wrote. The work is then submitted, whole or in pieces. Each piece is queued so
+/// that it runs after the work on which its bytes depend. A block changes its state when the piece that uses it has
+/// been queued. Therefore, after any failure, the state of each block corresponds to the work that was queued:
 ///
 ///   - Queued work is in the regions' order: the next user of its bytes waits for it.
-///   - A block whose piece was not queued has its old state, though its view may be closed and its upload may have been
-///     queued. The next access opens the view.
+///   - A block whose piece was not queued is still in its old state, although its view may be closed and its upload may
+///   have been queued. The next access opens the view.
 ///
-/// The destructor unlocks the regions. Waits for device work only if the host's or a device's memory is short. Used by
-/// one thread.
+/// The destructor unlocks the regions. A submission waits for device work only if the host's or a device's memory is
+/// short. Only one thread may use an object.
 ///
 ///   submission work(with, {{&r, range, HPE_OUT}});
 ///   work.submit_by_home([&](unsigned home, byte_range part, const point_set& after) { return ...; });
@@ -30,19 +30,20 @@ class submission {
   /// Called for each access when its region is locked, before views are closed.
   using preparation = std::function<void(const device_access&)>;
 
-  /// Whether the data must be in device memory: yes for work that is queued now; announced work is queued later.
+  /// Whether the data must be in device memory: `needed` for work that is queued now, `as_it_is` for announced work.
   enum class memory : std::uint8_t { needed, as_it_is };
 
-  /// Waits for room in device memory where that is too small for all data (residency). Throws HPE_ERROR_NOT_A_REGION if
-  /// a region was freed meanwhile, HPE_ERROR_OUT_OF_MEMORY, and the errors of `prepare` and of uploads.
+  /// If device memory is too small for all data, waits for room in device memory (residency). Throws
+  /// HPE_ERROR_NOT_A_REGION if a region has been freed, HPE_ERROR_OUT_OF_MEMORY, and the errors of `prepare` and of
+  /// uploads.
   submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {},
              memory what = memory::needed);
   ~submission();
   submission(const submission&) = delete;
   submission& operator=(const submission&) = delete;
 
-  /// Queues the whole work as one command: queue(after) returns its timepoint, and has queued nothing if it throws. It
-  /// may add points to `after` for which the work must wait as well.
+  /// Queues the whole work as one command: queue(after) returns its timepoint. If `queue` throws, it must have queued
+  /// nothing. `queue` may add further points for which the work must wait to `after`.
   template <class Queue>
   timepoint submit(const Queue& queue) {
     coherence::point_set after;
@@ -52,8 +53,9 @@ class submission {
     return point;
   }
 
-  /// Queues the whole work as commands of several devices that do it together: queue(after, points) adds their
-  /// timepoints. If it throws, the work counts as queued if at least one of the commands was.
+  /// Queues the whole work as commands of several devices that do it together: queue(after, points) queues the commands
+  /// and adds their timepoints to `points`. If `queue` throws, the work counts as queued if at least one command was
+  /// queued.
   template <class Queue>
   void submit_together(const Queue& queue) {
     coherence::point_set after;
@@ -79,7 +81,8 @@ class submission {
     return point;
   }
 
-  /// Queues work with one access home by home, in pieces of at most `most` bytes: queue(home, part, after).
+  /// Queues work with one access, home by home, in pieces of at most `most` bytes; queue(home, part, after) queues a
+  /// piece.
   template <class Queue>
   void submit_by_home(const Queue& queue, std::uint64_t most = ~std::uint64_t{0}) {
     const device_access all = accesses_.front();
@@ -91,14 +94,15 @@ class submission {
     }
   }
 
-  /// All uploads that the constructor queued, because each can fail.
+  /// The points of all uploads that the constructor queued, because each upload can fail.
   [[nodiscard]] std::span<const timepoint> uploads() const noexcept { return uploads_; }
 
   /// Completes the release for work that is not queued here: announced work, and work of other processes.
   void hand_over() noexcept { queued(accesses_, {}); }
 
-  /// Handles a failure of queuing after which parts of the work may have run, and none runs any more: the host's copy
-  /// of bytes that it may have written is valid if there is one; else the home stays as the parts left it.
+  /// Handles a failure of queuing after which parts of the work may have run, but no part is still running. If the host
+  /// has a copy of bytes that the work may have written, this copy becomes valid; otherwise the home keeps the bytes
+  /// that the parts have written.
   void abandon() noexcept;
 
  private:
@@ -109,20 +113,20 @@ class submission {
     coherence::block_event event;
   };
 
-  // The analysis cannot follow locks in a container.
+  // The thread safety analysis cannot follow locks in a container.
   void lock_regions() HPE_NO_THREAD_SAFETY_ANALYSIS;
   void unlock_regions() noexcept HPE_NO_THREAD_SAFETY_ANALYSIS;
   void lock_and_prepare(const preparation& prepare);
-  /// Replaces accesses by their parts that are in device memory, and closes the views of the others, which stay the
-  /// host's.
+  /// Replaces each access by its parts that are in device memory, and closes the views of all other parts, whose valid
+  /// copy is still on the host.
   void keep_resident_parts();
   void release(const device_access& access);
   void release_run(coherence::region& r, coherence::block_run run, coherence::block_event event) HPE_REQUIRES(r.mutex);
   void queued(std::span<const device_access> piece, std::span<const timepoint> points) noexcept;
 
   const resources with_;
-  std::vector<device_access> accesses_;      // by region, pure writes last
-  std::vector<coherence::region*> regions_;  // locked, by number
+  std::vector<device_access> accesses_;      // ordered by region, pure writes last
+  std::vector<coherence::region*> regions_;  // the locked regions, by number
   std::vector<pending_change> pending_;
   std::vector<timepoint> uploads_;
 };

@@ -83,7 +83,8 @@ TEST(Options, AMisspeltVariableIsReportedWithTheNearestOption) {
   const environment misspelt("HPE_DEVICE", "soft:4");
   const environment right("HPE_DEVICES", "soft:2");
   const environment of_the_program("HPE_TEST_SEED", "7");
-  EXPECT_EQ(hpe::misspelt_options(), std::vector<std::string>{"HPE_DEVICE is no option; is HPE_DEVICES meant?"});
+  EXPECT_EQ(hpe::misspelt_options(),
+            std::vector<std::string>{"HPE_DEVICE is not an option; did you mean HPE_DEVICES?"});
 }
 
 TEST(Options, AreDescribedOneByOne) {
@@ -92,6 +93,7 @@ TEST(Options, AreDescribedOneByOne) {
     EXPECT_TRUE(line.variable.starts_with("HPE_")) << line.variable;
     EXPECT_TRUE(variables.insert(line.variable).second) << line.variable << " is there twice";
     EXPECT_TRUE(line.sentence.ends_with('.')) << line.variable;
+    EXPECT_FALSE(line.group.empty()) << line.variable;
   }
   const auto& table = hpe::describe_options();
   const auto segment =

@@ -44,13 +44,18 @@ struct row {
 
 const row table[] = {
     {"element-wise touches", "jacobi.cpp:42",
-     "768 touches of the allocation of 3 MiB made at jacobi.cpp:7, which brought 3 MiB in pieces of 4 KiB",
+     "768 touches of the allocation of 3 MiB made at jacobi.cpp:7, which brought 3 MiB in pieces of about 4 KiB",
      [](recorded_process& p) {
        p.allocations[0].bytes = p.allocations[0].used_end = p.allocations[0].to_host = 3 * MiB;
        p.allocations[0].to_device = 0;
        p.places[1] = {touch, "jacobi.cpp:42", 768, 0, 2.5, here, here + 3 * MiB - 4};
      }},
-    {"ping-pong", "jacobi.cpp:7", "went to the host and back 40 times",
+    {"touches block by block", "jacobi.cpp:42", "which brought 57 MiB in blocks of about 57 KiB",
+     [](recorded_process& p) {
+       p.allocations[0].to_host = 57 * MiB;
+       p.places[1] = {touch, "jacobi.cpp:42", 1024, 0, 2.5, here, here + 57 * MiB - 4};
+     }},
+    {"ping-pong", "jacobi.cpp:7", "moved to the host and back 40 times",
      [](recorded_process& p) {
        p.allocations[0].to_host = 50 * 64 * MiB;
        p.allocations[0].to_device = 40 * 64 * MiB;
@@ -67,7 +72,7 @@ const row table[] = {
      [](recorded_process& p) {
        p.mpi.push_back({"MPI_Send", 50000, 1.0});
      }},
-    {"larger than it is used", "jacobi.cpp:7", "used 8 MiB only, from offset 16 MiB",
+    {"allocation larger than needed", "jacobi.cpp:7", "used 8 MiB only, from offset 16 MiB",
      [](recorded_process& p) {
        p.allocations[0].used_begin = 16 * MiB;
        p.allocations[0].used_end = 24 * MiB;
@@ -110,7 +115,7 @@ TEST(advice, is_not_given_for_records_that_take_no_time) {
   for (const row& r : table) {
     recorded_process p = fine();
     r.change(p);
-    if (p.degraded != 0 || r.rule == std::string("ping-pong") || r.rule == std::string("larger than it is used"))
+    if (p.degraded != 0 || r.rule == std::string("ping-pong") || r.rule == std::string("allocation larger than needed"))
       continue;  // of memory and traffic, not of time
     p.seconds = 1000;
     for (const advice& a : advise(p)) ADD_FAILURE() << r.rule << " gave " << a.text;

@@ -9,13 +9,15 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "apps/command_line/options.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/machine.h"
-#include "apps/hpe/nvlink.h"
+#include "apps/hpe/nvml.h"
 #include "apps/hpe/report/command.h"
+#include "apps/hpe/running.h"
 #include "tests/shell.h"
 
 namespace {
@@ -69,7 +71,7 @@ TEST(command, an_unknown_one_fails_and_names_the_likely_one) {
   EXPECT_TRUE(contains(o, "there is no command \"inof\". Did you mean \"info\"?")) << o.text;
   const outcome far = hpe("seismogram");
   EXPECT_EQ(exit_status(far), 2);
-  EXPECT_TRUE(contains(far, "There are: info run explain report top fft rtm ")) << far.text;
+  EXPECT_TRUE(contains(far, "There are: run doctor explain report top info bench predict rtm ")) << far.text;
 }
 
 TEST(command, nearest_needs_a_real_likeness) {
@@ -93,7 +95,7 @@ TEST(help, lists_every_command) {
 }
 
 TEST(help, lists_every_option_with_its_default) {
-  const outcome o = hpe("help options");
+  const outcome o = hpe("help options", "COLUMNS=10000");
   EXPECT_EQ(exit_status(o), 0);
   EXPECT_TRUE(contains(o, "HPE_DEVICES (default: empty)")) << o.text;
   EXPECT_TRUE(contains(o, "HPE_LOG (default: warn)")) << o.text;
@@ -104,6 +106,51 @@ TEST(help, lists_every_option_with_its_default) {
     EXPECT_TRUE(contains(o, options[i].variable)) << options[i].variable;
     EXPECT_TRUE(contains(o, options[i].sentence)) << options[i].sentence;
   }
+}
+
+TEST(help, describes_one_option) {
+  const outcome o = hpe("help HPE_LOG", "COLUMNS=10000");
+  EXPECT_EQ(exit_status(o), 0) << o.text;
+  EXPECT_EQ(o.text,
+            "  HPE_LOG (default: warn)\n    The messages on standard error: silent, error, warn, info or debug.\n");
+  const outcome misspelt = hpe("help HPE_LOK");
+  EXPECT_EQ(exit_status(misspelt), 2) << misspelt.text;
+  EXPECT_TRUE(contains(misspelt, "Did you mean \"HPE_LOG\"?")) << misspelt.text;
+}
+
+TEST(help, has_groups) {
+  for (const char* group :
+       {"\nRun your programs:\n", "\nLook at the machine:\n", "\nApplications, which use all devices:\n"})
+    EXPECT_EQ(count_of(hpe("help").text, group), 1) << group;
+  const std::string options = hpe("help options").text;
+  for (const char* group : {"\nSoft devices:\n", "\nMPI:\n", "\nCUDA programs under hpe run:\n"})
+    EXPECT_EQ(count_of(options, group), 1) << group;
+  EXPECT_EQ(count_of(hpe("run --help").text, "\nWhere CUDA programs run:\n"), 1);
+}
+
+// Lines of examples stay as they are, to be copied.
+TEST(help, fits_the_terminal) {
+  std::vector<std::string> topics{"options"};
+  std::istringstream lines(hpe("help").text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("  ") && line.size() > 2 && line[2] != ' ')
+      topics.push_back(line.substr(2, line.find(' ', 2) - 2));
+  EXPECT_GT(topics.size(), 20U);
+  for (const unsigned columns : {60U, 80U})
+    for (const std::string& topic : topics) {
+      if (topic == "bench") continue;  // a list of what is there
+      std::istringstream text(hpe("help " + topic, fmt::format("COLUMNS={}", columns)).text);
+      for (std::string line; std::getline(text, line) && line != "Examples:";) {
+        const bool is_one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
+        EXPECT_TRUE(line.size() <= columns || is_one_word) << topic << " in " << columns << " columns: " << line;
+      }
+    }
+}
+
+TEST(help, of_run_has_examples) {
+  const outcome o = hpe("run --help");
+  EXPECT_TRUE(contains(o, "\nExamples:\n  hpe run -- ./program")) << o.text;
+  EXPECT_TRUE(contains(o, "mpirun -n 4 hpe run")) << o.text;
 }
 
 TEST(help, options_need_no_runtime) { EXPECT_EQ(exit_status(hpe("help options", "HPE_DEVICES=nonsense")), 0); }
@@ -121,7 +168,7 @@ TEST(info, fails_where_standard_output_is_closed) {
   EXPECT_EQ(o.text, "hpe: standard output cannot be written: Bad file descriptor\n");
 }
 
-TEST(run, takes_commands_of_hpe_without_a_word_about_their_cuda_runtime) {
+TEST(run_preloads, takes_commands_of_hpe_without_a_word_about_their_cuda_runtime) {
   const outcome o = hpe("run -- " HPE_COMMAND " info", "HPE_DEVICES=soft:1");
   EXPECT_EQ(exit_status(o), 0) << o.text;
   EXPECT_FALSE(contains(o, "CUDA runtime")) << o.text;
@@ -130,7 +177,7 @@ TEST(run, takes_commands_of_hpe_without_a_word_about_their_cuda_runtime) {
 TEST(info, warns_of_a_misspelt_variable) {
   const outcome o = hpe("info", "HPE_DEVICES=soft:1 HPE_SOFT_MEMRY=64M");
   EXPECT_EQ(exit_status(o), 0) << o.text;
-  EXPECT_TRUE(contains(o, "HPE_SOFT_MEMRY is no option; is HPE_SOFT_MEMORY meant?")) << o.text;
+  EXPECT_TRUE(contains(o, "HPE_SOFT_MEMRY is not an option; did you mean HPE_SOFT_MEMORY?")) << o.text;
 }
 
 TEST(info, describes_each_device) {
@@ -175,8 +222,35 @@ TEST(info, marks_limits_that_are_too_low) {
 TEST(info, lists_the_limits_that_keep_the_runtime_from_starting) {
   const outcome o = shell(fmt::format("ulimit -f 1000; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
   EXPECT_EQ(exit_status(o), 1) << o.text;
-  EXPECT_TRUE(contains(o, "LOW: large sparse files of hpe do not fit: ulimit -f unlimited")) << o.text;
+  EXPECT_TRUE(contains(o, "LOW: hpe's large sparse files exceed this limit: ulimit -f unlimited")) << o.text;
   EXPECT_TRUE(contains(o, "hpe: ")) << o.text;
+}
+
+// The limit of processes does not hold for the superuser.
+TEST(info, names_the_limit_of_processes) {
+  if (::getuid() != 0) GTEST_SKIP() << "only the superuser can become another user";
+  const outcome o =
+      shell(fmt::format("HPE_DEVICES=soft:1 HPE_SOFT_THREADS=200 setpriv --reuid 65534 --regid 65534 "
+                        "--clear-groups bash -c 'ulimit -u 100; exec \"{}\" info'",
+                        HPE_COMMAND));
+  EXPECT_EQ(exit_status(o), 1) << o.text;
+  EXPECT_TRUE(contains(o, "processes            100   LOW: each soft device is a process")) << o.text;
+  EXPECT_TRUE(contains(o, "the thread softd-unit cannot be made")) << o.text;
+  EXPECT_TRUE(contains(o, "RLIMIT_NPROC (100, ulimit -u)")) << o.text;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitizer_needs_mappings = true;
+#else
+constexpr bool sanitizer_needs_mappings = false;
+#endif
+
+TEST(info, names_the_limit_of_data_segments) {
+  if (sanitizer_needs_mappings) GTEST_SKIP() << "the sanitizer ends the program when it gets no mapping";
+  const outcome o = shell(fmt::format("ulimit -d 30000; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
+  EXPECT_EQ(exit_status(o), 1) << o.text;
+  EXPECT_TRUE(contains(o, "data segment         29.3 MiB   LOW: hpe's tables, buffers")) << o.text;
+  EXPECT_TRUE(contains(o, "ulimit -d")) << o.text;
 }
 
 TEST(info, lists_the_gpus_that_the_kernel_drives) {
@@ -233,6 +307,27 @@ TEST(report, a_signal_that_arrives_while_the_program_starts_is_forwarded) {
   std::filesystem::remove(page);
 }
 
+TEST(top, columns_stay_apart) {
+  hpe::cli::running_process many;
+  many.number = 4194304;
+  many.rank = "100000";
+  many.command = "./many devices";
+  for (int d = 0; d < 8; ++d) many.devices.push_back({"soft", 80'000'000'000, 12'300'000'000});
+  hpe::cli::running_process one;
+  one.number = 7;
+  one.command = "./one";
+  const std::string table = hpe::cli::table_of({{many, {1.23e9, 999.4, 1e12, 5, 123456, 0}}, {one, {}}}, 1000);
+  std::istringstream lines(table);
+  std::string title, empty, head, first, second, all;
+  for (std::string* line : {&title, &empty, &head, &first, &second, &all}) std::getline(lines, *line);
+  const std::size_t column = head.find("command");
+  EXPECT_EQ(first.find("./many devices"), column) << table;
+  EXPECT_EQ(second.find("./one"), column) << table;
+  EXPECT_EQ(head.find("device bytes") + std::string("device bytes").size(), first.rfind("12.3G") + 5) << table;
+  for (const char* word : {"4194304", " 100000 ", " 1.23G ", " 123k "})
+    EXPECT_NE(first.find(word), std::string::npos) << table;
+}
+
 TEST(info, takes_no_arguments) { EXPECT_EQ(exit_status(hpe("info all")), 2); }
 
 TEST(info, shows_a_lost_device_and_no_figures_of_it) {
@@ -248,7 +343,7 @@ TEST(info, shows_a_lost_device_and_no_figures_of_it) {
 }
 
 // A part of a build, as copied to a machine with GPUs. Any library can stand for the driver here.
-TEST(run, says_where_the_shim_is_missing) {
+TEST(run_preloads, says_where_the_shim_is_missing) {
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / fmt::format("hpe-run-{}", getpid());
   std::filesystem::create_directories(folder / "bin");
@@ -261,11 +356,43 @@ TEST(run, says_where_the_shim_is_missing) {
   const std::string copied = folder / "bin" / "hpe";
   const outcome missing = run("libm.so.6", copied);
   EXPECT_EQ(exit_status(missing), 0) << missing.text;
-  EXPECT_TRUE(contains(missing, "there is a CUDA driver, but no " + (folder / "lib/hpe/cuda/libcuda.so.1").string()))
+  EXPECT_TRUE(
+      contains(missing, "there is a CUDA driver, but the file " + (folder / "lib/hpe/cuda/libcuda.so.1").string()))
       << missing.text;
   EXPECT_TRUE(contains(missing, "CUDA programs run on GPUs without hpe\ndone\n")) << missing.text;
   EXPECT_EQ(run("libhpe-no-driver.so", copied).text, "done\n");
   std::filesystem::remove_all(folder);
+}
+
+TEST(run_preloads, refuses_outputs_that_cannot_be_written_before_the_program_runs) {
+  const std::string folder = ::testing::TempDir();
+  for (const std::string options : {"--trace /nonexistent/t.json", "--trace /nonexistent/%p.json", "--trace ''",
+                                    "--trace=", "--report=", "--report /nonexistent/r.html", "--report ''"}) {
+    const outcome o = hpe("run " + options + " -- echo ran");
+    EXPECT_EQ(exit_status(o), 2) << options << ": " << o.text;
+    EXPECT_FALSE(contains(o, "ran\n")) << options;
+    EXPECT_TRUE(contains(o, "hpe run: --")) << o.text;
+  }
+  const outcome by_variable = hpe("run -- echo ran", "HPE_TRACE=/nonexistent/t.json");
+  EXPECT_EQ(exit_status(by_variable), 2) << by_variable.text;
+  const outcome fine = hpe("run --trace '" + folder + "/hpe %p.json' -- echo ran");
+  EXPECT_EQ(fine.text, "ran\n");
+}
+
+TEST(run, refuses_values_that_an_option_does_not_have) {
+  for (const char* option : {"--scope arg", "--log loud", "--cuda gpu", "--log 'warn|info'"}) {
+    const outcome o = shell(fmt::format("'{}' run {} -- echo ran 2>&1", HPE_COMMAND, option));
+    EXPECT_EQ(exit_status(o), 2) << option << ": " << o.text;
+    EXPECT_NE(o.text.find("possible values are"), std::string::npos) << o.text;
+    EXPECT_EQ(o.text.find("ran"), std::string::npos) << o.text;
+  }
+}
+
+TEST(run_preloads, leaves_mpi_alone_where_it_is_told_so) {
+  const std::string show = "run -- sh -c 'echo $LD_PRELOAD'";
+  EXPECT_TRUE(contains(hpe(show), "libhpe-mpi.so"));
+  EXPECT_FALSE(contains(hpe(show, "HPE_MPI=off"), "libhpe-mpi.so"));
+  EXPECT_EQ(exit_status(hpe(show, "HPE_MPI=of")), 2);
 }
 
 /// A folder with a copy of the command and a benchmark beside it, and the libraries where both look for them.
@@ -282,6 +409,8 @@ class bench : public ::testing::Test {
     std::ofstream(programs_ / "hpe-bench-data") << "not a program";
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void remove() const { std::filesystem::remove(programs_ / "hpe-bench-echo"); }
 
   [[nodiscard]] outcome run(const std::string& arguments) const {
     return shell(fmt::format("'{}' bench {}", (programs_ / "hpe").string(), arguments));
@@ -304,6 +433,15 @@ TEST_F(bench, runs_it_with_its_arguments_and_status) {
   const outcome o = run("echo 1 --two 'a b'");
   EXPECT_EQ(exit_status(o), 7);
   EXPECT_EQ(o.text, "got 1 --two a b\n");
+}
+
+TEST_F(bench, without_any_names_the_target_that_builds_them) {
+  remove();
+  for (const char* const arguments : {"", "echo", "--help"}) {
+    const outcome o = run(arguments);
+    EXPECT_EQ(exit_status(o), arguments == std::string("--help") ? 0 : 1) << o.text;
+    EXPECT_TRUE(contains(o, "--target hpe-benchmarks")) << o.text;
+  }
 }
 
 TEST_F(bench, refuses_an_unknown_one) {

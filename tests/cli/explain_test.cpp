@@ -84,9 +84,25 @@ TEST(explain, reads_ptx_of_clang) {
   EXPECT_TRUE(has(told("chain"), "stays on one GPU: its blocks wait for each other")) << told("chain");
 }
 
+TEST(explain, tells_what_keeps_a_kernel_of_an_unchanged_program_on_one_gpu) {
+  const ptx_file file(std::string(".version 8.0\n.target sm_80\n.address_size 64\n") +
+                      ".visible .entry chase(.param .u64 list) {\n.reg .b64 %d<3>;\nld.param.u64 %d0, [list];\n"
+                      "ld.global.u64 %d1, [%d0];\nst.global.u64 [%d1], %d0;\nret;\n}\n");
+  const std::string told = explanation(explain_file(file.path(), ""), false);
+  EXPECT_NE(
+      told.find(
+          "could be spread over several GPUs\n    stays on one GPU under hpe run --spread: it reads pointers from "
+          "memory"),
+      std::string::npos)
+      << told;
+}
+
 TEST(explain, names_the_defect_of_a_file) {
   const ptx_file broken(std::string(add_one) + ".visible .entry broken() {\nadd.s32 %nowhere, 1, 2;\n}\n");
-  EXPECT_NE(explain_file(broken.path(), "").modules[0].error.find("%nowhere"), std::string::npos);
+  const std::string told = explanation(explain_file(broken.path(), ""), false);
+  EXPECT_NE(told.find("2 kernels, of which 1 could be spread"), std::string::npos) << told;
+  EXPECT_NE(told.find("stays on one GPU: hpe does not know its code: PTX line"), std::string::npos) << told;
+  EXPECT_NE(told.find("%nowhere"), std::string::npos) << told;
   EXPECT_THROW(static_cast<void>(explain_file("/nowhere/at/all", "")), hpe::command_line::bad_input);
   EXPECT_THROW(static_cast<void>(explain_file("/bin/sh", "")), hpe::command_line::bad_input);
 }

@@ -19,10 +19,11 @@ HPE = sys.argv.pop(1)
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
 # Commands that tell something and compute nothing: without --quiet and --devices.
-TELLING = {"info", "explain"}
+TELLING = {"info", "explain", "doctor"}
 # A small run of each command, and the schema of its JSON.
 RUNS = {
     "info": ([], "info"),
+    "doctor": (["/bin/sh"], "doctor"),
     "explain": ([str(Path(__file__).parents[1] / "ptx_launch" / "kernels.ptx")], "explain"),
     "fft": (["60x50", "--repeats", "1"], "report"),
     "rtm": (["40x1x30", "--shots", "1", "--time", "0.2"], "report"),
@@ -44,7 +45,8 @@ class Commands(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
 
     def hpe(self, *words):
-        return subprocess.run([HPE, *words], capture_output=True, text=True, check=False, cwd=self.folder.name)
+        return subprocess.run([HPE, *words], capture_output=True, text=True, check=False, cwd=self.folder.name,
+                              env={**os.environ, "COLUMNS": "10000"})
 
     def check(self, text, schema):
         found = json.loads(text)

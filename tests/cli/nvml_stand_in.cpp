@@ -11,6 +11,10 @@ struct pci {
   char bus_id[32];
 };
 
+struct memory {
+  unsigned long long total, free, used;
+};
+
 constexpr unsigned buses[] = {0x17, 0xb7, 0xc1};
 constexpr int not_supported = 3, remote_gpu = 0, remote_switch = 2, one_bridge = 30, system_wide = 50;
 
@@ -51,6 +55,16 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(void* /*gpu*/, unsigned link, int* type)
 }
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void* gpu, unsigned /*link*/, pci* place) {
   return place_of(1 - number_of(gpu), place);
+}
+int nvmlDeviceGetCudaComputeCapability(void* gpu, int* major, int* minor) {
+  *major = 9;
+  *minor = 0;
+  return number_of(gpu) < 2 ? 0 : not_supported;
+}
+int nvmlDeviceGetMemoryInfo(void* gpu, memory* found) {
+  constexpr unsigned long long gibi = 1ULL << 30;
+  *found = {80 * gibi, 79 * gibi, gibi};
+  return number_of(gpu) < 2 ? 0 : not_supported;
 }
 int nvmlDeviceGetTopologyCommonAncestor(void* a, void* b, int* level) {
   *level = number_of(a) < 2 && number_of(b) < 2 ? one_bridge : system_wide;

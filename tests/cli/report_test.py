@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """`hpe run --report`: the contents of the page, and the page in a real browser (headless Chromium).
 
-    report_test.py HPE PROGRAM [--screenshot FILE]
+    report_test.py HPE PROGRAM [--screenshots FOLDER]
 
-PROGRAM is scattered_reads of this folder. With --screenshot the script only writes a picture of its page, for the manual.
+PROGRAM is scattered_reads of this folder. FOLDER gets pictures of its page in both modes; report-light.png is the one in the manual.
 """
 
 import json
@@ -17,9 +17,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from browser import BROWSER, MODES, brightness, browse  # noqa: E402
+
 HPE, SCATTERED_READS = sys.argv[1:3]
+SCREENSHOTS = sys.argv[4] if sys.argv[3:4] == ["--screenshots"] else None
 SOURCE = Path(__file__).with_name("scattered_reads.cpp")
-BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium") or shutil.which("google-chrome")
 PROGRAM = [HPE, "wave", "--size", "96x96x96", "--steps", "60"]
 
 
@@ -32,17 +35,6 @@ def run(page, *command, check=True, **environment):
 def data_of(page):
     text = Path(page).read_text()
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
-
-
-def browse(page, *options):
-    """The browser's document after the page's script has run, and what it wrote to the console."""
-    with tempfile.TemporaryDirectory() as profile:
-        result = subprocess.run(
-            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={profile}",
-             "--enable-logging=stderr", "--proxy-server=127.0.0.1:9", "--window-size=1200,2100", "--dump-dom", *options,
-             Path(page).absolute().as_uri()],
-            capture_output=True, text=True, timeout=120, check=True)
-    return result.stdout, [line for line in result.stderr.splitlines() if "CONSOLE" in line]
 
 
 class Report(unittest.TestCase):
@@ -78,6 +70,8 @@ class Report(unittest.TestCase):
         self.assertGreater(len(self.process["samples"]), 0)
         kernels = self.process["timeline"]["categories"].index("kernel")
         self.assertGreater(sum(e[2] == kernels for e in self.process["timeline"]["events"]), 60)
+        self.assertGreater(sum(k["calls"] for k in self.process["kernels"]), 60)
+        self.assertTrue(all(k["seconds"] > 0 for k in self.process["kernels"]))
 
     def test_advice_names_the_line_that_waits(self):
         page = self.page.with_name("advice.html")
@@ -86,7 +80,7 @@ class Report(unittest.TestCase):
         lines = SOURCE.read_text().splitlines()
         line = next(i for i, text in enumerate(lines, 1) if "// reads" in text)
         allocated = next(i for i, text in enumerate(lines, 1) if "data(count)" in text)
-        advice = next(a for a in process["advice"] if a["rule"] == "element-wise touches")
+        advice = next(a for a in process["advice"] if a["rule"] in ("element-wise touches", "touches block by block"))
         if not re.search(r"\.cpp:\d+$", advice["where"]):
             self.skipTest("no source lines in this build")
         self.assertTrue(advice["where"].endswith(f"{SOURCE.name}:{line}"), advice)
@@ -114,10 +108,80 @@ class Report(unittest.TestCase):
         self.assertIn("no process of the program used hpe", result.stderr)
         self.assertEqual(data_of(page)["processes"], [])
 
+    def test_a_page_that_exists_stays_if_there_is_nothing_to_show(self):
+        page = self.page.with_name("kept.html")
+        page.write_text("an earlier page")
+        result = run(page, "true")
+        self.assertIn("kept.html stays as it was", result.stderr)
+        self.assertEqual(page.read_text(), "an earlier page")
+
+    def test_only_parts_are_removed_from_the_folder_of_parts(self):
+        page = self.page.with_name("shared.html")
+        parts = Path(f"{page}.parts")
+        parts.mkdir()
+        (parts / "notes.txt").write_text("mine")
+        (parts / "-.1.json").write_text("{}")  # of an earlier run
+        run(page, HPE, "info")
+        self.assertEqual([p.name for p in parts.iterdir()], ["notes.txt"])
+        self.assertEqual(len(data_of(page)["processes"]), 1)
+
+    def test_a_page_that_is_no_regular_file_is_refused_before_the_program_starts(self):
+        pipe, folder, ran = (self.page.with_name(name) for name in ("pipe", "folder", "ran"))
+        os.mkfifo(pipe)
+        folder.mkdir()
+        for page in (pipe, folder, Path("/dev/null")):
+            refused = run(page, "touch", str(ran), check=False)
+            self.assertEqual(refused.returncode, 2, page)
+            self.assertIn("it is not a regular file", refused.stderr)
+        self.assertFalse(ran.exists())
+        self.assertTrue(pipe.is_fifo())
+        self.assertFalse(Path("/dev/null.parts").exists())
+
+    def test_a_link_is_followed(self):
+        target, link = self.page.with_name("target.html"), self.page.with_name("link.html")
+        target.write_text("old")
+        link.symlink_to(target.name)
+        run(link, HPE, "info")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(len(data_of(target)["processes"]), 1)
+
+    def test_arguments_that_are_not_utf_8(self):
+        page = self.page.with_name("latin.html")
+        command = [HPE, "wave", "--size", "32x32x32", "--steps", "1", "--json", self.page.with_name("latin").as_posix().encode() + b"\xe9"]
+        result = subprocess.run([HPE, "run", "--report", page, "--", *command], capture_output=True, timeout=120, check=True,
+                                env={**os.environ, "HPE_DEVICES": "soft:1"})
+        self.assertEqual(result.stderr, b"")
+        self.assertTrue(data_of(page)["processes"][0]["command"].endswith("latin\ufffd"))
+
+    def test_a_page_that_cannot_be_written_leaves_its_parts(self):
+        page = self.page.with_name("small") / "page.html"
+        page.parent.mkdir()
+        page.write_text("an earlier page")
+        # The program's files have no limit; hpe's, which makes the page, have one.
+        program = f"prlimit --fsize=unlimited --pid $$; prlimit --fsize=1000 --pid $PPID; '{HPE}' info"
+        result = run(page, "sh", "-c", program, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("page.html: File too large; `hpe report", result.stderr)
+        self.assertEqual(page.read_text(), "an earlier page")
+        self.assertEqual(sorted(p.name for p in page.parent.iterdir()), ["page.html", "page.html.parts"])
+        subprocess.run([HPE, "report", str(page)], timeout=60, check=True)
+        self.assertEqual(len(data_of(page)["processes"]), 1)
+
     def test_what_cannot_be_run_is_told_as_without_a_report(self):
         page = self.page.with_name("missing.html")
         self.assertEqual(run(page, "/no/such/program", check=False).returncode, 127)
         self.assertEqual(run("/no/such/folder/page.html", "true", check=False).returncode, 2)
+
+    def test_a_signal_to_hpe_alone_ends_the_run(self):
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            page = self.page.with_name(f"interrupted.{int(number)}.html")
+            running = subprocess.Popen([HPE, "run", "--report", str(page), "--", "sh", "-c", "echo begun; exec sleep 100"],
+                                       stdout=subprocess.PIPE, text=True, start_new_session=True)
+            self.assertEqual(running.stdout.readline(), "begun\n")
+            running.send_signal(number)
+            self.assertEqual(running.wait(timeout=30), -number)
+            running.stdout.close()
+            self.assertIn(f"signal {int(number)}", data_of(page)["ending"])
 
     @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
     def test_ranks_are_one_page_by_rank(self):
@@ -160,7 +224,7 @@ class Report(unittest.TestCase):
           const before = pixels();
           at("timeline").dispatchEvent(new WheelEvent("wheel", {deltaY: -300, clientX: 700, clientY: 5, bubbles: true}));
           const after = pixels();
-          at("probe").textContent = JSON.stringify({seen: before[0], zoomed: before[1] !== after[1]});
+          at("probe").textContent = JSON.stringify({seen: before[0], zoomed: before[1] !== after[1], large: size(1010 * 2 ** 20)});
           </script></body>"""))
         document, console = browse(probed)
         self.assertEqual(console, [])
@@ -177,22 +241,29 @@ class Report(unittest.TestCase):
         self.assertIn("MiB", shown("allocations"))
         self.assertIn("<svg", document)
         self.assertIn("soft device 1", shown("residency"))
-        self.assertIn("No call of MPI", shown("mpi"))
+        self.assertIn("calls", shown("kernels"))
+        self.assertRegex(shown("kernels"), r"\d ms|\d µs|\d s")
+        self.assertRegex(shown("rates"), r"\d (KiB|MiB|GiB)/s")
+        hidden = re.findall(r"<section hidden[^>]*>\s*<h2>(.*?)</h2>", document)
+        self.assertIn("MPI", hidden)
+        self.assertNotIn("Time line", hidden)
+        self.assertNotIn("Rates", hidden)
         self.assertIn("exited", shown("processes"))
         probe = json.loads(shown("probe"))
         self.assertGreater(probe["seen"], 5000)
         self.assertTrue(probe["zoomed"])
+        self.assertEqual(probe["large"], "1010 MiB")
 
-
-def take_screenshot(file):
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "report.html"
+    @unittest.skipUnless(BROWSER, "no Chromium, the browser of this test")
+    def test_it_is_light_or_dark_as_the_reader_prefers(self):
+        page = self.page.with_name("modes.html")
         run(page, SCATTERED_READS)
-        browse(page, f"--screenshot={Path(file).absolute()}", "--hide-scrollbars")
+        pictures = {mode: Path(SCREENSHOTS or self.folder.name) / f"report-{mode}.png" for mode in MODES}
+        for mode, picture in pictures.items():
+            browse(page, mode=mode, screenshot=picture)
+        self.assertGreater(brightness(pictures["light"]), 200)
+        self.assertLess(brightness(pictures["dark"]), 70)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 5 and sys.argv[3] == "--screenshot":
-        take_screenshot(sys.argv[4])
-    else:
-        unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """`hpe top` beside programs that use hpe: its output, and its screen in a real terminal (tmux).
 
-    top_test.py HPE
+    top_test.py HPE [--screenshots FOLDER]
+
+FOLDER gets pictures of its screen in a light and in a dark terminal.
 """
 
+import html
 import json
 import os
 import shutil
@@ -13,8 +16,15 @@ import sys
 import tempfile
 import time
 import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from browser import BROWSER, MODES, brightness, browse  # noqa: E402
 
 HPE = sys.argv[1]
+SCREENSHOTS = sys.argv[3] if sys.argv[2:3] == ["--screenshots"] else None
+TERMINAL = """<!doctype html><meta charset="utf-8"><style>:root { color-scheme: light dark; }
+pre { font: 14px/1.25 monospace; margin: 12px; }</style><pre>{}</pre>"""
 
 
 class Program:
@@ -95,6 +105,7 @@ class Top(unittest.TestCase):
                 self.assertIn("launch/s", screen)
                 self.assertIn(str(program.process.pid), screen)
                 self.assertIn("q: quit", screen)
+                self.take_pictures(Path(SCREENSHOTS or folder), screen)
                 tmux("send-keys", "q")
                 while "ended with" not in screen and time.monotonic() < deadline:
                     screen = tmux("capture-pane", "-p")
@@ -102,6 +113,19 @@ class Top(unittest.TestCase):
                 self.assertNotIn("launch/s", screen, "the screen before is back")
             finally:
                 tmux("kill-server")
+
+    def take_pictures(self, folder, screen):
+        """Pictures of a screen, which has no colours of its own, so that it takes those of the terminal."""
+        if not BROWSER:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as place:
+            page = Path(place) / "screen.html"
+            page.write_text(TERMINAL.replace("{}</pre>", html.escape(screen) + "</pre>"))
+            for mode in MODES:
+                browse(page, mode=mode, screenshot=folder / f"top-{mode}.png", size=(1130, 380))
+        self.assertGreater(brightness(folder / "top-light.png"), 200)
+        self.assertLess(brightness(folder / "top-dark.png"), 70)
 
 
 if __name__ == "__main__":

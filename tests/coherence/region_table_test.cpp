@@ -13,7 +13,7 @@ namespace {
 std::byte* address(std::uint64_t n) { return reinterpret_cast<std::byte*>(n); }
 
 void begin(region& r, std::uint64_t base, std::uint64_t bytes) {
-  r.begin({region_kind::device, address(base), bytes, 4096, 65536, {0}}, 0, 0);
+  r.begin({region_kind::device, false, address(base), bytes, 4096, 65536, {0}}, 0, 0);
 }
 
 TEST(region_table, numbers_from_one_and_finds_by_number) {

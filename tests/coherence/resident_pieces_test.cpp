@@ -28,6 +28,18 @@ TEST(resident_pieces, cover_ranges_across_pieces_only_without_holes) {
   EXPECT_TRUE(r.covers(granules(9, 9)));
 }
 
+TEST(resident_pieces, around_a_range_are_those_that_have_its_bytes_or_all) {
+  resident_pieces r = two_pieces();
+  EXPECT_EQ(r.around({3 * granule, 3 * granule + 1}), granules(2, 4));
+  EXPECT_EQ(r.around({4 * granule, 5 * granule}), granules(4, 7));
+  EXPECT_EQ(r.around({4 * granule - 1, 4 * granule + 1}), granules(2, 7));
+  r.add({granules(0, 2), 0}, 1);
+  r.add({granules(7, 10), 0}, 1);
+  EXPECT_EQ(r.around({3 * granule, 3 * granule + 1}), granules(0, 10));
+  r.set_leaving(0, true);
+  EXPECT_EQ(r.around({3 * granule, 3 * granule + 1}), granules(2, 4)) << "a part may be gone soon";
+}
+
 TEST(resident_pieces, cover_everything_when_nothing_is_missing) {
   resident_pieces r = two_pieces();
   r.add({granules(0, 2), 0}, 1);

@@ -3,6 +3,7 @@
 #include "apps/files/element_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -88,13 +89,13 @@ TEST_F(element_file, reads_the_files_that_it_writes) {
 TEST_F(element_file, names_the_defect_of_a_file) {
   EXPECT_NE(complaint(path("none")).find("No such file"), std::string::npos);
   EXPECT_NE(complaint(testing::TempDir()).find("not a regular file"), std::string::npos);
-  EXPECT_NE(complaint(write_raw("a.npy", "PK\3\4 an archive")).find("the magic bytes are missing"), std::string::npos);
+  EXPECT_NE(complaint(write_raw("a.npy", "numbers in text")).find("the magic bytes are missing"), std::string::npos);
   EXPECT_NE(complaint(save("{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }", "", 9)).find("version is 9"),
             std::string::npos);
   EXPECT_NE(complaint(save("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", "abcd"))
-                .find("'>f4'; possible are i32"),
+                .find("'>f4'; the possible types are i32"),
             std::string::npos);
-  EXPECT_NE(complaint(save("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }", "abcd")).find("Fortran order"),
+  EXPECT_NE(complaint(save("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2), }", "abcd")).find("Fortran order"),
             std::string::npos);
   EXPECT_NE(
       complaint(save("{'descr': '<f4', 'fortran_order': False, 'shape': (x,), }", "abcd")).find("without a shape"),
@@ -105,6 +106,59 @@ TEST_F(element_file, names_the_defect_of_a_file) {
   EXPECT_NO_THROW(file.must_hold("f32"));
   EXPECT_THROW(write("/dev/full", "u32", {3}, "aaabbbcccddd", 4), std::runtime_error);
   EXPECT_TRUE(std::filesystem::exists("/dev/full")) << "only files are removed";
+}
+
+TEST_F(element_file, reads_headers_in_any_form_of_python) {
+  const std::string three("\3\0\0\0\1\0\0\0\2\0\0\0", 12);
+  for (const char* const header : {"{'descr': '<u4', 'fortran_order': True, 'shape': (3,), }",
+                                   "{'descr': '<u4', 'fortran_order': True, 'shape': (1, 3)}",
+                                   R"({"shape": (3,), "descr": "<u4", "fortran_order": False})",
+                                   "{ 'descr' : u'<u4' , 'fortran_order' : False, 'shape' : (3L,) }",
+                                   "{'descr': '<u4',\n 'fortran_order': False,\n 'shape': [3]}"}) {
+    const description file = describe(save(header, three));
+    EXPECT_EQ(file.type, "u32") << header;
+    EXPECT_EQ(file.elements(4), 3U) << header;
+  }
+  for (const char* const names : {R"([("owner's", '<u4'), ('value', '<f4')])", "[('k[0], a', '<u4'), ('v)', '<f4')]",
+                                  R"([('it\'s, \\', '<u4'), ("\"", '<f4'),])"}) {
+    const auto header = std::string("{'descr': ") + names + ", 'fortran_order': False, 'shape': (1,), }";
+    EXPECT_EQ(describe(save(header, "abcdefgh")).type, "u32_f32") << header;
+  }
+}
+
+TEST_F(element_file, quotes_what_it_does_not_read) {
+  const auto of = [&](const std::string& header) { return complaint(save(header, "abcd")); };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  const std::string type = of("{'descr': [('a', '<f4'), ('', '|V4')], 'fortran_order': False, 'shape': (1,)}");
+  EXPECT_TRUE(has(type, "type [('a', '<f4'), ('', '|V4')]; the possible types are")) << type;
+  EXPECT_TRUE(has(of("{'fortran_order': False, 'shape': (1,)}"), "its header has no 'descr'"));
+  EXPECT_TRUE(
+      has(of("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)"), "its header is not a dictionary of Python"));
+  EXPECT_TRUE(has(of("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}"), "without a shape: (-1,)"));
+  EXPECT_TRUE(has(of("{'descr': '<f4', 'fortran_order': False, 'shape': 1}"), "without a shape: 1"));
+  EXPECT_TRUE(has(of("\x1b[31m"), "of Python: \\x1b[31m")) << "terminals obey such bytes";
+  EXPECT_TRUE(has(of(std::string(1000, '(')), "not a dictionary of Python"));
+}
+
+TEST_F(element_file, names_compressed_files_and_other_names) {
+  EXPECT_NE(complaint(write_raw("a.npy", "\x1f\x8b\b")).find("compressed by gzip"), std::string::npos);
+  EXPECT_NE(complaint(write_raw("a.npy", "PK\3\4 of numpy.savez")).find("zip archive"), std::string::npos);
+  EXPECT_NE(complaint(write_raw("a.raw.gz", "\x1f\x8b\b")).find("compressed by gzip"), std::string::npos);
+  EXPECT_EQ(complaint(write_raw("a.raw", "\x1f\x8b\b")), "") << "elements may begin so";
+  EXPECT_EQ(complaint(write_raw("b.raw.gz", "elements")), "");
+  EXPECT_NE(complaint(write_raw("a.raw", "\x93NUMPY")).find("must end in .npy"), std::string::npos);
+}
+
+TEST_F(element_file, a_file_that_cannot_be_written_stays) {
+  const std::string file = write_raw("a.raw", "earlier elements");
+  struct rlimit before {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const struct rlimit small { 100, before.rlim_max };
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::vector<std::uint32_t> elements(1000);
+  EXPECT_THROW(write(file, "u32", {1000}, elements.data(), 4), std::runtime_error);
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(describe(file).bytes, 16U);
 }
 
 TEST_F(element_file, a_file_cut_anywhere_is_refused) {

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "apps/command_line/progress.h"
@@ -47,8 +48,8 @@ TEST(program, room_is_looked_for_before_memory_is_asked_for) {
     }
     return std::string();
   };
-  EXPECT_EQ(complaint({.on_devices = 0x1p60}), "10 elements: they take 1.0 EiB on 2 devices, where 8.0 GiB are free");
-  EXPECT_EQ(complaint({.on_host = 0x1p80}).rfind("10 elements: they take 1048576.0 EiB on the host, where ", 0), 0U);
+  EXPECT_EQ(complaint({.on_devices = 0x1p60}), "10 elements: this needs 1.0 EiB on 2 devices, where 8.0 GiB are free");
+  EXPECT_EQ(complaint({.on_host = 0x1p80}).rfind("10 elements: this needs 1048576.0 EiB on the host, where ", 0), 0U);
   EXPECT_EQ(devices_of(0), 2);
   EXPECT_EQ(devices_of(1), 1);
   EXPECT_THROW(static_cast<void>(devices_of(3)), bad_input);
@@ -112,11 +113,70 @@ TEST(program, limits_of_control_groups_count) {
 
 TEST(program, files_are_looked_at_before_the_work) {
   const std::string path = std::filesystem::path(testing::TempDir()) / ("hpe-writable-" + std::to_string(getpid()));
-  EXPECT_NO_THROW(check_writable(path));
+  EXPECT_NO_THROW(check_outputs({path}));
   EXPECT_FALSE(std::filesystem::exists(path));
-  EXPECT_NO_THROW(check_writable(""));
-  EXPECT_NO_THROW(check_writable("-"));
-  EXPECT_THROW(check_writable("/nowhere/at/all"), bad_input);
+  EXPECT_NO_THROW(check_outputs({"", "-", "-", ""}, {"", "-"}));
+  EXPECT_THROW(check_outputs({"/nowhere/at/all"}), bad_input);
+}
+
+TEST(program, outputs_are_no_inputs_and_differ) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / ("hpe-outputs-" + std::to_string(getpid()));
+  fs::create_directories(folder / "inside");
+  const std::string in = folder / "in", out = folder / "out";
+  std::ofstream(in) << "input";
+  fs::create_symlink("in", folder / "link");
+  fs::create_hard_link(in, folder / "other");
+  fs::create_symlink("out", folder / "to-out");
+  const auto complaint = [&](const std::vector<std::string>& outputs, const std::vector<std::string>& inputs) {
+    try {
+      check_outputs(outputs, inputs);
+    } catch (const bad_input& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(complaint({out, "/dev/null", "/dev/null"}, {in, "/dev/null"}), "");
+  EXPECT_EQ(complaint({in}, {in}), in + " is an input, so it cannot be an output too: choose another output");
+  for (const fs::path& name : {folder / "link", folder / "other", folder / "inside/../in"})
+    EXPECT_EQ(complaint({name}, {folder / "absent", in}),
+              name.string() + " names the file " + in + ", which is an input: choose another output");
+  for (const fs::path& name : {fs::path(out), folder / "to-out", folder / "inside/../out"})
+    EXPECT_EQ(complaint({out, "", name}, {in}), "the outputs " + out + " and " + name.string() +
+                                                    " are the same file: choose another name for one of them");
+  EXPECT_EQ(text_of(in), "input");
+  EXPECT_FALSE(fs::exists(out));
+  fs::remove_all(folder);
+}
+
+TEST(program, the_ending_of_an_output_names_its_format) {
+  using names = std::vector<std::string>;
+  const auto named = [](const std::string& name) {
+    return outputs_named(name, {".png", ".f32", ".npy"}, {".png", ".f32"});
+  };
+  EXPECT_EQ(named("a/b").names(), (names{"a/b.png", "a/b.f32"}));
+  EXPECT_EQ(named("a.b/c").names(), (names{"a.b/c.png", "a.b/c.f32"}));
+  EXPECT_EQ(named("a/b.npy").names(), names{"a/b.npy"});
+  EXPECT_EQ(named("a/b.npy").stem, "a/b");
+  EXPECT_TRUE(named("b.png").has(".png"));
+  EXPECT_FALSE(named("b.png").has(".f32"));
+  EXPECT_EQ(named("").names(), names{});
+  try {
+    static_cast<void>(named("b.jpg"));
+    ADD_FAILURE() << "no format of this ending is written";
+  } catch (const bad_input& e) {
+    EXPECT_STREQ(
+        e.what(),
+        "--output b.jpg: the name must end in .png or .f32 or .npy; a name without an ending means NAME.png and "
+        "NAME.f32");
+  }
+}
+
+TEST(report, texts_that_are_not_utf_8_make_valid_json) {
+  const std::string path = std::filesystem::path(testing::TempDir()) / ("hpe-latin-" + std::to_string(getpid()));
+  write_json({"hpe test", "about", "caf\xe9", 1, {}, {}}, path);
+  EXPECT_EQ(nlohmann::json::parse(text_of(path)).at("title"), "caf\ufffd");
+  std::filesystem::remove(path);
 }
 
 /// A progress with a clock that the test sets, which writes to a file.
@@ -159,6 +219,16 @@ TEST_F(progress_test, lines_every_five_seconds_with_rate_and_time_left) {
             "2 of 8 shots, migrating, 25 %, 5 s a shot, 30 s left\n"
             "4 of 8 shots, 56 %, 44 s a shot, 2 min 36 s left\n"
             "8 of 8 shots in 5 min 20 s\n");
+}
+
+TEST_F(progress_test, the_last_line_comes_once) {
+  progress p("shot", 2, false, place(false));
+  after(6);
+  p.at(1);
+  after(12);
+  p.at(2, "migrating");  // the end of the last step of the last shot
+  p.at(2);
+  EXPECT_EQ(told(), "1 of 2 shots, 50 %, 6 s a shot, 6 s left\n2 of 2 shots in 12 s\n");
 }
 
 TEST_F(progress_test, one_line_on_a_terminal_which_the_end_closes) {

@@ -158,6 +158,7 @@ TEST_F(segy_file, signs_and_ranges_are_those_of_the_format) {
     trace t = make_trace(head);
     t.samples = range;
     file.write(std::span(&t, 1));
+    file.publish();
     EXPECT_EQ(reader(path("a.sgy")).read(0).samples, range);
     for (const double beyond : {range[0] - 1, range[1] + 1, std::numeric_limits<double>::quiet_NaN()}) {
       t.samples[0] = beyond;
@@ -207,6 +208,7 @@ TEST_F(segy_file, long_traces_and_broken_intervals_take_the_second_revision) {
   trace t = make_trace(head);
   t.samples.back() = 5;
   file.write(std::span(&t, 1));
+  file.close();
   const reader read(path("long.sgy"));
   EXPECT_EQ(read.head().get(in_file::revision), 2);
   EXPECT_EQ(read.shape().interval, 833.25);
@@ -234,6 +236,41 @@ TEST_F(segy_file, goes_on_behind_the_traces_that_are_kept) {
   EXPECT_EQ(reader(file).read(2).samples, t.samples);
 }
 
+TEST_F(segy_file, a_new_file_takes_its_name_when_it_is_published) {
+  const header head = make_header(sample_format::f32, 4, 4000, {});
+  const std::string file = save("what was there"), all = contents(write(head, "whole.sgy"));
+  const trace t = reader(path("whole.sgy")).read(0);
+  { writer never(file, head); }
+  EXPECT_EQ(contents(file), "what was there");
+  writer begun(file, head);
+  begun.write(std::span(&t, 1));
+  EXPECT_EQ(contents(file), "what was there");
+  begun.publish();
+  EXPECT_EQ(contents(file), all.substr(0, 3600 + 256));
+  begun.write(std::span(&t, 1));
+  EXPECT_EQ(contents(file).size(), 3600U + 2 * 256) << "others may read the traces that are complete";
+  begun.publish();
+  begun.close();
+  EXPECT_EQ(reader(file).traces(), 2U);
+}
+
+TEST_F(segy_file, revisions_in_text_and_intervals_of_traces_are_read) {
+  const std::string all = contents(write(make_header(sample_format::f32, 4, 4000, {})));
+  const auto with = [&](std::size_t first, const std::string& bytes) {
+    return std::string(all).replace(first - 1, bytes.size(), bytes);
+  };
+  // Blanks in ASCII and EBCDIC; then the fields of revision 1 may be blanks, too.
+  for (const std::string& blanks : {std::string(8, ' '), std::string(8, '\x40')})
+    EXPECT_EQ(complaint(with(3501, blanks)), "");
+  for (const char* const digits : {"10", "1.", "00", "\xf1\xf0"})
+    EXPECT_EQ(complaint(with(3501, digits)), "") << digits;
+  const std::string refused = complaint(with(3501, "90"));
+  EXPECT_NE(refused.find("revision 9 (bytes 3501 and 3502 are 57 and 48)"), std::string::npos) << refused;
+  EXPECT_EQ(reader(save(all)).shape().interval, 4000);
+  EXPECT_EQ(reader(save(with(3217, std::string(2, '\0')))).shape().interval, 4000) << "traces state it";
+  EXPECT_NE(complaint("\x1f\x8b" + all).find("compressed by gzip"), std::string::npos);
+}
+
 TEST_F(segy_file, a_full_disk_leaves_whole_writes_and_says_so) {
   const header head = make_header(sample_format::f32, 4, 4000, {});
   const std::vector<trace> two(2, make_trace(head));
@@ -243,6 +280,7 @@ TEST_F(segy_file, a_full_disk_leaves_whole_writes_and_says_so) {
   {
     writer file(path("full.sgy"), head);
     file.write(two);
+    file.publish();
     const struct rlimit small { 3600 + 3 * 256 + 10, before.rlim_max };
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
     try {
@@ -280,19 +318,19 @@ TEST_F(segy_file, a_wrong_header_is_refused_with_its_defect) {
       {changed(in_file::more_trace_headers, huge, true), "has no trace"},
       {changed(in_file::trailers, huge, true), "of trailers behind its traces"},
       {changed(in_file::first_trace, -1, true), "ends in its headers"},
-      {changed(in_file::first_trace, 5, true), "begins at byte 5, within the header"},
+      {changed(in_file::first_trace, 5, true), "begins at byte 5, which is within the header"},
       {changed(in_file::traces, 5, true), "states 5 traces and has 3"},
   };
   for (const auto& [bytes, words] : lies)
     EXPECT_NE(complaint(bytes).find(words), std::string::npos) << complaint(bytes);
 
   EXPECT_EQ(complaint(changed(in_file::samples, 0)), "");  // the traces state it
-  EXPECT_NE(complaint(std::string(4000, '\0').replace(3225, 1, "\1")).find("states traces of 0 samples"),
+  EXPECT_NE(complaint(std::string(4000, '\0').replace(3225, 1, "\1")).find("states that its traces have 0 samples"),
             std::string::npos);
   std::string all = changed(in_file::equal_traces, 0);
   EXPECT_EQ(complaint(all), "");
   all[3600 + 256 + 115] = 3;
-  EXPECT_NE(complaint(all).find("trace 2 states 3 samples, the file 4"), std::string::npos) << complaint(all);
+  EXPECT_NE(complaint(all).find("trace 2 states 3 samples, but 4 are expected"), std::string::npos) << complaint(all);
   EXPECT_THROW(reader("/nowhere/a.sgy"), bad_input);
   EXPECT_THROW(reader("/dev/zero"), bad_input);
 }

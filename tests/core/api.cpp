@@ -2,8 +2,10 @@
 // nothing.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -69,6 +71,26 @@ TEST(api, TheLastSentenceBelongsToTheThread) {
   EXPECT_NE(std::string(hpeGetLastErrorMessage()).find("1234"), std::string::npos);
 }
 
+std::string sentence_of_main;
+
+void end_as_sentences_stay() {
+  const bool stays = sentence_of_main == hpeGetLastErrorMessage();
+  const bool has_another = hpeSetDevice(77) != HPE_SUCCESS && std::strstr(hpeGetLastErrorMessage(), "77") != nullptr;
+  ::_exit(stays && has_another ? 7 : 1);
+}
+
+TEST(api, ExitHandlersHaveTheLastSentence) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        std::atexit(end_as_sentences_stay);
+        static_cast<void>(hpeSetDevice(99));
+        sentence_of_main = hpeGetLastErrorMessage();
+        std::exit(2);
+      },
+      testing::ExitedWithCode(7), "");
+}
+
 TEST(api, AnswersNeedAPlace) {
   EXPECT_TRUE(fails(hpeGetDeviceCount(nullptr), HPE_ERROR_INVALID_ARGUMENT, {"hpeGetDeviceCount"}));
   EXPECT_TRUE(fails(hpeGetDeviceInfo(0, nullptr), HPE_ERROR_INVALID_ARGUMENT, {"hpeGetDeviceInfo"}));
@@ -76,6 +98,7 @@ TEST(api, AnswersNeedAPlace) {
   EXPECT_TRUE(fails(hpeMalloc(nullptr, 10), HPE_ERROR_INVALID_ARGUMENT, {"address"}));
   EXPECT_TRUE(fails(hpeMallocOn(nullptr, 10, 0), HPE_ERROR_INVALID_ARGUMENT, {"address"}));
   EXPECT_TRUE(fails(hpeMallocHost(nullptr, 10), HPE_ERROR_INVALID_ARGUMENT, {"address"}));
+  EXPECT_TRUE(fails(hpeMallocOpen(nullptr, 10), HPE_ERROR_INVALID_ARGUMENT, {"address"}));
   EXPECT_TRUE(fails(hpeMallocStriped(nullptr, 10, nullptr), HPE_ERROR_INVALID_ARGUMENT, {"address"}));
   EXPECT_TRUE(fails(hpeGetGranularity(nullptr), HPE_ERROR_INVALID_ARGUMENT, {"hpeGetGranularity"}));
   EXPECT_TRUE(fails(hpeGetPointerInfo(nullptr, nullptr), HPE_ERROR_INVALID_ARGUMENT, {"hpeGetPointerInfo"}));

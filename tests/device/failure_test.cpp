@@ -178,7 +178,8 @@ TEST(failures, out_of_memory_names_the_free_bytes) {
   machine m("soft:1");
   m.device(0).map(m.address(0), 6 * MiB);
   const auto words = words_of([&] { m.device(0).map(m.address(0, 6 * MiB), 4 * MiB); });
-  EXPECT_NE(words.find("2097152 bytes of memory left of 8388608; 4194304 were asked for"), std::string::npos) << words;
+  EXPECT_NE(words.find("2097152 of 8388608 bytes of memory left; 4194304 bytes were requested"), std::string::npos)
+      << words;
   m.device(0).map(m.address(0, 6 * MiB), 2 * MiB);
   EXPECT_EQ(m.device(0).memory().free, 0U);
 }

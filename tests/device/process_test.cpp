@@ -130,7 +130,7 @@ TEST(processes, run_their_kernels_on_any_core_where_others_may_divide_the_cores_
 TEST(start, refuses_cores_that_cannot_be_meant) {
   const environment wish{{"HPE_SOFT_CORES", "all"}};
   const auto words = words_of([] { machine m("soft:2"); });
-  EXPECT_NE(words.find("HPE_SOFT_CORES=\"all\" is neither shares, any nor auto"), std::string::npos) << words;
+  EXPECT_NE(words.find("HPE_SOFT_CORES=\"all\" is none of shares, any and auto"), std::string::npos) << words;
 }
 
 TEST(processes, that_do_not_answer_are_killed) {

@@ -1,26 +1,28 @@
-// The parts of a device's process, and the memory that it shares with its owner, each tested alone.
+// The parts of a device's process, each tested alone.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <map>
 #include <memory>
+#include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
-#include "runtime/device/soft/shared/address_table.h"
 #include "runtime/device/soft/shared/fabric.h"
-#include "runtime/device/soft/shared/output.h"
+#include "runtime/device/soft/shared/link.h"
 #include "runtime/device/soft/shared/ptx_layout.h"
-#include "runtime/device/soft/shared/timeline.h"
 #include "runtime/device/soft/softd/copy.h"
 #include "runtime/device/soft/softd/guard.h"
 #include "runtime/device/soft/softd/heap.h"
@@ -249,140 +251,6 @@ TEST(kernel_table, is_read_while_kernels_are_found) {
   EXPECT_THROW(table.find(1, 70000, "add"), error);
 }
 
-TEST(address_table, keeps_ranges_apart_and_divides_them) {
-  address_table table;
-  table.insert(0x1000, 0x1000, {0, 0});
-  table.insert(0x3000, 0x1000, {0, 0});
-  table.insert(0x2000, 0x1000, {0, 0});
-  EXPECT_EQ(table.find(0x1fff)->end, 0x2000U);
-  EXPECT_THROW(table.insert(0x3fff, 1, {0, 0}), error);
-  EXPECT_THROW(table.insert(0xfff, 2, {0, 0}), error);
-  EXPECT_THROW(table.insert(0x8000, 0, {0, 0}), error);
-  table.insert(0x4000, 0x1000, {1, 0});
-  EXPECT_EQ(table.find(0x3fff)->end, 0x4000U);
-  EXPECT_THROW(table.erase(0x3000, 0x1800, 0), error);
-  table.erase(0x2000, 0x800, 0);
-  EXPECT_FALSE(table.find(0x2000));
-  EXPECT_EQ(table.find(0x1000)->end, 0x2000U);
-  EXPECT_EQ(table.find(0x2800)->end, 0x3000U);
-  EXPECT_EQ(table.find(0x4000)->where.device, 1);
-}
-
-TEST(failure_log, keeps_the_last_ones_whole) {
-  const auto log = std::make_unique<failure_log>();
-  constexpr std::uint64_t all = failure_log::kept + 10;
-  // The later messages are shorter, and the first is too long for its place.
-  for (std::uint64_t n = 0; n < all; ++n)
-    log->append({n + 1, 1000 + n, HPE_ERROR_LAUNCH_FAILED, std::string(2000 / (n + 1), 'x') + fmt::format("{}", n),
-                 n % 2 == 0 ? HPE_FAULT_NONE : HPE_FAULT_ADDRESS});
-  EXPECT_EQ(log->count(), all);
-  EXPECT_EQ(log->first_kept(), all - failure_log::kept);
-  EXPECT_FALSE(log->at(log->first_kept() - 1));
-  EXPECT_FALSE(log->at(all));
-  EXPECT_FALSE(log->find(1));
-  for (std::uint64_t n = log->first_kept(); n < all; ++n) {
-    const auto found = log->find(n + 1);
-    ASSERT_TRUE(found && log->at(n)) << n;
-    EXPECT_EQ(found->value, n + 1);
-    EXPECT_EQ(found->order, 1000 + n);
-    EXPECT_EQ(found->status, HPE_ERROR_LAUNCH_FAILED);
-    EXPECT_EQ(found->sentence, std::string(2000 / (n + 1), 'x') + fmt::format("{}", n));
-    EXPECT_EQ(found->fault, n % 2 == 0 ? HPE_FAULT_NONE : HPE_FAULT_ADDRESS);
-  }
-  failure_log other;
-  other.append({1, 1, HPE_ERROR_LAUNCH_FAILED, std::string(5000, 'x'), HPE_FAULT_NONE});
-  EXPECT_GT(other.find(1)->sentence.size(), 500U);
-  EXPECT_LT(other.find(1)->sentence.size(), 5000U);
-}
-
-class output : public testing::Test {
- protected:
-  static constexpr std::uint64_t header_bytes = 24;
-
-  fabric shared{topology{1, 1}};
-  output_reader reader{shared};
-  std::atomic<std::uint64_t>& written = shared.status(0).output;
-  output_writer writer{os::file_descriptor(::dup(reader.file(0))), written};
-};
-
-TEST_F(output, comes_in_the_order_of_launches) {
-  writer.append(2, "second", false);
-  writer.append(1, "first", true);
-  const auto taken = reader.take();
-  ASSERT_EQ(taken.size(), 2U);
-  EXPECT_EQ(taken[0].text, "first");
-  EXPECT_TRUE(taken[0].is_error);
-  EXPECT_EQ(taken[1].text, "second");
-  writer.append(3, "third", false);
-  EXPECT_EQ(reader.take().at(0).text, "third");
-  EXPECT_TRUE(reader.take().empty());
-}
-
-TEST_F(output, whose_count_is_wrong_ends) {
-  writer.append(1, "first", false);
-  for (const std::uint64_t count : {written.load() + 1, ~std::uint64_t{0}}) {
-    written = count;
-    EXPECT_TRUE(reader.take().empty());
-  }
-  written = sizeof(std::uint64_t);
-  writer.append(2, "second", false);
-  EXPECT_TRUE(reader.take().empty());
-}
-
-TEST_F(output, that_goes_backwards_ends) {
-  writer.append(1, "first", false);
-  EXPECT_EQ(reader.take().size(), 1U);
-  written = header_bytes;
-  EXPECT_TRUE(reader.take().empty());
-}
-
-TEST_F(output, whose_sizes_are_wrong_ends) {
-  for (const std::uint64_t size : {std::uint64_t{6}, ~std::uint64_t{0}, ~std::uint64_t{0} - header_bytes + 1}) {
-    fabric own{topology{1, 1}};
-    output_reader from(own);
-    output_writer to(os::file_descriptor(::dup(from.file(0))), own.status(0).output);
-    to.append(1, "first", false);
-    ASSERT_EQ(::pwrite(from.file(0), &size, sizeof size, 8), 8);
-    EXPECT_TRUE(from.take().empty()) << size;
-    EXPECT_TRUE(from.take().empty()) << size;
-  }
-}
-
-TEST_F(output, that_ends_within_a_header_ends) {
-  writer.append(1, "first", false);
-  written = header_bytes - 1;
-  EXPECT_TRUE(reader.take().empty());
-}
-
-TEST(link, is_reserved_for_the_time_that_a_piece_takes_and_no_longer) {
-  link_clock first, second;
-  const std::array<link_clock*, 2> path{&first, &second};
-  const link_limit limit{1'000'000'000, 0};  // a byte per nanosecond
-  const std::uint64_t ready = link_time() + 1'000'000;
-  EXPECT_EQ(reserve_path(path, limit, 5000, ready, priority::launch, false), ready + 5000);
-  EXPECT_EQ(first.busy_until, ready + 5000);
-  EXPECT_EQ(second.busy_until, ready + 5000);
-  // The next piece follows; one that is ready later begins later.
-  EXPECT_EQ(reserve_path(path, limit, 1000, ready, priority::launch, false), ready + 6000);
-  EXPECT_EQ(reserve_path(path, limit, 1000, ready + 50000, priority::launch, false), ready + 51000);
-  for (const auto& claim : first.claimed_until) EXPECT_EQ(claim, 0U);
-}
-
-TEST(link, is_claimed_only_by_who_has_more_to_send) {
-  link_clock clock;
-  const std::array<link_clock*, 1> path{&clock};
-  const link_limit limit{1'000'000'000, 0};
-  const std::uint64_t ready = link_time();
-  const std::uint64_t arrival = reserve_path(path, limit, 1000, ready, priority::launch, true);
-  EXPECT_GT(clock.claimed_until[static_cast<unsigned>(priority::launch)], arrival);
-  EXPECT_EQ(clock.claimed_until[static_cast<unsigned>(priority::waiting_host)], 0U);
-  // The more urgent does not wait for the claim.
-  EXPECT_EQ(reserve_path(path, limit, 1000, arrival, priority::waiting_host, false), arrival + 1000);
-  // The less urgent one does.
-  EXPECT_GE(reserve_path(path, limit, 1000, ready, priority::rolling, false),
-            clock.claimed_until[static_cast<unsigned>(priority::launch)]);
-}
-
 TEST(copy_engine, takes_a_link_for_no_more_than_the_bytes_it_copies) {
   fabric shared{topology{1, 1}};
   shared.configuration().host_limit = {std::uint64_t{1} << 30, 0};
@@ -405,6 +273,53 @@ TEST(copy_engine, takes_a_link_for_no_more_than_the_bytes_it_copies) {
   EXPECT_EQ(up.busy_until, 0U);
   // The last piece claims nothing beyond its arrival.
   EXPECT_LT(down.claimed_until[static_cast<unsigned>(priority::launch)], down.busy_until);
+}
+
+TEST(kernel_heap, agrees_with_a_model_and_takes_the_first_place_that_is_large_enough) {
+  std::mt19937 random(4);
+  constexpr std::size_t size = 4096;
+  kernel_heap heap(size);
+  void* const base = heap.allocate(1);
+  heap.release(base);
+  std::map<std::size_t, std::size_t> used;  // size by offset, in units of 16 bytes
+  const auto gaps = [&] {
+    std::map<std::size_t, std::size_t> found;
+    std::size_t at = 0;
+    for (const auto& [offset, units] : used) {
+      if (offset > at) found[at] = offset - at;
+      at = offset + units;
+    }
+    if (at < size / 16) found[at] = size / 16 - at;
+    return found;
+  };
+  for (int step = 0; step < 4000; ++step) {
+    if (random() % 2 == 0) {
+      const std::size_t bytes = 1 + random() % 400;
+      const std::size_t units = (bytes + 15) / 16;
+      auto* const made = static_cast<std::byte*>(heap.allocate(bytes));
+      const auto all = gaps();
+      const bool fits = std::ranges::any_of(all, [&](const auto& gap) { return gap.second >= units; });
+      ASSERT_EQ(made != nullptr, fits) << bytes;
+      if (made == nullptr) continue;
+      const auto offset = static_cast<std::size_t>(made - static_cast<std::byte*>(base));
+      ASSERT_EQ(offset % 16, 0U);
+      const auto gap = std::prev(all.upper_bound(offset / 16));
+      ASSERT_LE(offset / 16 + units, gap->first + gap->second);
+      used[offset / 16] = units;
+      EXPECT_TRUE(heap.contains(reinterpret_cast<std::uintptr_t>(made), bytes));
+    } else if (!used.empty()) {
+      const auto gone = std::next(used.begin(), static_cast<std::ptrdiff_t>(random() % used.size()));
+      heap.release(static_cast<std::byte*>(base) + gone->first * 16 + 8);  // not the begin of an allocation
+      heap.release(static_cast<std::byte*>(base) + gone->first * 16);
+      used.erase(gone);
+    }
+  }
+  heap.release(nullptr);
+  const auto begin = reinterpret_cast<std::uintptr_t>(base);
+  EXPECT_TRUE(heap.contains(begin, size));
+  EXPECT_FALSE(heap.contains(begin, ~std::size_t{0}));
+  EXPECT_FALSE(heap.contains(begin - 1, 1));
+  EXPECT_TRUE(heap.contains(begin + size - 1, 1));
 }
 
 }  // namespace

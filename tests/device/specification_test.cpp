@@ -98,6 +98,20 @@ TEST(link_option, bandwidth_and_latency) {
   EXPECT_EQ(parse_link("HPE_X", "").bytes_per_second, 0U);
 }
 
+TEST(link_option, takes_ten_seconds_at_most) {
+  EXPECT_EQ(parse_link("HPE_X", "1:10000000").latency_ns, 10'000'000'000U);
+  EXPECT_EQ(parse_link("HPE_X", "1:0").bytes_per_second, 1U);
+  EXPECT_EQ(thrown_by([] { static_cast<void>(parse_link("HPE_X", "1:10000001")); }), HPE_ERROR_INITIALIZATION);
+}
+
+TEST(choice_option, is_one_of_two) {
+  using hpe::device::soft::parse_choice;
+  EXPECT_FALSE(parse_choice("HPE_X", "a", "a", "b"));
+  EXPECT_TRUE(parse_choice("HPE_X", "b", "a", "b"));
+  EXPECT_EQ(words_of([] { static_cast<void>(parse_choice("HPE_X", "c", "a", "b")); }),
+            "HPE_X=\"c\" is neither a nor b");
+}
+
 TEST(link_option, nonsense_names_the_option) {
   for (const char* text : {"fast", "0", "0:5", "12G:", "12G:x", "12G:-5", "12G:5:5", ":5", "12G:99999999999"}) {
     const auto parse = [&] { static_cast<void>(parse_link("HPE_SOFT_PEER_LINK", text)); };
@@ -111,6 +125,7 @@ TEST(node_option, names_the_nodes_of_devices_in_turn) {
   EXPECT_EQ(parse_nodes("0", 3), (std::vector<int>{0, 0, 0}));
   EXPECT_EQ(parse_nodes("4,1", 5), (std::vector<int>{4, 1, 4, 1, 4}));
   EXPECT_EQ(parse_nodes("1,2,3", 2), (std::vector<int>{1, 2}));
+  EXPECT_EQ(parse_nodes("1023", 1), (std::vector<int>{1023}));
 }
 
 TEST(node_option, an_invalid_value_is_refused_with_the_valid_ones) {

@@ -8,12 +8,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import tutorial_test
+from console import pattern_of
 from pages import ROOT, TUTORIAL, blocks_of, prose_of
 
 LINK = re.compile(r"\]\(([^)\s]+)\)|^\[[^\]]+\]:\s*(\S+)", re.MULTILINE)
 HEADING = re.compile(r"^#+ +(.*?) *#*$", re.MULTILINE)
-EXAMPLE = re.compile(r"\]\((\.\./examples/[^)]+)\)")
+EXAMPLE = re.compile(r"\]\(((?:\.\./)?examples/[^)]+)\)")
 
 TOOLS = ROOT / "docs" / "site"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -72,14 +72,21 @@ class Pages(unittest.TestCase):
             if page.name != "README.md" or page.parent != ROOT:
                 self.assertIn(f": {page.relative_to(ROOT).as_posix().removeprefix('docs/')}\n", places)
 
+    def test_pages_are_short(self):
+        for page in PAGES:
+            if page.parent.name != "history":  # generated and old figures
+                most = 300 if page.parent.name == "architecture" else 400
+                self.assertLessEqual(len(page.read_text().splitlines()), most, page)
+
     def test_code_of_the_pages_is_that_of_the_examples(self):
         excerpts = 0
-        for page in sorted([*TUTORIAL.glob("*.md"), TUTORIAL.parent / "howto" / "kernels.md"]):
+        docs = TUTORIAL.parent
+        for page in sorted([*TUTORIAL.glob("*.md"), docs / "howto" / "kernels.md", docs / "quick-start.md"]):
             sources = [(page.parent / name).resolve() for name in EXAMPLE.findall(page.read_text())]
             texts = [source.read_text() for source in sources if source.is_file()]
             texts += [header.read_text() for source in sources for header in source.parent.glob("*.h")]
             for block in blocks_of(page):
-                if block.language not in ("cpp", "cmake"):
+                if block.language not in ("cpp", "cmake", "python"):
                     continue
                 excerpts += 1
                 self.assertTrue(any(has_lines(text, block.text) for text in texts),
@@ -135,7 +142,7 @@ class Checks(unittest.TestCase):
         self.assertEqual("hpe_profile1", anchor_of("`HPE_PROFILE=1`"))
 
     def test_output_has_to_be_what_the_page_says(self):
-        pattern = tutorial_test.pattern_of("a ... c\n...\nd\n")
+        pattern = pattern_of("a ... c\n...\nd\n")
         self.assertRegex("a b c\nx\ny\nd\n", f"^{pattern}$")
         self.assertRegex("a b c\nd\n", f"^{pattern}$")
         self.assertNotRegex("a b\nx\nd\n", f"^{pattern}$")

@@ -79,7 +79,7 @@ TEST(ForeignFault, HandlerInstalledAfterHpeStarted) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// Memory of hpe that a signal handler uses.
+// hpe memory that a signal handler uses.
 std::uint32_t* touched_by_handler = nullptr;
 
 void touch_and_open(int signal, siginfo_t* info, void* context) {
@@ -151,7 +151,7 @@ TEST(StrayAccess, ToAnAddressThatWasNeverGivenOutIsExplained) {
     const_cast<volatile std::uint32_t*>(a.data())[std::size_t{1} << 36] = 1;
   });
   EXPECT_TRUE(child.by_signal(SIGSEGV)) << child;
-  EXPECT_TRUE(child.said("no allocation is or was there")) << child;
+  EXPECT_TRUE(child.said("but has never belonged to an allocation")) << child;
 }
 
 TEST(StrayAccess, IsSeenByTheProgramsHandlerWithItsAddress) {

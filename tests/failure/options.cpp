@@ -52,8 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
                     bad_option{"HPE_LOG", "loud", "debug"}, bad_option{"HPE_SEGMENT_SIZE", "33M", "multiple"},
                     bad_option{"HPE_SEGMENT_SIZE", "1000000T", "HPE_SEGMENT_SIZE"},
                     bad_option{"HPE_HOST_MEMORY", "1M", "at least 16777216"},
-                    bad_option{"HPE_HOST_MEMORY", "1G", "need each other"},
-                    bad_option{"HPE_SPILL", "/tmp", "need each other"},
+                    bad_option{"HPE_HOST_MEMORY", "1G", "must be set together"},
+                    bad_option{"HPE_SPILL", "/tmp", "must be set together"},
                     bad_option{"HPE_STAGING_CHUNK", "5", "multiple"}, bad_option{"HPE_STAGING_BUFFERS", "0", "1 to"},
                     bad_option{"HPE_PREFETCH_WINDOW", "far", "far"}, bad_option{"HPE_SOFTD", "/no/such", "/no/such"},
                     bad_option{"HPE_SOFT_HOST_LINK", "fast", "fast"}));

@@ -28,6 +28,19 @@ int status_of_child(Body body) {
   return status;
 }
 
+/// The wait status of a child that shares this memory while it runs the body.
+template <class Body>
+[[gnu::noinline]] int status_of_vfork(Body body) {
+  const pid_t child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject of the test
+  if (child == 0) {
+    body();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
 volatile std::byte* closed_page() {
   return static_cast<std::byte*>(::mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
@@ -60,6 +73,24 @@ TEST(handler, other_faults_are_served_in_the_process_that_installed_their_functi
     if (::testing::Test::HasFailure()) ::_exit(1);
   });
   EXPECT_EQ(status, 0);
+}
+
+// A child made by vfork shares the memory, with the threads that serve it.
+TEST(handler, faults_of_children_made_by_vfork_are_served) {
+  options chosen;
+  chosen.devices = "soft:1";
+  core::runtime runtime(chosen);
+  auto* const coherent = static_cast<volatile std::byte*>(runtime.memory().allocate(page, 0));
+  const int status = status_of_child([] {
+    handle_other_faults_with(open_page);
+    volatile std::byte* const p = closed_page();
+    const int of_grandchild = status_of_vfork([p] { *p = std::byte{1}; });
+    ::_exit(of_grandchild == 0 && *p == std::byte{1} ? 0 : 1);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(status_of_vfork([coherent] { *coherent = std::byte{2}; }), 0);
+  EXPECT_EQ(*const_cast<std::byte*>(coherent), std::byte{2});
+  runtime.memory().free(const_cast<std::byte*>(coherent));
 }
 
 TEST(handler, a_child_with_other_faults_of_its_own_does_not_wait_for_the_lanes_of_its_parent) {

@@ -50,6 +50,9 @@ TEST(WaveCommand, WritesFrames) {
     std::filesystem::remove(name + step + ".png");
   }
   EXPECT_FALSE(std::filesystem::exists(name + "-000007.npy"));
+  EXPECT_EQ(run({"24x20x28", "--steps", "3", "--every", "3", "--devices", "1", "--output", name + ".npy"}).status, 0);
+  EXPECT_TRUE(std::filesystem::remove(name + "-000003.npy"));
+  EXPECT_FALSE(std::filesystem::exists(name + "-000003.png")) << "the ending names the format";
 }
 
 TEST(WaveCommand, RefusesInvalidArguments) {
@@ -60,16 +63,16 @@ TEST(WaveCommand, RefusesInvalidArguments) {
   };
   refused({"--oder", "4"}, "unknown option --oder; is --order meant?");
   refused({"--order"}, "needs a value");
-  refused({"24x20"}, "it looks like 512 or 512x512x512");
+  refused({"24x20"}, "SIZE 24x20: expected one size, or three sizes with x between them");
   refused({"24x20x0"}, "a whole number from 1");
   refused({"--order", "17"}, "a whole number from 1 to 16");
-  refused({"--order", "3"}, "even numbers");
+  refused({"--order", "3"}, "an even number from 2 to 16");
   refused({"--steps", "few"}, "a whole number from 1");
-  refused({"--cut", "slices"}, "possible are slabs, pencils, boxes");
-  refused({"--exchange", "by-hand"}, "possible are copied, direct");
+  refused({"--cut", "slices"}, "possible values are slabs, pencils, boxes");
+  refused({"--exchange", "by-hand"}, "possible values are copied, direct");
   refused({"24", "--devices", "4", "--cut", "pencils", "--exchange", "direct"}, "cut into slabs");
   refused({"--devices", "1000"}, "--devices 1000: there are 8");
-  refused({"100000"}, "100000 x 100000 x 100000 cells: they take");
+  refused({"100000"}, "100000 x 100000 x 100000 cells: this needs");
   refused({"24", "--output", "/nowhere/at/all"}, "cannot write /nowhere/at/all-000100.png");
   refused({"--check=yes"}, "takes no value");
   refused({"file"}, "a whole number from 1");

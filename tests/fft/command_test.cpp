@@ -22,7 +22,7 @@ TEST(command, help_describes_the_scaling) {
   const outcome o = command("--help");
   EXPECT_EQ(exit_status(o), 0);
   EXPECT_TRUE(says(o, "Usage: hpe fft")) << o.text;
-  EXPECT_TRUE(says(o, "Nothing is scaled")) << o.text;
+  EXPECT_TRUE(says(o, "Results are not scaled")) << o.text;
 }
 
 TEST(command, does_any_size_and_form) {
@@ -88,12 +88,14 @@ TEST(command, refuses_invalid_arguments) {
   refused("--size", "--size needs a value");
   refused("--size 0", "a whole number from 1");
   refused("0", "a whole number from 1");
-  refused("2^60", "complex numbers of 8 bytes in a batch of 1: they take");
+  refused("12x", "SIZE|FILE 12x: expected two whole numbers above 0 with x between them");
+  refused("--size 3x4x5", "--size 3x4x5: expected two whole numbers above 0 with x between them");
+  refused("2^60", "complex numbers of 8 bytes in a batch of 1: this needs");
   refused("--size 12y", "a whole number from 1");
   refused("--size 2^63", "a whole number from 1");
   refused("--double=1", "takes no value");
-  refused("--form fastest", "possible are automatic, local");
-  refused("--effort none", "possible are estimate");
+  refused("--form fastest", "possible values are automatic, local");
+  refused("--effort none", "possible values are estimate");
   refused("--devices 9", "--devices 9: there are 3");
   refused("7 --form exchange", "an even length");
   refused("/nowhere/at/all", "No such file");

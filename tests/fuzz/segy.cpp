@@ -55,6 +55,7 @@ void read_and_write(const std::string& path) {
       static_cast<void>(t.head.get_scaled(segy::in_trace::source_x, segy::in_trace::scalar));
       to.write(std::span(&t, 1));
     }
+    to.close();
   }
   check_copy(file, copy.path());
 }

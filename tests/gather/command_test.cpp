@@ -109,7 +109,7 @@ TEST_F(gather_command, hostile_files_are_refused) {
   EXPECT_EQ(run({"gather", path("far.npy"), "--table=10", "--out-of-range=skip", "--no-check"}).status, 0);
   refused({"gather", "100", "--bytes=12"}, "elements of 12 bytes cannot be gathered; 4, 8, 16 and 32 are possible");
   refused({"gather", "100", "--method=quick"}, "quick");
-  refused({"gather", "100", "--partitions=101"}, "101 partitions of a table of 100 elements");
+  refused({"gather", "100", "--partitions=101"}, "--partitions 101: the table has only 100 elements");
   refused({"gather", "2^60"}, "where");
   EXPECT_TRUE(contains(run({"gather", "--help"}).out, "Usage: hpe gather"));
   EXPECT_FALSE(contains(run({"gather", "--help"}).out, "--duplicates"));
@@ -150,13 +150,13 @@ TEST(spatter, malformed_patterns_are_refused_with_a_reason) {
       {R"([{"pattern":[1.5]}])", "whole number"},
       {R"([{"pattern":["x"]}])", "whole number"},
       {R"([{"pattern":"MS1:8:9:2"}])", "a gap at place 9"},
-      {R"([{"pattern":"MS1:8:1,2:2,3,4"}])", "2 places of gaps, but 3 gaps"},
+      {R"([{"pattern":"MS1:8:1,2:2,3,4"}])", "2 places of gaps are given, but 3 gaps"},
       {R"([{"pattern":"UNIFORM:8"}])", "the form is UNIFORM:LENGTH:GAP"},
       {R"([{"pattern":"UNIFORM:0:1"}])", "a pattern of 0 indices"},
       {R"([{"pattern":"LAPLACIAN:4:1:9"}])", "4 dimensions"},
-      {R"([{"pattern":"RANDOM"}])", "none of UNIFORM, MS1, LAPLACIAN"},
-      {R"([{"pattern":[1],"count":0}])", "0 times a pattern"},
-      {R"([{"pattern":[1],"count":99999999999}])", "99999999999 times a pattern"},
+      {R"([{"pattern":"RANDOM"}])", "neither UNIFORM, MS1, LAPLACIAN"},
+      {R"([{"pattern":[1],"count":0}])", "0 repetitions of a pattern"},
+      {R"([{"pattern":[1],"count":99999999999}])", "99999999999 repetitions of a pattern"},
       {R"([{"pattern":[1],"delta":36028797018963968,"count":9}])", "an index beyond"},
   };
   for (const auto& [text, because] : cases) {

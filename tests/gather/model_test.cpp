@@ -154,7 +154,7 @@ TEST(gather_model, parameters_come_back_from_json) {
       static_cast<void>(parameters_of_json(text, "the file"));
       ADD_FAILURE() << text;
     } catch (const command_line::bad_input& e) {
-      EXPECT_EQ(std::string(e.what()).find("the file has no parameters"), 0U) << e.what();
+      EXPECT_EQ(std::string(e.what()).find("the file is not a gather-model file"), 0U) << e.what();
     }
   }
 }

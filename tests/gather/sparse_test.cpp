@@ -74,7 +74,7 @@ TEST_F(sparse_command, random_products_are_right_by_every_method_and_on_several_
                "the product is right");
   }
   succeeds({"spmv", "1", "--repeats=1"}, "the product is right");
-  refused({"spmv", "100", "--method=partitioned", "--devices=2"}, "works on one device, not on several");
+  refused({"spmv", "100", "--method=partitioned", "--devices=2"}, "runs on one device only");
 }
 
 TEST(sparse, rows_are_shared_by_as_many_threads_as_they_have_elements) {
@@ -103,7 +103,8 @@ TEST_F(sparse_command, a_matrix_and_a_vector_of_files_give_the_product) {
   const std::string mirrored = write("s.mtx", "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 2\n2 1\n3 3\n");
   succeeds({"spmv", mirrored, "--x", x, "--output", path("y.npy"), "--repeats=1"}, "with 3 elements");
   EXPECT_EQ(read<double>("y.npy"), (std::vector<double>{2, 1, 3, 0}));
-  refused({"spmv", matrix, "--x", write<double>("short.npy", "f64", {1})}, "has 1 elements, and the matrix 4 columns");
+  refused({"spmv", matrix, "--x", write<double>("short.npy", "f64", {1})},
+          "has 1 elements, but the matrix has 4 columns");
   refused({"spmv", matrix, "--x", x, "--type=f32"}, "f64");
   refused({"spmv", path("absent.mtx")}, "cannot be opened");
 }
@@ -121,7 +122,7 @@ TEST_F(sparse_command, searches_find_the_shortest_ways) {
   for (int v = 1; v < 50; ++v) chain += std::to_string(v) + " " + std::to_string(v + 1) + "\n";
   succeeds({"bfs", write("chain.mtx", chain), "--repeats=1"}, "greatest level 49");
   refused({"bfs", write("flat.mtx", "%%MatrixMarket matrix coordinate pattern general\n3 4 1\n1 1\n")},
-          "as many of both");
+          "a graph needs as many rows as columns");
 }
 
 TEST_F(sparse_command, hash_tables_find_their_entries) {
@@ -137,7 +138,7 @@ TEST_F(sparse_command, hash_tables_find_their_entries) {
   const std::string reserved = write<std::uint32_t>("r.npy", "u32", {0xffffffffU});
   refused({"hash", reserved, "--values", reserved, "--method=single-pass"}, "marks an empty slot");
   refused({"hash", keys, "--values", reserved, "--method=single-pass"}, "1 values for 5 keys");
-  refused({"hash", "10", "--devices=2", "--method=single-pass"}, "one device does this work");
+  refused({"hash", "10", "--devices=2", "--method=single-pass"}, "only one device, the first, can do this work");
   refused({"hash", "--present=1.5", "--method=single-pass"}, "a share from 0 to 1");
 }
 
@@ -150,22 +151,45 @@ TEST_F(sparse_command, equal_keys_need_no_more_levels) {
   EXPECT_EQ(table.levels(), 1U);
 }
 
+TEST_F(sparse_command, matrices_are_read_as_other_tools_write_them) {
+  const std::string head = "%%MatrixMarket matrix coordinate real general\n", body = "2 2 2\n1 1 1.5\n2 1 -2\n";
+  for (const std::string& text :
+       {head + "  % behind blanks\n" + body, head + "\n% behind an empty line\n\n" + body, head + "%\r\n\t%\r\n" + body,
+        "\xef\xbb\xbf" + head + body, head + "+2 2 2\n1 +1 +1.5\n2 1 -2e+0\n", head + body + "\n\n"}) {
+    const contents c = read_file(write("m.mtx", text));
+    ASSERT_EQ(c.elements.size(), 2U) << text;
+    EXPECT_EQ(c.elements[0].value, 1.5) << text;
+    EXPECT_EQ(c.elements[1].row, 1U) << text;
+    EXPECT_EQ(c.elements[1].value, -2) << text;
+  }
+  const contents tiny = read_file(write("m.mtx", head + "2 2 3\n1 1 1e-400\n1 2 -1e-400\n2 2 3e-320\n"));
+  EXPECT_EQ(tiny.elements[0].value, 0);
+  EXPECT_EQ(tiny.elements[1].value, 0);
+  EXPECT_EQ(tiny.elements[2].value, 3e-320) << "less than normal, and not 0";
+  refused({"spmv", write("m.mtx", head + "2 2 1\n1 1 1e400\n")}, "line 3: a value is not finite");
+  refused({"spmv", write("m.mtx", head + "2 2 1\n1 1 +-1\n")}, "\"+-1\" is not a value");
+  refused({"spmv", write("m.mtx", head + "2 2 1\n1 1 \x1b[1m\n")}, "\"\\x1b[1m\" is not a value");
+  refused({"spmv", write("m.mtx.gz", "\x1f\x8b\b and so on")}, "it is compressed by gzip");
+  refused({"spmv", write("m.mtx", "\xff\xfe%")}, "byte order mark of UTF-16");
+  refused({"bfs", write("m.mtx", "rows 2\n")}, "begins with \"rows 2\"; a Matrix Market file begins with");
+}
+
 TEST_F(sparse_command, malformed_files_are_refused_with_their_line) {
   const std::string head = "%%MatrixMarket matrix coordinate real general\n";
   const std::vector<std::pair<std::string, std::string>> matrices{
-      {"%%MatrixMarket vector", "line 1: no file of Matrix Market"},
+      {"%%MatrixMarket vector", "line 1: not a Matrix Market file"},
       {"%%MatrixMarket matrix array real general\n2 2\n", "the format \"array\" is not supported"},
-      {"%%MatrixMarket matrix coordinate complex general\n", "real, integer and pattern are"},
-      {"%%MatrixMarket matrix coordinate real hermitian\n", "general, symmetric and skew-symmetric are"},
+      {"%%MatrixMarket matrix coordinate complex general\n", "only real, integer and pattern are"},
+      {"%%MatrixMarket matrix coordinate real hermitian\n", "only general, symmetric and skew-symmetric are"},
       {head, "the file ends, but the number of rows should follow"},
       {head + "2 2 99999999\n", "line 2: the number of elements is 99999999"},
       {head + "4000000000 2 1\n1 1 1\n", "line 2: the number of rows is 4000000000"},
-      {head + "2 2 1\n\n3 1 1\n", "line 4: a row is 3; from 1 to 2 are possible"},
+      {head + "2 2 1\n\n3 1 1\n", "line 4: a row is 3; values from 1 to 2 are possible"},
       {head + "2 2 1\n0 1 1\n", "line 3: a row is 0"},
       {head + "2 2 1\n1 x 1\n", "line 3: \"x\" is not a column"},
       {head + "2 2 1\n1 1 inf\n", "not finite"},
       {head + "2 2 1\n1 1\n", "the file ends, but a value should follow"},
-      {head + "2 2 1\n1 1 1\n2 2 2\n", "line 4: the file goes on behind its last element"},
+      {head + "2 2 1\n1 1 1\n2 2 2\n", "line 4: the file continues after its last element"},
       {"%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n", "a symmetric matrix of 2 x 3"},
   };
   for (const auto& [text, because] : matrices) {
@@ -182,7 +206,7 @@ TEST_F(sparse_command, malformed_files_are_refused_with_their_line) {
       {"2\n0 1\n1 1\n2\n0\n", "line 4: the source is 2"},
       {"2\n0 1\n1 1\n0\n2\n1 1\n2 1\n", "line 7: the target of an edge is 2"},
       {"2\n0 1\n1 2\n0\n2\n1 1\n0 1\n", "vertex 1 has the edges 1 to 3 of 2"},
-      {"3\n0 1\n0 1\n0 1\n0\n2\n1 1\n0 1\n", "more than the file's 2 edges"},
+      {"3\n0 1\n0 1\n0 1\n0\n2\n1 1\n0 1\n", "more edges than the 2 edges of the file"},
   };
   for (const auto& [text, because] : graphs) {
     try {

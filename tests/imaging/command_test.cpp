@@ -98,7 +98,7 @@ TEST_F(imaging, more_devices_than_rows_convolve) {
 TEST_F(imaging, a_picture_stays_itself_under_the_unit_weight) {
   image picture{9, 12, {}};
   for (int i = 0; i < 9 * 12; ++i) picture.values.push_back(static_cast<float>(2 * i));
-  write_image(at("in.png"), picture);
+  write_image({at("in"), {".png"}}, picture);
   std::vector<float> weights(49);
   weights[24] = 1;
   files::write(at("one.npy"), "f32", {7, 7}, weights.data(), sizeof(float));
@@ -225,6 +225,9 @@ TEST_F(imaging, rays_are_those_of_one_device_and_of_the_host) {
   }
   ASSERT_EQ(call(rays_main, {"rays", "40x30", "--output", at("out.png")}).status, 0);
   EXPECT_EQ(read_image(at("out.png")).columns, width);
+  ASSERT_EQ(call(rays_main, {"rays", "40x30", "--output", at("both")}).status, 0);
+  EXPECT_EQ(read_image(at("both.png")).columns, width);
+  EXPECT_EQ(read_image(at("both.npy")).columns, width);
 }
 
 TEST_F(imaging, waiting_for_a_late_member_is_no_exchange) {
@@ -269,10 +272,11 @@ TEST_F(imaging, refuses_invalid_arguments) {
   files::write(at("wide.npy"), "f32", {3, 4}, values.data(), sizeof(float));
   files::write(at("line.npy"), "f32", {12}, values.data(), sizeof(float));
   refused(convolve_main, {"convolve", "5x6x7"}, "2 sizes are needed");
+  refused(convolve_main, {"convolve", "0x5"}, "SIZE|FILE 0x5: 2 sizes are needed");
   refused(convolve_main, {"convolve", at("line.npy")}, "has 1 axes; an image has two");
   refused(convolve_main, {"convolve", at("none.png")}, "as PNG");
   refused(convolve_main, {"convolve", "8x8", "--weights", at("wide.npy")}, "7 x 7 are needed");
-  refused(convolve_main, {"convolve", "8x8", "--output", "a.jpg"}, "must end in .npy or .png");
+  refused(convolve_main, {"convolve", "8x8", "--output", "a.jpg"}, "must end in .png or .npy");
   refused(convolve_main, {"convolve", "2^24x2^24"}, "an image of 16777216 x 16777216 pixels");
   refused(least_squares_main, {"least-squares", "2^32", "--points", "4096"}, "4294967296 paths of 4096 points");
   refused(tomosynthesis_main, {"tomosynthesis", "2^15x2^15x2^15"}, "a volume of 32768 slices");
@@ -282,7 +286,7 @@ TEST_F(imaging, refuses_invalid_arguments) {
   refused(least_squares_main, {"least-squares", at("wide.npy")}, "3 axes are needed");
   refused(tomosynthesis_main, {"tomosynthesis", at("wide.npy")}, "views have three");
   refused(rays_main, {"rays", "--scale", "0"}, "--scale");
-  refused(multiply_main, {"multiply", at("wide.npy")}, "are no square");
+  refused(multiply_main, {"multiply", at("wide.npy")}, "are not a square matrix");
   refused(multiply_main, {"multiply", "8", "--devices", "3"}, "a square number of devices");
   refused(multiply_main, {"multiply", "8", "--right", at("wide.npy")}, "--right needs a file");
   refused(multiply_main, {"multiply", "8", "--library", "cublas"}, "soft devices use hpe's own kernel");

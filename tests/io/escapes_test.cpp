@@ -1,4 +1,4 @@
-// Calls with memory of hpe that hpe does not intercept, and the messages about them. Children, and signals in the
+// Calls with hpe memory that hpe does not intercept, and the messages about them. Children, and signals in the
 // middle of calls.
 
 #undef _FORTIFY_SOURCE
@@ -32,7 +32,7 @@ TEST(escapes, ASystemCallThatHasNoFunctionIsExplained) {
   EXPECT_EQ(::syscall(SYS_getcwd, m.data(), 4096), -1);
   EXPECT_EQ(errno, EFAULT);
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(told(log, "syscall: the kernel refused")) << log;
+  EXPECT_TRUE(told(log, "syscall: the Linux kernel refused")) << log;
   EXPECT_TRUE(told(log, "docs/files.md")) << log;
 }
 
@@ -52,7 +52,7 @@ TEST(escapes, VmspliceIsExplained) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(::vmsplice(pipe.b, &v, 1, 0), -1);
   EXPECT_EQ(errno, EFAULT);
-  EXPECT_TRUE(told(testing::internal::GetCapturedStderr(), "vmsplice: the kernel refused"));
+  EXPECT_TRUE(told(testing::internal::GetCapturedStderr(), "vmsplice: the Linux kernel refused"));
 }
 
 TEST(escapes, PosixAsynchronousReadsAreExplained) {
@@ -69,7 +69,7 @@ TEST(escapes, PosixAsynchronousReadsAreExplained) {
   while (::aio_error(&request) == EINPROGRESS) ::usleep(1000);
   EXPECT_EQ(::aio_error(&request), EFAULT);
   EXPECT_EQ(::aio_return(&request), -1);
-  EXPECT_TRUE(told(testing::internal::GetCapturedStderr(), "aio_read: the kernel refused 100 bytes"));
+  EXPECT_TRUE(told(testing::internal::GetCapturedStderr(), "aio_read: the Linux kernel refused 100 bytes"));
   m.check("after it");
 }
 
@@ -117,7 +117,7 @@ TEST(children, DoNotInheritMemoryAndAreTold) {
   EXPECT_EQ(status_of(child), 0);
   char log[500] = {};
   EXPECT_GT(::read(told_by.a, log, sizeof log - 1), 0);
-  EXPECT_TRUE(told(log, "is not inherited by a child made by fork")) << log;
+  EXPECT_TRUE(told(log, "a child made by fork does not inherit hpe memory")) << log;
   m.check("in the parent");
 }
 

@@ -40,11 +40,13 @@ class LocksTest(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def check(self, body, include='#include "runtime/counter.h"'):
-        source = self.write("runtime/use.cpp", f"{include}\n{body}\n")
-        command = f"c++ -I{self.root} -std=c++20 -Wall -Wextra -o use.o -c {source}"
-        self.write("build/release/compile_commands.json",
-                   json.dumps([{"file": str(source), "directory": str(self.root), "command": command}]))
+    def check(self, *bodies, include='#include "runtime/counter.h"'):
+        entries = []
+        for number, body in enumerate(bodies):
+            source = self.write(f"runtime/use{number or ''}.cpp", f"{include}\n{body}\n")
+            command = f"ccache c++ -I{self.root} -std=c++20 -Wall -Wextra -o use{number}.o -c {source}"
+            entries.append({"file": str(source), "directory": str(self.root), "command": command})
+        self.write("build/release/compile_commands.json", json.dumps(entries))
         done = subprocess.run([sys.executable, ROOT / "scripts" / "check-locks", "--root", self.root], capture_output=True,
                               text=True, check=False)
         return done.returncode, done.stdout + done.stderr
@@ -79,6 +81,18 @@ void f6(counter& c) {
         self.assertEqual(status, 1, output)
         for line, words in enumerate(offences.values(), 2):
             self.assertRegex(output, rf"use\.cpp:{line}:\d+: error: .*{words}")
+
+    def test_files_of_a_folder_may_have_the_same_internal_names(self):
+        body = "namespace { int f(counter& c) { const hpe::lock_guard lock(c.mutex); return c.count; } }\nint %s(counter& c) { return f(c); }"
+        status, output = self.check(body % "g", body % "h")
+        self.assertEqual(status, 0, output)
+        self.assertIn("2 files that use annotated locks, 0 with findings", output)
+
+    def test_the_file_of_an_offence_is_named(self):
+        status, output = self.check("void f(counter& c) { c.add(); }", "int g(counter& c) { return c.count; }")
+        self.assertEqual(status, 1, output)
+        self.assertIn("2 files that use annotated locks, 1 with findings", output)
+        self.assertRegex(output, r"use1\.cpp:2:\d+: error: reading variable 'count' requires holding mutex 'c.mutex'")
 
     def test_a_changed_header_is_seen(self):
         body = "void f(counter& c) { c.add_locked(); }"

@@ -118,6 +118,29 @@ TEST(SmallObjects, ReportAddressesThatCannotBeFreed) {
   refused({p, 1000});
 }
 
+TEST(SmallObjects, ThatAreRetiredKeepTheirPlace) {
+  small_objects objects;
+  objects.add_slab(slab(0));
+  std::byte* const first = objects.allocate(small_objects::largest);
+  const object retired{first, small_objects::largest};
+  objects.retire(retired);
+  EXPECT_EQ(objects.find(first), std::nullopt);
+  EXPECT_TRUE(objects.alone(retired));
+  expect_error(HPE_ERROR_NOT_A_REGION, "was freed by another thread", [&] { objects.retire(retired); });
+  EXPECT_FALSE(objects.remove_slab(slab(0)));
+  std::byte* another = objects.allocate(small_objects::largest);
+  EXPECT_FALSE(objects.alone(retired));
+  while (another != nullptr) {
+    EXPECT_NE(another, first);
+    another = objects.allocate(small_objects::largest);
+  }
+  objects.revive(retired);
+  EXPECT_EQ(objects.find(first), retired);
+  objects.retire(retired);
+  EXPECT_EQ(objects.free(retired), nullptr);
+  EXPECT_EQ(objects.allocate(small_objects::largest), first);
+}
+
 TEST(SmallObjects, EmptySlabsCanBeTakenBackOrServeAnotherSize) {
   small_objects objects;
   objects.add_slab(slab(0));

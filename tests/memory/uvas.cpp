@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "runtime/base/granule.h"
+#include "runtime/os/virtual_memory.h"
 #include "tests/memory/expect_error.h"
 
 namespace {
@@ -74,6 +75,15 @@ TEST(Uvas, TakesAnotherAlignedPlaceWhenTheWantedOneIsTaken) {
   EXPECT_FALSE(second.contains(first.segment_begin(segment_kind::device, 0)));
 }
 
+// Processes of soft devices need the same addresses, and have their programs above this end, at random addresses.
+TEST(Uvas, StaysBelowProgramsWhereTheMiddleOfTheAddressesIsTaken) {
+  if (!terabytes_fit) GTEST_SKIP() << "not in this address layout";
+  const os::reservation middle(0x2a0000000000, MiB, granule_size);
+  const uvas space(0x200000000000, std::size_t{1} << 40, 16);
+  EXPECT_LE(space.layout().base + space.layout().size(), 0x550000000000);
+  EXPECT_NE(space.layout().base, 0x200000000000);
+}
+
 TEST(Uvas, SegmentsNeedNotBePowersOfTwo) {
   const uvas space(base_hint + 1, 3 * granule_size, 3);
   EXPECT_EQ(space.layout().base % granule_size, 0u);
@@ -105,6 +115,7 @@ TEST(Uvas, AliasIsTheViewsMemoryAtAConstantDistance) {
   EXPECT_EQ(space.view(space.alias(p)), p);
   EXPECT_EQ(space.alias(p) - p, space.alias(p + MiB) - (p + MiB));
 
+  space.open_alias(p, MiB);
   space.alias(p)[17] = std::byte{42};
   space.map_view(p, granule_size, os::access::read_write);
   EXPECT_EQ(p[17], std::byte{42});
@@ -126,6 +137,40 @@ TEST(Uvas, UnmappedMemoryReadsAsZeroNextTime) {
   EXPECT_EQ(p[granule_size], std::byte{1}) << "the neighbour is not touched";
   space.map_view(p, granule_size, os::access::read);
   EXPECT_EQ(p[granule_size - 1], std::byte{0});
+}
+
+TEST(Uvas, AliasIsClosedWhereNothingIs) {
+  uvas space(base_hint, 32 * segment_size, 1);
+  std::byte* p = space.segment_begin(segment_kind::device, 0);
+  space.map_view(p, granule_size, os::access::none);
+  EXPECT_EQ(::madvise(space.alias(p), granule_size, MADV_POPULATE_WRITE), 0);
+  EXPECT_NE(::madvise(space.alias(p) + 16 * segment_size, granule_size, MADV_POPULATE_WRITE), 0);
+}
+
+TEST(Uvas, CoreFilesHaveHostMemoryAndSmallAllocations) {
+  uvas space(base_hint, segment_size, 1);
+  constexpr std::size_t large = 32 * MiB;
+  std::byte* const host = space.segment_begin(segment_kind::host);
+  std::byte* const striped = space.segment_begin(segment_kind::striped);
+  space.map_view(host, large, os::access::read_write);
+  space.map_view(striped, granule_size, os::access::none);
+  space.map_view(striped + 2 * granule_size, large, os::access::none);
+  const auto excluded = [](const void* p) { return mapping_flags(p).find(" dd ") != std::string::npos; };
+  EXPECT_FALSE(excluded(host));
+  EXPECT_FALSE(excluded(striped));
+  EXPECT_TRUE(excluded(striped + 2 * granule_size));
+  EXPECT_TRUE(excluded(host + large)) << "reserved addresses, which gcore would write";
+  EXPECT_TRUE(excluded(space.alias(host)));
+  EXPECT_TRUE(excluded(space.alias(host) + segment_size / 2));
+
+  ASSERT_TRUE(os::protect(striped + 3 * granule_size, granule_size, os::access::read));
+  space.keep_views_in_core();
+  EXPECT_FALSE(excluded(striped + 3 * granule_size)) << "the host can read it";
+  EXPECT_TRUE(excluded(striped + 2 * granule_size));
+  EXPECT_TRUE(excluded(striped + 4 * granule_size));
+  EXPECT_TRUE(excluded(space.alias(striped)));
+  EXPECT_TRUE(space.unmap_view(host, large));
+  EXPECT_TRUE(excluded(host));
 }
 
 TEST(Uvas, ChildrenOfForkGetNothing) {

@@ -1,7 +1,7 @@
 #pragma once
 
 /// Common parts of the tests of MPI. Every rank runs the same tests in the same order. A test makes the same calls
-/// twice, on ordinary memory and on memory of hpe, and both must leave the same bytes, also around and between the
+/// twice, on ordinary memory and on hpe memory, and both must leave the same bytes, also around and between the
 /// data.
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ inline unsigned seed() {
   return s;
 }
 
-/// Memory of hpe, or of the driver, whose valid copy is on a device or on the host, as the test chooses.
+/// hpe memory, or of the driver, whose valid copy is on a device or on the host, as the test chooses.
 enum class owner { device, host, mixed };
 
 class device_bytes {
@@ -124,7 +124,7 @@ struct buffers {
   word* receive;
 };
 
-/// Runs the calls with buffers of the given sizes in words: in ordinary memory, and in memory of hpe with every owner.
+/// Runs the calls with buffers of the given sizes in words: in ordinary memory, and in hpe memory with every owner.
 template <class Calls>
 void same_as_on_host(std::size_t send_words, std::size_t receive_words, Calls&& calls) {
   SCOPED_TRACE("rank " + std::to_string(rank()) + ", seed " + std::to_string(seed()));

@@ -8,13 +8,20 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -22,7 +29,25 @@
 
 #include "runtime/base/error.h"
 #include "runtime/node/exporter.h"
+#include "runtime/node/openings.h"
 #include "runtime/node/peer.h"
+
+namespace {
+
+// In threads other than that of the test, the allocation with this number fails; 0: none.
+std::atomic<int> fails_elsewhere{0};
+thread_local bool is_the_test = false;
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  if (!is_the_test && fails_elsewhere > 0 && --fails_elsewhere == 0) throw std::bad_alloc();
+  void* const made = std::malloc(bytes);
+  if (made == nullptr) throw std::bad_alloc();
+  return made;
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t /*bytes*/) noexcept { std::free(p); }
 
 namespace node_test {
 namespace {
@@ -227,10 +252,174 @@ TEST(Neighbours, AreAskedForMemoryAndGiveItBackLast) {
   std::atomic<bool> given_back{false};
   from.exporter.retire(from.memory, [&] { given_back = true; });
   EXPECT_FALSE(given_back);
-  peer->close(from.memory);
+  peer->close(opened.what);
   for (int i = 0; i < 1000 && !given_back; ++i) ::usleep(5000);
   EXPECT_TRUE(given_back);
   EXPECT_EQ(peer->retired().memories, std::vector<std::uint64_t>{from.memory});
+}
+
+bool soon(const std::function<bool()>& holds) {
+  for (int i = 0; i < 2000; ++i) {
+    if (holds()) return true;
+    ::usleep(1000);
+  }
+  return false;
+}
+
+TEST(Exporter, TellsWhatOthersMayHaveWrittenAfterTheyClosedIt) {
+  source from;
+  hpe::node::neighbours others;
+  const auto peer = others.find(from.handle);
+  ASSERT_NE(peer, nullptr);
+  const exported bytes = peer->open(from.handle).what;
+  const exported behind{from.memory, 116, 100};
+  EXPECT_FALSE(from.exporter.written(behind));
+  EXPECT_TRUE(from.exporter.take_written(bytes));
+  EXPECT_TRUE(from.exporter.written(bytes)) << "it may write them again";
+  peer->close(bytes);
+  ASSERT_TRUE(soon([&] { return !from.exporter.is_open(from.memory); }));
+  EXPECT_TRUE(from.exporter.take_written(bytes));
+  EXPECT_FALSE(from.exporter.take_written(bytes));
+  from.exporter.untake(from.memory);
+  EXPECT_TRUE(from.exporter.take_written(bytes));
+}
+
+TEST(Exporter, CallsWhenBytesAreClosedAndNotBefore) {
+  source from;
+  const hpe::node::handle second = from.exporter.publish({from.memory, 2000, 50});
+  hpe::node::neighbours others;
+  const auto peer = others.find(from.handle);
+  ASSERT_NE(peer, nullptr);
+  const exported first_bytes = peer->open(from.handle).what;
+  const exported second_bytes = peer->open(second).what;
+  std::atomic<int> called{0};
+  from.exporter.when_closed({from.memory, 0, 10}, [&] { ++called; });
+  EXPECT_EQ(called, 1) << "nobody has these bytes open";
+  from.exporter.when_closed({from.memory, 100, 1950}, [&] { ++called; });
+  peer->close(first_bytes);
+  peer->close(peer->open(second).what);  // answered after the close before it
+  EXPECT_EQ(called, 1) << "another part of the bytes is open";
+  peer->close(second_bytes);
+  EXPECT_TRUE(soon([&] { return called == 2; }));
+}
+
+// A connection that asks for memory and reads no answers.
+class mute_process {
+ public:
+  explicit mute_process(const hpe::node::handle& h)
+      : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string name = hpe::node::address_of(h.process);
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    EXPECT_EQ(::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+    question_.what = hpe::node::question::kind::describe;
+    question_.which = {h.entry, h.token};
+  }
+  /// False when the exporter has closed the connection.
+  bool ask() {
+    pollfd other{socket_.get(), POLLOUT, 0};
+    if (::poll(&other, 1, 0) == 1 && (other.revents & (POLLHUP | POLLERR)) != 0) return false;
+    return ::send(socket_.get(), &question_, sizeof question_, MSG_NOSIGNAL) >= 0 || errno == EAGAIN;
+  }
+
+ private:
+  hpe::os::file_descriptor socket_;
+  hpe::node::question question_;
+};
+
+TEST(ExporterClock, IsNotHeldUpByAProcessThatReadsNoAnswers) {
+  source from;
+  mute_process mute(from.handle);
+  std::chrono::steady_clock::duration longest{};
+  for (bool connected = true; connected;) {
+    connected = mute.ask();
+    const auto before = std::chrono::steady_clock::now();
+    EXPECT_FALSE(from.exporter.is_open(from.memory));
+    longest = std::max(longest, std::chrono::steady_clock::now() - before);
+  }
+  EXPECT_LT(longest, std::chrono::milliseconds(500));
+}
+
+TEST(Exporter, GivesMemoryBackWhateverItCouldNotAllocate) {
+  is_the_test = true;
+  for (int n = 1; n < 30; ++n) {
+    source from;
+    std::atomic<bool> given_back{false};
+    {
+      hpe::node::neighbours others;
+      const auto peer = others.find(from.handle);
+      ASSERT_NE(peer, nullptr);
+      fails_elsewhere = n;
+      try {
+        static_cast<void>(peer->open(from.handle));
+      } catch (const hpe::error&) {  // the exporter has closed the connection
+      }
+      fails_elsewhere = 0;
+    }
+    ASSERT_TRUE(from.exporter.end(from.handle));
+    from.exporter.retire(from.memory, [&] { given_back = true; });
+    EXPECT_TRUE(soon([&] { return given_back.load(); })) << "allocation " << n << " failed";
+  }
+}
+
+// ---- openings --------------------------------------------------------------------------------------
+
+TEST(Openings, AgreeWithABookThatHasALineForEachByte) {
+  constexpr std::uint64_t size = 40;
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  hpe::node::openings tested;
+  std::array<unsigned, size> open{};
+  std::array<bool, size> written{};
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+  for (int step = 0; step < 100000; ++step) {
+    std::uint64_t begin = random() % size;
+    std::uint64_t end = begin + 1 + random() % (size - begin);
+    const auto any = [&](const auto& lines) {
+      return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(begin),
+                         lines.begin() + static_cast<std::ptrdiff_t>(end), [](auto line) { return line != 0; });
+    };
+    switch (random() % 16) {
+      case 0:
+      case 1:
+      case 2:
+        if (ranges.size() > 4) break;
+        tested.open(begin, end);
+        ranges.emplace_back(begin, end);
+        for (std::uint64_t n = begin; n < end; ++n) ++open[n], written[n] = true;
+        break;
+      case 3:
+      case 4:
+      case 5:
+      case 6: {
+        if (ranges.empty()) break;
+        const auto which = ranges.begin() + static_cast<std::ptrdiff_t>(random() % ranges.size());
+        tested.close(which->first, which->second);
+        for (std::uint64_t n = which->first; n < which->second; ++n) --open[n];
+        ranges.erase(which);
+        break;
+      }
+      case 7:
+        if (random() % 20 != 0) break;
+        tested.untake();
+        written.fill(true);
+        break;
+      case 8:
+      case 9:
+      case 10:
+        ASSERT_EQ(tested.take_written(begin, end), any(written)) << "step " << step << ", seed " << seed;
+        for (std::uint64_t n = begin; n < end; ++n) written[n] = open[n] != 0;
+        break;
+      default: break;
+    }
+    begin = random() % size;
+    end = begin + 1 + random() % (size - begin);
+    ASSERT_EQ(tested.written(begin, end), any(written)) << "step " << step << ", seed " << seed;
+    ASSERT_EQ(tested.any(begin, end), any(open)) << "step " << step << ", seed " << seed;
+    ASSERT_EQ(tested.any(), !ranges.empty()) << "step " << step << ", seed " << seed;
+  }
 }
 
 TEST(Neighbours, ThatDoNotExistAreNotFound) {

@@ -28,7 +28,7 @@ TEST(Handles, ThatEndedGiveNothing) {
   EXPECT_TRUE(b.reachable(second));
   const report r = b.copy(to, 0, first, 0, MiB);
   EXPECT_EQ(r.status, HPE_ERROR_NOT_FOUND);
-  EXPECT_NE(std::string(r.words).find("hpeExportEnd"), std::string::npos) << r.words;
+  EXPECT_NE(std::string(r.words).find("the export or its process has ended"), std::string::npos) << r.words;
   EXPECT_TRUE(b.check(to, 0, MiB, 9)) << "a copy that failed wrote";
   EXPECT_EQ(a.tell({.what = order::kind::end, .handle = first}).status, HPE_ERROR_NOT_FOUND);
   EXPECT_EQ(b.tell({.what = order::kind::end, .handle = second}).status, HPE_ERROR_NOT_FOUND) << "it is another's";

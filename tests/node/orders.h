@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "hpe/node.h"
 
@@ -11,15 +12,21 @@ namespace node_test {
 
 struct order {
   enum class kind : std::uint32_t {
-    allocate,     // on: a device, or one of the places below; bytes -> number
-    free,         // number
-    fill,         // number, offset, bytes, seed: by CPU code
-    fill_copy,    // the same by hpeMemcpy
-    add,          // number, offset, bytes, seed, from: a kernel on device `on` adds seed to 32-bit words, after `from`
-                  // microseconds; the order ends before the kernel if that is not 0
-    check,        // number, offset, bytes, seed, from: CPU code finds the pattern of seed, from byte `from` on -> 1
-    check_copy,   // the same by hpeMemcpy
-    check_word,   // number, offset, bytes, seed: all 32-bit words are seed -> 1
+    allocate,    // on: a device, or one of the places below; bytes -> number
+    free,        // number
+    fill,        // number, offset, bytes, seed: by CPU code
+    fill_copy,   // the same by hpeMemcpy
+    add,         // number, offset, bytes, seed, from: a kernel on device `on` adds seed to 32-bit words, after `from`
+                 // microseconds; the order ends before the kernel if that is not 0
+    add_over,    // number, offset, bytes, seed, from: a kernel of PTX on all devices adds seed to 32-bit words; the
+                 // order ends before the kernel if from is not 0 -> parts of the launch
+    mix_over,    // number, offset, bytes, seed, other, other_offset, from: one that sets words to 3 word + other + seed
+    check,       // number, offset, bytes, seed, from: CPU code finds the pattern of seed, from byte `from` on -> 1
+    check_copy,  // the same by hpeMemcpy
+    check_word,  // number, offset, bytes, seed: all 32-bit words are seed -> 1
+    hash,        // number, offset, bytes: CPU code reads the bytes -> hash_of them
+    hash_copy,   // the same by hpeMemcpy
+    hash_export,  // handle, from, bytes: by hpeExportCopy to ordinary memory -> hash_of them
     begin,        // number, offset, bytes -> handle
     end,          // handle
     reachable,    // handle -> 0 or 1
@@ -44,6 +51,8 @@ struct order {
   std::uint64_t bytes = 0;
   std::uint64_t seed = 0;
   std::uint64_t from = 0;
+  std::uint64_t other = 0;
+  std::uint64_t other_offset = 0;
   hpeExport handle = {};
 };
 
@@ -63,6 +72,18 @@ struct report {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
   return static_cast<std::byte>(x >> 8 * (i % 8));
+}
+
+[[nodiscard]] inline std::uint64_t hash_of(const std::byte* p, std::uint64_t bytes) noexcept {
+  std::uint64_t sum = 0xcbf29ce484222325;
+  std::uint64_t i = 0;
+  for (std::uint64_t word = 0; i + sizeof word <= bytes; i += sizeof word) {
+    std::memcpy(&word, p + i, sizeof word);
+    sum = (sum ^ word) * 0x100000001b3;
+    sum ^= sum >> 29;
+  }
+  for (; i < bytes; ++i) sum = (sum ^ static_cast<std::uint64_t>(p[i])) * 0x100000001b3;
+  return sum;
 }
 
 }  // namespace node_test

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "hpe/hpe.h"
+#include "hpe/spread.h"
+#include "runtime/node/messages.h"
 #include "tests/core/test_kernels.h"
 #include "tests/node/orders.h"
 
@@ -41,6 +43,8 @@ class worker {
   }
 
  private:
+  static constexpr std::uint32_t over_block = 128;  // threads of a block of the kernels that run over all devices
+
   bool ok(hpeStatus status) {
     if (status_ == HPE_SUCCESS) status_ = status;
     return status == HPE_SUCCESS;
@@ -84,6 +88,47 @@ class worker {
     const hpeShape shape{{test_tiles, 1, 1}, {1, 1, 1}};
     ok(hpeLaunch(o.on, kernel_, &shape, &parameters, sizeof parameters, &access, 1)) && o.from == 0 &&
         ok(hpeSynchronize());
+  }
+
+  std::uint64_t over_all_devices(hpeKernel kernel, const order& o, const void* parameters, std::size_t size,
+                                 std::uint32_t blocks) {
+    const hpeGrid grid{{blocks, 1, 1}, {over_block, 1, 1}, 0, 0, {0, 0, 0}};
+    hpeSpread how{};
+    ok(hpeLaunchOver(nullptr, 0, kernel, &grid, parameters, size, &how)) && o.from == 0 && ok(hpeSynchronize());
+    return how.parts;
+  }
+
+  hpeKernel over_kernel(const char* name) {
+    static const char* const text =
+#include "node_kernels_ptx.h"
+        ;
+    hpeKernel kernel = nullptr;
+    if (module_ == nullptr) ok(hpeModuleLoadPtx(&module_, &text, 1));
+    ok(hpeModuleGetKernel(&kernel, module_, name));
+    return kernel;
+  }
+
+  std::uint64_t add_over(const order& o) {
+    const std::uint64_t words = o.bytes / 4;
+    if (words == 0) return 0;
+    const struct {
+      std::byte* words;
+      std::uint64_t count;
+      std::uint32_t by;
+    } parameters{at(o), words, static_cast<std::uint32_t>(o.seed)};
+    return over_all_devices(over_kernel("add"), o, &parameters, sizeof parameters,
+                            static_cast<std::uint32_t>((words + over_block - 1) / over_block));
+  }
+
+  std::uint64_t mix_over(const order& o) {
+    const struct {
+      std::byte* words;
+      const std::byte* others;
+      std::uint64_t count;
+      std::uint32_t key;
+    } parameters{at(o), memories_.at(o.other) + o.other_offset, o.bytes / 4, static_cast<std::uint32_t>(o.seed)};
+    return over_all_devices(over_kernel("mix"), o, &parameters, sizeof parameters,
+                            1 + static_cast<std::uint32_t>(o.seed % 7));
   }
 
   std::uint64_t check_words(const order& o) {
@@ -132,7 +177,7 @@ class worker {
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
     if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), size) != 0) std::abort();
     char question[64] = {};
-    ::send(socket, question, 32, MSG_NOSIGNAL);
+    ::send(socket, question, sizeof(hpe::node::question), MSG_NOSIGNAL);
     char answer[4096];
     const ssize_t got = ::recv(socket, answer, sizeof answer, 0);
     ::close(socket);
@@ -163,12 +208,24 @@ class worker {
       }
       case fill_copy: ok(hpeMemcpy(at(o), make_pattern(o).data(), o.bytes)); return 0;
       case add: this->add(o); return 0;
+      case add_over: return this->add_over(o);
+      case mix_over: return this->mix_over(o);
       case check: {
         const bytes pattern = make_pattern(o);
         return std::equal(pattern.begin(), pattern.end(), at(o)) ? 1 : 0;
       }
       case check_copy: return this->check_copy(o);
       case check_word: return check_words(o);
+      case hash: return node_test::hash_of(at(o), o.bytes);
+      case hash_copy: {
+        bytes found(o.bytes);
+        return ok(hpeMemcpy(found.data(), at(o), o.bytes)) ? node_test::hash_of(found.data(), o.bytes) : 0;
+      }
+      case hash_export: {
+        bytes found(o.bytes);
+        return ok(hpeExportCopy(found.data(), &o.handle, o.from, o.bytes)) ? node_test::hash_of(found.data(), o.bytes)
+                                                                           : 0;
+      }
       case begin: ok(hpeExportBegin(&handle_, at(o), o.bytes)); return 0;
       case end: ok(hpeExportEnd(&o.handle)); return 0;
       case reachable: {
@@ -209,6 +266,7 @@ class worker {
   hpeStatus status_ = HPE_SUCCESS;
   hpeExport handle_ = {};
   hpeKernel kernel_ = nullptr;
+  hpeModule module_ = nullptr;
   std::uint64_t numbers_ = 0;
   std::map<std::uint64_t, std::byte*> memories_;
 };

@@ -77,6 +77,17 @@ TEST_F(Share, ThreeProcessesThatNeedAllOfTheirDataAtOnce) { run_together(3, 10, 
 
 TEST_F(Share, ThreeProcessesThatNeedTheirDataInParts) { run_together(3, 6, part); }
 
+TEST_F(Share, AFullFileSystemIsAnErrorOfTheStart) {
+  if (std::system("unshare --mount true 2>/dev/null") != 0) GTEST_SKIP() << "only root can make a name space";
+  process p(
+      "soft:1", {"HPE_SHARE=full"},
+      {"unshare", "--mount", "sh", "-c",
+       "mount -t tmpfs -o size=64k none /dev/shm && { head -c 1M /dev/zero > /dev/shm/fill; exec \"$0\"; } 2>&-"});
+  const report r = p.tell({.what = order::kind::allocate, .bytes = 1000});
+  EXPECT_EQ(r.status, HPE_ERROR_INITIALIZATION) << r.words;
+  EXPECT_NE(std::string(r.words).find("HPE_SHARE=\"full\""), std::string::npos) << r.words;
+}
+
 TEST_F(Share, DataThatFitsTogetherStaysWhereItIs) {
   const auto a = start();
   const auto b = start();

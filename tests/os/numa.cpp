@@ -56,7 +56,12 @@ std::string two_sockets() {
             R"(:00.0" pci_type="0302 [10de:2335] [10de:18be] a1" pci_link_speed="0.0"/></object></object>)";
     return text;
   };
-  return R"(<?xml version="1.0" encoding="UTF-8"?><!DOCTYPE topology SYSTEM "hwloc2.dtd"><topology version="2.0">)"
+  // hwloc's own reader, which it uses where it finds no libxml, wants these line ends.
+  return R"(<?xml version="1.0" encoding="UTF-8"?>)"
+         "\n"
+         R"(<!DOCTYPE topology SYSTEM "hwloc2.dtd">)"
+         "\n"
+         R"(<topology version="2.0">)"
          R"(<object type="Machine" os_index="0" cpuset="0x0000000f" complete_cpuset="0x0000000f" allowed_cpuset="0x0000000f" )"
          R"(nodeset="0x00000028" complete_nodeset="0x00000028" allowed_nodeset="0x00000028" gp_index="1">)" +
          socket(0, 3, "0x00000003", "0x00000008", "1b") + socket(1, 5, "0x0000000c", "0x00000020", "9b") +

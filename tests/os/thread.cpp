@@ -36,7 +36,7 @@ TEST(Thread, AFailedStartNamesTheLimits) {
     FAIL() << "a thread was made";
   } catch (const hpe::error& e) {
     EXPECT_EQ(e.status(), HPE_ERROR_SYSTEM);
-    for (const char* const word : {"hpe-test", "RLIMIT_NPROC", "RLIMIT_AS", "pids.max"})
+    for (const char* const word : {"hpe-test", "RLIMIT_NPROC", "RLIMIT_AS", "RLIMIT_DATA", "pids.max"})
       EXPECT_NE(std::strstr(e.what(), word), nullptr) << e.what();
   }
 }

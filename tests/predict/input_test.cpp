@@ -128,7 +128,8 @@ TEST(Profile, ErrorsNameTheField) {
   };
   EXPECT_EQ("f: profile.host.disk_byte_per_second: unknown field; is \"disk_bytes_per_second\" meant?",
             complaint_with("disk_bytes_per", "disk_byte_per"));
-  EXPECT_EQ("f: profile.devices.count: not a number of at least 0", complaint_with("\"count\": 8", "\"count\": -8"));
+  EXPECT_EQ("f: profile.devices.count: expected a number of at least 0",
+            complaint_with("\"count\": 8", "\"count\": -8"));
   EXPECT_NE(std::string::npos, complaint_with("{", "").find("f: no JSON"));
   EXPECT_EQ("f: profile.links.pinned_to_device: the first row must be for 1 device",
             complaint_with("\"devices\": 1", "\"devices\": 2"));
@@ -204,10 +205,10 @@ TEST(Profile, GivesASpecificationOfItsRun) {
     changed.replace(changed.find(from), from.size(), to);
     return complaint([&] { static_cast<void>(specification_of_profile(changed, "p")); });
   };
-  EXPECT_EQ("p: the profile is of 2 devices; a specification is made of a run on one device",
+  EXPECT_EQ("p: the profile is of 2 devices; a specification is made from a run on one device",
             refusal("on 1 device;", "on 2 devices;"));
   EXPECT_EQ("p: the profile has no launches", refusal("8 launches", "0 launches"));
-  EXPECT_NE(std::string::npos, refusal("the run:", "a run:").find("p: no profile of hpe"));
+  EXPECT_NE(std::string::npos, refusal("the run:", "a run:").find("p: not a profile of hpe"));
 }
 
 TEST(Trace, OfSeveralDevicesIsRefusedSoThatNothingIsFitted) {
@@ -215,13 +216,13 @@ TEST(Trace, OfSeveralDevicesIsRefusedSoThatNothingIsFitted) {
     return complaint([&] { static_cast<void>(specification_of_trace(text, "t.json")); });
   };
   EXPECT_EQ("", complaint_about_trace(trace_of(events_of_a_run)));
-  EXPECT_EQ("t.json: kernels ran on 2 devices; a specification is made of a run on one device",
+  EXPECT_EQ("t.json: kernels ran on 2 devices; a specification is made from a run on one device",
             complaint_about_trace(trace_of(events_of_a_run + event(8, "kernel", "step", 0, 1))));
-  EXPECT_EQ("t.json: kernels ran on 0 devices; a specification is made of a run on one device",
+  EXPECT_EQ("t.json: kernels ran on 0 devices; a specification is made from a run on one device",
             complaint_about_trace(trace_of("")));
   EXPECT_NE("", complaint_about_trace(trace_of(events_of_a_run, 1)));
-  EXPECT_NE(std::string::npos, complaint_about_trace("{}").find("t.json: no trace of hpe"));
-  EXPECT_NE(std::string::npos, complaint_about_trace("no").find("t.json: no trace of hpe"));
+  EXPECT_NE(std::string::npos, complaint_about_trace("{}").find("t.json is not an hpe trace"));
+  EXPECT_NE(std::string::npos, complaint_about_trace("no").find("t.json is not an hpe trace"));
 }
 
 TEST(Predictions, AreDrawnWithAMarkForEachPoint) {
@@ -237,6 +238,7 @@ TEST(Predictions, AreDrawnWithAMarkForEachPoint) {
   EXPECT_EQ(16U * 2 + 2, count(svg, "<circle")) << "two models, and a mark of each in the legend";
   EXPECT_EQ(8U * 2 + 1, count(svg, "fill=\"#fff\"")) << "hollow beyond 8 devices; and the paper";
   EXPECT_NE(std::string::npos, svg.find("a &amp; &lt;b> on ")) << svg;
+  EXPECT_EQ(1U, count(svg, "time, logarithmic scale"));
   EXPECT_EQ(std::string::npos, svg.find("nan"));
   EXPECT_EQ(std::string::npos, as_svg(predict(s, m, {2, 2}, {topology::shared}, "")).find("nan"));
 }

@@ -56,6 +56,8 @@ TEST(DeviceCode, OfAText) {
 
 TEST(DeviceCode, OfOtherFilesIsRefused) {
   EXPECT_NE(refusal("/nowhere/at/all").find("there is no file"), std::string::npos);
+  for (const char* const path : {"/dev/zero", "/dev"})
+    EXPECT_NE(refusal(path).find("is a folder or a device"), std::string::npos) << refusal(path);
   EXPECT_NE(refusal("/proc/self/exe").find("nvcc did not make it"), std::string::npos);
   EXPECT_NE(refusal(written_file("").path()).find("empty"), std::string::npos);
   EXPECT_NE(refusal(written_file("some words\n").path()).find("is neither PTX"), std::string::npos);

@@ -94,7 +94,7 @@ class kernel_generator {
   void index() {
     const std::string a = recent(), b = any();
     std::string line;
-    switch (below(20)) {
+    switch (below(25)) {
       case 0:
       case 1:
       case 2: line = fmt::format("add.s32 {{}}, {}, {};\n", a, b); break;
@@ -123,6 +123,21 @@ class kernel_generator {
         line = fmt::format("or.b32 {{}}, {}, {};\n", known_.back(), below(1U << bits));
         break;
       }
+      case 20: {  // bits of two numbers, apart or not
+        const std::string low = make(), high = make();
+        body_ +=
+            fmt::format("and.b32 {}, {}, {};\nshl.b32 {}, {}, {};\n", low, b, (1U << below(6)) - 1, high, a, below(6));
+        line = fmt::format("{} {{}}, {}, {};\n", below(2) == 0 ? "or.b32" : "xor.b32", high, low);
+        break;
+      }
+      case 21: line = fmt::format("and.b32 {{}}, {}, {};\n", a, -static_cast<int>(1U << below(8))); break;
+      case 22: {  // b where a is negative
+        const std::string sign = make();
+        body_ += fmt::format("shr.s32 {}, {}, 31;\n", sign, a);
+        line = fmt::format("and.b32 {{}}, {}, {};\n", sign, b);
+        break;
+      }
+      case 23: line = fmt::format("bfi.b32 {{}}, {}, {}, {}, {};\n", a, b, below(8), 1 + below(31)); break;
       case 17: line = fmt::format("neg.s32 {{}}, {};\n", a); break;
       case 18:
         line = fmt::format("cvt.u64.u32 %w, {};\nshl.b64 %w, %w, 2;\nadd.s64 %w, %w, {};\ncvt.u32.u64 {{}}, %w;\n", a,
@@ -225,6 +240,12 @@ class kernel_generator {
     }
     if (tests_first) body_ += fmt::format("setp.ge.s32 %q, {}, {};\n@%q bra DONE{};\n", count, limit, label);
     statements(depth, 2 + below(4));
+    if (below(4) == 0) {  // a way out that some threads do not come to
+      const std::string skips = compare(), leaves = compare();
+      body_ += fmt::format("@{0} bra STAY{2};\n@{1} bra DONE{2};\nSTAY{2}:\n", skips, leaves, label);
+    }
+    if (tests_first && below(4) == 0)  // another jump back, which takes no steps
+      body_ += fmt::format("@!{0} bra GO{2};\nadd.s32 {1}, {1}, 1;\nbra LOOP{2};\nGO{2}:\n", compare(), count, label);
     for (std::size_t n = 0; n < carried.size(); ++n) {
       switch (below(5)) {
         case 0: body_ += fmt::format("shr.s32 {0}, {0}, 1;\n", carried[n]); break;
@@ -236,7 +257,7 @@ class kernel_generator {
     if (tests_first) {
       body_ += fmt::format("bra LOOP{0};\nDONE{0}:\n", label);
     } else {
-      body_ += fmt::format("setp.lt.s32 %q, {}, {};\n@%q bra LOOP{};\n", count, limit, label);
+      body_ += fmt::format("setp.lt.s32 %q, {0}, {1};\n@%q bra LOOP{2};\nDONE{2}:\n", count, limit, label);
     }
     known_ = inside;
   }

@@ -1,19 +1,20 @@
-// Loading: fat binaries, and messages for text that is no PTX or not supported.
+// Loading: messages for text that is no PTX or not supported.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
-#include <lz4.h>
-#include <sys/resource.h>
-#include <zstd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
+#include <random>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "hpe/error.hpp"
-#include "runtime/ptx/files/fat_binary.h"
+#include "runtime/ptx/text/lexer.h"
 #include "runtime/ptx/text/parser.h"
 
 namespace hpe::ptx {
@@ -53,7 +54,7 @@ TEST(Parsing, NamesTheInstructionAndItsLine) {
   expect_refusal("add.s32 %r1, %r2;", HPE_ERROR_INVALID_ARGUMENT, {"2 operands, expected 3"});
   expect_refusal("add.s32 %r1, %r9, 1;", HPE_ERROR_INVALID_ARGUMENT, {"'%r9' is not declared"});
   expect_refusal("bra nowhere;", HPE_ERROR_INVALID_ARGUMENT, {"nowhere"});
-  expect_refusal("@%r1 bra x; x:", HPE_ERROR_INVALID_ARGUMENT, {"no predicate"});
+  expect_refusal("@%r1 bra x; x:", HPE_ERROR_INVALID_ARGUMENT, {"not a predicate"});
   expect_refusal("ld.global.v4.u32 {%r1, %r2}, [%rd1];", HPE_ERROR_INVALID_ARGUMENT, {"2 registers for a vector of 4"});
   expect_refusal("call missing;", HPE_ERROR_INVALID_ARGUMENT, {"missing"});
   const auto [status, sentence] = refusal(
@@ -228,7 +229,7 @@ TEST(Parsing, RefusesDeepNesting) {
   for (const char c : {'{', '!', '(', '['}) {
     std::string deep = many;
     std::fill(deep.begin(), deep.end(), c);
-    expect_refusal((c == '{' ? "" : "add.s32 %r1, ") + deep, HPE_ERROR_INVALID_ARGUMENT, {"inside each other"});
+    expect_refusal((c == '{' ? "" : "add.s32 %r1, ") + deep, HPE_ERROR_INVALID_ARGUMENT, {"nested blocks or operands"});
   }
   std::string blocks = "add.s32 %r1, %r2, %r3;";
   for (int n = 0; n < 200; ++n) blocks = "{" + blocks + "}";
@@ -249,12 +250,12 @@ TEST(Parsing, TakesNoMemoryForDeclaredArraysWithoutValues) {
   expect_refusal("{.param .b8 a[4294967300];}", HPE_ERROR_INVALID_ARGUMENT, {"524288 bytes of local memory"});
   expect_refusal(".shared .b64 a[2305843009213693953];", HPE_ERROR_INVALID_ARGUMENT, {"too large"});
   expect_refusal(".shared .b8 a[1099511627776][1099511627776];", HPE_ERROR_INVALID_ARGUMENT, {"too large"});
-  expect_refusal(".shared .align 3 .b8 a[4];", HPE_ERROR_INVALID_ARGUMENT, {"an alignment of 3"});
+  expect_refusal(".shared .align 3 .b8 a[4];", HPE_ERROR_INVALID_ARGUMENT, {"the alignment 3 is"});
   std::string table = "T: .branchtargets L";
   for (int n = 0; n < 2000; ++n) table += ", L";
   std::string uses;
   for (int n = 0; n < 2000; ++n) uses += "brx.idx %r1, T;\n";
-  expect_refusal(table + ";\n" + uses + "L:", HPE_ERROR_INVALID_ARGUMENT, {"1048576 targets of branches"});
+  expect_refusal(table + ";\n" + uses + "L:", HPE_ERROR_INVALID_ARGUMENT, {"1048576 branch targets"});
 }
 
 // Each kernel may use each shared variable, because their addresses are initial values. Took minutes.
@@ -320,126 +321,250 @@ ret; }
   EXPECT_NE(sentence.find("huge needs 4294967300 bytes of shared memory"), std::string::npos) << sentence;
 }
 
-// A container in nvcc's format.
-std::string container(const std::string& ptx, std::uint64_t flags) {
-  std::string body = ptx;
-  if ((flags & 0x8000) != 0) {
-    body.resize(ZSTD_compressBound(ptx.size()));
-    body.resize(ZSTD_compress(body.data(), body.size(), ptx.data(), ptx.size(), 3));
-  } else if ((flags & 0x2000) != 0) {
-    body.resize(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(ptx.size()))));
-    body.resize(static_cast<std::size_t>(
-        LZ4_compress_default(ptx.data(), body.data(), static_cast<int>(ptx.size()), static_cast<int>(body.size()))));
-  }
-  std::string entry(64, '\0');
-  const auto put = [](std::string& to, std::size_t at, auto value) {
-    std::memcpy(to.data() + at, &value, sizeof value);
-  };
-  put(entry, 0, std::uint16_t{1});
-  put(entry, 4, std::uint32_t{64});
-  put(entry, 8, std::uint64_t{body.size()});
-  put(entry, 16, static_cast<std::uint32_t>((flags & 0xa000) != 0 ? body.size() : 0));
-  put(entry, 28, std::uint32_t{75});
-  put(entry, 40, flags);
-  put(entry, 56, std::uint64_t{ptx.size()});
-  std::string cubin(64, '\0');
-  put(cubin, 0, std::uint16_t{2});
-  put(cubin, 4, std::uint32_t{64});
-  put(cubin, 8, std::uint64_t{8});
-  cubin += "machine.";
-  std::string head(16, '\0');
-  put(head, 0, std::uint32_t{0xba55ed50});
-  put(head, 4, std::uint16_t{1});
-  put(head, 6, std::uint16_t{16});
-  put(head, 8, std::uint64_t{cubin.size() + entry.size() + body.size()});
-  return head + cubin + entry + body;
-}
-
-TEST(FatBinary, ReadsAllCompressions) {
-  const std::string ptx = text_with("add.s32 %r1, %r2, %r3;");
-  for (const std::uint64_t flags : {0x0ULL, 0x2000ULL, 0x8000ULL}) {
-    const std::string bytes = container(ptx, flags);
-    const auto entries = read_fat_binary(bytes.data(), bytes.size());
-    ASSERT_EQ(entries.size(), 2U);
-    EXPECT_EQ(entries[0].what, fat_binary_entry::kind::cubin);
-    EXPECT_EQ(choose_ptx(entries).text, ptx);
-    EXPECT_EQ(choose_ptx(entries).architecture, 75U);
-    struct {
-      std::uint32_t magic, version;
-      const void* data;
-      void* unused;
-    } const wrapper{0x466243b1, 1, bytes.data(), nullptr};
-    EXPECT_EQ(choose_ptx(read_fat_binary(&wrapper, sizeof wrapper)).text, ptx);
-  }
-}
-
-TEST(FatBinary, SurvivesDamage) {
-  const std::string good = container(text_with("add.s32 %r1, %r2, %r3;"), 0x8000);
-  for (std::size_t n = 0; n < good.size(); n += 5) {
-    EXPECT_THROW(static_cast<void>(read_fat_binary(good.data(), n)), error) << n;
-  }
-  std::string bad = good;
-  bad[bad.size() - 20] = static_cast<char>(bad[bad.size() - 20] ^ 0x55);
+std::string why_not_read(const std::string& text) {
   try {
-    EXPECT_NE(choose_ptx(read_fat_binary(bad.data(), bad.size())).text, text_with("add.s32 %r1, %r2, %r3;"));
+    for (lexer tokens(text); tokens.peek().what != token::kind::end;) tokens.take();
   } catch (const error& e) {
-    EXPECT_EQ(e.status(), HPE_ERROR_INVALID_ARGUMENT);
+    return e.what();
   }
-  EXPECT_THROW(static_cast<void>(read_fat_binary("\x7f"
-                                                 "ELF............",
-                                                 16)),
-               error);
+  return "";
 }
 
-// Found by libFuzzer (tests/fuzz).
-TEST(FatBinary, TakesNoMemoryForASizeThatItsBytesCannotHave) {
-  constexpr std::size_t entry = 16 + 64 + 8;  // behind the container's header and the cubin
-  constexpr std::uint64_t stated = 0x70000000;
-  const auto most_kib = [] {
-    struct rusage usage {};
-    ::getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;
+TEST(Tokens, OfRandomTextsAreThoseThatWereWritten) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  using kind = token::kind;
+  for (int round = 0; round < 300; ++round) {
+    std::string text;
+    std::vector<token> expected;
+    std::uint32_t line = 1;
+    for (int n = 0; n < 12; ++n) {
+      const std::uint64_t number = random() >> random() % 64;
+      std::string written;
+      token t;
+      t.value = number;
+      switch (random() % 11) {
+        case 0: written = fmt::format("{}", number), t.what = kind::integer; break;
+        case 1:
+          written = fmt::format("{}{:x}U", random() % 2 == 0 ? "0x" : "0X", number), t.what = kind::integer;
+          break;
+        case 2: written = fmt::format("{}{:b}", random() % 2 == 0 ? "0b" : "0B", number), t.what = kind::integer; break;
+        case 3: written = fmt::format("0{:o}", number), t.what = kind::integer; break;
+        case 4:
+          written = fmt::format("{}{:08X}", random() % 2 == 0 ? "0f" : "0F", number & 0xffffffff),
+          t.what = kind::float32, t.value &= 0xffffffff;
+          break;
+        case 5:
+          written = fmt::format("{}{:016x}", random() % 2 == 0 ? "0d" : "0D", number), t.what = kind::float64;
+          break;
+        case 6: {
+          const double value = static_cast<double>(number) / 1024;
+          written = fmt::format("{:.17e}", value), t.what = kind::float64,
+          t.value = std::bit_cast<std::uint64_t>(value);
+          break;
+        }
+        case 7:
+          written = fmt::format("{}{}$_{}", random() % 2 == 0 ? "%" : "", "aZ_$"[random() % 4], number),
+          t.what = kind::word;
+          break;
+        case 8: written = fmt::format(".a{}::b", number), t.what = kind::dotted; break;
+        case 9: written = fmt::format("\"a{}\"", number), t.what = kind::string; break;
+        default: written = std::string(1, "{}[]()<>,;:+-!|@=*&~"[random() % 20]), t.what = kind::punctuation;
+      }
+      const bool has_value = t.what == kind::integer || t.what == kind::float32 || t.what == kind::float64;
+      if (!has_value) t.value = 0;
+      t.line = line;
+      t.begin = static_cast<std::uint32_t>(text.size());
+      text += written;
+      t.end = static_cast<std::uint32_t>(text.size());
+      expected.push_back(t);
+      constexpr std::array blanks{" ", "\t\r", "\n", "\n\n", "// 1 */ x\n", "/* 2 \n * \n */", "/**/", "/*//*/"};
+      const std::string between = blanks[random() % blanks.size()];
+      line += static_cast<std::uint32_t>(std::count(between.begin(), between.end(), '\n'));
+      text += between;
+    }
+    lexer tokens(text);
+    for (const token& t : expected) {
+      const token got = tokens.take();
+      ASSERT_EQ(got.what, t.what) << text;
+      ASSERT_EQ(got.value, t.value) << text;
+      ASSERT_EQ(std::tuple(got.line, got.begin, got.end), std::tuple(t.line, t.begin, t.end)) << text;
+      std::string_view written = std::string_view(text).substr(t.begin, t.end - t.begin);
+      if (t.what == kind::dotted) written.remove_prefix(1);
+      if (t.what == kind::string) written = written.substr(1, written.size() - 2);
+      ASSERT_EQ(got.text, written) << text;
+    }
+    EXPECT_EQ(tokens.peek().what, kind::end);
+    EXPECT_EQ(tokens.take().what, kind::end);
+    EXPECT_EQ(tokens.take().what, kind::end);
+  }
+}
+
+TEST(Tokens, EndAtTheirBordersAndAtZero) {
+  EXPECT_EQ(lexer("").peek().what, token::kind::end);
+  EXPECT_EQ(lexer(std::string_view("\0add", 4)).peek().what, token::kind::end);
+  lexer last("a\n// to the end");
+  last.take();
+  EXPECT_EQ(last.peek().what, token::kind::end);
+  EXPECT_EQ(last.peek().line, 2U);
+  EXPECT_EQ(lexer("18446744073709551615").peek().value, ~std::uint64_t{0});
+  EXPECT_EQ(why_not_read("\n\na 18446744073709551616"), "PTX line 3: '18446744073709551616' is not a number");
+  EXPECT_EQ(why_not_read("0xg"), "PTX line 1: '0xg' is not a number");
+  EXPECT_EQ(why_not_read("0x"), "PTX line 1: '0x' is not a number");
+  EXPECT_EQ(why_not_read("0b2"), "PTX line 1: '0b2' is not a number");
+  EXPECT_EQ(why_not_read("09"), "PTX line 1: '09' is not a number");
+  EXPECT_EQ(why_not_read("0fx, and a long text behind it"), "PTX line 1: '0fx, and a long text' is not a number");
+  EXPECT_EQ(why_not_read("a\n/* b\n * "), "PTX line 2: a comment does not end");
+  EXPECT_EQ(why_not_read("/*/"), "PTX line 1: a comment does not end");
+  EXPECT_EQ(why_not_read("\n\"b"), "PTX line 2: a string does not end");
+  EXPECT_EQ(why_not_read("a #"), "PTX line 1: unexpected character '#'");
+  EXPECT_EQ(why_not_read("a % b"), "PTX line 1: unexpected character '%'");
+  EXPECT_EQ(why_not_read("a . b"), "PTX line 1: unexpected character '.'");
+  EXPECT_EQ(why_not_read("/"), "PTX line 1: unexpected character '/'");
+  lexer dotted(".a::b .c:d");
+  EXPECT_EQ(dotted.take().text, "a::b");
+  EXPECT_EQ(dotted.take().text, "c");
+  EXPECT_TRUE(dotted.take().is(':'));
+  lexer numbers("1.x 2e3 1.5 7U");
+  EXPECT_EQ(numbers.peek().value, 1U);
+}
+
+const symbol& symbol_of(const program& p, const std::string& name) {
+  const symbol* const found = p.find_symbol(name);
+  EXPECT_NE(found, nullptr) << name;
+  return *found;
+}
+
+TEST(Variables, HaveTheSizesAndValuesThatTheirDeclarationsSay) {
+  const std::string head = ".version 8.6\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n";
+  const auto program = parse({head + R"(
+.visible .global .u8 plain;
+.visible .global .align 16 .u16 aligned[3][5];
+.visible .global .v2 .f32 pair;
+.visible .global .v4 .u32 four[2];
+.visible .const .s32 numbers[4] = {1, -2, 0x10};
+.visible .global .b16 open[] = {5, 6, 7};
+.visible .global .u64 place = aligned;
+.visible .global .u64 inside[2] = {0, generic(aligned)+6};
+.visible .global .u8 bytes[2] = {0xFF(aligned), 0xFF00(aligned)};
+.visible .global .f32 single = 0f3F800000;
+.visible .global .f32 negative = -0f3F800000;
+.visible .global .f64 wide = -0d3FF0000000000000;
+.visible .global .attribute(.managed) .u32 managed = 3;
+.visible .global .u64 function = k;
+)"});
+  const auto expect = [&](const char* name, std::size_t size, unsigned alignment,
+                          const std::vector<std::uint8_t>& initial) {
+    const symbol& s = symbol_of(*program, name);
+    EXPECT_EQ(s.size, size) << name;
+    EXPECT_EQ(s.alignment, alignment) << name;
+    EXPECT_EQ(std::vector<std::uint8_t>(s.initial.begin(), s.initial.end()), initial) << name;
+    EXPECT_EQ(s.is_managed, std::string(name) == "managed") << name;
+    EXPECT_EQ(s.where, std::string(name) == "numbers" ? symbol::space::constant : symbol::space::global) << name;
+    EXPECT_TRUE(s.is_defined);
   };
-  for (const std::uint64_t flags : {0x2000ULL, 0x8000ULL}) {
-    std::string bytes = container(text_with("add.s32 %r1, %r2, %r3;"), flags);
-    std::memcpy(bytes.data() + entry + 56, &stated, sizeof stated);
-    const long before = most_kib();
-    EXPECT_THROW(static_cast<void>(read_fat_binary(bytes.data(), bytes.size())), error);
-    EXPECT_LT(most_kib() - before, 256 << 10);
-  }
+  expect("plain", 1, 1, {});
+  expect("aligned", 30, 16, {});
+  expect("pair", 8, 8, {});
+  expect("four", 32, 16, {});
+  expect("numbers", 16, 4, {1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 16, 0, 0, 0});
+  expect("open", 6, 2, {5, 0, 6, 0, 7, 0});
+  expect("place", 8, 8, std::vector<std::uint8_t>(8));
+  expect("inside", 16, 8, std::vector<std::uint8_t>(16));
+  expect("bytes", 2, 1, {0, 0});
+  expect("single", 4, 4, {0, 0, 0x80, 0x3f});
+  expect("negative", 4, 4, {0, 0, 0x80, 0xbf});
+  expect("wide", 8, 8, {0, 0, 0, 0, 0, 0, 0xf0, 0xbf});
+  expect("managed", 4, 4, {3, 0, 0, 0});
+  const auto relocated = [&](const char* name, std::size_t n) { return symbol_of(*program, name).relocations.at(n); };
+  EXPECT_EQ(relocated("place", 0).size, 8U);
+  EXPECT_EQ(program->symbols[relocated("place", 0).target].name, "aligned");
+  EXPECT_EQ(relocated("inside", 0).offset, 8U);
+  EXPECT_EQ(relocated("inside", 0).addend, 6U);
+  EXPECT_EQ(relocated("bytes", 0).mask, 0xffU);
+  EXPECT_EQ(relocated("bytes", 0).offset, 0U);
+  EXPECT_EQ(relocated("bytes", 1).mask, 0xff00U);
+  EXPECT_EQ(relocated("bytes", 1).offset, 1U);
+  EXPECT_EQ(relocated("bytes", 1).size, 1U);
+  EXPECT_TRUE(relocated("function", 0).is_function);
+  EXPECT_FALSE(relocated("place", 0).is_function);
+
+  const auto refused = [&](const std::string& declaration, const char* words) {
+    const auto [status, sentence] = refusal(head + declaration);
+    EXPECT_NE(status, HPE_SUCCESS) << declaration;
+    EXPECT_NE(sentence.find(words), std::string::npos) << declaration << ": " << sentence;
+    EXPECT_NE(sentence.find("line 5"), std::string::npos) << sentence;
+  };
+  refused(".global .u8 a[2] = {1, 2, 3};", "a has more initial values than elements");
+  refused(".global .f32 a = 1.5;", "a double for a float");
+  refused(".global .u64 a = b;", "'b' is not declared");
+  refused(".global a;", "a type expected");
+  refused(".global .u99 a;", "a type expected");
+  refused(".global .align 0 .u8 a;", "the alignment 0 is");
+  refused(".global .align 131072 .u8 a;", "the alignment 131072 is");
+  refused(".global .texref a;", "a variable of type .texref");
+  refused(".global .u32 a<4>;", "a family of variables");
+  refused(".global .attribute(.unified) .u32 a;", "this attribute");
+  refused(".visible .global .u32 a; .visible .global .u32 a;", "the variable a is defined twice");
+  refused(".visible .func f() { ret; } .visible .func f() { ret; }", "the function f is defined twice");
+  refused(".global .b64 a[35184372088833];", "a variable is too large");
+  EXPECT_EQ(refusal(head + ".global .align 65536 .u8 a; .weak .global .u32 b; .weak .global .u32 b;").first,
+            HPE_SUCCESS);
 }
 
-TEST(FatBinary, ReadsTextsOfSeveralMebibytes) {
-  const std::string ptx = text_with(std::string(3 << 20, ' ') + "add.s32 %r1, %r2, %r3;");
-  for (const std::uint64_t flags : {0x2000ULL, 0x8000ULL}) {
-    const std::string bytes = container(ptx, flags);
-    EXPECT_EQ(choose_ptx(read_fat_binary(bytes.data(), bytes.size())).text, ptx);
-  }
-}
+TEST(Functions, HaveTheLimitsAndParametersThatTheyDeclare) {
+  const std::string head = ".version 8.6\n.target sm_90\n.address_size 64\n";
+  const auto program = parse({head + R"(
+.visible .entry k(.param .u8 a, .param .u64 .ptr .global .align 4 b, .param .align 16 .b8 c[20], .param .u16 d)
+.maxntid 4, 5, 6 .minnctapersm 2 .pragma "x"; .maxclusterrank 3
+{ .local .align 16 .b8 own[5]; .local .u32 more; .shared .u32 s; ret; }
+.visible .entry exact() .reqntid 8, 2 { ret; }
+.visible .entry plain() { ret; }
+.visible .func (.param .u32 r) f(.param .u8 a, .param .u64 b) { { .param .b8 x[17]; .param .b32 y; } { .param .b32 z; } ret; }
+)"});
+  const function& k = *program->find_kernel("k");
+  std::vector<std::tuple<std::size_t, std::size_t>> places;
+  for (const auto& p : k.formals) places.emplace_back(p.offset, p.size);
+  EXPECT_EQ(places, (std::vector<std::tuple<std::size_t, std::size_t>>{{0, 1}, {8, 8}, {16, 20}, {36, 2}}));
+  EXPECT_EQ(k.formals_size, 38U);
+  EXPECT_EQ(k.max_threads, 120U);
+  EXPECT_EQ(k.max_cluster, 3U);
+  EXPECT_EQ(k.required_block[0], 0U);
+  EXPECT_EQ(k.local_size, 12U);
+  EXPECT_EQ(k.shared_size, 4U);
+  const function& exact = *program->find_kernel("exact");
+  EXPECT_EQ(exact.required_block, (std::array<std::uint32_t, 3>{8, 2, 1}));
+  EXPECT_EQ(exact.max_threads, 16U);
+  EXPECT_EQ(program->find_kernel("plain")->max_threads, 0U);
+  EXPECT_EQ(program->find_kernel("f"), nullptr);
+  const auto found = std::find_if(program->functions.begin(), program->functions.end(),
+                                  [](const auto& each) { return each->name == "f"; });
+  ASSERT_NE(found, program->functions.end());
+  const function& f = **found;
+  places.clear();
+  for (const auto& p : f.formals) places.emplace_back(p.offset, p.size);
+  EXPECT_EQ(places, (std::vector<std::tuple<std::size_t, std::size_t>>{{0, 4}, {16, 1}, {32, 8}}));
+  EXPECT_TRUE(f.formals[0].is_result);
+  EXPECT_FALSE(f.formals[1].is_result);
+  EXPECT_EQ(f.scratch_size, 48U);  // the second block takes the place of the first
 
-TEST(FatBinary, RefusesATextThatIsFarLargerThanItsBytes) {
-  const std::string bytes = container(text_with(std::string(64 << 20, ' ')), 0x8000);
-  ASSERT_LT(bytes.size(), 32U << 10);
-  EXPECT_THROW(static_cast<void>(read_fat_binary(bytes.data(), bytes.size())), error);
-}
-
-TEST(FatBinary, OfSeveralTextsTheOneForTheNewestArchitectureIsTaken) {
-  std::vector<fat_binary_entry> entries;
-  for (const std::uint32_t architecture : {70U, 90U, 80U})
-    entries.push_back({fat_binary_entry::kind::ptx, architecture, std::to_string(architecture)});
-  EXPECT_EQ(choose_ptx(entries).text, "90");
-  std::reverse(entries.begin(), entries.end());
-  EXPECT_EQ(choose_ptx(entries).text, "90");
-}
-
-TEST(FatBinary, TellsHowToGetPtx) {
-  try {
-    static_cast<void>(choose_ptx({{fat_binary_entry::kind::cubin, 90, ""}}));
-    FAIL();
-  } catch (const error& e) {
-    EXPECT_EQ(e.status(), HPE_ERROR_NOT_SUPPORTED);
-    EXPECT_NE(std::string(e.what()).find("-arch=compute_75"), std::string::npos);
-  }
+  const auto refused = [&](const std::string& text, const char* words) {
+    const auto [status, sentence] = refusal(head + text);
+    EXPECT_NE(status, HPE_SUCCESS) << text;
+    EXPECT_NE(sentence.find(words), std::string::npos) << text << ": " << sentence;
+  };
+  refused(".visible .func f(.reg .u32 a) { ret; }", "a parameter in a register");
+  refused(".visible .func f(.u32 a) { ret; }", "a parameter expected");
+  refused(".visible .entry k() { .reg .v4 %r; ret; }", "a register of type .v4");
+  refused(".visible .entry k() { .reg %r; ret; }", "a type expected");
+  refused(".visible .entry k() { .reg .b32 %r<16777217>; ret; }", "too many registers");
+  refused(".visible .entry k() { .nothing; ret; }", "the directive .nothing");
+  refused(".visible .entry k() { ret;", "'}' expected");
+  refused(".visible .entry k(.param .b8 a[524289]) { ret; }", "more than 524288 bytes of local memory or parameters");
+  refused(".visible .entry k(.param .b8 a[524288], .param .b8 b) { ret; }", "more than 524288 bytes");
+  EXPECT_EQ(refusal(head + ".visible .entry k(.param .b8 a[524288]) { .reg .b32 %r<16777216>; ret; }").first,
+            HPE_SUCCESS);
 }
 
 }  // namespace

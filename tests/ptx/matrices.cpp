@@ -259,6 +259,89 @@ TEST(Matrices, UnsupportedShapesAreRefusedAtLoading) {
   }
 }
 
+// wmma with the shapes of a single type: A, B and C are loaded, and D is stored, by rows or by columns.
+struct wide_product {
+  const char *shape, *operand, *sum, *rounding;
+  int m, n, k;
+  int a, b, c;  // registers of a thread
+};
+
+constexpr wide_product wide_products[] = {{"m16n16k8", "tf32", "f32", "", 16, 16, 8, 4, 4, 8},
+                                          {"m8n8k4", "f64", "f64", ".rn", 8, 8, 4, 1, 1, 2}};
+
+std::string registers_of(const std::string& name, int count) {
+  std::string text = "{";
+  for (int i = 0; i < count; ++i) text += fmt::format("{}{}{}", i == 0 ? "" : ", ", name, i);
+  return text + "}";
+}
+
+std::string text_of(const wide_product& p, const char* a_by, const char* b_by, const char* d_by) {
+  const bool doubles = std::string(p.operand) == "f64";
+  const std::string c = registers_of("%c", p.c), a = registers_of("%a", p.a), b = registers_of("%b", p.b);
+  const std::string of_operands = doubles ? "f64" : "b32", of_sums = doubles ? "f64" : "f32";
+  return fmt::format(R"(.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) {{
+  .reg .b64 %rd<5>;
+  .reg .{8} %a<4>, %b<4>;
+  .reg .{9} %c<8>;
+  ld.param.u64 %rd1, [a];
+  ld.param.u64 %rd2, [b];
+  ld.param.u64 %rd3, [c];
+  ld.param.u64 %rd4, [d];
+  wmma.load.a.sync.aligned.{0}.{3}.global.{4} {10}, [%rd1], {13};
+  wmma.load.b.sync.aligned.{1}.{3}.global.{4} {11}, [%rd2], {14};
+  wmma.load.c.sync.aligned.row.{3}.global.{5} {12}, [%rd3], {15};
+  wmma.mma.sync.aligned.{0}.{1}.{3}.{5}.{4}.{4}.{5}{6} {12}, {10}, {11}, {12};
+  wmma.store.d.sync.aligned.{2}.{3}.global.{5} [%rd4], {12}, {15};
+  ret;
+}}
+)",
+                     a_by, b_by, d_by, p.shape, p.operand, p.sum, p.rounding, "", of_operands, of_sums, a, b, c,
+                     std::string(a_by) == "row" ? p.k : p.m, std::string(b_by) == "row" ? p.n : p.k, p.n);
+}
+
+template <class T>
+void expect_product(const wide_product& p, engine_kind engine, std::mt19937& random) {
+  for (const char* const a_by : {"row", "col"})
+    for (const char* const b_by : {"row", "col"})
+      for (const char* const d_by : {"row", "col"}) {
+        kernel_runner runner({text_of(p, a_by, b_by, d_by)}, engine);
+        const auto numbers = [&](int count) {
+          std::vector<T> made(static_cast<std::size_t>(count));
+          for (T& each : made) each = static_cast<T>(static_cast<int>(random() % 41) - 20);
+          return made;
+        };
+        const std::vector<T> a = numbers(p.m * p.k), b = numbers(p.k * p.n), c = numbers(p.m * p.n);
+        auto* const d = static_cast<T*>(runner.allocate(c.size() * sizeof(T)));
+        EXPECT_RUNS(runner.launch("k", {{1}, {32}}, runner.upload(a), runner.upload(b), runner.upload(c), d));
+        const bool a_rows = *a_by == 'r', b_rows = *b_by == 'r', d_rows = *d_by == 'r';
+        for (int row = 0; row < p.m; ++row)
+          for (int column = 0; column < p.n; ++column) {
+            T sum = c[row * p.n + column];
+            for (int k = 0; k < p.k; ++k)
+              sum += a[a_rows ? row * p.k + k : k * p.m + row] * b[b_rows ? k * p.n + column : column * p.k + k];
+            // The stride of D is that of C, and both shapes have as many rows as columns.
+            ASSERT_EQ(d[d_rows ? row * p.n + column : column * p.n + row], sum)
+                << p.shape << ' ' << a_by << ' ' << b_by << ' ' << d_by << ' ' << row << ' ' << column;
+          }
+      }
+}
+
+TEST_P(MatrixPrograms, WmmaOfTf32AndOfDoubles) {
+  expect_product<float>(wide_products[0], GetParam(), random_);
+  expect_product<double>(wide_products[1], GetParam(), random_);
+}
+
+TEST_P(MatrixPrograms, WmmaOfTf32IgnoresTheLowBits) {
+  kernel_runner runner({text_of(wide_products[0], "row", "col", "row")}, GetParam());
+  const std::vector<float> a(16 * 8, std::bit_cast<float>(0x3f801fffU)), b(8 * 16, 1), c(16 * 16, 0);
+  auto* const d = static_cast<float*>(runner.allocate(c.size() * sizeof(float)));
+  EXPECT_RUNS(runner.launch("k", {{1}, {32}}, runner.upload(a), runner.upload(b), runner.upload(c), d));
+  for (std::size_t i = 0; i < c.size(); ++i) ASSERT_EQ(d[i], 8) << i;
+}
+
 INSTANTIATE_FOR_ENGINES(MatrixPrograms);
 
 }  // namespace

@@ -129,6 +129,39 @@ TEST(Patch, FunctionsAndVariables) {
   }
 }
 
+// Variables that no kernel writes are copied as constants are; those of the compiler's functions need nothing.
+TEST(Patch, VariablesThatAreOnlyRead) {
+  const std::string text = std::string(head) +
+                           R"(.visible .global .align 4 .u32 table[4] = {1, 2, 3, 4};
+.global .align 4 .b8 __cudart_i2opi_f[8] = {5, 0, 0, 0, 6, 0, 0, 0};
+.visible .global .align 4 .u32 written;
+.visible .entry k(.param .u64 out) {
+  .reg .b64 %rd<6>; .reg .b32 %r<9>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %ctaid.x; and.b32 %r2, %r1, 3; mul.wide.u32 %rd2, %r2, 4; mov.u64 %rd3, table; add.s64 %rd3, %rd3, %rd2;
+  ld.global.u32 %r3, [%rd3]; ld.global.u32 %r4, [__cudart_i2opi_f+4]; add.u32 %r3, %r3, %r4;
+  mul.wide.u32 %rd2, %r1, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r3;
+  ret;
+}
+.visible .entry other() { st.global.u32 [written], 7; ret; }
+)";
+  const auto made = patched(text);
+  EXPECT_EQ(made.constants, std::vector<std::string>{"table"});
+  EXPECT_TRUE(made.find("k")->uses_constants);
+  EXPECT_FALSE(made.find("k")->uses_variables);
+  EXPECT_TRUE(made.find("other")->uses_variables);
+  ASSERT_EQ(made.tables.size(), 1U);
+  EXPECT_EQ(made.tables[0].variables, std::vector<std::string>{"written"});
+  for (const engine_kind kind : {engine_kind::interpreter, engine_kind::interpreter_in_parts}) {
+    kernel_runner runner({text}, kind);
+    static_cast<std::uint32_t*>(runner.address_of("table"))[1] = 20;  // as a program does before the launch
+    auto* const out = runner.upload(std::vector<std::uint32_t>(8));
+    const auto stopped = runner.launch("k", {{8}, {1}}, out);
+    ASSERT_FALSE(stopped) << stopped->message();
+    for (std::uint32_t n = 0; n < 8; ++n) EXPECT_EQ(out[n], 6 + (n % 4 == 1 ? 20 : n % 4 + 1)) << n;
+  }
+}
+
 TEST(Patch, RandomKernelsGiveTheSameInPartsAsWhole) {
   const char* const given = std::getenv("HPE_TEST_SEED");
   const unsigned first =

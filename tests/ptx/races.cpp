@@ -75,7 +75,8 @@ TEST_F(Races, OfAsynchronousCopies) {
   EXPECT_TRUE(run("copied", true).empty());
   const auto told = run("copied", false);
   ASSERT_EQ(told.size(), 1U) << ::testing::PrintToString(told);
-  expect_words(told[0], {"(first", " copied to asynchronously at ", "with no wait for the copy and barrier between"});
+  expect_words(told[0],
+               {"(first", " copied to asynchronously at ", "with no wait for the copy followed by a barrier between"});
 }
 
 TEST_F(Races, AreNoneAfterNamedBarriersLocksAndFlags) {

@@ -112,7 +112,7 @@ TEST_F(Clusters, ThatCannotBe) {
   refused("plain", {{1U << 31U, 1, 1}, {1, 1, 1}, 0, 0, {1U << 31U, 2, 1}}, {"plain"});
   refused("two", in_clusters(4, 1, 4, 1), {"clusters of 4 x 1 x 1", "it demands 2 x 1 x 1"});
   refused("two", in_clusters(3, 1, 0, 0), {"clusters of 2 x 1 x 1", "3 blocks"});
-  refused("some", in_clusters(4, 1, 0, 0), {"some", "clusters only"});
+  refused("some", in_clusters(4, 1, 0, 0), {"some", "must be launched with clusters"});
   refused("up_to_four", in_clusters(5, 1, 5, 1), {"clusters of 5", "4 blocks are possible"});
   EXPECT_TRUE(works(hpeSynchronize()));
 }

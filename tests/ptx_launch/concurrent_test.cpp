@@ -1,5 +1,7 @@
 // Launches whose order the program keeps (hpeLaunchGridAfter): they overlap, and all other work sees them in order.
 
+#include <sys/utsname.h>
+
 #include <atomic>
 #include <thread>
 
@@ -152,6 +154,44 @@ TEST_F(Concurrent, LaunchesFailAndAreRefusedAsOthers) {
   const hpeGrid shape = blocks_of(1, 1);
   EXPECT_TRUE(fails(hpeLaunchGridAfter(0, m.kernel("add_number"), &shape, values.data(), 16, nullptr, 1, nullptr),
                     HPE_ERROR_INVALID_ARGUMENT));
+}
+
+// A system call that hpe does not see finds closed pages and answers EFAULT.
+bool system_writes(void* p) { return ::uname(static_cast<utsname*>(p)) == 0; }
+
+TEST_F(Concurrent, OpenMemoryIsOpenFromTheStartAndWhileKernelsRun) {
+  const module m;
+  for (const std::size_t bytes :
+       {std::size_t{4096}, std::size_t{256} << 10, (std::size_t{256} << 10) + 1, std::size_t{5} << 20}) {
+    void *opened = nullptr, *closed = nullptr;
+    ASSERT_TRUE(works(hpeMallocOpen(&opened, bytes)));
+    ASSERT_TRUE(works(hpeMallocHost(&closed, bytes)));
+    hpePointerInfo about{};
+    about.struct_size = sizeof about;
+    ASSERT_TRUE(works(hpeGetPointerInfo(opened, &about)));
+    EXPECT_EQ(about.kind, HPE_MEMORY_HOST);
+    EXPECT_EQ(about.size, bytes);
+    auto* const last_page = static_cast<char*>(opened) + bytes - 400;
+    EXPECT_TRUE(system_writes(opened) && system_writes(last_page)) << bytes;
+    EXPECT_FALSE(system_writes(closed)) << bytes;
+    auto* const stop = static_cast<std::uint32_t*>(opened);
+    stop[0] = 0;
+    numbers result(1);
+    // Ordered and concurrent launches: a host that waited for the kernel would never write the flag.
+    const hpeWork ordered = m.launch(0, "spin", blocks_of(1, 1), stop, result.data());
+    std::atomic_ref(stop[0]).store(5);
+    EXPECT_TRUE(works(hpeWorkWait(ordered, nullptr)));
+    EXPECT_EQ(result[0], 5U);
+    EXPECT_TRUE(system_writes(opened) && system_writes(last_page)) << bytes;
+    // Calls that hpe sees wait for the kernels.
+    stop[0] = 1;
+    for (int i = 0; i < 10; ++i) m.launch(device_count() - 1, "add_number", blocks_of(1, 1), stop, 1U, 1U);
+    std::uint32_t read = 0;
+    EXPECT_TRUE(works(hpeMemcpy(&read, opened, sizeof read)));
+    EXPECT_EQ(read, 11U);
+    EXPECT_TRUE(works(hpeFree(opened)));
+    EXPECT_TRUE(works(hpeFree(closed)));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Kernels of PTX on soft devices, through <hpe/ptx.h>: their data, shapes, variables, and order.
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -238,6 +239,35 @@ TEST_F(Launches, DescribeTheirKernels) {
   EXPECT_EQ(info.max_threads, 64U);
   ASSERT_TRUE(works(hpeKernelGetInfo(m.kernel("sum_parameters"), &info)));
   EXPECT_EQ(info.parameter_bytes, 4088U);
+}
+
+TEST_F(Launches, TakeAsManyParametersAsCudaAllows) {
+  const auto text_with = [](std::size_t numbers_of_4_bytes, std::size_t more) {
+    return ".version 8.1\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 out, .param .align 4 .b8 "
+           "many[" +
+           std::to_string(4 * numbers_of_4_bytes + more) +
+           "]) {\n.reg .b32 %r<3>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [out];\nld.param.u32 %r1, [many];\n"
+           "ld.param.u32 %r2, [many+" +
+           std::to_string(4 * (numbers_of_4_bytes - 1)) +
+           "];\nst.global.u32 [%rd1], %r1;\nst.global.u32 [%rd1+4], %r2;\nret;\n}\n";
+  };
+  std::array<std::uint32_t, (32764 - 8) / 4> many{};
+  const module m({text_with(many.size(), 0)});
+  for (int device = 0; device < device_count(); ++device) {
+    numbers out(2);
+    // More launches than a stream's queue has room for, each with other parameters.
+    for (std::uint32_t n = 1; n <= 300; ++n) {
+      many.front() = n;
+      many.back() = 7 * n;
+      m.launch(device, "k", blocks_of(1, 1), out.data(), many);
+    }
+    EXPECT_EQ(out[0], 300U);
+    EXPECT_EQ(out[1], 2100U);
+  }
+  const std::string too_many = text_with(many.size(), 1);
+  const char* const text = too_many.c_str();
+  hpeModule none = nullptr;
+  EXPECT_TRUE(fails(hpeModuleLoadPtx(&none, &text, 1), HPE_ERROR_INVALID_ARGUMENT, {"kernel k", "32765", "32764"}));
 }
 
 TEST_F(Launches, RefuseShapesThatCannotBe) {

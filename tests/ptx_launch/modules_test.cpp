@@ -54,7 +54,7 @@ TEST(Modules, LinkTheirTexts) {
 TEST(Modules, AreRefusedWithTheReason) {
   hpeModule handle = nullptr;
   EXPECT_TRUE(fails(load(&handle, {"int main() {}"}), HPE_ERROR_INVALID_ARGUMENT, {"line 1"}));
-  EXPECT_TRUE(fails(load(&handle, {""}), HPE_ERROR_INVALID_ARGUMENT, {"no PTX"}));
+  EXPECT_TRUE(fails(load(&handle, {""}), HPE_ERROR_INVALID_ARGUMENT, {"not PTX"}));
   EXPECT_TRUE(fails(load(&handle, {head + ".visible .entry k() {\n.reg .b32 %r1;\ntcgen05.alloc.cta %r1;\nret;\n}\n"}),
                     HPE_ERROR_NOT_SUPPORTED, {"line 6", "tcgen05.alloc.cta"}));
   EXPECT_TRUE(fails(load(&handle, {head + ".visible .entry k() {\ncall missing;\nret;\n}\n"}),

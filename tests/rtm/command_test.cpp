@@ -65,6 +65,7 @@ TEST_F(command_line, ImagesASmallModel) {
   EXPECT_GT(std::filesystem::file_size(in_folder("a.png")), 1000u);
   EXPECT_NE(r.errors.find("60 x 1 x 40 cells of 75 m, 2 shots"), std::string::npos) << r.errors;
   EXPECT_NE(r.output.find("a.png"), std::string::npos);
+  EXPECT_NE(r.errors.find(" steps for each of 2 shots; memory: "), std::string::npos) << r.errors;
 }
 
 TEST_F(command_line, ImagesAVolume) {
@@ -83,7 +84,7 @@ TEST_F(command_line, ImagesWithMatchedLayers) {
   EXPECT_EQ(std::filesystem::file_size(in_folder("d.f32")), 60u * 40 * 4);
   std::vector<std::string> both = command;
   both.insert(both.end(), {"--sponge", "10"});
-  expect_refused(both, "a sponge of 10 cells and matched layers of 12: only one of them is possible");
+  expect_refused(both, "a sponge of 10 cells and matched layers of 12 cells: only one of the two is possible");
 }
 
 TEST_F(command_line, ImagesAFileAndAThinVolume) {
@@ -97,6 +98,11 @@ TEST_F(command_line, ImagesAFileAndAThinVolume) {
   EXPECT_EQ(r.status, 0) << r.errors;
   EXPECT_EQ(r.errors + r.output, "");
   EXPECT_EQ(std::filesystem::file_size(in_folder("b.f32")), 50u * 3 * 30 * 4);
+  EXPECT_EQ(std::filesystem::file_size(in_folder("v")), 50u * 30 * 4);
+  expect_refused({"--model", "raw", "--size", "50x1x30", "--spacing", "10", "--unit", "km/s", "--output",
+                  in_folder("v.f32"), "--json", in_folder("v"), in_folder("v")},
+                 "v is an input, so it cannot be an output");
+  expect_refused({"--model", "raw", "--size", "1000000x1000000x1000000", "--spacing", "10", in_folder("v")}, "cells");
   expect_refused({"--model", "raw", "--size", "50x1x31", "--spacing", "10", in_folder("v")}, "6000 bytes");
   expect_refused({"--model", "raw", "--size", "50x1x30", "--spacing", "10", in_folder("v")}, "m/s");
   expect_refused({"--model", "marmousi", in_folder("v")}, "1601 x 1 x 401");
@@ -110,7 +116,7 @@ TEST_F(command_line, RefusesInvalidArguments) {
   expect_refused({"file"}, "built in");
   expect_refused({"--size", "0x1x30"}, "each side must be");
   expect_refused({"--size", "60x-1x30"}, "each side must be");
-  expect_refused({"--size", "60x30"}, "2 numbers; expected 3");
+  expect_refused({"--size", "60x30"}, "--size 60x30: expected 3 numbers with x between them, and there are 2");
   expect_refused({"--size", "1.5x1x30"}, "not a number of cells");
   expect_refused({"--size"}, "needs a value");
   expect_refused({"--spacing", "-5"}, "more than 0");
@@ -118,11 +124,11 @@ TEST_F(command_line, RefusesInvalidArguments) {
   expect_refused({"--size", "60x1x40", "--dt", "1"}, "to be stable");
   expect_refused({"--size", "60x1x40", "--shots", "0"}, "--shots 0");
   expect_refused({"--size", "60x1x40", "--shots", "2x2"}, "along y");
-  expect_refused({"--size", "60x1x40", "--receivers", "0:9000:10"}, "they must lie");
-  expect_refused({"--size", "60x1x40", "--receivers", "-10:100:10"}, "they must lie");
+  expect_refused({"--size", "60x1x40", "--receivers", "0:9000:10"}, "expected positions");
+  expect_refused({"--size", "60x1x40", "--receivers", "-10:100:10"}, "expected positions");
   expect_refused({"--size", "60x1x40", "--receivers", "0:100:0"}, "step above 0");
   expect_refused({"--size", "60x1x40", "--receivers", "0:3000:1e-6"}, "must not be below the side of a cell, 75 m");
-  expect_refused({"1000000x1000000x1000000"}, "cells: they take 20.8 EiB on the host");
+  expect_refused({"1000000x1000000x1000000"}, "cells: this needs 20.8 EiB on the host");
   expect_refused({"60x1x40", "--extrude", "100000", "--size", "100000x1x100000"}, "on the host");
   expect_refused({"--size", "60x1x40", "--shot-depth", "5000"}, "outside the model");
   expect_refused({"--size", "60x1x40", "--data", "raw"}, "--data raw");
@@ -130,6 +136,10 @@ TEST_F(command_line, RefusesInvalidArguments) {
   expect_refused({"--size", "60x1x40", "--devices", "64"}, "--devices 64: there are 4");
   expect_refused({"--size", "60x5x40", "--extrude", "3"}, "only a section");
   expect_refused({"--quiet=yes"}, "takes no value");
+  expect_refused({"--size", "100"}, "and there is 1");
+  expect_refused({"--size", "60x1x40", "--frequency", "1e11"}, "must be at least 2 cells long; 2");
+  expect_refused({"--size", "60x1x40", "--dt", "1e-15"}, "takes more than ten million steps of 1e-15 s");
+  expect_refused({"--size", "60x1x40", "--output", "x.jpg"}, "the name must end in .png or .f32 or .npy or .sgy");
   expect_refused({"--size", "60x1x40", "--output", "/nonexistent/x"}, "cannot write");
 }
 

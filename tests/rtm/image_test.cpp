@@ -188,7 +188,7 @@ TEST(Picture, CanBeReadBack) {
   EXPECT_EQ(header.height, drawn.height());
   EXPECT_EQ(pixels, drawn.rgb());
   std::filesystem::remove(path);
-  EXPECT_THROW(pictures::write_png("/nonexistent/picture.png", drawn), bad_input);
+  EXPECT_THROW(pictures::write_png("/nonexistent/picture.png", drawn), std::runtime_error);
 }
 
 TEST(Picture, AChartHasItsValuesBetweenAxesAndColourBar) {
@@ -196,22 +196,40 @@ TEST(Picture, AChartHasItsValuesBetweenAxesAndColourBar) {
   std::vector<float> values;
   for (int x = 0; x < 40; ++x) values.insert(values.end(), 20, static_cast<float>(x));
   const pictures::chart c{"Title", {"x [m]", 0, 10}, {"z [m]", 0, 10}, "m/s", 0, 39, pictures::white_to_black};
-  const pictures::picture p = pictures::draw(c, 40, 20, values, 550);
-  EXPECT_EQ(p.width(), 550);
+  const pictures::picture p = pictures::draw(c, 40, 20, values, 600);
+  EXPECT_EQ(p.width(), 600);
   const auto shade = [&](std::int64_t x, std::int64_t y) {
     return static_cast<int>(p.rgb()[static_cast<std::size_t>(3 * (y * p.width() + x))]);
   };
-  // 60 pixels on the left and 90 on the right leave 400 of width, 10 for each value.
-  for (std::int64_t x = 5; x < 400; x += 40) EXPECT_NEAR(shade(60 + x, 100), 255 - 255 * (x / 10) / 39, 9) << x;
+  // 88 pixels on the left and 112 on the right leave 400 of width, 10 for each value.
+  for (std::int64_t x = 5; x < 400; x += 40) EXPECT_NEAR(shade(88 + x, 100), 255 - 255 * (x / 10) / 39, 9) << x;
   // The colour bar, from the largest value at the top to the least.
-  const std::int64_t bar = 60 + 400 + 20, top = p.height() - 12 - 200;
+  const std::int64_t bar = 88 + 400 + 20, top = p.height() - 12 - 200;
   EXPECT_LT(shade(bar, top + 1), 5);
   EXPECT_GT(shade(bar, top + 198), 250);
-  // The title's T: a row of five black pixels.
-  for (std::int64_t k = 0; k < 5; ++k) EXPECT_EQ(shade(60 + k, 6), 0);
-  EXPECT_EQ(shade(60, 8), 255);
+  // The title's T: two rows of ten black pixels.
+  for (std::int64_t k = 0; k < 10; ++k) EXPECT_EQ(shade(88 + k, 6) + shade(88 + k, 7), 0);
+  EXPECT_EQ(shade(88, 8), 255);
   // A column of noise changes the clip little; the largest value is no measure.
   EXPECT_NEAR(pictures::percentile_of_sizes(std::vector<float>{-1, 2, -3, 4, 1e9f}, 0.5), 3, 1e-9);
+}
+
+TEST(Picture, SamplesOfAChartMayHaveColoursOfTheirOwn) {
+  pictures::chart c{"", {"", 0, 1}, {"", 0, 1}, "", 0, 1, pictures::white_to_black};
+  c.over = [](std::int64_t column, std::int64_t row) {
+    return column == 1 && row == 0 ? std::optional(pictures::colour{200, 10, 20}) : std::nullopt;
+  };
+  const pictures::picture p = pictures::draw(c, 4, 2, std::vector<float>(8), 600);
+  const auto red = [&](std::int64_t x, std::int64_t y) {
+    return static_cast<int>(p.rgb()[static_cast<std::size_t>(3 * ((72 + y) * p.width() + 88 + x))]);
+  };
+  EXPECT_EQ(red(150, 50), 200);
+  EXPECT_EQ(red(150, 150), 255);
+  EXPECT_EQ(red(50, 50), 255);
+  const pictures::picture twice = pictures::stacked(std::vector{p, p});
+  EXPECT_EQ(twice.height(), 2 * p.height());
+  EXPECT_TRUE(
+      std::equal(p.rgb().begin(), p.rgb().end(), twice.rgb().begin() + static_cast<std::ptrdiff_t>(p.rgb().size())));
 }
 
 TEST(Volume, RawFilesInAnyAxisOrder) {

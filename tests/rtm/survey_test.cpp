@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <sstream>
 
@@ -49,7 +50,7 @@ TEST_F(on_disk, a_survey_file_is_refused_with_line_and_field) {
       {"[image]\nformats = \"png\"", file + "2: [image] formats = 'png': expected list of texts"},
       {"[shots]\ndeph = 5", file + "2: unknown field of [shots]: deph; is depth meant?"},
       {"[shotz]\ndepth = 5", file + "1: unknown table shotz; is shots meant?"},
-      {"model = 5", file + "1: model is a table: write [model]"},
+      {"model = 5", file + "1: model must be a table: write [model]"},
       {"[model\n", file + "1: "},
   };
   for (const auto& [text, sentence] : wrong) EXPECT_EQ(complaint(text).substr(0, sentence.size()), sentence);
@@ -59,6 +60,7 @@ TEST_F(on_disk, a_survey_file_is_refused_with_line_and_field) {
 TEST_F(on_disk, the_page_lists_the_fields_and_its_survey_is_one) {
   const std::filesystem::path docs = HPE_TEST_DOCS;
   const std::string page = contents(docs / "rtm.md");
+  ::setenv("COLUMNS", "10000", 1);  // the page has each field on one line
   std::istringstream lines(help_on_surveys());
   for (std::string line; std::getline(lines, line);)
     EXPECT_NE(page.find(std::string_view(line).substr(2)), std::string::npos) << line;
@@ -90,6 +92,10 @@ TEST_F(on_disk, cells_that_are_no_cubes_survive_segy_and_surveys) {
   from.file = path("v.sgy");
   from.every = 2;
   EXPECT_EQ(load(from).spacing, sides(40, 50, 25));
+  from.every = 9;
+  EXPECT_EQ(load(from).shape(), "1 x 1 x 1");
+  from.every = 99999999999;
+  EXPECT_THROW(static_cast<void>(load(from)), bad_input) << "no axis has so many cells";
   const survey s =
       read_survey(save_text("[model]\nbuiltin = \"salt\"\nsize = [60, 1, 40]\nspacing = [20, 20, 10]\n"
                             "[shots]\nx = [0, 400, 200]\ndepth = 30\n"));
@@ -195,8 +201,8 @@ TEST_F(on_disk, models_that_are_no_rectangle_are_refused) {
                 .find("its cells are 25 m across, 25 m along y and 10 m down, but the stated "
                       "spacing is 25 m"),
             std::string::npos);
-  EXPECT_NE(sentence([](traces& t) { t.pop_back(); }).find("no full rectangle"), std::string::npos);
-  EXPECT_NE(sentence([](traces& t) { t[5].head.set(segy::in_trace::x, 0); }).find("lies where another"),
+  EXPECT_NE(sentence([](traces& t) { t.pop_back(); }).find("do not form a full rectangle"), std::string::npos);
+  EXPECT_NE(sentence([](traces& t) { t[5].head.set(segy::in_trace::x, 0); }).find("has the same position as another"),
             std::string::npos);
   EXPECT_NE(sentence([](traces& t) {
               for (std::size_t n = 4; n < 6; ++n) t[n].head.set(segy::in_trace::x, 80);
@@ -207,6 +213,36 @@ TEST_F(on_disk, models_that_are_no_rectangle_are_refused) {
               for (auto& one : t) one.head.set(segy::in_trace::x, 0), one.head.set(segy::in_trace::y, 0);
             }).find("have no coordinates"),
             std::string::npos);
+}
+
+TEST_F(on_disk, an_interval_that_is_missing_is_never_guessed) {
+  // Cells of 20 m x 10 m. In the traces' headers alone, the interval is read there.
+  const auto loaded = [&](std::int64_t in_file, std::int64_t in_traces, const sides& stated = {}) {
+    const segy::header head = segy::make_header(segy::sample_format::f32, 3, static_cast<double>(in_file), {});
+    std::vector<segy::trace> traces(4, segy::make_trace(head));
+    for (std::size_t n = 0; n < traces.size(); ++n) {
+      traces[n].head.set(segy::in_trace::x, static_cast<std::int64_t>(20 * n));
+      traces[n].head.set(segy::in_trace::interval, in_traces);
+      traces[n].samples = {1500, 1600, 1700};
+    }
+    segy::writer file(path("m.sgy"), head);
+    file.write(traces);
+    file.close();
+    velocity_source from;
+    from.file = path("m.sgy");
+    from.spacing = stated;
+    return load(from).spacing;
+  };
+  EXPECT_EQ(loaded(10000, 0), sides(20, 20, 10));
+  EXPECT_EQ(loaded(0, 10000), sides(20, 20, 10));
+  EXPECT_EQ(loaded(0, 0, {20, 20, 12}), sides(20, 20, 12)) << "the survey states it";
+  try {
+    static_cast<void>(loaded(0, 0));
+    ADD_FAILURE() << "a model without an interval was read";
+  } catch (const bad_input& e) {
+    const std::string sentence = e.what();
+    EXPECT_NE(sentence.find("bytes 3217 and 3218, or in 117 and 118"), std::string::npos) << sentence;
+  }
 }
 
 TEST_F(on_disk, records_keep_places_and_samples) {
@@ -291,7 +327,7 @@ TEST_F(on_disk, records_of_the_field_may_be_in_feet_with_dead_traces_and_a_delay
   for (std::size_t t = 0; t < 6; ++t) EXPECT_NEAR(data[3 * t + 2], wanted[t], 1e-6) << "8 ms delay and 4 ms shift";
 
   traces[3].head.set(segy::in_trace::delay, 12);
-  EXPECT_EQ(complaint(), ", trace 4: its delay is 0.012 s, and that of other traces of the shot 0.008 s");
+  EXPECT_EQ(complaint(), ", trace 4: its delay is 0.012 s, but the delay of other traces of the shot is 0.008 s");
   traces[3].head.set(segy::in_trace::delay, 8);
   traces[2].head.set(segy::in_trace::coordinate_unit, 3);
   EXPECT_EQ(complaint().substr(0, 41), ", trace 3: its coordinates are angles (by");
@@ -327,8 +363,18 @@ TEST_F(on_disk, a_wavelet_may_come_from_a_file) {
     ASSERT_EQ(got.wave.wavelet.size(), known.size());
     EXPECT_LT(norm(difference(got.wave.wavelet, known)), 1e-3 * norm(known)) << name;
   }
-  s.wavelet_file = path("w.npy");
+  // What a SEG-Y file does not state, the survey may.
+  segy::header silent = head;
+  silent.set(segy::in_file::interval, 0);
+  t.head.set(segy::in_trace::interval, 0);
+  segy::writer without(path("w.sgy"), silent);
+  without.write(std::span(&t, 1));
+  without.close();
+  s.wavelet_file = path("w.sgy");
+  EXPECT_NEAR(settings_of(s, model, nullptr, s.interval, 0.9, 1).wave.frequency, 9, 1.3);
   s.wavelet_interval = 0;
+  EXPECT_THROW(static_cast<void>(settings_of(s, model, nullptr, s.interval, 0.9, 1)), bad_input);
+  s.wavelet_file = path("w.npy");
   EXPECT_THROW(static_cast<void>(settings_of(s, model, nullptr, s.interval, 0.9, 1)), bad_input);
   const std::vector<float> silence(20, 0.0f);
   files::write(path("w.npy"), "f32", {20}, silence.data(), sizeof(float));

@@ -128,11 +128,12 @@ TEST_F(on_disk, modelling_goes_on_after_a_full_disk_and_after_a_cut) {
     const small_disk full(whole.size() / 2);
     const result r = rtm({"model", file});
     EXPECT_EQ(r.status, 1);
-    EXPECT_NE(r.errors.find("it keeps 1 of 3 shots, and the same command goes on"), std::string::npos) << r.errors;
+    EXPECT_NE(r.errors.find("the file keeps 1 of 3 shots, and the same command resumes"), std::string::npos)
+        << r.errors;
   }
   const result r = rtm({"model", file});
   EXPECT_EQ(r.status, 0);
-  EXPECT_NE(r.errors.find("1 shots are there already"), std::string::npos) << r.errors;
+  EXPECT_NE(r.errors.find("1 shots are in the file already"), std::string::npos) << r.errors;
   EXPECT_TRUE(contents(path("r.sgy")) == whole);
 
   std::ofstream(path("r.sgy"), std::ios::binary) << whole.substr(0, whole.size() - 1000);
@@ -169,8 +170,7 @@ TEST_F(on_disk, migration_goes_on_after_it_was_killed) {
       },
       ::testing::KilledBySignal(SIGKILL), "");
   for (const auto& left : std::filesystem::directory_iterator(path("")))
-    EXPECT_TRUE((std::set<std::string>{"survey.toml", "r.sgy", "image.sums", "image.sums.next"})
-                    .contains(left.path().filename().string()))
+    EXPECT_TRUE((std::set<std::string>{"survey.toml", "r.sgy", "image.sums"}).contains(left.path().filename().string()))
         << left.path();
   const std::string sums = contents(path("image.sums"));
   EXPECT_EQ(sums.substr(0, 16), "hpe rtm sums 1\nr");
@@ -182,7 +182,7 @@ TEST_F(on_disk, migration_goes_on_after_it_was_killed) {
     EXPECT_NE(no_room.errors.find("GiB for wave fields in "), std::string::npos) << no_room.errors;
     const result r = rtm({"migrate", small_survey()});  // the place of wave fields does not matter to the sums
     EXPECT_EQ(r.status, 1);
-    EXPECT_NE(r.errors.find("File too large; it keeps the "), std::string::npos) << r.errors;
+    EXPECT_NE(r.errors.find("File too large; the file keeps the "), std::string::npos) << r.errors;
     EXPECT_TRUE(contents(path("image.sums")) == sums);
   }
   const result on = rtm({"migrate", file});
@@ -195,7 +195,58 @@ TEST_F(on_disk, migration_goes_on_after_it_was_killed) {
   save_text("hpe rtm sums 1\n", "image.sums");
   const result refused = rtm({"migrate", file});
   EXPECT_EQ(refused.status, 2);
-  EXPECT_NE(refused.errors.find("--fresh begins anew"), std::string::npos) << refused.errors;
+  EXPECT_NE(refused.errors.find("--fresh starts again"), std::string::npos) << refused.errors;
+}
+
+TEST_F(on_disk, outputs_that_name_an_input_are_refused_and_change_nothing) {
+  const std::string file = small_survey();
+  ASSERT_EQ(rtm({"model", file}).status, 0);
+  const std::string records = contents(path("r.sgy"));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = contents(small_survey());
+    return save_text(text.replace(text.find(from), from.size(), to), "other.toml");
+  };
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& because) {
+    const result r = rtm(words);
+    EXPECT_EQ(r.status, 2);
+    EXPECT_NE(r.errors.find(because), std::string::npos) << r.errors;
+    EXPECT_TRUE(contents(path("r.sgy")) == records) << because;
+  };
+  const std::string image = "\"image\"\nformats = [\"npy\"]";
+  refused({"migrate", with(image, "\"r\"\nformats = [\"sgy\"]")}, "r.sgy is an input, so it cannot be an output");
+  std::filesystem::create_hard_link(path("r.sgy"), path("linked.sgy"));
+  refused({"migrate", with(image, "\"linked\"\nformats = [\"sgy\"]")}, "r.sgy, which is an input");
+  std::filesystem::create_symlink("r.sgy", path("pointed.npy"));
+  refused({"migrate", with("\"image\"", "\"pointed\"")}, "r.sgy, which is an input");
+  refused({"migrate", file, "--json", path("survey.toml")}, "survey.toml is an input");
+  refused({"migrate", file, "--json", path("image.npy")}, "are the same file");
+  // Records that would lie in their model.
+  const volume v = salt_model(70, 1, 40, 20);
+  save(path("v.sgy"), v, {"a model"});
+  const std::string model = contents(path("v.sgy"));
+  std::string text = contents(small_survey());
+  const std::string builtin = "builtin = \"flat\"\nsize = [70, 1, 40]\nspacing = 20\norigin = [1000, 500]";
+  text.replace(text.find(builtin), builtin.size(), "file = \"v.sgy\"");
+  text.replace(text.find("r.sgy"), 5, "v.sgy");
+  refused({"model", "--fresh", save_text(text, "other.toml")}, "v.sgy is an input, so it cannot be an output");
+  EXPECT_TRUE(contents(path("v.sgy")) == model);
+  // A file that has the name of the sums, but holds none, stays as it is.
+  save_text("somebody's notes", "image.sums");
+  refused({"migrate", "--fresh", file}, "image.sums does not hold the sums of a migration");
+  EXPECT_EQ(contents(path("image.sums")), "somebody's notes");
+}
+
+TEST_F(on_disk, fresh_records_replace_the_old_ones_when_there_are_some) {
+  const std::string file = small_survey();
+  ASSERT_EQ(rtm({"model", file}).status, 0);
+  const std::string records = contents(path("r.sgy"));
+  {
+    const small_disk full(1000);
+    const result r = rtm({"model", "--fresh", small_survey("[edges]\nsponge = 30\n")});
+    EXPECT_EQ(r.status, 1);
+    EXPECT_NE(r.errors.find("r.sgy: File too large"), std::string::npos) << r.errors;
+  }
+  EXPECT_TRUE(contents(path("r.sgy")) == records);
 }
 
 TEST_F(on_disk, verbs_name_missing_settings) {
@@ -206,13 +257,23 @@ TEST_F(on_disk, verbs_name_missing_settings) {
             std::string::npos);
   std::string text = contents(small_survey());
   text.replace(text.find("interval = 0.008"), 16, "interval = 0.08");
-  EXPECT_NE(rtm({"model", save_text(text)}).errors.find("needs at most 22.22 ms"), std::string::npos);
+  EXPECT_NE(rtm({"model", save_text(text)}).errors.find("needs an interval of at most 22.22 ms"), std::string::npos);
+  std::string steps = contents(small_survey());
+  steps.replace(steps.find("interval = 0.008"), 16, "step = 1e-15");
+  EXPECT_NE(rtm({"model", save_text(steps)}).errors.find("takes more than ten million steps of "), std::string::npos);
+  std::string places = contents(small_survey());
+  places.replace(places.find("[1300, 2100, 400]"), 17, "[1300, 2100, 1e-15]");
+  EXPECT_NE(rtm({"model", save_text(places)}).errors.find("these are 8e+17 places; at most 1000000 are possible"),
+            std::string::npos);
+  std::string high = contents(small_survey());
+  high.replace(high.find("frequency = 9"), 13, "frequency = 1e11");
+  EXPECT_NE(rtm({"model", save_text(high)}).errors.find("its waves are "), std::string::npos);
   const auto with_size = [&](const char* size) {
     std::string other = contents(small_survey());
     other.replace(other.find("[70, 1, 40]"), 11, size);
     return rtm({"model", save_text(other)}).errors;
   };
-  EXPECT_NE(with_size("[70, 1.5, 40]").find("1.5 cells is no whole number"), std::string::npos);
+  EXPECT_NE(with_size("[70, 1.5, 40]").find("1.5 cells is not a whole number"), std::string::npos);
   EXPECT_NE(with_size("[1e6, 1e6, 1e6]").find("EiB on the host"), std::string::npos);
   EXPECT_EQ(rtm({"migrate", "--help"}).status, 0);
 }

@@ -63,7 +63,7 @@ def same_files():
     assert not (many / "image.sums").exists()
     refused = rtm(many, "migrate", ranks=2, parts=3)
     _, errors = refused.communicate(timeout=200)
-    assert refused.returncode == 2 and "the 2 ranks must be a multiple" in errors, errors
+    assert refused.returncode == 2 and "the number of ranks, 2, must be a multiple" in errors, errors
     return one
 
 

@@ -117,7 +117,7 @@ TEST(spread_scan, all_ranks_refuse_what_one_cannot_do) {
               distributed_plan(what, {10, 1, last}, all);
             }).find("inclusive or exclusive"),
             std::string::npos);
-  EXPECT_NE(complaint([&] { distributed_plan(what, {10, 1}, all, {}, 3); }).find("1, 2, 4"), std::string::npos);
+  EXPECT_NE(complaint([&] { distributed_plan(what, {10, 1}, all, {}, 3); }).find("a power of two"), std::string::npos);
   distributed_plan scan(what, {10, 1}, all);
   const array<std::int32_t> data(20);
   const std::string said = complaint([&] { scan.run(data.data(), last ? nullptr : data.data()); });

@@ -10,7 +10,7 @@
 
 namespace {
 
-using hpe::transfer::copied_rows;
+using hpe::transfer::posted_copy;
 using job = hpe::transfer::basic_copy_job<schedules::model>;
 using schedules::explorer;
 
@@ -21,15 +21,15 @@ constexpr unsigned parts = 2;
 struct copies {
   copies() : made{std::vector<int>(2), std::vector<int>(4)} {}
 
-  [[nodiscard]] static copied_rows rows(std::size_t number) {
+  [[nodiscard]] static posted_copy rows(std::size_t number) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): a name for the copy
     auto* const name = reinterpret_cast<std::byte*>(number + 1);
-    return {name, name, copied_rows::slice_bytes, 2 * (number + 1), number + 1, number + 1, {}};
+    return {name, name, {{posted_copy::slice_bytes, 2 * (number + 1), 1}, {number + 1, 0}, {number + 1, 0}}, {}};
   }
-  void copy(const copied_rows& what, std::size_t slice) {
+  void copy(const posted_copy& what, std::size_t slice) {
     const auto number = reinterpret_cast<std::uintptr_t>(what.to) - 1;
-    torn = torn || what.count != 2 * (number + 1) || what.from != what.to || what.to_pitch != number + 1 ||
-           what.from_pitch != number + 1;
+    torn = torn || what.shape.extent.rows != 2 * (number + 1) || what.from != what.to ||
+           what.shape.to.row != number + 1 || what.shape.from.row != number + 1;
     if (number < made.size() && slice < made[number].size()) ++made[number][slice];
   }
 
@@ -48,7 +48,7 @@ TEST(copy_job, every_slice_of_every_copy_is_made_once_in_every_order) {
         shared = std::make_unique<job>();
         all = std::make_unique<copies>();
         unfinished = 0;
-        const auto copy = [&](const copied_rows& what, std::size_t slice) { all->copy(what, slice); };
+        const auto copy = [&](const posted_copy& what, std::size_t slice) { all->copy(what, slice); };
         const auto owner = [&, copy] {
           for (std::size_t n = 0; n < all->made.size(); ++n) {
             EXPECT_TRUE(shared->take());

@@ -10,7 +10,9 @@
 #include <filesystem>
 
 #include "apps/files/element_file.h"
+#include "apps/modules/modules.h"
 #include "apps/sort/sort_main.h"
+#include "hpe/hpe.hpp"
 
 namespace {
 
@@ -70,14 +72,27 @@ TEST(sort_command, files_come_and_go) {
     EXPECT_TRUE(contains(o.err, because)) << o.err;
   };
   refused({in, "--type", "u64"}, "in.npy holds elements of the type f32; expected u64");
-  refused({raw, "--type", "u64_u64"}, "is no number of elements of 16 bytes");
+  refused({raw, "--type", "u64_u64"}, "is not a whole number of elements of 16 bytes");
   refused({in, "--output", "/nowhere/at/all"}, "cannot write /nowhere/at/all");
+  refused({in, "--output", in}, "in.npy is an input, so it cannot be an output");
+  refused({in, "--json", in}, "in.npy is an input, so it cannot be an output");
   values[17] = std::nanf("");
   files::write(in, "f32", {values.size()}, values.data(), sizeof(float));
-  refused({in}, "element 17 is no number (NaN)");
+  refused({in}, "element 17 is not a number (NaN)");
   files::write(in, "f32", {50, 100}, values.data(), sizeof(float));
   refused({in}, "has 2 axes");
   std::filesystem::remove_all(folder);
+}
+
+TEST(sort_command, a_missing_module_names_the_command_that_builds_it) {
+  try {
+    static_cast<void>(hpe::modules::require("libhpe-absent-kernels.so"));
+    ADD_FAILURE() << "there is no such module";
+  } catch (const hpe::error& e) {
+    EXPECT_EQ(e.status(), HPE_ERROR_NOT_FOUND);
+    EXPECT_TRUE(contains(e.what(), "/libhpe-absent-kernels.so is missing: cmake --build /")) << e.what();
+    EXPECT_TRUE(contains(e.what(), " --target hpe-absent-kernels makes it")) << e.what();
+  }
 }
 
 TEST(sort_command, refuses_wrong_command_lines) {

@@ -14,12 +14,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/sweep/resources.h"
-#include "tests/sweep/runner.h"
+#include "tests/sweep/sweep.h"
 
 namespace sweep {
 
@@ -88,17 +89,16 @@ void print_threads(pid_t process) {
 
 // Prints the stack of the call that failed. The process has the same addresses as the driver.
 void print_stack(const note& from) {
-  std::string command = "addr2line -f -C -s -e /proc/" + std::to_string(::getpid()) + "/exe";
-  Dl_info self{};
-  ::dladdr(reinterpret_cast<void*>(&print_stack), &self);
-  for (int i = 2; i < from.depth; ++i) {
-    char number[32];
-    std::snprintf(number, sizeof number, " %#lx", std::uintptr_t(from.frames[i]) - std::uintptr_t(self.dli_fbase) - 1);
-    command += number;
-  }
-  command += " | sed -n '1~2s/^/      /p' | grep hpe::";
   std::fflush(stdout);
-  (void)!std::system(command.c_str());
+  for (int i = 2; i < from.depth; ++i) {
+    Dl_info object{};
+    if (::dladdr(from.frames[i], &object) == 0) continue;
+    char command[512];
+    std::snprintf(command, sizeof command,
+                  "addr2line -f -C -s -e %s %#lx | head -1 | sed -n 's/^/      /p' | grep hpe::", object.dli_fname,
+                  std::uintptr_t(from.frames[i]) - std::uintptr_t(object.dli_fbase) - 1);
+    (void)!std::system(command);
+  }
 }
 
 struct process {
@@ -154,6 +154,15 @@ class lines {
 
 }  // namespace
 
+void reporter::line(const std::string& text) const {
+  const std::string whole = text + "\n";
+  for (std::size_t at = 0; at < whole.size();) {
+    const ssize_t n = ::write(to_, whole.data() + at, whole.size() - at);
+    if (n <= 0) ::_exit(3);
+    at += static_cast<std::size_t>(n);
+  }
+}
+
 tally& tally::operator+=(const tally& other) {
   calls += other.calls;
   failures += other.failures;
@@ -163,14 +172,20 @@ tally& tally::operator+=(const tally& other) {
   return *this;
 }
 
-tally drive(const sweep_of& which, bool verbose) {
+tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
   tally result;
+  sweep_of which = given;
+  if (most != 0) {
+    sweep_of none = given;
+    none.k = std::numeric_limits<std::uint64_t>::max() / 2;
+    which.stride = std::max<std::uint64_t>(1, drive(none, 0, verbose).calls / most);
+  }
   sweep_of next = which;
   // The process notes here the call that it made fail, in case it cannot report any more.
   auto* const noted =
       static_cast<note*>(::mmap(nullptr, sizeof(note), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const auto print = [&](std::uint64_t k, const std::string& what) {
-    std::printf("%s %s %s, call %lu: %s\n", which.what->name, name_of(which.kind),
+    std::printf("%s %s %s, call %lu: %s\n", which.scenario, name_of(which.kind),
                 which.first == order::host_first ? "host first" : "devices first", k, what.c_str());
     std::fflush(stdout);
   };
@@ -224,7 +239,7 @@ tally drive(const sweep_of& which, bool verbose) {
     ::waitpid(p.id, &status, 0);
     ::kill(-p.id, SIGKILL);
     ::close(p.from);
-    if (done || replaced) continue;
+    if ((done || replaced) && !WIFSIGNALED(status)) continue;
     if (at == 0) {
       ++result.crashes;
       print(0, "the process ended before it began");
@@ -237,6 +252,7 @@ tally drive(const sweep_of& which, bool verbose) {
                                                 : ": ENDED with status " + std::to_string(WEXITSTATUS(status))));
       if (verbose) print_stack(*noted);
     }
+    if (done || replaced) continue;
     ++result.failures;
     next.k = at + which.stride;
   }

@@ -3,9 +3,9 @@
 #include <execinfo.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <iterator>
-#include <new>
+
+#include "tests/operator_new.h"
 
 namespace sweep {
 
@@ -77,16 +77,12 @@ std::int64_t live_objects() noexcept { return live.load(); }
 
 namespace {
 
-void* allocate(std::size_t bytes, std::size_t alignment, bool may_throw) {
-  void* p = nullptr;
-  if (!sweep::injected().due(sweep::failure::allocation, "operator new") &&
-      !sweep::injected().due(sweep::failure::allocations, "operator new twice"))
-    p = alignment == 0 ? std::malloc(bytes != 0 ? bytes : 1)
-                       : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (p != nullptr)
-    sweep::live.fetch_add(1, std::memory_order_relaxed);
-  else if (may_throw)
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (sweep::injected().due(sweep::failure::allocation, "operator new") ||
+      sweep::injected().due(sweep::failure::allocations, "operator new twice"))
     throw std::bad_alloc();
+  void* const p = allocate_by_malloc(bytes, alignment);
+  sweep::live.fetch_add(1, std::memory_order_relaxed);
   return p;
 }
 
@@ -96,22 +92,3 @@ void release(void* p) noexcept {
 }
 
 }  // namespace
-
-// NOLINTBEGIN(misc-new-delete-overloads): one allocator for all of them
-void* operator new(std::size_t bytes) { return allocate(bytes, 0, true); }
-void* operator new[](std::size_t bytes) { return allocate(bytes, 0, true); }
-void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept { return allocate(bytes, 0, false); }
-void* operator new[](std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept { return allocate(bytes, 0, false); }
-void* operator new(std::size_t bytes, std::align_val_t a) { return allocate(bytes, std::size_t(a), true); }
-void* operator new[](std::size_t bytes, std::align_val_t a) { return allocate(bytes, std::size_t(a), true); }
-void operator delete(void* p) noexcept { release(p); }
-void operator delete[](void* p) noexcept { release(p); }
-void operator delete(void* p, std::size_t /*bytes*/) noexcept { release(p); }
-void operator delete[](void* p, std::size_t /*bytes*/) noexcept { release(p); }
-void operator delete(void* p, std::align_val_t /*a*/) noexcept { release(p); }
-void operator delete[](void* p, std::align_val_t /*a*/) noexcept { release(p); }
-void operator delete(void* p, std::size_t /*bytes*/, std::align_val_t /*a*/) noexcept { release(p); }
-void operator delete[](void* p, std::size_t /*bytes*/, std::align_val_t /*a*/) noexcept { release(p); }
-void operator delete(void* p, const std::nothrow_t& /*tag*/) noexcept { release(p); }
-void operator delete[](void* p, const std::nothrow_t& /*tag*/) noexcept { release(p); }
-// NOLINTEND(misc-new-delete-overloads)

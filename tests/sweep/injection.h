@@ -12,18 +12,14 @@ namespace sweep {
 
 enum class failure : std::uint8_t {
   none,
-  refusal,      ///< an operation of the device interface throws, and has done nothing
+  refusal,      ///< an operation of the device interface throws, or an entry of CUDA's driver refuses; nothing is done
   late,         ///< a queued command is accepted, and fails when its turn comes
-  loss_before,  ///< the device dies before an operation, which fails because of it
+  loss_before,  ///< the device dies before an operation, which fails because of it, as do all later ones
   loss_after,   ///< the device dies after an operation
   system_call,  ///< a system call fails
   allocation,   ///< operator new throws
   allocations   ///< operator new throws twice in a row; the second call may belong to the cleanup
 };
-inline constexpr failure all_failures[] = {failure::refusal,    failure::late,        failure::loss_before,
-                                           failure::loss_after, failure::system_call, failure::allocation,
-                                           failure::allocations};
-
 [[nodiscard]] const char* name_of(failure kind) noexcept;
 
 /// The words in messages of the runtime that identify an injected failure of the device interface.
@@ -45,6 +41,8 @@ class injector {
   bool due(failure kind, const char* what, int device = -1) noexcept;
 
   [[nodiscard]] bool fired() const noexcept { return fired_.load(); }
+  /// Whether a device has died, so that all later calls fail.
+  [[nodiscard]] bool is_lost() const noexcept { return fired() && armed_for_ == failure::loss_before; }
   /// A description of the latest failure.
   [[nodiscard]] const char* what() const noexcept { return note_->depth != 0 ? note_->text : "nothing"; }
   /// Keeps the note in memory that another process sees.

@@ -1,9 +1,11 @@
-// The sweep: each operation of a device and each system call that the runtime makes in a scenario fails once, and
-// afterwards all guarantees of the runtime are checked. SQLite tests failing allocations in this way.
+// The sweep: each operation of a device, each system call, allocation or call of CUDA's driver that hpe makes in a
+// scenario fails once, and afterwards all guarantees of hpe are checked. SQLite tests failing allocations in this way.
 //
-//   test-sweep [scenario...] [--kind <kind>] [--every <n>] [--call <k>] [--order host|devices]
+//   test-sweep [scenario or its beginning with a dot...] [--kind <kind>] [--every <n> | --most <n>] [--call <k>]
+//   [--order host|devices] [--verbose]
 //
-// --every: only every n-th call fails; --call: begins with that call. Without arguments it runs everything.
+// --every: only every n-th call fails; --most: about n calls of each kind fail, evenly distributed; --call: begins with
+// that call. Without arguments it runs everything.
 
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sweep/runner.h"
+#include "tests/sweep/sweep.h"
 
 namespace {
 
@@ -24,6 +26,7 @@ struct wishes {
   std::optional<std::string> kind;
   std::optional<order> first;
   std::uint64_t every = 1;
+  std::uint64_t most = 0;
   std::uint64_t call = 1;
   bool verbose = false;
 };
@@ -35,6 +38,7 @@ wishes read(int count, char** arguments) {
     const char* const next = i + 1 < count ? arguments[i + 1] : "";
     if (word == "--kind") result.kind = next;
     if (word == "--every") result.every = std::max(1UL, std::strtoul(next, nullptr, 10));
+    if (word == "--most") result.most = std::strtoul(next, nullptr, 10);
     if (word == "--call") result.call = std::max(1UL, std::strtoul(next, nullptr, 10));
     if (word == "--order") result.first = std::strcmp(next, "host") == 0 ? order::host_first : order::devices_first;
     if (word == "--verbose") result.verbose = true;
@@ -53,13 +57,15 @@ int main(int count, char** arguments) {
   const wishes wanted = read(count, arguments);
   tally all;
   std::size_t ran = 0;
-  for (const scenario& s : scenarios()) {
-    const auto& names = wanted.scenarios;
-    if (!names.empty() && std::find(names.begin(), names.end(), s.name) == names.end()) continue;
+  for (const subject& s : subjects()) {
+    const auto is_meant = [&](const std::string& word) {
+      return word == s.name || (word.ends_with('.') && std::string(s.name).starts_with(word));
+    };
+    if (const auto& names = wanted.scenarios; !names.empty() && std::ranges::none_of(names, is_meant)) continue;
     ++ran;
-    for (const failure kind : all_failures) {
+    for (const failure kind : kinds_of_failure()) {
       if (wanted.kind && *wanted.kind != name_of(kind)) continue;
-      for (const order first : {order::host_first, order::devices_first}) {
+      for (const order first : orders()) {
         if (wanted.first ? first != *wanted.first : s.starts && first != order::host_first) continue;
         // Each loss and each failed start needs a new process, and there are very many allocations.
         const bool costly = s.starts || kind == failure::loss_before || kind == failure::loss_after;
@@ -67,9 +73,9 @@ int main(int count, char** arguments) {
                                                      : kind == failure::allocation || kind == failure::allocations ? 5
                                                                                                                    : 1);
         const std::uint64_t offset = first == order::devices_first ? stride / 2 : 0;
+        const std::uint64_t most = costly ? (wanted.most + 2) / 3 : wanted.most;
         const tally t =
-            drive({&s, kind, first, wanted.call + (wanted.call == 1 ? offset : 0), wanted.every == 0 ? 1 : stride},
-                  wanted.verbose);
+            drive({s.name, kind, first, wanted.call + (wanted.call == 1 ? offset : 0), stride}, most, wanted.verbose);
         all += t;
         std::printf("%-18s %-12s %-13s %5lu calls, %4lu failed, %3lu findings, %lu hangs, %lu crashes\n", s.name,
                     name_of(kind), first == order::host_first ? "host first" : "devices first", t.calls, t.failures,

@@ -3,15 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <optional>
-#include <thread>
 
-#include "hpe/hpe.h"
-#include "runtime/core/runtime.h"
 #include "tests/sweep/injection.h"
 
 namespace sweep {
@@ -35,25 +30,6 @@ std::int64_t mappings_of_files() {
   for (std::string line; std::getline(in, line);)
     count += line.find("/memfd:") != std::string::npos || line.find("/dev/shm/") != std::string::npos ? 1 : 0;
   return count;
-}
-
-void look_into_runtime(resources& result) {
-  const auto& all = hpe::core::runtime::instance();
-  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  for (std::uint32_t number = 1; number < all.regions().limit(); ++number) {
-    auto& r = all.regions().at(number);
-    bool mine = false;
-    while (!(mine = r.mutex.try_lock()) && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
-    if (!mine) {
-      ++result.locked;
-      continue;
-    }
-    result.regions += r.alive ? 1 : 0;
-    r.mutex.unlock();
-  }
-  std::vector<hpe::transfer::staged> buffers;
-  while (auto buffer = all.resources().engine.try_borrow(0)) buffers.push_back(std::move(*buffer));
-  result.buffers = static_cast<std::int64_t>(buffers.size());
 }
 
 }  // namespace
@@ -80,20 +56,6 @@ resources of_process() {
   result.mappings = mappings_of_files();
   result.shared = entries_of("/dev/shm", "hpe-");
   result.processes = static_cast<std::int64_t>(device_processes(::getpid()).size());
-  return result;
-}
-
-resources of_runtime() {
-  const test_code here;
-  resources result = of_process();
-  look_into_runtime(result);
-  int count = 0;
-  (void)hpeGetDeviceCount(&count);
-  for (int d = 0; d < count; ++d) {
-    hpeDeviceInfo info{};
-    (void)hpeGetDeviceInfo(d, &info);
-    result.device_memory.push_back(info.lost != 0 ? -1 : static_cast<std::int64_t>(info.memory_free));
-  }
   return result;
 }
 

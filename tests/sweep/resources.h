@@ -27,7 +27,7 @@ struct resources {
 
 /// The resources that the system shows; the process may have no runtime.
 [[nodiscard]] resources of_process();
-/// The resources of the process, and those of the runtime and its devices.
+/// The resources of the process, and those of the runtime and its devices (runtime_resources.cpp).
 [[nodiscard]] resources of_runtime();
 
 /// The differences as a sentence; empty if there are none.

@@ -11,46 +11,27 @@
 
 #include "runtime/trace/status_page.h"
 #include "tests/sweep/resources.h"
+#include "tests/sweep/touch.h"
 
 namespace sweep {
 
 namespace {
 
-class reporter {
- public:
-  explicit reporter(int to) : to_(to) {}
-
-  void line(const std::string& text) const {
-    const std::string whole = text + "\n";
-    for (std::size_t at = 0; at < whole.size();) {
-      const ssize_t n = ::write(to_, whole.data() + at, whole.size() - at);
-      if (n <= 0) ::_exit(3);
-      at += static_cast<std::size_t>(n);
-    }
-  }
-  void finding(std::uint64_t k, const std::string& text) const {
-    line("finding " + std::to_string(k) + " " + injected().what() + ": " + text);
-  }
-
- private:
-  int to_;
-};
-
 class worker {
  public:
-  worker(const sweep_of& which, int report_to) : which_(which), to_(report_to) {}
+  worker(const sweep_of& which, const scenario& what, int report_to) : which_(which), what_(what), to_(report_to) {}
 
   int run() {
-    if (which_.what->starts) return run_start();
+    if (what_.starts) return run_start();
     clean_run(0, "before any failure");
     clean_run(0, "before any failure");
     const resources before = of_runtime();
     for (std::uint64_t k = which_.k;; k += which_.stride) {
-      to_.line("at " + std::to_string(k));
+      to_.at(k);
       objects_ = live_objects();
       run_once(k);
       if (!injected().fired()) {
-        to_.line("done " + std::to_string(injected().calls()));
+        to_.done(injected().calls());
         return 0;
       }
       const bool lost = any_lost();
@@ -67,7 +48,7 @@ class worker {
 
  private:
   int go_on_with(std::uint64_t k) const {
-    to_.line("again " + std::to_string(k));
+    to_.again(k);
     return 0;
   }
 
@@ -78,7 +59,7 @@ class worker {
     });
     w.prepare();
     try {
-      which_.what->run(w, [&] { injected().arm(which_.kind, k); });
+      what_.run(w, [&] { injected().arm(which_.kind, k); });
     } catch (const action_over&) {
     }
     injected().disarm();
@@ -95,7 +76,7 @@ class worker {
       to_.finding(k, std::string(when) + ": " + what);
     });
     w.prepare();
-    which_.what->run(w, [] {});
+    what_.run(w, [] {});
     w.synchronize();
     w.verify();
     w.free_all();
@@ -104,7 +85,7 @@ class worker {
   // Here each run is the start of a process.
   int run_start() {
     const std::uint64_t k = which_.k;
-    to_.line("at " + std::to_string(k));
+    to_.at(k);
     static_cast<void>(hpe::trace::status_page::own());  // the status page stays to the end of the process
     const resources before = of_process();
     injected().arm(which_.kind, k);
@@ -116,7 +97,7 @@ class worker {
     injected().disarm();
     const std::uint64_t calls = injected().calls();
     if (!injected().fired()) {
-      to_.line("done " + std::to_string(calls));
+      to_.done(calls);
       return 0;
     }
     if (status != HPE_SUCCESS) {
@@ -143,14 +124,31 @@ class worker {
   }
 
   const sweep_of& which_;
+  const scenario& what_;
   const reporter to_;
   std::int64_t objects_ = 0;
   bool broken_ = false;
 };
 
+constexpr failure kinds[] = {failure::refusal,     failure::late,       failure::loss_before, failure::loss_after,
+                             failure::system_call, failure::allocation, failure::allocations};
+constexpr order both[] = {order::host_first, order::devices_first};
+
 }  // namespace
 
+std::vector<subject> subjects() {
+  std::vector<subject> result;
+  for (const scenario& s : scenarios()) result.push_back({s.name, s.starts});
+  return result;
+}
+
+std::span<const failure> kinds_of_failure() { return kinds; }
+
+std::span<const order> orders() { return both; }
+
 int run_sweep(const sweep_of& which, int report_to) {
+  const scenario& what =
+      *std::ranges::find_if(scenarios(), [&](const scenario& s) { return std::string(s.name) == which.scenario; });
   std::set_terminate([] {
     void* frames[40];
     ::backtrace_symbols_fd(frames, ::backtrace(frames, 40), STDERR_FILENO);
@@ -158,7 +156,7 @@ int run_sweep(const sweep_of& which, int report_to) {
   });
   this_thread_is_the_test();
   install_touch_handler();
-  ::setenv("HPE_DEVICES", which.what->devices, 1);
+  ::setenv("HPE_DEVICES", what.devices, 1);
   // Memory kept for later allocations would look like a leak.
   ::setenv("HPE_KEPT_MEMORY", "0", 0);
   ::setenv("HPE_SOFT_MEMORY", "256M", 0);
@@ -166,8 +164,8 @@ int run_sweep(const sweep_of& which, int report_to) {
   ::setenv("HPE_STAGING_CHUNK", "64k", 0);
   ::setenv("HPE_STAGING_BUFFERS", "6", 0);
   ::setenv("HPE_LOG", "silent", 0);
-  for (const auto& [name, value] : which.what->variables) ::setenv(name, value, 1);
-  return worker(which, report_to).run();
+  for (const auto& [name, value] : what.variables) ::setenv(name, value, 1);
+  return worker(which, what, report_to).run();
 }
 
 }  // namespace sweep

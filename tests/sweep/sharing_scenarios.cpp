@@ -47,11 +47,12 @@ void put(int to, const Value& value) {
   if (::write(to, &value, sizeof value) != static_cast<ssize_t>(sizeof value)) ::_exit(3);
 }
 
-// The request to the importer.
+// The request to the importer: to copy the bytes, or to open them, write others, and close them.
 struct question {
   hpeExport handle{};
   std::uint64_t bytes = 0;
   std::uint8_t first = 0;
+  bool writes = false;
 };
 enum class copied : char { rightly = 'y', wrongly = 'n', not_at_all = 'e' };
 
@@ -99,12 +100,22 @@ int export_something() {
   return 0;
 }
 
+copied write_opened(const question& asked) {
+  void* opened = nullptr;
+  if (hpeExportOpen(&opened, &asked.handle) != HPE_SUCCESS) return copied::not_at_all;
+  const auto bytes = pattern(asked.bytes, asked.first);
+  std::memcpy(opened, bytes.data(), bytes.size());
+  return hpeFree(opened) == HPE_SUCCESS ? copied::rightly : copied::wrongly;
+}
+
 int import_what_is_asked() {
   question asked;
   while (get(STDIN_FILENO, asked)) {
     std::vector<std::uint8_t> got(asked.bytes);
     copied answer = copied::not_at_all;
-    if (hpeExportCopy(got.data(), &asked.handle, 0, asked.bytes) == HPE_SUCCESS)
+    if (asked.writes)
+      answer = write_opened(asked);
+    else if (hpeExportCopy(got.data(), &asked.handle, 0, asked.bytes) == HPE_SUCCESS)
       answer = got == pattern(asked.bytes, asked.first) ? copied::rightly : copied::wrongly;
     put(STDOUT_FILENO, answer);
   }
@@ -154,8 +165,13 @@ void imports(world& w, const arm_function& arm) {
   w.free(o);
 }
 
-void exports(world& w, const arm_function& arm) {
+const other& the_importer() {
   static const other importer("importer");
+  return importer;
+}
+
+void exports(world& w, const arm_function& arm) {
+  const other& importer = the_importer();
   memory* m = w.allocate(middle, 1);
   w.write(all_of(m), exported_first);
   w.launch_add(1, {m, 0, 100}, 0);
@@ -176,6 +192,35 @@ void exports(world& w, const arm_function& arm) {
   if (answer == copied::not_at_all && !injected().fired()) w.report("another process could not copy");
   w.call("hpeExportEnd", [&] { return hpeExportEnd(&asked.handle); });
   *ended = w.succeeded();
+}
+
+// Another process writes the memory and closes it before the export ends.
+void written_exports(world& w, const arm_function& arm) {
+  const other& importer = the_importer();
+  constexpr std::uint8_t written = 77;
+  memory* m = w.allocate(middle, 0);
+  memory* small = w.allocate(1000, 0);
+  w.write(all_of(m), exported_first);
+  w.write(all_of(small), 3);
+  arm();
+  for (memory* each : {m, small}) {
+    question asked{{}, each->bytes, written, true};
+    w.call("hpeExportBegin", [&] { return hpeExportBegin(&asked.handle, each->data, each->bytes); });
+    if (!w.succeeded()) continue;
+    put(importer.to(), asked);
+    copied answer{};
+    if (!get(importer.from(), answer)) w.report("the importing process ended");
+    if (answer == copied::wrongly) w.report("another process could not close the memory");
+    if (answer == copied::not_at_all && !injected().fired()) w.report("another process could not open the memory");
+    if (answer == copied::rightly) each->model = pattern(each->bytes, written);
+    // This is not done by w.call, which compares all copies after a failure: the host's copy may be old until the
+    // export ends.
+    int failures = 0;
+    while (hpeExportEnd(&asked.handle) != HPE_SUCCESS && ++failures < 3) {
+    }
+    if (failures == 3 || (failures != 0 && !injected().fired())) w.report("hpeExportEnd failed");
+    w.read(all_of(each));
+  }
 }
 
 // Writes bytes like a call of read() or a receive.
@@ -242,6 +287,7 @@ std::vector<scenario> sharing_scenarios() {
   return {
       {"imports", "soft:2", {}, imports},
       {"exports", "soft:2", {}, exports},
+      {"written_exports", "soft:2", {}, written_exports},
       {"host_code", "soft:2", {}, host_code},
   };
 }

@@ -7,6 +7,7 @@
 
 #include "tests/sweep/injection.h"
 #include "tests/sweep/kernels.h"
+#include "tests/sweep/touch.h"
 #include "tests/sweep/world.h"
 
 namespace sweep {

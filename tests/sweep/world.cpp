@@ -1,13 +1,12 @@
 #include "tests/sweep/world.h"
 
 #include <algorithm>
-#include <csetjmp>
-#include <csignal>
 #include <cstring>
 #include <thread>
 
 #include "tests/sweep/injection.h"
 #include "tests/sweep/kernels.h"
+#include "tests/sweep/touch.h"
 
 namespace sweep {
 
@@ -27,39 +26,12 @@ constexpr hpeShape four_tiles{{4, 1, 1}, {1, 1, 1}};
 
 hpeAccess access_to(const part& p, hpeAccessMode mode) { return {p.of->data + p.begin, p.bytes, mode}; }
 
-sigjmp_buf behind_touch;
-volatile sig_atomic_t touching = 0;
-
-void leave_touch(int signal, siginfo_t* /*info*/, void* /*context*/) {
-  if (touching != 0) siglongjmp(behind_touch, 1);
-  ::signal(signal, SIG_DFL);
-  ::raise(signal);
-}
-
 }  // namespace
 
 std::vector<std::uint8_t> pattern(std::size_t bytes, std::uint8_t first) {
   std::vector<std::uint8_t> result(bytes);
   for (std::size_t i = 0; i < bytes; ++i) result[i] = static_cast<std::uint8_t>(first + i % 251);
   return result;
-}
-
-void install_touch_handler() {
-  struct sigaction action {};
-  action.sa_sigaction = leave_touch;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER;
-  ::sigaction(SIGSEGV, &action, nullptr);
-}
-
-bool touch(void* to, const void* from, std::size_t bytes) {
-  if (sigsetjmp(behind_touch, 1) != 0) {
-    touching = 0;
-    return false;
-  }
-  touching = 1;
-  std::memcpy(to, from, bytes);
-  touching = 0;
-  return true;
 }
 
 world::world(order first, std::function<void(const std::string&)> report) : first_(first), report_(std::move(report)) {}

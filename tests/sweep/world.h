@@ -15,6 +15,7 @@
 #include "hpe/hpe.h"
 #include "hpe/ptx.h"
 #include "tests/sweep/failing_set.h"
+#include "tests/sweep/sweep.h"
 
 namespace sweep {
 
@@ -45,9 +46,6 @@ struct part {
   std::size_t begin = 0;
   std::size_t bytes = 0;
 };
-
-/// Which view is checked first.
-enum class order : std::uint8_t { host_first, devices_first };
 
 /// Ends an action early, because its next steps depend on lost data.
 struct action_over {};
@@ -145,10 +143,5 @@ inline constexpr std::size_t model_block = std::size_t{64} << 10;
 inline constexpr std::size_t granule = std::size_t{2} << 20;
 /// The most that device_view copies at once.
 inline constexpr std::size_t probe_bytes = granule;
-
-/// Copies bytes as CPU code does, from or to memory of hpe; false if that raised SIGSEGV.
-[[nodiscard]] bool touch(void* to, const void* from, std::size_t bytes);
-/// Installs a handler for faults that hpe does not answer. Called before hpe starts.
-void install_touch_handler();
 
 }  // namespace sweep

@@ -38,6 +38,30 @@ TEST(recorder, has_name_time_and_row_of_each_event) {
   EXPECT_EQ(count(text, R"("name":"device 2: \"quoted\"")"), 1U) << text;
 }
 
+TEST(recorder, texts_of_any_bytes_are_valid_json) {
+  const auto json = [](const std::string& text) { return json_text(text); };
+  EXPECT_EQ(json("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8d"), "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8d\"");
+  EXPECT_EQ(json("a\"\\\n\x01"), R"("a\"\\\u000a\u0001")");
+  // Latin-1; a character that is cut; forms that are too long; a surrogate; beyond the last character; stray bytes.
+  for (const char* const bytes : {"\xe9", "\xc3", "\xe2\x82", "\xf0\x9f\x8c", "\xc0\xaf", "\xe0\x80\x80",
+                                  "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\x80", "\xff"}) {
+    std::string replaced = "\"<";
+    for (std::size_t i = 0; i < std::string(bytes).size(); ++i) replaced += "\ufffd";
+    EXPECT_EQ(json(std::string("<") + bytes + ">"), replaced + ">\"") << bytes;
+  }
+}
+
+TEST(recorder, a_trace_replaces_an_earlier_one_when_it_is_complete) {
+  const std::string file = scratch("earlier-trace");
+  std::ofstream(file) << "an earlier trace";
+  recorder r(file);
+  r.add(category::call, "step", {}, at(10), at(35), 0);
+  EXPECT_TRUE(std::ifstream(file).peek() == 'a');
+  r.write();
+  std::ifstream written(file);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(written), {}), r.text());
+}
+
 TEST(recorder, keeps_the_first_and_sums_the_rest_by_name) {
   constexpr std::size_t room = 8;
   recorder r(scratch("unused"), room);

@@ -21,6 +21,7 @@ class machine {
   explicit machine(const std::string& specification)
       : space(device_test::layout_base, 256 * mib, devices),
         set(hpe::device::open_devices(specification, space.layout())) {
+    space.open_alias(at(0), space.layout().size());
     set->register_host(space.alias(at(0)), space.layout().size(), space.shadow_file(), 0);
     for (unsigned d = 0; d < devices; ++d) set->at(d).map(at(d), mapped);
   }

@@ -6,15 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "runtime/ptx/analysis/analysis.h"
+#include "runtime/spread/module_model.h"
 
 namespace hpe::cli {
 
-/// A module of the file. The analyses refer to the program.
+/// A module of the file.
 struct explained_module {
-  std::unique_ptr<ptx::program> program;
-  std::vector<ptx::analysis::kernel_analysis> kernels;
-  std::string error;  // why it could not be read; empty if it could
+  std::shared_ptr<const ptx::program> program;
+  std::unique_ptr<spread::module_model> model;
+  std::vector<const spread::module_model::kernel*> kernels;  // kernels of the model, in the order of the text
+  std::string error;                                         // why the module could not be read; empty if it could
 };
 
 struct explained_file {
@@ -23,17 +24,14 @@ struct explained_file {
   unsigned without_ptx = 0;  // fat binaries with machine code only
 };
 
-/// The kernels whose name, as in the PTX or as in C++, contains a text. Throws bad_input if the file
+/// Reads the kernels whose name, as in the PTX or as in C++, contains the text `kernels`. Throws bad_input if the file
 /// cannot be read.
 [[nodiscard]] explained_file explain_file(const std::string& path, const std::string& kernels);
 
-/// The name as in C++ where the compiler encoded it.
-[[nodiscard]] std::string demangled(const std::string& name);
-
-/// The answer for people; with each access if wanted.
+/// The explanation as readable text; with_accesses adds each memory access.
 [[nodiscard]] std::string explanation(const explained_file& file, bool with_accesses);
 
-/// The answer for programs, as docs/schemas/explain.json describes it.
+/// The explanation as JSON, as docs/schemas/explain.json describes it.
 [[nodiscard]] std::string explanation_as_json(const explained_file& file);
 
 /// The subcommand.

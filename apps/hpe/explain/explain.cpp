@@ -1,23 +1,15 @@
-#include <cxxabi.h>
 #include <fmt/core.h>
-
-#include <cstdlib>
 
 #include "apps/command_line/program.h"
 #include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/hpe/explain/command.h"
 #include "hpe/error.hpp"
+#include "runtime/base/demangled.h"
 #include "runtime/ptx/files/device_code.h"
 #include "runtime/ptx/text/parser.h"
 
 namespace hpe::cli {
-
-std::string demangled(const std::string& name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  return status == 0 && text ? text.get() : name;
-}
 
 explained_file explain_file(const std::string& path, const std::string& kernels) {
   explained_file result;
@@ -35,13 +27,16 @@ explained_file explain_file(const std::string& path, const std::string& kernels)
   for (std::vector<std::string>& texts : code.modules) {
     explained_module& m = result.modules.emplace_back();
     try {
-      m.program = ptx::parse(std::move(texts));
+      m.program = ptx::parse(std::move(texts), ptx::warp_order::independent, ptx::unknown_code::left_out);
     } catch (const hpe::error& e) {
       m.error = e.what();
       continue;
     }
+    m.model = std::make_unique<spread::module_model>(m.program, wanted);
+    const auto& known = m.model->kernels();
     for (const auto& f : m.program->functions)
-      if (f->is_kernel && f->is_defined && wanted(f->name)) m.kernels.push_back(ptx::analysis::analyse(*m.program, *f));
+      if (const auto found = known.find(f->name); f->is_kernel && f->is_defined && found != known.end())
+        m.kernels.push_back(&found->second);
   }
   return result;
 }
@@ -50,13 +45,13 @@ namespace {
 
 constexpr const char* usage =
     "Usage: hpe explain FILE [options]\n\n"
-    "Prints how the CUDA kernels in a file use global memory, and which of them could run on several GPUs at once, "
+    "Prints how the CUDA kernels in a file use global memory, and which kernels could run on several GPUs at once, "
     "each\n"
-    "GPU with a part of the grid: for each array the part that a block uses, the neighbours that it reads, and for "
-    "each\n"
-    "kernel that has to stay on one GPU the reason. The file is PTX (nvcc -ptx), or a program, library or object of "
-    "nvcc\n"
-    "that carries PTX. Nothing is run, and no GPU is needed. docs/explain.md describes the words.\n\n";
+    "GPU with a part of the grid. For each array, it prints the part that a block uses and the neighbours that the "
+    "block\n"
+    "reads; for each kernel that has to stay on one GPU, the reason. The file is PTX (nvcc -ptx), or a program, "
+    "library or\n"
+    "object of nvcc that contains PTX. No kernel runs, and no GPU is needed. docs/explain.md explains the terms.\n\n";
 
 constexpr const char* examples =
     "\nExamples:\n"
@@ -87,17 +82,17 @@ int explain(int argc, char** argv) {
   const std::vector<command_line::option> table{
       {"FILE", "", "PTX, or a program, library or object with PTX", command_line::to_text(path)},
       {"--kernel", "NAME", "only kernels with this text in their name", command_line::to_text(kernels)},
-      {"--accesses", "", "also each access: its address, where it runs, and what is assumed",
+      {"--accesses", "", "also print each access: its address, its place in the code, and its assumptions",
        command_line::to_flag(with_accesses)},
       command_line::json_option(json),
       command_line::help_option(help)};
   command_line::read(table, argc, argv);
   if (help) {
-    fmt::print("{}{}{}", usage, command_line::lines_of_help(table), examples);
+    command_line::print_help(usage + command_line::lines_of_help(table) + examples);
     return 0;
   }
   if (path.empty()) throw command_line::bad_input("a file is missing; see `hpe explain --help`");
-  command_line::check_writable(json);
+  command_line::check_outputs({json}, {path});
   const explained_file file = explain_file(path, kernels);
   check(file, kernels);
   if (json != "-") fmt::print("{}", explanation(file, with_accesses));

@@ -4,6 +4,7 @@
 
 #include "apps/command_line/report.h"
 #include "apps/hpe/explain/command.h"
+#include "runtime/base/demangled.h"
 #include "runtime/ptx/analysis/words.h"
 
 namespace hpe::cli {
@@ -18,13 +19,15 @@ constexpr const char* kind_names[] = {"read", "write", "atomic"};
 
 class kernel_json {
  public:
-  kernel_json(const ptx::program& p, const kernel_analysis& k) : program_(p), kernel_(k), words_(p, k) {}
+  kernel_json(const ptx::program& p, const spread::module_model::kernel& k)
+      : program_(p), how_(k), kernel_(k.model->analysis()), words_(p, kernel_) {}
 
   json of() {
     json object{{"name", kernel_.kernel->name},
                 {"demangled", demangled(kernel_.kernel->name)},
-                {"may_be_spread", kernel_.verdict.may_be_spread()},
-                {"obstacles", kernel_.verdict.obstacles},
+                {"may_be_spread", how_.obstacle.empty()},
+                {"obstacles", how_.patched.obstacles},
+                {"obstacle_in_programs", how_.obstacle_in_programs.empty() ? json() : json(how_.obstacle_in_programs)},
                 {"needs", kernel_.verdict.needs},
                 {"counts_blocks", kernel_.verdict.counts_blocks},
                 {"to_system_scope",
@@ -93,6 +96,7 @@ class kernel_json {
   }
 
   const ptx::program& program_;
+  const spread::module_model::kernel& how_;
   const kernel_analysis& kernel_;
   words words_;
 };
@@ -106,7 +110,8 @@ std::string explanation_as_json(const explained_file& file) {
               {"without_ptx", file.without_ptx},  {"modules", json::array()}};
   for (const explained_module& m : file.modules) {
     json one{{"error", m.error.empty() ? json() : json(m.error)}, {"kernels", json::array()}};
-    for (const kernel_analysis& k : m.kernels) one["kernels"].push_back(kernel_json(*m.program, k).of());
+    for (const spread::module_model::kernel* const k : m.kernels)
+      one["kernels"].push_back(kernel_json(*m.program, *k).of());
     object["modules"].push_back(std::move(one));
   }
   return object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "apps/hpe/explain/command.h"
+#include "runtime/base/demangled.h"
 #include "runtime/ptx/analysis/words.h"
 
 namespace hpe::cli {
@@ -27,14 +28,15 @@ std::string times(std::uint32_t count) {
 
 class kernel_text {
  public:
-  kernel_text(const ptx::program& p, const kernel_analysis& k) : program_(p), kernel_(k), words_(p, k) {}
+  kernel_text(const ptx::program& p, const spread::module_model::kernel& k)
+      : program_(p), how_(k), kernel_(k.model->analysis()), words_(p, kernel_) {}
 
   std::string of(bool with_accesses) {
     add(0, "{}", demangled(kernel_.kernel->name));
     verdict();
     for (const array_use& a : kernel_.arrays) array(a);
     for (const unsigned axis : {0U, 1U, 2U})
-      if (kernel_.axes[axis] && kernel_.verdict.may_be_spread()) cut(axis);
+      if (kernel_.axes[axis] && how_.obstacle.empty()) cut(axis);
     assumptions();
     if (with_accesses) accesses();
     loops();
@@ -49,12 +51,12 @@ class kernel_text {
   }
 
   void verdict() {
-    if (kernel_.verdict.may_be_spread()) {
-      add(1, "could be spread over several GPUs");
-      if (!kernel_.verdict.needs.empty()) add(2, "needs {}", joined(kernel_.verdict.needs));
-      return;
-    }
-    for (const std::string& reason : kernel_.verdict.obstacles) add(1, "stays on one GPU: {}", reason);
+    for (const std::string& reason : how_.patched.obstacles) add(1, "stays on one GPU: {}", reason);
+    if (!how_.obstacle.empty()) return;
+    add(1, "could be spread over several GPUs");
+    if (!kernel_.verdict.needs.empty()) add(2, "needs {}", joined(kernel_.verdict.needs));
+    if (!how_.obstacle_in_programs.empty())
+      add(2, "stays on one GPU under hpe run --spread: {}", how_.obstacle_in_programs);
   }
 
   void array(const array_use& a) {
@@ -173,6 +175,7 @@ class kernel_text {
   }
 
   const ptx::program& program_;
+  const spread::module_model::kernel& how_;
   const kernel_analysis& kernel_;
   words words_;
   std::string text_;
@@ -181,15 +184,15 @@ class kernel_text {
 }  // namespace
 
 std::string explanation(const explained_file& file, bool with_accesses) {
-  std::size_t kernels = 0, spread = 0;
+  std::size_t kernels = 0, spread_kernels = 0;
   std::string text;
   for (std::size_t n = 0; n < file.modules.size(); ++n) {
     const explained_module& m = file.modules[n];
     if (!m.error.empty()) text += fmt::format("\nmodule {} cannot be read: {}\n", n + 1, m.error);
-    for (const kernel_analysis& k : m.kernels) {
+    for (const spread::module_model::kernel* const k : m.kernels) {
       ++kernels;
-      spread += k.verdict.may_be_spread() ? 1 : 0;
-      text.append("\n").append(kernel_text(*m.program, k).of(with_accesses));
+      spread_kernels += k->obstacle.empty() ? 1 : 0;
+      text.append("\n").append(kernel_text(*m.program, *k).of(with_accesses));
     }
   }
   if (file.without_ptx > 0)
@@ -197,7 +200,7 @@ std::string explanation(const explained_file& file, bool with_accesses) {
         fmt::format("\n{} of the fat binaries in the file {} machine code only; nothing is known of kernels in {}\n",
                     file.without_ptx, file.without_ptx == 1 ? "has" : "have", file.without_ptx == 1 ? "it" : "them");
   return fmt::format("{}: {} kernel{}, of which {} could be spread over several GPUs\n", file.path, kernels,
-                     kernels == 1 ? "" : "s", spread) +
+                     kernels == 1 ? "" : "s", spread_kernels) +
          text;
 }
 

@@ -49,18 +49,20 @@ double seconds_of_touches(const recorded_allocation& a, const recorded_process& 
 
 using results = std::vector<advice>;
 
-void element_wise_touches(const recorded_process& in, results& to) {
+// Pieces of a page or less are single elements; larger ones are blocks, of which CPU code uses as much as it may.
+void touches_of_small_pieces(const recorded_process& in, results& to) {
   for (const recorded_place& p : in.places) {
     if (!is_touch(p) || p.calls < many_touches || !matters(p.seconds, in)) continue;
     const std::uint64_t bytes = bytes_of_touches(p, in);
     if (bytes / p.calls > little_memory) continue;
     const recorded_allocation* const a = allocation_of(p, in);
+    const bool elements = bytes / p.calls <= tiny;
     to.push_back(
-        {"element-wise touches", p.where,
-         fmt::format("{} waited {:.3f} s for {} touches of {}, which brought {} in pieces of {}. Copy the data "
-                     "once (hpeMemcpy, cudaMemcpy) before CPU code uses them, or prefetch them (hpePrefetch).",
+        {elements ? "element-wise touches" : "touches block by block", p.where,
+         fmt::format("{} waited {:.3f} s for {} touches of {}, which brought {} in {} of about {}. Copy the data once "
+                     "(hpeMemcpy, cudaMemcpy) before CPU code uses it, or prefetch it (hpePrefetch).",
                      p.where, p.seconds, p.calls, a != nullptr ? name_of(*a) : "device memory", size(double(bytes)),
-                     size(double(bytes) / double(p.calls))),
+                     elements ? "pieces" : "blocks", size(double(bytes) / double(p.calls))),
          p.seconds});
   }
 }
@@ -71,9 +73,9 @@ void ping_pong(const recorded_process& in, results& to) {
     if (a.bytes == 0 || std::min(a.to_host, a.to_device) < rounds * a.bytes) continue;
     const double times = double(std::min(a.to_host, a.to_device)) / double(a.bytes);
     to.push_back({"ping-pong", a.made_at,
-                  fmt::format("{} went to the host and back {:.0f} times ({} and {}). CPU code and kernels use it in "
-                              "turn: let a kernel do the host's part, or keep the host's part in an allocation of its "
-                              "own.",
+                  fmt::format("{} moved to the host and back {:.0f} times ({} and {}). CPU code and kernels use this "
+                              "memory in turn: let a kernel do the work of the CPU code, or keep the data that the CPU "
+                              "code uses in a separate allocation.",
                               capital(name_of(a)), times, size(double(a.to_host)), size(double(a.to_device))),
                   seconds_of_touches(a, in)});
   }
@@ -87,13 +89,13 @@ void small_copies(const recorded_process& in, results& to) {
     if (down && each <= tiny) {
       to.push_back({"copies to read in place", p.where,
                     fmt::format("{} copies {} from a device {} times and waits {:.3f} s. CPU code may read device "
-                                "memory in place under hpe: use the device pointer, or copy all of it at once.",
+                                "memory in place under hpe: use the device pointer, or copy all of the data at once.",
                                 p.where, size(double(each)), p.calls, p.seconds),
                     p.seconds});
     } else if (each <= little_memory) {
       to.push_back({"small copies", p.where,
-                    fmt::format("{} makes {} copies of {} ({}) in {:.3f} s. The latency of a copy bounds them: put "
-                                "neighbours into one copy.",
+                    fmt::format("{} makes {} copies of {} ({}) in {:.3f} s. Their time is mostly latency: combine "
+                                "neighbouring copies into one.",
                                 p.where, p.calls, size(double(each)), p.way, p.seconds),
                     p.seconds});
     }
@@ -105,12 +107,12 @@ void many_messages(const recorded_process& in, results& to) {
     constexpr std::uint64_t very_many = 1000;
     constexpr double short_call = 100e-6;
     if (c.calls < very_many || !matters(c.seconds, in) || c.seconds / double(c.calls) > short_call) continue;
-    to.push_back({"many small messages", c.function,
-                  fmt::format("{} calls of {} on device memory took {:.3f} s, {:.1f} us each. The latency of a message "
-                              "bounds them: send neighbours together, with a derived datatype if they are not "
-                              "contiguous.",
-                              c.calls, c.function, c.seconds, c.seconds / double(c.calls) * 1e6),
-                  c.seconds});
+    to.push_back(
+        {"many small messages", c.function,
+         fmt::format("{} calls of {} on device memory took {:.3f} s, {:.1f} us each. Their time is mostly latency: "
+                     "combine neighbouring messages, with a derived datatype if they are not contiguous.",
+                     c.calls, c.function, c.seconds, c.seconds / double(c.calls) * 1e6),
+         c.seconds});
   }
 }
 
@@ -118,9 +120,9 @@ void larger_than_used(const recorded_process& in, results& to) {
   for (const recorded_allocation& a : in.allocations) {
     const std::uint64_t used = a.used_end - a.used_begin;
     if (a.bytes < large_allocation || a.used_end == 0 || used > a.bytes / 2) continue;
-    to.push_back({"larger than it is used", a.made_at,
-                  fmt::format("Of {}, the program used {} only, from offset {}. A smaller allocation leaves the "
-                              "device's memory to others.",
+    to.push_back({"allocation larger than needed", a.made_at,
+                  fmt::format("Of {}, the program used {} only, from offset {}. A smaller allocation would leave more "
+                              "device memory free.",
                               name_of(a), size(double(used)), size(double(a.used_begin))),
                   0});
   }
@@ -135,8 +137,8 @@ void read_ahead_finds_nothing(const recorded_process& in, results& to) {
   if (!matters(seconds, in)) return;
   to.push_back({"read-ahead not effective", "",
                 fmt::format("{} reads of CPU code waited for data, and {} blocks were fetched ahead: the reads jump "
-                            "through memory. Read in the order of the addresses, copy what is needed with one call, or "
-                            "prefetch it (hpePrefetch).",
+                            "through memory. Read in the order of the addresses, copy the needed data with one call, "
+                            "or prefetch it (hpePrefetch).",
                             in.faults_read, in.blocks_prefetched),
                 seconds});
 }
@@ -153,8 +155,8 @@ void high_fault_rate(const recorded_process& in, results& to) {
   const double rate = in.seconds > 0 ? double(count) / in.seconds : 0;
   if (rate < high_rate || !matters(seconds, in)) return;
   to.push_back({"high fault rate", "",
-                fmt::format("CPU code waited {:.0f} times a second for device memory, {:.3f} s in all. Each time costs "
-                            "some microseconds at least. Use the memory in larger pieces, or less often.",
+                fmt::format("CPU code waited {:.0f} times a second for device memory, {:.3f} s in all. Each of these "
+                            "waits costs at least some microseconds. Use the memory in larger pieces, or less often.",
                             rate, seconds),
                 seconds});
 }
@@ -162,8 +164,8 @@ void high_fault_rate(const recorded_process& in, results& to) {
 void mappings_ran_out(const recorded_process& in, results& to) {
   if (in.degraded == 0) return;
   to.push_back({"mappings ran out", "",
-                fmt::format("{} allocations are moved as a whole because the kernel has no more mappings for this "
-                            "process. Raise vm.max_map_count, or use larger blocks (HPE_BLOCK_SIZE).",
+                fmt::format("{} allocations move as a whole because this process has reached the limit of mappings. "
+                            "Raise vm.max_map_count, or use larger blocks (HPE_BLOCK_SIZE).",
                             in.degraded),
                 0});
 }
@@ -188,7 +190,7 @@ std::uint64_t bytes_of_touches(const recorded_place& place, const recorded_proce
 
 std::vector<advice> advise(const recorded_process& process) {
   results all;
-  for (const auto rule : {element_wise_touches, ping_pong, small_copies, many_messages, larger_than_used,
+  for (const auto rule : {touches_of_small_pieces, ping_pong, small_copies, many_messages, larger_than_used,
                           read_ahead_finds_nothing, high_fault_rate, mappings_ran_out})
     rule(process, all);
   std::stable_sort(all.begin(), all.end(), [](const advice& a, const advice& b) { return a.seconds > b.seconds; });

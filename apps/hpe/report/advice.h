@@ -1,6 +1,6 @@
 #pragma once
 
-/// The advice of a report: rules that depend on the records of the processes alone.
+/// The rules that give a report's advice. They depend only on the records of the processes.
 
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace hpe::cli {
 
-/// The transfers or touches of one way (runtime/trace/profile.h) at one place of the program.
+/// All copies, or all touches, of one kind (trace::way in runtime/trace/profile.h) at one place of the program.
 struct recorded_place {
   std::string way;    ///< its name in profiles
   std::string where;  ///< "file:line", or a function
@@ -41,7 +41,7 @@ struct recorded_calls {
 
 struct recorded_process {
   std::string name;    ///< "rank 3", or "process 4711"
-  double seconds = 0;  ///< from the time when hpe began to collect to the last file of the process
+  double seconds = 0;  ///< from the start of hpe's records to the last file of the process
   std::vector<recorded_place> places;
   std::vector<recorded_allocation> allocations;
   std::vector<recorded_calls> mpi;
@@ -55,17 +55,17 @@ struct advice {
   std::string rule;    ///< its name, for tests and scripts
   std::string where;   ///< the place or the allocation; empty: the whole process
   std::string text;    ///< a paragraph
-  double seconds = 0;  ///< time that the process spent on the calls or touches that the advice is about
+  double seconds = 0;  ///< time that the process spent on the calls or touches that the advice concerns
 };
 
 /// The advice for one process, the longest time first. Empty if no rule applies.
 [[nodiscard]] std::vector<advice> advise(const recorded_process& process);
 
-/// The allocation in which the touches of a place lie; nullptr if none is known.
+/// The allocation that contains the addresses touched at a place; nullptr if none is known.
 [[nodiscard]] const recorded_allocation* allocation_of(const recorded_place& place, const recorded_process& process);
 
-/// Estimate of the bytes that the touches of a place moved to the host: of all bytes that the allocation moved to the
-/// host, the place's share of the touches.
+/// Estimate of the bytes that the touches of a place moved to the host: the bytes that the allocation moved to the
+/// host, times the fraction of the allocation's touches that this place made.
 [[nodiscard]] std::uint64_t bytes_of_touches(const recorded_place& place, const recorded_process& process);
 
 }  // namespace hpe::cli

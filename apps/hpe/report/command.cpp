@@ -17,12 +17,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <regex>
 #include <system_error>
 
 #include "apps/command_line/program.h"
+#include "apps/command_line/report.h"
+#include "apps/command_line/wrapping.h"
 #include "apps/hpe/command.h"
 #include "apps/hpe/report/parts.h"
 #include "runtime/base/own_process.h"
@@ -36,7 +37,8 @@ namespace fs = std::filesystem;
 
 volatile std::sig_atomic_t program = 0;
 
-/// Forwards signals from hpe to the program. Signals of a terminal reach the program directly. Between the constructor
+/// Forwards signals from hpe to the program. Those of a terminal come from the kernel, and reach the program directly,
+/// because it is in the same process group. Between the constructor
 /// and begin() the signals are blocked, so that none is lost while the program starts.
 class forwarded_signals {
  public:
@@ -63,13 +65,21 @@ class forwarded_signals {
     begun_ = true;
     for (std::size_t i = 0; i < signals.size(); ++i) {
       struct sigaction action {};
-      action.sa_handler = signals[i] == SIGINT || signals[i] == SIGQUIT ? SIG_IGN : +[](int n) { ::kill(program, n); };
+      action.sa_sigaction = forward;
+      action.sa_flags = SA_SIGINFO;
       ::sigaction(signals[i], &action, &actions_[i]);
     }
     ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
   }
 
  private:
+  static void forward(int number, siginfo_t* about, void* /*context*/) {
+    const bool from_terminal = about->si_code == SI_KERNEL && (number == SIGINT || number == SIGQUIT);
+    const int before = errno;
+    if (!from_terminal) ::kill(program, number);
+    errno = before;
+  }
+
   static constexpr std::array signals{SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT};
   sigset_t mask_{};
   bool begun_ = false;
@@ -99,16 +109,6 @@ std::string ending_of(int status) {
   return fmt::format("exit status {}", WEXITSTATUS(status));
 }
 
-/// Writes the page to a temporary file and then renames it, so that readers never see half a page.
-void write_page(const fs::path& page, const std::string& text) {
-  const fs::path unfinished = fmt::format("{}.{}", page.string(), ::getpid());
-  std::ofstream file(unfinished, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw std::system_error(errno, std::generic_category(), unfinished.string());
-  fs::rename(unfinished, page);
-}
-
 /// While it lives, no other process makes the page.
 class page_lock {
  public:
@@ -125,25 +125,36 @@ class page_lock {
   int folder_;
 };
 
-bool make_page(const std::string& page, const std::string& command, const std::string& ending) {
+/// Makes the page of the parts. Without parts an earlier page of the name stays.
+void make_page(const std::string& page, const std::string& command, const std::string& ending) {
   const fs::path folder = trace::folder_of_parts(page);
   const page_lock lock(folder);
   const auto parts = read_parts(folder);
-  write_page(page, page_of(parts, command, ending));
-  return !parts.empty();
+  const bool stays = parts.empty() && fs::exists(page) && fs::file_size(page) > 0;
+  if (!stays) command_line::write_text(page_of(parts, command, ending), page);
+  if (parts.empty())
+    fmt::print(stderr, "hpe run: no process of the program used hpe, so {} {}\n", page,
+               stays ? "stays as it was" : "is empty");
 }
 
-/// Removes the parts of an earlier run; in a rank of MPI, only the parts of this rank.
-void remove_old_parts(const fs::path& folder) {
+/// Removes the parts of a run, and the folder if it is empty then; in a rank of MPI, only the parts of this rank.
+void remove_parts(const fs::path& folder) {
+  static const std::regex part(R"((-|\d+)\.\d+\.json)");
   const char* const own = rank_by_environment();
   std::error_code ignored;
-  if (own == nullptr) {
-    fs::remove_all(folder, ignored);
-    return;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename();
+    if (std::regex_match(name, part) && (own == nullptr || name.starts_with(std::string(own) + ".")))
+      fs::remove(entry.path(), ignored);
   }
-  const std::string prefix = fmt::format("{}.", own);
-  for (const auto& entry : fs::directory_iterator(folder, ignored))
-    if (entry.path().filename().native().starts_with(prefix)) fs::remove(entry.path(), ignored);
+  if (own == nullptr) ::rmdir(folder.c_str());
+}
+
+/// Throws bad_input if the page cannot be written.
+void check_page(const std::string& page) {
+  if (fs::exists(page) && !fs::is_regular_file(page))
+    throw command_line::bad_input("it is not a regular file, but the page must be one");
+  command_line::check_outputs({page});
 }
 
 }  // namespace
@@ -151,11 +162,13 @@ void remove_old_parts(const fs::path& folder) {
 int run_with_report(const std::string& page, char** argv) {
   const std::string place = fs::absolute(page);
   const fs::path folder = trace::folder_of_parts(place);
-  if (!fs::is_directory(fs::path(place).parent_path())) {
-    fmt::print(stderr, "hpe run: --report {}: there is no folder {}\n", page, fs::path(place).parent_path().string());
+  try {
+    check_page(place);
+  } catch (const command_line::bad_input& e) {
+    fmt::print(stderr, "hpe run: --report {}: {}\n", page, e.what());
     return command_line::usage_error;
   }
-  remove_old_parts(folder);
+  remove_parts(folder);
   ::setenv("HPE_REPORT", place.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   pid_t child = 0;
   {
@@ -172,11 +185,16 @@ int run_with_report(const std::string& page, char** argv) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!make_page(place, joined_words(argv), ending_of(status)))
-    fmt::print(stderr, "hpe run: no process of the program used hpe, so {} is empty\n", page);
-  std::error_code ignored;
-  if (rank_by_environment() == nullptr) fs::remove_all(folder, ignored);
-  if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
+  bool written = true;
+  try {
+    make_page(place, joined_words(argv), ending_of(status));
+    if (rank_by_environment() == nullptr) remove_parts(folder);
+  } catch (const std::runtime_error& e) {
+    written = false;
+    fmt::print(stderr, "hpe run: {}; `hpe report {}` makes the page of the parts in {}\n", e.what(), page,
+               folder.string());
+  }
+  if (!WIFSIGNALED(status)) return written || WEXITSTATUS(status) != 0 ? WEXITSTATUS(status) : command_line::failed;
   // The program has written its own core file; this process, which ends by the same signal, must not write one.
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
@@ -190,16 +208,16 @@ int report(int argc, char** argv) {
     bool help = false;
     std::string page;
     const std::vector<command_line::option> table{
-        {"PAGE", "", "where the page goes; its parts are in PAGE.parts", command_line::to_text(page)},
+        {"PAGE", "", "the page to write; its parts are in PAGE.parts", command_line::to_text(page)},
         command_line::help_option(help)};
     command_line::read(table, argc, argv);
     if (help) {
-      fmt::print(
+      command_line::print_help(fmt::format(
           "Usage: hpe report PAGE\n\n"
           "Makes the page of the parts that processes have written to the folder PAGE.parts. `hpe run --report` does "
           "so\n"
           "itself; this command is for jobs on several machines, and for programs started with HPE_REPORT=PAGE.\n\n{}",
-          command_line::lines_of_help(table));
+          command_line::lines_of_help(table)));
       return 0;
     }
     if (page.empty()) throw command_line::bad_input("the page is missing; see `hpe report --help`");
@@ -210,7 +228,7 @@ int report(int argc, char** argv) {
       fmt::print(stderr, "hpe report: there are no parts of a report in {}\n", folder.string());
       return command_line::failed;
     }
-    write_page(place, page_of(parts, parts.front().at("command"), fmt::format("{} parts", parts.size())));
+    command_line::write_text(page_of(parts, parts.front().at("command"), fmt::format("{} parts", parts.size())), place);
     return 0;
   });
 }

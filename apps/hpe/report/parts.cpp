@@ -99,6 +99,13 @@ json allocations_of(const recorded_process& process) {
   return all;
 }
 
+json kernels_of(const json& part) {
+  json all = json::array();
+  for (const recorded_calls& c : calls_of(part, "kernel"))
+    all.push_back({{"kernel", c.function}, {"calls", c.calls}, {"seconds", c.seconds}});
+  return all;
+}
+
 json mpi_of(const recorded_process& process) {
   json all = json::array();
   for (const recorded_calls& c : process.mpi)
@@ -160,6 +167,7 @@ json shown(const json& part) {
               {"ways", ways_of(process)},
               {"places", places_of(process)},
               {"allocations", allocations_of(process)},
+              {"kernels", kernels_of(part)},
               {"mpi", mpi_of(process)},
               {"totals", totals},
               {"timeline", timeline_of(part)}};

@@ -14,8 +14,8 @@ namespace hpe::cli {
 /// Converts a part to the input of the rules of advice.
 [[nodiscard]] recorded_process process_of(const nlohmann::json& part);
 
-/// The parts in a folder, by rank and then by number of the process. Files that are no parts are named on standard
-/// error and left out. Empty if the folder does not exist.
+/// Reads the parts in a folder, sorted by rank and then by process number. Prints the names of all other files on
+/// standard error, and skips them. Returns an empty list if the folder does not exist.
 [[nodiscard]] std::vector<nlohmann::json> read_parts(const std::filesystem::path& folder);
 
 /// Makes the page. command: the program's command line. ending: how the program ended, in words.

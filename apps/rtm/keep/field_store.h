@@ -1,7 +1,7 @@
 #pragma once
 
-/// Where items of equal size, such as kept wave fields, are between the pass that makes them and the pass that uses
-/// them.
+/// Stores for items of equal size, such as kept wave fields, between the pass that makes the items and the pass that
+/// uses them.
 
 #include <cstdint>
 #include <memory>
@@ -15,39 +15,41 @@ namespace hpe::rtm {
 
 enum class keep_place { automatic, device, host, disk };
 
-/// The alignment of slots and of what is written to disk: O_DIRECT asks for it.
+/// The alignment of slots and of writes to disk, as O_DIRECT requires.
 inline constexpr std::size_t sector = 4096;
 
-/// Room for some items in the memory of devices: slots[s][d] is the part of device d of slot s, at an aligned address
-/// and of a size that is a multiple of `sector`. A device without a part has an empty one.
+/// Room for some items in the memory of devices: slots[s][d] is device d's part of slot s, whose address and size are
+/// multiples of `sector`. A device without a part has an empty one.
 using slots = std::vector<std::vector<std::span<std::uint8_t>>>;
 
-/// Keeps items that kernels write in rising order, from 0 on, and gives them back to kernels in falling order, once.
-/// Then the next items may begin. Items move between slots and their place while kernels run. One thread at a time.
+/// Stores items that kernels write in ascending order, from 0 on, and returns them to kernels once, in descending
+/// order. The next series of items may then begin. Items move between slots and the place of storage while kernels run.
+/// One thread at a time.
 class field_store {
  public:
   virtual ~field_store() = default;
 
-  /// The slot for the kernels that write the item. Waits until the slot is free. Throws std::runtime_error if an
+  /// Returns the slot into which kernels write the item. Waits until the slot is free. Throws std::runtime_error if an
   /// earlier item could not be kept, for example because the disk is full.
   virtual std::int64_t to_write(std::int64_t item) = 0;
-  /// The kernels that write the item are queued.
+  /// To be called when the kernels that write the item are queued.
   virtual void written(std::int64_t item) = 0;
 
-  /// The slot that holds the item for kernels. Waits until the item is there. Throws as to_write.
+  /// Returns the slot from which kernels read the item. Waits until the item is available. Throws as to_write.
   virtual std::int64_t to_read(std::int64_t item) = 0;
-  /// The kernels that read the item are queued.
+  /// To be called when the kernels that read the item are queued.
   virtual void was_read(std::int64_t item) = 0;
 };
 
 struct store_settings {
   keep_place where = keep_place::device;
   std::int64_t items = 0;
-  std::string folder;  ///< disk: where the file is. The file has no name, so a killed process leaves none.
-  std::unique_ptr<codec> packing{};  ///< host and disk: packs the parts of slots; none: they are kept as they are
+  std::string folder;  ///< disk: the folder of the file. The file has no name, so a killed process leaves none.
+  std::unique_ptr<codec> packing{};  ///< host and disk: packs the parts of slots; null: they are kept unpacked
 };
 
-/// The number of slots of a store: one for each item on devices, else a ring that lets copies run ahead.
+/// The number of slots of a store: one for each item if the items stay on devices, else a ring that lets copies run
+/// ahead.
 [[nodiscard]] std::int64_t slots_of(keep_place where, std::int64_t items, std::size_t item_bytes);
 
 /// A store over slots_of() slots, which the caller owns. Throws bad_input if the folder has too little space or cannot

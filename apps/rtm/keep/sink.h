@@ -6,8 +6,8 @@
 
 namespace hpe::rtm {
 
-/// Bytes outside the memory of devices. Pointers may be memory of hpe: libc's calls take it (docs/files.md). Used by
-/// one thread at a time; failures throw std::runtime_error.
+/// A store of bytes outside device memory. Pointers may point to hpe memory, which libc's calls accept (docs/files.md).
+/// Used by one thread at a time; failures throw std::runtime_error.
 class sink {
  public:
   virtual ~sink() = default;
@@ -15,9 +15,9 @@ class sink {
   virtual void read(void* to, std::size_t bytes, std::size_t at) = 0;
 };
 
-/// A file without a name in a folder, with O_DIRECT where the file system has it: addresses, sizes and places must be
-/// multiples of `sector`. Reserves the space where the file system can do so. Throws bad_input if the folder cannot be
-/// written or has too little space.
+/// A file without a name in a folder, with O_DIRECT where the file system supports it: addresses, sizes and places must
+/// be multiples of `sector`. Reserves the space where the file system can do so. Throws bad_input if the folder cannot
+/// be written or has too little space.
 [[nodiscard]] std::unique_ptr<sink> file_in(const std::string& folder, std::size_t bytes);
 
 /// Ordinary memory.

@@ -69,6 +69,10 @@ volume read_segy(const velocity_source& from, const property& of) {
   }
   const double x_step = step_of(across, from.file, 'x'), y_step = step_of(along, from.file, 'y');
   const double z_step = metre * file.shape().interval / millimetres;
+  if (z_step <= 0 && spacing.z <= 0)
+    throw bad_input(from.file +
+                    " states no sample interval (millimetres in bytes 3217 and 3218, or in 117 and 118 of its first "
+                    "trace), so the survey must state the spacing");
   // A side that the file does not tell, along an axis with one column, is that of another axis.
   const double any = x_step > 0 ? x_step : y_step > 0 ? y_step : z_step;
   const std::pair<double, double*> found[] = {{x_step, &spacing.x}, {y_step, &spacing.y}, {z_step, &spacing.z}};
@@ -82,14 +86,15 @@ volume read_segy(const velocity_source& from, const property& of) {
   const auto nx = static_cast<std::int64_t>(across.size()), ny = static_cast<std::int64_t>(along.size()),
              nz = static_cast<std::int64_t>(file.shape().samples);
   if (static_cast<std::uint64_t>(nx) * static_cast<std::uint64_t>(ny) != file.traces())
-    throw bad_input(fmt::format("{}: {} traces at {} places along x and {} along y are no full rectangle", from.file,
-                                file.traces(), nx, ny));
+    throw bad_input(fmt::format("{}: {} traces at {} places along x and {} along y do not form a full rectangle",
+                                from.file, file.traces(), nx, ny));
   std::vector<float> values(static_cast<std::size_t>(nx * ny * nz));
   std::vector<bool> filled(static_cast<std::size_t>(nx * ny));
   for (std::uint64_t n = 0; n < file.traces(); ++n) {
     const auto column =
         static_cast<std::size_t>(number_of(xs[n], across, x_step) * ny + number_of(ys[n], along, y_step));
-    if (filled.at(column)) throw bad_input(fmt::format("{}: trace {} lies where another one lies", from.file, n + 1));
+    if (filled.at(column))
+      throw bad_input(fmt::format("{}: trace {} has the same position as another trace", from.file, n + 1));
     filled[column] = true;
     const segy::trace t = file.read(n);
     std::transform(t.samples.begin(), t.samples.end(), values.begin() + static_cast<std::ptrdiff_t>(column) * nz,
@@ -148,9 +153,9 @@ namespace {
 
 volume load_all(const velocity_source& from, const property& of) {
   if (from.file.empty() == from.builtin.empty())
-    throw bad_input("a model needs a file or the name of a built-in model, and not both");
+    throw bad_input("a model needs a file or the name of a built-in model, but not both");
   if (!from.file.empty() && is_segy(from.file)) return read_segy(from, of);
-  if (!(from.spacing.x > 0)) throw bad_input("a model that is not SEG-Y needs its spacing");
+  if (!(from.spacing.x > 0)) throw bad_input("the spacing must be stated for a model that is not a SEG-Y file");
   volume v;
   if (files::is_npy(from.file)) {
     v = read_npy(from, of);
@@ -159,7 +164,7 @@ volume load_all(const velocity_source& from, const property& of) {
     std::int64_t n[3];
     for (std::size_t i = 0; i < 3; ++i) {
       if (from.size[i] != std::rint(from.size[i]))
-        throw bad_input(fmt::format("a size of {} cells is no whole number", from.size[i]));
+        throw bad_input(fmt::format("a size of {} cells is not a whole number", from.size[i]));
       n[i] = std::llround(std::min(from.size[i], 1e9));
     }
     // The model, a smooth one, the image, and copies.
@@ -196,6 +201,10 @@ volume thinned(const volume& v, std::int64_t every) {
 
 volume load_property(const velocity_source& from, const property& of) {
   volume v = load_all(from, of);
+  if (const std::int64_t longest = std::max({v.nx, v.ny, v.nz}); from.every > longest)
+    throw bad_input(
+        fmt::format("every = {}: the model has {} cells; every may be at most {}, the number along the longest axis",
+                    from.every, v.shape(), longest));
   return from.every > 1 ? thinned(v, from.every) : v;
 }
 

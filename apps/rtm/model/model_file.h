@@ -8,28 +8,28 @@
 
 namespace hpe::rtm {
 
-/// Where velocities come from, as a survey file states it. Zero or an empty text means: not stated.
+/// The source of velocities that a survey file states. Zero or an empty text means: not stated.
 struct velocity_source {
-  std::string file;            ///< SEG-Y by the endings .sgy and .segy, NumPy's format by .npy, else raw float32
+  std::string file;            ///< SEG-Y if it ends in .sgy or .segy, NumPy's format if in .npy, else raw float32
   std::string builtin;         ///< salt or flat
   std::vector<double> size;    ///< cells along x, y and z: of raw files and built-in models
   std::vector<double> origin;  ///< x and y of the first cell, metres
   sides spacing;               ///< 0: not stated
-  std::int64_t every = 1;      ///< takes every so many cells along each axis
+  std::int64_t every = 1;      ///< only every `every`-th cell along each axis is used
   std::string unit = "m/s";    ///< or km/s
   std::string picture;         ///< PNG file to write
   std::string order = "zyx";   ///< of raw and .npy files: the axes from the fastest to the slowest
-  std::string density;         ///< a file like that of the velocities, of kg/m^3, or "gardner"
+  std::string density;         ///< file of densities in kg/m^3, as for the velocities, or "gardner"
 };
 
-/// Whether a file's name is that of a SEG-Y file.
+/// Whether a file has the name of a SEG-Y file.
 [[nodiscard]] bool is_segy(const std::string& path);
 
 /// Reads or makes velocities in m/s. A SEG-Y file holds a trace for each column of cells, at equal distances, with
 /// the distance of samples in millimetres. Throws bad_input.
 [[nodiscard]] volume load(const velocity_source& from);
 
-/// Densities of the cells of these velocities; null where the source states none, so that they are constant. Throws
+/// Densities on the cells of `velocity`; null if the source states none: the density is then constant. Throws
 /// bad_input.
 [[nodiscard]] std::shared_ptr<const volume> load_density(const velocity_source& from, const volume& velocity);
 

@@ -92,7 +92,7 @@ volume from_axes(const std::string& name, const raw_format& format, const std::v
 
 volume read_raw(const std::string& path, const raw_format& format) {
   if (format.nx < 1 || format.ny < 1 || format.nz < 1)
-    throw bad_input("a raw model needs its size in cells, all at least 1; got " +
+    throw bad_input("a raw model needs its size as three numbers of cells, each at least 1; got " +
                     shape(format.nx, format.ny, format.nz));
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw bad_input("cannot open " + path + ": " + std::strerror(errno));
@@ -101,7 +101,7 @@ volume read_raw(const std::string& path, const raw_format& format) {
       4.0 * static_cast<double>(format.nx) * static_cast<double>(format.ny) * static_cast<double>(format.nz);
   if (static_cast<double>(bytes) != wanted)
     throw bad_input(path + " has " + std::to_string(bytes) + " bytes, but " + shape(format.nx, format.ny, format.nz) +
-                    " float32 values take " + std::to_string(static_cast<std::int64_t>(wanted)));
+                    fmt::format(" float32 values take {:.0f}", wanted));
   std::vector<float> raw(static_cast<std::size_t>(bytes) / sizeof(float));
   file.seekg(0);
   if (!file.read(reinterpret_cast<char*>(raw.data()), bytes)) throw bad_input("cannot read " + path);

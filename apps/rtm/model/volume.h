@@ -42,7 +42,7 @@ struct volume {
 /// A volume of the given size, filled with one value. Throws bad_input for sizes that are not possible.
 volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, float value = 0);
 
-/// The longest side of a cell, among those along which the volume has more than one cell.
+/// The longest side of a cell, among the sides along which the volume has more than one cell.
 double longest_side(const volume& v);
 
 /// The largest value.
@@ -65,34 +65,34 @@ struct raw_format {
   property of = velocities;
 };
 
-/// Turns values whose axes lie as in `format` into a volume. Throws bad_input for a value that the property cannot
-/// have; the message calls the values `name`.
+/// Turns values whose axes are ordered as in `format` into a volume. Throws bad_input for a value that the property
+/// cannot have; the message calls the values `name`.
 volume from_axes(const std::string& name, const raw_format& format, const std::vector<float>& values);
 
-/// Reads a property. Throws bad_input if the file's size is not that of the format, or for a value that the property
+/// Reads a property. Throws bad_input if the file's size does not match the format, or for a value that the property
 /// cannot have.
 volume read_raw(const std::string& path, const raw_format& format);
 
-/// Writes the values as they lie in memory, as apps/files does.
+/// Writes the values to a raw file, in the order of memory.
 void write_raw(const std::string& path, const volume& v);
 
 /// Densities in kg/m^3 that follow from velocities: 310 c^(1/4) (Gardner and others, Formation velocity and density,
 /// Geophysics 39, 1974), and 1000 in water, which has at most 1500 m/s.
 volume gardner(const volume& velocity);
 
-/// Repeats a section of one plane along y. Throws bad_input for a volume of more planes.
+/// Repeats a section of one plane along y. Throws bad_input for a volume with more than one plane.
 volume extrude(const volume& section, std::int64_t planes);
 
 /// Smooths velocities with a Gaussian of the given standard deviation in metres, by averaging slowness, which keeps
-/// travel times. The first `kept` metres of depth do not change (water is known).
+/// travel times. The first `kept` metres of depth do not change, because the velocity of water is known.
 volume smooth(const volume& velocity, double deviation, double kept);
 
-/// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left
-/// and a gentler right flank that ends towards both ends of y if there is more than one plane. The features
-/// keep their proportions at any size; the model is nx * spacing.x metres wide.
+/// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left flank and
+/// a gentler right one. In models of several planes, the salt body ends before both ends of y. The features keep their
+/// proportions at any size; the model is nx * spacing.x metres wide.
 volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing);
 
-/// One flat reflector at the depth given in metres between two velocities in m/s.
+/// A model with one flat reflector, `depth` metres deep, between two velocities in m/s.
 volume flat_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, double depth, double above,
                   double below);
 

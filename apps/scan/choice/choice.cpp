@@ -37,13 +37,14 @@ split choose_split(const batch& what, const std::vector<device_traits>& devices,
     return split::problems;
   }
   if (domains > 1 && what.problems >= domains) {
-    reasons.push_back(work + fmt::format(" in {} link domains: MP-PC, so that nothing goes from domain to domain "
+    reasons.push_back(work + fmt::format(" in {} link domains: MP-PC, so that no data moves between domains "
                                          "(premise 4)",
                                          domains));
     return split::mp_pc;
   }
-  reasons.push_back(work + (domains == 1 ? ", which reach each other: MPS, all share each problem (premise 4)"
-                                         : ": fewer problems than link domains, so MPS over all of them"));
+  reasons.push_back(work + (domains == 1
+                                ? ", which reach each other: MPS, so all devices share each problem (premise 4)"
+                                : ": fewer problems than link domains, so MPS over all of them"));
   return split::mps;
 }
 
@@ -73,16 +74,16 @@ choice choose(const batch& what, const std::vector<device_traits>& devices, bool
     result.reasons.emplace_back(!single_pass_possible ? "three stages: the device has no kernel that scans in one pass"
                                 : !all_connected
                                     ? "three stages: one pass needs devices that reach each other"
-                                    : "one pass: it moves each element twice, three stages move it three times");
+                                    : "one pass: it moves each element twice, but three stages move it three times");
   } else {
     result.reasons.push_back(fmt::format("{} was asked for", name_of(how)));
     if (how == algorithm::single_pass && !(single_pass_possible && all_connected))
       throw error(
           HPE_ERROR_NOT_SUPPORTED,
           single_pass_possible
-              ? "a scan in one pass was asked for, shared by devices that do not reach each other; three "
-                "stages are possible, or problems for each device"
-              : "a scan in one pass was asked for, and a device has no kernel for it; three stages are possible");
+              ? "a scan in one pass cannot be shared by devices that do not reach each other's memory; use --algorithm "
+                "three-stages, or --split problems, which gives each device whole problems"
+              : "a scan in one pass was asked for, but a device has no kernel for it; use --algorithm three-stages");
   }
 
   for (std::size_t t = 0; t < teams.size(); ++t) {

@@ -20,7 +20,8 @@ struct batch {
   bool inclusive = true;
 };
 
-/// Devices that share the problems [first, first + count). The devices are indices into those given to choose().
+/// Devices that together compute the problems [first, first + count). Devices are numbered by their index in the list
+/// passed to choose().
 struct team {
   std::vector<int> devices;
   std::uint64_t first = 0, count = 0;
@@ -29,13 +30,13 @@ struct team {
 struct choice {
   algorithm how = algorithm::single_pass;
   split spread = split::problems;
-  std::vector<team> teams;           ///< teams that have problems
+  std::vector<team> teams;           ///< only teams that have problems
   std::vector<std::string> reasons;  ///< a sentence for each decision
 };
 
-/// Decides everything that is `automatic`. single_pass_possible: whether every device has the kernel of one pass.
-/// Throws hpe::error for a request that is not possible: one pass on devices without its kernel, or shared by devices
-/// that do not reach each other.
+/// Decides everything that is `automatic`. single_pass_possible: whether every device has a single-pass kernel. Throws
+/// hpe::error for a request that is not possible: a single pass on devices without its kernel, or shared by devices
+/// that do not reach each other's memory.
 [[nodiscard]] choice choose(const batch& what, const std::vector<device_traits>& devices, bool single_pass_possible,
                             algorithm how, split spread);
 

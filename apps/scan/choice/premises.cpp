@@ -41,12 +41,12 @@ std::vector<std::uint64_t> iterations_to_try(std::uint64_t length, std::uint64_t
 std::string explain(const stage_parameters& parameters, const device_traits& device) {
   if (device.kind == HPE_DEVICE_SOFT)
     return fmt::format(
-        "premises: {} is made of {} thread{}; a thread is a block and treats {} elements in an iteration\n",
+        "premises: {} consists of {} thread{}; each thread acts as a block and processes {} elements in an iteration\n",
         device.name, device.units, device.units == 1 ? "" : "s", parameters.per_iteration());
   return fmt::format(
-      "premise 1: {} threads in a block (l = {}) fill a multiprocessor with warps and with blocks at once\n"
+      "premise 1: {} threads in a block (l = {}) fill a multiprocessor with both warps and blocks\n"
       "premise 2: {} elements in the registers of a thread (p = {}), two vectors of 16 bytes\n"
-      "           shuffles leave one element for each warp to shared memory (s = {})\n",
+      "           after shuffles, only one element of each warp needs shared memory (s = {})\n",
       1U << parameters.l, parameters.l, 1U << parameters.p, parameters.p, parameters.s);
 }
 

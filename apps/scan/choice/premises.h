@@ -24,21 +24,21 @@ struct stage_parameters {
   [[nodiscard]] std::uint64_t per_iteration() const { return std::uint64_t{1} << (p + l); }  ///< elements: P * L
 };
 
-/// Premise 1: blocks of such a size that a multiprocessor reaches its limits of warps and of blocks together. Premise
-/// 2: two vectors of 16 bytes in the registers of a thread, for which its registers then suffice.
+/// Premise 1: the size of blocks lets a multiprocessor reach its limits of warps and of blocks together. Premise 2: a
+/// thread holds two vectors of 16 bytes in registers; at that size of blocks, it has enough registers for them.
 [[nodiscard]] stage_parameters by_premises(const multiprocessor& sm, std::size_t element_size);
 
-/// A soft device has no warps: a thread is a block, and only the size of chunks can be chosen.
+/// Parameters for a soft device, which has no warps: a thread is a block, and only the size of chunks can be chosen.
 [[nodiscard]] stage_parameters for_threads();
 
 /// Premises 3 and 4 (equations 1 to 3): the powers of two K to try, at least one. stage_two: the least number of
-/// elements that stage 1 should leave to stage 2: the blocks that a multiprocessor holds times P L of stage 2. devices:
-/// the number of devices that share each problem.
+/// elements that stage 1 should leave to stage 2, which is the number of blocks on a multiprocessor times P L of stage
+/// 2. devices: the number of devices that share each problem.
 [[nodiscard]] std::vector<std::uint64_t> iterations_to_try(std::uint64_t length, std::uint64_t problems,
                                                            const stage_parameters& parameters, std::uint64_t stage_two,
                                                            std::size_t devices);
 
-/// The premises in sentences.
+/// Describes the premises in sentences.
 [[nodiscard]] std::string explain(const stage_parameters& parameters, const device_traits& device);
 
 }  // namespace hpe::scan

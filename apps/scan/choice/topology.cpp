@@ -13,7 +13,8 @@ std::vector<device_traits> inspect(const std::vector<int>& devices) {
     if (std::count(list.begin(), list.end(), d) > 1)
       throw error(HPE_ERROR_INVALID_ARGUMENT, "device " + std::to_string(d) + " is listed twice");
     const hpeDeviceInfo info = device_info(d);
-    if (info.lost != 0) throw error(HPE_ERROR_DEVICE_LOST, "device " + std::to_string(d) + " is lost; leave it out");
+    if (info.lost != 0)
+      throw error(HPE_ERROR_DEVICE_LOST, "device " + std::to_string(d) + " is lost; leave this device out");
     all.push_back({d, info.kind, info.name, std::max(info.compute_units, 1U), info.peers});
   }
   return all;

@@ -12,18 +12,18 @@ struct device_traits {
   int number = 0;
   hpeDeviceKind kind = HPE_DEVICE_SOFT;
   std::string name;
-  unsigned units = 1;       ///< multiprocessors, or threads
-  std::uint64_t peers = 0;  ///< bit d: it reaches the memory of device d
+  unsigned units = 1;       ///< number of multiprocessors, or of threads
+  std::uint64_t peers = 0;  ///< bit d: the device reaches the memory of device d
 };
 
 /// Describes devices (empty: all). Throws hpe::error for a device that does not exist, is listed twice, or is lost.
 [[nodiscard]] std::vector<device_traits> inspect(const std::vector<int>& devices);
 
-/// Whether each device reaches the memory of each.
+/// Whether every device can reach the memory of every other.
 [[nodiscard]] bool reach_each_other(const std::vector<device_traits>& devices);
 
-/// Divides devices into link domains, sets in which each device reaches each, in the order in which the devices are
-/// given. Returns indices into `devices`.
+/// Divides devices into link domains: sets of devices that all reach each other's memory. Devices keep the order in
+/// which they are given. Returns indices into `devices`.
 [[nodiscard]] std::vector<std::vector<int>> link_domains(const std::vector<device_traits>& devices);
 
 }  // namespace hpe::scan

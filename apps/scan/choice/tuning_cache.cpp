@@ -1,10 +1,11 @@
 #include "apps/scan/choice/tuning_cache.h"
 
-#include <unistd.h>
+#include <fmt/core.h>
 
-#include <filesystem>
 #include <fstream>
 #include <map>
+
+#include "apps/command_line/report.h"
 
 namespace hpe::scan {
 
@@ -31,14 +32,9 @@ void tuning_cache::keep(const std::string& key, std::uint64_t value) const {
   if (path_.empty()) return;
   auto all = read(path_);
   all[key] = value;
-  std::error_code failed;
-  const std::filesystem::path target(path_), made = path_ + "." + std::to_string(::getpid());
-  std::filesystem::create_directories(target.parent_path(), failed);
-  std::ofstream file(made);
-  for (const auto& [k, v] : all) file << v << ' ' << k << '\n';
-  file.close();
-  if (file) std::filesystem::rename(made, target, failed);
-  if (!file || failed) std::filesystem::remove(made, failed);
+  std::string text;
+  for (const auto& [k, v] : all) text += fmt::format("{} {}\n", v, k);
+  command_line::keep_in_cache(path_, text);
 }
 
 }  // namespace hpe::scan

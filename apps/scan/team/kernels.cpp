@@ -24,7 +24,7 @@ std::string name_of(built_in op) {
     case built_in::min: return "min";
     case built_in::max: return "max";
   }
-  throw error(HPE_ERROR_INVALID_ARGUMENT, "an operator that is none of sum, min and max");
+  throw error(HPE_ERROR_INVALID_ARGUMENT, "the operator of a scan must be sum, min or max");
 }
 
 std::string own_module() { return modules::require("libhpe-scan-kernels.so"); }

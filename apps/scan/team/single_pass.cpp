@@ -114,7 +114,7 @@ std::string single_pass::explain() const {
                                : fmt::format("{} elements", t.part);
   std::string text = fmt::format("one pass: {} tiles of {}", t.count, size);
   text += devices_.size() == 1 ? fmt::format(" on device {}\n", devices_.front().number)
-                               : fmt::format(", dealt out among {} devices in granules of {} KiB\n", devices_.size(),
+                               : fmt::format(", distributed over {} devices in granules of {} KiB\n", devices_.size(),
                                              granularity() >> 10);
   return text;
 }

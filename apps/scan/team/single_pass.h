@@ -5,12 +5,12 @@
 
 namespace hpe::scan {
 
-/// A scan in one pass over the data by one or several devices. Several devices deal the tiles out among each other,
-/// granule by granule, and write the totals of chunks to the memory of each device. Data should be placed by granules
-/// as well (cyclic_distribution), so that each device accesses only its own memory.
+/// A scan in one pass over the data by one or several devices. Several devices divide the tiles among themselves,
+/// granule by granule in turn, and write the totals of chunks to the memory of each device. Data should be placed by
+/// granules as well (cyclic_distribution), so that each device accesses only its own memory.
 class single_pass final : public team_scan {
  public:
-  /// The devices must reach each other. `work` has the problems of the team.
+  /// The devices must reach each other's memory. work: the problems of the team.
   single_pass(const kernel_set& with, const batch& work, std::vector<device_traits> devices);
   void queue(const arrays& where) override;
   [[nodiscard]] std::string explain() const override;
@@ -22,7 +22,7 @@ class single_pass final : public team_scan {
   const kernel_set& with_;
   const batch work_;
   const std::vector<device_traits> devices_;
-  const std::uint32_t room_;                  ///< elements in a tile, at most
+  const std::uint32_t room_;                  ///< the most elements in a tile
   std::vector<array<std::byte>> workspaces_;  ///< by device; see layout in the .cpp
   std::uint32_t launch_ = 0;
 };

@@ -19,7 +19,7 @@ class ranges {
       : input_(const_cast<std::byte*>(where.input) + offset, bytes), output_(where.output + offset, bytes) {}
 
   [[nodiscard]] bool in_place() const { return input_.data() == output_.data(); }
-  /// The bytes that are read and not written; none if the scan is in place.
+  /// The bytes that are only read; none if the scan is in place.
   [[nodiscard]] hpeAccess read() const { return in(in_place() ? input_.first(0) : input_); }
   [[nodiscard]] hpeAccess written() const { return in_place() ? inout(output_) : out(output_); }
   [[nodiscard]] hpeAccess only_read() const { return in(input_); }
@@ -34,11 +34,11 @@ class team_scan {
   virtual ~team_scan() = default;
   /// Queues the scan and returns.
   virtual void queue(const arrays& where) = 0;
-  /// The choices, in sentences.
+  /// Describes the choices in sentences.
   [[nodiscard]] virtual std::string explain() const = 0;
 };
 
-/// Results beyond this many bytes are written past the caches of a CPU.
+/// Results of more than this many bytes are written past the caches of a CPU.
 inline constexpr std::size_t too_much_for_caches = std::size_t{8} << 20;
 
 }  // namespace hpe::scan

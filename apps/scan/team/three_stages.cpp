@@ -150,12 +150,13 @@ void three_stages::queue_chunks(const arrays& where, stage_kernel_parameters& p)
 std::string three_stages::explain() const {
   std::string text = hpe::scan::explain(chosen_, devices_.front());
   text += fmt::format(
-      "premise 3: K from 1 to {} leaves enough to stage 2; K = {} gives chunks of {} elements, {} in each problem\n",
+      "premise 3: K from 1 to {} leaves enough work for stage 2; K = {} makes chunks of {} elements, {} chunks in each "
+      "problem\n",
       candidates_.back(), iterations_, iterations_ * chosen_.per_iteration(), sums_per_problem_);
   if (devices_.size() > 1)
     text += fmt::format("premise 4: {} devices share each problem; device {} scans the sums\n", devices_.size(),
                         devices_.front().number);
-  if (!staged()) text += "each problem is one chunk: stage 3 alone\n";
+  if (!staged()) text += "each problem is one chunk: only stage 3 runs\n";
   return text;
 }
 

@@ -17,7 +17,7 @@ class three_stages final : public team_scan {
  public:
   three_stages(const kernel_set& with, const batch& work, std::vector<device_traits> devices);
 
-  /// Sets K, which is at first the largest of candidates().
+  /// Sets K. Before the first call, K is the largest of candidates().
   void set_iterations(std::uint64_t iterations);
   [[nodiscard]] std::uint64_t iterations() const { return iterations_; }
   [[nodiscard]] const std::vector<std::uint64_t>& candidates() const { return candidates_; }
@@ -25,9 +25,9 @@ class three_stages final : public team_scan {
   /// The number of chunks of each problem.
   [[nodiscard]] std::uint64_t sums_per_problem() const { return sums_per_problem_; }
 
-  /// From now on a function does the second stage: it gets the sums, [problem][chunk], on the first device, complete
-  /// for accesses in hpe's order, and replaces each by the prefix of its chunk. It is called while a scan is queued,
-  /// also if each problem is one chunk.
+  /// From now on, `elsewhere` computes the second stage: it receives the sums [problem][chunk] on the first device,
+  /// complete for accesses in hpe's order, and replaces each sum by the prefix of its chunk. It is called while a scan
+  /// is queued, even if each problem is a single chunk.
   using second_stage = std::function<void(std::span<std::byte> sums)>;
   void scan_sums_by(second_stage elsewhere) { elsewhere_ = std::move(elsewhere); }
 
@@ -35,11 +35,12 @@ class three_stages final : public team_scan {
   [[nodiscard]] std::string explain() const override;
 
  private:
-  /// Whether problems have several chunks; otherwise only the third stage runs.
+  /// Whether all three stages run: if a problem has several chunks, or if `elsewhere` computes the second stage.
+  /// Otherwise only the third stage runs.
   [[nodiscard]] bool staged() const { return sums_per_problem_ > 1 || elsewhere_; }
   [[nodiscard]] kernels::scan_share share_of(std::size_t d) const;
   [[nodiscard]] hpeShape shape(std::size_t d, std::uint64_t blocks) const;
-  /// Calls launch(device, the ranges that it uses of the arrays, shape) for each device that has chunks.
+  /// Calls launch(device, ranges of the arrays that it uses, shape) for each device that has chunks.
   template <class Launch>
   void for_shares(const arrays& where, stage_kernel_parameters& p, Launch launch) const;
   void queue_sums(stage_kernel_parameters& p) const;
@@ -48,7 +49,7 @@ class three_stages final : public team_scan {
   const kernel_set& with_;
   const batch work_;
   const std::vector<device_traits> devices_;
-  const bool connected_;  ///< the devices reach each other
+  const bool connected_;  ///< the devices reach each other's memory
   const stage_parameters chosen_;
   std::vector<std::uint64_t> candidates_;
   std::uint64_t iterations_ = 0;
@@ -57,7 +58,7 @@ class three_stages final : public team_scan {
   second_stage elsewhere_;
 };
 
-/// How the kernel of the second stage is launched.
+/// The shape of launches of the second stage's kernel.
 [[nodiscard]] hpeShape shape_of_sums(const device_traits& on, std::uint64_t problems, std::uint64_t sums_per_problem);
 
 }  // namespace hpe::scan

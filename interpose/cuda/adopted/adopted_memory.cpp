@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "interpose/cuda/work/call_watch.h"
 #include "interpose/cuda/work/queuing_threads.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
@@ -54,7 +55,10 @@ adopted_memory::region_pointer adopted_memory::adopt(CUdeviceptr address) {
   regions_.emplace(end, region);
   marks_.set(begin, end, true);
   std::erase_if(ended_, [&](const auto& e) { return e.begin < end && begin < e.end; });
-  if (touched_regions.fetch_add(1) == 0) unseen_ = true;
+  if (touched_regions.fetch_add(1) == 0) {
+    call_watch::begin(call_watch::touched);
+    unseen_ = true;
+  }
   log(log_level::info, "the host touches device memory at {:#x}; {} bytes are kept coherent from now on", address,
       end - begin);
   uses_.touched({begin, end});
@@ -73,7 +77,7 @@ adopted_memory::region_pointer adopted_memory::require(CUdeviceptr address) {
 }
 
 adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
-  touched_regions.fetch_sub(1);
+  if (touched_regions.fetch_sub(1) == 1) call_watch::end(call_watch::touched);
   const region_pointer gone = r->second;
   gone->close();
   const auto next = regions_.erase(r);
@@ -132,6 +136,8 @@ CUresult adopted_memory::begin_work_after(work_in_flight& work, Release release_
   const lock_guard lock(mutex_);
   try {
     release_used();
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
   } catch (const std::exception& e) {
     log(log_level::error, "what the host wrote to device memory cannot be uploaded: {}", e.what());
     return CUDA_ERROR_UNKNOWN;
@@ -150,7 +156,7 @@ CUresult adopted_memory::begin_work(work_in_flight& work) noexcept {
 CUresult adopted_memory::begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept {
   return begin_work_after(work, [&]() HPE_REQUIRES(mutex_) {
     for (const used_range& used : ranges) {
-      const CUdeviceptr end = used.address + used.bytes;
+      const CUdeviceptr end = used.end();
       if (used.written) work.may_write({used.address, end});
       for (auto it = regions_.upper_bound(used.address); it != regions_.end() && it->second->begin() < end;) {
         const region_pointer r = it->second;
@@ -234,10 +240,11 @@ void adopted_memory::drop(CUdeviceptr address, std::size_t bytes) noexcept {
 
 void adopted_memory::drop_all() noexcept {
   if (!any()) return;
-  {
+  try {
     const lock_guard lock(mutex_);
     for (const auto& [end, r] : regions_) ended_.push_back({r->begin(), end});
     while (ended_.size() > remembered_ends) ended_.pop_front();
+  } catch (const std::bad_alloc&) {  // only explain() needs them
   }
   drop(0, last_address);
 }

@@ -1,13 +1,13 @@
 #pragma once
 
-/// Lets CPU code use device memory that the program got from the driver itself. At the host's first touch, hpe asks the
-/// driver for the allocation at the address. From then on the memory is coherent with all device work of the program,
-/// by the protocol of runtime/coherence: a touch waits for the work queued so far and fetches the data; before device
-/// work, hpe uploads the bytes that the host has written, and closes the views of memory that the work may write.
-/// Managed memory stays with the driver.
+/// Lets CPU code use device memory that the program allocated through the driver. When CPU code first touches memory of
+/// this kind, hpe asks the driver which allocation contains the address. From then on, the protocol of
+/// runtime/coherence keeps the memory coherent with all device work of the program. A touch waits for the work queued
+/// so far and fetches the data. Before device work, hpe uploads the bytes that the host has written, and closes the
+/// views of memory that the work may write. hpe leaves managed memory to the driver.
 ///
-/// If the host walks through memory, the next blocks are fetched ahead, as in runtime/fault. Host pages that are filled
-/// a second time are pinned, up to a tenth of the machine's memory.
+/// If CPU code walks through memory, hpe fetches the next blocks before they are touched, as runtime/fault does. Host
+/// pages into which data is fetched a second time are pinned, up to a tenth of the machine's memory.
 
 #include <algorithm>
 #include <deque>
@@ -20,24 +20,29 @@
 #include "interpose/cuda/adopted/incoherent_uses.h"
 #include "interpose/cuda/copies/pageable_copy.h"
 #include "interpose/cuda/work/program_contexts.h"
+#include "runtime/base/box.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/fault/request_board.h"
 
 namespace hpe::cuda_hooks {
 
-/// Memory that one piece of device work uses.
+/// Memory that a piece of device work uses. The address and size are those that the program passes to the driver.
 struct used_range {
   CUdeviceptr address = 0;
   std::size_t bytes = 0;
   bool written = false;
+
+  /// The address after the last byte; the highest address if the sum would overflow.
+  [[nodiscard]] CUdeviceptr end() const noexcept { return saturated_sum(address, bytes); }
 };
 
-/// Thread safe, except where told.
+/// Thread safe unless a description says otherwise.
 class adopted_memory {
  public:
-  /// Device work from before its driver call until after the call. The driver is called without a lock, because two
-  /// calls may wait for each other. Views of memory that the work writes do not open meanwhile: the work is not in the
-  /// queues of the devices yet, so a wait for the devices would not cover it.
+  /// Represents a piece of device work while it is being queued: the object is made before the call of the driver and
+  /// destroyed after the call. No lock is held during the call, because two calls of the driver may wait for each
+  /// other. Views of memory that the work writes stay closed: the work may not be in the device's queues yet, so a wait
+  /// for the device would not include this work.
   class work_in_flight {
    public:
     work_in_flight() = default;
@@ -56,7 +61,7 @@ class adopted_memory {
       return written_.begin < range.end && range.begin < written_.end;
     }
 
-    adopted_region::bytes written_{0, 0};  // contains all bytes that the work writes
+    adopted_region::bytes written_{0, 0};  // covers all bytes that the work writes
     work_in_flight* next_ = nullptr;
     work_in_flight* previous_ = nullptr;
   };
@@ -65,47 +70,52 @@ class adopted_memory {
                  incoherent_uses& uses)
       : cu_(cu), parts_(parts), program_(program), copies_(copies), uses_(uses) {}
 
-  /// Whether the host has touched any device memory. This load is the only cost for programs that never do.
+  /// Whether CPU code has touched any device memory. In programs whose CPU code never touches device memory, the load
+  /// in any() is the only cost.
   static bool any() noexcept { return touched_regions.load(std::memory_order_relaxed) != 0; }
 
-  /// The host touches an address: fetches the data and opens the view. Returns not_ours if the address is no device
-  /// memory, or if the fetch fails, which is logged. One thread of hpe calls touch and fetch_ahead.
+  /// Serves a touch of an address by CPU code: fetches the data and opens the view. Returns not_ours if the address is
+  /// not device memory, or if the fetch fails; a failure is logged. Only one thread of hpe calls touch and fetch_ahead.
   fault::verdict touch(CUdeviceptr address, bool write) noexcept;
-  /// Fetches some of the blocks that a walking host will touch next. False if there is nothing to fetch.
+  /// Fetches some of the blocks that CPU code is about to touch on its walk through memory. Returns false if no block
+  /// remains to be fetched.
   bool fetch_ahead() noexcept;
 
-  /// For system calls and MPI, which do not touch the memory themselves, on memory that the host has touched. read
-  /// copies the bytes as they are after all work queued so far. write stores bytes so that the host and device work
-  /// queued from now on see them. The range lies in one allocation. Both throw hpe::error.
+  /// Access memory that CPU code has touched, for system calls and MPI, which must not touch that memory themselves.
+  /// `read` copies the bytes as they are after all work queued so far. `write` stores bytes so that CPU code and device
+  /// work queued from now on see them. The range must be in one allocation. Both functions throw hpe::error.
   void read(void* to, CUdeviceptr from, std::size_t bytes);
   void write(CUdeviceptr to, const void* from, std::size_t bytes);
-  /// How many bytes from an address on belong to its allocation; 0 if there is no device memory. Asks the driver.
+  /// The number of bytes from an address to the end of its allocation; 0 if the address is not device memory. Asks the
+  /// driver.
   [[nodiscard]] std::size_t bytes_from(CUdeviceptr address) const;
 
-  /// Marks the granules of memory that the host has touched.
+  /// The marks of the granules that contain memory which CPU code has touched.
   [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
-  /// The caller queues device work between begin_work and end_work. The work may use any memory, or only these ranges.
-  /// After an error the caller must neither queue the work nor call end_work; no data of the host is lost.
+  /// The caller queues device work between begin_work and end_work. The work may use any memory, or only the given
+  /// ranges. If begin_work returns an error, the caller must neither queue the work nor call end_work; bytes that the
+  /// host has written are kept.
   CUresult begin_work(work_in_flight& work) noexcept;
   CUresult begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept;
-  /// begin_work for work that may use the whole of each region that contains one of these addresses.
+  /// Like begin_work(work, ranges), for work that may use the whole of each region that contains one of these
+  /// addresses.
   CUresult begin_work(work_in_flight& work, std::span<const CUdeviceptr> addresses) noexcept;
   void end_work(work_in_flight& work) noexcept;
 
-  /// Whether the host has touched any byte of a range, or memory that shares a page with the range.
+  /// Whether CPU code has touched a byte of a range, or memory in the same page as the range.
   [[nodiscard]] bool has_touched(CUdeviceptr begin, CUdeviceptr end);
-  /// The touched region in which an address lies; empty if there is none.
+  /// The touched region that contains an address; empty if no touched region does.
   [[nodiscard]] adopted_region::bytes touched(CUdeviceptr address);
 
-  /// The program frees [address, address + bytes).
+  /// To be called when the program frees [address, address + bytes).
   void drop(CUdeviceptr address, std::size_t bytes) noexcept;
-  /// Contexts may end, and their memory with them: drops all regions.
+  /// To be called before contexts, and their memory with them, may be destroyed: drops all regions.
   void drop_all() noexcept;
 
  private:
   using region_pointer = std::shared_ptr<adopted_region>;
-  using regions = std::map<CUdeviceptr, region_pointer>;  // by end
+  using regions = std::map<CUdeviceptr, region_pointer>;  // regions by their ends
 
   region_pointer find(CUdeviceptr address) HPE_REQUIRES(mutex_);
   region_pointer adopt(CUdeviceptr address) HPE_REQUIRES(mutex_);
@@ -119,11 +129,14 @@ class adopted_memory {
   void release(adopted_region& r, coherence::block_event event, CUdeviceptr begin, CUdeviceptr end);
   void move(adopted_region& r, adopted_region::bytes range, bool to_device);
   void copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device);
+  /// Waits for all work that the program has queued so far, with the mutex unlocked. Does not throw if the wait fails;
+  /// the failure is logged or reported as an incoherent use.
   void wait_for_work(const adopted_region& r) HPE_REQUIRES(mutex_);
   void explain(CUdeviceptr address) const HPE_REQUIRES(mutex_);
   template <class Release>
   CUresult begin_work_after(work_in_flight& work, Release release_used) noexcept;
-  /// Whether work that writes some of the bytes is being queued, or work that began before the first touch may be.
+  /// Whether a thread is queuing work that writes some of the bytes, or may still be queuing work that it began to
+  /// queue before the first touch.
   [[nodiscard]] bool being_queued(adopted_region::bytes range) const noexcept HPE_REQUIRES(mutex_);
   /// Waits until being_queued(range) is false.
   void wait_until_queued(unique_lock& lock, adopted_region::bytes range) HPE_REQUIRES(mutex_);
@@ -136,22 +149,22 @@ class adopted_memory {
   pageable_copy& copies_;
   incoherent_uses& uses_;
 
-  mutex fetching_;  // held during a fetch
+  mutex fetching_;  // locked during a fetch
   mutex mutex_ HPE_ACQUIRED_AFTER(fetching_);
   condition_variable moved_;
-  condition_variable queued_;                               // some work in flight has been queued
-  work_in_flight* first_ HPE_GUARDED_BY(mutex_) = nullptr;  // list of the work in flight
-  bool unseen_ HPE_GUARDED_BY(mutex_) = false;              // work that began before the first touch may be in flight
+  condition_variable queued_;                               // notified when a thread has queued a piece of work
+  work_in_flight* first_ HPE_GUARDED_BY(mutex_) = nullptr;  // the list of work that is being queued
+  bool unseen_ HPE_GUARDED_BY(mutex_) = false;              // work from before the first touch may not be queued yet
   regions regions_ HPE_GUARDED_BY(mutex_);
-  granule_marks marks_;  // changed with the mutex only
+  granule_marks marks_;  // changed only with the mutex locked
   struct wish {
     std::weak_ptr<adopted_region> region;
     coherence::block_run run;
   };
   std::deque<wish> ahead_ HPE_GUARDED_BY(mutex_);
-  std::deque<adopted_region::bytes> ended_ HPE_GUARDED_BY(mutex_);  // regions that ended with their contexts
-  std::uint64_t work_ HPE_GUARDED_BY(mutex_) = 0;                   // pieces of device work that have been queued
-  std::uint64_t waited_ HPE_GUARDED_BY(mutex_) = 0;  // how many of these are done; both count while any()
+  std::deque<adopted_region::bytes> ended_ HPE_GUARDED_BY(mutex_);  // regions that ended together with their contexts
+  std::uint64_t work_ HPE_GUARDED_BY(mutex_) = 0;                   // pieces of work queued while any() is true
+  std::uint64_t waited_ HPE_GUARDED_BY(mutex_) = 0;  // the number of these pieces that are known to be done
 };
 
 }  // namespace hpe::cuda_hooks

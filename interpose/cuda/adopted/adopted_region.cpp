@@ -40,6 +40,8 @@ adopted_region::adopted_region(CUdeviceptr begin, CUdeviceptr end, std::shared_p
   os::map_file(alias_.data(), end_ - begin_, os::access::read_write, shadow_.get(), 0);
   os::map_file(pointer(begin_), end_ - begin_, os::access::none, shadow_.get(), 0);
   os::exclude_from_fork(pointer(begin_), end_ - begin_);
+  os::exclude_from_core(alias_.data(), end_ - begin_);
+  os::exclude_from_core(pointer(begin_), end_ - begin_);
   ahead.reset(states_.count(), window_blocks);
 }
 
@@ -94,7 +96,7 @@ void adopted_region::protect(coherence::block_run run, os::access allowed) {
   if (closed_) return;
   const bytes range = bytes_of(run);
   HPE_REQUIRE(os::protect(pointer(range.begin), range.end - range.begin, allowed), HPE_ERROR_SYSTEM,
-              "the kernel has no room for more mappings; raise vm.max_map_count");
+              "the Linux kernel has no room for more mappings; raise vm.max_map_count");
   if (allowed == os::access::read) os::populate_for_reading(pointer(range.begin), range.end - range.begin);
   if (allowed == os::access::read_write) os::populate_for_writing(pointer(range.begin), range.end - range.begin);
 }

@@ -12,18 +12,18 @@
 
 namespace hpe::cuda_hooks {
 
-/// A range of device memory that the program got from the driver and that the host has touched: its view, mapped over
-/// the driver's own reservation at the same address, its shadow, and the states of its blocks. A region has whole
-/// pages, so it may contain several small allocations. Not thread safe.
+/// A range of device memory that the program allocated through the driver and that CPU code has touched. It has a view
+/// (mapped over the driver's own reservation, at the same address), a shadow, and a state for each block. A region
+/// consists of whole pages, so it may contain several small allocations. Not thread safe.
 class adopted_region {
  public:
   static constexpr std::size_t block_bytes = std::size_t{2} << 20;
 
-  /// Only the driver may have mapped [begin, end). parts belong to the context for copies of the region. Throws
-  /// hpe::error if the mapping fails.
+  /// [begin, end) must be mapped by the driver and by nothing else. `parts` belongs to the context in which the
+  /// region's bytes are copied. Throws hpe::error if the mapping fails.
   adopted_region(CUdeviceptr begin, CUdeviceptr end, std::shared_ptr<context_parts> parts);
   ~adopted_region();
-  /// Called before the memory is freed: removes the view for good and restores the driver's reservation.
+  /// To be called before the memory is freed: removes the view permanently and restores the driver's reservation.
   void close() noexcept;
   adopted_region(const adopted_region&) = delete;
   adopted_region& operator=(const adopted_region&) = delete;
@@ -31,7 +31,7 @@ class adopted_region {
   [[nodiscard]] CUdeviceptr begin() const noexcept { return begin_; }
   [[nodiscard]] CUdeviceptr end() const noexcept { return end_; }
   [[nodiscard]] context_parts& parts() const noexcept { return *parts_; }
-  /// The address at which the runtime accesses the host's copy of a byte.
+  /// The address at which the runtime accesses the host copy of a byte.
   [[nodiscard]] std::byte* alias(CUdeviceptr address) const noexcept { return alias_.data() + (address - begin_); }
 
   [[nodiscard]] std::uint64_t block_of(CUdeviceptr address) const noexcept { return (address - begin_) / block_bytes; }
@@ -43,29 +43,34 @@ class adopted_region {
   [[nodiscard]] bytes bytes_of(coherence::block_run run) const noexcept;
 
   [[nodiscard]] coherence::block_state state(std::uint64_t block) const noexcept { return states_[block]; }
-  /// The only function that changes states: see coherence::block_states.
+  /// Changes the states of blocks; no other function does. See coherence::block_states.
   void transition(coherence::block_run run, coherence::block_event event) noexcept { states_.transition(run, event); }
-  /// Whether the host may have data that the device has not, or a view is open, or a fetch is under way.
+  /// Whether the host may have bytes that the device does not have, a view is open, or a fetch is running.
   [[nodiscard]] bool in_use() const noexcept { return states_.off_device() != 0; }
-  /// A block and the blocks behind it in the same state, up to `limit`.
+  /// The run of blocks in one state that begins at `block`, up to `limit`.
   [[nodiscard]] coherence::block_run run_from(std::uint64_t block, std::uint64_t limit) const noexcept {
     return states_.same_from(block, limit);
   }
 
   void protect(coherence::block_run run, os::access allowed);
 
-  /// Called before bytes come to the host: allocates their pages. Pins the region once more bytes have come than it
-  /// has, within the budget of the process. The region's context must be current. Only for speed.
+  /// To be called before bytes are copied to the host: allocates the host pages of these bytes. Pins the region's
+  /// pages, within the budget of the process, if more bytes have been copied to the host so far than the region
+  /// contains. The context of the region must be current. Affects only speed.
   void prepare_pages(const device::cuda::driver& cu, bytes range);
 
-  /// Calls visit(begin, end) for each allocation of the program in a range, without the gaps between allocations.
+  /// Calls visit(begin, end) for each of the program's allocations in a range, but not for gaps between allocations.
   template <class Visit>
   void for_each_allocation(const device::cuda::driver& cu, bytes range, Visit visit) const {
-    constexpr std::size_t driver_alignment = 512;  // no two allocations share an aligned unit of this size
+    constexpr std::size_t driver_alignment = 512;  // allocations never share an aligned unit of this size
     for (CUdeviceptr at = range.begin; at < range.end;) {
       CUdeviceptr base = 0;
       std::size_t size = 0;
-      if (cu.cuMemGetAddressRange(&base, &size, at) != CUDA_SUCCESS) {
+      CUresult found = cu.cuMemGetAddressRange(&base, &size, at);
+      // Any other error does not show whether the address is device memory.
+      if (found != CUDA_SUCCESS && found != CUDA_ERROR_INVALID_VALUE && found != CUDA_ERROR_NOT_FOUND)
+        found = cu.cuMemGetAddressRange(&base, &size, at);
+      if (found != CUDA_SUCCESS) {
         at = (at / driver_alignment + 1) * driver_alignment;
         continue;
       }
@@ -75,11 +80,11 @@ class adopted_region {
     }
   }
 
-  /// Counts copied bytes for the profile and the status page.
+  /// Adds copied bytes to the profile and the status page.
   void tell_moved(std::size_t bytes, bool to_device) const;
 
   coherence::read_ahead ahead;
-  bool in_motion = false;  ///< bytes are being fetched while adopted_memory's mutex is unlocked
+  bool in_motion = false;  ///< whether bytes are being fetched with adopted_memory's mutex unlocked
 
  private:
   void pin(const device::cuda::driver& cu);
@@ -90,8 +95,8 @@ class adopted_region {
   os::file_descriptor shadow_;
   os::reservation alias_;
   coherence::block_states states_;
-  std::uint64_t arrived_ = 0;                        // bytes passed to prepare_pages so far
-  const device::cuda::driver* pinned_by_ = nullptr;  // the driver that has pinned the pages
+  std::uint64_t arrived_ = 0;                        // the number of bytes passed to prepare_pages so far
+  const device::cuda::driver* pinned_by_ = nullptr;  // the driver through which the pages were pinned
   bool pin_tried_ = false;
   bool closed_ = false;
 };

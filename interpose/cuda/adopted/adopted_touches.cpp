@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "interpose/cuda/adopted/adopted_memory.h"
-#include "interpose/cuda/spread/noted_write.h"
+#include "interpose/cuda/spread/spreading.h"
 #include "runtime/base/log.h"
 
 namespace hpe::cuda_hooks {
@@ -21,18 +21,28 @@ namespace {
 
 constexpr std::size_t most_walks = 16;
 
+// Unlocks a mutex until the end of a scope, however the scope ends.
+class HPE_SCOPED_CAPABILITY unlocked {
+ public:
+  explicit unlocked(mutex& held) HPE_RELEASE(held) : held_(held) { held_.unlock(); }
+  ~unlocked() HPE_RELEASE() { held_.lock(); }
+  unlocked(const unlocked&) = delete;
+  unlocked& operator=(const unlocked&) = delete;
+
+ private:
+  mutex& held_;
+};
+
 }  // namespace
 
 // ---- moving -------------------------------------------------------------------------------------------------------
 
 void adopted_memory::copy(adopted_region& r, CUdeviceptr device, void* host, std::size_t bytes, bool to_device) {
-  noted_write written;
-  written.begin(unknown_stream(), {{device, bytes, to_device}});
   const lent_stream lent(r.parts());
   const CUstream stream = lent.stream();
   const auto done =
       to_device ? copies_.upload(device, host, bytes, stream, true) : copies_.download(host, device, bytes, stream);
-  constexpr const char* what = "a copy between device memory and the host's copy of it";
+  constexpr const char* what = "copying between device memory and its copy on the host";
   if (done) return cu_.check(*done, what);
   const auto number = reinterpret_cast<CUdeviceptr>(host);
   cu_.check(
@@ -46,6 +56,7 @@ void adopted_memory::move(adopted_region& r, adopted_region::bytes range, bool t
   if (!to_device) r.prepare_pages(cu_, range);
   r.for_each_allocation(cu_, range, [&](CUdeviceptr begin, CUdeviceptr end) {
     copy(r, begin, r.alias(begin), end - begin, to_device);
+    if (spreading* const s = to_device ? spreading::active() : nullptr) s->writes_elsewhere();
     r.tell_moved(end - begin, to_device);
   });
 }
@@ -53,9 +64,11 @@ void adopted_memory::move(adopted_region& r, adopted_region::bytes range, bool t
 void adopted_memory::wait_for_work(const adopted_region& r) {
   const std::uint64_t work = work_;
   if (waited_ == work) return;
-  mutex_.unlock();
-  const CUresult result = program_.wait_for_all(r.parts().context());
-  mutex_.lock();
+  CUresult result = CUDA_SUCCESS;
+  {
+    const unlocked here(mutex_);
+    result = program_.wait_for_all(r.parts().context());
+  }
   if (result == CUDA_SUCCESS) {
     waited_ = std::max(waited_, work);
   } else if (result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) {
@@ -94,23 +107,21 @@ void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run
     return;  // the caller checks the state again
   // Before the wait, which does not cover work that is queued meanwhile: that work takes its blocks out of this state.
   r->transition(run, block_event::prefetch);
-  wait_for_work(*r);
-  if (find(r->begin()) != r) return;
-  r->in_motion = true;
-  mutex_.unlock();
   const auto landed = [&]() HPE_REQUIRES(mutex_) {
     r->in_motion = false;
     moved_.notify_all();
   };
   try {
+    wait_for_work(*r);
+    if (find(r->begin()) != r) return;
+    r->in_motion = true;
+    const unlocked here(mutex_);
     move(*r, r->bytes_of(run), false);
   } catch (...) {
-    mutex_.lock();
     landed();
     r->transition(run, block_event::fetch_failed);
     throw;
   }
-  mutex_.lock();
   landed();
 }
 

@@ -7,9 +7,9 @@
 
 namespace hpe::cuda_hooks {
 
-/// A bit for each 2 MiB of the address space of a process, set near addresses of adopted regions. The driver allocates
-/// address space in such granules. Reading takes no lock and is safe in signal handlers; callers must serialise
-/// changes.
+/// A bit for each 2 MiB of the process's address space; the driver allocates address space in units of this size. The
+/// owner of the object sets the bits of the granules that contain the memory which it records. Reads take no lock and
+/// are allowed in signal handlers; callers must serialise changes.
 class granule_marks {
  public:
   granule_marks();
@@ -30,7 +30,7 @@ class granule_marks {
   }
 
   os::file_descriptor file_;
-  os::reservation bits_;  // 8 MiB, whose pages are allocated at their first use
+  os::reservation bits_;  // 8 MiB; each page is allocated at its first use
 };
 
 }  // namespace hpe::cuda_hooks

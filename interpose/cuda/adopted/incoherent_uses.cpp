@@ -1,5 +1,7 @@
 #include "interpose/cuda/adopted/incoherent_uses.h"
 
+#include <algorithm>
+
 #include "runtime/base/log.h"
 #include "runtime/trace/call_stack.h"
 
@@ -14,23 +16,23 @@ bool meet(adopted_region::bytes a, adopted_region::bytes b) { return a.begin < b
 const char* words_of(kind how) {
   switch (how) {
     case kind::exported:
-      return "is shared with other processes: what they write is seen by CPU code here after the next device "
-             "work of this process, and what CPU code writes is seen by them after that";
+      return "is shared with other processes: CPU code here sees their writes, and they see the writes of CPU code, "
+             "only after the next work of this process on a device";
     case kind::opened:
-      return "belongs to another process: what that writes is seen by CPU code here after the next device work "
-             "of this process, and what CPU code writes is seen there after that";
+      return "belongs to another process: CPU code here sees that process's writes, and it sees the writes of CPU "
+             "code, only after the next work of this process on a device";
     case kind::external:
-      return "is memory of another API: what that writes is seen by CPU code after the next device work of CUDA, and "
-             "what CPU code writes is seen there after that";
+      return "is memory of another API: CPU code sees that API's writes, and the API sees the writes of CPU code, only "
+             "after the next CUDA work on a device";
     case kind::graphics:
-      return "is a mapped graphics resource: CPU code may use it between mapping and unmapping only, and what it "
-             "writes is seen by graphics after the next device work of CUDA";
+      return "is a mapped graphics resource: CPU code may use it only between mapping and unmapping, and graphics see "
+             "the writes of CPU code only after the next CUDA work on a device";
     case kind::awaited:
-      return "is waited for by a stream: a value that CPU code writes later is not seen by the stream, which may wait "
-             "for ever; write it with cuStreamWriteValue32 or cuMemcpy";
+      return "holds a value for which a stream waits: the stream does not see values that CPU code writes later, and "
+             "may wait for ever; write the value with cuStreamWriteValue32 or cuMemcpy";
     case kind::capture:
-      return "is read by CPU code while a stream is captured, when the driver does not let anybody wait for the "
-             "devices: work that is still queued may not be seen";
+      return "is read by CPU code while a stream is captured: the driver then forbids waiting for the devices, so CPU "
+             "code may not see the results of queued work";
   }
   return "";
 }
@@ -61,6 +63,15 @@ void incoherent_uses::touched(adopted_region::bytes region) {
   const lock_guard lock(mutex_);
   for (const note& n : notes_)
     if (meet(n.range, region)) tell(n.how, region, n.place);
+}
+
+bool incoherent_uses::concern(CUdeviceptr address) const {
+  if (!any()) return false;
+  const auto has = [address](adopted_region::bytes range) { return range.begin <= address && address < range.end; };
+  const lock_guard lock(mutex_);
+  return std::ranges::any_of(notes_, [&](const note& n) { return has(n.range); }) ||
+         std::ranges::any_of(mapped_, [&](const auto& m) { return has(m.second); }) ||
+         std::ranges::any_of(told_, [&](const auto& t) { return t.second == address; });
 }
 
 void incoherent_uses::forget(adopted_region::bytes range) {

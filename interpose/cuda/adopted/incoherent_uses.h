@@ -12,42 +12,47 @@
 
 namespace hpe::cuda_hooks {
 
-/// Uses of device memory that cannot be made coherent with CPU code, because others access the memory without hpe's
-/// knowledge, or because a stream waits for a value that CPU code writes. Each kind is reported once per region, with
-/// the place in the program. Thread safe.
+/// Records uses of device memory that hpe cannot make coherent with CPU code: other processes or APIs access the memory
+/// without hpe's knowledge, or a stream waits for a value that CPU code writes. Each kind of use is reported once for
+/// each region, together with the place in the program. Thread safe.
 class incoherent_uses {
  public:
   enum class kind : std::uint8_t {
-    exported,  ///< to another process, by an IPC handle or as a pointer of a pool
-    opened,    ///< from another process
+    exported,  ///< shared with another process, by an IPC handle or as a pointer of a pool
+    opened,    ///< opened from another process
     external,  ///< memory of another API (Vulkan, Direct3D)
-    graphics,  ///< a mapped graphics resource
-    awaited,   ///< a stream waits for a value in memory
-    capture,   ///< CPU code reads during a stream capture
+    graphics,  ///< mapped graphics resource
+    awaited,   ///< memory in which a stream waits for a value
+    capture,   ///< memory that CPU code reads during a stream capture
   };
 
-  /// The program's call in this thread shares a range. Reports it now if the host has touched `region` of the range
-  /// (empty: nothing), else when the host does.
+  /// To be called by the thread in which a call of the program shares a range. region: a region that CPU code has
+  /// touched; empty if there is none. If the range overlaps `region`, reports the use now, otherwise when CPU code
+  /// first touches the range.
   void shares(kind how, adopted_region::bytes range, adopted_region::bytes region);
-  /// To be called when the host touches a region for the first time.
+  /// To be called when CPU code touches a region for the first time.
   void touched(adopted_region::bytes region);
-  /// The calling thread uses the region in this way now.
+  /// To be called when the calling thread uses a touched region in the way `how`.
   void warn(kind how, adopted_region::bytes region);
-  /// Whether forget() has anything to do.
+  /// Whether forget() can have an effect.
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
+  /// Whether forget() would remove a record for this address.
+  [[nodiscard]] bool concern(CUdeviceptr address) const;
   /// To be called when the program frees a range.
   void forget(adopted_region::bytes range);
 
-  /// Memory that the program maps itself, and handles by which it shares it. shares_handle returns the mapped ranges
-  /// that become shared.
+  /// The next three functions track memory that the program itself maps, and the handles through which the program
+  /// shares that memory. `shares_handle` records that a handle is shared, and returns the ranges at which its
+  /// allocation is mapped.
   using allocation = CUmemGenericAllocationHandle;
   [[nodiscard]] std::vector<adopted_region::bytes> shares_handle(kind how, allocation handle);
-  /// The program maps an allocation. Returns how its handle is shared, if it is.
+  /// To be called when the program maps an allocation. Returns how the allocation's handle is shared; nullopt if it is
+  /// not shared.
   [[nodiscard]] std::optional<kind> maps(allocation handle, adopted_region::bytes range);
-  /// The program releases a handle, which the driver may give to another allocation.
+  /// To be called when the program releases a handle; the driver may reuse its value for another allocation.
   void releases(allocation handle);
 
-  /// Textures over linear memory, whose addresses are not among the parameters of kernels.
+  /// Record textures over linear memory: kernels use this memory although its address is not among their parameters.
   void add_texture(CUtexObject object, CUdeviceptr address);
   void remove_texture(CUtexObject object);
   template <class Visit>
@@ -65,7 +70,7 @@ class incoherent_uses {
 
   void tell(kind how, adopted_region::bytes region, const std::string& place) HPE_REQUIRES(mutex_);
 
-  std::atomic<bool> any_{false};  // never reset
+  std::atomic<bool> any_{false};  // never set back to false
   mutable mutex mutex_;
   std::vector<note> notes_ HPE_GUARDED_BY(mutex_);
   std::set<std::pair<kind, CUdeviceptr>> told_ HPE_GUARDED_BY(mutex_);

@@ -49,8 +49,9 @@ class bell final : public device::gate {
 touch_service::touch_service(adopted_memory& memory) : memory_(memory), gate_(std::make_unique<bell>()) {
   device::gate* const gates[] = {gate_.get()};
   board_ = std::make_unique<fault::request_board>(gates);
-  thread_ = os::start_thread("hpe-touch", [this] { run(); });
+  requests_.reserve(fault::request_board::slot_count);
   static_cast<void>(trace::status_page::own());
+  thread_ = os::start_thread("hpe-touch", [this] { run(); });
   the_service.store(this);
   fault::handle_other_faults_with(resolve_in_handler);
 }
@@ -70,14 +71,12 @@ fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
 
 void touch_service::run() {
   serving = true;
-  std::vector<fault::request*> requests;
-  requests.reserve(fault::request_board::slot_count);
   for (;;) {
-    board_->take(0, requests);
-    if (requests.empty() && !memory_.fetch_ahead()) gate_->sleep({}, std::chrono::steady_clock::time_point::max());
-    for (fault::request* r : requests)
+    board_->take(0, requests_);
+    if (requests_.empty() && !memory_.fetch_ahead()) gate_->sleep({}, std::chrono::steady_clock::time_point::max());
+    for (fault::request* r : requests_)
       r->answer(memory_.touch(reinterpret_cast<CUdeviceptr>(r->address()), r->write()));
-    requests.clear();
+    requests_.clear();
   }
 }
 

@@ -2,19 +2,20 @@
 
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "interpose/cuda/adopted/adopted_memory.h"
 #include "runtime/fault/request_board.h"
 
 namespace hpe::cuda_hooks {
 
-/// The thread that serves the program's faults on device memory. Faulting threads sleep meanwhile. Lives until the
-/// process ends.
+/// The thread that serves faults of the program on device memory. A faulting thread sleeps until its request has been
+/// served. The object exists until the process ends.
 class touch_service {
  public:
   explicit touch_service(adopted_memory& memory);
 
-  /// Called in the signal handler of the faulting thread.
+  /// Called in the signal handler of the thread that faulted.
   fault::verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
@@ -23,6 +24,7 @@ class touch_service {
   adopted_memory& memory_;
   std::unique_ptr<device::gate> gate_;
   std::unique_ptr<fault::request_board> board_;
+  std::vector<fault::request*> requests_;  // reserved in advance, because the serving thread must not allocate
   std::thread thread_;
 };
 

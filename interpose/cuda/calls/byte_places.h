@@ -1,27 +1,27 @@
 #pragma once
 
-/// The addresses of the bytes on one side of a copy, for the kernels of copy_kernels.cu. Plain data, which nvcc
-/// compiles.
+/// Describes where the bytes on one side of a copy are, for the kernels of copy_kernels.cu. Plain data that nvcc can
+/// compile.
 
 namespace hpe::cuda_hooks {
 
-/// Contiguous bytes of an element.
+/// Contiguous bytes in an element.
 struct byte_piece {
-  unsigned long long first;  ///< bytes of data of the element before this piece
-  long long offset;          ///< of the piece, from the element's address
+  unsigned long long first;  ///< the number of data bytes of the element that come before this piece
+  long long offset;          ///< distance in bytes from the element's address to the piece
 };
 
-/// Rows of bytes at equal distances, and planes of these rows. With pieces, each row is an element that consists of
-/// them.
+/// Planes at equal distances; each plane consists of rows of bytes at equal distances. If `pieces` is not null, each
+/// row is an element that consists of these pieces.
 struct byte_places {
   unsigned long long base;   ///< address of the first row
   unsigned long long row;    ///< bytes from one row to the next
   unsigned long long plane;  ///< bytes from one plane to the next
-  const byte_piece* pieces;  ///< in device memory, by `first`, and one more that ends the last; nullptr: one run
+  const byte_piece* pieces;  ///< in device memory, ordered by `first`, with an end mark; nullptr: contiguous rows
   unsigned piece_count;
-  unsigned rows;        ///< rows in a plane
-  unsigned width;       ///< units in a row
-  unsigned unused = 0;  // in place of padding: the stand-in driver reads the parameters as words
+  unsigned rows;        ///< rows in each plane
+  unsigned width;       ///< units in each row
+  unsigned unused = 0;  // avoids padding, because the stand-in driver reads the parameters as words
 };
 
 }  // namespace hpe::cuda_hooks

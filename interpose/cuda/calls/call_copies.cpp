@@ -9,7 +9,6 @@
 namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
-using interpose::copied_rows;
 
 namespace {
 
@@ -33,72 +32,89 @@ call_queue::~call_queue() {
   for (const CUevent e : spare_) cu_.cuEventDestroy(e);
 }
 
-// Called with mutex_ held, as are record and advance.
-std::uint64_t call_queue::queued(CUresult result, std::size_t bytes, std::shared_ptr<void> kept) {
-  cu_.check(result, "copying the bytes of a call");
+// Called with mutex_ held, as are record and advance. Nothing fails behind the driver's call: the copy is queued then.
+std::uint64_t call_queue::queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call) {
+  const bool is_kept = kept != nullptr;
+  if (is_kept) users_.push_back({queued_ + 1, std::move(kept)});
+  if (const CUresult result = call(); result != CUDA_SUCCESS) {
+    if (is_kept) users_.pop_back();
+    cu_.fail(result, "copying the data of an I/O or MPI call");
+  }
   const bool several = done_ < queued_;
   ++queued_;
   unmarked_ += bytes;
-  if (kept != nullptr) users_.push_back({queued_, std::move(kept)});
   const std::uint64_t marked = marks_.empty() ? done_ : marks_.back().number;
   if (several && (queued_ - marked >= copies_of_a_mark || unmarked_ >= bytes_of_a_mark)) record();
   return queued_;
 }
 
-void call_queue::record() {
-  if (spare_.empty()) {
-    CUevent made = nullptr;
-    cu_.check(cu_.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING), "creating an event");
-    spare_.push_back(made);
+// Without an event, later copies are asked for in place of this one.
+void call_queue::record() noexcept {
+  try {
+    if (spare_.empty()) {
+      spare_.reserve(++events_);
+      CUevent made = nullptr;
+      if (cu_.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return;
+      spare_.push_back(made);
+    }
+    marks_.push_back({queued_, spare_.back()});
+  } catch (const std::bad_alloc&) {
+    return;
   }
-  cu_.check(cu_.cuEventRecord(spare_.back(), stream()), "recording an event");
-  marks_.push_back({queued_, spare_.back()});
+  if (cu_.cuEventRecord(spare_.back(), stream()) != CUDA_SUCCESS) return marks_.pop_back();
   spare_.pop_back();
   unmarked_ = 0;
 }
 
 std::uint64_t call_queue::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept) {
   const lock_guard lock(mutex_);
-  return queued(cu_.cuMemcpyAsync(to, from, bytes, stream()), bytes, std::move(kept));
+  return queue(bytes, std::move(kept), [&] { return cu_.cuMemcpyAsync(to, from, bytes, stream()); });
+}
+
+bool call_queue::has_whole_planes(const box_copy& shape) noexcept {
+  const auto are_whole = [&](const box_strides& s) {
+    return s.row != 0 && s.plane % s.row == 0 && s.plane >= s.row * shape.extent.rows;
+  };
+  return shape.extent.planes == 1 || (are_whole(shape.to) && are_whole(shape.from));
 }
 
 // Copies few planes one by one, because cuMemcpy2D is the driver's common case.
-std::uint64_t call_queue::copy_described(CUDA_MEMCPY3D& ends, const copied_rows& shape, std::shared_ptr<void> kept) {
+std::uint64_t call_queue::copy_described(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept) {
   constexpr std::size_t few_planes = 64;
-  if (shape.planes > few_planes) return copy_planes(ends, shape, std::move(kept));
+  if (shape.extent.planes > few_planes) return copy_planes(ends, shape, std::move(kept));
   CUDA_MEMCPY2D rows{};
   rows.srcMemoryType = ends.srcMemoryType;
   rows.srcPitch = shape.from.row;
   rows.dstMemoryType = ends.dstMemoryType;
   rows.dstPitch = shape.to.row;
-  rows.WidthInBytes = shape.width;
-  rows.Height = shape.rows;
+  rows.WidthInBytes = shape.extent.width;
+  rows.Height = shape.extent.rows;
   const lock_guard lock(mutex_);
-  for (std::size_t p = 0; p < shape.planes; ++p) {
+  for (std::size_t p = 0; p < shape.extent.planes; ++p) {
     rows.srcDevice = ends.srcDevice + p * shape.from.plane;
     rows.srcHost = static_cast<const std::byte*>(ends.srcHost) + p * shape.from.plane;
     rows.dstDevice = ends.dstDevice + p * shape.to.plane;
     rows.dstHost = static_cast<std::byte*>(ends.dstHost) + p * shape.to.plane;
-    queued(cu_.cuMemcpy2DAsync(&rows, stream()), shape.width * shape.rows, kept);
+    queue(shape.extent.width * shape.extent.rows, kept, [&] { return cu_.cuMemcpy2DAsync(&rows, stream()); });
   }
   return queued_;
 }
 
-std::uint64_t call_queue::copy_planes(CUDA_MEMCPY3D& ends, const copied_rows& shape, std::shared_ptr<void> kept) {
+std::uint64_t call_queue::copy_planes(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept) {
   ends.srcPitch = shape.from.row;
   ends.srcHeight = shape.from.plane / shape.from.row;
   ends.dstPitch = shape.to.row;
   ends.dstHeight = shape.to.plane / shape.to.row;
-  ends.WidthInBytes = shape.width;
-  ends.Height = shape.rows;
-  ends.Depth = shape.planes;
+  ends.WidthInBytes = shape.extent.width;
+  ends.Height = shape.extent.rows;
+  ends.Depth = shape.extent.planes;
   const lock_guard lock(mutex_);
-  return queued(cu_.cuMemcpy3DAsync(&ends, stream()), shape.bytes(), std::move(kept));
+  return queue(shape.bytes(), std::move(kept), [&] { return cu_.cuMemcpy3DAsync(&ends, stream()); });
 }
 
 bool call_queue::is_over(CUresult result) const {
   if (result == CUDA_ERROR_NOT_READY) return false;
-  cu_.check(result, "copying the bytes of a call");
+  cu_.check(result, "copying the data of an I/O or MPI call");
   return true;
 }
 
@@ -134,7 +150,7 @@ void call_queue::wait() {
     all = queued_;
   }
   const entered here(cu_, parts_->context());
-  cu_.check(cu_.cuStreamSynchronize(stream()), "copying the bytes of a call");
+  cu_.check(cu_.cuStreamSynchronize(stream()), "copying the data of an I/O or MPI call");
   const lock_guard lock(mutex_);
   done_ = std::max(done_, all);
   while (!marks_.empty() && marks_.front().number <= done_) {
@@ -150,24 +166,33 @@ std::byte* call_buffers::borrow(std::size_t bytes) {
   bool pin = false;
   {
     const lock_guard lock(mutex_);
-    auto& free = free_[size];
-    if (!free.empty()) {
-      std::byte* const found = free.back();
-      free.pop_back();
+    buffers& of_size = buffers_[size];
+    if (!of_size.free.empty()) {
+      std::byte* const found = of_size.free.back();
+      of_size.free.pop_back();
       kept_ -= size;
       return found;
     }
+    of_size.free.reserve(of_size.made + 1);  // give_back() finds room for all
+    ++of_size.made;
     pin = size <= largest_pinned && pinned_bytes_ + size <= most_pinned;
     if (pin) pinned_bytes_ += size;
   }
   void* const made = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (made == MAP_FAILED) throw std::bad_alloc();
   auto* const memory = static_cast<std::byte*>(made);
-  if (!pin) return memory;
+  try {
+    if (made == MAP_FAILED) throw std::bad_alloc();
+    const lock_guard lock(mutex_);
+    if (pin) pinned_.insert(memory);
+  } catch (const std::bad_alloc&) {
+    if (made != MAP_FAILED) ::munmap(made, size);
+    const lock_guard lock(mutex_);
+    --buffers_.at(size).made;
+    if (pin) pinned_bytes_ -= size;
+    throw;
+  }
   // If pinning fails, the driver copies from and to the memory all the same.
-  cu_.cuMemHostRegister(made, size, CU_MEMHOSTREGISTER_PORTABLE);
-  const lock_guard lock(mutex_);
-  pinned_.insert(memory);
+  if (pin) cu_.cuMemHostRegister(made, size, CU_MEMHOSTREGISTER_PORTABLE);
   return memory;
 }
 
@@ -175,11 +200,13 @@ void call_buffers::give_back(std::byte* memory, std::size_t bytes) noexcept {
   const std::size_t size = std::bit_ceil(std::max(bytes, smallest));
   const lock_guard lock(mutex_);
   const bool pinned = pinned_.contains(memory);
+  buffers& of_size = buffers_.at(size);
   if (!pinned && kept_ + size > most_kept) {
+    --of_size.made;
     ::munmap(memory, size);
     return;
   }
-  auto& free = free_[size];
+  auto& free = of_size.free;
   free.insert(pinned ? free.end() : free.begin(), memory);
   kept_ += size;
 }

@@ -10,7 +10,6 @@ extern "C" const unsigned char hpe_call_kernels_image[];
 namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
-using interpose::copied_rows;
 using interpose::scattered_bytes;
 
 namespace {
@@ -24,9 +23,10 @@ constexpr unsigned most_blocks = 2048;
 constexpr unsigned most_in_a_thread = 16;
 constexpr unsigned any_number = 1U << 31;
 
-byte_places rows_at(CUdeviceptr base, const copied_rows& shape, const copied_rows::distances& apart) {
-  return {base, shape.rows > 1 ? apart.row : 0,    shape.planes > 1 ? apart.plane : 0, nullptr,
-          0,    static_cast<unsigned>(shape.rows), static_cast<unsigned>(shape.width)};
+byte_places rows_at(CUdeviceptr base, const box& shape) {
+  const auto& [extent, apart] = shape;
+  return {base, extent.rows > 1 ? apart.row : 0,    extent.planes > 1 ? apart.plane : 0, nullptr,
+          0,    static_cast<unsigned>(extent.rows), static_cast<unsigned>(extent.width)};
 }
 
 byte_places contiguous_at(CUdeviceptr base, std::size_t bytes) {
@@ -52,9 +52,18 @@ call_kernels::call_kernels(const device::cuda::driver& cu, std::shared_ptr<conte
                            scratch_memory::goes told)
     : cu_(cu), parts_(std::move(parts)), memory_(std::make_shared<scratch_memory>(cu, parts_, std::move(told))) {
   const entered here(cu_, parts_->context());
-  cu_.check(cu_.cuModuleLoadData(&module_, hpe_call_kernels_image), "loading the kernels for calls");
+  cu_.check(cu_.cuModuleLoadData(&module_, hpe_call_kernels_image), "loading hpe's kernels for I/O and MPI calls");
+  try {
+    find_functions();
+  } catch (...) {
+    cu_.cuModuleUnload(module_);
+    throw;
+  }
+}
+
+void call_kernels::find_functions() {
   const auto find = [&](CUfunction& function, const std::string& name) {
-    cu_.check(cu_.cuModuleGetFunction(&function, module_, name.c_str()), "finding the kernels for calls");
+    cu_.check(cu_.cuModuleGetFunction(&function, module_, name.c_str()), "finding hpe's kernels for I/O and MPI calls");
   };
   for (std::size_t n = 0; n < functions_.size(); ++n) find(functions_[n], "hpe_copy_units_" + std::to_string(n));
   // In the order of reduction's enumerators.
@@ -70,12 +79,12 @@ call_kernels::~call_kernels() {
   if (parts_->alive()) cu_.cuModuleUnload(module_);
 }
 
-bool call_kernels::suit(const copied_rows& shape) noexcept {
-  return !shape.is_one_run() && shape.width < wide && shape.bytes() < most_bytes;
+bool call_kernels::suit(const box_copy& shape) noexcept {
+  return !shape.extent.is_one_row() && shape.extent.width < wide && shape.bytes() < most_bytes;
 }
 
-CUresult call_kernels::copy(CUdeviceptr to, CUdeviceptr from, const copied_rows& shape, CUstream stream) {
-  return launch(rows_at(to, shape, shape.to), rows_at(from, shape, shape.from), shape.bytes(), 0, stream);
+CUresult call_kernels::copy(CUdeviceptr to, CUdeviceptr from, const box_copy& shape, CUstream stream) {
+  return launch(rows_at(to, shape.written()), rows_at(from, shape.read()), shape.bytes(), 0, stream);
 }
 
 std::uint64_t call_kernels::gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
@@ -134,8 +143,8 @@ call_kernels::shared_table call_kernels::make_table(const scattered_bytes& which
   const lent_stream lent(*parts_);
   cu_.check(cu_.cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(made->pieces.get()),
                               reinterpret_cast<CUdeviceptr>(pieces.data()), size, lent.stream()),
-            "copying the places of a datatype's bytes to the device");
-  cu_.check(cu_.cuStreamSynchronize(lent.stream()), "copying the places of a datatype's bytes to the device");
+            "copying a datatype's byte offsets to the device");
+  cu_.check(cu_.cuStreamSynchronize(lent.stream()), "copying a datatype's byte offsets to the device");
   return made;
 }
 

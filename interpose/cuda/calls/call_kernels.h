@@ -12,7 +12,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// Kernels of hpe that copy rows and scattered bytes and reduce numbers, loaded into a context of the program. Thread
+/// hpe's kernels that copy rows and scattered bytes and reduce numbers, loaded into a context of the program. Thread
 /// safe.
 class call_kernels {
  public:
@@ -22,33 +22,35 @@ class call_kernels {
   call_kernels(const call_kernels&) = delete;
   call_kernels& operator=(const call_kernels&) = delete;
 
-  /// Whether a kernel copies these rows faster than a copy engine.
-  [[nodiscard]] static bool suit(const interpose::copied_rows& shape) noexcept;
+  /// Whether a kernel would copy these rows faster than a copy engine.
+  [[nodiscard]] static bool suit(const box_copy& shape) noexcept;
 
-  /// Queues a copy. The context must be current, and its kernels must reach the memory on both sides.
-  [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape, CUstream stream);
+  /// Queues a copy. The context must be current, and its kernels must be able to access both sides.
+  [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const box_copy& shape, CUstream stream);
 
-  /// The pieces of an element, in device memory.
+  /// The pieces of an element, stored in device memory.
   struct table {
     std::shared_ptr<const std::vector<interpose::stretch>> element;
     std::shared_ptr<std::byte> pieces;
-    std::size_t bits = 0;      ///< all numbers in the table, or-ed: their lowest bit is the alignment
-    std::ptrdiff_t begin = 0;  ///< of the lowest byte of the element
-    std::ptrdiff_t end = 0;    ///< after its highest byte
+    std::size_t bits = 0;      ///< all numbers of the table combined by "or"; the lowest set bit gives the alignment
+    std::ptrdiff_t begin = 0;  ///< offset of the element's lowest byte
+    std::ptrdiff_t end = 0;    ///< offset of the end of the element's highest byte
   };
   using shared_table = std::shared_ptr<const table>;
-  /// Makes the table of an element. Throws hpe::error if the driver refuses.
+  /// Makes the table of an element's pieces. Throws hpe::error if the driver refuses.
   [[nodiscard]] shared_table make_table(const interpose::scattered_bytes& which);
-  /// As make_table(), and keeps the last tables for the next calls with the same element.
+  /// Like make_table(), but keeps the tables of the most recently used elements and returns the same table for the same
+  /// element.
   [[nodiscard]] shared_table table_of(const interpose::scattered_bytes& which);
-  /// Queue a copy of the first `bytes` bytes of scattered data, at most scratch_memory::most, to contiguous memory, or
-  /// back, and return its number. The context must be current.
+  /// Queue a copy of the first `bytes` bytes of scattered data to contiguous memory (gather) or back (scatter), and
+  /// return the number of the copy. `bytes` is at most scratch_memory::most. The context must be current.
   std::uint64_t gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
                        const shared_table& how, std::size_t bytes);
   std::uint64_t scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
                         const shared_table& how, std::size_t bytes);
 
-  /// Queues to[i] = to[i] combined with with[i]. The context must be current.
+  /// Queues a kernel that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i]. The
+  /// context must be current.
   [[nodiscard]] CUresult reduce(CUdeviceptr to, CUdeviceptr with, std::size_t count, const interpose::reduction& how,
                                 CUstream stream);
 
@@ -56,11 +58,12 @@ class call_kernels {
 
  private:
   static constexpr std::size_t most_bytes = std::size_t{1} << 31;
-  static constexpr std::size_t unit_sizes = 5;  // 1, 2, 4, 8 and 16 bytes
+  static constexpr std::size_t unit_sizes = 5;  // units of 1, 2, 4, 8 and 16 bytes
   static constexpr std::size_t operations = 4;
   static constexpr std::size_t number_types = 6;
   static constexpr std::size_t most_tables = 64;
 
+  void find_functions();
   CUresult launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream);
 
   const device::cuda::driver& cu_;
@@ -70,7 +73,7 @@ class call_kernels {
   std::array<CUfunction, unit_sizes> functions_{};
   std::array<std::array<CUfunction, number_types>, operations> reducers_{};
   mutex mutex_;
-  std::list<shared_table> tables_ HPE_GUARDED_BY(mutex_);  // most recently used first
+  std::list<shared_table> tables_ HPE_GUARDED_BY(mutex_);  // the most recently used table first
 };
 
 }  // namespace hpe::cuda_hooks

@@ -6,7 +6,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-constexpr const char* waiting = "waiting for the work that may use the memory of a call";
+constexpr const char* waiting = "waiting for the work that may use the memory of an I/O or MPI call";
 
 // Captured work does not run, and the driver refuses waits during a capture.
 bool is_captured(CUresult result) {

@@ -13,8 +13,6 @@
 namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
-using interpose::copied_piece;
-using interpose::copied_rows;
 using interpose::device_copy;
 using interpose::peer_bytes;
 using interpose::scattered_bytes;
@@ -23,22 +21,23 @@ namespace {
 
 CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// The range from the first byte of all pieces to the last byte.
-used_range range_of(CUdeviceptr base, std::span<const copied_piece> pieces, bool written) {
+// The range from the first byte of all boxes to the last byte.
+used_range range_of(CUdeviceptr base, std::span<const placed_box> boxes, bool written) {
   std::size_t begin = ~std::size_t{0};
   std::size_t end = 0;
-  for (const auto& [offset, shape] : pieces) {
-    begin = std::min(begin, offset);
-    end = std::max(end, offset + shape.extent(shape.to));
+  for (const auto& [offset, shape] : boxes) {
+    const auto first = static_cast<std::size_t>(offset);
+    begin = std::min(begin, first);
+    end = std::max(end, saturated_sum(first, shape.span()));
   }
   return {base + begin, end - begin, written};
 }
 
 template <class Visit>
-void for_each_row(std::span<const copied_piece> pieces, Visit visit) {
-  for (const auto& [offset, shape] : pieces)
-    for (std::size_t p = 0; p < shape.planes; ++p)
-      for (std::size_t r = 0; r < shape.rows; ++r) visit(offset + p * shape.to.plane + r * shape.to.row, shape.width);
+void for_each_row(std::span<const placed_box> boxes, Visit visit) {
+  for (const placed_box& each : boxes)
+    each.shape.for_each_row(
+        [&](std::size_t at) { visit(static_cast<std::size_t>(each.offset) + at, each.shape.extent.width); });
 }
 
 std::array<std::uint64_t, 2> random_name() {
@@ -67,8 +66,12 @@ host_calls::host_calls(const device::cuda::driver& cu, contexts& parts, program_
 // ---- the program's memory -----------------------------------------------------------------------------------------
 
 std::size_t host_calls::bytes_from(std::uintptr_t address) noexcept {
-  const auto found = known_.at(address);
-  return found ? found->base + found->bytes - address : 0;
+  try {
+    const auto found = known_.at(address);
+    return found ? found->base + found->bytes - address : 0;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 known_memory::allocation host_calls::require(CUdeviceptr address) {
@@ -104,19 +107,24 @@ std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context, std::size_t 
 
 std::shared_ptr<call_kernels> host_calls::kernels_of(CUcontext context) {
   const lock_guard lock(mutex_);
-  const auto [found, is_new] = kernels_.try_emplace(context);
-  if (is_new) {
-    try {
-      found->second = std::make_shared<call_kernels>(
-          cu_, parts_.of(context), [this](CUdeviceptr address, std::size_t bytes) { forget(address, bytes); });
-    } catch (const error& e) {
-      log(log_level::info, "messages of rows are copied by copy engines: {}", e.what());
-    }
+  if (const auto found = kernels_.find(context); found != kernels_.end()) return found->second;
+  std::shared_ptr<call_kernels> made;
+  try {
+    made = std::make_shared<call_kernels>(cu_, parts_.of(context),
+                                          [this](CUdeviceptr address, std::size_t bytes) { forget(address, bytes); });
+  } catch (const error& e) {
+    log(log_level::info, "messages of rows are copied by copy engines: {}", e.what());
   }
-  return found->second;
+  return kernels_.emplace(context, std::move(made)).first->second;
 }
 
-std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const copied_rows& shape,
+std::shared_ptr<call_kernels> host_calls::require_kernels(CUcontext context) {
+  auto kernels = kernels_of(context);
+  HPE_REQUIRE(kernels != nullptr, HPE_ERROR_SYSTEM, "hpe's kernels for messages are not loaded");
+  return kernels;
+}
+
+std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const box_copy& shape,
                                     std::shared_ptr<void> kept) {
   const auto kernels = call_kernels::suit(shape) ? kernels_of(queue.parts()->context()) : nullptr;
   if (kernels == nullptr) return queue.copy_rows(to, from, shape, std::move(kept));
@@ -140,43 +148,44 @@ std::shared_ptr<call_queue> host_calls::some_queue() {
 
 // ---- calls of the host --------------------------------------------------------------------------------------------
 
-void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const copied_piece> pieces, bool to_device) {
+void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device) {
   const auto memory = require(device);
   const CUcontext context = memory.context;
   const auto queue = queue_of(context);
   waits_.for_users_of(memory);
-  device_work work(queue->stream(), {range_of(device, pieces, to_device)});
+  device_work work(queue->stream(), {range_of(device, boxes, to_device)});
   work.needs_no_wait();
-  cu_.check(work.result(), "taking what CPU code has written to the device");
+  cu_.check(work.result(), "copying to the device the data that CPU code has written");
   const entered here(cu_, context);
-  if (copy_together(device, host, pieces, to_device, *queue)) return;
-  constexpr const char* what = "copying the bytes of a call";
-  for (const auto& [offset, shape] : pieces) {
+  if (copy_together(device, host, boxes, to_device, *queue)) return;
+  constexpr const char* what = "copying the data of an I/O or MPI call";
+  for (const auto& [offset, shape] : boxes) {
+    const box_copy alike{shape.extent, shape.strides, shape.strides};
     std::optional<CUresult> done;
-    if (shape.is_one_run())
+    if (shape.extent.is_one_row())
       done = to_device ? copies_.upload(device + offset, host + offset, shape.bytes(), queue->stream(), true)
                        : copies_.download(host + offset, device + offset, shape.bytes(), queue->stream());
     if (done) {
       cu_.check(*done, what);
     } else if (to_device) {
-      queue->copy_rows(device + offset, host + offset, shape);
+      queue->copy_rows(device + offset, host + offset, alike);
     } else {
-      queue->copy_rows(host + offset, device + offset, shape);
+      queue->copy_rows(host + offset, device + offset, alike);
     }
   }
   queue->wait();
 }
 
-// Copies many pieces by one transfer of contiguous bytes, which a kernel gathers or scatters on the device. Returns
-// false, with no effect, if the pieces are few, or large, or the device has no memory for them.
-bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<const copied_piece> pieces,
-                               bool to_device, call_queue& queue) {
+// Copies many boxes by one transfer of contiguous bytes, which a kernel gathers or scatters on the device. Returns
+// false, with no effect, if the boxes are few, or large, or the device has no memory for them.
+bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device,
+                               call_queue& queue) {
   constexpr std::size_t few = 16;
   constexpr std::size_t large = std::size_t{64} << 10;
-  if (pieces.size() <= few) return false;
+  if (boxes.size() <= few) return false;
   auto all = std::make_shared<std::vector<interpose::stretch>>();
   std::size_t bytes = 0;
-  for_each_row(pieces, [&](std::size_t at, std::size_t width) {
+  for_each_row(boxes, [&](std::size_t at, std::size_t width) {
     all->push_back({static_cast<std::ptrdiff_t>(at), width});
     bytes += width;
   });
@@ -184,7 +193,7 @@ bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<co
   const auto row = borrow_beside(device, bytes);
   if (row == nullptr) return false;
   const scattered_bytes which{all, bytes, static_cast<std::ptrdiff_t>(bytes)};
-  const auto kernels = kernels_of(queue.parts()->context());
+  const auto kernels = require_kernels(queue.parts()->context());
   const auto table = kernels->make_table(which);
   const std::unique_ptr<std::byte, std::function<void(std::byte*)>> packed(
       buffers_.borrow(bytes), [&](std::byte* memory) { buffers_.give_back(memory, bytes); });
@@ -214,7 +223,7 @@ device_copy host_calls::begin_copy(CUdeviceptr device, std::byte* host, std::siz
   waits_.for_users_of(memory);
   device_work work(queue->stream(), {{device, bytes, to_device}});
   work.needs_no_wait();
-  cu_.check(work.result(), "taking what CPU code has written to the device");
+  cu_.check(work.result(), "copying to the device the data that CPU code has written");
   const entered here(cu_, context);
   return {queue, to_device ? queue->copy(device, number_of(host), bytes) : queue->copy(number_of(host), device, bytes)};
 }
@@ -231,19 +240,18 @@ device_copy host_calls::start_write(std::uintptr_t to, std::byte* from, std::siz
   return {};
 }
 
-void host_calls::read(void* to, std::uintptr_t from, std::span<const copied_piece> pieces) {
+void host_calls::read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) {
   auto* const host = static_cast<std::byte*>(to);
-  const used_range all = range_of(from, pieces, false);
-  if (!adopted_.has_touched(all.address, all.address + all.bytes)) return copy(from, host, pieces, false);
-  for_each_row(pieces, [&](std::size_t at, std::size_t bytes) { adopted_.read(host + at, from + at, bytes); });
+  const used_range all = range_of(from, boxes, false);
+  if (!adopted_.has_touched(all.address, all.end())) return copy(from, host, boxes, false);
+  for_each_row(boxes, [&](std::size_t at, std::size_t bytes) { adopted_.read(host + at, from + at, bytes); });
 }
 
-void host_calls::write(std::uintptr_t to, const void* from, std::span<const copied_piece> pieces) {
+void host_calls::write(std::uintptr_t to, const void* from, std::span<const placed_box> boxes) {
   const auto* const host = static_cast<const std::byte*>(from);
-  const used_range all = range_of(to, pieces, true);
-  if (!adopted_.has_touched(all.address, all.address + all.bytes))
-    return copy(to, const_cast<std::byte*>(host), pieces, true);
-  for_each_row(pieces, [&](std::size_t at, std::size_t bytes) { adopted_.write(to + at, host + at, bytes); });
+  const used_range all = range_of(to, boxes, true);
+  if (!adopted_.has_touched(all.address, all.end())) return copy(to, const_cast<std::byte*>(host), boxes, true);
+  for_each_row(boxes, [&](std::size_t at, std::size_t bytes) { adopted_.write(to + at, host + at, bytes); });
 }
 
 std::byte* host_calls::borrow(std::size_t bytes) {
@@ -265,7 +273,7 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
     if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
     device_work release({{address, bytes, use == peer_use::overwrite}});
     release.needs_no_wait();
-    cu_.check(release.result(), "taking what CPU code has written to the device");
+    cu_.check(release.result(), "copying to the device the data that CPU code has written");
   }
   peer_bytes result{process_, found->number, found->what.base, address - found->what.base, {}, {}};
   static_assert(sizeof result.handle == sizeof found->handle);
@@ -280,7 +288,7 @@ void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   if (!adopted_memory::any()) return;
   device_work release({{address, bytes, true}});
   release.needs_no_wait();
-  cu_.check(release.result(), "giving up what CPU code has fetched of memory that another process has written");
+  cu_.check(release.result(), "discarding the host's copy of memory that another process has written");
 }
 
 std::optional<host_calls::reached> host_calls::reach(const peer_bytes& which, const call_queue& queue) {
@@ -295,7 +303,7 @@ std::optional<host_calls::reached> host_calls::reach(const peer_bytes& which, co
   return reached{memory->base() + which.offset, memory};
 }
 
-std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const copied_rows& shape,
+std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const box_copy& shape,
                                             std::uint64_t queued) {
   const CUdeviceptr target = number_of(to);
   const auto place = may_know(target) ? known_.at(target) : std::nullopt;
@@ -308,20 +316,20 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
   if (!waits_.is_over(queued)) memory ? waits_.for_users_of(*memory) : waits_.for_all(queue->parts()->context());
   const entered here(cu_, queue->parts()->context());
   if (!on_device) {
-    if (shape.is_one_run())
+    if (shape.extent.is_one_row())
       if (const auto done = copies_.download(to, source->address, shape.bytes(), queue->stream())) {
         cu_.check(*done, "copying the bytes of a message");
         return device_copy{queue, 0};
       }
     return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source->address, shape, source->mapped)};
   }
-  device_work work(queue->stream(), {{target, shape.extent(shape.to), true}});
+  device_work work(queue->stream(), {{target, shape.written().span(), true}});
   work.needs_no_wait();
-  cu_.check(work.result(), "taking what CPU code has written to the device");
+  cu_.check(work.result(), "copying to the device the data that CPU code has written");
   return device_copy{queue, copy_rows(*queue, target, source->address, shape, source->mapped)};
 }
 
-std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t from, const copied_rows& shape) {
+std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t from, const box_copy& shape) {
   const auto queue = queue_of(require(from).context);
   const auto target = reach(to, *queue);
   if (!target) return std::nullopt;
@@ -356,7 +364,7 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
                                        std::uint64_t queued, bool written, Copy copy) {
   const auto memory = require(address);
   const CUcontext context = memory.context;
-  const auto kernels = kernels_of(context);
+  const auto kernels = require_kernels(context);
   const auto queue = queue_of(context);
   const auto table = which.is_one_run() ? nullptr : kernels->table_of(which);
   if (!waits_.is_over(queued)) waits_.for_users_of(memory);
@@ -368,7 +376,7 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
   device_work work(queue->stream(),
                    {{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin), written}});
   work.needs_no_wait();
-  cu_.check(work.result(), "taking what CPU code has written to the device");
+  cu_.check(work.result(), "copying to the device the data that CPU code has written");
   const entered here(cu_, context);
   return {queue, copy(*queue, *kernels, table)};
 }
@@ -396,12 +404,12 @@ device_copy host_calls::scatter(std::uintptr_t to, const scattered_bytes& which,
 device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::size_t count,
                                const interpose::reduction& how) {
   const CUcontext context = require(to).context;
-  const auto kernels = kernels_of(context);
+  const auto kernels = require_kernels(context);
   const auto queue = queue_of(context);
   const std::size_t bytes = count * how.number_bytes();
   device_work work(queue->stream(), {{to, bytes, true}});
   work.needs_no_wait();
-  cu_.check(work.result(), "taking what CPU code has written to the device");
+  cu_.check(work.result(), "copying to the device the data that CPU code has written");
   const entered here(cu_, context);
   return {queue, queue->add(bytes, kernels,
                             [&](CUstream stream) { return kernels->reduce(to, number_of(with), count, how, stream); })};

@@ -13,9 +13,9 @@
 
 namespace hpe::cuda_hooks {
 
-/// Lets interposed calls of libc and MPI use device memory of the program. Memory that the host has touched is read and
-/// written through adopted_memory, which keeps a host copy. All other memory is copied from and to the device directly,
-/// and the hooks of launches ignore it.
+/// Lets interposed calls of libc and MPI use the program's device memory. Memory that CPU code has touched is read and
+/// written through adopted_memory, which has a host copy of that memory. The bytes of all other memory are copied
+/// directly from and to the device, so the hooks of launches do not have to consider it.
 class host_calls final : public interpose::adopted_pointers {
  public:
   host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
@@ -24,8 +24,8 @@ class host_calls final : public interpose::adopted_pointers {
   [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override;
   using adopted_pointers::read;
   using adopted_pointers::write;
-  void read(void* to, std::uintptr_t from, std::span<const interpose::copied_piece> pieces) override;
-  void write(std::uintptr_t to, const void* from, std::span<const interpose::copied_piece> pieces) override;
+  void read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) override;
+  void write(std::uintptr_t to, const void* from, std::span<const placed_box> boxes) override;
   [[nodiscard]] interpose::device_copy start_read(std::byte* to, std::uintptr_t from, std::size_t bytes) override;
   [[nodiscard]] interpose::device_copy start_write(std::uintptr_t to, std::byte* from, std::size_t bytes) override;
   [[nodiscard]] std::byte* borrow(std::size_t bytes) override;
@@ -36,10 +36,9 @@ class host_calls final : public interpose::adopted_pointers {
                                                            std::uint64_t queued) override;
   void overwritten(std::uintptr_t address, std::size_t bytes) override;
   [[nodiscard]] std::optional<interpose::device_copy> pull(void* to, const interpose::peer_bytes& from,
-                                                           const interpose::copied_rows& shape,
-                                                           std::uint64_t queued) override;
+                                                           const box_copy& shape, std::uint64_t queued) override;
   [[nodiscard]] std::optional<interpose::device_copy> push(const interpose::peer_bytes& to, std::uintptr_t from,
-                                                           const interpose::copied_rows& shape) override;
+                                                           const box_copy& shape) override;
   [[nodiscard]] bool takes_turns(std::uintptr_t address) noexcept override;
   [[nodiscard]] std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) override;
   interpose::device_copy gather(std::byte* to, std::uintptr_t from, const interpose::scattered_bytes& which,
@@ -50,44 +49,52 @@ class host_calls final : public interpose::adopted_pointers {
   interpose::device_copy reduce(std::uintptr_t to, const std::byte* with, std::size_t count,
                                 const interpose::reduction& how) override;
 
-  /// Whether messages between processes wait for work that the program has queued. Set before the first call.
+  /// Whether messages between processes must wait for work that the program has queued. Must be set before the first
+  /// call.
   inline static constinit bool messages_wait = true;
 
-  /// The program frees memory.
+  /// To be called when the program frees memory.
   void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
   [[nodiscard]] bool knows_any() const noexcept { return known_.any(); }
-  /// Contexts may end: forgets all that belongs to a context.
+  /// To be called before a CUDA context may be destroyed. Discards everything that was recorded for any context.
   void forget_contexts() noexcept;
+
+  /// Whether a call has used an allocation near an address.
+  [[nodiscard]] bool knows(CUdeviceptr address) const noexcept { return known_.marks().has(address); }
 
  protected:
   [[nodiscard]] bool may_know(std::uintptr_t address) const noexcept override {
-    return known_.marks().has(address) || adopted_.marks().has(address);
+    return knows(address) || adopted_.marks().has(address);
   }
 
  private:
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
-  /// The queue for a copy of so many bytes from another process: large copies take the queue with the fewest
-  /// unfinished copies, because reads from another device overlap.
+  /// The queue for a copy of `bytes` bytes from another process. For a large copy, this is the queue with the fewest
+  /// unfinished copies, because reads from another device can overlap.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
-  /// Bytes that a process of this machine has shared, as the queue's context reaches them. `mapped` is set for those of
-  /// other processes. Nothing if the context cannot reach them.
+  /// Bytes that a process of this machine has shared, at the address at which the queue's context can access them.
+  /// `mapped` is set if the bytes belong to another process. reach() returns nullopt if the context cannot access the
+  /// bytes.
   struct reached {
     CUdeviceptr address;
     std::shared_ptr<void> mapped;
   };
   [[nodiscard]] std::optional<reached> reach(const interpose::peer_bytes& which, const call_queue& queue);
-  /// nullptr if the driver does not load the kernels; the first failure is logged and remembered.
+  /// The kernels, loaded into a context; nullptr if the driver refuses to load them. The first failure is logged and
+  /// remembered.
   [[nodiscard]] std::shared_ptr<call_kernels> kernels_of(CUcontext context);
-  /// Queues a copy between two addresses that kernels of the queue's context reach. That context must be current.
-  std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::copied_rows& shape,
+  /// Like kernels_of, but throws if the kernels cannot be loaded.
+  [[nodiscard]] std::shared_ptr<call_kernels> require_kernels(CUcontext context);
+  /// Queues a copy between two addresses that kernels in the queue's context can access. That context must be current.
+  std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const box_copy& shape,
                           std::shared_ptr<void> kept);
   template <class Copy>
   interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
                                         std::size_t bytes, std::uint64_t queued, bool written, Copy copy);
-  void copy(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces, bool to_device);
-  [[nodiscard]] bool copy_together(CUdeviceptr device, std::byte* host, std::span<const interpose::copied_piece> pieces,
+  void copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device);
+  [[nodiscard]] bool copy_together(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes,
                                    bool to_device, call_queue& queue);
   [[nodiscard]] interpose::device_copy begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes,
                                                   bool to_device);

@@ -9,7 +9,8 @@ std::optional<known_memory::entry> known_memory::find(CUdeviceptr address) const
   return address - found->first < found->second.what.bytes ? std::optional(found->second) : std::nullopt;
 }
 
-// An allocation that the program frees while the driver is asked must not become known.
+// An allocation that the program frees while the driver is asked must not become known. Without host memory it does not
+// become known either, and the driver is asked again.
 std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address) {
   std::uint64_t before = 0;
   {
@@ -23,7 +24,11 @@ std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address
   const lock_guard lock(mutex_);
   if (before != forgotten_) return made;
   made.made = ++made_;
-  known_.insert_or_assign(found->base, made);
+  try {
+    known_.insert_or_assign(found->base, made);
+  } catch (const std::bad_alloc&) {
+    return made;
+  }
   marks_.set(found->base, found->base + found->bytes, true);
   any_.store(true, std::memory_order_relaxed);
   return made;

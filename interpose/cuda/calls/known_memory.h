@@ -10,8 +10,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Caches the allocations of the program that libc and MPI calls have used, so that not every call asks the driver. An
-/// allocation is forgotten when the program frees it. Thread safe.
+/// Caches the program's allocations that libc and MPI calls have used, so that most calls do not have to ask the
+/// driver. An allocation is removed from the cache when the program frees it. Thread safe.
 class known_memory {
  public:
   known_memory(const device::cuda::driver& cu, const program_contexts& program) : cu_(cu), program_(program) {}
@@ -19,38 +19,40 @@ class known_memory {
   struct allocation {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
-    CUcontext context = nullptr;  ///< the context for copies of the allocation
-    /// The program has allocated it, by itself or from a pool. Kernels may use variables of modules without a
-    /// parameter, and mappings by a parameter that names another mapping.
+    CUcontext context = nullptr;  ///< the context in which the allocation's bytes are copied
+    /// Whether the program allocated the memory, directly or from a pool. Kernels can use other memory that their
+    /// parameters do not name: variables of modules need no parameter, and mapped memory can be reached through another
+    /// mapping.
     bool is_allocated = false;
   };
-  /// The device memory at an address. Empty if there is none, or if the memory is managed.
+  /// The allocation that contains an address of device memory. Returns nullopt if the address is not device memory, or
+  /// if the memory is managed.
   [[nodiscard]] std::optional<allocation> at(CUdeviceptr address);
 
-  /// What another process needs to map an allocation.
+  /// Describes an allocation to another process, which can map it with this description.
   struct shared_allocation {
     allocation what;
-    unsigned long long number = 0;  ///< the driver's buffer ID, which the process never reuses
+    unsigned long long number = 0;  ///< the driver's buffer ID, which it never reuses in this process
     CUipcMemHandle handle{};
     CUuuid device{};
   };
-  /// Also empty if the driver gives no handle: for memory of pools, and memory that the program maps itself. The
-  /// program frees all other memory by calls that hpe intercepts.
+  /// Like at(), but also returns nullopt if the driver gives no handle: for memory of pools, and for memory that the
+  /// program maps itself. hpe intercepts the calls with which the program frees all other memory.
   [[nodiscard]] std::optional<shared_allocation> shared_at(CUdeviceptr address);
 
-  /// Whether any allocation is known. Costs one load.
+  /// Whether any allocation is in the cache. Costs one load.
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
-  /// The program frees the allocations that overlap a range.
+  /// Removes the allocations that overlap a range. To be called when the program frees them.
   void forget(CUdeviceptr begin, CUdeviceptr end) noexcept;
   void forget_all() noexcept { forget(0, ~CUdeviceptr{0}); }
 
-  /// Marks the granules of known allocations.
+  /// The marks of the granules that contain allocations in the cache.
   [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
  private:
   struct entry {
     allocation what;
-    std::uint64_t made = 0;  // number of the entry; other memory at the same address gets another one
+    std::uint64_t made = 0;  // number of the entry; later entries for the same address have other numbers
     bool asked = false;      // whether the driver was asked for the members below
     unsigned long long number = 0;
     bool has_handle = false;
@@ -66,10 +68,10 @@ class known_memory {
 
   const device::cuda::driver& cu_;
   const program_contexts& program_;
-  mutable mutex mutex_;                                        // never held while the driver is called
+  mutable mutex mutex_;                                        // not held while hpe calls the driver
   std::map<CUdeviceptr, entry> known_ HPE_GUARDED_BY(mutex_);  // by base
-  std::uint64_t forgotten_ HPE_GUARDED_BY(mutex_) = 0;         // number of calls of forget
-  std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;              // number of the last entry
+  std::uint64_t forgotten_ HPE_GUARDED_BY(mutex_) = 0;         // the number of calls of forget
+  std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;              // the number of the last entry
   std::atomic<bool> any_{false};
   granule_marks marks_;
 };

@@ -41,17 +41,18 @@ std::shared_ptr<peer_memory::mapping> peer_memory::open(const peer_bytes& which,
     }
     gone.splice(gone.begin(), entries_, here);
   }
-  entry made{which, parts->context(), nullptr};
+  // Unmaps the old allocation first: the driver may have both at one address.
+  gone.clear();
+  std::list<entry> made;
+  made.push_back({which, parts->context(), nullptr});
   try {
-    // Unmaps the old allocation first: the driver may have both at one address.
-    gone.clear();
-    made.mapped = std::make_shared<mapping>(cu_, which, parts);
+    made.front().mapped = std::make_shared<mapping>(cu_, which, parts);
   } catch (const error& e) {
     log(log_level::info, "messages from device memory of another process are copied by way of the host: {}", e.what());
   }
-  entries_.push_front(made);
+  entries_.splice(entries_.begin(), made);
   if (entries_.size() > most) gone.splice(gone.begin(), entries_, std::prev(entries_.end()));
-  return made.mapped;
+  return entries_.front().mapped;
 }
 
 void peer_memory::clear() noexcept {

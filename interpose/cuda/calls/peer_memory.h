@@ -10,16 +10,17 @@
 
 namespace hpe::cuda_hooks {
 
-/// Allocations of other processes of this machine, mapped in contexts of this process, once in each context.
-/// Its mapping is removed when the other process has a new allocation at the same address, when the context ends, or
-/// when there are too many mappings and this one is the least recently used. Thread safe.
+/// Maps allocations of other processes of this machine into contexts of this process; each allocation is mapped once
+/// for each context.
+/// A mapping is removed when the other process has a new allocation at the same address, when the context ends, or when
+/// there are too many mappings and this mapping is the least recently used one. Thread safe.
 class peer_memory {
  public:
   explicit peer_memory(const device::cuda::driver& cu) : cu_(cu) {}
 
-  static constexpr std::size_t most = 256;  ///< mappings
+  static constexpr std::size_t most = 256;  ///< the largest number of mappings
 
-  /// A mapped allocation. The destructor unmaps it.
+  /// An allocation of another process, mapped into a context. The destructor unmaps it.
   class mapping {
    public:
     /// Throws hpe::error if the driver refuses.
@@ -37,23 +38,23 @@ class peer_memory {
     CUdeviceptr base_ = 0;
   };
 
-  /// The memory, mapped in a context; nullptr if the driver cannot map it there. The failure is logged once and
+  /// The memory, mapped into a context; nullptr if the driver cannot map it there. A failure is logged once and
   /// remembered.
   std::shared_ptr<mapping> open(const interpose::peer_bytes& which, const std::shared_ptr<context_parts>& parts);
 
-  /// Contexts may end, and their mappings with them: forgets all mappings.
+  /// To be called before contexts, and their mappings with them, may be destroyed: removes all mappings.
   void clear() noexcept;
 
  private:
   struct entry {
     interpose::peer_bytes which;
     CUcontext context;
-    std::shared_ptr<mapping> mapped;  // nullptr: the driver cannot map it
+    std::shared_ptr<mapping> mapped;  // nullptr: the driver cannot map the allocation
   };
 
   const device::cuda::driver& cu_;
   mutex mutex_;
-  std::list<entry> entries_ HPE_GUARDED_BY(mutex_);  // most recently used first
+  std::list<entry> entries_ HPE_GUARDED_BY(mutex_);  // the most recently used mapping first
 };
 
 }  // namespace hpe::cuda_hooks

@@ -40,6 +40,9 @@ std::shared_ptr<std::byte> scratch_memory::borrow(std::size_t bytes) {
     const lock_guard lock(mutex_);
     auto& free = free_[size];
     if (free.empty() && size < slab) {
+      // Room for what follows the allocation, and for all that can be given back.
+      slabs_.reserve(slabs_.size() + 1);
+      free.reserve((slabs_.size() + 1) * (slab / size));
       slabs_.push_back(allocate(slab));
       for (std::size_t at = 0; at < slab; at += size) free.push_back(slabs_.back() + at);
     }
@@ -55,14 +58,17 @@ std::shared_ptr<std::byte> scratch_memory::borrow(std::size_t bytes) {
           [self = shared_from_this(), size](std::byte* p) { self->give_back(reinterpret_cast<CUdeviceptr>(p), size); }};
 }
 
+// borrow() has made the list of this size. Only lists of large loans may have to grow here; without host memory for
+// that the loan goes back to the driver.
 void scratch_memory::give_back(CUdeviceptr memory, std::size_t size) noexcept {
-  {
+  try {
     const lock_guard lock(mutex_);
     if (size < slab || kept_ + size <= most) {
-      free_[size].push_back(memory);
+      free_.at(size).push_back(memory);
       if (size >= slab) kept_ += size;
       return;
     }
+  } catch (const std::bad_alloc&) {
   }
   const entered here(cu_, parts_->context());
   if (parts_->alive()) release(memory, size);

@@ -21,9 +21,9 @@ CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); 
 using writing = transfer::copy_crew::writing;
 
 // The size of the piece at `done`, in whole rows.
-std::size_t piece_at(std::size_t done, const copied_memory& what) {
-  const std::size_t piece = transfer::next_piece(done, what.bytes() - done, pinned_ring::buffer_bytes);
-  return what.rows == 1 ? piece : std::max(what.width, piece / what.width * what.width);
+std::size_t piece_at(std::size_t done, const box_extent& extent) {
+  const std::size_t piece = transfer::next_piece(done, extent.bytes() - done, pinned_ring::buffer_bytes);
+  return extent.rows == 1 ? piece : std::max(extent.width, piece / extent.width * extent.width);
 }
 
 // Copy engines are slow for narrower rows, on both sides. Rows wider than a buffer are rare.
@@ -47,11 +47,11 @@ std::size_t pageable_copy::bytes_from(CUdeviceptr address) const {
 }
 
 // The driver keeps captures, streams of another context, managed memory, and all invalid copies.
-bool pageable_copy::suitable(const copied_memory& what, CUstream stream) const {
-  if (what.bytes() < smallest || what.host == nullptr) return false;
-  if (what.rows > 1 &&
-      (cu_.cuMemcpy2DAsync == nullptr || what.width < narrowest_row || what.width > pinned_ring::buffer_bytes ||
-       what.device_pitch < what.width || what.host_pitch < what.width))
+bool pageable_copy::suitable(const sides& what, CUstream stream) const {
+  const auto& [width, rows, planes] = what.extent();
+  if (what.extent().bytes() < smallest || what.host == nullptr || planes != 1) return false;
+  if (rows > 1 && (cu_.cuMemcpy2DAsync == nullptr || width < narrowest_row || width > pinned_ring::buffer_bytes ||
+                   what.in_device.strides.row < width || what.in_host.strides.row < width))
     return false;
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   if (cu_.cuStreamIsCapturing(stream, &capture) != CUDA_SUCCESS || capture != CU_STREAM_CAPTURE_STATUS_NONE)
@@ -60,7 +60,9 @@ bool pageable_copy::suitable(const copied_memory& what, CUstream stream) const {
   CUcontext owner = nullptr;
   if (cu_.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) return false;
   if (cu_.cuStreamGetCtx(stream, &owner) != CUDA_SUCCESS || owner != current) return false;
-  return what.device_extent() <= bytes_from(what.device) && is_pageable(what.host, what.host_extent());
+  const std::size_t in_host = what.in_host.span();
+  return what.in_device.span() <= bytes_from(what.device) &&
+         saturated_sum(number_of(what.host), in_host) != too_many_bytes && is_pageable(what.host, in_host);
 }
 
 std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
@@ -78,48 +80,52 @@ std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
 }
 
 // Copies bytes [at, at + bytes) of the copy, counted without gaps, between `through` and the program's memory.
-transfer::copy_crew::pending pageable_copy::begin_piece(const copied_memory& what, std::size_t at, std::size_t bytes,
+transfer::copy_crew::pending pageable_copy::begin_piece(const sides& what, std::size_t at, std::size_t bytes,
                                                         std::byte* through, bool up, writing how) {
-  transfer::copy_crew::rows rows{bytes, 1, 0, 0};
+  const std::size_t width = what.extent().width;
+  box_copy shape{{bytes}};
   std::byte* host = what.host + at;
-  if (what.rows > 1) {
-    rows = {what.width, bytes / what.width, what.host_pitch, what.host_pitch};
-    (up ? rows.to_pitch : rows.from_pitch) = what.width;
-    host = what.host + at / what.width * what.host_pitch;
+  if (what.extent().rows > 1) {
+    shape = {{width, bytes / width, 1}, what.in_host.strides, what.in_host.strides};
+    (up ? shape.to : shape.from) = {.row = width};
+    host = what.host + at / width * what.in_host.strides.row;
   }
-  return up ? crew_.begin_rows(through, host, rows, how) : crew_.begin_rows(host, through, rows, how);
+  return up ? crew_.begin(through, host, shape, how) : crew_.begin(host, through, shape, how);
 }
 
-CUresult pageable_copy::queue_piece(const copied_memory& what, std::size_t at, std::size_t bytes, std::byte* through,
+CUresult pageable_copy::queue_piece(const sides& what, std::size_t at, std::size_t bytes, std::byte* through,
                                     CUstream stream, bool up) const {
-  if (what.rows == 1)
+  if (what.extent().rows == 1)
     return up ? cu_.cuMemcpyAsync(what.device + at, number_of(through), bytes, stream)
               : cu_.cuMemcpyAsync(number_of(through), what.device + at, bytes, stream);
   CUDA_MEMCPY2D copy{};
-  const CUdeviceptr device = what.device + at / what.width * what.device_pitch;
+  const std::size_t width = what.extent().width;
+  const std::size_t device_row = what.in_device.strides.row;
   copy.srcMemoryType = up ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
   copy.dstMemoryType = up ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
   copy.srcHost = copy.dstHost = through;
-  copy.srcDevice = copy.dstDevice = device;
-  copy.srcPitch = up ? what.width : what.device_pitch;
-  copy.dstPitch = up ? what.device_pitch : what.width;
-  copy.WidthInBytes = what.width;
-  copy.Height = bytes / what.width;
+  copy.srcDevice = copy.dstDevice = what.device + at / width * device_row;
+  copy.srcPitch = up ? width : device_row;
+  copy.dstPitch = up ? device_row : width;
+  copy.WidthInBytes = width;
+  copy.Height = bytes / width;
   return cu_.cuMemcpy2DAsync(&copy, stream);
 }
 
-std::optional<CUresult> pageable_copy::upload(const copied_memory& what, CUstream stream, bool wait) {
+std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, const box_copy& shape, CUstream stream,
+                                              bool wait) {
+  const sides what{to, static_cast<std::byte*>(const_cast<void*>(from)), shape.written(), shape.read()};
   if (!suitable(what, stream)) return std::nullopt;
-  const std::size_t bytes = what.bytes();
+  const std::size_t bytes = shape.bytes();
   const std::shared_ptr<context_parts> parts = parts_for(bytes);
   if (parts == nullptr) return std::nullopt;
   pinned_ring& ring = parts->ring();
   const uncaptured here(cu_);
   struct begun {
-    pinned_ring::buffer through;
+    pinned_ring::loan through;
     std::size_t at;
     std::size_t bytes;
-    transfer::copy_crew::pending copy;
+    transfer::copy_crew::pending copy;  // ends before the buffer goes back
   };
   std::optional<begun> last;
   CUresult result = CUDA_SUCCESS;
@@ -127,74 +133,75 @@ std::optional<CUresult> pageable_copy::upload(const copied_memory& what, CUstrea
     if (!last) return;
     last->copy.finish();
     if (result == CUDA_SUCCESS) {
-      result = queue_piece(what, last->at, last->bytes, last->through.data, stream, true);
-      cu_.cuEventRecord(last->through.done, stream);
+      result = queue_piece(what, last->at, last->bytes, last->through.data(), stream, true);
+      const CUresult used = last->through.used_by(stream);
+      if (result == CUDA_SUCCESS) result = used;
     }
     const bool is_end = last->at + last->bytes == bytes;
-    if (result == CUDA_SUCCESS && wait && is_end) result = cu_.cuEventSynchronize(last->through.done);
-    ring.give_back(last->through);
+    if (result == CUDA_SUCCESS && wait && is_end) result = last->through.wait();
     last.reset();
   };
   for (std::size_t at = 0, part = 0; at < bytes && result == CUDA_SUCCESS; at += part) {
-    part = piece_at(at, what);
-    pinned_ring::buffer through = ring.try_take();
-    if (through.data == nullptr) {
+    part = piece_at(at, what.extent());
+    auto through = ring.try_take();
+    if (!through) {
       queue_last();  // a thread must not hold a buffer while it waits for one, or two threads could deadlock
       through = ring.take();
     }
-    if (const CUresult free = cu_.cuEventSynchronize(through.done); free != CUDA_SUCCESS) {
-      ring.give_back(through);
+    if (const CUresult free = through.wait(); free != CUDA_SUCCESS) {
       result = free;
       break;
     }
     // The threads fill this buffer while this thread queues the previous one, without a rendezvous between the two.
-    auto copy = begin_piece(what, at, part, through.data, true, transfer::copy_crew::to_stage(bytes));
+    auto copy = begin_piece(what, at, part, through.data(), true, transfer::copy_crew::to_stage(bytes));
     queue_last();
-    last.emplace(begun{through, at, part, std::move(copy)});
+    last.emplace(begun{std::move(through), at, part, std::move(copy)});
   }
   queue_last();
   return result;
 }
 
-std::optional<CUresult> pageable_copy::download(const copied_memory& what, CUstream stream) {
+std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, const box_copy& shape, CUstream stream) {
+  const sides what{from, static_cast<std::byte*>(to), shape.read(), shape.written()};
   if (!suitable(what, stream)) return std::nullopt;
-  const std::size_t bytes = what.bytes();
+  const std::size_t bytes = shape.bytes();
   const std::shared_ptr<context_parts> parts = parts_for(bytes);
   if (parts == nullptr) return std::nullopt;
   pinned_ring& ring = parts->ring();
   const uncaptured here(cu_);
   struct piece {
-    pinned_ring::buffer through;
+    pinned_ring::loan through;
     std::size_t offset;
     std::size_t bytes;
   };
   std::deque<piece> flying;
   CUresult result = CUDA_SUCCESS;
   std::size_t queued = 0;
-  const auto queue = [&](pinned_ring::buffer through) {
-    flying.push_back({through, queued, piece_at(queued, what)});
-    result = cu_.cuEventSynchronize(through.done);
+  const auto queue = [&](pinned_ring::loan through) {
+    result = through.wait();
     if (result != CUDA_SUCCESS) return;
-    result = queue_piece(what, queued, flying.back().bytes, through.data, stream, false);
-    cu_.cuEventRecord(through.done, stream);
-    queued += flying.back().bytes;
+    flying.push_back({std::move(through), queued, piece_at(queued, what.extent())});
+    const piece& next = flying.back();
+    result = queue_piece(what, next.offset, next.bytes, next.through.data(), stream, false);
+    const CUresult used = next.through.used_by(stream);
+    if (result == CUDA_SUCCESS) result = used;
+    queued += next.bytes;
   };
   while (result == CUDA_SUCCESS && (queued < bytes || !flying.empty())) {
     while (result == CUDA_SUCCESS && queued < bytes) {
-      const pinned_ring::buffer through = flying.empty() ? ring.take() : ring.try_take();
-      if (through.data == nullptr) break;
-      queue(through);
+      auto through = flying.empty() ? ring.take() : ring.try_take();
+      if (!through) break;
+      queue(std::move(through));
     }
     if (result != CUDA_SUCCESS) break;
-    const piece next = flying.front();
-    result = cu_.cuEventSynchronize(next.through.done);
-    if (result != CUDA_SUCCESS) break;
+    piece next = std::move(flying.front());
     flying.pop_front();
-    begin_piece(what, next.offset, next.bytes, next.through.data, false, writing::past_caches).finish();
+    result = next.through.wait();
+    if (result != CUDA_SUCCESS) break;
+    begin_piece(what, next.offset, next.bytes, next.through.data(), false, writing::past_caches).finish();
     // Usually more of this copy is waiting, so the buffer is used again at once.
-    queued < bytes ? queue(next.through) : ring.give_back(next.through);
+    if (queued < bytes) queue(std::move(next.through));
   }
-  for (const piece& p : flying) ring.give_back(p.through);
   return result;
 }
 

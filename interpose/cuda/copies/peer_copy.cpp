@@ -91,20 +91,24 @@ std::optional<CUresult> peer_copy::copy_between(const ends& e, CUdeviceptr to, C
   then([&] { return follow(current, stream, e.to, arriving.stream()); });
   for (std::size_t at = 0; at < bytes && result == CUDA_SUCCESS;) {
     const std::size_t part = std::min(bytes - at, pinned_ring::buffer_bytes);
-    const pinned_ring::buffer through = ring.take();
-    const auto number = reinterpret_cast<CUdeviceptr>(through.data);
+    const pinned_ring::loan through = ring.take();
+    const auto number = reinterpret_cast<CUdeviceptr>(through.data());
     {
       const entered there(cu_, e.from);
-      then([&] { return cu_.cuStreamWaitEvent(leaving.stream(), through.done, 0); });
+      then([&] { return cu_.cuStreamWaitEvent(leaving.stream(), through.done(), 0); });
       then([&] { return cu_.cuMemcpyAsync(number, from + at, part, leaving.stream()); });
     }
     then([&] { return follow(e.from, leaving.stream(), e.to, arriving.stream()); });
     {
       const entered there(cu_, e.to);
       then([&] { return cu_.cuMemcpyAsync(to + at, number, part, arriving.stream()); });
-      cu_.cuEventRecord(through.done, arriving.stream());
+      then([&] { return through.used_by(arriving.stream()); });
     }
-    ring.give_back(through);
+    if (result != CUDA_SUCCESS) {
+      // A copy into the buffer may be queued, and nothing that its next user waits for may follow the copy.
+      const entered there(cu_, e.from);
+      cu_.cuStreamSynchronize(leaving.stream());
+    }
     at += part;
   }
   then([&] { return follow(e.to, arriving.stream(), current, stream); });

@@ -1,9 +1,9 @@
 #pragma once
 
-/// Large copies between devices that cannot access each other's memory (without peer access, or with it disabled). The
-/// driver stages them through host memory, in one direction at a time; hpe uploads one piece while the next is
-/// downloaded. All of it is queued: no host thread takes part, and the copy is one piece of work in the order of the
-/// program's stream.
+/// Makes large copies between devices that cannot access each other's memory, because peer access is not supported or
+/// not enabled. The driver stages these copies through host memory, in one direction at a time; hpe uploads one piece
+/// while it downloads the next piece. hpe queues all pieces at once: no host thread takes part in the copy, and on the
+/// program's stream the copy is ordered like a single piece of work.
 
 #include <optional>
 
@@ -14,15 +14,15 @@ namespace hpe::cuda_hooks {
 /// Thread safe.
 class peer_copy {
  public:
-  /// The driver is as fast for smaller copies, which are left to it.
+  /// hpe leaves smaller copies to the driver, which copies them just as fast.
   static constexpr std::size_t smallest = std::size_t{1} << 20;
 
   peer_copy(const device::cuda::driver& cu, contexts& all) : cu_(cu), contexts_(all) {}
 
-  /// Queues the copy and returns the result, or returns nothing, having done nothing, if hpe does not improve this
-  /// copy.
+  /// Queues the copy and returns the result; returns nullopt, without effect, if hpe cannot make this copy faster.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream);
-  /// Queues the copy after all work of the current context and of the contexts of both devices, like cuMemcpyPeer.
+  /// Like copy, but the copy begins after all earlier work of the current context and of both devices' contexts, as
+  /// with cuMemcpyPeer.
   std::optional<CUresult> copy_after_all(CUdeviceptr to, CUdeviceptr from, std::size_t bytes);
 
  private:

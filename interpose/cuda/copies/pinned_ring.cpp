@@ -7,6 +7,7 @@ pinned_ring::pinned_ring(const device::cuda::driver& cu) : cu_(cu) {
   cu_.check(cu_.cuMemHostAlloc(&memory, buffer_bytes * buffer_count, CU_MEMHOSTALLOC_PORTABLE), "pinning buffers");
   memory_ = static_cast<std::byte*>(memory);
   try {
+    free_.reserve(buffer_count);
     for (std::size_t i = 0; i < buffer_count; ++i) {
       CUevent done = nullptr;
       cu_.check(cu_.cuEventCreate(&done, CU_EVENT_DISABLE_TIMING), "creating an event");
@@ -35,28 +36,37 @@ void pinned_ring::abandon() noexcept {
   memory_ = nullptr;
 }
 
-pinned_ring::buffer pinned_ring::take() {
+pinned_ring::buffer pinned_ring::first() {
+  const buffer result = free_.front();
+  free_.erase(free_.begin());
+  return result;
+}
+
+pinned_ring::loan pinned_ring::take() {
   unique_lock lock(mutex_);
   returned_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return !free_.empty(); });
-  const buffer result = free_.front();
-  free_.erase(free_.begin());
-  return result;
+  return {*this, first()};
 }
 
-pinned_ring::buffer pinned_ring::try_take() {
+pinned_ring::loan pinned_ring::try_take() {
   const lock_guard lock(mutex_);
   if (free_.empty()) return {};
-  const buffer result = free_.front();
-  free_.erase(free_.begin());
-  return result;
+  return {*this, first()};
 }
 
-void pinned_ring::give_back(buffer used) {
+void pinned_ring::give_back(buffer used) noexcept {
   {
     const lock_guard lock(mutex_);
     free_.push_back(used);
   }
   returned_.notify_one();
+}
+
+CUresult pinned_ring::loan::used_by(CUstream stream) const {
+  const CUresult recorded = ring_->cu_.cuEventRecord(lent_.done, stream);
+  if (recorded == CUDA_SUCCESS) return recorded;
+  ring_->cu_.cuStreamSynchronize(stream);
+  return recorded;
 }
 
 }  // namespace hpe::cuda_hooks

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/thread_safety.h"
@@ -8,8 +9,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Pinned buffers of one context, through which its streams exchange data with pageable memory and other devices. The
-/// context must be current in the constructor and destructor. Thread safe.
+/// Pinned buffers of one context, through which the context's streams exchange data with pageable memory and with other
+/// devices. The context must be current during construction and destruction. Thread safe.
 class pinned_ring {
  public:
   static constexpr std::size_t buffer_bytes = std::size_t{8} << 20;
@@ -21,21 +22,23 @@ class pinned_ring {
   ~pinned_ring();
   pinned_ring(const pinned_ring&) = delete;
   pinned_ring& operator=(const pinned_ring&) = delete;
-  /// To be called if the context has ended: the buffers no longer exist, so nothing is returned to the driver.
+  /// To be called if the context has ended: the buffers ended with it, so the destructor does not return them to the
+  /// driver.
   void abandon() noexcept;
 
-  struct buffer {
-    std::byte* data = nullptr;
-    CUevent done = nullptr;  ///< recorded after the copies that use the buffer
-  };
-
-  /// Takes a buffer whose earlier copies may still run: the caller must wait for `done`. take() waits for a free
-  /// buffer, so its caller must not hold another one; try_take() returns an empty one if none is free.
-  [[nodiscard]] buffer take();
-  [[nodiscard]] buffer try_take();
-  void give_back(buffer used);
+  class loan;
+  /// Lends a buffer. Earlier copies may still be using it. take() waits for a free buffer, so its caller must not hold
+  /// another buffer; try_take() returns an empty loan if no buffer is free.
+  [[nodiscard]] loan take();
+  [[nodiscard]] loan try_take();
 
  private:
+  struct buffer {
+    std::byte* data = nullptr;
+    CUevent done = nullptr;  // recorded after the copies that use the buffer
+  };
+  buffer first() HPE_REQUIRES(mutex_);
+  void give_back(buffer used) noexcept;
   /// Destroys the events and frees the memory.
   void release() noexcept;
 
@@ -43,7 +46,40 @@ class pinned_ring {
   std::byte* memory_ = nullptr;
   mutex mutex_;
   condition_variable returned_;
-  std::vector<buffer> free_ HPE_GUARDED_BY(mutex_);  // in the order of their return
+  std::vector<buffer> free_ HPE_GUARDED_BY(mutex_);  // free buffers in the order of their return; capacity for all
+};
+
+/// A buffer that one copy uses. The destructor returns it to the ring, which must outlive the loan. Only one thread may
+/// use the object at a time.
+class pinned_ring::loan {
+ public:
+  loan() = default;
+  loan(loan&& other) noexcept : ring_(std::exchange(other.ring_, nullptr)), lent_(std::exchange(other.lent_, {})) {}
+  loan& operator=(loan&& other) noexcept {
+    std::swap(ring_, other.ring_);
+    std::swap(lent_, other.lent_);
+    return *this;
+  }
+  ~loan() {
+    if (ring_ != nullptr) ring_->give_back(lent_);
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return ring_ != nullptr; }
+  [[nodiscard]] std::byte* data() const noexcept { return lent_.data; }
+  /// The event that is recorded after the copies that use the buffer.
+  [[nodiscard]] CUevent done() const noexcept { return lent_.done; }
+  /// Waits until the copies that use the buffer are done.
+  [[nodiscard]] CUresult wait() const { return ring_->cu_.cuEventSynchronize(lent_.done); }
+  /// Makes the next user of the buffer wait for all work that is queued on the stream now. If the driver cannot record
+  /// the event, waits for that work instead; this wait fails only if the stream's context has failed.
+  [[nodiscard]] CUresult used_by(CUstream stream) const;
+
+ private:
+  friend pinned_ring;
+  loan(pinned_ring& ring, buffer lent) noexcept : ring_(&ring), lent_(lent) {}
+
+  pinned_ring* ring_ = nullptr;
+  buffer lent_;
 };
 
 }  // namespace hpe::cuda_hooks

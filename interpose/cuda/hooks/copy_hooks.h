@@ -1,15 +1,15 @@
 #pragma once
 
-/// The hooks of copies. Only hook_table.cpp includes this file. A hook with nothing to do costs a comparison and a call
-/// of the driver.
+/// The hooks for copies and fills. Only hook_table.cpp includes this file. If a copy does not concern hpe, its hook
+/// costs a comparison and the call of the driver.
 
 #include <optional>
+#include <type_traits>
 
-#include "interpose/cuda/copies/copy_boxes.h"
-#include "interpose/cuda/copies/copy_shapes.h"
-#include "interpose/cuda/hooks/oversubscribed_hooks.h"
+#include "interpose/cuda/hooks/memory_kind.h"
 #include "interpose/cuda/hooks/real_entries.h"
 #include "interpose/cuda/interposer.h"
+#include "interpose/cuda/shape/described_copy.h"
 #include "interpose/cuda/work/device_work.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/status_page.h"
@@ -21,192 +21,192 @@ namespace {
 using trace::measured;
 using trace::way;
 
-// For `hpe top`. Copies whose direction depends on the addresses are not counted, because the driver would have to be
-// asked.
+/// The source and destination of an entry's copies, as the entry's name states: `up` from the host, `down` to the host,
+/// `across` between device addresses, `peer` between contexts, `any` as the addresses determine.
+enum class direction : std::uint8_t { up, down, across, peer, any };
+
+/// Collects the arguments of an entry that copies a range of bytes: (to, from, bytes) and perhaps a stream, in this
+/// order; contexts may follow the addresses.
+struct copied_range {
+  CUdeviceptr to = 0;
+  CUdeviceptr from = 0;
+  std::size_t bytes = 0;
+  CUstream stream = nullptr;
+  bool has_stream = false;
+  unsigned addresses = 0;
+
+  void take(CUdeviceptr address) { (addresses++ == 0 ? to : from) = address; }
+  void take(const void* address) { take(reinterpret_cast<CUdeviceptr>(address)); }
+  void take(std::size_t given) { bytes = given; }
+  void take(CUcontext /*of an address*/) {}
+  void take(CUstream given) {
+    stream = given;
+    has_stream = true;
+  }
+};
+
+// Returns the interposer if the copy is large; nullptr for a smaller copy, which the driver makes.
+inline interposer* for_large(std::size_t bytes) {
+  static_assert(pageable_copy::smallest == peer_copy::smallest);
+  return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
+}
+
+// Lets hpe make a copy. Returns nullopt if hpe is not faster than the driver. The driver's integers are addresses.
+// NOLINTBEGIN(performance-no-int-to-ptr)
+template <direction Way>
+std::optional<CUresult> staged(interposer& hpe, const copied_range& c, CUstream in, bool waits) {
+  switch (Way) {
+    case direction::up: return hpe.copies().upload(c.to, reinterpret_cast<void*>(c.from), c.bytes, in, waits);
+    case direction::down: return hpe.copies().download(reinterpret_cast<void*>(c.to), c.from, c.bytes, in);
+    case direction::across: return hpe.peers().copy(c.to, c.from, c.bytes, in);
+    case direction::peer:
+      return c.has_stream ? hpe.peers().copy(c.to, c.from, c.bytes, in)
+                          : hpe.peers().copy_after_all(c.to, c.from, c.bytes);
+    case direction::any: return hpe.any_copy(c.to, c.from, c.bytes, in, waits);
+  }
+  return std::nullopt;
+}
+// NOLINTEND(performance-no-int-to-ptr)
+
+struct ways {
+  way by_driver, by_hpe;
+};
+constexpr ways ways_of(direction d) {
+  switch (d) {
+    case direction::up: return {way::up_driver, way::up_staged};
+    case direction::down: return {way::down_driver, way::down_staged};
+    default: return {way::any_driver, way::any_staged};
+  }
+}
+
+// Counts a copy for `hpe top`. A copy whose direction depends on its addresses is not counted, because hpe would have
+// to ask the driver for the direction.
 inline void count_copy(way by_driver, std::size_t bytes) {
   counters& count = trace::status_page::own().count;
   if (by_driver == way::up_driver) counters::add(count.bytes_to_device, bytes);
   if (by_driver == way::down_driver) counters::add(count.bytes_to_host, bytes);
 }
 
-inline CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
-
-// The interposer for large copies; null for others, which go to the driver.
-inline interposer* for_large(std::size_t bytes) {
-  static_assert(pageable_copy::smallest == peer_copy::smallest);
-  return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
-}
-
-// Copies bytes of which some are in memory of hpe (--oversubscribe). Nothing for other copies.
-inline std::optional<CUresult> copy_larger(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream in,
-                                           bool waits) {
-  oversubscribed* const all = oversubscribed::active();
-  if (all == nullptr) [[likely]]
-    return std::nullopt;
-  return all->copy(to, from, bytes, in, waits, [&](std::size_t at, std::size_t part) {
-    const device_work work(in, {{to + at, part, true}, {from + at, part, false}});
-    if (work.failed()) return work.result();
-    interposer* const hpe = interposer::instance();
-    if (for_large(part) != nullptr)
-      if (const auto done = hpe->any_copy(to + at, from + at, part, in, false)) return *done;
-    return hpe->driver().cuMemcpyAsync(to + at, from + at, part, in);
-  });
-}
-
-// Copies a range of bytes, as device work of the program: by hpe if `staged` returns a result, else by the driver. A
-// null stream means that the copy is done when the call returns.
-template <class Staged, class Driver>
-CUresult copy_bytes(way by_driver, way by_hpe, CUstream in, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
-                    const Staged& staged, const Driver& driver) {
-  measured measure(by_driver, bytes);
-  count_copy(by_driver, bytes);
-  device_work work(in, {{to, bytes, true}, {from, bytes, false}});
-  if (in == nullptr) work.needs_no_wait();
+// Queues a part of a copy on behalf of a registered kind of memory.
+inline CUresult copy_part(const copied_range& c, CUstream in, const box_part& part) {
+  const CUdeviceptr to = c.to + part.x, from = c.from + part.x;
+  const std::size_t bytes = part.extent.width;
+  const device_work work(in, {{to, bytes, true}, {from, bytes, false}});
   if (work.failed()) return work.result();
-  if (interposer* const hpe = for_large(bytes))
-    if (const std::optional<CUresult> done = staged(*hpe)) return measure.goes(by_hpe), *done;
-  return driver();
+  interposer* const hpe = interposer::instance();
+  if (for_large(bytes) != nullptr)
+    if (const auto done = hpe->any_copy(to, from, bytes, in, false)) return *done;
+  return hpe->driver().cuMemcpyAsync(to, from, bytes, in);
 }
 
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI upload(CUdeviceptr to, const void* from, std::size_t bytes) {
-  if (const auto done = copy_larger(to, number_of(from), bytes, default_stream(Flavour), true)) return *done;
-  return copy_bytes(
-      way::up_driver, way::up_staged, default_stream(Flavour), to, number_of(from), bytes,
-      [=](interposer& hpe) { return hpe.copies().upload(to, from, bytes, default_stream(Flavour), true); },
-      [=] { return (real.*Entry)(to, from, bytes); });
-}
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI upload_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
-  if (const auto done = copy_larger(to, number_of(from), bytes, named(stream, Flavour), false)) return *done;
-  return copy_bytes(
-      way::up_driver, way::up_staged, named(stream, Flavour), to, number_of(from), bytes,
-      [=](interposer& hpe) { return hpe.copies().upload(to, from, bytes, named(stream, Flavour), false); },
-      [=] { return (real.*Entry)(to, from, bytes, stream); });
-}
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI download(void* to, CUdeviceptr from, std::size_t bytes) {
-  if (const auto done = copy_larger(number_of(to), from, bytes, default_stream(Flavour), true)) return *done;
-  return copy_bytes(
-      way::down_driver, way::down_staged, nullptr, number_of(to), from, bytes,
-      [=](interposer& hpe) { return hpe.copies().download(to, from, bytes, default_stream(Flavour)); },
-      [=] { return (real.*Entry)(to, from, bytes); });
-}
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI download_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  if (const auto done = copy_larger(number_of(to), from, bytes, named(stream, Flavour), false)) return *done;
-  return copy_bytes(
-      way::down_driver, way::down_staged, named(stream, Flavour), number_of(to), from, bytes,
-      [=](interposer& hpe) { return hpe.copies().download(to, from, bytes, named(stream, Flavour)); },
-      [=] { return (real.*Entry)(to, from, bytes, stream); });
-}
-
-// Copies whose addresses tell whether each end is in host or device memory.
-template <class Staged, class Driver>
-CUresult copy_any(CUstream in, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, const Staged& staged,
-                  const Driver& driver) {
-  return copy_bytes(way::any_driver, way::any_staged, in, to, from, bytes, staged, driver);
-}
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  if (const auto done = copy_larger(to, from, bytes, default_stream(Flavour), true)) return *done;
-  return copy_any(
-      default_stream(Flavour), to, from, bytes,
-      [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, default_stream(Flavour), true); },
-      [=] { return (real.*Entry)(to, from, bytes); });
-}
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  if (const auto done = copy_larger(to, from, bytes, named(stream, Flavour), false)) return *done;
-  return copy_any(
-      named(stream, Flavour), to, from, bytes,
-      [=](interposer& hpe) { return hpe.any_copy(to, from, bytes, named(stream, Flavour), false); },
-      [=] { return (real.*Entry)(to, from, bytes, stream); });
-}
-
-// ---- between devices ---------------------------------------------------------------------------------------------
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI copy_across(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  if (const auto done = copy_larger(to, from, bytes, default_stream(Flavour), false)) return *done;
-  return copy_any(
-      default_stream(Flavour), to, from, bytes,
-      [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, default_stream(Flavour)); },
-      [=] { return (real.*Entry)(to, from, bytes); });
-}
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI copy_across_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  if (const auto done = copy_larger(to, from, bytes, named(stream, Flavour), false)) return *done;
-  return copy_any(
-      named(stream, Flavour), to, from, bytes,
-      [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
-      [=] { return (real.*Entry)(to, from, bytes, stream); });
-}
-
-template <auto Entry>
-CUresult CUDAAPI copy_peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                           std::size_t bytes) {
-  if (const auto done = copy_larger(to, from, bytes, default_stream(legacy), true)) return *done;
-  return copy_any(
-      unknown_stream(), to, from, bytes, [=](interposer& hpe) { return hpe.peers().copy_after_all(to, from, bytes); },
-      [=] { return (real.*Entry)(to, to_context, from, from_context, bytes); });
-}
-
-template <auto Entry, flavour Flavour>
-CUresult CUDAAPI copy_peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
-                                 std::size_t bytes, CUstream stream) {
-  if (const auto done = copy_larger(to, from, bytes, named(stream, Flavour), false)) return *done;
-  return copy_any(
-      named(stream, Flavour), to, from, bytes,
-      [=](interposer& hpe) { return hpe.peers().copy(to, from, bytes, named(stream, Flavour)); },
-      [=] { return (real.*Entry)(to, to_context, from, from_context, bytes, stream); });
+template <auto Entry, flavour Flavour, direction Way, class... Arguments>
+CUresult CUDAAPI copy(Arguments... arguments) {
+  copied_range c;
+  (c.take(arguments), ...);
+  const CUstream in = c.has_stream ? named(c.stream, Flavour) : default_stream(Flavour);
+  const bool waits = !c.has_stream && Way != direction::across;
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
+    return kind.run({.what = device_call::family::copy,
+                     .stream = in,
+                     .waits = waits,
+                     .to = c.to,
+                     .from = c.from,
+                     .shape = {{c.bytes}}},
+                    [&](const box_part& part) { return copy_part(c, in, part); });
+  });
+  if (elsewhere) return *elsewhere;
+  constexpr ways told = ways_of(Way);
+  measured measure(told.by_driver, c.bytes);
+  count_copy(told.by_driver, c.bytes);
+  device_work work(waits && Way == direction::peer ? unknown_stream() : in,
+                   {{c.to, c.bytes, true}, {c.from, c.bytes, false}});
+  if (waits && Way == direction::down) work.needs_no_wait();  // the driver completes the copy before the call returns
+  if (work.failed()) return work.result();
+  if (interposer* const hpe = for_large(c.bytes))
+    if (const auto done = staged<Way>(*hpe, c, in, waits)) return measure.goes(told.by_hpe), *done;
+  return (real.*Entry)(arguments...);
 }
 
 // ---- rows and planes ---------------------------------------------------------------------------------------------
 
-// Copies of arrays may use any memory; so may invalid descriptions.
-template <auto Entry, flavour Flavour, bool Waits, class Description, class... Stream>
-CUresult copy_shape_in_memory(const Description* description, Stream... stream) {
-  const copy_shape_of shape(description);
+// Calls the driver for a copy of rows and planes. A copy of arrays may use any memory, and so may an invalid
+// description, which is not decoded.
+template <auto Entry, flavour Flavour, class Description, class... Stream>
+CUresult copy_described(const Description* description, const std::optional<cuda_shape::described_copy>& decoded,
+                        Stream... stream) {
+  constexpr bool waits = sizeof...(Stream) == 0;
+  const bool is_plain = decoded && decoded->is_in_memory();
+  const box_copy shape = is_plain ? decoded->shape() : box_copy{};
   measured measure(way::any_driver, shape.bytes());
   CUstream const in = stream_of<Flavour>(stream...);
-  const device_work work =
-      shape.is_plain() ? device_work(in, {shape.written(), shape.read()}) : device_work(unknown_stream());
+  const device_work work = is_plain ? device_work(in, {{decoded->to.first(), shape.written().span(), true},
+                                                       {decoded->from.first(), shape.read().span(), false}})
+                                    : device_work(unknown_stream());
   if (work.failed()) return work.result();
   if (interposer* const hpe = for_large(shape.bytes())) {
-    if (const auto done = hpe->shaped_copy(shape, in, Waits)) return measure.goes(way::any_staged), *done;
+    constexpr bool after_all = waits && std::is_same_v<Description, CUDA_MEMCPY3D_PEER>;
+    if (const auto done = hpe->box_copied(decoded->to.first(), decoded->from.first(), shape, in, waits, after_all))
+      return measure.goes(way::any_staged), *done;
   }
   return (real.*Entry)(description, stream...);
 }
 
-template <auto Entry, flavour Flavour, bool Waits, class Description, class... Stream>
-CUresult copy_shape(const Description* description, Stream... stream) {
-  if (oversubscribed* const all = oversubscribed::active(); all != nullptr && description != nullptr) [[unlikely]] {
-    const copied_box box = box_of(*description);
-    const auto copy_part = [&](const box_part& part) {
-      const Description described = part_of(*description, part);
-      return copy_shape_in_memory<Entry, Flavour, Waits>(&described, stream...);
-    };
-    if (const auto done = all->use_box(box.to, box.from, box.whole, stream_of<Flavour>(stream...), copy_part))
-      return *done;
-  }
-  return copy_shape_in_memory<Entry, Flavour, Waits>(description, stream...);
+template <auto Entry, flavour Flavour, class Description, class... Stream>
+CUresult CUDAAPI copy_rows(const Description* description, Stream... stream) {
+  const auto whole = description != nullptr ? cuda_shape::decoded(*description) : std::nullopt;
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) -> std::optional<CUresult> {
+    if (!whole) return std::nullopt;
+    return kind.run({.what = device_call::family::copy,
+                     .stream = stream_of<Flavour>(stream...),
+                     .to = whole->to.first(),
+                     .from = whole->from.first(),
+                     .shape = whole->shape()},
+                    [&](const box_part& part) {
+                      const Description described = cuda_shape::part_of(*description, *whole, part);
+                      return copy_described<Entry, Flavour>(&described, cuda_shape::decoded(described), stream...);
+                    });
+  });
+  return elsewhere ? *elsewhere : copy_described<Entry, Flavour>(description, whole, stream...);
 }
 
-template <auto Entry, flavour Flavour, class Description>
-CUresult CUDAAPI copy_rows(const Description* description) {
-  return copy_shape<Entry, Flavour, true>(description);
+// ---- fills -------------------------------------------------------------------------------------------------------
+
+// Fills a box of elements: fill(address, part) calls the driver for a part of the box.
+template <class Fill>
+CUresult fill_box(CUdeviceptr to, const box& whole, std::size_t element, CUstream in, const Fill& fill) {
+  const auto queue = [&](const box_part& part) {
+    const CUdeviceptr at = to + whole.strides.offset_of(part.x, part.y, part.z);
+    const device_work work(in, {{at, box{part.extent, whole.strides}.span(), true}});
+    if (work.failed()) return work.result();
+    return fill(at, part.extent);
+  };
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
+    return kind.run({.what = device_call::family::fill,
+                     .stream = in,
+                     .to = to,
+                     .shape = {whole.extent, whole.strides, {}},
+                     .unit = element},
+                    queue);
+  });
+  return elsewhere ? *elsewhere : queue({0, 0, 0, whole.extent});
 }
 
-template <auto Entry, flavour Flavour, class Description>
-CUresult CUDAAPI copy_rows_async(const Description* description, CUstream stream) {
-  return copy_shape<Entry, Flavour, false>(description, stream);
+template <auto Entry, flavour Flavour, class Value, class... Stream>
+CUresult CUDAAPI fill(CUdeviceptr to, Value value, std::size_t count, Stream... stream) {
+  const box whole{{saturated_product(count, sizeof value)}, {}};
+  return fill_box(to, whole, sizeof value, stream_of<Flavour>(stream...), [&](CUdeviceptr at, const box_extent& part) {
+    return (real.*Entry)(at, value, part == whole.extent ? count : part.width / sizeof value, stream...);
+  });
+}
+
+template <auto Entry, flavour Flavour, class Value, class... Stream>
+CUresult CUDAAPI fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width, std::size_t height,
+                           Stream... stream) {
+  const box whole{{saturated_product(width, sizeof value), height, 1}, {pitch, 0}};
+  return fill_box(to, whole, sizeof value, stream_of<Flavour>(stream...), [&](CUdeviceptr at, const box_extent& part) {
+    return (real.*Entry)(at, pitch, value, part.width == whole.extent.width ? width : part.width / sizeof value,
+                         part.rows, stream...);
+  });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "interpose/cuda/calls/host_calls.h"
 #include "interpose/cuda/hooks/copy_hooks.h"
 #include "interpose/cuda/hooks/graph_hooks.h"
+#include "interpose/cuda/hooks/guarded.h"
 #include "interpose/cuda/hooks/launch_hooks.h"
 #include "interpose/cuda/hooks/work_hooks.h"
 #include "interpose/cuda/interposition.h"
@@ -22,15 +23,20 @@ namespace {
 bool host_access = false;
 std::uint64_t stall_after = 0;
 
-void started() {
-  trace::tell_of_stalls(stall_after);
-  if (!host_access) return;
-  if (interposer* const hpe = interposer::instance()) hpe->serve_touches();
+int started() {
+  try {
+    trace::tell_of_stalls(stall_after);
+    if (!host_access) return CUDA_SUCCESS;
+    if (interposer* const hpe = interposer::instance()) hpe->serve_touches();
+    return CUDA_SUCCESS;
+  } catch (...) {
+    return result_of_current_exception();
+  }
 }
 
 const hpe_cuda_hook table[] = {
-#define HPE_HOOK(symbol, declaration, function)                                        \
-  {#symbol, reinterpret_cast<void*>(static_cast<decltype(&::declaration)>(&function)), \
+#define HPE_HOOK(symbol, declaration, function)                                                        \
+  {#symbol, reinterpret_cast<void*>(&guarded<static_cast<decltype(&::declaration)>(&function)>::call), \
    reinterpret_cast<void**>(&real.symbol)},
 #include "interpose/cuda/hooks/hooks.def"
 #undef HPE_HOOK
@@ -42,13 +48,15 @@ const hpe_cuda_hook table[] = {
 
 const hpe_cuda_interposition* hpe_cuda_interpose() {
   using namespace hpe;
-  static const std::string driver = [] {
+  // Never destroyed, because a program may load the driver as it exits.
+  static const auto& driver = *new const std::string([] {
     try {
       const options chosen = options::from_environment();
       set_log_level(parse_log_level(chosen.log));
       HPE_REQUIRE(chosen.cuda_host_access == "on" || chosen.cuda_host_access == "off", HPE_ERROR_INITIALIZATION,
                   "HPE_CUDA_HOST_ACCESS=\"{}\" is neither on nor off", chosen.cuda_host_access);
       cuda_hooks::host_access = chosen.cuda_host_access == "on";
+      cuda_hooks::register_memory_kinds();
       HPE_REQUIRE(chosen.mpi_waits == "on" || chosen.mpi_waits == "off", HPE_ERROR_INITIALIZATION,
                   "HPE_MPI_WAITS=\"{}\" is neither on nor off", chosen.mpi_waits);
       cuda_hooks::host_calls::messages_wait = chosen.mpi_waits == "on";
@@ -61,7 +69,7 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
       log(log_level::error, "{}", e.what());
       return std::string();
     }
-  }();
+  }());
   static const hpe_cuda_interposition result{cuda_hooks::table,
                                              std::size(cuda_hooks::table),
                                              driver.c_str(),

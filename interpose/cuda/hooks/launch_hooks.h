@@ -1,13 +1,13 @@
 #pragma once
 
-/// The hooks of launches. Only hook_table.cpp includes this file.
+/// The hooks for launches. Only hook_table.cpp includes this file.
 
 #include <functional>
 
-#include "interpose/cuda/hooks/oversubscribed_hooks.h"
+#include "interpose/cuda/hooks/memory_kind.h"
 #include "interpose/cuda/hooks/real_entries.h"
-#include "interpose/cuda/hooks/spread_hooks.h"
 #include "interpose/cuda/interposer.h"
+#include "interpose/cuda/spread/spreading.h"
 #include "interpose/cuda/work/device_work.h"
 #include "runtime/trace/measured.h"
 #include "runtime/trace/status_page.h"
@@ -16,54 +16,41 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
+inline constexpr const char* launch_is_cooperative = "its launch is cooperative, so its blocks may wait for each other";
+inline constexpr const char* launch_overlaps_others =
+    "its launch has programmatic dependencies: it may begin before the previous launch has ended";
+
 template <auto Entry, class... Arguments>
-[[gnu::noinline, gnu::cold]] CUresult launch_watched(CUstream stream, const kernel_launch& kernel,
-                                                     Arguments... arguments) {
+[[gnu::noinline, gnu::cold]] CUresult launch_watched(const spread_launch& what, Arguments... arguments) {
   const trace::recorded here(trace::category::call, "launch of a kernel");
-  const device_work work(stream, kernel);
-  if (work.failed()) return work.result();
-  return (real.*Entry)(arguments...);
+  const auto by_driver = [=] { return (real.*Entry)(arguments...); };
+  const function_ref<CUresult()> alone(by_driver);
+  const auto queue = [&](const box_part&) {
+    const device_work work(what.stream, {what.function, what.parameters, what.extra});
+    if (work.failed()) return work.result();
+    return alone();
+  };
+  counters::add(trace::status_page::own().count.launches, 1);
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
+    return kind.run({.what = device_call::family::launch, .stream = what.stream, .launch = &what, .alone = &alone},
+                    queue);
+  });
+  return elsewhere ? *elsewhere : queue({});
 }
 
-inline constexpr const char* launch_is_cooperative = "its launch is cooperative, so its blocks may wait for each other";
-inline constexpr const char* launch_overlaps_others = "its launch may begin or be awaited before others have ended";
-
-// Most launches do not concern hpe. For them this adds only the stores of queuing_threads, and the arguments stay in
-// registers.
-template <auto Entry, class... Arguments>
-[[gnu::always_inline]] inline CUresult launch_in_memory(CUstream stream, const kernel_launch& kernel,
-                                                        Arguments... arguments) {
+// Most launches do not concern hpe. For these launches, the hook only adds one load and the stores of queuing_threads,
+// and the arguments stay in registers. describe() makes the description of the launch for the registered kinds of
+// memory and for the trace; it is called only if call_watch::any() is true.
+template <auto Entry, class Describe, class... Arguments>
+[[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const Describe& describe, Arguments... arguments) {
   {
     const queuing_threads::visit here(stream);
-    counters::add(trace::status_page::own().count.launches, 1);
-    if (!device_work::is_told() && trace::recorder::active() == nullptr) [[likely]]
+    if (!call_watch::any()) [[likely]] {
+      counters::add(trace::status_page::own().count.launches, 1);
       return (real.*Entry)(arguments...);
+    }
   }
-  return launch_watched<Entry>(stream, kernel, arguments...);
-}
-
-template <auto Entry, class... Arguments>
-[[gnu::noinline, gnu::cold]] CUresult launch_larger(oversubscribed& all, CUstream stream, const kernel_launch& kernel,
-                                                    Arguments... arguments) {
-  return all.run(stream, use_of(all, kernel), [&] { return launch_in_memory<Entry>(stream, kernel, arguments...); });
-}
-
-template <auto Entry, class... Arguments>
-[[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const kernel_launch& kernel, Arguments... arguments) {
-  if (oversubscribed* const all = oversubscribed::active()) [[unlikely]]
-    return launch_larger<Entry>(*all, stream, kernel, arguments...);
-  return launch_in_memory<Entry>(stream, kernel, arguments...);
-}
-
-// A program whose launches run on several GPUs.
-template <auto Entry, class... Arguments>
-[[gnu::noinline, gnu::cold]] CUresult launch_spread(const spread_launch& what, Arguments... arguments) {
-  const trace::recorded here(trace::category::call, "launch of a kernel");
-  const device_work work(what.stream, {what.function, what.parameters, what.extra});
-  if (work.failed()) return work.result();
-  counters::add(trace::status_page::own().count.launches, 1);
-  const auto alone = [=] { return (real.*Entry)(arguments...); };
-  return spreading::active()->launch(what, std::ref(alone));
+  return launch_watched<Entry>(describe(), arguments...);
 }
 
 inline const char* obstacle_of(const CUlaunchConfig& how) {
@@ -75,7 +62,7 @@ inline const char* obstacle_of(const CUlaunchConfig& how) {
         break;
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         if (value.clusterDim.x * value.clusterDim.y * value.clusterDim.z > 1)
-          return "its launch asks for clusters, which share memory of one device";
+          return "its launch asks for clusters, whose blocks share memory of one device";
         break;
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
         if (value.programmaticStreamSerializationAllowed != 0) return launch_overlaps_others;
@@ -89,42 +76,41 @@ inline const char* obstacle_of(const CUlaunchConfig& how) {
   return nullptr;
 }
 
-// cuLaunchKernel and its cooperative form, which has no `extra`.
+// cuLaunchKernel, and cuLaunchCooperativeKernel, which has no `extra`.
 template <auto Entry, flavour Flavour, class... Extra>
 CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
-  if (spreading::active() != nullptr) [[unlikely]] {
-    const spread_launch what{function,
-                             {gx, gy, gz},
-                             {bx, by, bz},
-                             shared,
-                             named(stream, Flavour),
-                             parameters,
-                             kernel_launch{function, parameters, extra...}.extra,
-                             sizeof...(extra) == 0 ? launch_is_cooperative : nullptr};
-    return launch_spread<Entry>(what, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra...);
-  }
-  return launch_of<Entry>(named(stream, Flavour), {function, parameters, extra...}, function, gx, gy, gz, bx, by, bz,
-                          shared, stream, parameters, extra...);
+  const auto describe = [&]() -> spread_launch {
+    return {function,
+            {gx, gy, gz},
+            {bx, by, bz},
+            shared,
+            named(stream, Flavour),
+            parameters,
+            kernel_launch{function, parameters, extra...}.extra,
+            sizeof...(extra) == 0 ? launch_is_cooperative : nullptr};
+  };
+  return launch_of<Entry>(named(stream, Flavour), describe, function, gx, gy, gz, bx, by, bz, shared, stream,
+                          parameters, extra...);
 }
 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
                                  void** extra) {
-  if (spreading::active() != nullptr && configuration != nullptr) [[unlikely]] {
-    const CUlaunchConfig& c = *configuration;
-    const spread_launch what{function,
-                             {c.gridDimX, c.gridDimY, c.gridDimZ},
-                             {c.blockDimX, c.blockDimY, c.blockDimZ},
-                             c.sharedMemBytes,
-                             named(c.hStream, Flavour),
-                             parameters,
-                             extra,
-                             obstacle_of(c)};
-    return launch_spread<Entry>(what, configuration, function, parameters, extra);
-  }
-  return launch_of<Entry>(named(configuration != nullptr ? configuration->hStream : nullptr, Flavour),
-                          {function, parameters, extra}, configuration, function, parameters, extra);
+  // The driver refuses a launch without a configuration.
+  static constexpr CUlaunchConfig none{};
+  const CUlaunchConfig& c = configuration != nullptr ? *configuration : none;
+  const auto describe = [&]() -> spread_launch {
+    return {function,
+            {c.gridDimX, c.gridDimY, c.gridDimZ},
+            {c.blockDimX, c.blockDimY, c.blockDimZ},
+            c.sharedMemBytes,
+            named(c.hStream, Flavour),
+            parameters,
+            extra,
+            configuration != nullptr ? obstacle_of(c) : "its launch has no configuration"};
+  };
+  return launch_of<Entry>(named(c.hStream, Flavour), describe, configuration, function, parameters, extra);
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 
 #include <cstddef>
 
-// cuda.h defines these names as macros for newer versions; without the macros the older entries can be named.
+// cuda.h defines these names as macros that select the newer versions of entries; the macros are removed so that the
+// older versions can be named too.
 #undef cuCtxCreate
 #undef cuCtxDestroy
 #undef cuCtxSynchronize
@@ -24,7 +25,7 @@
 #undef cuStreamWriteValue32
 #undef cuStreamWriteValue64
 
-// Types of entries that cuda.h no longer declares; no functions of these names exist.
+// Declare the types of entries that cuda.h no longer declares; functions with these names do not exist.
 extern "C" {
 CUresult CUDAAPI hpe_make_context_of_3020(CUcontext* made, unsigned flags, CUdevice device);
 CUresult CUDAAPI hpe_make_context_of_11040(CUcontext* made, CUexecAffinityParam* parameters, int count, unsigned flags,
@@ -47,7 +48,7 @@ CUresult CUDAAPI hpe_copy_3d_batch_of_12080(std::size_t count, CUDA_MEMCPY3D_BAT
 
 namespace hpe::cuda_hooks {
 
-/// The driver's own functions behind the hooks. The shim stores them before any program can call a hook.
+/// The driver's own functions, which the hooks call. The shim stores them here before any program can call a hook.
 struct real_entries {
 #define HPE_HOOK(symbol, declaration, function) decltype(&::declaration) symbol = nullptr;
 #include "interpose/cuda/hooks/hooks.def"

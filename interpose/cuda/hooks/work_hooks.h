@@ -1,16 +1,16 @@
 #pragma once
 
-/// The hooks of device work other than launches and copies, of waits, memory and contexts. Only hook_table.cpp includes
-/// this file.
+/// The hooks for waits, memory and contexts, and for device work other than launches and copies. Only hook_table.cpp
+/// includes this file.
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <functional>
 
-#include "interpose/cuda/hooks/oversubscribed_hooks.h"
+#include "interpose/cuda/hooks/memory_hooks.h"
+#include "interpose/cuda/hooks/memory_kind.h"
 #include "interpose/cuda/hooks/real_entries.h"
-#include "interpose/cuda/hooks/spread_hooks.h"
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/work/device_work.h"
 #include "runtime/trace/measured.h"
@@ -21,7 +21,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// The stream among the arguments of an entry. A null stream counts as unknown, because its meaning depends on the
+// Finds the stream among the arguments of an entry. A null stream counts as unknown, because its meaning depends on the
 // entry.
 inline CUstream stream_among() { return unknown_stream(); }
 template <class First, class... Others>
@@ -37,62 +37,57 @@ CUresult any_work_in_memory(Arguments... arguments) {
   return (real.*Entry)(arguments...);
 }
 
+// Runs work that is not described by a box of memory: queue() queues the work on the stream `in`, which is null if the
+// stream is not known.
+template <class Uses, class Queue>
+CUresult run_other(CUstream in, const Uses& uses, const Queue& queue) {
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
+    return kind.run({.stream = in, .uses = uses()}, [&](const box_part&) { return queue(); });
+  });
+  return elsewhere ? *elsewhere : queue();
+}
+
+// Derives the memory that a piece of work uses from the arguments of its entry: all allocations whose addresses are
+// among the arguments, or any memory if no argument is an address.
+template <class... Arguments>
+memory_uses uses_of(Arguments... arguments) {
+  memory_uses result{.anything = true};
+  const auto note = [&](auto argument) {
+    if constexpr (std::is_same_v<decltype(argument), CUdeviceptr>) {
+      result.anything = false;
+      result.words.push_back(argument);
+    }
+  };
+  (note(arguments), ...);
+  return result;
+}
+
 template <auto Entry, class... Arguments>
 CUresult CUDAAPI any_work(Arguments... arguments) {
-  oversubscribed* const all = oversubscribed::active();
-  if (all == nullptr) [[likely]]
-    return any_work_in_memory<Entry>(arguments...);
   const CUstream in = stream_among(arguments...);
-  return all->run(in == unknown_stream() ? nullptr : in, use_of_arguments(*all, arguments...),
-                  [&] { return any_work_in_memory<Entry>(arguments...); });
-}
-
-// A fill of elements that follow each other: it overwrites its range, of any size.
-template <auto Entry, flavour Flavour, class Value, class... Stream>
-CUresult CUDAAPI fill(CUdeviceptr to, Value value, std::size_t count, Stream... stream) {
-  const CUstream in = stream_of<Flavour>(stream...);
-  const auto part = [&](std::size_t at, std::size_t bytes) {
-    const device_work work(in, {{to + at, bytes, true}});
-    if (work.failed()) return work.result();
-    return (real.*Entry)(to + at, value, bytes / sizeof value, stream...);
-  };
-  if (oversubscribed* const all = oversubscribed::active()) [[unlikely]]
-    if (const auto done = all->overwrite(to, count * sizeof value, sizeof value, in, part)) return *done;
-  return part(0, count * sizeof value);
-}
-
-template <auto Entry, flavour Flavour, class Value, class... Stream>
-CUresult CUDAAPI fill_rows(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width, std::size_t height,
-                           Stream... stream) {
-  const CUstream in = stream_of<Flavour>(stream...);
-  const box_place place{to, pitch, 0};
-  const box_part whole{0, 0, 0, width * sizeof value, height, 1};
-  const auto fill_part = [&](const box_part& part) {
-    const CUdeviceptr at = begin_of(place, part);
-    const device_work work(in, {{at, part.is_empty() ? 0 : extent_of(place, part), true}});
-    if (work.failed()) return work.result();
-    return (real.*Entry)(at, pitch, value, part.width / sizeof value, part.height, stream...);
-  };
-  if (oversubscribed* const all = oversubscribed::active()) [[unlikely]]
-    if (const auto done = all->use_box(place, std::nullopt, whole, in, fill_part)) return *done;
-  return fill_part(whole);
+  return run_other(
+      in == unknown_stream() ? nullptr : in, [&] { return uses_of(arguments...); },
+      [&] { return any_work_in_memory<Entry>(arguments...); });
 }
 
 // ---- waits of the program -------------------------------------------------------------------------------------------
 
-// For trace::awaited: the name of the entry, and the handle that it was given.
+// Makes the text for trace::awaited from the name of the entry and the handle in its argument.
 inline std::string words_for_call(const void* entry, std::uint64_t handle, std::uint64_t /*none*/) {
-  return fmt::format("{}({:#x}) waits for work of the program on devices", static_cast<const char*>(entry), handle);
+  return fmt::format("{}({:#x}) waits for work that the program queued on devices", static_cast<const char*>(entry),
+                     handle);
 }
 
-// The result of a wait of the program: parts of launches on other GPUs may have failed, of which its own GPU knows
-// nothing.
+// The result of a wait by the program, including failures of parts on other GPUs, which the program's own GPU does not
+// report.
 inline CUresult with_failures(CUresult result) {
-  spreading* const s = spreading::active();
-  return s != nullptr ? s->or_failure(result) : result;
+  memory_kinds::each([&](memory_kind& kind) {
+    if (result == CUDA_SUCCESS) result = kind.failure();
+  });
+  return result;
 }
 
-// The driver is called; the program waits for it.
+// Records, while it exists, that the program waits in a call of the driver.
 class waiting_call : trace::awaited {
  public:
   explicit waiting_call(const char* entry, const void* handle = nullptr) noexcept
@@ -113,7 +108,8 @@ CUresult CUDAAPI wait_for_context(Context... context) {
   return result;
 }
 
-// Every context has default streams of its own.
+// Each context has its own default streams, so a wait for one of them covers all work only in a program with one
+// context.
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI wait_for_stream(CUstream stream) {
   const waiting_call here("cuStreamSynchronize", stream);
@@ -138,9 +134,10 @@ CUresult CUDAAPI wait_for_event(CUevent event) {
 
 template <auto Entry, flavour Flavour, class... Arguments>
 CUresult CUDAAPI begin_capture(CUstream stream, Arguments... arguments) {
+  interposer* const hpe = interposer::instance();
+  if (hpe != nullptr) hpe->program().begins_capture(named(stream, Flavour));
   const CUresult result = (real.*Entry)(stream, arguments...);
-  if (interposer* const hpe = interposer::instance(); hpe != nullptr && result == CUDA_SUCCESS)
-    hpe->program().begins_capture(named(stream, Flavour));
+  if (hpe != nullptr && result != CUDA_SUCCESS) hpe->program().ends_capture(named(stream, Flavour));
   return result;
 }
 
@@ -150,43 +147,34 @@ CUresult CUDAAPI end_capture(CUstream stream, CUgraph* graph) {
   return (real.*Entry)(stream, graph);
 }
 
-// The end of a stream also ends its capture.
+// Destroys a stream. This also ends the stream's capture.
 template <auto Entry>
 CUresult CUDAAPI end_stream(CUstream stream) {
   if (interposer* const hpe = interposer::started()) {
     hpe->program().ends_capture(stream);
     hpe->queued().ends(stream);
   }
-  if (spreading* const s = spreading::active()) s->ends_stream(stream);
+  memory_kinds::each([&](memory_kind& kind) { kind.ends(stream); });
   return (real.*Entry)(stream);
 }
 
 template <auto Entry>
 CUresult CUDAAPI retain_context(CUcontext* context, CUdevice device) {
+  interposer* const hpe = memory_kinds::any() ? interposer::instance() : interposer::started();
   const CUresult result = (real.*Entry)(context, device);
-  interposer* const hpe = spreading::wanted() ? interposer::instance() : interposer::started();
   if (hpe == nullptr || result != CUDA_SUCCESS) return result;
   hpe->program().retained(*context);
-  if (device == 0) spreading::begin(hpe->driver(), hpe->program());
+  memory_kinds::each([&](memory_kind& kind) { kind.has_context(device); });
   return result;
-}
-
-template <auto Entry, class... Stream>
-CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
-  if (const auto done = free_movable(address)) return *done;
-  if (const auto done = free_spread(address)) return *done;
-  if (spreading* const s = spreading::active()) s->frees_other();
-  if (interposer* const hpe = interposer::started()) hpe->gives_back(address);
-  return (real.*Entry)(address, stream...);
 }
 
 template <auto Entry>
 CUresult CUDAAPI add_free_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
                                CUdeviceptr address) {
-  const CUresult result = (real.*Entry)(node, graph, after, count, address);
-  if (interposer* const hpe = interposer::instance(); hpe != nullptr && result == CUDA_SUCCESS)
-    hpe->graphs_give_back(address);
-  return result;
+  // The address is recorded before the driver's call, because the node could not be removed if the recording failed. A
+  // record without a node does no harm.
+  if (interposer* const hpe = interposer::instance()) hpe->freed_by_graphs().add(graph, address);
+  return (real.*Entry)(node, graph, after, count, address);
 }
 
 template <auto Entry>
@@ -199,29 +187,36 @@ CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
 
 using unwatched = incoherent_uses::kind;
 
-inline void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
-  interposer* const hpe = interposer::instance();
-  if (hpe == nullptr || address == 0) return;
-  if (bytes == 0) bytes = std::max<std::size_t>(1, hpe->adopted().bytes_from(address));
-  hpe->uses().shares(how, {address, address + bytes}, hpe->adopted().touched(address));
+/// The functions below serve only warnings; if host memory is too short for a warning, the warning is lost.
+template <class Note>
+void for_warnings(const Note& note) {
+  try {
+    note();
+  } catch (const std::bad_alloc&) {
+  }
 }
 
-// An entry that shares memory with others: (handle to fill in, address).
+inline void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
+  for_warnings([&] {
+    interposer* const hpe = interposer::instance();
+    if (hpe == nullptr || address == 0) return;
+    const std::size_t size = bytes != 0 ? bytes : std::max<std::size_t>(1, hpe->adopted().bytes_from(address));
+    hpe->uses().shares(how, {address, address + size}, hpe->adopted().touched(address));
+  });
+}
+
+// The hook for an entry that shares memory with other processes. The arguments are the handle, which the entry sets,
+// and the address.
 template <auto Entry, unwatched How, class Handle>
 CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
-  if (is_movable_and_stays(address)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (stays_here(address)) return CUDA_ERROR_NOT_SUPPORTED;
   const CUresult result = (real.*Entry)(handle, address);
   if (result == CUDA_SUCCESS) note_shared(How, address, 0);
   return result;
 }
 
-template <auto Entry>
-CUresult CUDAAPI export_memory(CUipcMemHandle* handle, CUdeviceptr address) {
-  if (cannot_be_exported(address)) return CUDA_ERROR_NOT_SUPPORTED;
-  return share<Entry, unwatched::exported>(handle, address);
-}
-
-// An entry that maps memory of others: (address to fill in, description of the memory).
+// The hook for an entry that maps memory of other processes or APIs. The arguments are the address, which the entry
+// sets, and the description of the memory.
 template <auto Entry, unwatched How, class... What>
 CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
   const CUresult result = (real.*Entry)(address, what...);
@@ -229,12 +224,15 @@ CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
   return result;
 }
 
-// Memory that the program maps itself is shared by its allocation's handle, before or after the mapping.
+// Records that a handle is shared. Memory that the program maps itself is shared through the handle of its allocation,
+// before or after the program maps it.
 inline void note_handle(unwatched how, CUmemGenericAllocationHandle handle) {
-  interposer* const hpe = interposer::instance();
-  if (hpe == nullptr) return;
-  for (const adopted_region::bytes range : hpe->uses().shares_handle(how, handle))
-    note_shared(how, range.begin, range.end - range.begin);
+  for_warnings([&] {
+    interposer* const hpe = interposer::instance();
+    if (hpe == nullptr) return;
+    for (const adopted_region::bytes range : hpe->uses().shares_handle(how, handle))
+      note_shared(how, range.begin, range.end - range.begin);
+  });
 }
 
 template <auto Entry>
@@ -256,9 +254,12 @@ template <auto Entry>
 CUresult CUDAAPI map_handle(CUdeviceptr address, std::size_t bytes, std::size_t offset,
                             CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const CUresult result = (real.*Entry)(address, bytes, offset, handle, flags);
-  interposer* const hpe = result == CUDA_SUCCESS ? interposer::instance() : nullptr;
-  if (hpe != nullptr)
-    if (const auto how = hpe->uses().maps(handle, {address, address + bytes})) note_shared(*how, address, bytes);
+  if (result == CUDA_SUCCESS)
+    for_warnings([&] {
+      interposer* const hpe = interposer::instance();
+      const auto how = hpe != nullptr ? hpe->uses().maps(handle, {address, address + bytes}) : std::nullopt;
+      if (how) note_shared(*how, address, bytes);
+    });
   return result;
 }
 
@@ -290,8 +291,8 @@ CUresult CUDAAPI await_value(CUstream stream, CUdeviceptr address, Value value, 
     if (work.failed()) return work.result();
     return (real.*Entry)(stream, address, value, flags);
   };
-  oversubscribed* const all = oversubscribed::active();
-  return all == nullptr ? wait() : all->run(named(stream, legacy), use_of_arguments(*all, address), wait);
+  return run_other(
+      named(stream, legacy), [&] { return uses_of(address); }, wait);
 }
 
 template <auto Entry>
@@ -304,18 +305,19 @@ CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams
   return any_work<Entry>(stream, count, operations, flags);
 }
 
-/// The memory of a texture must be on the device while the driver looks at it, and for each launch from then on.
+/// Makes a texture. Its memory must be on the device while the driver inspects the memory, and during each later
+/// launch.
 template <auto Entry>
 CUresult make_texture_in_memory(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
                                 const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
   const auto make = [&] { return (real.*Entry)(object, resource, texture, view); };
-  oversubscribed* const all = resource != nullptr ? oversubscribed::active() : nullptr;
-  if (all == nullptr) return make();
   CUdeviceptr address = 0;
-  if (resource->resType == CU_RESOURCE_TYPE_LINEAR) address = resource->res.linear.devPtr;
-  if (resource->resType == CU_RESOURCE_TYPE_PITCH2D) address = resource->res.pitch2D.devPtr;
-  all->objects().use_in_every_launch(address);
-  return all->run(default_stream(legacy), use_of_arguments(*all, address), make);
+  if (resource != nullptr && resource->resType == CU_RESOURCE_TYPE_LINEAR) address = resource->res.linear.devPtr;
+  if (resource != nullptr && resource->resType == CU_RESOURCE_TYPE_PITCH2D) address = resource->res.pitch2D.devPtr;
+  if (address == 0) return make();
+  memory_kinds::each([&](memory_kind& kind) { kind.named_by_handle(address); });
+  return run_other(
+      default_stream(legacy), [&] { return uses_of(address); }, make);
 }
 
 template <auto Entry>
@@ -323,10 +325,14 @@ CUresult CUDAAPI make_texture(CUtexObject* object, const CUDA_RESOURCE_DESC* res
                               const CUDA_RESOURCE_VIEW_DESC* view) {
   const CUresult result = make_texture_in_memory<Entry>(object, resource, texture, view);
   interposer* const hpe = result == CUDA_SUCCESS ? interposer::started() : nullptr;
-  if (hpe != nullptr && resource->resType == CU_RESOURCE_TYPE_LINEAR)
-    hpe->uses().add_texture(*object, resource->res.linear.devPtr);
-  if (hpe != nullptr && resource->resType == CU_RESOURCE_TYPE_PITCH2D)
-    hpe->uses().add_texture(*object, resource->res.pitch2D.devPtr);
+  if (hpe == nullptr) return result;
+  or_undo(
+      [&] {
+        if (resource->resType == CU_RESOURCE_TYPE_LINEAR) hpe->uses().add_texture(*object, resource->res.linear.devPtr);
+        if (resource->resType == CU_RESOURCE_TYPE_PITCH2D)
+          hpe->uses().add_texture(*object, resource->res.pitch2D.devPtr);
+      },
+      [&] { (real.cuTexObjectDestroy)(*object); });
   return result;
 }
 
@@ -336,13 +342,18 @@ CUresult CUDAAPI end_texture(CUtexObject object) {
   return (real.*Entry)(object);
 }
 
-// Contexts other than the primary ones: touches must wait for their work, too.
+// Records a context that is not a primary context, so that touches wait for its work, too.
 template <auto Entry, class... How>
 CUresult CUDAAPI make_context(CUcontext* context, How... how) {
   const CUresult result = (real.*Entry)(context, how...);
-  // For a program that is spread, work in contexts counts that were made before the primary one.
-  interposer* const hpe = spreading::wanted() ? interposer::instance() : interposer::started();
-  if (hpe != nullptr && result == CUDA_SUCCESS) hpe->program().add(*context);
+  if (result != CUDA_SUCCESS) return result;
+  or_undo(
+      [&] {
+        // Kinds of memory must know the work in all contexts, including contexts that are made before the primary one.
+        interposer* const hpe = memory_kinds::any() ? interposer::instance() : interposer::started();
+        if (hpe != nullptr) hpe->program().add(*context);
+      },
+      [&] { (real.cuCtxDestroy_v2)(*context); });
   return result;
 }
 
@@ -350,33 +361,29 @@ template <auto Entry>
 CUresult CUDAAPI make_green(CUgreenCtx* made, CUdevResourceDesc resources, CUdevice device, unsigned flags) {
   const CUresult result = (real.*Entry)(made, resources, device, flags);
   if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
-    hpe->program().add_green(*made);
+    or_undo([&] { hpe->program().add_green(*made); }, [&] { (real.cuGreenCtxDestroy)(*made); });
   return result;
 }
 
 template <auto Entry>
 CUresult CUDAAPI end_green(CUgreenCtx green) {
-  if (spreading* const s = spreading::active()) {
-    CUcontext context = nullptr;
-    const auto context_of = interposer::started()->driver().cuCtxFromGreenCtx;
-    if (context_of != nullptr && context_of(&context, green) == CUDA_SUCCESS) s->ends_context(context);
-  }
   if (interposer* const hpe = interposer::started()) {
+    CUcontext context = nullptr;
+    const auto context_of = hpe->driver().cuCtxFromGreenCtx;
+    if (context_of != nullptr && context_of(&context, green) == CUDA_SUCCESS)
+      memory_kinds::each([&](memory_kind& kind) { kind.ends(context); });
     hpe->forget_contexts();
     hpe->program().remove_green(green);
   }
   return (real.*Entry)(green);
 }
 
-// This call may end a context and free memory in it.
+// The hook for an entry that may destroy a context and free the memory in it.
 template <auto Entry, class Which>
 CUresult CUDAAPI context_change(Which which) {
-  if (spreading* const s = spreading::active()) {
-    if constexpr (std::is_same_v<Which, CUcontext>)
-      s->ends_context(which);
-    else
-      s->ends_context(nullptr);
-  }
+  CUcontext ended = nullptr;
+  if constexpr (std::is_same_v<Which, CUcontext>) ended = which;
+  memory_kinds::each([&](memory_kind& kind) { kind.ends(ended); });
   if (interposer* const hpe = interposer::started()) {
     hpe->forget_contexts();
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);
@@ -386,8 +393,8 @@ CUresult CUDAAPI context_change(Which which) {
 
 template <auto Entry>
 CUresult CUDAAPI reset_context(CUdevice device) {
-  if (const auto done = reset_larger(device)) return *done;
-  if (spreading* const s = device == 0 ? spreading::active() : nullptr) s->resets();
+  if (const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.reset(device); }))
+    return *elsewhere;
   return context_change<Entry>(device);
 }
 

@@ -1,6 +1,6 @@
 #include "interpose/cuda/oversubscribed/movable_objects.h"
 
-#include <set>
+#include <algorithm>
 
 namespace hpe::cuda_hooks {
 
@@ -9,9 +9,14 @@ void movable_objects::add(CUdeviceptr base, std::size_t bytes, unsigned device) 
   objects_[base] = {base, bytes, device, ++made_, false};
 }
 
-bool movable_objects::remove(CUdeviceptr base) {
+movable_objects::removed movable_objects::remove(CUdeviceptr base) {
   const lock_guard lock(mutex_);
-  return objects_.erase(base) == 1;
+  return objects_.extract(base);
+}
+
+void movable_objects::put_back(removed&& object) noexcept {
+  const lock_guard lock(mutex_);
+  objects_.insert(std::move(object));
 }
 
 movable_objects::map::const_iterator movable_objects::at(const map& objects, CUdeviceptr address) {
@@ -29,13 +34,15 @@ std::optional<movable_object> movable_objects::find(CUdeviceptr address) const {
 
 std::vector<movable_object> movable_objects::find_all(const std::vector<CUdeviceptr>& addresses) const {
   std::vector<movable_object> result;
-  std::set<CUdeviceptr> bases;
+  const auto add = [&](const movable_object& object) {
+    if (std::ranges::find(result, object.base, &movable_object::base) == result.end()) result.push_back(object);
+  };
   const shared_lock_guard lock(mutex_);
   for (const CUdeviceptr address : addresses)
-    if (const auto found = at(objects_, address); found != objects_.end() && bases.insert(found->first).second)
-      result.push_back(found->second);
+    if (const auto found = at(objects_, address); found != objects_.end()) add(found->second);
+  if (!any_for_every_launch()) return result;
   for (const auto& [base, object] : objects_)
-    if (object.for_every_launch && bases.insert(base).second) result.push_back(object);
+    if (object.for_every_launch) add(object);
   return result;
 }
 
@@ -55,7 +62,10 @@ std::size_t movable_objects::bytes_on(unsigned device) const {
 
 void movable_objects::use_in_every_launch(CUdeviceptr address) {
   const lock_guard lock(mutex_);
-  if (const auto found = at(objects_, address); found != objects_.end()) objects_[found->first].for_every_launch = true;
+  const auto found = at(objects_, address);
+  if (found == objects_.end()) return;
+  objects_[found->first].for_every_launch = true;
+  for_every_launch_.store(true, std::memory_order_release);
 }
 
 }  // namespace hpe::cuda_hooks

@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <vector>
@@ -10,39 +11,45 @@
 
 namespace hpe::cuda_hooks {
 
-/// An allocation of a CUDA program that is memory of hpe, so that its data may be in host memory for a while.
+/// An allocation of a CUDA program whose memory is hpe memory, so that its data may be in host memory for a while.
 struct movable_object {
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
   unsigned device = 0;
-  unsigned long long number = 0;  ///< unique in the process
-  bool for_every_launch = false;  ///< kernels reach it through handles, which the parameters of a launch do not show
+  unsigned long long number = 0;  ///< unique within the process
+  bool for_every_launch = false;  ///< kernels may use the object through handles, without its address
 };
 
-/// The allocations of a CUDA program that are memory of hpe. Thread-safe.
+/// The allocations of a CUDA program whose memory is hpe memory. Thread-safe.
 class movable_objects {
+  using map = std::map<CUdeviceptr, movable_object>;
+
  public:
   void add(CUdeviceptr base, std::size_t bytes, unsigned device);
-  /// Returns false if no object starts there.
-  bool remove(CUdeviceptr base);
+  /// An object that remove() has removed; empty if no object starts at the address.
+  using removed = map::node_type;
+  [[nodiscard]] removed remove(CUdeviceptr base);
+  void put_back(removed&& object) noexcept;
 
-  /// The object that contains the byte at an address.
+  /// Whether any object may be used by every launch. Costs one load.
+  [[nodiscard]] bool any_for_every_launch() const noexcept { return for_every_launch_.load(std::memory_order_acquire); }
+  /// The object that contains the byte at an address; nullopt if no object does.
   [[nodiscard]] std::optional<movable_object> find(CUdeviceptr address) const;
-  /// The objects that contain one of the addresses, and those for every launch; each once.
+  /// The objects that contain one of the addresses and the objects that every launch may use, each object once.
   [[nodiscard]] std::vector<movable_object> find_all(const std::vector<CUdeviceptr>& addresses) const;
   [[nodiscard]] std::vector<movable_object> on(unsigned device) const;
   [[nodiscard]] std::size_t bytes_on(unsigned device) const;
 
-  /// Marks the object at an address, if there is one, as one that every launch may use.
+  /// Records that every launch may use the object that contains an address. Does nothing if no object contains it.
   void use_in_every_launch(CUdeviceptr address);
 
  private:
-  using map = std::map<CUdeviceptr, movable_object>;
   [[nodiscard]] static map::const_iterator at(const map& objects, CUdeviceptr address);
 
   mutable shared_mutex mutex_;
   map objects_ HPE_GUARDED_BY(mutex_);
   unsigned long long made_ HPE_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> for_every_launch_{false};  // whether any object has ever been marked
 };
 
 }  // namespace hpe::cuda_hooks

@@ -1,20 +1,24 @@
 // Invariants:
-//  - A stream of hpe stands for one stream of the program (or, if there are many, for several): before it goes on, it
-//  waits
-//    for all work that run() has queued there. So its timepoints say when the program's work is done.
-//  - The program's stream has waited for all that its stream of hpe has waited for, unless queuing failed; then those
-//  points
-//    are still in the order of the regions, and the next work waits for them.
-//  - Pieces of work are not ordered against each other, because the program orders its streams itself.
+//
+// A stream of hpe stands for one stream of the program (or, if there are many, for several): before it goes on, it
+// waits for all work that run() has queued there. So its timepoints say when the program's work is done.
+//
+// The program's stream has waited for all that its stream of hpe has waited for, unless queuing failed; then those
+// points are still in the order of the regions, and the next work waits for them.
+//
+// Pieces of work are not ordered against each other, because the program orders its streams itself.
 #include "interpose/cuda/oversubscribed/oversubscribed.h"
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <string_view>
+#include <string>
 
+#include "interpose/cuda/oversubscribed/driver_result.h"
 #include "runtime/base/log.h"
+#include "runtime/base/options.h"
+#include "runtime/core/operations/parts_in_time.h"
 #include "runtime/core/runtime.h"
+#include "runtime/trace/refusals.h"
 
 namespace hpe::cuda_hooks {
 
@@ -26,84 +30,171 @@ void* pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's are numbers
 }
 
-CUresult result_of(const error& e) {
-  switch (e.status()) {
-    case HPE_ERROR_OUT_OF_MEMORY: return CUDA_ERROR_OUT_OF_MEMORY;
-    case HPE_ERROR_DEVICE_LOST: return CUDA_ERROR_LAUNCH_FAILED;
-    case HPE_ERROR_NOT_A_REGION: return CUDA_ERROR_INVALID_VALUE;
-    default: return CUDA_ERROR_UNKNOWN;
-  }
-}
-
 }  // namespace
 
 constinit std::atomic<oversubscribed*> oversubscribed::the_one{nullptr};
 
 bool oversubscribed::wanted() noexcept {
-  // The option's default is for programs of hpe; CUDA programs expect full devices to refuse.
   static const bool result = [] {
-    const char* const value = std::getenv("HPE_OVERSUBSCRIBE");  // NOLINT(concurrency-mt-unsafe): read once
-    return value != nullptr && std::string_view(value) == "on";
+    try {
+      const std::string value = options::from_environment().oversubscribe;
+      if (value != "on" && value != "off" && value != "auto")
+        log(log_level::warn, "HPE_OVERSUBSCRIBE=\"{}\" is none of on, off and auto", value);
+      return value == "on";
+    } catch (const std::exception& e) {
+      log(log_level::warn, "--oversubscribe has no effect: {}", e.what());
+      return false;
+    }
   }();
   return result;
 }
 
-oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hpe) : cu_(cu), hpe_(hpe) {}
+oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus)
+    : cu_(cu), hpe_(hpe), freed_(hpe.devices().at(0).info().memory_bytes / 64), beside_(cu, hpe.devices()) {
+  for (unsigned d = 0; d < hpe.devices().size(); ++d) {
+    CUdevice ordinal = 0;
+    cu.check(cu.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
+    ordinals_.push_back(ordinal);
+    CUcontext primary = nullptr;
+    cu.check(cu.cuDevicePrimaryCtxRetain(&primary, ordinal), "finding the context of a GPU");
+    cu.cuDevicePrimaryCtxRelease(ordinal);  // hpe's runtime keeps it
+    primaries_.push_back(primary);
+    in_one_piece_.emplace_back();
+  }
+  for (const CUdevice gpu : gpus)
+    if (const auto number = number_of(gpu)) gpus_.push_back(*number);
+  if (gpus_.size() < 2 || gpus_.size() != gpus.size()) return;
+  planner_ =
+      std::make_unique<core::launch_planner>(hpe.devices(), hpe.memory(), hpe.spread().copies_of_arrays(), gpus_, 0);
+}
 
-oversubscribed* oversubscribed::instance(const device::cuda::driver& cu) {
+oversubscribed* oversubscribed::instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus) {
   // Never destroyed, because threads of the program may call until the process ends.
   static oversubscribed* const made = [&]() -> oversubscribed* {
     try {
-      auto* const result = new oversubscribed(cu, core::runtime::instance());
+      // The data of a program that is only spread never leaves the GPUs, so it takes no memory of the host.
+      const auto adjust = [](options& chosen) {
+        if (wanted()) return;
+        chosen.oversubscribe = "off";
+        chosen.prepared_memory = 0;
+      };
+      auto* const result = new oversubscribed(cu, core::runtime::instance(adjust), gpus);
       the_one.store(result, std::memory_order_release);
       return result;
-    } catch (const error& e) {
-      log(log_level::warn, "--oversubscribe has no effect: {}", e.what());
+    } catch (const std::exception& e) {
+      log(log_level::warn, "--oversubscribe has no effect, nor has --spread: {}", e.what());
       return nullptr;
     }
   }();
   return made;
 }
 
+oversubscribed* oversubscribed::spread_over(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus) {
+  oversubscribed* const made = instance(cu, gpus);
+  if (made == nullptr || made->planner_ != nullptr) return made;
+  log(log_level::warn, "--spread has no effect: hpe uses {} of the {} GPUs (HPE_DEVICES), or was started before",
+      made->gpus_.size(), gpus.size());
+  return nullptr;
+}
+
 // ---- memory ------------------------------------------------------------------------------------------------------
 
 std::optional<unsigned> oversubscribed::number_of(CUdevice device) const {
-  for (unsigned d = 0; d < hpe_.devices().size(); ++d)
-    if (CUdevice each = 0; cu_.cuDeviceGet(&each, static_cast<int>(d)) == CUDA_SUCCESS && each == device) return d;
-  return std::nullopt;
+  const auto found = std::ranges::find(ordinals_, device);
+  return found != ordinals_.end() ? std::optional(static_cast<unsigned>(found - ordinals_.begin())) : std::nullopt;
 }
 
-std::optional<unsigned> oversubscribed::device_of(CUcontext context) const {
+CUresult oversubscribed::device_of(CUcontext context, std::optional<unsigned>& found) const {
+  if (const auto primary = std::ranges::find(primaries_, context); primary != primaries_.end()) {
+    found = static_cast<unsigned>(primary - primaries_.begin());
+    return CUDA_SUCCESS;
+  }
+  if (cu_.cuCtxGetDevice == nullptr) return CUDA_SUCCESS;
   const entered here(cu_, context);
   CUdevice device = 0;
-  if (cu_.cuCtxGetDevice == nullptr || cu_.cuCtxGetDevice(&device) != CUDA_SUCCESS) return std::nullopt;
-  return number_of(device);
+  const CUresult result = cu_.cuCtxGetDevice(&device);
+  if (result == CUDA_SUCCESS) found = number_of(device);
+  return result;
 }
 
 std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu, CUdeviceptr* made, std::size_t bytes) {
-  if (!wanted() || made == nullptr || bytes < smallest) return std::nullopt;
+  oversubscribed* it = active();
+  if (made == nullptr || (it == nullptr && (!wanted() || bytes < smallest))) return std::nullopt;
   CUcontext context = nullptr;
-  if (cu.cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return std::nullopt;
-  oversubscribed* const it = instance(cu);
+  if (const CUresult result = cu.cuCtxGetCurrent(&context); result != CUDA_SUCCESS) return result;
+  if (context == nullptr) return std::nullopt;
+  if (it == nullptr) it = instance(cu, {});
   if (it == nullptr) return std::nullopt;
+  std::optional<unsigned> device;
+  if (const CUresult result = it->device_of(context, device); result != CUDA_SUCCESS) return result;
+  if (!device || !it->takes(*device, bytes)) return std::nullopt;
   try {
-    const auto device = it->device_of(context);
-    if (!device) return std::nullopt;
-    *made = reinterpret_cast<CUdeviceptr>(it->hpe_.memory().allocate(bytes, *device));
-    it->objects_.add(*made, bytes, *device);
-    return CUDA_SUCCESS;
-  } catch (const error& e) {
+    return it->allocate(*made, bytes, *device);
+  } catch (const std::exception& e) {
     log(log_level::warn, "{} bytes cannot be allocated: {}", bytes, e.what());
     return result_of(e);
   }
 }
 
-std::optional<CUresult> oversubscribed::free(CUdeviceptr address) {
-  if (!objects_.remove(address)) return std::nullopt;
+CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
+  core::allocator& from = hpe_.memory();
+  freed_memory::list unnoted(1);  // made before, so that the memory can be given back or kept if it cannot be noted
+  CUdeviceptr address = freed_.take(bytes, device);
+  const auto make = [&] {
+    // Data that may leave the GPUs has more room on all of them.
+    using first_home = core::launch_planner::first_home;
+    address = reinterpret_cast<CUdeviceptr>(
+        is_spread(device) ? planner_->allocate(bytes, wanted() ? first_home::parts : first_home::one)
+                          : from.allocate(bytes, device));
+  };
   try {
-    hpe_.memory().free(pointer(address));
-    return CUDA_SUCCESS;
+    if (address == 0) make();
   } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !give_back_freed()) throw;
+    make();
+  }
+  try {
+    objects_.add(address, bytes, device);
+  } catch (...) {
+    unnoted.front() = {address, bytes, device};
+    give_back(std::move(unnoted));
+    throw;
+  }
+  made = address;
+  return CUDA_SUCCESS;
+}
+
+bool oversubscribed::give_back_freed() noexcept { return give_back(freed_.take_all()); }
+
+// Memory that cannot be given back, because host memory is short, stays for the next time.
+bool oversubscribed::give_back(freed_memory::list&& freed) noexcept {
+  bool any = false;
+  for (auto each = freed.begin(); each != freed.end();) {
+    try {
+      if (planner_ != nullptr) planner_->forget(pointer(each->base));
+      try_twice([&] { hpe_.memory().free(pointer(each->base)); });
+      each = freed.erase(each);
+      any = true;
+    } catch (const std::exception& e) {
+      log(log_level::warn, "memory cannot be freed now: {}", e.what());
+      ++each;
+    }
+  }
+  freed_.put_back(std::move(freed));
+  return any;
+}
+
+std::optional<CUresult> oversubscribed::free(CUdeviceptr address) {
+  movable_objects::removed object = objects_.remove(address);
+  if (object.empty()) return std::nullopt;
+  try {
+    freed_memory::list freed{object.mapped()};
+    hpe_.spread().copies_of_arrays().forget(pointer(address));
+    hpe_.memory().await_users(pointer(address));
+    give_back(freed_.keep(std::move(freed)));
+    return CUDA_SUCCESS;
+  } catch (const std::exception& e) {
+    objects_.put_back(std::move(object));  // a free that fails has changed nothing
     log(log_level::warn, "memory cannot be freed: {}", e.what());
     return result_of(e);
   }
@@ -120,32 +211,37 @@ CUresult oversubscribed::free_all(CUdevice device) {
   cu_.cuDevicePrimaryCtxRelease(device);
   if (const auto number = number_of(device))
     for (const movable_object& object : objects_.on(*number)) (void)free(object.base);
+  give_back_freed();
   return waited;
 }
 
 std::optional<oversubscribed::amounts> oversubscribed::memory() const {
   CUcontext context = nullptr;
   if (cu_.cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return std::nullopt;
-  const auto device = device_of(context);
-  if (!device) return std::nullopt;
-  const std::size_t total = hpe_.devices().at(*device).memory().total;
-  return amounts{total - std::min(total, objects_.bytes_on(*device)), total};
+  std::optional<unsigned> device;
+  if (device_of(context, device) != CUDA_SUCCESS || !device) return std::nullopt;
+  amounts all;
+  const auto add = [&](unsigned each) {
+    const device::memory_usage own = hpe_.devices().at(each).memory();
+    all.total += own.total;
+    all.free += own.free;
+  };
+  all.free = freed_.bytes_on(*device);
+  if (is_spread(*device))
+    std::ranges::for_each(gpus_, add);
+  else
+    add(*device);
+  if (wanted()) all.free = all.total - std::min(all.total, objects_.bytes_on(*device));
+  return all;
 }
 
-CUcontext oversubscribed::context_of(const movable_object& object) const {
-  CUdevice device = 0;
-  CUcontext result = nullptr;
-  if (cu_.cuDeviceGet(&device, static_cast<int>(object.device)) != CUDA_SUCCESS ||
-      cu_.cuDevicePrimaryCtxRetain(&result, device) != CUDA_SUCCESS)
-    return nullptr;
-  cu_.cuDevicePrimaryCtxRelease(device);  // hpe's runtime keeps it
-  return result;
-}
-
-bool oversubscribed::is_in_host_memory(CUdeviceptr address) const {
+CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) const {
   unsigned type = 0;
-  return cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS ||
-         type != CU_MEMORYTYPE_DEVICE;
+  const CUresult result = cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+  found = result != CUDA_SUCCESS         ? memory_type::pageable
+          : type == CU_MEMORYTYPE_DEVICE ? memory_type::device
+                                         : memory_type::pinned;
+  return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;  // no memory of the driver's
 }
 
 // ---- work --------------------------------------------------------------------------------------------------------
@@ -168,110 +264,203 @@ movable_use oversubscribed::use_of(std::span<const range> ranges) const {
   return result;
 }
 
-std::optional<oversubscribed::place> oversubscribed::place_of(CUstream stream) const {
+CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found) const {
   place result;
   const bool is_default = stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
-  const CUresult found =
-      is_default ? cu_.cuCtxGetCurrent(&result.context) : cu_.cuStreamGetCtx(stream, &result.context);
-  if (found != CUDA_SUCCESS || result.context == nullptr) return std::nullopt;
-  const auto device = device_of(result.context);
-  if (!device) return std::nullopt;
+  CUresult told = is_default ? cu_.cuCtxGetCurrent(&result.context) : cu_.cuStreamGetCtx(stream, &result.context);
+  if (told == CUDA_SUCCESS && result.context == nullptr) told = CUDA_ERROR_INVALID_CONTEXT;
+  std::optional<unsigned> device;
+  if (told == CUDA_SUCCESS) told = device_of(result.context, device);
+  if (told != CUDA_SUCCESS || !device) return told;
   result.device = *device;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (stream != nullptr && cu_.cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS)
-    result.captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
-  return result;
+  if (stream != nullptr) told = cu_.cuStreamIsCapturing(stream, &status);
+  // The legacy stream is not captured; it cannot be asked about while another one is.
+  if (told == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) told = CUDA_SUCCESS;
+  result.captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
+  if (told == CUDA_SUCCESS) found = result;
+  return told;
 }
 
-device::stream& oversubscribed::beside(unsigned device, CUstream stream) {
-  const lock_guard lock(mutex_);
-  device::stream*& found = beside_[{device, stream}];
-  if (found != nullptr) return *found;
-  auto& all = streams_[device];
-  if (all.size() < most_streams) {
-    all.push_back(&hpe_.devices().at(device).create_stream(device::priority::launch));
-    return *(found = all.back());
-  }
-  return *(found = all[beside_.size() % most_streams]);
+// Work that a capture records does not run on the stream. And CU_STREAM_PER_THREAD names another stream in each thread.
+beside_streams::stand_in oversubscribed::beside_of(const place& where, CUstream stream) {
+  if (where.captured) return beside_.of(where.device, nullptr, false);
+  const bool is_own = stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == primaries_[where.device];
+  return beside_.of(where.device, stream, is_own);
 }
 
-CUresult oversubscribed::follow(CUstream later, CUcontext of_later, CUstream earlier, CUcontext of_earlier) const {
-  CUevent between = nullptr;
-  {
-    const entered here(cu_, of_earlier);
-    if (const CUresult made = cu_.cuEventCreate(&between, CU_EVENT_DISABLE_TIMING); made != CUDA_SUCCESS) return made;
-    if (const CUresult recorded = cu_.cuEventRecord(between, earlier); recorded != CUDA_SUCCESS) {
-      cu_.cuEventDestroy(between);
-      return recorded;
-    }
-  }
-  const entered here(cu_, of_later);
-  const CUresult waits = cu_.cuStreamWaitEvent(later, between, 0);
-  cu_.cuEventDestroy(between);
-  return waits;
-}
-
-CUresult oversubscribed::between_streams(CUstream hpe_stream, bool waits, CUstream stream, CUcontext context,
-                                         const std::function<CUresult()>& queue) const {
+CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits,
+                                         CUstream stream, CUcontext context, function_ref<CUresult()> queue) {
   CUcontext of_hpe = nullptr;
   cu_.cuCtxGetCurrent(&of_hpe);
   CUresult ready = CUDA_SUCCESS;
   if (waits)
-    ready = stream == nullptr ? cu_.cuStreamSynchronize(hpe_stream) : follow(stream, context, hpe_stream, of_hpe);
+    ready =
+        stream == nullptr ? cu_.cuStreamSynchronize(hpe_stream) : beside_.follow(stream, context, hpe_stream, of_hpe);
   if (ready != CUDA_SUCCESS) return ready;
   {
-    const entered programs(cu_, context);
+    // Most programs use the primary context, which is hpe's.
+    std::optional<entered> programs;
+    if (of_hpe != context) programs.emplace(cu_, context);
     if (const CUresult queued = queue(); queued != CUDA_SUCCESS) return queued;
     if (stream == nullptr) return cu_.cuCtxSynchronize();
   }
+  if (beside.ends_there != nullptr) {
+    beside.ends_there->ends_on(stream);
+    return CUDA_SUCCESS;
+  }
   // If hpe's stream cannot wait, this thread does.
-  if (follow(hpe_stream, of_hpe, stream, context) == CUDA_SUCCESS) return CUDA_SUCCESS;
+  if (beside_.follow(hpe_stream, of_hpe, stream, context) == CUDA_SUCCESS) return CUDA_SUCCESS;
   const entered programs(cu_, context);
   return cu_.cuStreamSynchronize(stream);
 }
 
-CUresult oversubscribed::run(CUstream stream, const movable_use& use, const std::function<CUresult()>& queue) {
+CUresult oversubscribed::run(CUstream stream, const movable_use& use, function_ref<CUresult()> queue) {
   if (use.none()) return queue();
-  const auto where = place_of(stream);
-  return where ? run(*where, stream, use, queue) : queue();  // the driver says why that is wrong
+  std::optional<place> where;
+  if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
+  return where ? run(*where, stream, use, queue) : queue();
 }
 
-CUresult oversubscribed::look(const movable_use& use, const std::function<CUresult()>& call) {
-  auto where = use.none() ? std::nullopt : place_of(nullptr);
+CUresult oversubscribed::look(const movable_use& use, function_ref<CUresult()> call) {
+  if (use.none()) return call();
+  std::optional<place> where;
+  if (const CUresult result = find_place(nullptr, where); result != CUDA_SUCCESS) return result;
   if (!where) return call();
   where->captured = true;
   return run(*where, nullptr, use, call);
 }
 
 CUresult oversubscribed::run(const place& where, CUstream stream, const movable_use& use,
-                             const std::function<CUresult()>& queue) {
+                             function_ref<CUresult()> queue) {
+  try {
+    return try_run(where, stream, use, queue);
+  } catch (const std::exception& e) {
+    return refused(e);
+  }
+}
+
+CUresult oversubscribed::try_run(const place& where, CUstream stream, const movable_use& use,
+                                 function_ref<CUresult()> queue) {
+  if (use.none()) return queue();
+  const std::shared_lock whole(in_one_piece_.at(where.device));
   CUresult result = CUDA_SUCCESS;
   try {
+    const beside_streams::stand_in beside = beside_of(where, stream);
     // A capture only records the work, which may run at any time later; the driver checks its addresses now.
     const auto work = [&](void* hpe_stream, bool waits) {
       if (where.captured) {
         const entered programs(cu_, where.context);
         result = queue();
       } else {
-        result = between_streams(static_cast<CUstream>(hpe_stream), waits, stream, where.context, queue);
+        result = between_streams(beside, static_cast<CUstream>(hpe_stream), waits, stream, where.context, queue);
       }
       return static_cast<int>(result);
     };
-    hpe_.kernels().enqueue_beside(where.device, beside(where.device, stream), work,
-                                  {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
-                                   .in_reach = use.everything,
-                                   .concurrent = true});
+    const auto enqueue = [&] {
+      hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
+                                    {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
+                                     .in_reach = use.everything,
+                                     .concurrent = true});
+    };
+    try {
+      enqueue();
+    } catch (const error& e) {
+      if (result != CUDA_SUCCESS || e.status() != HPE_ERROR_OUT_OF_MEMORY || !give_back_freed()) throw;
+      enqueue();
+    }
     return result;
-  } catch (const error& e) {
+  } catch (const std::exception&) {
     if (result != CUDA_SUCCESS) return result;
-    // A program that goes on may get the same answer thousands of times.
-    const bool first = !told_.exchange(true, std::memory_order_relaxed);
-    log(first ? log_level::warn : log_level::info, "the program's work cannot be queued: {}", e.what());
-    return result_of(e);
+    throw;
   }
 }
 
+CUresult oversubscribed::run_parts(const place& where, CUstream stream, std::span<const unsigned> others,
+                                   const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
+                                   bool& is_begun) {
+  const std::shared_lock whole(in_one_piece_.at(where.device));
+  return queue_parts(where, stream, others, use, queue, is_begun);
+}
+
+CUresult oversubscribed::queue_parts(const place& where, CUstream stream, std::span<const unsigned> others,
+                                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
+                                     bool& is_begun) {
+  CUresult result = CUDA_SUCCESS;
+  is_begun = false;
+  try {
+    std::vector<core::beside_part> parts;
+    for (const unsigned n : others) parts.push_back({gpus_[n], beside_.of(gpus_[n], stream, false).stream});
+    const beside_streams::stand_in beside = beside_of(where, stream);
+    parts.push_back({where.device, beside.stream});
+    std::vector<std::pair<CUcontext, CUstream>> queued;
+    queued.reserve(others.size());
+    const auto queue_on_other = [&](unsigned n, CUstream own) {
+      CUcontext here = nullptr;
+      cu_.cuCtxGetCurrent(&here);
+      if (const CUresult follows = beside_.follow(own, here, stream, where.context); follows != CUDA_SUCCESS)
+        return follows;
+      {
+        const lock_guard lock(parts_mutex_);
+        streams_of_parts_.emplace(here, own);
+      }
+      queued.emplace_back(here, own);
+      return queue(n, own);
+    };
+    const auto queue_own = [&] {
+      CUresult own = queue(0, stream);
+      for (const auto& [context, part] : queued)
+        if (const CUresult follows = beside_.follow(stream, where.context, part, context); own == CUDA_SUCCESS)
+          own = follows;
+      return own;
+    };
+    const auto work = [&](std::size_t n, void* hpe_stream, bool waits) {
+      auto* const own = static_cast<CUstream>(hpe_stream);
+      result = n < others.size() ? queue_on_other(others[n], own)
+                                 : between_streams(beside, own, waits, stream, where.context, queue_own);
+      is_begun |= result == CUDA_SUCCESS;
+      return static_cast<int>(result);
+    };
+    hpe_.kernels().enqueue_parts_beside(parts, work, {.accesses = use.accesses, .concurrent = true});
+    return result;
+  } catch (const std::exception&) {
+    if (result != CUDA_SUCCESS) return result;
+    throw;
+  }
+}
+
+std::vector<core::part_in_time> oversubscribed::cut_in_time(const spread::kernel_model& kernel,
+                                                            const spread::launch& launch, unsigned count,
+                                                            const std::string& obstacle, const std::string& refusal) {
+  return core::cut_in_time(hpe_.devices(), hpe_.memory(), kernel, launch, count, {}, obstacle, refusal);
+}
+
+// The driver writes the text that kernels have printed only while a thread waits in the kernels' context.
+CUresult oversubscribed::failure_of_parts() {
+  std::vector<std::pair<CUcontext, CUstream>> streams;
+  {
+    const lock_guard lock(parts_mutex_);
+    streams.assign(streams_of_parts_.begin(), streams_of_parts_.end());
+  }
+  for (const auto& [context, stream] : streams) {
+    const entered here(cu_, context);
+    CUresult result = cu_.cuStreamQuery(stream);
+    if (result == CUDA_SUCCESS) result = cu_.cuStreamSynchronize(stream);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+// A program that goes on may get the same answer thousands of times.
+CUresult oversubscribed::refused(const std::exception& e) noexcept {
+  const bool first = trace::refusals::add();
+  log(first ? log_level::warn : log_level::info, "the program's work cannot be queued: {}", e.what());
+  return result_of(e);
+}
+
+// Without --oversubscribe all data is in device memory, and nothing has to make room.
 std::size_t oversubscribed::bytes_of_part(unsigned device) const {
+  if (!wanted()) return ~std::size_t{511};
   constexpr std::size_t best = std::size_t{32} << 20;
   constexpr std::size_t least = std::size_t{2} << 20;
   constexpr std::size_t unit = 512;
@@ -279,16 +468,19 @@ std::size_t oversubscribed::bytes_of_part(unsigned device) const {
 }
 
 CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_t unit,
-                                  const std::function<CUresult(std::size_t, std::size_t)>& part) const {
+                                  function_ref<CUresult(std::size_t, std::size_t)> part) {
   const std::size_t most = bytes_of_part(device) / unit * unit;
-  for (std::size_t at = 0; at < bytes; at += most)
-    if (const CUresult result = part(at, std::min(most, bytes - at)); result != CUDA_SUCCESS) return result;
+  try {
+    for (std::size_t at = 0; at < bytes; at += most)
+      if (const CUresult result = part(at, std::min(most, bytes - at)); result != CUDA_SUCCESS) return result;
+  } catch (const std::exception& e) {
+    return refused(e);
+  }
   return CUDA_SUCCESS;
 }
 
 std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,
-                                             bool waits,
-                                             const std::function<CUresult(std::size_t, std::size_t)>& piece) {
+                                             bool waits, function_ref<CUresult(std::size_t, std::size_t)> piece) {
   const auto target = objects_.find(to);
   const auto source = objects_.find(from);
   if (bytes == 0 || (!target && !source)) return std::nullopt;
@@ -296,15 +488,25 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
     return object && bytes > object->base + object->bytes - at;
   };
   if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
-  const auto where = place_of(stream);
-  if (waits && where && !where->captured && !(target && source) && is_in_host_memory(target ? from : to)) {
-    // Data that is in host memory need not come to the device for this.
+  std::optional<place> where;
+  if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
+  const CUdeviceptr other = target ? from : to;
+  memory_type type = memory_type::device;
+  if (where && !where->captured && !(target && source))
+    if (const CUresult result = find_type(other, type); result != CUDA_SUCCESS) return result;
+  const bool meets_host = type != memory_type::device;
+  // If the driver's call returns only after the copy, it first waits for the stream's work, which may take long. So
+  // that wait is made here, before any lock is taken.
+  if (meets_host && (waits || (source && type == memory_type::pageable)))
     if (const CUresult before = cu_.cuStreamSynchronize(stream); before != CUDA_SUCCESS) return before;
+  if (meets_host && waits && wanted()) {
+    // Data that is in host memory need not come to the device for this.
     try {
       hpe_.copies().copy_for_program(pointer(to), pointer(from), bytes);
       return CUDA_SUCCESS;
-    } catch (const error& e) {
+    } catch (const std::exception& e) {
       log(log_level::warn, "a copy of {} bytes failed: {}", bytes, e.what());
+      trace::refusals::add();
       return result_of(e);
     }
   }
@@ -316,7 +518,7 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
 }
 
 std::optional<CUresult> oversubscribed::overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
-                                                  const std::function<CUresult(std::size_t, std::size_t)>& piece) {
+                                                  function_ref<CUresult(std::size_t, std::size_t)> piece) {
   const auto target = objects_.find(to);
   if (bytes == 0 || !target) return std::nullopt;
   if (bytes > target->base + target->bytes - to) return CUDA_ERROR_INVALID_VALUE;
@@ -325,31 +527,35 @@ std::optional<CUresult> oversubscribed::overwrite(CUdeviceptr to, std::size_t by
   });
 }
 
-std::optional<CUresult> oversubscribed::use_box(const std::optional<box_place>& to,
-                                                const std::optional<box_place>& from, const box_part& whole,
-                                                CUstream stream,
-                                                const std::function<CUresult(const box_part&)>& piece) {
-  const auto object_at = [&](const auto& place) { return place ? objects_.find(place->base) : std::nullopt; };
-  const auto target = object_at(to), source = object_at(from);
-  if (whole.is_empty() || (!target && !source)) return std::nullopt;
-  const auto leaves = [&](const auto& object, const auto& place) {
-    return object && extent_of(*place, whole) > object->base + object->bytes - place->base;
+std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from, const box_copy& whole,
+                                                CUstream stream, function_ref<CUresult(const box_part&)> piece) try {
+  const auto target = objects_.find(to), source = objects_.find(from);
+  if (whole.extent.is_empty() || (!target && !source)) return std::nullopt;
+  const auto leaves = [](const auto& object, CUdeviceptr at, const box& shape) {
+    return object && shape.span() > object->base + object->bytes - at;
   };
-  if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<box_place> places;  // the size at other places does not matter
-  if (target) places.push_back(*to);
-  if (source) places.push_back(*from);
-  const auto range_of = [](const box_place& place, const box_part& part, hpeAccessMode mode) {
-    return range{begin_of(place, part), extent_of(place, part), mode};
-  };
-  return for_each_part(places, whole, bytes_of_part((target ? target : source)->device), [&](const box_part& part) {
+  if (leaves(target, to, whole.written()) || leaves(source, from, whole.read())) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<box_strides> sides;  // the size in other memory does not matter
+  if (target) sides.push_back(whole.to);
+  if (source) sides.push_back(whole.from);
+  const auto range_of = [](CUdeviceptr at, const box_strides& strides, const box_part& part, hpeAccessMode mode) {
+    const box shape{part.extent, strides};
     // The gaps between rows keep their bytes.
-    const bool has_gaps = target && extent_of(*to, part) != part.width * part.height * part.depth;
-    return run(stream,
-               use_of(std::array{from ? range_of(*from, part, HPE_IN) : range(),
-                                 to ? range_of(*to, part, has_gaps ? HPE_INOUT : HPE_OUT) : range()}),
-               [&] { return piece(part); });
-  });
+    const bool has_gaps = shape.span() != shape.bytes();
+    return range{at + strides.offset_of(part.x, part.y, part.z), shape.span(),
+                 mode == HPE_OUT && has_gaps ? HPE_INOUT : mode};
+  };
+  box_parts parts(whole.extent, sides, bytes_of_part((target ? target : source)->device));
+  while (const auto part = parts.next()) {
+    const CUresult result = run(stream,
+                                use_of(std::array{source ? range_of(from, whole.from, *part, HPE_IN) : range(),
+                                                  target ? range_of(to, whole.to, *part, HPE_OUT) : range()}),
+                                [&] { return piece(*part); });
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+} catch (const std::exception& e) {
+  return refused(e);
 }
 
 }  // namespace hpe::cuda_hooks

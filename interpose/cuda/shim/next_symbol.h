@@ -1,7 +1,7 @@
 #pragma once
 
-/// dlsym and related functions, without the shim's own definitions. These functions take no lock and need no
-/// constructor to have run.
+/// dlopen, dlsym and dlvsym as the C library defines them, not as the shim does. These functions take no lock and need
+/// no constructor to have run.
 
 extern "C" {
 void* hpe_next_dlopen();
@@ -12,7 +12,7 @@ void* hpe_next_dlvsym();
 namespace hpe::cuda_shim {
 
 void* next_open(const char* file, int mode);
-/// Looks up like a call from the shim: RTLD_NEXT means the libraries after the shim.
+/// Looks a symbol up as if the shim had called dlsym: RTLD_NEXT means the libraries after the shim in the search order.
 void* next_look_up(void* library, const char* name);
 void* next_look_up(void* library, const char* name, const char* version);
 

@@ -3,6 +3,7 @@
 #include "interpose/cuda/shim/shim.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,7 +86,9 @@ void give_out(const char* name, void** out) {
   if (out == nullptr || *out == nullptr) return;
   if (name != nullptr && *name != '\0' && !is_known(name))
     say(hpe_cuda_interpose()->inform,
-        "the program uses %s of the CUDA driver, which hpe does not know; it is passed on%s", name);
+        "the program uses the CUDA driver's function %s, which hpe does not know; hpe does not intercept calls of this "
+        "function%s",
+        name);
   *out = hook_for(*out);
 }
 
@@ -124,19 +127,17 @@ void check_hooks() {
       int status = 0;
       const int result = reinterpret_cast<resolver*>(real_resolver)(base, &entry, version, flags, &status);
       if (result == success && entry != nullptr && hook_for(entry) == entry)
-        say(hpe.warn, "%s of this CUDA driver does not lead to hpe%s", base,
-            flags == per_thread_flag ? " where each thread has its own default stream" : "");
+        say(hpe.warn, "with this CUDA driver, calls of %s bypass hpe%s", base,
+            flags == per_thread_flag ? " in programs where each thread has its own default stream" : "");
     }
   }
 }
 
 int initialise(unsigned flags) {
   const int result = reinterpret_cast<init_function*>(real_init)(flags);
-  if (result == success) {
-    check_hooks();
-    hpe_cuda_interpose()->started();
-  }
-  return result;
+  if (result != success) return result;
+  check_hooks();
+  return hpe_cuda_interpose()->started();
 }
 
 const hpe_cuda_hook own_hooks[] = {
@@ -193,8 +194,13 @@ void* hpe_cuda_resolve(std::uint64_t index) {
 }
 
 const char* hpe_cuda_driver_file() {
-  static hpe::cuda_shim::path file;
-  return hpe::cuda_shim::find_driver(hpe::cuda_shim::wanted_driver(), file) ? file.text : nullptr;
+  using namespace hpe::cuda_shim;
+  static constinit pthread_once_t once = PTHREAD_ONCE_INIT;
+  static constinit path file{};
+  static constinit bool found = false;
+  // The shim links only the C library, which has no guards for other initial values.
+  ::pthread_once(&once, [] { found = find_driver(wanted_driver(), file); });
+  return found ? file.text : nullptr;
 }
 
 void* hpe_cuda_driver_entry(const char* name) {

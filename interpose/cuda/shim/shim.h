@@ -1,17 +1,17 @@
 #pragma once
 
-/// The library that programs load instead of the CUDA driver: every entry forwards to the driver or to a hook of hpe.
+/// The library that programs load in place of the CUDA driver: each entry calls the driver or a hook of hpe.
 
 namespace hpe::cuda_shim {
 
-/// The handle of the driver's library, which the first call loads; nullptr if there is none. Takes no lock.
+/// The handle of the driver's library, which the first call loads; nullptr if no driver is found. Takes no lock.
 void* driver();
 
 /// The value of the option HPE_CUDA_DRIVER.
 const char* wanted_driver();
 
-/// The hook for a function, or the function itself. Compares addresses that the driver returned, so it distinguishes
-/// versions of an entry as the driver does.
+/// Returns the hook for a function of the driver, or the function itself if it has no hook. The function is identified
+/// by the address that the driver returned, so that the versions of an entry stay distinct.
 void* hook_for(void* function);
 
 }  // namespace hpe::cuda_shim

@@ -49,49 +49,26 @@ void joined_gpus::enter() {
   std::vector<CUcontext> made(devices_.size());
   for (unsigned n = 0; n < count(); ++n)
     cu_.check(cu_.cuDevicePrimaryCtxRetain(&made[n], devices_[n]), "retaining the context of a GPU");
-  HPE_REQUIRE(cu_.cuCtxEnablePeerAccess != nullptr, HPE_ERROR_INITIALIZATION,
+  HPE_REQUIRE(count() == 1 || cu_.cuCtxEnablePeerAccess != nullptr, HPE_ERROR_INITIALIZATION,
               "this CUDA driver has no cuCtxEnablePeerAccess");
-  for (unsigned n = 0; n < count(); ++n) {
-    const entered here(cu_, made[n]);
-    for (unsigned other = 0; other < count(); ++other) {
-      if (other == n) continue;
-      const CUresult result = cu_.cuCtxEnablePeerAccess(made[other], 0);
-      if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) cu_.check(result, "letting GPUs use each other's memory");
-    }
-    // Without it kernels that use memory of pools stay on the program's GPU (used_memory.cpp asks for the access).
-    CUmemoryPool pool = nullptr;
-    if (cu_.cuDeviceGetDefaultMemPool != nullptr && cu_.cuMemPoolSetAccess != nullptr &&
-        cu_.cuDeviceGetDefaultMemPool(&pool, devices_[n]) == CUDA_SUCCESS)
-      (void)cu_.cuMemPoolSetAccess(pool, access_.data(), access_.size());
-  }
   contexts_ = std::move(made);
 }
 
-joined_gpus::memory joined_gpus::memory_of(unsigned n) const {
-  const entered here(cu_, contexts_[n]);
-  memory m;
-  cu_.check(cu_.cuMemGetInfo(&m.free, &m.total), "the memory of a GPU");
-  return m;
-}
-
-joined_gpus::memory joined_gpus::all_memory() const {
-  memory sum;
+void joined_gpus::share_driver_memory() const {
+  const device::cuda::uncaptured of_no_stream(cu_);
   for (unsigned n = 0; n < count(); ++n) {
-    const memory m = memory_of(n);
-    sum.free += m.free;
-    sum.total += m.total;
+    const entered here(cu_, contexts_[n]);
+    for (unsigned other = 0; other < count(); ++other) {
+      if (other == n) continue;
+      const CUresult result = cu_.cuCtxEnablePeerAccess(contexts_[other], 0);
+      if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) cu_.check(result, "letting GPUs use each other's memory");
+    }
+    // Without it kernels that use memory of pools stay on the program's GPU (driver_memory.cpp asks for the access).
+    CUmemoryPool pool = nullptr;
+    if (count() > 1 && cu_.cuDeviceGetDefaultMemPool != nullptr && cu_.cuMemPoolSetAccess != nullptr &&
+        cu_.cuDeviceGetDefaultMemPool(&pool, devices_[n]) == CUDA_SUCCESS)
+      (void)cu_.cuMemPoolSetAccess(pool, access_.data(), access_.size());
   }
-  return sum;
-}
-
-CUresult joined_gpus::wait() const {
-  CUresult first = CUDA_SUCCESS;
-  for (const CUcontext context : contexts_) {
-    const entered here(cu_, context);
-    const CUresult result = cu_.cuCtxSynchronize();
-    if (first == CUDA_SUCCESS) first = result;
-  }
-  return first;
 }
 
 }  // namespace hpe::cuda_hooks

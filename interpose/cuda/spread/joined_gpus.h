@@ -6,36 +6,30 @@
 
 namespace hpe::cuda_hooks {
 
-/// The GPUs that a program sees as one: device 0, and those that reach its memory and each other's. The first one is
-/// the program's device. Constant after enter().
+/// The GPUs that a program sees as one: device 0 and the GPUs that can access its memory and each other's. GPU 0 is the
+/// program's device. Constant after enter().
 class joined_gpus {
  public:
-  /// Only looks at the devices. Makes no context.
+  /// Queries the devices. Does not make a context.
   explicit joined_gpus(const device::cuda::driver& cu);
+  /// A device alone.
+  joined_gpus(const device::cuda::driver& cu, CUdevice alone) : cu_(cu), devices_{alone} {}
 
   [[nodiscard]] unsigned count() const { return static_cast<unsigned>(devices_.size()); }
   [[nodiscard]] CUdevice device(unsigned n) const { return devices_[n]; }
+  [[nodiscard]] const std::vector<CUdevice>& devices() const { return devices_; }
 
-  /// Retains the primary contexts for the life of the process, and lets each GPU use the memory of the others, that of
-  /// default pools too. Throws hpe::error if the driver refuses.
+  /// Retains the primary contexts until the process ends. Throws hpe::error if the driver refuses.
   void enter();
-  /// That of a GPU, after enter().
+  /// Lets each GPU access the memory that the driver has allocated on the others, including memory of the default
+  /// pools; the GPUs share hpe memory without this call. From then on, the driver maps each allocation for all GPUs,
+  /// which takes longer. Throws hpe::error if the driver refuses.
+  void share_driver_memory() const;
+  /// The primary context of a GPU. To be called after enter().
   [[nodiscard]] CUcontext context(unsigned n) const { return contexts_[n]; }
-  [[nodiscard]] bool entered_all() const { return contexts_.size() == devices_.size(); }
 
-  /// Whether atomic operations of each GPU on the memory of each other one are atomic.
+  /// Whether an atomic operation by any of the GPUs on the memory of any other is atomic.
   [[nodiscard]] bool have_atomics() const { return atomics_; }
-  /// Access of all GPUs, for cuMemSetAccess.
-  [[nodiscard]] const std::vector<CUmemAccessDesc>& access() const { return access_; }
-
-  struct memory {
-    std::size_t free = 0, total = 0;
-  };
-  [[nodiscard]] memory memory_of(unsigned n) const;
-  [[nodiscard]] memory all_memory() const;
-
-  /// Waits for all queued work. Returns the first error.
-  CUresult wait() const;
 
  private:
   [[nodiscard]] bool reach_each_other(CUdevice a, CUdevice b) const;

@@ -1,57 +1,108 @@
 #include "interpose/cuda/spread/launch_clock.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
 namespace hpe::cuda_hooks {
 
 namespace {
 
 constexpr std::size_t most_open = 256;  // launches whose end is not waited for
+// How long a launch on trial waits for its own end: so many times as long as predicted, and at most so many seconds.
+constexpr double times_predicted = 4, longest_wait = 0.1;
 
 }  // namespace
 
 CUevent launch_clock::take() {
   CUevent made = nullptr;
-  if (spare_.empty()) return cu_.cuEventCreate(&made, CU_EVENT_DEFAULT) == CUDA_SUCCESS ? made : nullptr;
+  if (spare_.empty()) {
+    spare_.reserve(events_ + 1);  // room for all, so that none is lost
+    if (cu_.cuEventCreate(&made, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return nullptr;
+    ++events_;
+    return made;
+  }
   made = spare_.back();
   spare_.pop_back();
   return made;
 }
 
-void launch_clock::begins(CUstream stream) {
-  if (!runs() || cu_.cuEventElapsedTime == nullptr) return;
+CUevent launch_clock::begins(CUstream stream) {
+  if (cu_.cuEventElapsedTime == nullptr) return nullptr;
+  const lock_guard lock(mutex_);
   settle(most_open);
-  begun_ = take();
-  if (begun_ != nullptr) cu_.cuEventRecord(begun_, stream);
+  CUevent const begun = take();
+  if (begun != nullptr) cu_.cuEventRecord(begun, stream);
+  return begun;
 }
 
-void launch_clock::ends(CUstream stream, const std::string& kernel, unsigned devices, const std::string& reason) {
-  if (!runs()) return;
-  const CUevent end = begun_ != nullptr ? take() : nullptr;
-  if (end == nullptr) return table_->add(kernel, devices, 0, reason);
-  cu_.cuEventRecord(end, stream);
-  open_.push_back({begun_, end, kernel, reason, devices});
-  begun_ = nullptr;
+// The kernel is queued, so nothing here makes the program's call fail.
+void launch_clock::ends(CUevent begun, CUstream stream, launch what) noexcept {
+  const bool is_on_trial = what.measured.record != nullptr && what.measured.is_on_trial;
+  const spread::way_record::prediction predicted = what.measured.predicted;
+  CUevent end = nullptr;
+  {
+    const lock_guard lock(mutex_);
+    bool is_open = false;
+    try {
+      open_.emplace_back();
+      is_open = true;
+      end = begun != nullptr ? take() : nullptr;
+    } catch (const std::bad_alloc&) {  // the launch is not measured
+    }
+    if (end == nullptr) {
+      if (is_open) open_.pop_back();
+      if (begun != nullptr) spare_.push_back(begun);
+      tell(what, 0);
+      return;
+    }
+    cu_.cuEventRecord(end, stream);
+    open_.back() = {begun, end, std::move(what)};
+  }
+  if (!is_on_trial) return;
+  await(end, predicted);
+  const lock_guard lock(mutex_);
+  settle(most_open);
 }
 
-void launch_clock::counts(const std::string& kernel, const std::string& reason) {
-  if (runs()) table_->add(kernel, 1, 0, reason);
+void launch_clock::await(CUevent end, const spread::way_record::prediction& predicted) const {
+  using seconds = std::chrono::duration<double>;
+  const device::cuda::uncaptured here(cu_);
+  const auto begin = std::chrono::steady_clock::now();
+  const seconds limit(std::min(times_predicted * std::max(predicted.alone, predicted.spread), longest_wait));
+  while (cu_.cuEventQuery(end) == CUDA_ERROR_NOT_READY && std::chrono::steady_clock::now() - begin < limit)
+    std::this_thread::yield();
+}
+
+void launch_clock::counts(const launch& what) noexcept { tell(what, 0); }
+
+// Without host memory a launch is missing in the table, or is not counted by the planner.
+void launch_clock::tell(const launch& what, double seconds) noexcept {
+  try {
+    if (explains()) table_->add(what.kernel, what.devices, seconds, what.reason);
+    if (what.measured.record != nullptr && seconds > 0) planner_->took(what.measured, seconds);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void launch_clock::settle(std::size_t most_left) {
   const device::cuda::uncaptured here(cu_);
   while (!open_.empty()) {
-    const measured& first = open_.front();
+    const open_launch& first = open_.front();
     float ms = 0;
     if (open_.size() <= most_left && cu_.cuEventQuery(first.end) != CUDA_SUCCESS) return;
     if (cu_.cuEventSynchronize(first.end) != CUDA_SUCCESS ||
         cu_.cuEventElapsedTime(&ms, first.begin, first.end) != CUDA_SUCCESS)
       ms = 0;
-    table_->add(first.kernel, first.devices, static_cast<double>(ms) / 1e3, first.reason);
+    tell(first.what, static_cast<double>(ms) / 1e3);
     spare_.insert(spare_.end(), {first.begin, first.end});
     open_.pop_front();
   }
 }
 
 void launch_clock::finish() {
+  const lock_guard lock(mutex_);
   settle(0);
   for (const CUevent event : spare_) cu_.cuEventDestroy(event);
   spare_.clear();

@@ -4,41 +4,59 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
+#include "runtime/core/operations/launch_planner.h"
 #include "runtime/device/cuda/driver.h"
 #include "runtime/trace/spread_table.h"
 
 namespace hpe::cuda_hooks {
 
-/// Measures launches for the table of hpe run --spread --explain, by events before and behind each. Does nothing
-/// without that option. For one thread at a time, with the program's context current.
+/// Measures the time of each launch with an event before the launch and an event after it. If a kernel runs more slowly
+/// than predicted (spread or on one device), the planner uses the measured times to change how its later launches run.
+/// hpe run --spread --explain prints the times. Thread-safe; the program's context must be current in all calls.
 class launch_clock {
  public:
-  explicit launch_clock(const device::cuda::driver& cu) : cu_(cu), table_(trace::spread_table::active()) {}
+  struct launch {
+    std::string kernel, reason;
+    unsigned devices = 1;
+    spread::planner::measurement measured;  // if it has no record, the planner does not use the time
+  };
 
-  [[nodiscard]] bool runs() const { return table_ != nullptr; }
-  /// A launch is about to be queued on a stream that is not being captured.
-  void begins(CUstream stream);
-  /// It has been queued.
-  void ends(CUstream stream, const std::string& kernel, unsigned devices, const std::string& reason);
-  /// A launch that cannot be measured.
-  void counts(const std::string& kernel, const std::string& reason);
-  /// Waits for the launches that are not in the table yet, and destroys the events. Launches may follow.
+  launch_clock(const device::cuda::driver& cu, core::launch_planner* planner)
+      : cu_(cu), planner_(planner), table_(trace::spread_table::active()) {}
+
+  /// Whether all launches are measured, for the table of --explain.
+  [[nodiscard]] bool explains() const { return table_ != nullptr; }
+  /// To be called before a launch is queued on a stream that is not in a capture. Returns the event before the launch,
+  /// or null if the launch is not measured.
+  [[nodiscard]] CUevent begins(CUstream stream);
+  /// To be called when the launch has been queued after the event that begins() returned. If later launches depend on
+  /// the time, waits for the launch's end. The wait is limited to a few times the predicted time, because the kernel
+  /// may wait for a later action of the program.
+  void ends(CUevent begun, CUstream stream, launch what) noexcept;
+  /// Counts a launch that cannot be measured.
+  void counts(const launch& what) noexcept;
+  /// Waits for the launches that are not in the table yet, and destroys the events. Launches may still be measured
+  /// afterwards.
   void finish();
 
  private:
-  struct measured {
+  struct open_launch {
     CUevent begin = nullptr, end = nullptr;
-    std::string kernel, reason;
-    unsigned devices = 1;
+    launch what;
   };
-  [[nodiscard]] CUevent take();
-  void settle(std::size_t most_left);
+  [[nodiscard]] CUevent take() HPE_REQUIRES(mutex_);
+  void settle(std::size_t most_left) HPE_REQUIRES(mutex_);
+  void tell(const launch& what, double seconds) noexcept;
+  void await(CUevent end, const spread::way_record::prediction& predicted) const;
 
   const device::cuda::driver& cu_;
+  core::launch_planner* const planner_;
   trace::spread_table* const table_;
-  CUevent begun_ = nullptr;
-  std::deque<measured> open_;
-  std::vector<CUevent> spare_;
+  mutex mutex_;  // locked before the planner's mutex
+  std::deque<open_launch> open_ HPE_GUARDED_BY(mutex_);
+  std::vector<CUevent> spare_ HPE_GUARDED_BY(mutex_);
+  std::size_t events_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hpe::cuda_hooks

@@ -9,21 +9,13 @@
 namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
-using ptx::analysis::quantity;
 
 namespace {
 
 constexpr unsigned shared_of_any_kernel = 48U << 10;  // dynamic shared memory that needs no attribute
 
-void find_uses(part_kernel& k) {
-  const ptx::analysis::kernel_analysis& analysis = k.code->model->analysis();
-  for (const ptx::analysis::array_use& array : analysis.arrays) {
-    const quantity* const base = array.base ? &analysis.walk->table().of(*array.base) : nullptr;
-    k.has_atomics |= array.updates > 0;
-    const bool is_known =
-        base != nullptr && (base->what == quantity::kind::variable || base->what == quantity::kind::parameter);
-    k.finds_pointers |= !is_known;
-  }
+bool has_atomics(const spread::kernel_model& model) {
+  return std::ranges::any_of(model.analysis().arrays, [](const auto& array) { return array.updates > 0; });
 }
 
 }  // namespace
@@ -38,6 +30,7 @@ void part_kernels::unload(const patched_module& module) const {
 
 // The program's code ends after its kernels have, so those of its patched module have ended too.
 void part_kernels::forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten) {
+  const lock_guard lock(mutex_);
   kernels_.clear();
   std::erase_if(modules_, [&](const auto& each) {
     if (each.first.use_count() > 1) return false;
@@ -45,11 +38,6 @@ void part_kernels::forget_handles(const std::function<void(const spread::kernel_
     unload(each.second);
     return true;
   });
-}
-
-void part_kernels::forget_modules() {
-  kernels_.clear();
-  for (auto& [image, module] : modules_) unload(std::exchange(module, {}));
 }
 
 program_code::origin part_kernels::origin_of(CUfunction handle) const {
@@ -70,46 +58,40 @@ program_code::origin part_kernels::origin_of(CUfunction handle) const {
   return result;
 }
 
-std::unique_ptr<part_kernel> part_kernels::make(CUfunction handle) {
-  auto made = std::make_unique<part_kernel>();
+part_kernel part_kernels::make(CUfunction handle) {
+  part_kernel made;
   const program_code::origin from = origin_of(handle);
-  made->name = from.name;
+  made.name = from.name;
   if (from.name.empty()) {
-    made->name = "a kernel without a name";
-    made->obstacle = "the CUDA driver does not tell its name";
+    made.name = "a kernel without a name";
+    made.obstacle = "the CUDA driver does not return its name";
     return made;
   }
-  made->image = program_code::of_process().find(from, made->obstacle);
-  if (made->image == nullptr) return made;
-  const spread::module_model* const model = made->image->model();
+  made.image = program_code::of_process().find(from, made.obstacle);
+  if (made.image == nullptr) return made;
+  const spread::module_model* const model = made.image->model();
   if (model == nullptr) {
-    made->obstacle = made->image->failure();
+    made.obstacle = made.image->failure();
     return made;
   }
-  modules_.try_emplace(made->image);
+  modules_.try_emplace(made.image);
   const auto found = model->kernels().find(from.name);
   if (found == model->kernels().end()) {
-    made->obstacle = "its module has no PTX of it";
+    made.obstacle = "its module contains no PTX for it";
     return made;
   }
-  made->code = &found->second;
-  made->obstacle = made->code->obstacle;
-  find_uses(*made);
-  if (!made->obstacle.empty()) return made;
-  if (made->code->patched.uses_variables) {
-    made->obstacle = "it uses variables of its program, which other GPUs do not reach";
-  } else if (made->finds_pointers) {
-    made->obstacle = "it finds pointers in memory, or makes accesses that hpe cannot follow";
-  } else if (made->has_atomics && !gpus_.have_atomics()) {
-    made->obstacle = "the GPUs have no atomic operations on each other's memory";
-  }
+  made.code = &found->second;
+  made.obstacle = made.code->obstacle_in_programs;
+  if (made.obstacle.empty() && has_atomics(*made.code->model) && !gpus_.have_atomics())
+    made.obstacle = "the GPUs have no atomic operations on each other's memory";
   return made;
 }
 
-part_kernel& part_kernels::of(CUfunction handle) {
-  auto& entry = kernels_[handle];
-  if (entry == nullptr) entry = make(handle);
-  return *entry;
+std::shared_ptr<const part_kernel> part_kernels::of(CUfunction handle) {
+  const lock_guard lock(mutex_);
+  auto& entry = kernels_[handle].kernel;
+  if (entry == nullptr) entry = std::make_shared<const part_kernel>(make(handle));
+  return entry;
 }
 
 CUmodule part_kernels::module_of(CUfunction handle) const {
@@ -119,8 +101,8 @@ CUmodule part_kernels::module_of(CUfunction handle) const {
   CUfunction function = nullptr;
   HPE_REQUIRE(cu_.cuKernelGetFunction != nullptr, HPE_ERROR_NOT_SUPPORTED,
               "this CUDA driver has no cuKernelGetFunction");
-  cu_.check(cu_.cuKernelGetFunction(&function, reinterpret_cast<CUkernel>(handle)), "the function of a kernel");
-  cu_.check(cu_.cuFuncGetModule(&found, function), "the module of a kernel");
+  cu_.check(cu_.cuKernelGetFunction(&function, reinterpret_cast<CUkernel>(handle)), "finding the function of a kernel");
+  cu_.check(cu_.cuFuncGetModule(&found, function), "finding the module of a kernel");
   return found;
 }
 
@@ -151,49 +133,65 @@ part_kernels::patched_module part_kernels::load_module(program_image& image) con
   CUresult result = CUDA_SUCCESS;
   for (unsigned n = 0; n < gpus_.count() && result == CUDA_SUCCESS; ++n) {
     const entered here(cu_, gpus_.context(n));
-    result = cu_.cuModuleLoadData(&made.of_gpus[n], patched.texts.front().c_str());
+    result = cu_.load_texts(&made.of_gpus[n], patched.texts);
   }
   if (result != CUDA_SUCCESS) unload(made);
   cu_.check(result, "loading kernels that run a part of their grid");
   return made;
 }
 
-void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, const std::shared_ptr<program_lane>& lane,
-                                   std::uint64_t written) {
+void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUstream stream, std::uint64_t written) {
   if (!kernel.code->patched.uses_constants) return;
-  patched_module& module = modules_.at(kernel.image);
-  patched_module::copy& last = module.copied[gpu];
-  if (last.on == lane && last.written == written) return;
+  std::vector<constant> constants;
+  {
+    const lock_guard lock(mutex_);
+    patched_module& module = modules_.at(kernel.image);
+    patched_module::copy& last = module.copied[gpu];
+    if (last.on == stream && last.written == written) return;
+    constants = module.constants;
+    last = {};  // until they are queued
+  }
   const entered here(cu_, gpus_.context(gpu));
-  for (const constant& c : module.constants)
-    cu_.check(cu_.cuMemcpyAsync(c.to[gpu], c.from, c.bytes, lane->stream(gpu)), "copying constants to a GPU");
-  last = {lane, written};
+  for (const constant& c : constants)
+    cu_.check(cu_.cuMemcpyAsync(c.to[gpu], c.from, c.bytes, stream), "copying constants to a GPU");
+  const lock_guard lock(mutex_);
+  modules_.at(kernel.image).copied[gpu] = {stream, written};
 }
 
-bool part_kernels::load(part_kernel& kernel, CUfunction handle, unsigned shared) {
-  if (!kernel.parts.empty() && shared <= std::max(kernel.most_shared, shared_of_any_kernel)) return true;
+std::vector<CUfunction> part_kernels::find_parts(const part_kernel& kernel, CUfunction handle, unsigned shared) {
+  patched_module& module = modules_[kernel.image];
+  if (module.of_gpus.empty()) module = load_module(*kernel.image);
+  if (kernel.code->patched.uses_constants && module.constants.empty())
+    find_constants(module, kernel.image->model()->patched().constants, module_of(handle));
+  std::vector<CUfunction> parts(gpus_.count());
+  for (unsigned n = 0; n < gpus_.count(); ++n) {
+    const entered here(cu_, gpus_.context(n));
+    cu_.check(cu_.cuModuleGetFunction(&parts[n], module.of_gpus[n], kernel.name.c_str()),
+              "finding a kernel that runs a part of its grid");
+    if (shared > shared_of_any_kernel)
+      cu_.check(
+          cu_.cuFuncSetAttribute(parts[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)),
+          "setting the shared memory of a kernel that runs a part of its grid");
+  }
+  return parts;
+}
+
+std::vector<CUfunction> part_kernels::load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
+                                           unsigned shared) {
+  const lock_guard lock(mutex_);
+  ready_kernel& entry = kernels_[handle];
+  if (entry.kernel != kernel) entry = {kernel, {}, 0};  // the program has unloaded a module meanwhile
+  if (!entry.parts.empty() && shared <= std::max(entry.most_shared, shared_of_any_kernel)) return entry.parts;
   try {
-    patched_module& module = modules_[kernel.image];
-    if (module.of_gpus.empty()) module = load_module(*kernel.image);
-    if (kernel.code->patched.uses_constants && module.constants.empty())
-      find_constants(module, kernel.image->model()->patched().constants, module_of(handle));
-    std::vector<CUfunction> parts(gpus_.count());
-    for (unsigned n = 0; n < gpus_.count(); ++n) {
-      const entered here(cu_, gpus_.context(n));
-      cu_.check(cu_.cuModuleGetFunction(&parts[n], module.of_gpus[n], kernel.name.c_str()),
-                "finding a kernel that runs a part of its grid");
-      if (shared > shared_of_any_kernel)
-        cu_.check(
-            cu_.cuFuncSetAttribute(parts[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)),
-            "shared memory of a kernel that runs a part of its grid");
-    }
-    kernel.parts = std::move(parts);
-    kernel.most_shared = shared;
-    return true;
+    entry.parts = find_parts(*kernel, handle, shared);
+    entry.most_shared = shared;
+    return entry.parts;
   } catch (const error& e) {
-    log(log_level::warn, "kernel {} runs on one GPU: {}", kernel.name, e.what());
-    kernel.obstacle = fmt::format("its patched code cannot be loaded: {}", e.what());
-    return false;
+    log(log_level::warn, "kernel {} runs on one GPU: {}", kernel->name, e.what());
+    part_kernel refused = *kernel;
+    refused.obstacle = fmt::format("its patched code cannot be loaded: {}", e.what());
+    entry.kernel = std::make_shared<const part_kernel>(std::move(refused));
+    throw;
   }
 }
 

@@ -9,45 +9,42 @@
 
 #include "interpose/cuda/spread/joined_gpus.h"
 #include "interpose/cuda/spread/program_code.h"
-#include "interpose/cuda/spread/program_lanes.h"
+#include "runtime/base/thread_safety.h"
 
 namespace hpe::cuda_hooks {
 
-/// A kernel of the program, and how it can run in parts.
+/// A kernel of the program, with the information that hpe needs to run it in parts. Not changed after construction.
 struct part_kernel {
   std::string name;
   std::shared_ptr<program_image> image;
-  const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of it
-  std::string obstacle;                                // why it stays on one GPU; empty: it may be spread
-  bool finds_pointers = false;                         // in memory, or makes accesses that hpe cannot follow
-  bool has_atomics = false;                            // atomic operations on global memory
-  std::vector<CUfunction> parts;                       // of each GPU; empty before load()
-  unsigned most_shared = 0;                            // dynamic shared memory that `parts` were prepared for, in bytes
+  const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of it; valid as long as the image
+  std::string obstacle;                                // why the kernel stays on one GPU; empty: it may be spread
 };
 
-/// The kernels of the program, by the handles that it launches. For one thread at a time.
+/// The kernels of the program, found by the handles that the program launches. Thread-safe.
 class part_kernels {
  public:
   part_kernels(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
 
-  /// The program has unloaded a module or library: unloads the patched modules that nothing else needs. `forgotten` is
-  /// called for each kernel whose code is about to be freed.
+  /// To be called when the program has unloaded a module or library: unloads the patched modules that are no longer
+  /// needed. `forgotten` is called for each kernel before its code is freed.
   void forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten);
-  /// The program's modules are about to end with the first GPU's context: unloads all patched ones.
-  void forget_modules();
 
-  /// The kernel of a handle, analysed at its first launch. Lives until its module is unloaded.
-  [[nodiscard]] part_kernel& of(CUfunction handle);
-  /// Makes `parts` ready for a launch of the handle with so many bytes of dynamic shared memory; false, with an
-  /// obstacle, if the driver refuses the patched code.
-  bool load(part_kernel& kernel, CUfunction handle, unsigned shared);
-  /// Gives a GPU's patched module the constants of the program's, for work on the lane that is queued next, behind
-  /// fork(). `written` is another number after each write of memory. Throws hpe::error if the driver refuses.
-  void bring_constants(const part_kernel& kernel, unsigned gpu, const std::shared_ptr<program_lane>& lane,
-                       std::uint64_t written);
+  /// The kernel that belongs to a handle. hpe analyses a kernel at its first launch. If its patched code could not be
+  /// loaded, the kernel has an obstacle.
+  [[nodiscard]] std::shared_ptr<const part_kernel> of(CUfunction handle);
+  /// The functions on each GPU that run parts of a kernel, prepared for `shared` bytes of dynamic shared memory. Throws
+  /// hpe::error if the driver refuses the patched code.
+  [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
+                                             unsigned shared);
+  /// Queues copies of the constants from the program's module to the patched module of a GPU, for the work that is
+  /// queued next on a stream. `written` must change with each write to memory that may contain constants. Throws
+  /// hpe::error if the driver refuses.
+  void bring_constants(const part_kernel& kernel, unsigned gpu, CUstream stream, std::uint64_t written);
 
  private:
-  /// A constant of the program, in the memory of the first GPU, and its namesakes in the patched modules.
+  /// A constant of the program in the memory of the first GPU, and the constants with the same name in the patched
+  /// modules.
   struct constant {
     CUdeviceptr from = 0;
     std::size_t bytes = 0;
@@ -55,19 +52,26 @@ class part_kernels {
   };
   struct patched_module {
     std::vector<CUmodule> of_gpus;
-    std::vector<constant> constants;
+    std::vector<constant> constants;  // found when the module is loaded
     struct copy {
-      std::shared_ptr<program_lane> on;
+      CUstream on = nullptr;
       std::uint64_t written = 0;
     };
-    std::vector<copy> copied;  // the constants of each GPU, last
+    std::vector<copy> copied;  // the last copy of the constants to each GPU
+  };
+  struct ready_kernel {
+    std::shared_ptr<const part_kernel> kernel;
+    std::vector<CUfunction> parts;  // one for each GPU; empty before load()
+    unsigned most_shared = 0;       // the dynamic shared memory for which `parts` are prepared, in bytes
   };
   [[nodiscard]] program_code::origin origin_of(CUfunction handle) const;
-  [[nodiscard]] std::unique_ptr<part_kernel> make(CUfunction handle);
+  [[nodiscard]] part_kernel make(CUfunction handle) HPE_REQUIRES(mutex_);
   [[nodiscard]] patched_module load_module(program_image& image) const;
+  [[nodiscard]] std::vector<CUfunction> find_parts(const part_kernel& kernel, CUfunction handle, unsigned shared)
+      HPE_REQUIRES(mutex_);
   void unload(const patched_module& module) const;
   void find_constants(patched_module& made, const std::vector<std::string>& names, CUmodule original) const;
-  /// A variable of a module of a GPU.
+  /// A variable of a module on one GPU.
   struct variable {
     CUdeviceptr address = 0;
     std::size_t bytes = 0;
@@ -77,8 +81,10 @@ class part_kernels {
 
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;
-  std::unordered_map<const void*, std::unique_ptr<part_kernel>> kernels_;
-  std::map<std::shared_ptr<program_image>, patched_module> modules_;  // of all analysed images; loaded when needed
+  mutex mutex_;  // hooks of allocations and queries must not lock it
+  std::unordered_map<const void*, ready_kernel> kernels_ HPE_GUARDED_BY(mutex_);
+  // The patched modules of all analysed images; each is loaded when it is first needed.
+  std::map<std::shared_ptr<program_image>, patched_module> modules_ HPE_GUARDED_BY(mutex_);
 };
 
 }  // namespace hpe::cuda_hooks

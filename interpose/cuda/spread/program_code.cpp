@@ -3,7 +3,6 @@
 #include <link.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 #include "runtime/base/error.h"
@@ -15,20 +14,13 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-constexpr std::uint32_t container_magic = 0xba55ed50, wrapper_magic = 0x466243b1;
-
 /// Code in memory, whose size only its own beginning tells.
 std::vector<std::string> texts_in(const void* code) {
-  std::uint32_t magic = 0;
-  std::memcpy(&magic, code, sizeof magic);
-  if (magic == container_magic || magic == wrapper_magic) {
-    constexpr std::size_t most_bytes = std::size_t{1} << 40;  // the container says its own size
-    return {ptx::choose_ptx(ptx::read_fat_binary(code, most_bytes)).text};
-  }
+  const auto* const text = static_cast<const char*>(code);
+  if (ptx::begins_with_fat_binary(text)) return {ptx::choose_ptx(ptx::read_fat_binary_in_memory(code)).text};
   constexpr char elf[] = {0x7f, 'E', 'L', 'F'};
-  if (std::memcmp(code, elf, sizeof elf) == 0) return {};
-  std::string text = static_cast<const char*>(code);
-  return text.find(".version") == std::string::npos ? std::vector<std::string>{} : std::vector{std::move(text)};
+  if (std::strncmp(text, elf, sizeof elf) == 0 || std::strstr(text, ".version") == nullptr) return {};
+  return {text};
 }
 
 /// The file has an own module for each element.
@@ -37,6 +29,35 @@ std::vector<std::shared_ptr<program_image>> images_in(const std::string& path) {
   for (std::vector<std::string>& texts : ptx::read_device_code(path).modules)
     found.push_back(std::make_shared<program_image>(std::move(texts)));
   return found;
+}
+
+/// A file of the process's code, and the addresses that it is mapped at.
+struct mapped_object {
+  std::string path;
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> pieces;  // begin and end
+
+  [[nodiscard]] bool contains(const void* address) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    return std::ranges::any_of(pieces, [&](const auto& piece) { return piece.first <= at && at < piece.second; });
+  }
+};
+
+std::vector<mapped_object> mapped_objects() {
+  std::vector<mapped_object> all;
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* about, std::size_t, void* to) {
+        const std::string path = about->dlpi_name;
+        mapped_object& object = static_cast<std::vector<mapped_object>*>(to)->emplace_back();
+        object.path = path.empty() ? "/proc/self/exe" : path;
+        for (unsigned n = 0; n < about->dlpi_phnum; ++n) {
+          const ElfW(Phdr)& header = about->dlpi_phdr[n];
+          const std::uintptr_t begin = about->dlpi_addr + header.p_vaddr;
+          if (header.p_type == PT_LOAD) object.pieces.emplace_back(begin, begin + header.p_memsz);
+        }
+        return 0;
+      },
+      &all);
+  return all;
 }
 
 /// Runs `read`; code that it cannot read has no PTX for hpe.
@@ -57,11 +78,11 @@ bool program_image::has_kernel(const std::string& name) const {
 
 const spread::module_model* program_image::model() {
   if (model_ != nullptr || !failure_.empty()) return model_.get();
-  if (texts_.empty()) failure_ = "its module has machine code only, and no PTX";
-  if (texts_.size() > 1) failure_ = "its module is linked of several PTX texts (-rdc=true)";
+  if (texts_.empty()) failure_ = "its module contains machine code, but no PTX";
   if (!failure_.empty()) return nullptr;
   try {
-    model_ = std::make_unique<spread::module_model>(ptx::parse(texts_));
+    model_ = std::make_unique<spread::module_model>(
+        ptx::parse(texts_, ptx::warp_order::independent, ptx::unknown_code::left_out));
   } catch (const error& e) {
     failure_ = fmt::format("its PTX is not understood: {}", e.what());
   }
@@ -78,7 +99,7 @@ void program_code::loaded(const void* handle, const void* code) {
   std::vector<std::string> texts;
   tolerantly([&] { texts = texts_in(code); });
   const lock_guard lock(mutex_);
-  loaded_[handle] = std::make_shared<program_image>(std::move(texts));
+  loaded_[handle] = {std::make_shared<program_image>(std::move(texts)), code};
 }
 
 void program_code::loaded_file(const void* handle, const char* path) {
@@ -86,7 +107,8 @@ void program_code::loaded_file(const void* handle, const char* path) {
   std::vector<std::shared_ptr<program_image>> images;
   tolerantly([&] { images = images_in(path); });
   const lock_guard lock(mutex_);
-  loaded_[handle] = images.size() == 1 ? images.front() : std::make_shared<program_image>(std::vector<std::string>{});
+  loaded_[handle].image =
+      images.size() == 1 ? images.front() : std::make_shared<program_image>(std::vector<std::string>{});
 }
 
 void program_code::unloaded(const void* handle) {
@@ -125,17 +147,28 @@ program_code::origin program_code::origin_of(const void* kernel) const {
   return found == origins_.end() ? origin{} : found->second;
 }
 
+// Code that is linked from several objects is machine code; its PTX lies in another section of the same file.
+std::shared_ptr<program_image> program_code::linked_image_of(const void* code) {
+  if (code == nullptr) return nullptr;
+  for (const mapped_object& object : mapped_objects()) {
+    if (!object.contains(code)) continue;
+    const auto [found, is_new] = linked_.try_emplace(object.path);
+    if (!is_new) return found->second;
+    const ptx::mapped_file file(object.path);
+    if (ptx::elf_file(file.content()).named(ptx::linked_fat_binaries_section).empty()) return nullptr;
+    tolerantly([&, image = &found->second] {
+      ptx::device_code all = ptx::device_code_in(file.content(), object.path);
+      if (all.last_is_linked) *image = std::make_shared<program_image>(std::move(all.modules.back()));
+    });
+    return found->second;
+  }
+  return nullptr;
+}
+
 void program_code::read_files() {
   if (std::exchange(files_read_, true)) return;
-  std::vector<std::string> paths;
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* about, std::size_t, void* to) {
-        const std::string path = about->dlpi_name;
-        static_cast<std::vector<std::string>*>(to)->push_back(path.empty() ? "/proc/self/exe" : path);
-        return 0;
-      },
-      &paths);
-  for (const std::string& path : paths) {
+  for (const mapped_object& object : mapped_objects()) {
+    const std::string& path = object.path;
     const ptx::mapped_file file(path);
     const ptx::elf_file elf(file.content());
     if (elf.named(ptx::fat_binaries_section).empty() && elf.named(ptx::linked_fat_binaries_section).empty()) continue;
@@ -146,9 +179,22 @@ void program_code::read_files() {
   }
 }
 
+bool program_code::has_texts() const {
+  const lock_guard lock(mutex_);
+  const auto has = [](const std::shared_ptr<program_image>& image) { return image != nullptr && image->has_texts(); };
+  return std::ranges::any_of(loaded_, [&](const auto& each) { return has(each.second.image); }) ||
+         std::ranges::any_of(linked_, [&](const auto& each) { return has(each.second); }) ||
+         std::ranges::any_of(of_files_, has);
+}
+
 std::shared_ptr<program_image> program_code::find(const origin& kernel, std::string& reason) {
   const lock_guard lock(mutex_);
-  if (const auto found = loaded_.find(first_of(kernel.from)); found != loaded_.end()) return found->second;
+  if (const auto found = loaded_.find(first_of(kernel.from)); found != loaded_.end()) {
+    loaded_code& known = found->second;
+    if (!known.image->has_texts())
+      if (const auto linked = linked_image_of(std::exchange(known.at, nullptr))) known.image = linked;
+    return known.image;
+  }
   read_files();
   std::shared_ptr<program_image> only;
   for (const auto& image : of_files_) {
@@ -159,7 +205,7 @@ std::shared_ptr<program_image> program_code::find(const origin& kernel, std::str
     }
     only = image;
   }
-  if (only == nullptr) reason = "the program has no PTX of it";
+  if (only == nullptr) reason = "the program contains no PTX for it";
   return only;
 }
 

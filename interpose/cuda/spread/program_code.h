@@ -10,14 +10,15 @@
 
 namespace hpe::cuda_hooks {
 
-/// The PTX of a module or library of the program, analysed and patched at the first use.
+/// The PTX of a module or library of the program. It is analysed and patched at its first use.
 class program_image {
  public:
-  /// One text for each module that is to be linked with the others; none if there is machine code only.
+  /// texts: the PTX of each module; they are linked together. Empty if the image contains only machine code.
   explicit program_image(std::vector<std::string> texts) : texts_(std::move(texts)) {}
 
+  [[nodiscard]] bool has_texts() const { return !texts_.empty(); }
   [[nodiscard]] bool has_kernel(const std::string& name) const;
-  /// Null, and a reason, if there is nothing that hpe can analyse.
+  /// The analysed and patched PTX. Returns null, and sets failure() to the reason, if hpe cannot analyse the image.
   [[nodiscard]] const spread::module_model* model();
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
@@ -27,39 +28,49 @@ class program_image {
   std::string failure_;
 };
 
-/// The code of the process's program: what it gives to the driver, what its files contain, and which kernel a handle
-/// names. Thread-safe; images are not.
+/// The code of the program in this process: the images that the program passes to the driver, the code in its files,
+/// and the origin of each kernel's handle. This class is thread-safe; program_image is not.
 class program_code {
  public:
-  /// Never destroyed.
+  /// The object of the process, which is never destroyed.
   [[nodiscard]] static program_code& of_process();
 
-  /// The program has loaded code: PTX, a fat binary or the wrapper of one, or machine code. `handle` is that of a
-  /// module or a library. Reads the code at once, because the program may free it.
+  /// To be called when the program has loaded code: PTX, a fat binary or its wrapper, or machine code. `handle` is the
+  /// handle of the module or library. Reads the code during the call, because the program may free it afterwards.
   void loaded(const void* handle, const void* code);
   void loaded_file(const void* handle, const char* path);
   void unloaded(const void* handle);
-  /// The program got the handle of a kernel from a module or library; or a handle for the same code as another one: the
-  /// module of a library, the function of a kernel.
+  /// To be called when the program has obtained the handle of a kernel from a module or library (is_kernel_of), or
+  /// another handle for the same code: the module of a library, or the function of a kernel (is_same).
   void is_kernel_of(const void* kernel, const void* from, const char* name);
   void is_same(const void* handle, const void* as);
 
   struct origin {
-    const void* from = nullptr;  // a module or library
-    std::string name;            // of a kernel; empty if the handle was not seen
+    const void* from = nullptr;  // the module or library
+    std::string name;            // the name of the kernel; empty if hpe has not seen the handle
   };
   [[nodiscard]] origin origin_of(const void* kernel) const;
 
-  /// The image that a kernel of a module or library comes from; for code that was not seen (null included) the only
-  /// image in the program's files that has a kernel of this name. Null, and the reason, if there is none.
+  /// Whether any code that the program has loaded contains PTX.
+  [[nodiscard]] bool has_texts() const;
+  /// The image that contains a kernel of a module or library. If kernel.from is null, or hpe has not seen how it was
+  /// loaded, returns the image in the program's files that contains a kernel with this name, if exactly one image does.
+  /// Returns null, and sets `reason`, if it finds no image.
   [[nodiscard]] std::shared_ptr<program_image> find(const origin& kernel, std::string& reason);
 
  private:
+  /// A module or library that the program has loaded.
+  struct loaded_code {
+    std::shared_ptr<program_image> image;
+    const void* at = nullptr;  // the address from which the program loaded the code
+  };
   void read_files() HPE_REQUIRES(mutex_);
+  [[nodiscard]] std::shared_ptr<program_image> linked_image_of(const void* code) HPE_REQUIRES(mutex_);
   [[nodiscard]] const void* first_of(const void* handle) const HPE_REQUIRES(mutex_);
 
   mutable mutex mutex_;
-  std::map<const void*, std::shared_ptr<program_image>> loaded_ HPE_GUARDED_BY(mutex_);
+  std::map<const void*, loaded_code> loaded_ HPE_GUARDED_BY(mutex_);
+  std::map<std::string, std::shared_ptr<program_image>> linked_ HPE_GUARDED_BY(mutex_);  // by file; null: no image
   std::map<const void*, origin> origins_ HPE_GUARDED_BY(mutex_);
   std::map<const void*, const void*> same_ HPE_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<program_image>> of_files_ HPE_GUARDED_BY(mutex_);

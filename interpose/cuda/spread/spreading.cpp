@@ -1,10 +1,18 @@
-// The object, the program's memory, and waits; launches are in spread_launch.cpp.
+// How a launch of the program runs: core::launch_planner decides it and moves arrays, and the launch is queued as a
+// submission, whole or in parts (oversubscribed). No lock of this folder is held meanwhile, so that a launch that waits
+// in the driver, whose queue is full, delays only those that use its arrays.
 #include "interpose/cuda/spread/spreading.h"
 
-#include <cstdlib>
+#include <unistd.h>
 
-#include "interpose/cuda/work/program_contexts.h"
-#include "runtime/base/error.h"
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "interpose/cuda/oversubscribed/driver_result.h"
+#include "interpose/cuda/work/launch_scope.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/base/switch_option.h"
@@ -15,39 +23,37 @@ using device::cuda::entered;
 
 namespace {
 
-// Smaller allocations stay the driver's, which puts many into one granule. Kernels read them without copies of their
-// own.
-constexpr std::size_t smallest_dealt = (std::size_t{256} << 10) + 1;
-constexpr std::size_t pitch_unit = 512;  // rows of the driver's pitched memory
-
-spread::machine rates_of(const joined_gpus& gpus) {
-  spread::machine m;
-  m.devices = gpus.count();
-  m.alone = 0;
-  m.replica_bytes = gpus.memory_of(0).total;
-  return m;
+CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset) {
+  CUdeviceptr pointer = 0;
+  if (offset + sizeof pointer <= parameters.size()) std::memcpy(&pointer, parameters.data() + offset, sizeof pointer);
+  return pointer;
 }
 
-joined_gpus entered_gpus(const device::cuda::driver& cu) {
-  joined_gpus gpus(cu);
-  gpus.enter();
-  return gpus;
+std::uint64_t blocks_of(const spread_launch& what) { return what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2]; }
+
+hpeAccess use_of(const movable_object& array, hpeAccessMode mode) {
+  return {reinterpret_cast<void*>(array.base), array.bytes, mode};  // NOLINT(performance-no-int-to-ptr)
+}
+
+// Arrays that may leave the GPUs stay where they have room.
+bool counts_stays(const oversubscribed& memory) {
+  return !oversubscribed::wanted() && memory.planner()->counts_stays();
+}
+
+std::ptrdiff_t devices_of(const core::launch_planner::plan& plan) {
+  return std::ranges::count_if(plan.parts, [](const spread::block_range& part) { return part.blocks() > 0; });
 }
 
 }  // namespace
 
-spreading::spreading(const device::cuda::driver& cu, program_contexts& program, const std::string& cut)
+spreading::spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversubscribed& memory)
     : cu_(cu),
-      program_(program),
-      cuts_evenly_(cut == "even"),
-      gpus_(entered_gpus(cu)),
-      memory_(cu, gpus_),
-      kernels_(cu, gpus_),
-      lanes_(cu, gpus_),
-      copies_(cu, gpus_),
-      used_(cu, gpus_, memory_, copies_),
-      planner_(rates_of(gpus_)),
-      clock_(cu) {
+      gpus_(std::move(gpus)),
+      memory_(memory),
+      others_(cu, gpus_),
+      launches_(cu, gpus_, memory),
+      clock_(cu, memory.planner()) {
+  const std::string& cut = options_.spread_cut;
   HPE_REQUIRE(cut == "even" || cut == "auto", HPE_ERROR_INITIALIZATION,
               "HPE_SPREAD_CUT=\"{}\" is neither auto nor even", cut);
 }
@@ -67,191 +73,246 @@ bool spreading::wanted() noexcept {
 bool spreading::joins_gpus(const device::cuda::driver& cu) noexcept {
   static const bool joins = [&] {
     if (!wanted()) return false;
-    const bool several = joined_gpus(cu).count() > 1;
-    if (!several)
-      log(log_level::warn,
-          "hpe run --spread: device 0 reaches no other GPU (or there is none), so the program runs on one GPU");
-    return several;
+    return joined_gpus(cu).count() > 1;
   }();
   return joins;
 }
 
-void spreading::begin(const device::cuda::driver& cu, program_contexts& program) noexcept {
+void spreading::stays_on_one_gpu(const device::cuda::driver& cu) noexcept {
+  static std::atomic<bool> told{false};
+  if (told.load(std::memory_order_relaxed) || told.exchange(true)) return;
+  if (joins_gpus(cu)) return;  // begin() has told why
+  int gpus = 0;
+  const bool is_one = cu.cuDeviceGetCount(&gpus) != CUDA_SUCCESS || gpus < 2;
+  log(log_level::warn, "hpe run --spread: nothing can be spread, because {}",
+      is_one ? "the program sees one GPU" : "device 0 and the other GPUs do not reach each other's memory");
+}
+
+void spreading::note_machine_code() noexcept {
+  if (looked_for_texts_.load(std::memory_order_relaxed) || looked_for_texts_.exchange(true)) return;
+  if (program_code::of_process().has_texts()) return;
+  log(log_level::warn,
+      "hpe run --spread: nothing can be spread so far, because the program has loaded machine code only, and no PTX");
+}
+
+void spreading::tell_gain() noexcept {
+  constexpr double little = 0.02;
+  const core::launch_planner::gain all = memory_.planner()->gained();
+  if (std::abs(all.saved) <= little * all.seconds) return;
+  log(log_level::warn,
+      "hpe run --spread: launches and moves of arrays took {:.2f} s {} than launches on one GPU, in {:.2f} s since the "
+      "first launch",
+      std::abs(all.saved), all.saved > 0 ? "less" : "more", all.seconds);
+}
+
+void spreading::begin(const device::cuda::driver& cu) noexcept {
   static std::mutex making;
-  if (!joins_gpus(cu)) return;
+  static bool tried = false;
+  if (active() != nullptr || !joins_gpus(cu)) return;
   const std::lock_guard lock(making);
+  if (std::exchange(tried, true)) return;
   try {
-    if (spreading* const made = active()) {
-      const lock_guard own(made->mutex_);
-      if (made->was_reset_) made->gpus_.enter();
-      made->was_reset_ = false;
-      return;
-    }
-    the_one.store(new spreading(cu, program, options::from_environment().spread_cut), std::memory_order_release);
+    joined_gpus gpus(cu);
+    gpus.enter();
+    oversubscribed* const memory = oversubscribed::spread_over(cu, gpus.devices());
+    if (memory == nullptr) return;
+    the_one.store(new spreading(cu, std::move(gpus), *memory), std::memory_order_release);
     // Runs before the table is printed, because that function is registered earlier.
+    static const pid_t owner = ::getpid();
     std::atexit([] {
-      const lock_guard own(active()->mutex_);
-      const entered here(active()->cu_, active()->context());
+      if (::getpid() != owner) return;  // a child that fork made
+      const entered here(active()->cu_, active()->gpus_.context(0));
       active()->clock_.finish();
+      active()->tell_gain();
     });
   } catch (const std::exception& e) {
     log(log_level::warn, "hpe run --spread: the program runs on one GPU: {}", e.what());
   }
 }
 
-bool spreading::is_current() const {
-  CUcontext current = nullptr;
-  return cu_.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context();
-}
-
-// ---- memory ------------------------------------------------------------------------------------------------------
-
-std::optional<CUresult> spreading::allocate(CUdeviceptr* made, std::size_t bytes) {
-  if (made == nullptr || bytes < smallest_dealt || !is_current()) return std::nullopt;
-  (void)free_left();
-  const lock_guard lock(mutex_);
-  const spread::placement first = planner_.first_place(bytes, memory_.granule());
-  CUresult result = memory_.allocate(*made, bytes, first);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && !program_.captures(context())) {
-    // Copies of arrays give way to the program's memory.
-    (void)gpus_.wait();
-    if (copies_.forget_all()) result = memory_.allocate(*made, bytes, first);
-  }
-  return result;
-}
-
-std::optional<CUresult> spreading::allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_t width,
-                                                 std::size_t rows) {
-  if (pitch == nullptr || width == 0 || rows == 0) return std::nullopt;
-  std::size_t rounded = 0, bytes = 0;
-  if (__builtin_add_overflow(width, pitch_unit - 1, &rounded)) return std::nullopt;
-  rounded -= rounded % pitch_unit;
-  if (__builtin_mul_overflow(rounded, rows, &bytes)) return std::nullopt;
-  const auto result = allocate(made, bytes);
-  if (result == CUDA_SUCCESS) *pitch = rounded;
-  return result;
-}
-
-std::size_t spreading::starts_at(CUdeviceptr address) {
-  const lock_guard lock(mutex_);
-  const dealt_memory::range* const r = memory_.find(address);
-  return r != nullptr && r->base == address ? r->extent : 0;
-}
-
-CUresult spreading::free(CUdeviceptr address) {
-  {
-    const lock_guard lock(mutex_);
-    dealt_memory::range* const r = memory_.find(address);
-    if (r == nullptr || r->base != address || r->bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-    r->bytes = 0;  // no memory of the program any more
-    left_.push_back(address);
-  }
-  return free_left();
-}
-
-// Waits without the mutex: the work may wait for launches of other threads.
-CUresult spreading::free_left() {
-  std::vector<CUdeviceptr> now;
-  {
-    const lock_guard lock(mutex_);
-    if (left_.empty() || program_.captures(context())) return CUDA_SUCCESS;
-    now.swap(left_);
-  }
-  const CUresult result = program_.wait_for_all(context());
-  const lock_guard lock(mutex_);
-  for (const CUdeviceptr base : now) {
-    dealt_memory::range* const r = memory_.find(base);
-    if (r == nullptr || r->bytes != 0) continue;  // the program has reset the device
-    copies_.forget(*r);
-    used_.forget(*r);
-    memory_.free(*r);
-  }
-  return result;
-}
-
-void spreading::frees_other() {
-  const lock_guard lock(mutex_);
-  used_.forget_others();
-}
-
-std::optional<spreading::range> spreading::range_at(CUdeviceptr address) {
-  const lock_guard lock(mutex_);
-  const dealt_memory::range* const r = memory_.find(address);
-  if (r == nullptr || address - r->base >= r->bytes) return std::nullopt;
-  return range{r->base, r->bytes};
-}
-
-void spreading::note_write(dealt_memory::range& r, CUstream stream) {
-  r.contents = ++writes_;
-  r.is_empty = false;
-  copies_.written_on(stream);
-}
-
-void spreading::note_any_write(CUstream stream) {
-  memory_.for_each([&](dealt_memory::range& r) {
-    mutex_.assert_held();
-    note_write(r, stream);
-  });
-  ++writes_elsewhere_;
-}
-
-void spreading::writes(CUdeviceptr address, CUstream stream) {
-  const lock_guard lock(mutex_);
-  if (dealt_memory::range* const r = memory_.find(address)) {
-    note_write(*r, stream);
-  } else {
-    ++writes_elsewhere_;
-  }
-}
-
-void spreading::writes_anything(CUstream stream) {
-  const lock_guard lock(mutex_);
-  note_any_write(stream);
-}
-
-// ---- streams and contexts ----------------------------------------------------------------------------------------
-
 void spreading::forget_handles() {
-  const lock_guard lock(mutex_);
-  kernels_.forget_handles([&](const spread::kernel_model& gone) HPE_REQUIRES(mutex_) { planner_.forget(gone); });
+  launches_.kernels().forget_handles([&](const spread::kernel_model& gone) { memory_.planner()->forget(gone); });
 }
 
-void spreading::ends_stream(CUstream stream) {
-  const lock_guard lock(mutex_);
-  copies_.forget_stream(stream);
-  lanes_.forget(stream);
-  copies_.forget_ended_lanes();
-}
-
-void spreading::ends_context(CUcontext ended) {
-  const lock_guard lock(mutex_);
-  copies_.forget_streams(ended);
-}
-
-void spreading::resets() {
-  const lock_guard lock(mutex_);
-  (void)gpus_.wait();
-  {
-    const entered here(cu_, context());
-    clock_.finish();
+// The analysis tells the arrays of a kernel, unless it finds pointers in memory. Without it, the kernel may use what
+// the words of its parameters point to (HPE_SCOPE=args), or anything.
+void spreading::describe_uses(const spread_launch& what, decided& how) const {
+  const part_kernel& kernel = *how.kernel;
+  if (kernel.code == nullptr || kernel.code->model->finds_pointers() || kernel.code->model->writes_anywhere() ||
+      (how.parameters.empty() && kernel.code->model->analysis().kernel->formals_size > 0)) {
+    how.writes_anything = true;
+    how.use = memory_.use_of(options_.scope == "args" ? words_of(cu_, {what.function, what.parameters, what.extra})
+                                                      : std::nullopt);
+    return;
   }
-  memory_.for_each([&](const dealt_memory::range& r) {
-    mutex_.assert_held();
-    used_.forget(r);
-  });
-  used_.forget_others();
-  copies_.forget_all();
-  memory_.free_all();
-  left_.clear();
-  lanes_.forget_all();
-  kernels_.forget_modules();
-  was_reset_ = true;
+  if (!memory_.objects().any_for_every_launch()) return;
+  for (const movable_object& texture : memory_.objects().find_all({}))
+    how.use.accesses.push_back(use_of(texture, HPE_IN));
 }
 
-CUresult spreading::or_failure(CUresult result) {
-  if (result != CUDA_SUCCESS) return result;
-  const lock_guard lock(mutex_);
-  return lanes_.failure();
+std::string spreading::find_arrays(decided& how, driver_arrays& others) {
+  std::string unreachable;
+  for (const spread::kernel_model::pointer& p : how.kernel->code->model->pointers()) {
+    const CUdeviceptr address = pointer_in(how.parameters, p.offset);
+    if (const auto object = memory_.objects().find(address)) {
+      how.use.accesses.push_back(use_of(*object, p.is_written ? HPE_INOUT : HPE_IN));
+    } else if (auto found = others_.describe(address, unreachable)) {
+      others.emplace(address, std::move(*found));
+    }
+  }
+  return unreachable;
+}
+
+std::vector<const void*> spreading::arrays_of(const spread_launch& what, const decided& how) const {
+  const part_kernel& kernel = *how.kernel;
+  std::vector<CUdeviceptr> words;
+  if (kernel.code == nullptr || how.parameters.empty()) {
+    words = words_of(cu_, {what.function, what.parameters, what.extra}).value_or(words);
+  } else {
+    for (const spread::kernel_model::pointer& p : kernel.code->model->pointers())
+      words.push_back(pointer_in(how.parameters, p.offset));
+  }
+  return arrays_at(words);
+}
+
+std::vector<const void*> spreading::arrays_at(const std::vector<CUdeviceptr>& words) const {
+  std::vector<const void*> arrays;
+  for (const movable_object& array : memory_.objects().find_all(words))
+    arrays.push_back(reinterpret_cast<const void*>(array.base));  // NOLINT(performance-no-int-to-ptr)
+  return arrays;
+}
+
+// A launch of one block uses little of its arrays, wherever they lie.
+void spreading::stays(const spread_launch& what, decided& how, std::string_view reason) {
+  if (clock_.explains()) how.plan.reason = reason;
+  if (counts_stays(memory_) && blocks_of(what) > 1) memory_.planner()->stays(arrays_of(what, how));
+}
+
+void spreading::uses(const std::vector<CUdeviceptr>& words) {
+  if (counts_stays(memory_)) memory_.planner()->stays(arrays_at(words));
+}
+
+spreading::decided spreading::decide(const spread_launch& what) {
+  decided how;
+  how.kernel = launches_.kernels().of(what.function);
+  const part_kernel& kernel = *how.kernel;
+  std::string_view reason = kernel.obstacle;
+  if (reason.empty() && what.obstacle != nullptr) reason = what.obstacle;
+  if (reason.empty() && blocks_of(what) <= 1) reason = "its grid is one block";
+  // The driver refuses a launch that is not possible; no model describes such a launch.
+  const spread::launch shape{what.grid, what.block};
+  if (!shape.is_possible()) return how;
+  if (kernel.code == nullptr) {
+    note_machine_code();
+    stays(what, how, reason);
+    return how;
+  }
+  const spread::kernel_model& model = *kernel.code->model;
+  how.parameters = parameters_of(*model.analysis().kernel, what);
+  if (how.parameters.empty() && model.analysis().kernel->formals_size > 0) {
+    stays(what, how, "its launch passes no parameters");
+    return how;
+  }
+  driver_arrays others;
+  how.unreachable = find_arrays(how, others);
+  if (reason.empty()) reason = how.unreachable;
+  if (reason.empty()) reason = launches_.obstacle();
+  const bool may_spread = reason.empty();
+  // The arrays of a kernel that stays may have to come to its GPU. The planner keeps a kernel on its GPU only if the
+  // analysis has found an obstacle, so it makes no plan for kernels with any other obstacle.
+  if (!may_spread && model.obstacle().empty()) {
+    stays(what, how, reason);
+    return how;
+  }
+  if (options_.spread_cut == "even") {
+    if (may_spread) how.plan.parts = spread::cut_evenly(what.grid, gpus_.count()).parts;
+    return how;
+  }
+  const auto foreign = [&](const void* pointer) -> const spread::allocation* {
+    const auto found = others.find(reinterpret_cast<CUdeviceptr>(pointer));
+    return found == others.end() ? nullptr : &found->second;
+  };
+  how.plan =
+      memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()}, foreign);
+  if (!may_spread && clock_.explains()) how.plan.reason = reason;
+  if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();
+  return how;
+}
+
+void spreading::stays_alone(decided& how, const std::string& reason) {
+  log(log_level::info, "kernel {} runs on one GPU: {}", how.kernel->name, reason);
+  how.plan.reason = reason;
+  how.plan.parts.clear();
+}
+
+// Before the launch is measured, because new code takes long to load.
+void spreading::load(const spread_launch& what, decided& how) {
+  if (how.plan.parts.empty()) return;
+  try {
+    how.functions = launches_.load(how.kernel, what);
+  } catch (const error& e) {
+    stays_alone(how, e.what());
+  }
+}
+
+CUresult spreading::launch_decided(const spread_launch& what, const oversubscribed::place& where, decided& how,
+                                   function_ref<CUresult()> alone) {
+  CUresult result = CUDA_SUCCESS;
+  if (!how.plan.parts.empty()) {
+    try {
+      // Patched kernels need more registers, of which blocks of many threads may have too few.
+      if (launches_.queue(what, where, {*how.kernel, how.functions, how.parameters, how.plan.parts, how.plan.replacing},
+                          how.use, result))
+        return result;
+      stays_alone(how, cu_.words_for(result));
+    } catch (const error& e) {
+      stays_alone(how, e.what());
+    }
+  }
+  try {
+    return memory_.try_run(where, what.stream, how.use, alone);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    return launches_.queue_in_time(what, where, e.what(), how.unreachable, alone);
+  }
+}
+
+CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept {
+  try {
+    std::optional<oversubscribed::place> where;
+    if (const CUresult result = memory_.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
+    if (!where) return alone();
+    const bool is_own = where->context == gpus_.context(0) && !where->captured;
+    decided how;
+    if (is_own)
+      how = decide(what);
+    else
+      how.kernel = launches_.kernels().of(what.function);
+    describe_uses(what, how);
+    load(what, how);
+    const bool is_timed = is_own && (clock_.explains() || how.plan.measured.record != nullptr);
+    // Made before the launch: what is queued must not fail for lack of host memory.
+    launch_clock::launch told;
+    if (is_timed || !is_own) told.kernel = how.kernel->name;
+    if (!is_own) told.reason = "its launch is captured, or runs in another context";
+    CUevent const begun = is_timed ? clock_.begins(what.stream) : nullptr;
+    const CUresult result = launch_decided(what, *where, how, alone);
+    if (how.writes_anything && !where->captured) writes_elsewhere();
+    if (is_timed) {
+      const auto devices = static_cast<unsigned>(std::max<std::ptrdiff_t>(devices_of(how.plan), 1));
+      // A launch that was to be spread, and was not, says nothing of either way.
+      if ((devices > 1) != (how.plan.measured.how == spread::way::spread)) how.plan.measured = {};
+      told.reason = std::move(how.plan.reason);
+      told.devices = devices;
+      told.measured = std::move(how.plan.measured);
+      clock_.ends(begun, what.stream, std::move(told));
+    } else if (!is_own) {
+      clock_.counts(told);
+    }
+    return result;
+  } catch (const std::exception& e) {
+    return memory_.refused(e);
+  }
 }
 
 }  // namespace hpe::cuda_hooks

@@ -47,13 +47,15 @@ CUstream context_parts::lend_stream() {
     return found;
   }
   const entered here(cu_, context_);
+  streams_.reserve(streams_.size() + 1);
+  free_.reserve(streams_.size() + 1);  // give_back() finds room for all
   CUstream made = nullptr;
   cu_.check(cu_.cuStreamCreateWithPriority(&made, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
   streams_.push_back(made);
   return made;
 }
 
-void context_parts::give_back(CUstream lent) {
+void context_parts::give_back(CUstream lent) noexcept {
   const lock_guard lock(mutex_);
   free_.push_back(lent);
 }

@@ -10,25 +10,26 @@
 
 namespace hpe::cuda_hooks {
 
-/// hpe's streams and pinned buffers in one context of the program, each made at its first use. When a context ends,
-/// they end with it, and another context may get its handle; alive() detects this. Thread safe.
+/// hpe's streams and pinned buffers in one context of the program. Each is made at its first use. The streams and
+/// buffers end together with the context. A later context may have the same handle; alive() detects this. Thread safe.
 class context_parts {
  public:
   /// Throws hpe::error if the driver refuses.
   context_parts(const device::cuda::driver& cu, CUcontext context);
-  /// Waits for work that uses the parts, if the context still exists.
+  /// Waits for the work that uses the streams and buffers, if the context still exists.
   ~context_parts();
   context_parts(const context_parts&) = delete;
   context_parts& operator=(const context_parts&) = delete;
 
-  /// Whether the context in which this object was made still exists; if not, nothing in it does.
+  /// Whether the context for which this object was made still exists; if not, the streams and buffers no longer exist
+  /// either.
   [[nodiscard]] bool alive() const noexcept;
   [[nodiscard]] CUcontext context() const noexcept { return context_; }
 
-  /// Lends an idle stream that is not ordered with any of the program's streams. To be given back once all work is
-  /// queued.
+  /// Lends an idle stream that is not ordered with any stream of the program. give_back() must be called when the
+  /// caller has queued all its work on the stream.
   [[nodiscard]] CUstream lend_stream();
-  void give_back(CUstream lent);
+  void give_back(CUstream lent) noexcept;
   [[nodiscard]] pinned_ring& ring();
 
  private:
@@ -37,14 +38,14 @@ class context_parts {
   const device::cuda::driver& cu_;
   const CUcontext context_;
   std::uint64_t number_ = 0;
-  CUevent witness_ = nullptr;  // never recorded; dies with the context
+  CUevent witness_ = nullptr;  // never recorded; is destroyed with the context
   mutex mutex_;
-  std::vector<CUstream> streams_ HPE_GUARDED_BY(mutex_);  // all of them
-  std::vector<CUstream> free_ HPE_GUARDED_BY(mutex_);     // may have work left
+  std::vector<CUstream> streams_ HPE_GUARDED_BY(mutex_);  // all streams that were made
+  std::vector<CUstream> free_ HPE_GUARDED_BY(mutex_);     // the streams that are not lent; may have unfinished work
   std::unique_ptr<pinned_ring> ring_ HPE_GUARDED_BY(mutex_);
 };
 
-/// A stream of a context, lent for the lifetime of the object.
+/// Lends a stream of a context for the lifetime of the object.
 class lent_stream {
  public:
   explicit lent_stream(context_parts& from) : from_(from), stream_(from.lend_stream()) {}
@@ -58,16 +59,17 @@ class lent_stream {
   CUstream stream_;
 };
 
-/// The parts of each context. Thread safe.
+/// The context_parts of each context. Thread safe.
 class contexts {
  public:
   explicit contexts(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Makes the parts at the first call, and again if another context has the handle now. Throws hpe::error if the
-  /// driver refuses.
+  /// Makes the parts of a context at the first call, and again if the handle now belongs to another context. Throws
+  /// hpe::error if the driver refuses.
   std::shared_ptr<context_parts> of(CUcontext context);
 
-  /// To be called when a context may end: releases all parts. Work in progress keeps its parts until it is done.
+  /// To be called before a context may be destroyed: releases all parts. Work in progress keeps the parts that it uses
+  /// until it is done.
   void clear();
 
  private:

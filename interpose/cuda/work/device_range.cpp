@@ -1,7 +1,5 @@
 #include "interpose/cuda/work/device_range.h"
 
-#include "interpose/cuda/spread/spreading.h"
-
 namespace hpe::cuda_hooks {
 
 bool is_device_memory(const device::cuda::driver& cu, CUdeviceptr address) {
@@ -13,9 +11,6 @@ bool is_device_memory(const device::cuda::driver& cu, CUdeviceptr address) {
 }
 
 std::optional<device_range> device_range_at(const device::cuda::driver& cu, CUdeviceptr address) {
-  // Of memory on several GPUs the driver knows the pieces, each as an allocation.
-  if (spreading* const s = spreading::active())
-    if (const auto range = s->range_at(address)) return device_range{range->base, range->bytes, s->context()};
   device_range found;
   if (!is_device_memory(cu, address) || cu.cuMemGetAddressRange(&found.base, &found.bytes, address) != CUDA_SUCCESS)
     return std::nullopt;

@@ -1,5 +1,7 @@
 #include "interpose/cuda/work/device_work.h"
 
+#include <algorithm>
+
 namespace hpe::cuda_hooks {
 
 namespace {
@@ -9,12 +11,22 @@ bool may_be_address(CUdeviceptr word) noexcept { return word >> 20 != 0 && word 
 
 }  // namespace
 
-void device_work::begin(std::initializer_list<used_range> ranges) {
+// The destructor of an object whose constructor throws does not run.
+void device_work::begin(function_ref<void()> steps) {
+  try {
+    steps();
+  } catch (...) {
+    queuing_threads::leave(here_);
+    throw;
+  }
+}
+
+void device_work::tell(std::initializer_list<used_range> ranges) {
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;
   if (queued_uses::kept() && ranges.size() != 0) {
     used_ = std::make_unique<std::vector<queued_uses::range>>();
-    for (const used_range& r : ranges) used_->push_back({r.address, r.address + r.bytes});
+    for (const used_range& r : ranges) used_->push_back({r.address, r.end()});
   }
   if (!adopted_memory::any()) return;
   // The list of work in flight takes over. A thread that reads the list may be waiting for this thread to leave.
@@ -23,11 +35,11 @@ void device_work::begin(std::initializer_list<used_range> ranges) {
   begun_ = result_ == CUDA_SUCCESS;
 }
 
-void device_work::begin(const kernel_launch& launch) {
+void device_work::tell(const kernel_launch& launch) {
   interposer* const hpe = interposer::started();
-  if (hpe == nullptr || !hpe->scope_is_parameters()) return begin(std::initializer_list<used_range>{});
+  if (hpe == nullptr || !hpe->scope_is_parameters()) return tell(std::initializer_list<used_range>{});
   const auto words = words_of(hpe->driver(), launch);
-  if (!words) return begin(std::initializer_list<used_range>{});
+  if (!words) return tell(std::initializer_list<used_range>{});
   if (queued_uses::kept()) {
     used_ = std::make_unique<std::vector<queued_uses::range>>();
     const auto use = [&](CUdeviceptr address) {
@@ -40,6 +52,14 @@ void device_work::begin(const kernel_launch& launch) {
   queuing_threads::leave(here_);
   result_ = hpe->adopted().begin_work(in_flight_, *words);
   begun_ = result_ == CUDA_SUCCESS;
+}
+
+// Constants of the program are memory of the driver.
+bool device_work::may_write_elsewhere(std::initializer_list<used_range> ranges) {
+  const auto writes = [](const used_range& r) {
+    return r.written && r.bytes != 0 && spreading::active()->is_elsewhere(r.address);
+  };
+  return ranges.size() == 0 || std::any_of(ranges.begin(), ranges.end(), writes);
 }
 
 void device_work::end() noexcept { interposer::started()->adopted().end_work(in_flight_); }

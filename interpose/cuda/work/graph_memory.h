@@ -4,60 +4,53 @@
 #include <mutex>
 #include <vector>
 
-#include "interpose/cuda/oversubscribed/oversubscribed.h"
+#include "interpose/cuda/hooks/memory_kind.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
 
-/// What the nodes of graphs use of the memory of hpe (hpe run --oversubscribe): a launch of an instantiated graph needs
-/// all of it in device memory. Thread-safe.
+/// Records which memory the nodes of graphs use; the launch of an instance uses the memory of all its nodes.
+/// Thread-safe.
 class graph_memory {
  public:
-  /// by_parameters: kernels use the allocations that their parameters point to; else everything.
+  /// by_parameters: kernels use the allocations to which their parameters point; if false, they may use any memory.
   graph_memory(const device::cuda::driver& cu, bool by_parameters) : cu_(cu), by_parameters_(by_parameters) {}
 
-  /// What a node uses. Addresses are looked up when the graph is launched, because memory comes and goes.
-  struct use {
-    bool anything = false;
-    std::vector<CUdeviceptr> words;  ///< among the parameters of kernels
-    std::vector<oversubscribed::range> ranges;
-  };
-  [[nodiscard]] static use of_copy(const CUDA_MEMCPY3D& copy);
-  /// CUDA_MEMSET_NODE_PARAMS and its later form, whose members have the same names.
+  // The memory that a node uses. The allocations at the addresses are looked up at each launch of the graph, because
+  // the program may allocate and free memory in between.
+  [[nodiscard]] static memory_uses of_copy(const CUDA_MEMCPY3D& copy);
+  /// Fill is CUDA_MEMSET_NODE_PARAMS or the later version of that structure, whose members have the same names.
   template <class Fill>
-  [[nodiscard]] static use of_fill(const Fill& fill) {
-    const box_place place{fill.dst, fill.pitch, 0};
-    const box_part whole{0, 0, 0, fill.width * fill.elementSize, fill.height, 1};
-    use result;
-    if (!whole.is_empty()) result.ranges.push_back({fill.dst, extent_of(place, whole), HPE_INOUT});
+  [[nodiscard]] static memory_uses of_fill(const Fill& fill) {
+    const box whole{{saturated_product(fill.width, fill.elementSize), fill.height, 1}, {fill.pitch, 0}};
+    memory_uses result;
+    if (!whole.extent.is_empty()) result.ranges.push_back({fill.dst, whole.span(), true});
     return result;
   }
-  /// function: or a CUkernel.
-  [[nodiscard]] use of_kernel(CUfunction function, void** parameters, void** extra) const;
-  /// All nodes of a graph together, of child graphs too.
-  [[nodiscard]] use of_graph(CUgraph graph) const;
+  /// function: may also be a CUkernel.
+  [[nodiscard]] memory_uses of_kernel(CUfunction function, void** parameters, void** extra) const;
+  /// The memory that all nodes of a graph use, including the nodes of its child graphs.
+  [[nodiscard]] memory_uses of_graph(CUgraph graph) const;
 
-  /// A graph has been instantiated, or the instance updated by a graph.
-  void instantiated(CUgraphExec instance, CUgraph graph);
-  /// A node of an instance has other parameters from now on.
-  void changed(CUgraphExec instance, CUgraphNode node, use now);
-  void destroyed(CUgraphExec instance);
-  /// What an instance uses. One that is not known may use anything.
-  [[nodiscard]] use of_instance(CUgraphExec instance) const;
-
-  [[nodiscard]] static movable_use movable(const oversubscribed& all, const use& what);
-  /// The part of the use that the driver looks at before the graph is launched: kernels come later.
-  [[nodiscard]] static movable_use looked_at(const oversubscribed& all, const use& what);
+  /// To be called when a graph has been instantiated, or an instance has been updated from a graph. If host memory is
+  /// too short, the instance is not recorded.
+  void instantiated(CUgraphExec instance, CUgraph graph) noexcept;
+  /// To be called when the parameters of a node of an instance have changed; use() returns the memory that the node
+  /// uses now.
+  void changed(CUgraphExec instance, CUgraphNode node, function_ref<memory_uses()> use) noexcept;
+  void destroyed(CUgraphExec instance) noexcept;
+  /// The memory that an instance uses. An instance that is not recorded may use any memory.
+  [[nodiscard]] memory_uses of_instance(CUgraphExec instance) const;
 
  private:
-  static void add(use& to, const use& what);
-  [[nodiscard]] std::map<CUgraphNode, use> of_nodes(CUgraph graph) const;
-  [[nodiscard]] use of_node(CUgraphNode node) const;
+  static void add(memory_uses& to, const memory_uses& what);
+  [[nodiscard]] std::map<CUgraphNode, memory_uses> of_nodes(CUgraph graph) const;
+  [[nodiscard]] memory_uses of_node(CUgraphNode node) const;
 
   const device::cuda::driver& cu_;
   const bool by_parameters_;
   mutable std::mutex mutex_;
-  std::map<CUgraphExec, std::map<CUgraphNode, use>> instances_;
+  std::map<CUgraphExec, std::map<CUgraphNode, memory_uses>> instances_;
 };
 
 }  // namespace hpe::cuda_hooks

@@ -7,15 +7,16 @@
 
 namespace hpe::cuda_hooks {
 
-/// The program's launch of a kernel.
+/// A launch of a kernel by the program.
 struct kernel_launch {
-  CUfunction function = nullptr;  ///< or a CUkernel, which launch entries accept too
+  CUfunction function = nullptr;  ///< may also be a CUkernel, which launch entries accept too
   void** parameters = nullptr;
   void** extra = nullptr;
 };
 
-/// Every word in the parameters of a launch, also inside structures, that might be an address: the objects that the
-/// kernel can use if it follows no pointers in memory. Nothing if the driver does not tell the parameters' sizes.
+/// All words in the parameters of a launch, including words inside structures, that might be addresses. These words
+/// point to all objects that the kernel can use, unless the kernel follows pointers that are stored in memory. Returns
+/// nullopt if the driver does not report the sizes of the parameters.
 std::optional<std::vector<CUdeviceptr>> words_of(const device::cuda::driver& cu, const kernel_launch& launch);
 
 }  // namespace hpe::cuda_hooks

@@ -33,9 +33,11 @@ void program_contexts::remove(CUcontext context) {
 void program_contexts::add_green(CUgreenCtx green) {
   CUcontext context = nullptr;
   if (cu_.cuCtxFromGreenCtx == nullptr || cu_.cuCtxFromGreenCtx(&context, green) != CUDA_SUCCESS) return;
+  {
+    const lock_guard lock(mutex_);
+    green_[green] = context;
+  }
   add(context);
-  const lock_guard lock(mutex_);
-  green_[green] = context;
 }
 
 void program_contexts::remove_green(CUgreenCtx green) {
@@ -104,9 +106,8 @@ std::optional<program_contexts::allocation> program_contexts::device_memory_at(C
     const auto range = device_range_at(cu_, address);
     if (!range || cu_.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) != CUDA_SUCCESS)
       return;
-    allocation a{range->base, range->bytes, range->joined};
-    if (a.context == nullptr &&
-        cu_.cuPointerGetAttribute(&a.context, CU_POINTER_ATTRIBUTE_CONTEXT, address) != CUDA_SUCCESS)
+    allocation a{range->base, range->bytes, nullptr};
+    if (cu_.cuPointerGetAttribute(&a.context, CU_POINTER_ATTRIBUTE_CONTEXT, address) != CUDA_SUCCESS)
       a.context = nullptr;
     // Memory of pools and mappings has no context: uses the primary context of its device.
     if (a.context == nullptr && owner == device) a.context = primary;
@@ -119,7 +120,7 @@ std::optional<program_contexts::allocation> program_contexts::device_memory_at(C
   return found;
 }
 
-std::size_t program_contexts::size_at(CUdeviceptr address) const noexcept {
+std::size_t program_contexts::size_at(CUdeviceptr address) const {
   std::size_t result = 0;
   const auto ask = [&] {
     CUdeviceptr base = 0;

@@ -11,24 +11,24 @@
 
 namespace hpe::cuda_hooks {
 
-/// The contexts of the program, and the driver's information about memory in them. Thread safe.
+/// The contexts of the program, and queries to the driver about memory in them. Thread safe.
 class program_contexts {
  public:
   explicit program_contexts(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Contexts that the program makes in addition to the primary ones, including green contexts: their streams may use
-  /// any memory.
+  /// Record the contexts that the program makes in addition to the primary ones, including green contexts; work on the
+  /// streams of these contexts may use any memory.
   void add(CUcontext context);
   void remove(CUcontext context);
   void add_green(CUgreenCtx green);
   void remove_green(CUgreenCtx green);
 
-  /// The program has retained the primary context of a device.
+  /// To be called when the program has retained the primary context of a device.
   void retained(CUcontext primary);
-  /// Whether the program has used only one context so far, so that a wait for it is a wait for all work.
+  /// Whether the program has used only one context so far, so that a wait for this context is a wait for all work.
   [[nodiscard]] bool are_one() const noexcept { return one_.load(std::memory_order_acquire); }
 
-  /// Calls visit(device number, context) for each primary context that is active.
+  /// Calls visit(device number, context) for each active primary context.
   template <class Visit>
   void for_each_primary(Visit visit) const {
     int count = 0;
@@ -47,22 +47,23 @@ class program_contexts {
     }
   }
 
-  /// The program captures a stream, or ends that. A capture belongs to the stream's context.
+  /// To be called when the program begins, or ends, the capture of a stream. hpe records the capture for the context of
+  /// the stream.
   void begins_capture(CUstream stream);
   void ends_capture(CUstream stream);
-  /// A context is about to end, and its captures with it: forgets all captures, because another context may get its
-  /// address.
+  /// To be called before a context is destroyed: discards the records of all captures, because the captures of the
+  /// context end and its address may be reused.
   void forget_captures();
 
-  /// Whether a stream of a context is being captured.
+  /// Whether any stream of a context is in a capture.
   [[nodiscard]] bool captures(CUcontext context) const;
 
-  /// Waits for all queued work of the program, and in any case for that of `also`. Returns the first error, if any.
-  /// Does not wait in a context in which a stream is captured, because that would invalidate the capture: then the
-  /// result is CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+  /// Waits for all work that the program has queued, including the work in the context `also` even if that context is
+  /// not recorded. Returns the first error, or CUDA_SUCCESS. Does not wait in a context with a captured stream, because
+  /// the wait would invalidate the capture; the result of that context is CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
   CUresult wait_for_all(CUcontext also);
 
-  /// Waits for a stream of a context, with the same exception.
+  /// Waits for a stream of a context, with the same exception for captures as wait_for_all.
   CUresult wait_for(CUstream stream, CUcontext context);
 
   /// An allocation in device memory that is not managed, and a context in which it can be copied.
@@ -72,8 +73,8 @@ class program_contexts {
     CUcontext context = nullptr;
   };
   [[nodiscard]] std::optional<allocation> device_memory_at(CUdeviceptr address) const;
-  /// The size of the allocation that starts at an address; 0 if there is none.
-  [[nodiscard]] std::size_t size_at(CUdeviceptr address) const noexcept;
+  /// The size of the allocation that starts at an address; 0 if no allocation starts there.
+  [[nodiscard]] std::size_t size_at(CUdeviceptr address) const;
 
  private:
   const device::cuda::driver& cu_;

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "interpose/cuda/work/call_watch.h"
 #include "interpose/cuda/work/queuing_threads.h"
 
 namespace hpe::cuda_hooks {
@@ -24,9 +25,14 @@ CUstream waitable(CUstream stream) noexcept { return stream == CU_STREAM_PER_THR
 
 void queued_uses::keep() {
   if (kept()) return;
+  {
+    const lock_guard lock(mutex_);
+    (void)streams_[unknown_stream()];
+  }
   // A thread that did not see the flag has queued its work when wait_until_none() returns.
   note_any(unknown_stream());
   is_kept.store(true, std::memory_order_seq_cst);
+  call_watch::begin(call_watch::waits);
   queuing_threads::wait_until_none();
 }
 
@@ -37,16 +43,18 @@ void queued_uses::note_any(CUstream stream) noexcept { add(stream, std::nullopt)
 void queued_uses::add(CUstream stream, std::optional<std::span<const range>> used) noexcept {
   const lock_guard lock(mutex_);
   const std::uint64_t number = noted_.load(std::memory_order_relaxed) + 1;
-  work& w = streams_[waitable(stream)];  // NOLINT(bugprone-unhandled-exception-at-new): without memory the process ends
-  w.last = number;
+  work* w = nullptr;
   try {
+    w = &streams_[waitable(stream)];
     if (used)
-      for (const range& r : *used) w.uses.push_back({r, number});
-    if (w.uses.size() > most_uses) w.shrink();
+      for (const range& r : *used) w->uses.push_back({r, number});
+    if (w->uses.size() > most_uses) w->shrink();
   } catch (const std::bad_alloc&) {
     used.reset();
   }
-  if (!used) w.last_of_anything = number;
+  if (w == nullptr) w = &streams_.at(unknown_stream());  // keep() has made it
+  w->last = number;
+  if (!used) w->last_of_anything = number;
   noted_.store(number, std::memory_order_release);
 }
 
@@ -108,8 +116,12 @@ void queued_uses::ends(CUstream stream) noexcept {
   work& rest = streams_[unknown_stream()];
   rest.last = std::max(rest.last, gone.last);
   rest.last_of_anything = std::max(rest.last_of_anything, gone.last_of_anything);
-  rest.uses.insert(rest.uses.end(), gone.uses.begin(), gone.uses.end());
-  if (rest.uses.size() > most_uses) rest.shrink();
+  try {
+    rest.uses.insert(rest.uses.end(), gone.uses.begin(), gone.uses.end());
+    if (rest.uses.size() > most_uses) rest.shrink();
+  } catch (const std::bad_alloc&) {
+    rest.last_of_anything = rest.last;
+  }
 }
 
 }  // namespace hpe::cuda_hooks

@@ -14,40 +14,44 @@
 
 namespace hpe::cuda_hooks {
 
-/// Which memory the unfinished work on each stream of the program may use, where launches tell that by their parameters
-/// (HPE_SCOPE=args). So a call of MPI or libc need not wait for work that uses other memory. Thread safe.
+/// Records, for each stream of the program, which memory its unfinished work may use, if the parameters of launches
+/// show that (HPE_SCOPE=args). With these records, a call of MPI or libc does not have to wait for work that uses other
+/// memory. Thread safe.
 class queued_uses {
  public:
-  /// Addresses of device memory. A parameter of a kernel is a range of one byte, which stands for its allocation.
+  /// A range of addresses in device memory. A range of one byte comes from a parameter of a kernel and stands for the
+  /// whole allocation that contains the byte.
   struct range {
     CUdeviceptr begin = 0;
     CUdeviceptr end = 0;
   };
 
-  /// Whether hooks have to note the work that they queue. Costs one load.
+  /// Whether hooks must record the work that they queue. Costs one load.
   [[nodiscard]] static bool kept() noexcept { return is_kept.load(std::memory_order_relaxed); }
-  /// Lets hooks note their work from now on. All earlier work counts as work that may use any memory. The first call
-  /// waits until threads that are queuing work have queued it.
+  /// Makes hooks record their work from now on. All earlier work counts as work that may use any memory. The first call
+  /// waits until every thread that is queuing work has queued it.
   void keep();
 
-  /// To be called after the driver has taken work on a stream: the work may use these ranges.
+  /// To be called after the driver has queued, on a stream, work that may use these ranges.
   void note(CUstream stream, std::span<const range> used) noexcept;
-  /// The same for work that may use any memory.
+  /// Like note, for work that may use any memory.
   void note_any(CUstream stream) noexcept;
 
-  /// Numbers the work noted so far. A wait asks before it begins, and calls done() when it is over.
+  /// The number of the last work that was recorded. A wait reads this number before it begins, and passes the number to
+  /// done() afterwards.
   [[nodiscard]] std::uint64_t so_far() const noexcept { return noted_.load(std::memory_order_acquire); }
-  /// All work up to a number is done, or all such work on one stream.
+  /// Record that all work up to a number is done, on all streams or on one stream.
   void done(std::uint64_t number) noexcept;
   void done(CUstream stream, std::uint64_t number) noexcept;
 
-  /// The streams with unfinished work that may use a range. Nothing if such work is on a stream that cannot be waited
-  /// for alone: an unknown or ended one, or a thread's default stream.
+  /// The streams whose unfinished work may use a range. Returns nullopt if some of this work is on a stream for which a
+  /// wait is impossible: an unknown stream, a destroyed stream, or the default stream of a thread.
   [[nodiscard]] std::optional<std::vector<CUstream>> streams_that_use(range memory) const;
 
-  /// The program ends a stream; its work goes on. Waits until no other thread holds the streams.
+  /// To be called before the program destroys a stream; the work on it continues. Waits until no other thread has the
+  /// lock of hold_streams().
   void ends(CUstream stream) noexcept;
-  /// While the lock exists, no stream ends.
+  /// Returns a lock; while it exists, no stream can be destroyed.
   [[nodiscard]] std::shared_lock<std::shared_mutex> hold_streams() const { return std::shared_lock(ends_); }
 
  private:
@@ -55,10 +59,10 @@ class queued_uses {
     range memory;
     std::uint64_t number = 0;
   };
-  // Unfinished work on one stream.
+  // The unfinished work on one stream.
   struct work {
-    std::uint64_t last = 0;              // number of the last piece
-    std::uint64_t last_of_anything = 0;  // number of the last piece that may use any memory; 0 if there is none
+    std::uint64_t last = 0;              // the number of the last piece of work
+    std::uint64_t last_of_anything = 0;  // the number of the last piece that may use any memory; 0 if no piece may
     std::vector<use> uses;
     void shrink();
     void drop(std::uint64_t number);
@@ -69,7 +73,7 @@ class queued_uses {
   inline static constinit std::atomic<bool> is_kept{false};
 
   mutable std::shared_mutex ends_;
-  mutable mutex mutex_;  // never held while the driver is called
+  mutable mutex mutex_;  // not held while hpe calls the driver
   std::map<CUstream, work> streams_ HPE_GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> noted_{0};
 };

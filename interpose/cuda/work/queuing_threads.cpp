@@ -28,12 +28,12 @@ struct place_holder {
   }
 };
 
-queuing_threads::place& queuing_threads::take_place() noexcept {
+queuing_threads::place& queuing_threads::take_place() {
   static thread_local place_holder holder;
   place* found = places.load(std::memory_order_acquire);
   while (found != nullptr && found->taken.exchange(true, std::memory_order_acq_rel)) found = found->next;
   if (found == nullptr) {
-    found = new place;  // NOLINT(bugprone-unhandled-exception-at-new): without memory for it the process ends
+    found = new place;
     found->next = places.load(std::memory_order_relaxed);
     while (!places.compare_exchange_weak(found->next, found, std::memory_order_acq_rel)) {
     }

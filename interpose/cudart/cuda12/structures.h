@@ -1,7 +1,7 @@
 #pragma once
 
-/// Structures that CUDA 13 changed, in the form of CUDA 12; comments give their CUDA 12 names. All others are the same
-/// in both.
+/// Structures that differ between CUDA 12 and CUDA 13, in the form of CUDA 12; comments after them state their names in
+/// CUDA 12. All other structures are the same in both versions.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -29,8 +29,8 @@ struct launch_parameters {  // cudaLaunchParams
   cudaStream_t stream;
 };
 
-/// cudaResourceDesc and cudaResourceViewDesc: in CUDA 13 they begin with the same members, followed by reserved space,
-/// which must be zero.
+/// cudaResourceDesc and cudaResourceViewDesc: the structures of CUDA 13 begin with the same members; reserved space
+/// follows, which must be zero.
 using resource_description = std::array<std::byte, 64>;
 using view_description = std::array<std::byte, 48>;
 
@@ -50,7 +50,7 @@ void narrow(const Wide& wide, std::array<std::byte, Size>& result) {
 /// cudaDeviceProp. CUDA 13 removed eight members; the others are the same, in the same order.
 class alignas(8) device_properties {
  public:
-  /// The offsets of members that CUDA 13 does not have.
+  /// The offsets of the members that CUDA 13 removed.
   enum removed : std::size_t {
     clock_rate = 348,
     device_overlap = 384,
@@ -61,7 +61,7 @@ class alignas(8) device_properties {
     single_to_double_precision_perf_ratio = 668,
     cooperative_multi_device_launch = 692,
   };
-  static constexpr std::size_t bytes_of_cuda11 = 728;  // up to reservedSharedMemPerBlock
+  static constexpr std::size_t bytes_of_cuda11 = 728;  // the bytes up to and including reservedSharedMemPerBlock
 
   device_properties() = default;
   explicit device_properties(const cudaDeviceProp& from);

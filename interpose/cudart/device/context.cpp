@@ -44,7 +44,8 @@ bool scope_is_arguments() {
 // CUDA programs expect cudaMalloc to fail when a device is full, unless their user wants otherwise (hpe run
 // --oversubscribe). Called before hpe starts.
 bool let_full_devices_refuse() {
-  return ::setenv("HPE_OVERSUBSCRIBE", "off", 0) == 0;  // NOLINT(concurrency-mt-unsafe): hpe reads it next
+  if (options::from_environment().oversubscribe != "auto") return true;
+  return ::setenv("HPE_OVERSUBSCRIBE", "off", 1) == 0;  // NOLINT(concurrency-mt-unsafe): hpe reads it next
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
-/// The state of the CUDA runtime in a process: puts the parts of this folder together.
+/// The state of the CUDA runtime in a process. Owns and connects the tables of this folder and of the neighbouring
+/// folders.
 
 #include <driver_types.h>
 
@@ -44,15 +45,16 @@ class context {
 
   [[nodiscard]] sticky_error& fault() noexcept { return fault_; }
 
-  /// Every allocation that kernels may use is registered here by the code that makes it; launches name these to hpe.
+  /// Code that makes an allocation for kernels adds the allocation to this table; launches pass the table's allocations
+  /// to hpe as accesses.
   [[nodiscard]] memory_table& memory() noexcept { return memory_; }
   [[nodiscard]] managed_advice& advice() noexcept { return advice_; }
   [[nodiscard]] module_table& modules() noexcept { return *modules_; }
 
   [[nodiscard]] bool has_started() const noexcept { return is_started_; }
 
-  /// These start hpe at the first call. They throw hpe::error if it cannot start, and cudaErrorInitializationError in a
-  /// child that was forked after the start.
+  /// The functions below start hpe when one of them is first called. They throw hpe::error if hpe cannot start, and
+  /// cudaErrorInitializationError in a child that was forked after the start.
   [[nodiscard]] device_table& devices();
   [[nodiscard]] stream_table& streams();
   [[nodiscard]] event_table& events();
@@ -69,24 +71,24 @@ class context {
   [[nodiscard]] user_object_table& user_objects();
   [[nodiscard]] ipc_table& ipc();
 
-  /// The stream that a handle means for the calling thread, with its current device and default stream. Throws
+  /// The stream for a handle, which may depend on the calling thread's current device and default stream. Throws
   /// cudaErrorInvalidResourceHandle for an unknown handle.
   [[nodiscard]] std::shared_ptr<stream> find_stream(cudaStream_t handle);
 
-  /// The calling thread's device.
+  /// The calling thread's current device.
   [[nodiscard]] int current_device();
 
-  /// All memory that kernels on the device may use.
+  /// Returns accesses to all memory that kernels on the device may use.
   [[nodiscard]] std::vector<hpeAccess> accesses(int device);
 
-  /// Memory that a kernel may use: all of it or, with HPE_SCOPE=args, the allocations its arguments point to and
-  /// variables.
+  /// The memory that a kernel may use: all memory or, with HPE_SCOPE=args, the allocations to which its arguments point
+  /// and all variables.
   [[nodiscard]] memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
 
-  /// Waits for all streams; ignores errors. Does nothing if hpe has not started.
+  /// Waits for all streams and ignores errors. Does nothing if hpe has not started.
   void finish_work();
 
-  /// cudaDeviceReset: frees what the program has on a device and clears the sticky error.
+  /// Implements cudaDeviceReset: frees the program's objects on a device and clears the sticky error.
   void reset(int device);
 
  private:
@@ -103,9 +105,9 @@ class context {
   std::unique_ptr<started> started_;
 };
 
-/// The context of the process. The first call, which may come before main, creates it; it is never destroyed, because
-/// static objects and other threads may make CUDA calls until the process ends. Exported functions take its parts from
-/// here.
+/// The context of this process. The first call, which may come before main, creates it. It is never destroyed, because
+/// static objects and other threads may make CUDA calls until the process ends. Exported functions access the parts of
+/// the context through this function.
 [[nodiscard]] context& process();
 
 }  // namespace hpe::cudart

@@ -20,6 +20,7 @@ std::size_t initial_limit(cudaLimit limit) {
     case cudaLimitMallocHeapSize: return std::size_t{8} << 20;
     case cudaLimitMaxL2FetchGranularity: return 64;
     case cudaLimitPersistingL2CacheSize: return 0;
+    case cudaLimitDevRuntimePendingLaunchCount: return 2048;
     default: throw failure(cudaErrorUnsupportedLimit);
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The devices of the process: their properties, and the program's settings for them.
+/// The devices of the process: their properties, and the settings that the program has made for them.
 
 #include <driver_types.h>
 
@@ -24,15 +24,15 @@ class device_table {
 
   [[nodiscard]] int count() const noexcept { return static_cast<int>(properties_.size()); }
 
-  /// Throws cudaErrorInvalidDevice unless there is a device with this number.
+  /// Throws cudaErrorInvalidDevice unless a device has this number.
   void require_device(int device) const;
 
-  /// hpe's devices that the program sees as this one: several if its kernels are spread.
+  /// The hpe devices that the program sees as this one device. There are several if the program's kernels are spread.
   [[nodiscard]] std::vector<int> behind(int device) const;
 
   [[nodiscard]] const cudaDeviceProp& properties(int device) const;
 
-  /// Throws cudaErrorInvalidValue for an attribute that CUDA does not have.
+  /// Throws cudaErrorInvalidValue for an attribute that CUDA does not define.
   [[nodiscard]] int attribute(cudaDeviceAttr attribute, int device) const;
 
   [[nodiscard]] std::size_t limit(int device, cudaLimit limit) const;
@@ -40,9 +40,9 @@ class device_table {
   void set_limit(int device, cudaLimit limit, std::size_t value);
 
   [[nodiscard]] bool can_reach(int device, int peer) const;
-  /// Whether kernels on device may use memory of peer, as the program has set it.
+  /// Whether the program has allowed kernels on `device` to use memory of `peer`.
   [[nodiscard]] bool peer_enabled(int device, int peer) const;
-  /// Returns whether this changed the setting.
+  /// Returns whether the call has changed the setting.
   bool set_peer(int device, int peer, bool enabled);
 
   [[nodiscard]] unsigned flags(int device) const;
@@ -51,7 +51,7 @@ class device_table {
   [[nodiscard]] cudaFuncCache cache_config(int device) const;
   void set_cache_config(int device, cudaFuncCache config);
 
-  /// Drops the program's settings for a device.
+  /// Resets a device to the initial settings.
   void reset(int device);
 
  private:
@@ -63,7 +63,7 @@ class device_table {
 
   int behind_first_ = 1;
   std::vector<cudaDeviceProp> properties_;
-  std::vector<std::uint64_t> reachable_;  // for each device, a bit for each peer
+  std::vector<std::uint64_t> reachable_;  // a bit for each peer of each device
   mutable std::mutex mutex_;
   std::vector<settings> settings_;
   std::set<std::pair<int, int>> peers_;

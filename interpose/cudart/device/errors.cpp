@@ -9,10 +9,12 @@
 #include <new>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/thread_state.h"
 #include "runtime/base/log.h"
+#include "runtime/trace/refusals.h"
 
 namespace hpe::cudart {
 
@@ -39,23 +41,17 @@ const description& describe(cudaError_t code) noexcept {
   return unknown;
 }
 
-/// Programs often go on after these two errors: with null pointers, or without the feature. So the default level of the
-/// log shows the first failure for want of memory, and the first call of each function that is not supported.
-log_level level_of(const char* function, cudaError_t code) {
-  if (code != cudaErrorMemoryAllocation && code != cudaErrorNotSupported) return log_level::info;
+/// Programs often go on after these errors: with null pointers, without the feature, or with another form of a module.
+/// So the default level of the log shows the first failure for want of memory, and for each function its first call
+/// that is not supported and its first image that is refused with a reason.
+log_level level_of(const char* function, cudaError_t code, bool has_reason) {
+  const bool is_image = (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidKernelImage) && has_reason;
+  if (code != cudaErrorMemoryAllocation && code != cudaErrorNotSupported && !is_image) return log_level::info;
   static std::mutex mutex;
-  static std::set<std::string> told;
+  static std::set<std::pair<cudaError_t, std::string>> told;
   const std::scoped_lock lock(mutex);
-  const bool is_first = told.insert(code == cudaErrorNotSupported ? function : "memory").second;
+  const bool is_first = told.emplace(code, code == cudaErrorMemoryAllocation ? "" : function).second;
   return is_first ? log_level::warn : log_level::info;
-}
-
-void log_failure(const char* function, cudaError_t code, const char* sentence) noexcept {
-  try {
-    log(level_of(function, code), "{}: {}: {}", function, describe(code).name, sentence);
-  } catch (const std::exception&) {  // no memory to remember that it was told
-    return;
-  }
 }
 
 /// For the log: why hpe's runtime, not hpe, gives this error.
@@ -68,10 +64,20 @@ const char* reason_for(cudaError_t code) {
   }
 }
 
+/// `reason` may be null: the log then has the sentence for the code.
+void log_failure(const char* function, cudaError_t code, const char* reason) noexcept {
+  try {
+    log(level_of(function, code, reason != nullptr), "{}: {}: {}", function, describe(code).name,
+        reason != nullptr ? reason : reason_for(code));
+  } catch (const std::exception&) {  // no memory to remember that it was told
+    return;
+  }
+}
+
 }  // namespace
 
 std::string words_for_call(const void* function, std::uint64_t /*none*/, std::uint64_t /*nothing*/) {
-  return std::string(static_cast<const char*>(function)) + " waits for work of the program on devices";
+  return std::string(static_cast<const char*>(function)) + " waits for work that the program queued on devices";
 }
 
 void check(hpeStatus status) {
@@ -104,6 +110,7 @@ cudaError_t remember(cudaError_t code) noexcept {
 }
 
 void sticky_error::set(cudaError_t code, const char* sentence) noexcept {
+  trace::refusals::add();
   cudaError_t none = cudaSuccess;
   if (!code_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) return;
   try {
@@ -117,8 +124,7 @@ cudaError_t code_of_current_exception(const char* function) noexcept {
   try {
     throw;
   } catch (const failure& caught) {
-    const bool has_reason = !caught.reason().empty();
-    log_failure(function, caught.code(), has_reason ? caught.reason().c_str() : reason_for(caught.code()));
+    log_failure(function, caught.code(), caught.reason().empty() ? nullptr : caught.reason().c_str());
     return caught.code();
   } catch (const error& caught) {
     const cudaError_t code = translate(caught.status());

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The errors of a thread and of the process, and how calls report them.
+/// The errors of a thread and of the process, and how calls report these errors.
 ///
-/// Inside the library failures are exceptions: failure for an error of CUDA, hpe::error for one of hpe. api_call turns
-/// them into the code that the call returns and that the thread keeps for cudaGetLastError.
+/// Inside the library, failures are exceptions: class failure for an error of CUDA, hpe::error for an error of hpe.
+/// api_call converts the exception to the code that the call returns and that the thread keeps for cudaGetLastError.
 
 #include <driver_types.h>
 
@@ -19,21 +19,21 @@
 
 namespace hpe::cudart {
 
-/// Throws hpe::error with hpe's last error message unless the status is HPE_SUCCESS.
+/// Throws hpe::error with hpe's last error message unless status is HPE_SUCCESS.
 void check(hpeStatus status);
 
-/// The CUDA error that corresponds to a status of hpe.
+/// The CUDA error code for a status of hpe.
 [[nodiscard]] cudaError_t translate(hpeStatus status) noexcept;
 
-/// Makes `code` the calling thread's last error (cudaGetLastError), unless it is cudaSuccess or cudaErrorNotReady.
+/// Makes `code` the calling thread's last error (cudaGetLastError), unless `code` is cudaSuccess or cudaErrorNotReady.
 /// Returns code.
 cudaError_t remember(cudaError_t code) noexcept;
 
-/// The error of a kernel that faulted. After it, every call that does work fails with this error, in all threads, until
-/// cudaDeviceReset. Thread-safe.
+/// The error that remains after a kernel has faulted. From then on, every call that does work fails with this error, in
+/// all threads, until cudaDeviceReset. Thread-safe.
 class sticky_error {
  public:
-  /// Only the first call has an effect. It prints `sentence`, hpe's message, on standard error.
+  /// Only the first call has an effect: it also prints `sentence`, hpe's message, on standard error.
   void set(cudaError_t code, const char* sentence) noexcept;
   void clear() noexcept { code_.store(cudaSuccess, std::memory_order_release); }
   [[nodiscard]] cudaError_t get() const noexcept { return code_.load(std::memory_order_acquire); }
@@ -42,20 +42,20 @@ class sticky_error {
   std::atomic<cudaError_t> code_{cudaSuccess};
 };
 
-/// The code for the exception that is being handled; logs its message: at level info, and at level warn
-/// the first failure for want of memory and the first unsupported call of each function. May only be called inside a
-/// catch.
+/// The code for the exception that is being handled. Logs the exception's message, normally at level info. The level is
+/// warn for the first failure that is caused by lack of memory, and also, separately for each function, for the first
+/// unsupported call and for the first image that cannot be loaded. To be called only inside a catch block.
 [[nodiscard]] cudaError_t code_of_current_exception(const char* function) noexcept;
 
-/// The process's sticky error; cudaSuccess if there is none.
+/// The sticky error of the process; cudaSuccess if there is no sticky error.
 [[nodiscard]] cudaError_t sticky_code() noexcept;
 
-/// For trace::awaited: the name of a function.
+/// Makes the text for trace::awaited from the name of a function.
 [[nodiscard]] std::string words_for_call(const void* function, std::uint64_t none, std::uint64_t nothing);
 
-/// Runs the body of an exported function; it returns a cudaError_t or nothing. `function` is its name; messages name
-/// the function that the program called. Calls that must also work after a fault (error queries, versions,
-/// cudaDeviceReset) use api_call_always.
+/// Runs the body of an exported function; the body returns a cudaError_t or nothing. `function` is the name of the
+/// exported function; messages name the function that the program called. Functions that must also work after a fault
+/// (error queries, versions, cudaDeviceReset) use api_call_always.
 template <class Body>
 cudaError_t api_call_always(const char* function, Body&& body) noexcept {
   const call_scope scope(function);

@@ -11,7 +11,7 @@ namespace hpe::cudart {
 /// An error of CUDA that an exported function returns to the program.
 class failure : public std::exception {
  public:
-  /// `reason` is a sentence for the log; without one, the log has CUDA's sentence for the code.
+  /// `reason` is a sentence for the log; if it is empty, the log contains CUDA's sentence for the code.
   explicit failure(cudaError_t code, std::string reason = {}) : code_(code), reason_(std::move(reason)) {}
   [[nodiscard]] cudaError_t code() const noexcept { return code_; }
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
@@ -24,7 +24,7 @@ class failure : public std::exception {
   std::string reason_;
 };
 
-/// Throws failure(code) unless the condition holds.
+/// Throws failure(code) if the condition does not hold.
 inline void require(bool condition, cudaError_t code) {
   if (!condition) throw failure(code);
 }

@@ -48,7 +48,7 @@ constexpr std::array features{
     feature{"MemMapArrayAsync", sparse},
     feature{"Coredump", "soft devices have no core dumps"},
     feature{"Checkpoint", "soft devices have no checkpoints of processes"},
-    feature{"Logs", "soft devices have no logs of the driver; HPE_LOG=info tells of calls that fail"},
+    feature{"Logs", "soft devices have no driver logs; HPE_LOG=info logs each failed call"},
 };
 
 }  // namespace

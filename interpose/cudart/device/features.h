@@ -5,8 +5,8 @@
 
 namespace hpe::cudart {
 
-/// For the log: a sentence that names the feature of CUDA to which a function belongs that soft devices do not have;
-/// empty for other functions. `function` is a name of the runtime or of the driver.
+/// If `function` belongs to a feature of CUDA that soft devices do not have, a sentence for the log that names the
+/// feature; otherwise empty. `function` is the name of a function of the CUDA runtime or the driver.
 [[nodiscard]] std::string missing_feature(std::string_view function);
 
 }  // namespace hpe::cudart

@@ -13,9 +13,9 @@
 
 namespace hpe::cudart {
 
-/// Maps the program's handles to objects. A handle is valid until it is destroyed; the object lives on while there are
-/// other references. Removed objects are destructed outside of the table's lock, because their destructors may wait or
-/// call functions of the program. Thread safe.
+/// Maps the program's handles to objects. A handle is valid until it is destroyed; the object exists until its last
+/// reference is released. Removed objects are destructed after the table's lock is released, because their destructors
+/// may wait or call functions of the program. Thread safe.
 template <class Handle, class Object, cudaError_t unknown_handle>
 class handle_table {
  public:
@@ -23,17 +23,18 @@ class handle_table {
 
   void enter(Handle handle, pointer made) {
     const std::unique_lock lock(mutex_);
-    std::swap(objects_[handle], made);  // the handle's previous object ends with the parameter, after the lock
+    std::swap(objects_[handle], made);  // the previous object is destructed with the parameter, after unlocking
   }
 
-  /// Enters an object whose handle is its own address, as most handles are.
+  /// Adds an object whose handle is the object's address, as for most kinds of handles.
   Handle adopt(pointer made) {
     const auto handle = reinterpret_cast<Handle>(made.get());
     enter(handle, std::move(made));
     return handle;
   }
 
-  /// Throws failure(unknown_handle) for a handle that was never given out or was destroyed; so does destroy().
+  /// find() and destroy() throw failure(unknown_handle) for a handle that was never returned to the program or has been
+  /// destroyed.
   pointer find(Handle handle) const {
     auto found = find_or_null(handle);
     require(found != nullptr, unknown_handle);
@@ -46,7 +47,8 @@ class handle_table {
     return found == objects_.end() ? nullptr : found->second;
   }
 
-  /// If several threads destroy the same handle, one gets the object and the others get failure(unknown_handle).
+  /// If several threads destroy the same handle, the call of one thread returns the object, and the others throw
+  /// failure(unknown_handle).
   pointer destroy(Handle handle) {
     auto gone = take_or_null(handle);
     require(gone != nullptr, unknown_handle);

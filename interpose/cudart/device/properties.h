@@ -1,6 +1,6 @@
 #pragma once
 
-/// CUDA's description of a soft device.
+/// Describes a soft device as CUDA describes a GPU.
 
 #include <driver_types.h>
 
@@ -8,11 +8,14 @@
 
 namespace hpe::cudart {
 
-/// The limits are those of a GPU of compute capability 9.0, because the devices run PTX for it; sizes and counts are
-/// the soft device's own. Missing features (sparse arrays, RDMA) are reported as absent.
+/// The limits are those of a GPU of compute capability 9.0, because the devices run PTX for that capability. The
+/// reported capability is the value of HPE_CUDA_CAPABILITY. Sizes and counts describe the soft device itself. Features
+/// that soft devices do not have (sparse arrays, RDMA) are reported as absent. Throws HPE_ERROR_INITIALIZATION for a
+/// capability that a soft device cannot report.
 [[nodiscard]] cudaDeviceProp make_properties(const hpeDeviceInfo& info, int device);
 
-/// An attribute by its number. Throws cudaErrorInvalidValue for one that CUDA does not have.
+/// The value of an attribute in the properties. Throws cudaErrorInvalidValue for an attribute that CUDA does not
+/// define.
 [[nodiscard]] int read_attribute(const cudaDeviceProp& properties, cudaDeviceAttr attribute);
 
 }  // namespace hpe::cudart

@@ -10,7 +10,8 @@
 
 namespace hpe::cudart {
 
-/// The launch configuration <<<...>>>, stored between __cudaPushCallConfiguration and the kernel's stub.
+/// The launch configuration <<<...>>>, which is stored from __cudaPushCallConfiguration until the kernel's stub fetches
+/// it.
 struct call_configuration {
   dim3 grid;
   dim3 block;
@@ -20,18 +21,18 @@ struct call_configuration {
 
 struct thread_state {
   cudaError_t last_error = cudaSuccess;
-  const char* call = nullptr;  // the function of CUDA that the program called in this thread; null outside of them
+  const char* call = nullptr;  // the CUDA function that the program has called and that is running, or null
   int device = 0;
-  bool uses_device = false;  // a function of the runtime has used the device since the driver's functions looked
+  bool uses_device = false;  // the runtime has used the device since a function of the driver last read this flag
   bool default_stream_is_own =
-      false;  // in a function whose name ends with _ptsz or _ptds: stream 0 is the thread's own
+      false;  // true in a function whose name ends with _ptsz or _ptds: stream 0 is the thread's default stream
   std::vector<call_configuration> configurations;
 };
 
 /// The calling thread's state.
 [[nodiscard]] thread_state& this_thread() noexcept;
 
-/// While an object exists, the calling thread is in the function `name`, unless it was in one before.
+/// While the object exists, thread_state::call is `name`, unless the thread was already in another function.
 class call_scope {
  public:
   explicit call_scope(const char* name) noexcept : is_outermost_(this_thread().call == nullptr) {
@@ -47,7 +48,7 @@ class call_scope {
   bool is_outermost_;
 };
 
-/// While an object exists, stream 0 means the calling thread's own default stream, as in programs compiled with
+/// While the object exists, stream 0 means the calling thread's own default stream, as in programs compiled with
 /// --default-stream per-thread.
 class own_default_stream {
  public:

@@ -17,7 +17,8 @@ namespace hpe::cudart {
 
 class condition_table;
 
-/// The value that decides what a conditional node runs. Kernels set it through its handle, which is its address.
+/// The value that decides which body a conditional node runs. Kernels set the value through the condition's handle,
+/// which is the address of the value.
 class condition {
  public:
   condition(condition_table& table, std::uint32_t* value, unsigned initial, bool is_set_by_launches)
@@ -28,8 +29,8 @@ class condition {
 
   cudaGraphConditionalHandle handle() const { return reinterpret_cast<cudaGraphConditionalHandle>(value_); }
   unsigned value() const { return *static_cast<const volatile std::uint32_t*>(value_); }
-  void begin_launch() const;  ///< sets the initial value, if launches of graphs do so
-  void claim();               ///< by its node; throws failure(cudaErrorInvalidValue) if another node has it
+  void begin_launch() const;  ///< sets the initial value, if is_set_by_launches
+  void claim();               ///< called by its node; throws failure(cudaErrorInvalidValue) at a second call
 
  private:
   condition_table& table_;
@@ -39,8 +40,8 @@ class condition {
   bool is_claimed_ = false;
 };
 
-/// The conditions of a process. Their values lie in host memory that all devices use. Thread safe. Members throw
-/// failure and hpe::error.
+/// The conditions of a process. Their values are in host memory that all devices can use. Thread safe. The functions
+/// throw `failure` and hpe::error.
 class condition_table {
  public:
   explicit condition_table(memory_table& memory) : memory_(memory) {}

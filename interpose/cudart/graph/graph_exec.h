@@ -13,34 +13,36 @@
 
 namespace hpe::cudart {
 
-/// An executable graph. Later changes of the graph do not affect it. Its operations run one after the other, in an
-/// order that the dependencies allow. Thread safe. Members throw failure.
+/// An executable graph. Later changes to the original graph do not affect the executable graph. Its operations run one
+/// after another, in an order that satisfies the dependencies. Thread safe. The functions throw `failure`.
 class graph_exec {
  public:
-  /// Child graphs are expanded into steps. Throws the error of an operation that cannot be prepared, and
-  /// cudaErrorInvalidValue for a cycle.
+  /// The nodes of child graphs become steps of this executable graph. Throws the error of an operation that cannot be
+  /// prepared, and cudaErrorInvalidValue if the graph has a cycle.
   graph_exec(const graph& from, unsigned long long flags);
 
   unsigned long long flags() const { return flags_; }
   std::uint64_t id() const { return id_; }
 
-  /// Queues the whole graph in a stream as one piece of work, after all earlier launches of this executable graph.
+  /// Queues the whole graph on a stream as one piece of work, to run after all earlier launches of this executable
+  /// graph.
   void launch(stream& where);
 
-  /// The work of one launch, for use inside another piece of work.
+  /// Returns the work of one launch, which becomes a part of another piece of work.
   work begin(stream& where) const;
 
-  /// Takes all operations from `from`, which must have the same nodes and edges, for later launches. Otherwise returns
-  /// the difference and changes nothing; *differing (may be null) becomes the first node of `from` that differs, if one
-  /// is known.
+  /// Replaces all operations, for later launches, by those of `from`, which must have the same nodes and edges. If the
+  /// nodes or edges differ, changes nothing and returns the difference. If the first node of `from` that differs is
+  /// known, *differing is set to it; `differing` may be null.
   cudaGraphExecUpdateResult update(const graph& from, graph_node** differing);
 
-  /// Replaces the operation of a node by one of the same type, for later launches. `node` is of the original graph.
+  /// Replaces the operation of a node, for later launches, by another operation of the same type. `node` is a node of
+  /// the original graph.
   void set(const graph_node& node, std::shared_ptr<const operation> what);
   [[nodiscard]] std::shared_ptr<const operation> what(const graph_node& node) const;
-  void set_child(const graph_node& node, const graph& child);  ///< its nodes and edges must be the same
+  void set_child(const graph_node& node, const graph& child);  ///< nodes and edges must be the same as before
 
-  /// Whether later launches run a node. Only kernel, memcpy and memset nodes can be disabled.
+  /// Sets whether later launches run a node. Only kernel, memcpy and memset nodes can be disabled.
   void enable(const graph_node& node, bool enabled);
   bool enabled(const graph_node& node) const;
 
@@ -48,17 +50,17 @@ class graph_exec {
   struct step;
   using plan = std::vector<step>;
   struct step {
-    std::uint64_t id = 0;  // of the node that it was made from
+    std::uint64_t id = 0;  // id of the node from which the step was made
     int device = 0;
     bool enabled = true;
     std::shared_ptr<const operation> what;
     work prepared;
-    std::vector<std::size_t> before;  // the steps that it depends on
-    std::size_t parts = 0;            // for a child graph node: how many steps right before this one belong to it
-    graph_node* node = nullptr;       // for update() only, which reports it; it may be gone later
-    std::vector<plan> bodies{};       // of a conditional node
+    std::vector<std::size_t> before;  // the steps on which this step depends
+    std::size_t parts = 0;            // for a child graph: number of preceding steps that belong to it
+    graph_node* node = nullptr;       // reported by update(); the node may be destroyed later
+    std::vector<plan> bodies{};       // the bodies of a conditional node
   };
-  struct begun_plan;  // one launch of a plan
+  struct begun_plan;  // one launch of a plan, in progress
 
   static void append(plan& steps, const graph& from, const std::vector<std::size_t>& roots_depend_on);
   static plan make_plan(const graph& from);
@@ -69,7 +71,7 @@ class graph_exec {
   static void take_names(plan& given, const plan& steps);
   static std::size_t place_of(const plan& steps, const graph_node& node);
   static const step* find_or_null(const plan& steps, const graph_node& node);
-  static const step& find(const plan& steps, const graph_node& node);  // bodies too
+  static const step& find(const plan& steps, const graph_node& node);  // also searches bodies
   static step& find(plan& steps, const graph_node& node) {
     return const_cast<step&>(find(static_cast<const plan&>(steps), node));
   }
@@ -77,11 +79,11 @@ class graph_exec {
   void change(const Change& how);
 
   const unsigned long long flags_;
-  const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // used by the nodes of queued launches too
+  const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // user objects, which queued launches use
   const std::uint64_t id_;
   mutable std::mutex mutex_;
-  std::shared_ptr<const plan> plan_;  // the plan itself never changes, because queued launches share it
-  point last_;                        // end of the last launch
+  std::shared_ptr<const plan> plan_;  // plans do not change once they are made, because queued launches share them
+  point last_;                        // the end of the last launch
 };
 
 class exec_table : public handle_table<cudaGraphExec_t, graph_exec, cudaErrorInvalidValue> {};

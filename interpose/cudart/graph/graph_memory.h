@@ -16,8 +16,9 @@ namespace hpe::cudart {
 
 class graph_memory_table;
 
-/// Memory that a graph allocates. It exists from the making of the allocation node until the last graph, executable
-/// graph and launch with the node is gone, so allocating and freeing it while the graph runs costs nothing.
+/// Memory that a graph allocates in an allocation node. The memory exists from the creation of the node until all
+/// graphs, executable graphs and launches that contain the node have ended. Therefore a launch allocates and frees no
+/// memory.
 class graph_memory {
  public:
   graph_memory(graph_memory_table& table, void* base, std::size_t size, int device)
@@ -37,16 +38,17 @@ class graph_memory {
   const int device_;
 };
 
-/// The memory of all graphs. Thread safe. Members throw failure and hpe::error.
+/// The memory that the allocation nodes of all graphs have allocated. Thread safe. The functions throw `failure` and
+/// hpe::error.
 class graph_memory_table {
  public:
   explicit graph_memory_table(memory_table& memory) : memory_(memory) {}
 
   std::shared_ptr<graph_memory> allocate(std::size_t bytes, int device, unsigned access);
-  std::shared_ptr<graph_memory> find(const void* base) const;  ///< null if no graph has allocated it
+  std::shared_ptr<graph_memory> find(const void* base) const;  ///< null unless a graph has allocated it
 
   std::uint64_t bytes(int device) const;
-  std::uint64_t most_bytes(int device) const;  ///< since the last reset_most
+  std::uint64_t most_bytes(int device) const;  ///< since the last call of reset_most
   void reset_most(int device);
 
  private:
@@ -88,8 +90,8 @@ class free_operation final : public operation {
   std::shared_ptr<graph_memory> memory_;
 };
 
-/// The allocation node for `parameters`, which also sets parameters.dptr to the address, and the node that frees an
-/// address.
+/// make_alloc makes the operation of an allocation node and sets parameters.dptr to the address. make_free makes the
+/// operation of a node that frees an address.
 std::shared_ptr<const operation> make_alloc(cudaMemAllocNodeParams& parameters);
 std::shared_ptr<const operation> make_free(void* address);
 

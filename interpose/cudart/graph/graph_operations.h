@@ -9,7 +9,7 @@
 #include "interpose/cudart/stream/event.h"
 #include "interpose/cudart/stream/operation.h"
 
-// The operations that use no device.
+// Operations of graph nodes that do not use a device.
 
 namespace hpe::cudart {
 
@@ -24,7 +24,7 @@ class host_operation final : public operation {
   cudaHostNodeParams parameters_;
 };
 
-/// An operation that does nothing: an empty node, or a child graph node, whose graph has nodes of its own.
+/// An operation without effect: that of an empty node, or of a child graph node, whose graph has its own nodes.
 class marker_operation final : public operation {
  public:
   explicit marker_operation(cudaGraphNodeType type) : type_(type) {}
@@ -35,7 +35,7 @@ class marker_operation final : public operation {
   cudaGraphNodeType type_;
 };
 
-/// A conditional node: runs one of its bodies, which are graphs of the node, or none.
+/// The operation of a conditional node: runs one of the node's bodies, which are graphs, or no body.
 class branch_operation : public operation {
  public:
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeConditional; }
@@ -44,12 +44,12 @@ class branch_operation : public operation {
     return cudaSuccess;
   }
 
-  virtual void begin_launch() const = 0;      ///< before each launch of the whole graph
-  virtual std::size_t choose() const = 0;     ///< the number of the body to run now; others than its bodies': none
-  virtual bool is_loop() const noexcept = 0;  ///< chooses again after a body has run
+  virtual void begin_launch() const = 0;      ///< called before each launch of the whole graph
+  virtual std::size_t choose() const = 0;     ///< index of the body to run now; if no body has it, none runs
+  virtual bool is_loop() const noexcept = 0;  ///< whether to choose again after a body has run
 };
 
-/// Records an event; each launch of the graph makes a new recording.
+/// Records an event; each launch of the graph makes a new recording of it.
 class record_operation final : public operation {
  public:
   record_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
@@ -63,7 +63,7 @@ class record_operation final : public operation {
   std::shared_ptr<event> event_;
 };
 
-/// Waits for the recording of the event that is the last one when the graph is launched.
+/// Waits for an event: for its last recording at the time of the graph's launch.
 class wait_operation final : public operation {
  public:
   wait_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}

@@ -9,26 +9,27 @@
 
 namespace hpe::cudart {
 
-/// A user object, which graphs keep alive. Its destructor function runs when the last reference is gone: those of the
-/// program, of graphs, and of executable graphs and launches. Thread safe.
+/// A user object of CUDA, which graphs keep alive. The object's destructor function runs when the last reference is
+/// released. The program, graphs, executable graphs and launches own references. Thread safe.
 class user_object {
  public:
   user_object(void* value, cudaHostFn_t destroy, unsigned references);
 
   void retain(unsigned count);
-  bool release(unsigned count);  ///< true if the program has no reference left; throws failure if it has too few
+  bool release(unsigned count);  ///< returns whether no reference is left; throws `failure` if there are too few
 
   const std::shared_ptr<void>& value() const { return value_; }
 
  private:
   const std::shared_ptr<void> value_;
   std::mutex mutex_;
-  unsigned references_;  // held by the program
+  unsigned references_;  // number of references that the program has
 };
 
 class user_object_table : public handle_table<cudaUserObject_t, user_object, cudaErrorInvalidValue> {
  public:
-  /// Releases references of the program; the last one also destroys the handle. Returns the value.
+  /// Releases references of the program; when the last one is released, the handle is destroyed. Returns the value of
+  /// the object.
   std::shared_ptr<void> release(cudaUserObject_t handle, unsigned count);
 };
 

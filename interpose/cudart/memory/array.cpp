@@ -34,29 +34,29 @@ std::size_t element_bytes_of(const cudaChannelFormatDesc& format) {
 
 std::size_t device_array::element_bytes() const { return element_bytes_of(format); }
 
-box device_array::at(const cudaPos& position, const box_extent& size) const {
+char* device_array::at(const cudaPos& position, const box_extent& size) const {
   const std::size_t width = extent.width * element_bytes();
-  const std::size_t x = position.x * element_bytes();
+  const std::size_t x = saturated_product(position.x, element_bytes());
   const auto fits = [](std::size_t from, std::size_t count, std::size_t all) {
     return from <= all && count <= all - from;
   };
-  require(fits(x, size.width, width) && fits(position.y, size.height, rows()) && fits(position.z, size.depth, planes()),
+  require(fits(x, size.width, width) && fits(position.y, size.rows, rows()) && fits(position.z, size.planes, planes()),
           cudaErrorInvalidValue);
-  return {static_cast<char*>(base) + (position.z * rows() + position.y) * pitch + x, pitch, rows() * pitch};
+  return static_cast<char*>(base) + strides().offset_of(x, position.y, position.z);
 }
 
 cudaArray_t array_table::create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags, int device) {
-  const std::size_t row = element_bytes_of(format) * extent.width;
+  const std::size_t row = saturated_product(element_bytes_of(format), extent.width);
   auto made = std::make_shared<device_array>();
   *made = {format, extent, flags, device, nullptr, (row + pitch_alignment - 1) / pitch_alignment * pitch_alignment};
   const bool has_its_dimensions = made->is_layered() ? extent.depth != 0 : extent.depth == 0 || extent.height != 0;
-  require(row != 0 && has_its_dimensions, cudaErrorInvalidValue);
+  require(row != 0 && has_its_dimensions && row <= too_many_bytes - pitch_alignment, cudaErrorInvalidValue);
   if (made->is_cube()) {
     const bool has_layers = (flags & cudaArrayLayered) != 0;
     require(extent.width == extent.height && (has_layers ? extent.depth % 6 == 0 : extent.depth == 6),
             cudaErrorInvalidValue);
   }
-  const std::size_t size = made->pitch * made->rows() * made->planes();
+  const std::size_t size = box_extent{made->pitch, made->rows(), made->planes()}.bytes();
   check(::hpeMallocOn(&made->base, size, device));
   memory_.add({.base = made->base, .size = size, .kind = memory_kind::device, .device = device});
   return const_cast<cudaArray_t>(adopt(std::move(made)));

@@ -12,46 +12,48 @@
 
 namespace hpe::cudart {
 
-/// Device memory that this process exports, and memory of other processes that it has opened. A CUDA memory handle,
-/// and the exported pointer of a pool, is the hpeExport of the whole allocation. Thread safe. Members throw failure and
+/// Exports device memory of this process, and opens memory of other processes. A CUDA memory handle is the hpeExport of
+/// the whole allocation, and so is the exported pointer of a pool. Thread safe. The functions throw `failure` and
 /// hpe::error.
 class ipc_table {
  public:
   explicit ipc_table(memory_table& memory) : memory_(memory) {}
 
-  /// All addresses in an allocation give the same handle. Throws cudaErrorInvalidValue for memory of another kind:
-  /// device for that of cudaMalloc and its variants, pool for that of pools.
+  /// Returns the same handle for all addresses in an allocation. Throws cudaErrorInvalidValue if the memory is of
+  /// another kind; the kind is `device` for memory of cudaMalloc and its variants, and `pool` for memory of pools.
   hpeExport export_memory(const void* address, memory_kind kind);
 
-  /// Returns the base of the allocation in this process; opening it again returns the same address. Throws
-  /// cudaErrorInvalidResourceHandle for a handle of this process, or of a process that has ended.
+  /// Returns the base of the allocation in this process; if the allocation is opened again, the address is the same.
+  /// Throws cudaErrorInvalidResourceHandle if this process, or a process that has ended, made the handle.
   void* open(const hpeExport& handle, int device, memory_kind kind);
 
   bool has_opened(void* base, memory_kind kind);
 
-  /// Once for each open(). Returns false for an address that is not one that open() returned for memory of this kind.
+  /// To be called once for each call of open(). Returns false if the address was not returned by open() for memory of
+  /// this kind.
   bool close(void* base, memory_kind kind);
 
-  /// To be called before an allocation is freed: ends its export. Processes that have opened the memory keep it.
+  /// To be called before an allocation is freed: ends the export of the allocation. Processes that have opened the
+  /// memory can still use it.
   void forget(const void* base);
 
-  /// To be called after cudaDeviceReset freed memory: forgets opened memory that no longer exists.
+  /// To be called after cudaDeviceReset has freed memory: removes the records of opened memory that no longer exists.
   void drop_closed();
 
-  /// To be called before this process copies from `address`: if it is exported, makes the data at its home the valid
-  /// copy, because other processes may have written it.
+  /// To be called before this process copies from `address`. If the memory is exported, makes the copy of the data at
+  /// the memory's home the valid one, because other processes may have written that copy.
   void refresh(const void* address);
 
  private:
   struct opened {
     hpeExport handle;
-    memory_kind kind;  // in the exporting process
+    memory_kind kind;  // the kind of the memory in the exporting process
     int times;
   };
 
   memory_table& memory_;
   std::mutex mutex_;
-  std::map<const void*, hpeExport> exports_;  // by base
+  std::map<const void*, hpeExport> exports_;  // by base address
   std::map<void*, opened> opened_;
   std::atomic<bool> exports_any_{false};
 };

@@ -1,7 +1,8 @@
 #pragma once
 
-/// The program's advice for managed memory (cudaMemAdvise) and its last prefetches, stored for
-/// cudaMemRangeGetAttribute. As in CUDA, ranges are rounded to pages, here of 4 KiB. Thread-safe.
+/// The program's advice about managed memory (cudaMemAdvise) and the last prefetches of managed memory, kept so that
+/// cudaMemRangeGetAttribute can return them. As in CUDA, ranges are rounded to pages; here, pages have 4 KiB.
+/// Thread-safe.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace hpe::cudart {
 
-/// A place is the number of a device or one of these.
+/// The location of memory is the number of a device or one of these constants.
 constexpr int at_the_host = -1;  // cudaCpuDeviceId
 constexpr int nowhere = -2;      // cudaInvalidDeviceId
 
@@ -22,24 +23,24 @@ struct page_advice {
   bool read_mostly = false;
   int preferred = nowhere;
   int prefetched = nowhere;
-  std::uint32_t accessed_by = 0;  // one bit for each device; the highest bit is the host
+  std::uint32_t accessed_by = 0;  // one bit for each device; the highest bit stands for the host
 };
 
 class managed_advice {
  public:
-  /// Changes the advice for the pages of a range within an allocation.
+  /// Changes the advice for the pages of a range in an allocation.
   void change(const allocation& whole, const void* address, std::size_t bytes,
               const std::function<void(page_advice&)>& how);
 
-  /// The advice for the pages of a range: one entry for each run of equal pages, and at least one entry.
+  /// The advice for the pages of a range: one entry for each run of pages with equal advice, and at least one entry.
   [[nodiscard]] std::vector<page_advice> of(const allocation& whole, const void* address, std::size_t bytes) const;
 
-  /// Drops the advice for an allocation, so that a new one with this base begins without any.
+  /// Removes the advice about an allocation, so that a later allocation with this base begins without advice.
   void forget(const void* base);
 
  private:
   mutable std::mutex mutex_;
-  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // by base, then by the first page of a run
+  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // advice by base, then by the first page of each run
 };
 
 }  // namespace hpe::cudart

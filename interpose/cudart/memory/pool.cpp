@@ -52,7 +52,8 @@ void* memory_pool::take_free(std::size_t bytes, const stream& where) {
 
 void* memory_pool::take_new(std::size_t bytes) {
   const auto try_to = [&]() -> void* {
-    return max_size_ != 0 && reserved_ + bytes > max_size_ ? nullptr : source_->allocate(bytes);
+    const bool is_too_much = max_size_ != 0 && (bytes > max_size_ || reserved_ > max_size_ - bytes);
+    return is_too_much ? nullptr : source_->allocate(bytes);
   };
   void* base = try_to();
   if (base == nullptr) {

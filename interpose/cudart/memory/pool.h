@@ -13,7 +13,7 @@
 
 namespace hpe::cudart {
 
-/// The allocator from which a pool gets its memory.
+/// The allocator for a pool's memory.
 class memory_source {
  public:
   memory_source() = default;
@@ -21,36 +21,38 @@ class memory_source {
   memory_source(const memory_source&) = delete;
   memory_source& operator=(const memory_source&) = delete;
 
-  virtual void* allocate(std::size_t bytes) = 0;  ///< null if there is no memory
+  virtual void* allocate(std::size_t bytes) = 0;  ///< null if there is not enough memory
   virtual void free(void* block) = 0;
 };
 
-/// Memory that is allocated and freed in stream order. A freed block can be reused at once in the stream that freed it,
-/// and in other streams when that stream has reached the free. Blocks above the release threshold return to the source
-/// when release_excess() finds them unused. Thread safe. Members throw failure.
+/// A pool of memory that is allocated and freed in stream order. After a block is freed on a stream, the same stream
+/// can reuse it at once; other streams can reuse the block when the first stream has reached the call that freed it.
+/// release_excess() returns free blocks to the source while the pool has more bytes than the release threshold. Thread
+/// safe. The functions throw `failure`.
 class memory_pool {
  public:
-  /// max_size 0: limited by the source only.
+  /// max_size 0: only the source limits the size of the pool.
   memory_pool(std::unique_ptr<memory_source> source, int device, std::size_t max_size);
-  ~memory_pool();  ///< all blocks must be free; waits for the streams that freed them
+  ~memory_pool();  ///< all blocks must have been freed; waits for the streams that freed them
   memory_pool(const memory_pool&) = delete;
   memory_pool& operator=(const memory_pool&) = delete;
 
   int device() const { return device_; }
 
-  /// Allocates for work that is queued in the stream after this call. Throws cudaErrorMemoryAllocation.
+  /// Allocates a block for work that is queued on the stream after this call. Throws cudaErrorMemoryAllocation.
   void* allocate(std::size_t bytes, stream& where);
 
-  /// Frees a block after the stream's work so far. Throws cudaErrorInvalidValue for a block that is not allocated here.
+  /// Frees a block after the work that is queued on the stream now. Throws cudaErrorInvalidValue for an address that is
+  /// not an allocated block of this pool.
   void free(void* block, stream& where);
-  void free(void* block);  ///< frees a block that no work uses any more
+  void free(void* block);  ///< frees a block that no queued work uses
 
   std::size_t size_of(const void* block) const;
-  void trim(std::size_t keep);  ///< returns free memory until at most `keep` bytes are reserved
+  void trim(std::size_t keep);  ///< returns free memory to the source until at most `keep` bytes are reserved
   void release_excess();
 
-  /// The value of an attribute: a number or a flag. Both throw cudaErrorInvalidValue for unknown attributes and invalid
-  /// values.
+  /// Return and set the value of an attribute, which is a number or a flag. Both functions throw cudaErrorInvalidValue
+  /// for unknown attributes and invalid values.
   std::uint64_t attribute(cudaMemPoolAttr which) const;
   void set_attribute(cudaMemPoolAttr which, std::uint64_t value);
 
@@ -58,11 +60,11 @@ class memory_pool {
   struct free_block {
     void* base;
     std::size_t size;
-    point since;           // reached when the stream has executed the free
-    std::uint64_t stream;  // the stream that freed it; 0 if the program freed it without a stream
+    point since;           // reached when the stream has reached the free
+    std::uint64_t stream;  // the stream on which the block was freed; 0 if it was freed without a stream
   };
 
-  void* take_free(std::size_t bytes, const stream& where);  // these need the mutex
+  void* take_free(std::size_t bytes, const stream& where);  // this function and the following ones require the mutex
   void* take_new(std::size_t bytes);
   void give_back(std::size_t keep, bool wait);
   void put_free(void* block, point since, std::uint64_t stream);
@@ -74,7 +76,7 @@ class memory_pool {
   mutable std::mutex mutex_;
   std::map<const void*, std::size_t> used_blocks_;
   std::vector<free_block> free_blocks_;
-  std::uint64_t used_ = 0;  // bytes
+  std::uint64_t used_ = 0;  // bytes of allocated blocks
   std::uint64_t used_high_ = 0;
   std::uint64_t reserved_ = 0;
   std::uint64_t reserved_high_ = 0;

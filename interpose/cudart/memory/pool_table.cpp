@@ -1,5 +1,7 @@
 #include "interpose/cudart/memory/pool_table.h"
 
+#include <sys/random.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -44,38 +46,69 @@ class no_source final : public memory_source {
 
 }  // namespace
 
+pool_key pool_key::make() {
+  pool_key made;
+  const auto size = static_cast<ssize_t>(made.bytes_.size());
+  require(::getrandom(made.bytes_.data(), made.bytes_.size(), 0) == size, cudaErrorOperatingSystem);
+  return made;
+}
+
+cudaMemPoolPtrExportData pool_key::combine(const hpeExport& handle) const {
+  cudaMemPoolPtrExportData data{};
+  static_assert(sizeof data.reserved == sizeof handle.bytes);
+  for (std::size_t i = 0; i < bytes_.size(); ++i)
+    data.reserved[i] = static_cast<unsigned char>(handle.bytes[i] ^ bytes_[i]);
+  return data;
+}
+
+hpeExport pool_key::separate(const cudaMemPoolPtrExportData& data) const {
+  hpeExport handle{};
+  for (std::size_t i = 0; i < bytes_.size(); ++i)
+    handle.bytes[i] = static_cast<unsigned char>(data.reserved[i] ^ bytes_[i]);
+  return handle;
+}
+
 pool_table::pool_table(memory_table& memory, int devices) : memory_(memory) {
-  for (int device = 0; device < devices; ++device) defaults_.push_back(add(device, 0, false));
+  for (int device = 0; device < devices; ++device) defaults_.push_back(add(device, 0, std::nullopt));
   current_ = defaults_;
 }
 
-cudaMemPool_t pool_table::add(int device, std::size_t max_size, bool is_shareable) {
+cudaMemPool_t pool_table::add(int device, std::size_t max_size, std::optional<pool_key> key) {
   const auto access = std::make_shared<unsigned>(0);
   auto made = std::make_shared<memory_pool>(std::make_unique<device_source>(memory_, device, access), device, max_size);
-  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), access, is_shareable}));
+  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), access, key}));
 }
 
-cudaMemPool_t pool_table::create(int device, std::size_t max_size, bool is_shareable) {
+cudaMemPool_t pool_table::create(int device, std::size_t max_size, std::optional<pool_key> key) {
   const std::scoped_lock lock(mutex_);
-  return add(device, max_size, is_shareable);
+  return add(device, max_size, key);
 }
 
-cudaMemPool_t pool_table::import_from(int device) {
+cudaMemPool_t pool_table::import_from(int device, const pool_key& key) {
   const std::scoped_lock lock(mutex_);
   auto made = std::make_shared<memory_pool>(std::make_unique<no_source>(), device, 0);
-  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), std::make_shared<unsigned>(0), false, true}));
+  return pools_.adopt(std::make_shared<entry>(entry{std::move(made), std::make_shared<unsigned>(0), key, true}));
 }
 
-bool pool_table::is_shareable(cudaMemPool_t handle) const { return pools_.find(handle)->is_shareable; }
-bool pool_table::is_imported(cudaMemPool_t handle) const { return pools_.find(handle)->is_imported; }
+pool_key pool_table::key_of_shareable(cudaMemPool_t handle) const {
+  const auto found = pools_.find(handle);
+  require(found->key.has_value() && !found->is_imported, cudaErrorInvalidValue);
+  return *found->key;
+}
 
-bool pool_table::is_in_shareable(const void* block) const {
+pool_key pool_table::key_of_imported(cudaMemPool_t handle) const {
+  const auto found = pools_.find(handle);
+  require(found->is_imported, cudaErrorInvalidValue);
+  return *found->key;
+}
+
+pool_key pool_table::key_of_block(const void* block) const {
   const std::scoped_lock lock(mutex_);
   const auto owner = owners_.find(block);
-  if (owner == owners_.end()) return false;
-  for (const auto& each : pools_.all())
-    if (each->pool == owner->second) return each->is_shareable;
-  return false;
+  if (owner != owners_.end())
+    for (const auto& each : pools_.all())
+      if (each->pool == owner->second && each->key) return *each->key;
+  throw failure(cudaErrorInvalidValue);
 }
 
 void pool_table::destroy(cudaMemPool_t handle) {
@@ -162,7 +195,7 @@ void pool_table::reset(int device) {
   const std::scoped_lock lock(mutex_);
   std::erase_if(owners_, [&](const auto& each) { return each.second->device() == device; });
   gone = pools_.take_if([&](const entry& each) { return each.pool->device() == device; });
-  current_[device] = defaults_[device] = add(device, 0, false);
+  current_[device] = defaults_[device] = add(device, 0, std::nullopt);
 }
 
 }  // namespace hpe::cudart

@@ -12,7 +12,7 @@
 
 namespace hpe::cudart {
 
-/// The program's description of a texture or surface object; a surface has only the resource.
+/// The program's description of a texture or surface object; for a surface, only the resource is used.
 struct texture_object {
   cudaResourceDesc resource{};
   cudaTextureDesc description{};
@@ -20,23 +20,23 @@ struct texture_object {
   int device = 0;
 };
 
-/// The memory layout of an array, for kernels. Throws cudaErrorInvalidChannelDescriptor unless channels have 8, 16 or
-/// 32 bits.
+/// The memory layout of an array, in the form that kernels use. Throws cudaErrorInvalidChannelDescriptor unless the
+/// channels have 8, 16 or 32 bits.
 ptx::texture layout_of(const device_array& array);
 
-/// The description by which kernels read a texture object. Throws cudaErrorInvalidValue for parameters that CUDA does
-/// not allow, cudaErrorNotSupported for those that soft devices do not support.
+/// The description of a texture object in the form that kernels use. Throws cudaErrorInvalidValue for parameters that
+/// CUDA does not allow, and cudaErrorNotSupported for parameters that soft devices do not support.
 ptx::texture describe(const texture_object& object, const array_table& arrays, const mipmap_table& mipmaps);
 
-/// Texture or surface objects. A handle is the address of the object's description in device memory. Members throw
-/// failure and hpe::error.
+/// The texture objects or the surface objects of the program. The handle of an object is the address of its description
+/// in device memory. The functions throw `failure` and hpe::error.
 class texture_table : public handle_table<cudaTextureObject_t, const texture_object, cudaErrorInvalidValue> {
  public:
   explicit texture_table(memory_table& memory) : memory_(memory) {}
 
   cudaTextureObject_t create(const texture_object& object, const ptx::texture& description);
   void free(cudaTextureObject_t handle);
-  void reset(int device);  ///< forgets the objects of a device, whose memory has been freed
+  void reset(int device);  ///< removes the objects of a device, whose memory has already been freed
 
  private:
   memory_table& memory_;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Clusters of thread blocks: the sizes that launches ask for and kernels demand.
+/// The sizes of thread block clusters that launches request and that kernels require.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -10,13 +10,14 @@
 
 namespace hpe::cudart {
 
-/// The cluster size of a launch: the one that it asks for, else the one that the kernel demands; zeros for none. Throws
-/// cudaErrorInvalidClusterSize for a size that the kernel does not allow or that does not divide the grid. A soft
-/// device ignores the preferred (larger) cluster size of a launch, but checks it as well.
+/// The cluster size of a launch: the size that the launch requests, otherwise the size that the kernel requires; zeros
+/// if the launch has no clusters. Throws cudaErrorInvalidClusterSize for a size that the kernel does not allow or that
+/// does not divide the grid. The preferred (larger) cluster size of a launch is checked as well, but a soft device does
+/// not use it.
 [[nodiscard]] dim3 choose_cluster(kernel& what, const launch_attributes& attributes, dim3 grid);
 
-/// Sets a cluster attribute of cudaFuncSetAttribute. Throws cudaErrorInvalidValue for an invalid value or another
-/// attribute, cudaErrorNotPermitted if the kernel was compiled with a cluster size.
+/// Sets an attribute of a kernel that concerns clusters, for cudaFuncSetAttribute. Throws cudaErrorInvalidValue for an
+/// invalid value or any other attribute, and cudaErrorNotPermitted if the kernel was compiled with a cluster size.
 void set_cluster_attribute(kernel& what, cudaFuncAttribute attribute, int value);
 void tell_cluster_attributes(kernel& what, cudaFuncAttributes& attributes);
 

@@ -1,4 +1,4 @@
-// A linked image is the eight bytes of linked_magic, the number of texts, and for each text its size and its bytes; the
+// A linked image is linked_magic, the number of bytes that follow, and for each text its size and its bytes; the
 // numbers have eight bytes.
 
 #include "interpose/cudart/module/image.h"
@@ -10,27 +10,29 @@
 
 #include "interpose/cudart/device/errors.h"
 #include "runtime/ptx/files/fat_binary.h"
+#include "runtime/ptx/files/mapped_memory.h"
 
 namespace hpe::cudart {
 
 namespace {
 
-constexpr char linked_magic[8] = {'\x7f', 'h', 'p', 'e', 'P', 'T', 'X', '\n'};
+constexpr std::string_view linked_magic = "\x7fhpePTX\n", elf_magic = "\177ELF";
+constexpr std::size_t number_size = sizeof(std::uint64_t), linked_header = linked_magic.size() + number_size;
 
-bool begins_with(const void* image, const void* magic, std::size_t bytes) {
-  return std::memcmp(image, magic, bytes) == 0;
+/// Reads no byte behind the first one that differs.
+bool begins_with(const char* image, std::string_view magic) {
+  return std::strncmp(image, magic.data(), magic.size()) == 0;
 }
 
-bool begins_with_fat_binary(const void* image) {
-  const unsigned char wrapper[] = {0xb1, 0x43, 0x62, 0x46};
-  const unsigned char container[] = {0x50, 0xed, 0x55, 0xba};
-  return begins_with(image, wrapper, sizeof wrapper) || begins_with(image, container, sizeof container);
+[[noreturn]] void refuse_damaged() {
+  throw failure(cudaErrorInvalidKernelImage,
+                "the image of linked PTX is damaged: a size in the image exceeds the image's length");
 }
 
-std::uint64_t take_number(const char*& at) {
+std::uint64_t number_in(std::string_view bytes) {
+  if (bytes.size() < number_size) refuse_damaged();
   std::uint64_t number = 0;
-  std::memcpy(&number, at, sizeof number);
-  at += sizeof number;
+  std::memcpy(&number, bytes.data(), number_size);
   return number;
 }
 
@@ -38,15 +40,34 @@ void put_number(std::string& image, std::uint64_t number) {
   image.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-std::vector<std::string> read_linked_image(const char* at) {
-  at += sizeof linked_magic;
-  std::vector<std::string> texts(take_number(at));
-  for (std::string& text : texts) {
-    text.resize(take_number(at));
-    std::memcpy(text.data(), at, text.size());
-    at += text.size();
+/// The texts in the bytes behind the header of a linked image.
+std::vector<std::string> read_linked_image(std::string_view rest) {
+  std::vector<std::string> texts;
+  while (!rest.empty()) {
+    const std::uint64_t size = number_in(rest);
+    rest.remove_prefix(number_size);
+    if (size > rest.size()) refuse_damaged();
+    texts.emplace_back(rest.substr(0, size));
+    rest.remove_prefix(size);
   }
   return texts;
+}
+
+/// `read_entries` returns the entries of a fat binary.
+template <class Read>
+std::vector<std::string> read_fat_binary(const Read& read_entries) {
+  try {
+    return {ptx::choose_ptx(read_entries()).text};
+  } catch (const error& caught) {
+    const bool lacks_ptx = caught.status() == HPE_ERROR_NOT_SUPPORTED;
+    throw failure(lacks_ptx ? cudaErrorNoKernelImageForDevice : cudaErrorInvalidKernelImage, caught.what());
+  }
+}
+
+[[noreturn]] void refuse_machine_code() {
+  throw failure(cudaErrorNoKernelImageForDevice,
+                "this module is machine code of GPUs (an ELF file, as ptxas, nvcc -cubin and nvrtcGetCUBIN make them); "
+                "soft devices run PTX, which nvcc -ptx and nvrtcGetPTX make");
 }
 
 }  // namespace
@@ -54,14 +75,29 @@ std::vector<std::string> read_linked_image(const char* at) {
 std::vector<std::string> read_image(const void* image) {
   require(image != nullptr, cudaErrorInvalidValue);
   const auto* const bytes = static_cast<const char*>(image);
-  if (begins_with_fat_binary(image)) {
-    const std::size_t not_bounded = SIZE_MAX / 2;
-    return {ptx::choose_ptx(ptx::read_fat_binary(image, not_bounded)).text};
+  if (ptx::begins_with_fat_binary(bytes)) return read_fat_binary([&] { return ptx::read_fat_binary_in_memory(image); });
+  if (begins_with(bytes, linked_magic)) {
+    const auto mapped = [&](std::uint64_t size) { return std::string_view(bytes, ptx::mapped_bytes(bytes, size)); };
+    const std::uint64_t rest = number_in(mapped(linked_header).substr(linked_magic.size()));
+    return read_image(mapped(rest > SIZE_MAX - linked_header ? SIZE_MAX : linked_header + rest));
   }
-  if (begins_with(image, linked_magic, 4) && begins_with(image, linked_magic, sizeof linked_magic))
-    return read_linked_image(bytes);
-  require(!begins_with(image, "\177ELF", 4), cudaErrorNoKernelImageForDevice);
+  if (begins_with(bytes, elf_magic)) refuse_machine_code();
   return {bytes};
+}
+
+std::vector<std::string> read_image(std::string_view image) {
+  const std::string_view head = image.substr(0, linked_header);
+  if (ptx::begins_with_fat_binary(std::string(head).c_str()))
+    return read_fat_binary([&] { return ptx::read_fat_binary(image.data(), image.size()); });
+  if (head.starts_with(linked_magic)) {
+    image.remove_prefix(linked_magic.size());
+    const std::uint64_t size = number_in(image);
+    image.remove_prefix(number_size);
+    if (size > image.size()) refuse_damaged();
+    return read_linked_image(image.substr(0, size));
+  }
+  if (head.starts_with(elf_magic)) refuse_machine_code();
+  return {std::string(image.substr(0, image.find('\0')))};
 }
 
 std::string read_whole_file(const char* path) {
@@ -73,16 +109,17 @@ std::string read_whole_file(const char* path) {
   return content;
 }
 
-std::vector<std::string> read_image_file(const char* path) { return read_image(read_whole_file(path).c_str()); }
+std::vector<std::string> read_image_file(const char* path) { return read_image(read_whole_file(path)); }
 
 std::string make_linked_image(const std::vector<std::string>& texts) {
-  std::string image(linked_magic, sizeof linked_magic);
-  put_number(image, texts.size());
+  std::string rest;
   for (const std::string& text : texts) {
-    put_number(image, text.size());
-    image += text;
+    put_number(rest, text.size());
+    rest += text;
   }
-  return image;
+  std::string image(linked_magic);
+  put_number(image, rest.size());
+  return image + rest;
 }
 
 }  // namespace hpe::cudart

@@ -1,25 +1,31 @@
 #pragma once
 
-/// The images from which programs load modules at run time: PTX text, fat binaries that contain PTX, and what hpe's
-/// linker makes of several PTX texts.
+/// The images from which programs load modules at run time: PTX text, fat binaries that contain PTX, and the linked
+/// images that hpe's linker makes from several PTX texts.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hpe::cudart {
 
-/// The PTX of an image in memory, which tells its own size: a fat binary or a linked image by its header, PTX by a zero
-/// byte at its end. Throws cudaErrorInvalidValue for null, cudaErrorNoKernelImageForDevice for machine code of GPUs,
-/// and hpe::error for a fat binary that is damaged or has no PTX.
+/// Reads the PTX of an image in memory. The image itself determines its size: the header of a fat binary or of a linked
+/// image states the size, and PTX ends at a zero byte. Does not read beyond the mapped memory, whatever sizes the image
+/// states.
+///
+/// Throws cudaErrorInvalidValue for null. Throws failures with a reason: cudaErrorNoKernelImageForDevice for machine
+/// code of GPUs, including a fat binary without PTX, and cudaErrorInvalidKernelImage for a damaged image.
 [[nodiscard]] std::vector<std::string> read_image(const void* image);
 
-/// The same of a file, and its bytes. They throw cudaErrorFileNotFound, and cudaErrorInvalidKernelImage for a file that
-/// is too short for an image.
+/// Like read_image(image), for an image with a known size and for a file. `read_whole_file` returns the bytes of a
+/// file. The functions with a path also throw cudaErrorFileNotFound, and cudaErrorInvalidKernelImage for a file that is
+/// too short to be an image.
+[[nodiscard]] std::vector<std::string> read_image(std::string_view image);
 [[nodiscard]] std::vector<std::string> read_image_file(const char* path);
 [[nodiscard]] std::string read_whole_file(const char* path);
 
-/// An image of PTX texts that read_image reads: programs take it for machine code, as that is what NVIDIA's linker
-/// makes.
+/// Makes an image from PTX texts; read_image can read it. Programs treat the image as machine code, because NVIDIA's
+/// linker makes machine code.
 [[nodiscard]] std::string make_linked_image(const std::vector<std::string>& texts);
 
 }  // namespace hpe::cudart

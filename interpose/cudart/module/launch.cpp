@@ -60,7 +60,7 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std
                        const memory_uses& uses) try {
   hpeFault fault = HPE_FAULT_NONE;
   if (spreads_kernels()) {
-    const hpeStatus of_all = run_over(what, shape, arguments, &fault);
+    const hpeStatus of_all = run_over({}, what, shape, arguments, &fault);
     return result_of(of_all, fault);
   }
   auto kept = process().memory().keep();
@@ -72,6 +72,9 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std
   hpeStatus status =
       ::hpeLaunchGrid(device, what.handle(), &shape, arguments.data(), arguments.size(),
                       everything ? nullptr : accesses.data(), everything ? HPE_ALL : accesses.size(), &started);
+  // What does not fit on the device runs in parts.
+  if (status == HPE_ERROR_OUT_OF_MEMORY)
+    return result_of(run_over(std::span(&device, 1), what, shape, arguments, &fault), fault);
   kept.unlock();
   if (status == HPE_SUCCESS) status = ::hpeWorkWait(started, &fault);
   return result_of(status, fault);

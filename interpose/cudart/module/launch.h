@@ -1,6 +1,6 @@
 #pragma once
 
-/// Checks of kernel launches.
+/// Functions that check and make launches of kernels.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -15,20 +15,21 @@
 namespace hpe::cudart {
 
 /// Throws CUDA's error for a launch shape that the kernel or the device does not allow: cudaErrorInvalidConfiguration,
-/// cudaErrorInvalidValue, cudaErrorLaunchOutOfResources, cudaErrorCooperativeLaunchTooLarge.
+/// cudaErrorInvalidValue, cudaErrorLaunchOutOfResources or cudaErrorCooperativeLaunchTooLarge.
 void check_shape(kernel& what, int device, dim3 grid, dim3 block, std::size_t shared_bytes, bool cooperative);
 
-/// Blocks of a kernel that a multiprocessor runs at once, by the limits in the device's properties; 0 if none can run.
+/// The number of blocks of a kernel that a multiprocessor can run at once, according to the limits in the device's
+/// properties; 0 if it cannot run any block.
 [[nodiscard]] int blocks_per_multiprocessor(kernel& what, int device, int block_threads, std::size_t shared_bytes);
 
-/// Calls `launch` with the number of each stream; it queues a grid in that stream. The streams are own ones of
-/// different devices. Unless the flags (cudaCooperativeLaunchMultiDevice...) say otherwise, the grids begin when all
-/// streams have reached the call, and later work of each stream begins when all grids have ended. Throws
-/// cudaErrorInvalidValue, cudaErrorInvalidDevice, and errors of `launch`.
+/// Calls launch(n) for the index n of each stream; launch(n) queues a grid on that stream. The streams must be streams
+/// of different devices that the program has created. Unless the flags (cudaCooperativeLaunchMultiDevice...) say
+/// otherwise, the grids begin when all streams have reached the call, and later work on each stream begins when all
+/// grids have ended. Throws cudaErrorInvalidValue, cudaErrorInvalidDevice, and errors of `launch`.
 void launch_on_devices(const std::vector<cudaStream_t>& streams, unsigned flags,
                        const std::function<void(std::size_t)>& launch);
 
-/// The CUDA error for a fault of a kernel.
+/// The CUDA error code for a fault of a kernel.
 [[nodiscard]] cudaError_t code_of_fault(hpeFault fault) noexcept;
 
 }  // namespace hpe::cudart

@@ -7,15 +7,15 @@
 
 namespace hpe::cudart {
 
-/// The attributes of a launch or of a kernel node. Only cooperative launches and clusters change how a soft device runs
-/// the kernel; the other attributes are stored and returned.
+/// The attributes of a launch or of a kernel node. Only the attributes for cooperative launches and clusters change how
+/// a soft device runs the kernel; the other attributes are only stored and returned.
 class launch_attributes {
  public:
-  /// The attributes of a launch configuration; the last of several with the same id counts. Throws
+  /// The attributes of a launch configuration; if several have the same id, the last one is used. Throws
   /// cudaErrorInvalidValue if the configuration or its list is null.
   [[nodiscard]] static launch_attributes of(const cudaLaunchConfig_t* config);
 
-  /// Of a cooperative launch without further attributes.
+  /// The attributes of a cooperative launch that has no other attributes.
   [[nodiscard]] static launch_attributes of_cooperative_launch();
 
   void set(cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue& value);
@@ -23,7 +23,7 @@ class launch_attributes {
   [[nodiscard]] cudaLaunchAttributeValue get(cudaLaunchAttributeID attribute) const;
 
   [[nodiscard]] bool cooperative() const;
-  /// In blocks; zeros if not set.
+  /// The cluster size in blocks; zeros if it was not set.
   [[nodiscard]] dim3 cluster() const;
   [[nodiscard]] dim3 preferred_cluster() const;
 

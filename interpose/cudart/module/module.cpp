@@ -2,8 +2,6 @@
 
 #include "interpose/cudart/module/module.h"
 
-#include <fatbinary_section.h>
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -16,12 +14,6 @@
 namespace hpe::cudart {
 
 namespace {
-
-std::vector<ptx::fat_binary_entry> read_entries(const void* container) {
-  const __fatBinC_Wrapper_t wrapper{FATBINC_MAGIC, FATBINC_VERSION, static_cast<const unsigned long long*>(container),
-                                    nullptr};
-  return ptx::read_fat_binary(&wrapper, sizeof wrapper);
-}
 
 bool has_ptx(const std::vector<ptx::fat_binary_entry>& entries) {
   return std::any_of(entries.begin(), entries.end(),
@@ -38,7 +30,7 @@ bool is_device_runtime(const std::string& text) { return text.find("cnpGetLastEr
 std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
   std::vector<std::string> texts;
   for (const void* const container : containers) {
-    const auto entries = read_entries(container);
+    const auto entries = ptx::read_fat_binary_in_memory(container);
     if (!has_ptx(entries) && containers.size() > 1) continue;
     const std::string& text = ptx::choose_ptx(entries).text;
     if (containers.size() == 1 || !is_device_runtime(text)) texts.push_back(text);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The device code of one fat binary with its kernels and variables. A module is loaded at its first use.
+/// The device code of one fat binary, with its kernels and variables. The code is loaded when it is first used.
 
 #include <driver_types.h>
 #include <vector_types.h>
@@ -20,7 +20,7 @@ namespace hpe::cudart {
 class memory_table;
 class module;
 
-/// A kernel of a module. Programs hold its address as cudaKernel_t and cudaFunction_t. Thread-safe.
+/// A kernel of a module. Its address is the cudaKernel_t or cudaFunction_t of the program. Thread-safe.
 class kernel {
  public:
   kernel(module& owner, std::string name, const void* host_function)
@@ -30,12 +30,12 @@ class kernel {
   [[nodiscard]] const void* host_function() const noexcept { return host_function_; }
   [[nodiscard]] module& owner() const noexcept { return *owner_; }
 
-  /// hpe's kernel and its description. Both load the module. They throw what module::handle throws, and
-  /// cudaErrorInvalidDeviceFunction if the module has no kernel of this name.
+  /// The handle and the description of hpe's kernel. Both functions load the module if necessary. Both throw the errors
+  /// of module::handle, and cudaErrorInvalidDeviceFunction if the module has no kernel with this name.
   [[nodiscard]] hpeKernel handle();
   [[nodiscard]] hpeKernelInfo info();
 
-  /// The settings of cudaFuncSetAttribute. The setters throw cudaErrorInvalidValue.
+  /// The attributes that cudaFuncSetAttribute sets. The setters throw cudaErrorInvalidValue.
   void set_dynamic_shared_limit(std::size_t bytes, std::size_t most_of_a_block);
   [[nodiscard]] std::size_t dynamic_shared_limit();
   void set_carveout(int percent);
@@ -55,7 +55,7 @@ class kernel {
   const std::string name_;
   const void* const host_function_;
   std::mutex mutex_;
-  hpeModule found_in_ = nullptr;  // the loaded module that handle_ belongs to
+  hpeModule found_in_ = nullptr;  // the loaded module to which handle_ belongs
   hpeKernel handle_ = nullptr;
   hpeKernelInfo info_{};
   std::size_t dynamic_shared_limit_ = 0;  // 0: not set
@@ -67,8 +67,8 @@ class kernel {
 struct variable {
   module* owner = nullptr;
   std::string name;
-  const void* host_symbol = nullptr;  // the host symbol by which the program names it
-  void** managed = nullptr;  // the program's pointer to a managed variable, set by loading; null for other variables
+  const void* host_symbol = nullptr;  // the address of the host variable that represents this variable
+  void** managed = nullptr;           // the program's pointer to a managed variable, set at loading; otherwise null
   std::size_t size = 0;
 };
 
@@ -80,36 +80,38 @@ struct memory_range {
 /// Thread-safe.
 class module {
  public:
-  /// Fat binary containers in the program's memory; their PTX is linked. They must outlive the module.
+  /// `containers` are fat binary containers in the program's memory; the PTX texts in these containers are linked. The
+  /// containers must outlive the module.
   module(std::vector<const void*> containers, memory_table& memory) :memory_(memory),
       containers_(std::move(containers)) {}
 
-  /// PTX texts, which are linked.
+  /// `texts` are PTX texts, which are linked.
   module(std::vector<std::string> texts, memory_table& memory) :memory_(memory), texts_(std::move(texts)) {}
 
   ~module();
   module(const module&) = delete;
   module& operator=(const module&) = delete;
 
-  /// Loads the module if it is not loaded. The first failure is printed on standard error. After a failure every call
-  /// throws cudaErrorNoKernelImageForDevice if there is no PTX, cudaErrorInvalidPtx for PTX that hpe cannot run, or
-  /// another error.
+  /// Loads the module if it is not loaded yet, and returns its handle. The first failure is printed on standard error.
+  /// After a failure, every call throws cudaErrorNoKernelImageForDevice if the module has no PTX, cudaErrorInvalidPtx
+  /// if hpe cannot run the PTX, or another error.
   [[nodiscard]] hpeModule handle();
 
-  /// The names of its kernels, in the order of its texts.
+  /// The names of the module's kernels, in the order of the texts.
   [[nodiscard]] std::vector<std::string> kernel_names();
 
-  /// hpe's sentence on the failure of loading; empty if there was none.
+  /// hpe's sentence about why the module could not be loaded; empty if loading has not failed.
   [[nodiscard]] std::string why_it_failed();
 
-  /// The address of a variable on a device; adds the variable to the table of memory, because the host may now use it.
-  /// Throws cudaErrorInvalidSymbol.
+  /// The address and size of a variable on a device. Adds the variable to the table of memory, because the host may use
+  /// it from now on. Throws cudaErrorInvalidSymbol.
   [[nodiscard]] memory_range locate(const std::string& name, int device);
 
-  /// Waits for the module's launches and frees its memory. The next use of the module makes new variables.
+  /// Waits for the launches of the module's kernels and frees the module's memory. The next use of the module makes new
+  /// variables.
   void unload() noexcept;
 
-  /// Called before the program starts, in the order of the program's registrations.
+  /// Called before main runs, in the order in which the program registers its variables.
   void add_managed(const variable& made) { managed_.push_back(made); }
 
  private:
@@ -124,7 +126,7 @@ class module {
   hpeModule handle_ = nullptr;
   cudaError_t failure_ = cudaSuccess;
   std::string why_it_failed_;
-  std::vector<void*> entered_;  // variables that are in the table of memory
+  std::vector<void*> entered_;  // the variables that were added to the table of memory
 };
 
 }  // namespace hpe::cudart

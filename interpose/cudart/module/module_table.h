@@ -1,6 +1,7 @@
 #pragma once
 
-/// The modules that a program registered or loaded, and the names by which it refers to kernels and variables.
+/// The modules that a program has registered or loaded, and the handles and addresses with which the program refers to
+/// their kernels and variables.
 
 #include <driver_types.h>
 
@@ -19,31 +20,32 @@ class module_table {
  public:
   module& add(std::unique_ptr<module> made);
 
-  /// Adds a module of these PTX texts and loads it. Throws what module::handle throws; *why (may be null) then becomes
-  /// hpe's sentence.
+  /// Adds a module with these PTX texts and loads it. Throws the errors of module::handle; then *why (may be null) is
+  /// set to hpe's message.
   module& load(std::vector<std::string> texts, memory_table& memory, std::string* why = nullptr);
 
-  /// Removes a module with its kernels and variables, and unloads it. Returns false if there is no such module.
+  /// Unloads a module and removes it together with its kernels and variables. Returns false if the table does not
+  /// contain the module.
   bool remove(module& gone);
   [[nodiscard]] bool holds(const module* candidate) const;
 
-  /// The module of a cudaLibrary_t, CUlibrary or CUmodule. Throws cudaErrorInvalidResourceHandle.
+  /// The module for a cudaLibrary_t, CUlibrary or CUmodule. Throws cudaErrorInvalidResourceHandle.
   [[nodiscard]] module& find_module(const void* handle) const;
 
   std::shared_ptr<kernel> add_kernel(module& owner, const char* name, const void* host_function);
   void add_variable(const variable& made);
 
-  /// The kernel of this name, the same at each call. Throws cudaErrorSymbolNotFound.
+  /// The kernel with this name. Each call returns the same object. Throws cudaErrorSymbolNotFound.
   std::shared_ptr<kernel> find_kernel(module& owner, const char* name);
 
-  /// The kernel for the address of a host function, a cudaKernel_t or a cudaFunction_t. Throws
+  /// The kernel for the address of a host function, for a cudaKernel_t or for a cudaFunction_t. Throws
   /// cudaErrorInvalidDeviceFunction.
   [[nodiscard]] std::shared_ptr<kernel> find_kernel(const void* function) const;
 
-  /// The variable of a host symbol, or the managed variable at an address. Throws cudaErrorInvalidSymbol.
+  /// The variable for a host symbol, or the managed variable at an address. Throws cudaErrorInvalidSymbol.
   [[nodiscard]] variable find_variable(const void* symbol) const;
 
-  /// Unloads all modules. At their next use, variables have their initial values again.
+  /// Unloads all modules. When a module is used again, its variables have their initial values.
   void unload_all();
 
  private:
@@ -51,7 +53,7 @@ class module_table {
   std::vector<std::unique_ptr<module>> modules_;
   std::unordered_map<const void*, std::shared_ptr<kernel>> by_host_function_;
   std::unordered_map<const void*, std::shared_ptr<kernel>> by_handle_;
-  std::unordered_map<const void*, variable> variables_;  // by host symbol
+  std::unordered_map<const void*, variable> variables_;  // variables by the addresses of their host symbols
 };
 
 }  // namespace hpe::cudart

@@ -1,24 +1,40 @@
 #pragma once
 
-/// A program with a statically linked CUDA runtime (nvcc's default) never calls hpe's. The notice on standard error
-/// says so, and how to relink.
+/// Makes a notice about programs and libraries with a statically linked CUDA runtime (nvcc's default), which never call
+/// hpe's runtime. The notice, on standard error, says that they do not, and explains how to relink the program or
+/// library. hpe prints the notice when the process starts with a runtime of this kind or opens a library that contains
+/// one, and at the latest when this runtime looks for NVIDIA's driver. HPE_LOG=silent suppresses it.
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "interpose/cudart/notice/cuda_parts.h"
+#include "runtime/ptx/files/cuda_parts.h"
 
 namespace hpe::cudart {
 
-/// The notice for a file with these parts; nothing for a file that nvcc did not link or that uses the shared
-/// runtime.
+using ptx::cuda_parts;
+using ptx::is_compiler;
+using ptx::needs_gpu;
+using ptx::read_cuda_parts;
+
+/// The notice for a file with these parts. Returns nullopt for a file that nvcc did not link or that does not contain a
+/// CUDA runtime, and for NVIDIA's compilers (NVRTC), which need no GPU.
 [[nodiscard]] std::optional<std::string> relink_notice(const std::string& path, const std::optional<cuda_parts>& parts);
 
-/// Whether a file is one of NVIDIA's libraries of kernels (cuBLAS, cuFFT), by its name. Nobody else can relink them.
-[[nodiscard]] bool needs_gpu(const std::string& path);
-
-/// The notice for such files, of which there is at least one.
+/// The notice for NVIDIA's libraries that need a GPU (needs_gpu); `paths` must not be empty.
 [[nodiscard]] std::string gpu_notice(const std::vector<std::string>& paths);
+
+/// Calls ptx::linked_runtimes. hpe's driver library uses this function because it does not contain the code of
+/// runtime/ptx.
+[[nodiscard]] std::vector<std::string> linked_runtimes(const std::string& path);
+
+/// Writes the notice about a file that the program is about to open, if the file needs a notice that has not been
+/// written yet. For most files, the call takes only microseconds. Thread-safe.
+void tell_before_opening(const std::string& path) noexcept;
+
+/// Writes the notice about the file that contains the code at `caller`, unless this notice has been written already.
+/// That code has requested something that only NVIDIA's driver provides. Thread-safe.
+void tell_of_runtime_at(const void* caller) noexcept;
 
 }  // namespace hpe::cudart

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 
 #include "hpe/spread.h"
+#include "runtime/base/log.h"
 #include "runtime/base/options.h"
 #include "runtime/base/switch_option.h"
 #include "runtime/trace/spread_table.h"
@@ -25,14 +27,36 @@ hpeStatus allocate_device_memory(void** made, std::size_t bytes, int device) {
   return ::hpeMallocStriped(made, bytes, nullptr);
 }
 
-hpeStatus run_over(kernel& what, const hpeGrid& shape, const std::vector<std::byte>& arguments, hpeFault* fault) {
+namespace {
+
+/// Logs why no launch of the process can be spread, if its devices are the reason.
+void tell_of_devices() {
+  int devices = 0;
+  if (::hpeGetDeviceCount(&devices) != HPE_SUCCESS) return;
+  const char* why = devices == 1 ? "the program sees one device" : nullptr;
+  for (int d = 0; d < devices; ++d) {
+    hpeDeviceInfo info{};
+    if (::hpeGetDeviceInfo(d, &info) == HPE_SUCCESS && ~info.peers << (64 - devices) != 0)
+      why = "the devices do not reach each other's memory";
+  }
+  if (why != nullptr) log(log_level::warn, "hpe run --spread: nothing can be spread, because {}", why);
+}
+
+}  // namespace
+
+hpeStatus run_over(std::span<const int> devices, kernel& what, const hpeGrid& shape,
+                   const std::vector<std::byte>& arguments, hpeFault* fault) {
+  static std::once_flag told;
+  if (spreads_kernels()) std::call_once(told, tell_of_devices);
   hpeSpread how{};
   const auto begin = std::chrono::steady_clock::now();
-  hpeStatus status = ::hpeLaunchOver(nullptr, 0, what.handle(), &shape, arguments.data(), arguments.size(), &how);
+  hpeStatus status = ::hpeLaunchOver(devices.empty() ? nullptr : devices.data(), devices.size(), what.handle(), &shape,
+                                     arguments.data(), arguments.size(), &how);
   if (status != HPE_SUCCESS) return status;
-  for (std::uint32_t n = 0; n < std::max(how.parts, 1U); ++n) {
+  for (const hpeWork& part : how.work) {
+    if (part.line == 0) continue;
     hpeFault found = HPE_FAULT_NONE;
-    const hpeStatus of_part = ::hpeWorkWait(how.work[n], &found);
+    const hpeStatus of_part = ::hpeWorkWait(part, &found);
     if (status != HPE_SUCCESS || of_part == HPE_SUCCESS) continue;
     status = of_part;
     *fault = found;

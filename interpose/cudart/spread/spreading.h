@@ -1,9 +1,11 @@
 #pragma once
 
-/// Programs for one GPU on all devices (hpe run --spread): to the program they are one device with the memory of all,
-/// large allocations lie in parts on them, and each launch runs on as many of them as hpeLaunchOver decides.
+/// Runs programs that were written for one GPU on all devices (hpe run --spread). The program sees the devices as one
+/// device, with the memory of all devices. Each device has a part of every large allocation, and each launch runs on as
+/// many devices as hpeLaunchOver decides.
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "hpe/ptx.h"
@@ -11,15 +13,17 @@
 
 namespace hpe::cudart {
 
-/// Whether the process spreads its kernels (HPE_SPREAD). Throws hpe::error for another value than 0 and 1.
+/// Whether the process spreads its kernels (HPE_SPREAD). Throws hpe::error if the option has a value other than 0 and
+/// 1.
 [[nodiscard]] bool spreads_kernels();
 
-/// Device memory of cudaMalloc, of pools and of graphs: like hpeMallocOn, but in a process that spreads its kernels, an
-/// allocation with a granule for each device lies in parts on all.
+/// Allocates device memory for cudaMalloc, for pools and for graphs, like hpeMallocOn. In a process that spreads its
+/// kernels, an allocation that has at least one granule for each device is distributed over all devices.
 [[nodiscard]] hpeStatus allocate_device_memory(void** made, std::size_t bytes, int device);
 
-/// Launches a kernel over all devices and waits for it. *fault is that of the first part that failed.
-[[nodiscard]] hpeStatus run_over(kernel& what, const hpeGrid& shape, const std::vector<std::byte>& arguments,
-                                 hpeFault* fault);
+/// Launches a kernel on these devices, or on all devices if none is given, and waits until the launch has ended. *fault
+/// is set to the fault of the first part that failed.
+[[nodiscard]] hpeStatus run_over(std::span<const int> devices, kernel& what, const hpeGrid& shape,
+                                 const std::vector<std::byte>& arguments, hpeFault* fault);
 
 }  // namespace hpe::cudart

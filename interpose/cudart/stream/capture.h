@@ -17,7 +17,7 @@
 
 namespace hpe::cudart {
 
-/// The answer of cudaStreamGetCaptureInfo. The pointers are valid until the capture changes.
+/// The result of cudaStreamGetCaptureInfo. The pointers are valid until the capture changes.
 struct capture_state {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   std::uint64_t id = 0;
@@ -25,39 +25,42 @@ struct capture_state {
   const std::vector<graph_node*>* after = nullptr;
 };
 
-/// One capture sequence: the work of its streams becomes nodes of a graph instead of running. It begins in one stream;
-/// another stream joins when it waits for an event recorded in the sequence. A call that CUDA forbids during a capture
-/// invalidates it: every use of its streams then fails with cudaErrorStreamCaptureInvalidated until the capture ends.
-/// Thread safe. Members throw failure.
+/// A capture: the work on its streams becomes nodes of a graph and does not run. A capture begins on one stream;
+/// another stream joins the capture by waiting for an event that was recorded in it. A call that CUDA forbids during a
+/// capture invalidates the capture: every use of its streams then fails with cudaErrorStreamCaptureInvalidated until
+/// the capture ends. Thread safe. The functions throw `failure`.
 class capture : public std::enable_shared_from_this<capture> {
  public:
   capture(std::shared_ptr<graph> into, cudaStreamCaptureMode mode);
 
-  /// Begins the capture in a stream; the first node depends on `after`, nodes that the graph already has. Throws
-  /// cudaErrorStreamCaptureUnsupported for the legacy stream, cudaErrorIllegalState for a stream that is capturing.
+  /// Begins the capture on a stream. The first node depends on `after`, nodes that the graph already has. Throws
+  /// cudaErrorStreamCaptureUnsupported for the legacy stream, and cudaErrorIllegalState for a stream that is being
+  /// captured.
   void begin(const std::shared_ptr<stream>& origin, std::span<graph_node* const> after);
 
-  /// Ends the capture and returns the graph. `origin` must be the stream in which the capture began and, unless the
-  /// mode is relaxed, the calling thread the one that began it. Any other error ends the capture too.
+  /// Ends the capture and returns the graph. `origin` must be the stream on which the capture began. Unless the mode is
+  /// relaxed, the calling thread must be the thread that began the capture. If one of these conditions does not hold,
+  /// the capture continues; any other error ends it.
   std::shared_ptr<graph> end(stream& origin);
 
-  /// Adds a node that depends on the nodes captured last in the stream.
+  /// Adds a node that depends on the last nodes captured on the stream.
   graph_node& add(stream& where, std::shared_ptr<const operation> what);
 
   void record(stream& where, event& what);                       ///< sets the event to the stream's position
-  void join(stream& where, std::span<graph_node* const> after);  ///< the stream's next node depends on these too
+  void join(stream& where, std::span<graph_node* const> after);  ///< the stream's next node depends on `after`, too
   void set_position(stream& where, std::span<graph_node* const> after);
-  void invalidate(std::string why);  ///< `why` is a sentence for the log; the first one stays
+  void invalidate(std::string why);  ///< `why` is a sentence for the log; only the first sentence is kept
 
-  /// To be called when the program destroys a stream of the capture. If the capture began in it, nothing can end the
-  /// capture, and it is invalidated. Any other stream stays part of it: its work must join, as that of other streams.
+  /// To be called when the program destroys a stream that takes part in the capture. If the capture began on this
+  /// stream, the capture is invalidated, because no call can end it any more. Any other stream remains a part of the
+  /// capture: before the end of the capture, the first stream must still wait for the work of that stream.
   void lose(const stream& destroyed);
 
-  capture_state state(const stream& where) const;                      ///< status None after the end
-  bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< to the calling thread
+  capture_state state(const stream& where) const;                      ///< has status None after the end
+  bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< whether the calling thread must make none
 
  private:
-  void require_valid() const;  // needs the mutex
+  void require_valid() const;  // requires the mutex
   bool all_joined() const;
 
   const std::shared_ptr<graph> graph_;
@@ -70,16 +73,17 @@ class capture : public std::enable_shared_from_this<capture> {
   std::string why_invalid_;
   const stream* origin_ = nullptr;
   std::vector<std::shared_ptr<stream>> streams_;
-  std::unordered_map<const stream*, std::vector<graph_node*>> positions_;  // dependencies of each stream's next node
+  std::unordered_map<const stream*, std::vector<graph_node*>> positions_;  // the nodes before each stream's next node
 };
 
-/// The captures in progress in a process. Thread safe.
+/// The captures that are in progress in a process. Thread safe.
 class capture_table {
  public:
   void add(const std::shared_ptr<capture>& begun);
 
-  /// To be called before operations that could disturb a capture (cudaMalloc, cudaMemcpy, ...). If the capture modes of
-  /// a capture and of the thread forbid them, invalidates that capture and throws cudaErrorStreamCaptureUnsupported.
+  /// To be called before an operation that could disturb a capture (cudaMalloc, cudaMemcpy, ...). If the modes of a
+  /// capture and of the calling thread forbid the operation, invalidates that capture and throws
+  /// cudaErrorStreamCaptureUnsupported.
   void require_unsafe_calls_allowed();
 
  private:
@@ -87,17 +91,20 @@ class capture_table {
   std::vector<std::weak_ptr<capture>> captures_;
 };
 
-/// The calling thread's capture mode, as cudaThreadExchangeStreamCaptureMode sets it.
+/// The capture mode of the calling thread, which cudaThreadExchangeStreamCaptureMode sets.
 cudaStreamCaptureMode& thread_capture_mode();
 
-/// To be called before operations that cannot be captured. If the stream is capturing, or is the legacy stream of a
-/// device with capturing blocking streams, invalidates these captures and throws.
+/// To be called before an operation that cannot be captured, with the operation's stream. If the stream is being
+/// captured, invalidates the capture and throws. If the stream is the legacy stream of a device on which blocking
+/// streams are being captured, invalidates their captures and throws.
 void require_not_capturing(stream& where);
 
-/// To be called before operations on all streams of a device (cudaDeviceSynchronize), with the captures in these.
+/// To be called before an operation on all streams of a device (cudaDeviceSynchronize). active: the captures of these
+/// streams.
 void require_none_capturing(const std::vector<std::shared_ptr<capture>>& active);
 
-/// cudaEventRecordWithFlags and cudaStreamWaitEvent. Graph nodes keep the event's handle.
+/// Implement cudaEventRecordWithFlags and cudaStreamWaitEvent. If the stream is being captured, the graph node keeps
+/// the event's handle.
 void record_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags);
 void wait_for_event(stream& where, cudaEvent_t handle, const std::shared_ptr<event>& what, unsigned flags);
 

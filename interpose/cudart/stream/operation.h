@@ -8,8 +8,8 @@
 
 namespace hpe::cudart {
 
-/// An operation that a stream can run and a graph node can hold: a launch, a copy, a memset, a host function. It owns
-/// copies of all arguments of the call (kernel arguments too) and never changes.
+/// An operation that a stream can run and a graph node can contain: a launch, a copy, a memset or a host function. An
+/// operation owns copies of all arguments of the call, including the kernel's arguments, and does not change.
 class operation {
  public:
   operation() = default;
@@ -19,18 +19,19 @@ class operation {
 
   virtual cudaGraphNodeType type() const = 0;
 
-  /// Checks the operation against a device and makes the work for a stream's thread, which can run any number of times.
-  /// An error (cudaErrorInvalidConfiguration) is the result of the call, not a sticky error.
+  /// Checks the operation against a device and makes the work for a stream's thread. The work can run any number of
+  /// times. An error such as cudaErrorInvalidConfiguration is the result of the call and does not become a sticky
+  /// error.
   virtual cudaError_t prepare(int device, work& out) const = 0;
 
-  /// The work for one launch of a graph in a stream, if it differs from the prepared work; an empty function if it does
-  /// not. Called by the launching thread, in the order of the graph's nodes.
+  /// The work for one launch of a graph on a stream, if it differs from the prepared work; otherwise an empty function.
+  /// The launching thread calls begin for the graph's nodes in order.
   virtual work begin(stream& where) const;
 };
 
-/// Queues an operation in a stream; if the stream is capturing, adds a graph node instead. Every stream-ordered
-/// function ends here or, if it cannot be captured, in stream::enqueue after require_not_capturing of capture.h.
-/// Returns the error or throws failure.
+/// Queues an operation on a stream or, if the stream is being captured, adds a graph node. Each stream-ordered function
+/// finally calls submit or, if its work cannot be captured, require_not_capturing (capture.h) and stream::enqueue.
+/// Returns the error or throws `failure`.
 cudaError_t submit(stream& where, std::shared_ptr<const operation> what);
 
 }  // namespace hpe::cudart

@@ -12,20 +12,20 @@
 #include "interpose/cudart/module/launch_attributes.h"
 #include "interpose/cudart/stream/operation.h"
 
-// The operations whose parameters a program can read and change in a graph. prepare() of each is in the file of its
-// family (launch.cpp, copy.cpp). The values are those that the program gave.
+// Operations whose parameters a program can read and change in a graph. The prepare() of each operation is defined in
+// the source file of its family (launch.cpp, copy.cpp). The members have the values that the program gave.
 
 namespace hpe::cudart {
 
 class kernel_operation final : public operation {
  public:
-  const void* function = nullptr;  ///< as in cudaLaunchKernel: a host function or a cudaKernel_t
+  const void* function = nullptr;  ///< like the argument of cudaLaunchKernel: a host function or a cudaKernel_t
   dim3 grid{1, 1, 1};
   dim3 block{1, 1, 1};
   std::size_t shared_bytes = 0;
   launch_attributes attributes;
-  std::vector<std::byte> arguments;             ///< the kernel's parameters as they lie in memory
-  std::vector<std::uint32_t> argument_offsets;  ///< the offset of each argument in these bytes
+  std::vector<std::byte> arguments;             ///< the bytes of the kernel's parameters, as the kernel expects them
+  std::vector<std::uint32_t> argument_offsets;  ///< the offset of each argument in `arguments`
 
   std::shared_ptr<const kernel_operation> with(launch_attributes others) const {
     auto result = std::make_shared<kernel_operation>();
@@ -42,14 +42,14 @@ class kernel_operation final : public operation {
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeKernel; }
   cudaError_t prepare(int device, work& out) const override;
 
-  /// Copies the arguments of a launch (kernelParams, or the packed form in `extra`) as the kernel's description lays
-  /// them out. cudaErrorInvalidDeviceFunction for an unregistered function, cudaErrorInvalidValue for missing
-  /// arguments.
+  /// Copies the arguments of a launch (kernelParams, or the packed form in `extra`) to the offsets in the kernel's
+  /// description. Returns cudaErrorInvalidDeviceFunction for a function that was not registered, and
+  /// cudaErrorInvalidValue if arguments are missing.
   cudaError_t take(const cudaKernelNodeParams& launch, int device);
 };
 
-/// A copy in one to three dimensions; in one, the extent is {bytes, 1, 1}. As in CUDA, an extent with an array counts
-/// elements.
+/// A copy in one to three dimensions; the extent of a one-dimensional copy is {bytes, 1, 1}. As in CUDA, the extent
+/// counts elements if an array takes part in the copy.
 class copy_operation final : public operation {
  public:
   cudaMemcpy3DParms parameters{};
@@ -61,7 +61,7 @@ class copy_operation final : public operation {
 class set_operation final : public operation {
  public:
   cudaMemsetParams parameters{};
-  std::size_t depth = 1;         ///< planes of parameters.height rows each
+  std::size_t depth = 1;         ///< number of planes, each with parameters.height rows
   std::size_t plane_height = 1;  ///< rows from one plane to the next
 
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeMemset; }

@@ -11,18 +11,20 @@
 
 namespace hpe::cudart {
 
-struct shared_event_page;  // the content of the memory file
+struct shared_event_page;  // the contents of the memory file
 
-/// The state that processes share of an event created with cudaEventInterprocess: the last recording, and which
-/// recordings are reached. It is in a memory file that the creator keeps open and that others open through the creator,
-/// so nothing is left behind however processes end. A recording of a process that has ended counts as reached, so that
-/// nobody waits for it. Thread safe. Members throw failure.
+/// The state of an event that was created with cudaEventInterprocess and that processes share: the last recording, and
+/// which recordings have been reached. The state is in a memory file that the creator keeps open and that other
+/// processes open through the creator. No file remains after the processes have ended, even if they are killed. When a
+/// process has ended, its recordings count as reached, so that waits for these recordings end. Thread safe. The
+/// functions throw `failure`.
 class shared_event : public std::enable_shared_from_this<shared_event> {
  public:
-  /// Names one recording of the event; 0 means none. A name is not used again (until the counter wraps after 2^31).
+  /// Identifies one recording of the event; 0 stands for no recording. A value is not reused (until the counter wraps
+  /// after 2^31 recordings).
   using position = std::uint64_t;
 
-  /// A recording of this process. It is reached when this object is destroyed.
+  /// A recording that this process has made and that is not reached yet. The destructor marks the recording as reached.
   class pending {
    public:
     pending(std::shared_ptr<shared_event> of, position where) : of_(std::move(of)), where_(where) {}
@@ -36,9 +38,10 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
     const position where_;
   };
 
-  static std::shared_ptr<shared_event> create();  ///< cudaErrorMemoryAllocation if no memory file can be made
+  static std::shared_ptr<shared_event> create();  ///< throws cudaErrorMemoryAllocation if no memory file can be made
 
-  /// Throws cudaErrorInvalidResourceHandle for an invalid handle, or if its creator has ended or destroyed the event.
+  /// Throws cudaErrorInvalidResourceHandle if the handle is invalid, or if the event's creator has ended or has
+  /// destroyed the event.
   static std::shared_ptr<shared_event> open(const cudaIpcEventHandle_t& handle);
 
   ~shared_event();
@@ -47,7 +50,8 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
 
   const cudaIpcEventHandle_t& handle() const { return handle_; }
 
-  /// Begins a recording, which publish() then makes the last one. Waits while 256 recordings of the event are pending.
+  /// Begins a recording; publish() then makes it the last recording. If 256 recordings of the event are pending, first
+  /// waits until one of them is reached.
   std::shared_ptr<pending> begin();
   void publish(const pending& recording);
 
@@ -60,11 +64,11 @@ class shared_event : public std::enable_shared_from_this<shared_event> {
   void end(position where);
 
   shared_event_page* const page_;
-  const int file_;  // -1 except in the process that created the event
+  const int file_;  // -1 in all processes except the one that created the event
   const cudaIpcEventHandle_t handle_;
 };
 
-/// A recording of another process, as a timeline with one piece of work.
+/// Represents a recording of another process as a timeline with one piece of work.
 class foreign_recording final : public timeline {
  public:
   foreign_recording(std::shared_ptr<const shared_event> of, shared_event::position where)

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/per_thread.h"
 
 namespace hpe::cudart {
 namespace {
@@ -248,7 +249,7 @@ device_streams::~device_streams() {
 }
 
 std::shared_ptr<stream> device_streams::per_thread() {
-  static thread_local thread_streams mine;
+  thread_streams& mine = hpe::per_thread<thread_streams>::get();
   for (const auto& each : mine.streams) {
     if (each->order_ == order_) return each;
   }

@@ -18,40 +18,42 @@
 namespace hpe::cudart {
 
 enum class stream_kind {
-  legacy,  ///< a device's default stream: waits for earlier work of blocking streams, and their later work waits for it
-  blocking,      ///< created without flags, or a thread's default stream
-  non_blocking,  ///< does not synchronize with the legacy stream
+  legacy,        ///< a device's default stream; blocking streams wait for its earlier work, and it waits for theirs
+  blocking,      ///< a stream created without flags, or the default stream of a thread
+  non_blocking,  ///< a stream that does not synchronize with the legacy stream
 };
 
 class capture;
-struct device_order;  // defined in stream.cpp: shared by the streams of one device
+struct device_order;  // shared by the streams of one device; defined in stream.cpp
 
-/// A stream: work that runs in order, in a thread that starts with the first piece and ends after close() and the last
-/// piece. It knows nothing of devices; it runs functions. Thread safe. Made by device_streams.
+/// A stream: runs pieces of work in order, in a thread that starts when the first piece is queued and ends when close()
+/// has been called and the last piece has run. A stream does not use devices itself; it only calls functions. Thread
+/// safe. Only device_streams makes streams.
 class stream : public std::enable_shared_from_this<stream> {
  public:
   stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
 
-  /// Announces work and queues it after all earlier work of this stream, after the work that CUDA's rules on default
-  /// streams name, and after `after`. Returns the device's sticky error, if there is one, and cudaErrorNotPermitted
-  /// inside a host function; cudaErrorOperatingSystem, with a line on standard error, if the system has no room for the
-  /// stream's thread. *end (end may be null) becomes the point at which the work has finished.
+  /// Announces a piece of work and queues it. The piece runs after all earlier work of this stream, after the work for
+  /// which it must wait by CUDA's rules on default streams, and after `after` is reached. Returns the device's sticky
+  /// error, if it has one, and cudaErrorNotPermitted inside a host function. Returns cudaErrorOperatingSystem, and
+  /// writes a line to standard error, if the system cannot start the stream's thread. *end (end may be null) is set to
+  /// the point at which the work has finished.
   cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
 
-  /// Queues a function that runs even after a sticky error; its argument is that error, or cudaSuccess. Nothing that
-  /// the function does is an error.
+  /// Queues a function that runs even after a sticky error; its argument is that error, or cudaSuccess. The function
+  /// cannot cause an error of the stream.
   cudaError_t enqueue_always(std::function<void(cudaError_t)> piece);
 
-  /// synchronize() waits for everything queued so far; query() returns cudaErrorNotReady unless it has finished. Both
-  /// return the device's sticky error, and cudaErrorNotPermitted inside a host function.
+  /// synchronize() waits for all work queued so far; query() returns cudaErrorNotReady if some of this work has not
+  /// finished. Both return the device's sticky error if it has one, and cudaErrorNotPermitted inside a host function.
   cudaError_t synchronize();
   cudaError_t query();
 
-  /// Points that are reached when all work queued so far has finished; for the legacy stream also that of blocking
-  /// streams.
+  /// Points that are reached when all work queued so far has finished; for the legacy stream, they include the work of
+  /// blocking streams.
   std::vector<point> last_points();
 
-  /// No more work may be queued. Queued work still runs.
+  /// After this call, no more work may be queued. Work that is already queued still runs.
   void close();
   bool closed() const;
 
@@ -59,16 +61,16 @@ class stream : public std::enable_shared_from_this<stream> {
   int device() const { return device_; }
   stream_kind kind() const { return kind_; }
   unsigned flags() const { return flags_; }
-  int priority() const { return priority_; }  ///< as requested; host threads have no priorities
+  int priority() const { return priority_; }  ///< the priority that the program requested; it has no effect
   stream_attributes& attributes() { return attributes_; }
-  std::uint64_t id() const { return id_; }  ///< unique in this process, never reused
+  std::uint64_t id() const { return id_; }  ///< unique in this process, not reused
 
-  /// The stream's capture, or null while the stream is not capturing. See capture.h.
+  /// The capture to which the stream belongs; null while the stream is not being captured. See capture.h.
   std::shared_ptr<capture> capturing() const;
   void set_capturing(std::shared_ptr<capture> value);
 
-  /// If this is a legacy stream, the captures of its device's blocking streams: work in the legacy stream would become
-  /// part of them by the rules on default streams, which CUDA forbids.
+  /// If this is a legacy stream: the captures of its device's blocking streams. By the rules on default streams, work
+  /// on the legacy stream would become a part of these captures, which CUDA forbids.
   std::vector<std::shared_ptr<capture>> captures_in_the_way();
 
  private:
@@ -90,17 +92,17 @@ class stream : public std::enable_shared_from_this<stream> {
   const std::uint64_t id_;
   const std::shared_ptr<timeline> line_ = std::make_shared<timeline>();
 
-  mutable std::mutex mutex_;  // acquired after the mutex of order_, never before
+  mutable std::mutex mutex_;  // locked after the mutex of order_, never before it
   std::condition_variable changed_;
   std::deque<piece_of_work> queue_;
-  std::uint64_t queued_ = 0;  // number of pieces so far
-  bool running_ = false;      // the thread exists
+  std::uint64_t queued_ = 0;  // number of pieces queued so far
+  bool running_ = false;      // whether the stream's thread exists
   bool closed_ = false;
   std::shared_ptr<capture> capture_;
   stream_attributes attributes_;
 };
 
-/// The streams of one device. Thread safe. The destructor closes all of them; queued work still runs.
+/// The streams of one device. Thread safe. The destructor closes all streams; queued work still runs.
 class device_streams {
  public:
   explicit device_streams(int device, announce_work announce = {});
@@ -109,16 +111,16 @@ class device_streams {
   device_streams& operator=(const device_streams&) = delete;
 
   std::shared_ptr<stream> legacy() const { return legacy_; }
-  std::shared_ptr<stream> per_thread();  ///< the calling thread's default stream, which lives as long as the thread
+  std::shared_ptr<stream> per_thread();  ///< the calling thread's default stream, which exists until the thread ends
   std::shared_ptr<stream> create(unsigned flags, int priority);
 
-  /// Waits for everything queued so far in any stream, including destroyed ones.
+  /// Waits for all work queued so far on any stream, including destroyed streams.
   cudaError_t synchronize();
 
-  std::vector<std::shared_ptr<capture>> captures();  ///< in progress in streams of this device
+  std::vector<std::shared_ptr<capture>> captures();  ///< the captures that are in progress on streams of this device
 
   cudaError_t fault() const;     ///< the sticky error, or cudaSuccess
-  void fail(cudaError_t error);  ///< sets the sticky error, unless there is one
+  void fail(cudaError_t error);  ///< sets the sticky error, unless the device already has one
 
  private:
   const int device_;
@@ -126,7 +128,7 @@ class device_streams {
   const std::shared_ptr<stream> legacy_;
 };
 
-/// Exists while a host function or callback of a stream runs in this thread; CUDA calls are not permitted there.
+/// Exists while a host function or a callback of a stream runs in this thread; this function must not make CUDA calls.
 class host_function_scope {
  public:
   host_function_scope();

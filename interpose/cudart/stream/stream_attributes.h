@@ -7,11 +7,11 @@
 
 namespace hpe::cudart {
 
-/// Stream attributes, which are hints to the hardware. Soft devices store and return them without any effect. Thread
-/// safe.
+/// Stream attributes, which are hints to the hardware. Soft devices store and return the attributes, but do not use
+/// them. Thread safe.
 class stream_attributes {
  public:
-  /// Both return false for an attribute that streams do not have.
+  /// Both functions return false for an attribute that streams do not have.
   bool set(cudaStreamAttrID attribute, const cudaStreamAttrValue& value);
   bool get(cudaStreamAttrID attribute, cudaStreamAttrValue& value) const;
   void copy_from(const stream_attributes& other);

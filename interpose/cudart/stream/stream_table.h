@@ -11,25 +11,26 @@
 
 namespace hpe::cudart {
 
-/// The meaning of handle 0: the legacy default stream, or the thread's default stream in programs compiled with
-/// --default-stream per-thread (they call the functions with suffix _ptsz or _ptds).
+/// The meaning of handle 0: the legacy default stream or, in programs compiled with --default-stream per-thread, the
+/// thread's default stream (these programs call the functions with the suffix _ptsz or _ptds).
 enum class default_stream { legacy, per_thread };
 
-/// Maps a program's handles to streams of all devices. Thread safe.
+/// Maps the program's handles to streams of all devices. Thread safe.
 class stream_table {
  public:
   explicit stream_table(int devices, announce_work announce = {});
 
-  /// The stream of a handle; null for a handle that was never made or is destroyed (cudaErrorInvalidResourceHandle).
-  /// Handles of default streams mean those of `device`.
+  /// The stream for a handle; null if the handle was never created or has been destroyed
+  /// (cudaErrorInvalidResourceHandle). The handles of default streams refer to the default streams of `device`.
   std::shared_ptr<stream> find(cudaStream_t handle, int device, default_stream zero = default_stream::legacy);
 
   cudaStream_t create(int device, unsigned flags, int priority);
-  bool destroy(cudaStream_t handle);  ///< false for a default stream or no stream at all; queued work still runs
+  bool destroy(cudaStream_t handle);  ///< false for a default stream or an invalid handle; queued work still runs
 
   device_streams& of_device(int device);
 
-  /// cudaDeviceReset: forgets all streams of a device and its sticky error. Queued work still runs.
+  /// Implements cudaDeviceReset: removes all streams of a device and clears its sticky error. Work that is already
+  /// queued still runs.
   void reset(int device);
 
  private:

@@ -8,8 +8,8 @@
 
 namespace hpe::cudart {
 
-/// The number of pieces of a stream's work that have finished. Pieces are numbered from 1 in stream order. Derived
-/// classes report work that is done elsewhere. Thread safe.
+/// Counts how many pieces of a stream's work have finished. The pieces are numbered from 1, in stream order. Derived
+/// classes represent work of other processes. Thread safe.
 class timeline {
  public:
   timeline() = default;
@@ -19,7 +19,7 @@ class timeline {
 
   virtual std::uint64_t finished() const { return finished_.load(std::memory_order_acquire); }
   virtual void wait(std::uint64_t position) const;
-  void advance();  ///< one more piece has finished; called by the stream's thread only
+  void advance();  ///< to be called by the stream's thread when one more piece has finished
 
  private:
   std::atomic<std::uint64_t> finished_{0};
@@ -27,8 +27,8 @@ class timeline {
   mutable std::condition_variable changed_;
 };
 
-/// A position in the work of one stream, reached when the work up to it has finished. A value that may outlive its
-/// stream. A default-constructed point is always reached.
+/// A position in the work of one stream. A point is reached when all work up to its position has finished. A point may
+/// outlive its stream. A default-constructed point is always reached.
 struct point {
   std::shared_ptr<const timeline> line;
   std::uint64_t position = 0;

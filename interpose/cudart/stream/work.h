@@ -14,11 +14,12 @@
 
 namespace hpe::cudart {
 
-/// The memory that a piece of work may use. CPU code that touches it waits while the work is in a stream's queue.
+/// The memory that a piece of work may use. While the work is in a stream's queue, CPU code that touches this memory
+/// waits.
 struct memory_uses {
-  std::uint64_t kernels_on = 0;     ///< a bit for each device on which kernels of unknown memory use run
-  std::vector<hpeAccess> ranges{};  ///< these bytes too; ordinary memory is ignored
-  bool host_code = false;           ///< functions of the program, which may touch memory themselves
+  std::uint64_t kernels_on = 0;     ///< a bit for each device on which kernels run whose use of memory is unknown
+  std::vector<hpeAccess> ranges{};  ///< further ranges that the work may use; ordinary memory is ignored
+  bool host_code = false;           ///< the work calls functions of the program, which may touch any memory
 
   [[nodiscard]] bool none() const noexcept { return kernels_on == 0 && ranges.empty() && !host_code; }
   void add(const memory_uses& other) {
@@ -28,8 +29,9 @@ struct memory_uses {
   }
 };
 
-/// A piece of work. It runs in its stream's thread and has finished when it returns. An error becomes the device's
-/// sticky error: all later work of the device's streams is dropped, and calls on them return the error.
+/// A piece of work for a stream. The stream's thread calls the object, and the work has finished when the call returns.
+/// If the call returns an error, this error becomes the device's sticky error: all later work of the device's streams
+/// is dropped, and calls for these streams return the error.
 class work {
  public:
   work() = default;
@@ -48,20 +50,21 @@ class work {
   memory_uses uses_;
 };
 
-/// Queued work that was announced to hpe: while the object exists, CPU code waits before it touches memory that the
+/// An announcement to hpe of queued work. While the object exists, CPU code waits before it touches memory that the
 /// work uses.
 class announced_work {
  public:
   announced_work() = default;
-  virtual ~announced_work() = default;  ///< to be called when the work has finished or was dropped
+  virtual ~announced_work() = default;  ///< the object is destroyed when the work has finished or was dropped
   announced_work(const announced_work&) = delete;
   announced_work& operator=(const announced_work&) = delete;
 
-  /// The calling thread now does the work and does not wait for announcements.
+  /// To be called by the thread that does the work, before it begins; that thread then does not wait for announcements.
   virtual void begin() = 0;
 };
 
-/// The function by which streams announce queued work. May return null. Called by the queuing thread, without locks.
+/// The function with which streams announce work that they queue. The function may return null. The thread that queues
+/// the work calls the function without holding locks.
 using announce_work = std::function<std::shared_ptr<announced_work>(const memory_uses&)>;
 
 }  // namespace hpe::cudart

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "interpose/cuda/shape/described_copy.h"
 #include "interpose/cudart/device/context.h"
 #include "interpose/cudart/device/errors.h"
 #include "interpose/cudart/memory/array.h"
@@ -12,66 +13,51 @@ using cudart::require;
 
 namespace {
 
-struct side {
-  cudaArray_t array = nullptr;
-  cudaPos position{};       // in an array, in bytes
-  cudaPitchedPtr memory{};  // at the position
-};
-
-struct side_of_driver {
-  CUmemorytype type;
-  const void* host;
-  CUdeviceptr device;
-  CUarray array;
-  std::size_t x, y, z, pitch, height;
-};
-
-side read(const side_of_driver& from, std::size_t width, std::size_t height) {
-  side result;
-  if (from.type == CU_MEMORYTYPE_ARRAY) {
-    require(from.array != nullptr, cudaErrorInvalidValue);
-    result.array = reinterpret_cast<cudaArray_t>(from.array);
-    result.position = {from.x, from.y, from.z};
-    return result;
-  }
-  const bool is_host = from.type == CU_MEMORYTYPE_HOST;
-  require(is_host || from.type == CU_MEMORYTYPE_DEVICE || from.type == CU_MEMORYTYPE_UNIFIED, cudaErrorInvalidValue);
-  const auto base = is_host ? reinterpret_cast<CUdeviceptr>(from.host) : from.device;
-  const std::size_t pitch = from.pitch != 0 ? from.pitch : from.x + width;
-  const std::size_t rows = from.height != 0 ? from.height : from.y + height;
-  require(base != 0 && from.x + width <= pitch, cudaErrorInvalidValue);
-  const CUdeviceptr first = base + (from.z * rows + from.y) * pitch + from.x;
-  result.memory = {reinterpret_cast<void*>(first), pitch, width, rows};
-  return result;
-}
-
-std::size_t element_of(const side& one, const side& other) {
-  const cudaArray_t array = one.array != nullptr ? one.array : other.array;
+std::size_t element_of(cudaArray_t one, cudaArray_t other) {
+  const cudaArray_t array = one != nullptr ? one : other;
   return array != nullptr ? cudart::process().arrays().find(array)->element_bytes() : 1;
 }
 
-/// Forms without depth have one plane.
-template <class Shape>
-cudaMemcpy3DParms copy_of_any(const Shape& from, std::size_t source_z, std::size_t source_height, std::size_t target_z,
-                              std::size_t target_height, std::size_t depth) {
-  const side source = read({from.srcMemoryType, from.srcHost, from.srcDevice, from.srcArray, from.srcXInBytes,
-                            from.srcY, source_z, from.srcPitch, source_height},
-                           from.WidthInBytes, from.Height);
-  const side target = read({from.dstMemoryType, from.dstHost, from.dstDevice, from.dstArray, from.dstXInBytes,
-                            from.dstY, target_z, from.dstPitch, target_height},
-                           from.WidthInBytes, from.Height);
-  const std::size_t element = element_of(source, target);
-  const auto is_whole = [&](std::size_t bytes) { return bytes % element == 0; };
-  require(is_whole(from.WidthInBytes) && is_whole(source.position.x) && is_whole(target.position.x),
-          cudaErrorInvalidValue);
+// A side in the runtime's form, whose positions in arrays are in elements; memory begins at its first byte.
+struct runtime_side {
+  cudaArray_t array = nullptr;
+  cudaPos position{};
+  cudaPitchedPtr memory{};
+};
+
+runtime_side in_form_of_runtime(const cuda_shape::copy_side& from, std::size_t width, std::size_t element) {
+  runtime_side to;
+  if (from.is_array) {
+    require(from.x % element == 0, cudaErrorInvalidValue);
+    to.array = reinterpret_cast<cudaArray_t>(from.array);
+    to.position = {from.x / element, from.y, from.z};
+  } else {
+    require(from.base != 0 && from.x <= from.pitch && width <= from.pitch - from.x, cudaErrorInvalidValue);
+    to.memory = {reinterpret_cast<void*>(from.first()), from.pitch, width, from.height};
+  }
+  return to;
+}
+
+template <class Description>
+cudaMemcpy3DParms copy_of_any(const Description& description) {
+  const auto from = cuda_shape::decoded(description);
+  require(from.has_value(), cudaErrorInvalidValue);
+  const auto array_of = [](const cuda_shape::copy_side& s) {
+    require(!s.is_array || s.array != nullptr, cudaErrorInvalidValue);
+    return reinterpret_cast<cudaArray_t>(s.array);
+  };
+  const std::size_t element = element_of(array_of(from->from), array_of(from->to));
+  require(from->extent.width % element == 0, cudaErrorInvalidValue);
+  const runtime_side source = in_form_of_runtime(from->from, from->extent.width, element);
+  const runtime_side target = in_form_of_runtime(from->to, from->extent.width, element);
   cudaMemcpy3DParms to{};
   to.srcArray = source.array;
-  to.srcPos = {source.position.x / element, source.position.y, source.position.z};
+  to.srcPos = source.position;
   to.srcPtr = source.memory;
   to.dstArray = target.array;
-  to.dstPos = {target.position.x / element, target.position.y, target.position.z};
+  to.dstPos = target.position;
   to.dstPtr = target.memory;
-  to.extent = {from.WidthInBytes / element, from.Height, depth};
+  to.extent = {from->extent.width / element, from->extent.rows, from->extent.planes};
   to.kind = cudaMemcpyDefault;
   return to;
 }
@@ -93,18 +79,12 @@ constexpr format formats[] = {{CU_AD_FORMAT_UNSIGNED_INT8, 8, cudaChannelFormatK
 
 }  // namespace
 
-cudaMemcpy3DParms copy_of(const CUDA_MEMCPY2D& from) { return copy_of_any(from, 0, 0, 0, 0, 1); }
-
-cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D& from) {
-  return copy_of_any(from, from.srcZ, from.srcHeight, from.dstZ, from.dstHeight, from.Depth);
-}
-
-cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D_PEER& from) {
-  return copy_of_any(from, from.srcZ, from.srcHeight, from.dstZ, from.dstHeight, from.Depth);
-}
+cudaMemcpy3DParms copy_of(const CUDA_MEMCPY2D& from) { return copy_of_any(from); }
+cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D& from) { return copy_of_any(from); }
+cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D_PEER& from) { return copy_of_any(from); }
 
 CUDA_MEMCPY3D shape_of(const cudaMemcpy3DParms& from) {
-  const std::size_t element = element_of({.array = from.srcArray}, {.array = from.dstArray});
+  const std::size_t element = element_of(from.srcArray, from.dstArray);
   CUDA_MEMCPY3D to{};
   const auto x = [&](cudaArray_t array, const cudaPos& at) { return array != nullptr ? at.x * element : at.x; };
   const auto type = [](cudaArray_t array) { return array != nullptr ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED; };
@@ -124,7 +104,7 @@ CUDA_MEMCPY3D shape_of(const cudaMemcpy3DParms& from) {
   to.dstArray = reinterpret_cast<CUarray>(from.dstArray);
   to.dstPitch = from.dstPtr.pitch;
   to.dstHeight = from.dstPtr.ysize;
-  to.WidthInBytes = from.extent.width * element;
+  to.WidthInBytes = saturated_product(from.extent.width, element);
   to.Height = from.extent.height;
   to.Depth = from.extent.depth;
   return to;

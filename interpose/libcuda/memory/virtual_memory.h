@@ -1,6 +1,6 @@
 #pragma once
 
-/// Memory that the program maps itself: ranges of addresses, memory objects, and mappings of one on the other.
+/// Memory that the program itself maps: ranges of addresses, memory objects, and mappings of objects to ranges.
 
 #include <cuda.h>
 
@@ -13,11 +13,11 @@
 
 namespace hpe::libcuda {
 
-/// Soft devices have no memory without addresses: the memory of a mapping is that of the reserved range, which is an
-/// allocation of hpe whose pages are taken when they are touched. A memory object that is unmapped while the program
-/// has its handle keeps its bytes elsewhere until it is mapped again. One object cannot be mapped twice at the same
-/// time. Copies to a reserved range that is not mapped are not refused, unlike on GPUs. Thread-safe. Members throw
-/// failure, mostly cudaErrorInvalidValue, and hpe::error.
+/// On soft devices, all memory has addresses. The memory of a mapping is the memory of the reserved range, which is an
+/// allocation of hpe; its pages are allocated when they are first touched. If the program unmaps a memory object but
+/// keeps its handle, hpe keeps the object's bytes elsewhere until the object is mapped again. An object can be mapped
+/// only once at a time. Unlike GPUs, soft devices do not refuse copies to a part of a reserved range that is not
+/// mapped. Thread-safe. The functions throw `failure`, mostly with cudaErrorInvalidValue, and hpe::error.
 class virtual_memory {
  public:
   static constexpr std::size_t granularity = std::size_t{2} << 20;  // as on GPUs
@@ -27,13 +27,14 @@ class virtual_memory {
 
   CUmemGenericAllocationHandle create(std::size_t bytes, const CUmemAllocationProp& properties);
   void release(CUmemGenericAllocationHandle handle);
-  CUmemGenericAllocationHandle retain(CUdeviceptr address);  ///< of the object that is mapped there
+  CUmemGenericAllocationHandle retain(CUdeviceptr address);  ///< returns a handle of the object that is mapped there
   CUmemAllocationProp properties(CUmemGenericAllocationHandle handle);
 
   void map(CUdeviceptr address, std::size_t bytes, CUmemGenericAllocationHandle handle);
-  void unmap(CUdeviceptr address, std::size_t bytes);  ///< whole mappings; waits for all work
+  void unmap(CUdeviceptr address, std::size_t bytes);  ///< the range must consist of whole mappings; waits for all work
 
-  /// Which devices may use mappings. Reading alone cannot be allowed: such mappings can be written too.
+  /// Sets or returns which devices may use a mapping. Read-only access is not possible: a device that may read a
+  /// mapping can also write it.
   void set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc& who);
   bool may_access(CUdeviceptr address, int device);
 
@@ -41,26 +42,26 @@ class virtual_memory {
   struct object {
     std::size_t size = 0;
     CUmemAllocationProp properties{};
-    int handles = 1;  // references of the program
+    int handles = 1;  // references that the program has
     bool is_mapped = false;
-    void* kept = nullptr;  // its bytes while it is not mapped; null before it was mapped
+    void* kept = nullptr;  // the bytes while the object is not mapped; null if it has never been mapped
     ~object();
   };
   using pointer = std::shared_ptr<object>;
   struct mapping {
     std::size_t size = 0;
     pointer what;
-    unsigned devices = 0;  // a bit for each that may use it
+    unsigned devices = 0;  // one bit for each device that may use the mapping
   };
   struct reservation {
-    void* memory = nullptr;  // hpe's allocation, which the range is aligned in
+    void* memory = nullptr;  // hpe's allocation that contains the aligned range
     std::size_t size = 0;
     int device = 0;
     std::map<CUdeviceptr, mapping> mappings;
-    std::vector<void*> entered;  // in the table of memory
+    std::vector<void*> entered;  // the mappings that were added to the table of memory
   };
 
-  // These need the mutex.
+  // The functions below require the mutex.
   std::pair<const CUdeviceptr, reservation>& around(CUdeviceptr address, std::size_t bytes);
   const mapping& mapping_at(CUdeviceptr address);
   std::vector<std::map<CUdeviceptr, mapping>::iterator> whole_mappings(reservation& in, CUdeviceptr address,

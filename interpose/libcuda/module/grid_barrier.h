@@ -2,10 +2,11 @@
 
 namespace hpe::libcuda {
 
-/// PTX of the functions of CUDA's device runtime that synchronize a grid: compilers other than nvcc (Numba's) call
-/// them, and nvcc's cooperative groups have them inline. The barrier is the one of cooperative groups: the word at
-/// offset 4 of the memory that a cooperative launch has in %envreg1 and %envreg2. Each block adds one, the first block
-/// what is missing to 2^31, so the highest bit changes when all have arrived.
+/// PTX of the functions in CUDA's device runtime that synchronise a grid. Compilers other than nvcc (such as Numba's)
+/// generate calls of these functions; nvcc generates the same code inline for cooperative groups. The barrier is the
+/// one of cooperative groups: the word at offset 4 of the memory to which %envreg1 and %envreg2 point in a cooperative
+/// launch. The first block adds 2^31 minus the number of the other blocks, and each other block adds one. So the
+/// highest bit of the word changes when all blocks have arrived.
 inline constexpr const char* grid_barrier_text = R"(.version 7.0
 .target sm_70
 .address_size 64

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The options of calls that load or link PTX. Only those of the two logs have an effect: soft devices have no
-/// registers to limit and no levels of optimisation.
+/// The options of calls that load or link PTX. Only the options for the two logs have an effect. The other options
+/// concern registers and levels of optimisation, which soft devices do not have.
 
 #include <cuda.h>
 
@@ -10,21 +10,21 @@
 
 namespace hpe::libcuda {
 
-/// The program's buffers for messages.
+/// The buffers of the program for the info log and the error log.
 class jit_logs {
  public:
   jit_logs() = default;
-  /// Throws nothing; lists that are null or incomplete have no effect.
+  /// If a list is null or incomplete, it has no effect.
   jit_logs(unsigned count, const CUjit_option* options, void** values) noexcept;
 
-  void clear() const noexcept;                          ///< both logs become empty
-  void tell(std::string_view sentence) const noexcept;  ///< the error log becomes the sentence, as far as it fits
+  void clear() const noexcept;                          ///< empties both logs
+  void tell(std::string_view sentence) const noexcept;  ///< writes the sentence to the error log, as far as it fits
 
  private:
   struct log {
     char* text = nullptr;
     std::size_t room = 0;
-    void** told = nullptr;  // where the program reads how much was written
+    void** told = nullptr;  // the option value that tells the program how many bytes were written
 
     void write(std::string_view sentence) const noexcept;
   };

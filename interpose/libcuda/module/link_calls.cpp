@@ -88,7 +88,7 @@ void add(link_state& to, CUjitInputType type, const std::string& bytes, std::str
     case CU_JIT_INPUT_PTX: to.texts.emplace_back(bytes.c_str()); return;  // up to a zero byte, if there is one
     case CU_JIT_INPUT_CUBIN:
     case CU_JIT_INPUT_FATBINARY: {
-      auto texts = hpe::cudart::read_image(bytes.c_str());
+      auto texts = hpe::cudart::read_image(bytes);
       std::move(texts.begin(), texts.end(), std::back_inserter(to.texts));
       return;
     }

@@ -37,10 +37,8 @@ CUresult load(const char* function, Handle* made, const jit_logs& logs, const Re
     try {
       *made = reinterpret_cast<Handle>(&process().modules().load(read(), process().memory(), &why));
     } catch (const hpe::cudart::failure& caught) {
+      if (why.empty()) why = caught.reason();
       logs.tell(why.empty() ? cudaGetErrorString(caught.code()) : why);
-      throw;
-    } catch (const hpe::error& caught) {
-      logs.tell(caught.what());
       throw;
     }
   });

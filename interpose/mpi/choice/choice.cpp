@@ -21,6 +21,9 @@
 extern "C" {
 extern std::atomic<void*> hpe_mpi_targets[] __attribute__((visibility("hidden")));
 void* hpe_mpi_resolve(std::uint64_t index) __attribute__((visibility("hidden")));
+const char* hpe_mpi_kind() __attribute__((visibility("default")));
+int MPIX_Query_cuda_support() __attribute__((visibility("default")));
+int MPIX_GPU_query_support(int gpu_type, int* is_supported) __attribute__((visibility("default")));
 }
 
 namespace hpe::interpose::mpi {
@@ -75,25 +78,36 @@ bool has_abi_of_mpich() {
   return false;
 }
 
+// The name of the wrappers for the MPI library of this process; nullptr if hpe does not know the library.
+const char* kind_of_library() {
+  if (behind("ompi_mpi_comm_world") != nullptr) return "open-mpi";
+  return behind("PMPI_Init") != nullptr && has_abi_of_mpich() ? "mpich" : nullptr;
+}
+
+std::filesystem::path file_of_wrappers(const char* kind) {
+  const auto folder = std::filesystem::path(file_of(reinterpret_cast<void*>(&kind_of_library))).parent_path();
+  return folder / "hpe" / "mpi" / ("libhpe-" + std::string(kind) + ".so");
+}
+
+// Whether the user wants no wrappers (HPE_MPI).
+bool is_off() {
+  const char* const wanted = std::getenv("HPE_MPI");  // NOLINT(concurrency-mt-unsafe): nobody sets it
+  return wanted != nullptr && std::string_view(wanted) == "off";
+}
+
 // The library of wrappers for the MPI library of this process; nullptr if there is none.
 void* open_wrappers() {
+  if (is_off()) return nullptr;
   const void* const library = behind("PMPI_Init");
-  const char* kind = nullptr;
-  if (behind("ompi_mpi_comm_world") != nullptr) {
-    kind = "open-mpi";
-  } else if (library != nullptr && has_abi_of_mpich()) {
-    kind = "mpich";
-  }
-  constexpr const char* consequence =
-      "its calls pass through as they are, and device memory in them is touched by MPI itself";
+  const char* const kind = kind_of_library();
+  constexpr const char* consequence = "hpe passes its calls through unchanged, and MPI itself touches device memory";
   if (kind == nullptr) {
     log(log_level::warn,
         "{} is none of the MPI libraries that hpe knows (Open MPI 4 and 5, MPICH and the libraries with its ABI): {}",
         file_of(library), consequence);
     return nullptr;
   }
-  const auto folder = std::filesystem::path(file_of(reinterpret_cast<void*>(&open_wrappers))).parent_path();
-  const std::string file = folder / "hpe" / "mpi" / ("libhpe-" + std::string(kind) + ".so");
+  const std::string file = file_of_wrappers(kind);
   void* const opened = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (opened == nullptr) {
     log(log_level::warn, "there are no wrappers for {} ({}): {}", file_of(library), ::dlerror(),
@@ -104,8 +118,29 @@ void* open_wrappers() {
   return opened;
 }
 
+void* wrappers() {
+  static void* const opened = open_wrappers();
+  return opened;
+}
+
+// Whether hpe's hooks of CUDA serve this process: the shim before the driver, which `hpe run` preloads where there is a
+// driver, or hpe's own CUDA runtime on soft devices. CPU code and wrappers may then use memory of cudaMalloc.
+bool serves_cuda_memory() {
+  const char* const host_access = std::getenv("HPE_CUDA_HOST_ACCESS");  // NOLINT(concurrency-mt-unsafe)
+  if (::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_file") != nullptr)
+    return host_access == nullptr || std::string_view(host_access) != "off";
+  const void* const allocate = ::dlsym(RTLD_DEFAULT, "cudaMalloc");
+  if (allocate == nullptr) return false;
+  const auto own = std::filesystem::path(file_of(reinterpret_cast<void*>(&kind_of_library))).parent_path();
+  std::error_code ignored;
+  return std::filesystem::equivalent(std::filesystem::path(file_of(allocate)).parent_path(), own / "hpe" / "cudart",
+                                     ignored);
+}
+
+// Whether messages of this process may be in memory of cudaMalloc because of hpe.
+bool serves_cuda_messages() { return serves_cuda_memory() && wrappers() != nullptr; }
+
 void* target_of(const char* name) {
-  static void* const wrappers = open_wrappers();
   const bool is_profiling_name = *name == 'P';
   const char* const plain = is_profiling_name ? name + 1 : name;
   void* const real = behind(name);
@@ -113,14 +148,42 @@ void* target_of(const char* name) {
     const void* const library = behind(std::string("P").append(name).c_str());
     if (library != nullptr && file_of(real) != file_of(library)) return real;
   }
-  if (wrappers != nullptr)
-    if (void* const wrapper = ::dlsym(wrappers, plain)) return wrapper;
+  if (void* const opened = wrappers())
+    if (void* const wrapper = ::dlsym(opened, plain)) return wrapper;
   return real;
 }
 
 }  // namespace
 
 }  // namespace hpe::interpose::mpi
+
+// For `hpe doctor`, which loads an MPI library and then this one: which wrappers programs with that library get.
+const char* hpe_mpi_kind() {
+  const char* const kind = hpe::interpose::mpi::kind_of_library();
+  return kind != nullptr && std::filesystem::exists(hpe::interpose::mpi::file_of_wrappers(kind)) ? kind : nullptr;
+}
+
+// Open MPI's question, and MPICH's, whether messages may be in device memory. Without hpe's wrappers the library
+// answers; one that lacks the function knows nothing of device memory.
+int MPIX_Query_cuda_support() {
+  using namespace hpe::interpose::mpi;
+  if (serves_cuda_messages()) return 1;
+  auto* const real = function_behind<int()>("MPIX_Query_cuda_support");
+  return real != nullptr ? real() : 0;
+}
+
+int MPIX_GPU_query_support(int gpu_type, int* is_supported) {
+  using namespace hpe::interpose::mpi;
+  constexpr int cuda = 0;  // MPIX_GPU_SUPPORT_CUDA
+  if (gpu_type == cuda && is_supported != nullptr && serves_cuda_messages()) {
+    *is_supported = 1;
+    return 0;
+  }
+  auto* const real = function_behind<int(int, int*)>("MPIX_GPU_query_support");
+  if (real != nullptr) return real(gpu_type, is_supported);
+  if (is_supported != nullptr) *is_supported = 0;
+  return 0;
+}
 
 void* hpe_mpi_resolve(std::uint64_t index) {
   using namespace hpe::interpose::mpi;

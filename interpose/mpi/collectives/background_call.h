@@ -1,6 +1,7 @@
 #pragma once
 
-/// A non-blocking collective call as messages. Its steps follow one another while the program is in calls of MPI.
+/// Makes a non-blocking collective call with messages. The steps of the call run one after another while the program is
+/// in calls of MPI.
 
 #include <functional>
 #include <vector>
@@ -10,12 +11,13 @@
 
 namespace hpe::interpose::mpi {
 
-/// Adds messages to an exchange; the next step begins when these are over. Returns false, without messages, to be
-/// called again later. May throw hpe::error: the call then goes on with the next step, and fails in the end. Must not
-/// wait for other ranks.
+/// One step of a call: a function that adds messages to an exchange. The next step begins when these messages have
+/// completed. If the step cannot begin yet, the function returns false without adding messages, and is called again
+/// later. The function may throw hpe::error: then the call continues with the next step and fails at the end. The
+/// function must not wait for other ranks.
 using call_step = std::function<bool(exchange&)>;
 
-/// Begins a call with at least one step. Returns the result of the program's call.
+/// Begins a call that has at least one step. Returns the result of the program's call.
 [[nodiscard]] int begin_in_background(const exchange::ranks& who, MPI_Comm comm, MPI_Request* request,
                                       std::vector<call_step> steps);
 

@@ -1,17 +1,17 @@
 #pragma once
 
-/// Collective functions of MPI as messages from device to device (near_group.h). Each function here has the arguments
-/// of the blocking function, or of the non-blocking one. It returns the result of the call, or nothing, without an
-/// effect, if the call goes through MPI's own function, in all ranks alike.
+/// Makes collective calls of MPI with messages from device to device (near_group.h). Each function has the arguments of
+/// the blocking or of the non-blocking MPI function. It returns the result of the call. It returns nullopt, in all
+/// ranks and without effect, if the ranks must call MPI's own function.
 ///
-/// Blocks of less than 4096 bytes go through MPI, where all ranks know their size. MPI's own functions are faster with
-/// them in ordinary memory, and nearly as fast with staged device memory.
+/// If all ranks know the size of the blocks, and a block has less than 4096 bytes, the ranks call MPI's own function.
+/// For these blocks, MPI's own function is faster in ordinary memory and nearly as fast with staged device memory.
 
 #include "interpose/mpi/messages/point_to_point.h"
 
 namespace hpe::interpose::mpi {
 
-/// A blocking call, by the name that traces show, or a non-blocking one, by its request.
+/// The form of a call: a blocking call is described by the name that traces show, a non-blocking call by its request.
 struct call_form {
   call_form(const char* function) : function(function) {}  // NOLINT(google-explicit-constructor): the last argument
   call_form(MPI_Request* request) : request(request) {}    // NOLINT(google-explicit-constructor): of the calls below
@@ -42,9 +42,10 @@ taken direct_scatterv(const void* sendbuf, const int* sendcounts, const int* dis
                       void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm,
                       call_form form = __builtin_FUNCTION());
 
-/// Reductions of at least 64 KiB by a predefined operation, of numbers that kernels know: a blocking call if all ranks
-/// use device memory, a non-blocking one in any memory. Each rank combines a part of the numbers, on its device if its
-/// memory is there. MPI is faster with fewer bytes.
+/// Reductions of at least 64 KiB with a predefined operation, on numbers of a type that kernels support. A blocking
+/// call uses messages if all ranks use device memory; a non-blocking call uses messages for any memory. Each rank
+/// combines a part of the numbers, on its device if its buffer is in device memory. For fewer bytes, MPI's own function
+/// is faster.
 taken direct_allreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm,
                        call_form form = __builtin_FUNCTION());
 taken direct_reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype datatype, MPI_Op op, int root,

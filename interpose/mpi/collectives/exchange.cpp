@@ -13,6 +13,11 @@ std::size_t bytes_of(int count, MPI_Datatype type) {
 
 }  // namespace
 
+exchange::~exchange() {
+  for (MPI_Request& request : requests_)
+    if (request != handles::get().request_null) ::MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 void exchange::receive(void* to, int count, MPI_Datatype type, int from) {
   const std::size_t bytes = bytes_of(count, type);
   if (bytes == 0) return;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The messages of one collective call, or of one step of it. Every rank adds its messages; a blocking call then waits
-/// for all of them in finish(), a non-blocking one looks at over().
+/// The messages of a collective call, or of one step of such a call. Every rank adds its messages. A blocking call then
+/// waits in finish() for all messages; a non-blocking call asks over() whether all messages have completed.
 
 #include <cstddef>
 #include <memory>
@@ -16,23 +16,28 @@ class exchange {
   using ranks = near_group::ranks_of_call;
 
   explicit exchange(ranks who) : who_(std::move(who)) {}
+  /// Waits for messages that have not completed (after an exception), because MPI uses their buffers until then.
+  /// Receives are not cancelled, because a later call would then receive the messages.
+  ~exchange();
+  exchange(const exchange&) = delete;
+  exchange& operator=(const exchange&) = delete;
 
   [[nodiscard]] int rank() const noexcept { return who_.rank; }
   [[nodiscard]] int size() const noexcept { return who_.size; }
 
-  /// Begin a message of `count` elements; none if they have no data. Receives should come before sends. If a buffer
-  /// cannot be used, the other rank still gets its message, or can send it, and result() is the error.
+  /// Begin a message of `count` elements, unless the elements contain no data. Receives should be added before sends.
+  /// If a buffer cannot be used, the other rank can still send or receive the message, and result() returns the error.
   void receive(void* to, int count, MPI_Datatype type, int from);
   void send(const void* from, int count, MPI_Datatype type, int to);
 
-  /// Waits for all messages and returns the first error, after the error handler of `comm` has got it.
+  /// Waits for all messages. Passes the first error to the error handler of `comm` and returns it.
   [[nodiscard]] int finish(MPI_Comm comm);
 
-  /// Whether all messages are over. Does not wait.
+  /// Whether all messages have completed. Does not wait.
   [[nodiscard]] bool over();
-  /// The first error of the messages that are over; no error handler has got it.
+  /// The first error of the messages that have completed; no error handler has been called for this error.
   [[nodiscard]] int result() const noexcept { return result_; }
-  /// The program waits in MPI until all messages are over.
+  /// To be called when the program waits in MPI until all messages have completed.
   void await();
 
  private:
@@ -42,8 +47,8 @@ class exchange {
 
   const ranks who_;
   std::vector<MPI_Request> requests_;
-  std::size_t first_left_ = 0;                        // all requests before it are over
-  std::vector<std::unique_ptr<std::byte[]>> unused_;  // received in place of buffers that cannot be used
+  std::size_t first_left_ = 0;                        // all requests before this one have completed
+  std::vector<std::unique_ptr<std::byte[]>> unused_;  // memory for messages whose buffers cannot be used
   int result_ = MPI_SUCCESS;
 };
 

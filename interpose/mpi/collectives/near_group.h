@@ -1,7 +1,7 @@
 #pragma once
 
-/// Collective calls on device memory among ranks of one machine. All ranks of a call decide together whether it goes as
-/// messages from device to device (calls.h) or through MPI's own function.
+/// Collective calls on device memory, among ranks that all run on one machine. All ranks of a call decide together
+/// whether it uses messages between devices (calls.h) or MPI's own function.
 
 #include <cstdint>
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace hpe::interpose::mpi {
 
-/// The communicator for the messages of a group's calls, which returns errors. MPI makes it in the background. Thread
-/// safe.
+/// A communicator for the messages of a group's collective calls; its error handler is MPI_ERRORS_RETURN. MPI creates
+/// the communicator in the background. Thread safe.
 class near_channel {
  public:
-  /// Collective over the ranks of a communicator; does not wait for them.
+  /// Collective over the ranks of communicator `of`; does not wait for the other ranks.
   explicit near_channel(MPI_Comm of);
   ~near_channel();
   near_channel(const near_channel&) = delete;
@@ -30,23 +30,27 @@ class near_channel {
   bool ready_ = false;
 };
 
-/// An intracommunicator whose ranks all run on this machine. MPI keeps it as an attribute of the communicator, and ends
-/// it with that. Its functions are for the calling thread of a collective call, which is one at a time.
+/// An intracommunicator whose ranks all run on this machine. The object is stored as an attribute of the communicator,
+/// and MPI destroys it together with the communicator. Only the thread that makes a collective call may use the
+/// object's functions; a communicator has only one collective call at a time.
 class near_group {
  public:
-  /// The memory that a rank uses in a call, in the order of precedence. A vote tells which kinds the ranks use.
+  /// The kind of memory that a rank uses in a call; a higher value takes precedence. In a vote, all ranks learn which
+  /// kinds of memory the other ranks use.
   enum class memory : std::uint8_t {
     ordinary = 1,
-    device = 2,  ///< of the CUDA driver
-    other = 4    ///< the call must go through MPI's own function: memory of hpe, or a buffer that cannot be used
+    device = 2,  ///< memory of the CUDA driver
+    other = 4    ///< hpe memory, or a buffer that cannot be used; the ranks must call MPI's own function
   };
-  /// Which ranks must use device memory for a call to go as messages, if none uses other memory.
+  /// Whether a call uses messages if at least one rank uses device memory, or only if all ranks do. If any rank uses
+  /// `other` memory, the call uses no messages.
   enum class needed : std::uint8_t { one, all };
 
-  /// nullptr if ranks of comm run on other machines, or direct copies are off: in all ranks or none.
+  /// The group of a communicator. Returns nullptr, in all ranks, if some of the communicator's ranks run on other
+  /// machines, or if direct copies are off.
   [[nodiscard]] static near_group* of(MPI_Comm comm);
-  /// The same for non-blocking calls, which cannot vote: nullptr also if a rank of the job cannot use CUDA, or
-  /// if there are more than 8 ranks.
+  /// Like of(), for non-blocking calls, in which the ranks cannot vote. Also returns nullptr if a rank of the job
+  /// cannot use CUDA, or if the communicator has more than 8 ranks.
   [[nodiscard]] static near_group* of_background(MPI_Comm comm);
 
   near_group(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
@@ -57,13 +61,14 @@ class near_group {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
 
-  /// Whether the ranks vote on this call; all of them get the same answer, without communication. While no rank has
-  /// used device memory, they vote on few calls.
+  /// Whether the ranks vote on this call. All ranks get the same answer, without communication. Until a vote has shown
+  /// that a rank uses device memory, the ranks vote only on a few calls.
   [[nodiscard]] bool votes() noexcept;
-  /// A vote: collective. Returns the same in all ranks.
+  /// Makes the ranks vote; collective over the ranks. Returns whether the call uses messages; the result is the same in
+  /// all ranks.
   [[nodiscard]] bool agree(memory mine, needed ranks);
 
-  /// The calling rank among the ranks of one call, and the way of the call's messages.
+  /// The rank of the calling process in one collective call, with the channel and tag of the call's messages.
   struct ranks_of_call {
     int rank = 0;
     int size = 0;
@@ -72,10 +77,11 @@ class near_group {
   };
   /// For a blocking call: waits until the channel is ready.
   [[nodiscard]] ranks_of_call now();
-  /// For a non-blocking call, which has a tag of its own: messages of other calls may go at the same time.
+  /// For a non-blocking call. Each call has its own tag, because messages of several calls may be in progress at the
+  /// same time.
   [[nodiscard]] ranks_of_call next();
 
-  /// The memory of a buffer argument.
+  /// The kind of memory of a buffer argument.
   [[nodiscard]] static memory memory_of(const void* buffer, const layout& which);
 
  private:

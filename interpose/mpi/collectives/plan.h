@@ -1,7 +1,7 @@
 #pragma once
 
-/// The messages of a collective call as one rank sees them: which block of which buffer goes to which rank, and which
-/// one comes from which rank. The blocking and the non-blocking form of a function have the same plan.
+/// The messages of a collective call from the view of one rank: which block is sent to which rank, and which block is
+/// received from which rank. The blocking and the non-blocking form of a function use the same plan.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,25 +13,26 @@
 
 namespace hpe::interpose::mpi {
 
-/// Whether a block has fewer bytes than `least`. One whose arguments MPI refuses has.
+/// Whether a block of `count` elements has fewer than `least` bytes. Returns true for arguments that MPI refuses.
 [[nodiscard]] bool is_smaller(std::size_t least, int count, MPI_Datatype type);
 
-/// The blocks of one buffer argument, and the ranks that they are exchanged with.
+/// The blocks of one buffer argument, and the ranks with which they are exchanged.
 class blocks {
  public:
-  /// No blocks.
+  /// Contains no blocks.
   blocks() = default;
-  /// One block for each rank, one behind the other.
+  /// One block for each rank; each block begins directly after the one before.
   [[nodiscard]] static blocks equal(const void* buffer, int count, MPI_Datatype type);
-  /// One block for each rank. Displacements are in extents of the type. The arrays belong to the caller.
+  /// One block for each rank, at the given displacements. Displacements count extents of the type. The arrays belong to
+  /// the caller and must exist as long as the blocks are used.
   [[nodiscard]] static blocks listed(const void* buffer, const int* counts, const int* displacements,
                                      MPI_Datatype type);
-  /// One block for all ranks.
+  /// The same block for all ranks.
   [[nodiscard]] static blocks shared(const void* buffer, int count, MPI_Datatype type);
 
-  /// The block of rank `which` alone, for all ranks.
+  /// The block of rank `which`, used for all ranks.
   [[nodiscard]] blocks block_of(int which) const;
-  /// The same blocks, for one rank only, or for all ranks but one.
+  /// The same blocks, exchanged only with one rank (only_for) or with all ranks except one (without).
   [[nodiscard]] blocks only_for(int rank) const;
   [[nodiscard]] blocks without(int rank) const;
 
@@ -42,9 +43,9 @@ class blocks {
   [[nodiscard]] int count(int rank) const noexcept;
   [[nodiscard]] MPI_Datatype type() const noexcept { return type_; }
 
-  /// The memory that all blocks of n ranks use. Throws left_to_mpi for arguments that MPI refuses.
+  /// The kind of memory that all blocks of n ranks together use. Throws left_to_mpi for arguments that MPI refuses.
   [[nodiscard]] near_group::memory memory(int n) const;
-  /// Keeps the datatype until the last copy of these blocks is gone, also if the program frees it.
+  /// Keeps the datatype until the last copy of these blocks is destroyed, even if the program frees the datatype.
   void keep_type();
 
  private:
@@ -56,7 +57,7 @@ class blocks {
   const void* buffer_ = nullptr;
   MPI_Datatype type_{};
   std::shared_ptr<MPI_Datatype> kept_;
-  int count_ = 0;  // of each block, without lists
+  int count_ = 0;  // number of elements of each block, unless counts_ is set
   const int* counts_ = nullptr;
   const int* displacements_ = nullptr;
   int block_ = any;
@@ -68,13 +69,13 @@ struct plan {
   blocks from;
   blocks to;
 
-  /// The memory that this rank uses. Throws like blocks::memory().
+  /// The kind of memory that this rank uses. Throws like blocks::memory().
   [[nodiscard]] near_group::memory memory(int n) const { return std::max(from.memory(n), to.memory(n)); }
   void keep_types() {
     from.keep_type();
     to.keep_type();
   }
-  /// Adds the messages to a call.
+  /// Adds the messages of the plan to a call.
   void post(exchange& call) const;
 };
 

@@ -38,16 +38,18 @@ std::uint64_t channel::expect_answer(std::function<void(const answer&)> then) {
 void channel::send(const answer& what, int rank) {
   // Every transport sends an answer eagerly, but MPI may read it until the request is over.
   auto kept = std::make_shared<answer>(what);
+  progress& all = progress::of_process();
+  progress::continuation then = [kept, &all](const MPI_Status&, int) {
+    all.over();
+    all.owe(-1);
+  };
+  all.make_room();
   MPI_Request request{};
   HPE_REAL(Isend)
   (kept.get(), sizeof *kept, handles::get().byte, rank, tag_of_answers, job::current()->channel, &request);
-  progress& all = progress::of_process();
   all.begun();
   all.owe(1);
-  all.when_over(request, [kept, &all](const MPI_Status&, int) {
-    all.over();
-    all.owe(-1);
-  });
+  all.when_over(request, std::move(then));
 }
 
 int channel::new_tag() {
@@ -56,15 +58,17 @@ int channel::new_tag() {
 }
 
 void channel::listen() {
-  HPE_REAL(Irecv)
-  (&incoming_, sizeof incoming_, handles::get().byte, MPI_ANY_SOURCE, tag_of_answers, job::current()->channel,
-   &listening_);
-  progress::of_process().when_over(listening_, [this](const MPI_Status&, int code) {
+  progress::continuation then = [this](const MPI_Status&, int code) {
     if (code != MPI_SUCCESS) return;
     const answer got = incoming_;
     listen();
     if (auto found = waiting_.extract(got.sequence)) found.mapped()(got);
-  });
+  };
+  progress::of_process().make_room();
+  HPE_REAL(Irecv)
+  (&incoming_, sizeof incoming_, handles::get().byte, MPI_ANY_SOURCE, tag_of_answers, job::current()->channel,
+   &listening_);
+  progress::of_process().when_over(listening_, std::move(then));
 }
 
 }  // namespace hpe::interpose::mpi

@@ -17,18 +17,18 @@ namespace hpe::interpose::mpi {
 namespace {
 
 // The shape of a copy between two layouts of rows; nothing unless both have equal rows or one of them is contiguous.
-std::optional<copied_rows> shape_of(const byte_rows& from, const byte_rows& to) {
-  if (to.is_one_run()) return to_one_run(from);
-  if (from.is_one_run()) {
-    const std::size_t rows = from.width / to.width;
-    const std::size_t in_a_plane = std::min(rows, to.rows);
-    if (rows == 0 || from.width % to.width != 0 || rows % in_a_plane != 0) return std::nullopt;
-    return copied_rows{
-        to.width, in_a_plane, rows / in_a_plane, {to.pitch, to.plane_pitch}, {to.width, to.width * in_a_plane}};
+std::optional<box_copy> shape_of(const box& from, const box& to) {
+  const box_extent &read = from.extent, &room = to.extent;
+  if (room.is_one_row()) return to_one_run(from);
+  if (read.is_one_row()) {
+    const std::size_t rows = read.width / room.width;
+    const std::size_t in_a_plane = std::min(rows, room.rows);
+    if (rows == 0 || read.width % room.width != 0 || rows % in_a_plane != 0) return std::nullopt;
+    return box_copy{{room.width, in_a_plane, rows / in_a_plane}, to.strides, {room.width, room.width * in_a_plane}};
   }
-  const bool alike = from.width == to.width && (from.planes == 1 ? from.rows <= to.rows : from.rows == to.rows);
-  if (!alike || from.planes > to.planes) return std::nullopt;
-  return copied_rows{from.width, from.rows, from.planes, {to.pitch, to.plane_pitch}, {from.pitch, from.plane_pitch}};
+  const bool alike = read.width == room.width && (read.planes == 1 ? read.rows <= room.rows : read.rows == room.rows);
+  if (!alike || read.planes > room.planes) return std::nullopt;
+  return box_copy{read, to.strides, from.strides};
 }
 
 // How long a sender that need not be in MPI may take to begin a copy that it was asked for.
@@ -55,7 +55,7 @@ std::unique_ptr<announcement_board::announcement> announce(const receive& what, 
   if (sender == nullptr || which.size() == 0 || which.size() != which.extent()) return nullptr;
   adopted_pointers* const devices = driver_of(what, which);
   const auto rows = which.rows();
-  if (devices == nullptr || !rows || !rows->is_one_run() || devices->queued_now() != 0) return nullptr;
+  if (devices == nullptr || !rows || !rows->shape.extent.is_one_row() || devices->queued_now() != 0) return nullptr;
   std::unique_ptr<announcement_board::announcement> made;
   first_failure failure;
   failure.attempt([&] {
@@ -125,14 +125,15 @@ int incoming::start() {
     fetch(envelope(*found_->head));
     return MPI_SUCCESS;
   }
+  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
+  progress::continuation then = [self](const MPI_Status& status, int code) { self->arrived(status, code); };
+  progress::of_process().make_room();
   if (!found_) announced_ = announce(what_, which_);
   if (const int failed = post(); failed != MPI_SUCCESS) {
     announced_.reset();
     return failed;
   }
-  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
-  progress::of_process().when_over(request_,
-                                   [self](const MPI_Status& status, int code) { self->arrived(status, code); });
+  progress::of_process().when_over(request_, std::move(then));
   return MPI_SUCCESS;
 }
 
@@ -284,7 +285,8 @@ adopted_pointers* incoming::driver() const { return driver_of(what_, which_); }
 void incoming::fetch_payload() {
   if (taken_ && fetch_rows()) return;
   std::byte* to = moved(what_.buffer, which_.begin());
-  if (!rows_ || !rows_->is_one_run()) {  // a layout without gaps may have another order than the payload
+  if (!rows_ ||
+      !rows_->shape.extent.is_one_row()) {  // a layout without gaps may still be ordered differently from the payload
     // hpe's runtime copies memory that it exported, and does not know device memory of this kind.
     if (head_->exported() == nullptr) borrow_gathered(head_->bytes);
     if (gathered_ == nullptr) assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
@@ -296,8 +298,8 @@ void incoming::fetch_payload() {
 // Copies rows to rows, without an intermediate copy. The host writes rows of ordinary memory, because a device is slow
 // at it.
 bool incoming::fetch_rows() {
-  if (!rows_ || rows_->is_one_run() || !concerns(what_.buffer)) return false;
-  const auto shape = shape_of(head_->offered()->rows, *rows_);
+  if (!rows_ || rows_->shape.extent.is_one_row() || !concerns(what_.buffer)) return false;
+  const auto shape = shape_of(head_->offered()->rows, rows_->shape);
   if (!shape) return false;
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   return copy(moved(what_.buffer, rows_->offset), *shape, [self](const std::optional<error>& failure) {
@@ -307,14 +309,14 @@ bool incoming::fetch_rows() {
 }
 
 // Starts the device copy for a taken offer, by the sender if possible, else by this side.
-bool incoming::copy(std::byte* to, const copied_rows& shape, const transfer_over& then) {
+bool incoming::copy(std::byte* to, const box_copy& shape, const transfer_over& then) {
   return ask_for_push(to, shape) || copy_directly(to, head_->offered()->device, shape, queued_, then);
 }
 
 // Asks the sender to copy, if it can write the memory, and waits in MPI or may soon be there: when several messages are
 // in progress, the sender is probably sending more of them. Processes take turns on a device, so if both sides use the
 // same device, the lower rank makes the copies of both.
-bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
+bool incoming::ask_for_push(std::byte* to, const box_copy& shape) {
   offer_board* const board = offer_board::current();
   adopted_pointers* const devices = adopted_pointers::of(to);
   if (left_ || devices == nullptr) return false;
@@ -322,7 +324,7 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   std::optional<peer_bytes> place;
   first_failure failure;
   failure.attempt([&] {
-    place = devices->share(reinterpret_cast<std::uintptr_t>(to), shape.extent(shape.to),
+    place = devices->share(reinterpret_cast<std::uintptr_t>(to), shape.written().span(),
                            adopted_pointers::peer_use::overwrite, queued_);
   });
   if (!place || (place->device == head_->offered()->device.device && job::current()->rank < head_->sender))
@@ -330,7 +332,7 @@ bool incoming::ask_for_push(std::byte* to, const copied_rows& shape) {
   board->ask(head_->sender, head_->offered()->offer, {*place, shape});
   patient_until_ = std::chrono::steady_clock::now() + patience;
   progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this()), devices, to,
-                                 bytes = shape.extent(shape.to)] { return self->look_at_push(*devices, to, bytes); });
+                                 bytes = shape.written().span()] { return self->look_at_push(*devices, to, bytes); });
   return true;
 }
 
@@ -372,7 +374,7 @@ bool incoming::fetch_directly(std::byte* to) {
     self->tell_done();
     self->fetched(std::nullopt);
   };
-  if (taken_) return copy(to, *shape_of(head_->offered()->rows, {0, head_->bytes}), copied);
+  if (taken_) return copy(to, *shape_of(head_->offered()->rows, {{head_->bytes}, {}}), copied);
   const hpeExport* const exported = head_->exported();
   return exported != nullptr && copy_directly(to, *exported, head_->bytes, copied);
 }

@@ -26,7 +26,7 @@ std::atomic<bool> errors_are_survived{false};
 
 bool wanted(const options& option) {
   HPE_REQUIRE(option.mpi_pipeline == "on" || option.mpi_pipeline == "off", HPE_ERROR_INVALID_ARGUMENT,
-              "HPE_MPI_PIPELINE is \"{}\"; it can be on or off", option.mpi_pipeline);
+              "HPE_MPI_PIPELINE=\"{}\" is neither on nor off", option.mpi_pipeline);
   return option.mpi_pipeline == "on";
 }
 
@@ -88,7 +88,7 @@ void job::begin() {
     }
     const MPI_Comm world = handles::get().comm_world;
     static constexpr named_call vote{
-        "the vote in MPI_Init, which takes libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks,"};
+        "the vote in MPI_Init, which needs libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks,"};
     const waiting_call waiting(vote);
     // The protocol is on only if every rank votes 1 or more. All ranks use the settings of rank 0.
     int agreed = !can ? 0 : is_before_driver() ? 2 : 1;

@@ -31,7 +31,7 @@ void require_device(const std::byte* p) {
       hpeGetDeviceInfo(where.device, &device) != HPE_SUCCESS)
     return;
   HPE_REQUIRE(device.lost == 0, HPE_ERROR_DEVICE_LOST,
-              "device {} is lost, and with it the only copy of what was to be sent", where.device);
+              "device {} is lost, and with it the only copy of the data to be sent", where.device);
 }
 
 // The messages of which it is not known whether a receive has matched them, in the order of their envelopes. If several
@@ -53,7 +53,7 @@ void outgoing::prepare() {
   }
   if (what_.driver != nullptr) {
     if (persistent && what_.shared)
-      what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), extent(),
+      what_.shared = what_.driver->share(reinterpret_cast<std::uintptr_t>(what_.from), what_.rows.span(),
                                          adopted_pointers::peer_use::read, what_.driver->queued_now());
     return;
   }
@@ -76,13 +76,21 @@ int outgoing::start() {
   channel& answers = channel::of_process();
   offer_board* const board = offer_board::current();
   awaited_ = blocking_;
+  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
+  progress::continuation then = [self](const MPI_Status&, int code) {
+    if (code != MPI_SUCCESS) {  // no answer will come
+      channel::of_process().forget(self->sequence_);
+      --self->parts_left_;
+    }
+    self->part_over(code, std::nullopt);
+  };
+  progress::of_process().make_room();
   offer_ =
       what_.shared && board != nullptr ? board->make(synchronous_ || what_.rows.bytes() > sent_at_once) : std::nullopt;
   if (offer_) {
     line().push_back(this);
     in_line_ = true;
   }
-  const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   envelope head;
   head.job_id = running.id;
   head.sequence = sequence_ = answers.expect_answer([self](const answer& given) { self->answered(given); });
@@ -120,13 +128,7 @@ int outgoing::start() {
     part_over(MPI_SUCCESS, std::nullopt);
     return MPI_SUCCESS;
   }
-  progress::of_process().when_over(request, [self, sequence = head.sequence](const MPI_Status&, int code) {
-    if (code != MPI_SUCCESS) {  // no answer will come
-      channel::of_process().forget(sequence);
-      --self->parts_left_;
-    }
-    self->part_over(code, std::nullopt);
-  });
+  progress::of_process().when_over(request, std::move(then));
   return MPI_SUCCESS;
 }
 
@@ -178,7 +180,7 @@ void outgoing::leave_line() {
   if (std::exchange(in_line_, false)) std::erase(line(), this);
 }
 
-// Begins to copy to a receive that its rank has announced, if that is probably the receive of this message.
+// Starts to copy into an announced receive if that receive will probably match this message.
 void outgoing::copy_unasked() {
   announcement_board* const announced = announcement_board::current();
   offer_board& board = *offer_board::current();
@@ -239,14 +241,15 @@ void outgoing::end_offer() {
 
 // The bytes of all rows, in order and without the gaps between them.
 std::vector<std::byte> outgoing::packed() const {
-  std::vector<std::byte> all(extent());
+  std::vector<std::byte> all(what_.rows.span());
   what_.driver->read(all.data(), reinterpret_cast<std::uintptr_t>(what_.from), all.size());
-  if (what_.rows.is_one_run()) return all;
+  if (what_.rows.extent.is_one_row()) return all;
   std::vector<std::byte> result(what_.rows.bytes());
   std::byte* to = result.data();
-  for (std::size_t p = 0; p < what_.rows.planes; ++p)
-    for (std::size_t r = 0; r < what_.rows.rows; ++r, to += what_.rows.width)
-      std::memcpy(to, all.data() + p * what_.rows.plane_pitch + r * what_.rows.pitch, what_.rows.width);
+  what_.rows.for_each_row([&](std::size_t at) {
+    std::memcpy(to, all.data() + at, what_.rows.extent.width);
+    to += what_.rows.extent.width;
+  });
   return result;
 }
 
@@ -289,7 +292,7 @@ void outgoing::answered(const answer& given) {
     if (given.what == answer::verdict::unreachable) board->set_of_no_use(what_.world_rank);
   }
   if (given.what == answer::verdict::done) return part_over(MPI_SUCCESS, std::nullopt);
-  if (!what_.rows.is_one_run()) return send_packed(given.tag);
+  if (!what_.rows.extent.is_one_row()) return send_packed(given.tag);
   const auto self = std::static_pointer_cast<outgoing>(shared_from_this());
   send_in_chunks(what_.from, {what_.rows.bytes(), chunk_, what_.world_rank, given.tag},
                  [self](const std::optional<error>& failure) { self->part_over(MPI_SUCCESS, failure); });

@@ -1,7 +1,8 @@
 #pragma once
 
-/// Sends by envelope: of a large message from memory of hpe, or of a message of any size from memory of the driver. The
-/// receiver or the sender reads the bytes after the receiver has matched the envelope, or once the offer is withdrawn.
+/// A send by envelope: of a large message in hpe memory, or of a message of any size in memory of the driver. The
+/// receiver or the sender reads the bytes after the receiver has matched the envelope; the sender also reads them after
+/// it has withdrawn the offer.
 
 #include <chrono>
 #include <vector>
@@ -17,15 +18,15 @@ class outgoing final : public message {
  public:
   struct arguments {
     const std::byte* from;  ///< the first byte
-    byte_rows rows;         ///< the bytes, from `from` on; one run if the memory is hpe's
-    int destination;        ///< rank in comm
-    int world_rank;         ///< the destination's rank in MPI_COMM_WORLD
+    box rows;               ///< the bytes from `from` on; a single row if they are in hpe memory
+    int destination;        ///< rank of the destination in `comm`
+    int world_rank;         ///< rank of the destination in MPI_COMM_WORLD
     int tag;
     MPI_Comm comm;
-    adopted_pointers* driver;          ///< set if the memory is the driver's; nullptr if it is hpe's
-    std::optional<peer_bytes> shared;  ///< names the driver's memory to the receiver, if that can reach it
-    /// Set if `from` is device memory of hpe: each start first copies bytes of the program there. These bytes are not
-    /// contiguous, or the driver cannot share their memory.
+    adopted_pointers* driver;          ///< not null if the memory is the driver's; nullptr for hpe memory
+    std::optional<peer_bytes> shared;  ///< describes the driver's memory to a receiver that can access it
+    /// Set if `from` is hpe's device memory into which each start first copies the program's bytes. This copy is needed
+    /// if the program's bytes are not contiguous, or if the driver cannot share the memory of these bytes.
     struct origin {
       const std::byte* address;
       scattered_bytes which;
@@ -35,8 +36,8 @@ class outgoing final : public message {
   };
   struct mode {
     bool persistent = false;
-    bool synchronous = false;  ///< not over before the receiver has matched the message
-    bool blocking = false;     ///< the calling thread stays in MPI until the send is over
+    bool synchronous = false;  ///< whether the send completes only after the receiver has matched the message
+    bool blocking = false;     ///< whether the calling thread stays in MPI until the send has completed
   };
   outgoing(const arguments& what, mode how)
       : message(what.comm, how.persistent), what_(what), synchronous_(how.synchronous), blocking_(how.blocking) {}
@@ -58,10 +59,6 @@ class outgoing final : public message {
   void push();
   void end_offer();
   void withdraw();
-  [[nodiscard]] std::size_t extent() const noexcept {
-    return (what_.rows.planes - 1) * what_.rows.plane_pitch + (what_.rows.rows - 1) * what_.rows.pitch +
-           what_.rows.width;
-  }
   [[nodiscard]] std::vector<std::byte> packed() const;
   void send_packed(int tag);
   void answered(const answer& given);
@@ -70,21 +67,21 @@ class outgoing final : public message {
   arguments what_;
   const bool synchronous_;
   const bool blocking_;
-  bool awaited_ = false;     // the calling thread stays in MPI until the send is over
-  envelope::wire envelope_;  // packed at each start
+  bool awaited_ = false;     // whether a thread of the program stays in MPI until the send has completed
+  envelope::wire envelope_;  // the packed envelope, made at each start
   std::size_t chunk_ = 0;
   std::optional<hpeExport> exported_;
   std::optional<offer_board::offer> offer_;
   std::uint64_t sequence_ = 0;
   std::chrono::steady_clock::time_point patient_until_;
-  bool in_line_ = false;                // nothing is known of the receive of this message
-  std::optional<device_copy> unasked_;  // copy in progress to a receive that its rank has announced
-  int parts_left_ = 0;                  // two at first: the envelope and the payload
+  bool in_line_ = false;                // whether this send still looks for an announced receive for its message
+  std::optional<device_copy> unasked_;  // a copy in progress to a receive that the receiver has announced
+  int parts_left_ = 0;                  // 2 at first: the envelope and the payload
   int code_ = MPI_SUCCESS;
   std::optional<error> failure_;
 };
 
-/// Makes the send for the arguments of a call; returns nullptr if the message does not go by envelope.
+/// Makes the send for the arguments of a call; returns nullptr if the message does not need an envelope.
 [[nodiscard]] std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datatype type, int dest,
                                                          int tag, MPI_Comm comm, outgoing::mode how);
 

@@ -1,13 +1,14 @@
 #pragma once
 
-/// The point-to-point functions of MPI while the protocol of this folder is on (job.h). Each returns the result of the
-/// call, or nothing, without an effect, if the message goes the ordinary way. Large messages are sent by an envelope;
-/// hpe inspects each receive into which an envelope fits.
+/// The point-to-point functions of MPI when the protocol of this folder is used (job.h). Each function returns the
+/// result of the call. It returns nullopt, without effect, if MPI must execute the call itself. Large messages are sent
+/// by envelope, and hpe inspects each receive into which an envelope fits.
 ///
-/// These messages go the ordinary way: in buffered mode, which must not wait for the receiver; to the sender itself and
-/// to MPI_PROC_NULL; on intercommunicators; to processes of other jobs; from hpe's memory by datatypes with gaps; and
-/// the messages that MPI_Sendrecv_replace sends. hpe inspects a receive with less room than an envelope only once the
-/// program uses CUDA or has set an error handler: before that, MPI aborts the program when a message is too long.
+/// MPI itself sends the following messages: messages in buffered mode, which must not wait for the receiver; messages
+/// to the sender itself and to MPI_PROC_NULL; messages on intercommunicators and to processes of other jobs; messages
+/// in hpe memory with datatypes that have gaps; and messages of MPI_Sendrecv_replace. hpe inspects a receive that is
+/// smaller than an envelope only after the program has used CUDA or has set an error handler; before that, MPI aborts
+/// the program when a message is too long.
 ///
 /// `function` is the name that traces show.
 
@@ -21,7 +22,7 @@ namespace hpe::interpose::mpi {
 
 using taken = std::optional<int>;
 
-/// Runs action(), which returns the result of a call or nothing, and turns its exceptions into MPI errors.
+/// Runs action(), which returns the result of a call or nullopt, and converts its exceptions to MPI errors.
 template <class Action>
 taken guarded(MPI_Comm comm, Action&& action) {
   try {

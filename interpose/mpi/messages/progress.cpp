@@ -30,7 +30,15 @@ progress::guard::~guard() {
   of_process().mutex_.unlock();
 }
 
-void progress::when_over(MPI_Request request, continuation then) {
+void progress::make_room() {
+  const auto grow = [](auto& list) {
+    if (list.size() == list.capacity()) list.reserve(2 * list.size() + 8);
+  };
+  grow(requests_);
+  grow(thens_);
+}
+
+void progress::when_over(MPI_Request request, continuation&& then) noexcept {
   requests_.push_back(request);
   thens_.push_back(std::move(then));
 }

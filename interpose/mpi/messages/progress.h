@@ -1,8 +1,9 @@
 #pragma once
 
-/// Background work during the program's calls of MPI. Open MPI calls a function of hpe wherever its own functions wait
-/// or test (opal_progress), so large messages advance in every call that waits or tests, also for a collective, a file
-/// or another message. That is MPI's own rule of progress.
+/// Makes background progress during the program's calls of MPI. Open MPI calls a function of hpe (through
+/// opal_progress) whenever its own functions wait or test. So large messages make progress in every call that waits or
+/// tests, even if the call concerns a collective operation, a file or another message. The MPI standard defines the
+/// same rule for MPI's own progress.
 
 #include <atomic>
 #include <functional>
@@ -13,23 +14,25 @@
 
 namespace hpe::interpose::mpi {
 
-/// One per process. Continuations and polls run under its lock, one at a time, in any thread that is in MPI. They may
-/// start operations of MPI and of devices but should not wait for them, and they must not throw.
+/// Each process has one object. Continuations and polls are called under the object's lock, one at a time, in any
+/// thread that is in MPI. They may start operations of MPI and of devices, but should not wait for these operations,
+/// and must not throw.
 class progress {
  public:
-  /// Gets the status of a finished request, and MPI_SUCCESS or the error that MPI's error handler has already got.
+  /// Called with the status of a completed request. `code` is MPI_SUCCESS or an error that has already been passed to
+  /// MPI's error handler.
   using continuation = std::function<void(const MPI_Status& status, int code)>;
-  /// Returns true when it need not be called again.
+  /// A function that is called until it returns true.
   using poll = std::function<bool()>;
 
   static progress& of_process();
 
-  /// Registers the function of hpe; returns whether Open MPI accepted it. Call it once.
+  /// Registers hpe's function and returns whether Open MPI has accepted it. To be called only once.
   [[nodiscard]] bool attach();
-  /// Stops all continuations and polls.
+  /// From now on, no continuation or poll is called.
   void detach() { attached_ = false; }
 
-  /// Keeps continuations and polls of all threads from running.
+  /// While the object exists, no thread calls continuations or polls.
   class guard {
    public:
     guard();
@@ -38,15 +41,20 @@ class progress {
     guard& operator=(const guard&) = delete;
   };
 
-  /// Calls `then` when a request, which must not be the program's, is over. Call this and the functions up to owe()
-  /// under a guard, or from a continuation or poll.
-  void when_over(MPI_Request request, continuation then);
+  /// Reserves memory for one call of when_over(), so that this call cannot fail: an operation that MPI has begun cannot
+  /// be undone. Throws std::bad_alloc. This function and the following ones up to owe() must be called while a guard
+  /// exists, or from a continuation or poll.
+  void make_room();
+  /// Calls `then` when a request has completed, which must not be a request of the program. To be called after
+  /// make_room(), with the same guard.
+  void when_over(MPI_Request request, continuation&& then) noexcept;
   /// Calls `each` until it returns true.
   void repeat(poll each);
-  /// Count the operations in progress. While there are none, MPI's calls take no longer than without hpe.
+  /// Count the operations that are in progress. While no operation is in progress, MPI's calls take no longer than
+  /// without hpe.
   void begun() { ++going_on_; }
   void over() { --going_on_; }
-  /// Counts an operation in progress for the lifetime of the object.
+  /// While the object exists, it counts as an operation in progress.
   class busy {
    public:
     busy() { of_process().begun(); }
@@ -54,21 +62,23 @@ class progress {
     busy(const busy&) = delete;
     busy& operator=(const busy&) = delete;
   };
-  /// For a call that begins a receive beside others and does not wait: makes progress in some of such calls, so that
-  /// messages which have arrived do not wait until the program has begun all its receives.
+  /// To be called when a call of the program has begun a receive and returns without a wait, while other operations are
+  /// in progress. Some of these calls make progress, so that messages that have arrived do not wait until the program
+  /// has begun all its receives.
   void look_at_arrivals();
-  /// Calls the polls once, for a call that begins an operation beside others and does not wait.
+  /// Calls the polls once. To be called when a call of the program has begun an operation and returns without a wait,
+  /// while other operations are in progress.
   void look();
-  /// Counts the operations that other ranks wait for and that must be over before MPI_Finalize.
+  /// Counts the operations for which other ranks wait and which must therefore complete before MPI_Finalize.
   void owe(int more) { owed_ += more; }
   [[nodiscard]] bool owes_nothing() const noexcept { return owed_.load(std::memory_order_acquire) == 0; }
 
-  /// Whether one operation is in progress. A poll that waits for it then delays no other operation.
+  /// Whether exactly one operation is in progress. If so, a poll that waits for it delays no other operation.
   [[nodiscard]] bool only_one() const noexcept { return going_on_.load(std::memory_order_relaxed) == 1; }
 
   [[nodiscard]] bool idle() const noexcept { return going_on_.load(std::memory_order_relaxed) == 0; }
 
-  /// Calls MPI's progress function until the condition holds. The caller must not hold a guard.
+  /// Calls MPI's progress function until the condition is true. The caller must not hold a guard.
   template <class Condition>
   void until(Condition&& holds) {
     while (!holds()) wait_a_little_();
@@ -83,16 +93,16 @@ class progress {
 
   void (*wait_a_little_)() = nullptr;
   std::recursive_mutex mutex_;
-  int held_ = 0;  // guards, plus 1 while advance() runs
+  int held_ = 0;  // the number of guards, plus 1 while advance() runs
   std::atomic<bool> attached_{false};
   std::atomic<int> going_on_{0};
   std::atomic<int> owed_{0};
   std::atomic<unsigned> begun_beside_others_{0};
   std::vector<MPI_Request> requests_;
-  std::vector<continuation> thens_;  // of each request
+  std::vector<continuation> thens_;  // the continuation of each request
   std::vector<poll> polls_;
-  std::vector<poll> running_;  // of call_polls(), kept for their memory
-  std::vector<int> indices_;   // of look_at_requests(), kept for their memory
+  std::vector<poll> running_;  // scratch of call_polls(), a member only so that its memory is reused
+  std::vector<int> indices_;   // scratch of look_at_requests(), a member for the same reason
   std::vector<MPI_Status> statuses_;
 };
 

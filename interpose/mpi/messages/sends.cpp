@@ -47,8 +47,8 @@ std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const 
   return shared;
 }
 
-// Makes the message one from device memory of hpe, to which outgoing copies the bytes first. Returns false if the
-// receiver cannot reach memory of hpe, or no memory is left.
+// Makes the message one from hpe's device memory, to which outgoing copies the bytes first. Returns false if the
+// receiver cannot reach hpe memory, or no memory is left.
 bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
   const auto scattered = which.scattered();
   if (!scattered || !may_reach(what.world_rank, which.size())) return false;
@@ -58,7 +58,7 @@ bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
                                          adopted_pointers::peer_use::read, 0);
   if (!shared) return false;
   what.from = copy.get();
-  what.rows = {0, which.size(), 1, 1, 0, 0};
+  what.rows = {{which.size()}, {}};
   what.shared = shared;
   what.gathered = {moved(buf, scattered->displacement), scattered->which, std::move(copy)};
   return true;
@@ -81,7 +81,7 @@ std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datat
   if (which.empty()) return nullptr;
   const auto rows = which.rows();
   outgoing::arguments what{.from = moved(buf, which.begin()),
-                           .rows = rows.value_or(byte_rows{}),
+                           .rows = rows.value_or(placed_box{}).shape,
                            .destination = dest,
                            .world_rank = rank,
                            .tag = tag,
@@ -89,7 +89,7 @@ std::shared_ptr<outgoing> send_by_envelope(const void* buf, int count, MPI_Datat
                            .driver = driver,
                            .shared = {},
                            .gathered = {}};
-  const bool is_run = rows && rows->is_one_run();
+  const bool is_run = rows && rows->shape.extent.is_one_row();
   if (driver == nullptr) {
     if (!is_run || which.size() < running.least(rank) || !is_of_devices(buf)) return nullptr;
     return std::make_shared<outgoing>(what, how);

@@ -36,15 +36,16 @@ set_aside::messages::iterator set_aside::first(MPI_Comm comm, int source, int ta
 
 void set_aside::take_from_mpi(const MPI_Status& met, MPI_Comm comm) {
   while (true) {
+    messages one(1);  // before MPI gives the message away
     int there = 0;
     MPI_Message handle{};
     MPI_Status status;
     if (HPE_REAL(Improbe)(met.MPI_SOURCE, MPI_ANY_TAG, comm, &there, &handle, &status) != MPI_SUCCESS || there == 0)
       return;
-    matched next{comm, status, handle, false, std::nullopt};
-    if (envelope::is_length(bytes_received(status))) next = look_into(handle, status, comm);
+    one.front() = {comm, status, handle, false, std::nullopt};
+    if (envelope::is_length(bytes_received(status))) one.front() = look_into(handle, status, comm);
     const lock_guard lock(mutex_);
-    messages_.push_back(next);
+    messages_.splice(messages_.end(), one);
     ++count_;
     if (status.MPI_TAG == met.MPI_TAG) return;
   }
@@ -72,17 +73,19 @@ matched set_aside::look_into(MPI_Message handle, const MPI_Status& status, MPI_C
   matched result{comm, status, MPI_Message{}, true, std::nullopt};
   const std::size_t length = bytes_received(status);
   auto bytes = std::make_shared<envelope::wire>();  // until the copy is received
+  const progress::guard held;
+  progress& all = progress::of_process();
+  progress::continuation then = [bytes, &all](const MPI_Status&, int) { all.over(); };
+  all.make_room();
   HPE_REAL(Mrecv)(bytes->data(), envelope_bytes, handles::get().byte, &handle, MPI_STATUS_IGNORE);
   result.head = envelope::recognise(bytes->data(), length);
   if (result.head) HPE_REAL(Status_set_elements_x)
   (&result.status, handles::get().byte, static_cast<MPI_Count>(result.head->bytes));
   const MPI_Comm self = job::current()->self;
-  const progress::guard held;
-  progress& all = progress::of_process();
   MPI_Request request{};
   HPE_REAL(Isend)(bytes->data(), static_cast<int>(length), handles::get().byte, 0, 0, self, &request);
   all.begun();
-  all.when_over(request, [bytes, &all](const MPI_Status&, int) { all.over(); });
+  all.when_over(request, std::move(then));
   HPE_REAL(Mprobe)(0, 0, self, &result.handle, MPI_STATUS_IGNORE);
   return result;
 }

@@ -12,25 +12,27 @@
 
 namespace hpe::core {
 
-/// The device that the calling thread chose with hpeSetDevice.
+/// The calling thread's current device (hpeSetDevice).
 [[nodiscard]] int current_device() noexcept;
 
-/// Returns `device`, or the thread's device for HPE_CURRENT_DEVICE. Throws if there is no such device.
+/// Returns `device`, or the calling thread's current device for HPE_CURRENT_DEVICE. Throws HPE_ERROR_INVALID_DEVICE if
+/// no device has this number.
 [[nodiscard]] unsigned device_or_current(const runtime& it, int device);
 
-/// Checks the accesses given to a function of the C interface. work: the beginning of the message if they are invalid.
-/// Throws HPE_ERROR_INVALID_ARGUMENT for a null pointer and for more than HPE_MAX_ACCESSES.
+/// Checks the accesses that the program passed to a function of the C interface, and returns them as a span. work: the
+/// beginning of the error message. Throws HPE_ERROR_INVALID_ARGUMENT for a null pointer and for more than
+/// HPE_MAX_ACCESSES accesses.
 [[nodiscard]] std::span<const hpeAccess> require_accesses(const std::string& work, const hpeAccess* accesses,
                                                           std::size_t count);
 
-/// A shape as devices take it.
+/// Converts the shape of a launch from the C interface to the device layer's type.
 [[nodiscard]] device::shape blocks_of(const hpeGrid& grid);
 
-/// Keeps the message that hpeGetLastErrorMessage gives the calling thread.
+/// Stores the message that hpeGetLastErrorMessage will return to the calling thread.
 void remember_error(const char* message) noexcept;
 
-/// While it lives, the calling thread runs a function of the program that hpe calls while it holds locks. Functions of
-/// the C interface that the thread calls meanwhile would deadlock, so they fail instead.
+/// Marks the calling thread as running a function of the program that hpe calls with locks held. While the object
+/// exists, functions of the C interface that the thread calls fail, because they could deadlock.
 class inside_callback {
  public:
   inside_callback() noexcept;
@@ -42,7 +44,7 @@ class inside_callback {
 /// Throws HPE_ERROR_INVALID_ARGUMENT while the calling thread has an inside_callback.
 void require_no_callback();
 
-/// Runs the body of a function of the C interface and turns its exceptions into a status.
+/// Runs the body of a function of the C interface and converts its exceptions to a status.
 template <class Body>
 hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
   const trace::recorded here(trace::category::call, function);
@@ -62,12 +64,13 @@ hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noex
   }
 }
 
-/// Fills a struct of the program, which may have been compiled with the header of another version of hpe: members are
-/// only ever appended, so the first bytes have one meaning in both. Members that only the program knows become zero.
-/// function: the name of the function of the C interface, for the message.
+/// Copies `answer` to a struct of the program, which may have been compiled with the header of another version of hpe.
+/// Versions only append members, so the bytes that exist in both versions have the same meaning in both. Members that
+/// exist only in the program's version become zero. function: the name of the function of the C interface, for error
+/// messages.
 template <class Struct>
 void give_answer(Struct* place, const Struct& answer, const char* function) {
-  constexpr std::size_t largest = 4096;  // more than any version of a struct has; a larger one was never set
+  constexpr std::size_t largest = 4096;  // larger than the struct in every version, so not initialised
   const std::size_t size = place->struct_size;
   HPE_REQUIRE(size > sizeof size && size <= largest, HPE_ERROR_INVALID_ARGUMENT,
               "{} was given a struct whose struct_size is {}; set it to sizeof of the struct, here {}, before the call",

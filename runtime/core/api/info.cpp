@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hpe/placement.h"
+#include "runtime/base/per_thread.h"
 #include "runtime/core/api/guard.h"
 #include "runtime/core/runtime.h"
 #include "runtime/device/checks.h"
@@ -13,8 +14,14 @@ namespace hpe::core {
 
 namespace {
 
-thread_local std::string last_error;
-thread_local const char* last_sentence = "";  // last_error, or a literal
+constinit thread_local const char* last_sentence = "";  // the thread's error_text, or a literal
+struct error_text {
+  error_text() = default;
+  error_text(const error_text&) = delete;
+  error_text& operator=(const error_text&) = delete;
+  ~error_text() { last_sentence = ""; }
+  std::string text;
+};
 thread_local int chosen_device = 0;
 thread_local bool in_callback = false;
 
@@ -22,10 +29,9 @@ thread_local bool in_callback = false;
 
 void remember_error(const char* message) noexcept {
   try {
-    last_error = message;
-    last_sentence = last_error.c_str();
+    last_sentence = per_thread<error_text>::get().text.assign(message).c_str();
   } catch (const std::bad_alloc&) {
-    last_sentence = "the host has no memory left, not even for the sentence that belongs to this error";
+    last_sentence = "the host has no memory left, not even for the message of this error";
   }
 }
 
@@ -35,7 +41,7 @@ inside_callback::~inside_callback() { in_callback = false; }
 void require_no_callback() {
   HPE_REQUIRE(
       !in_callback, HPE_ERROR_INVALID_ARGUMENT,
-      "a function of hpe was called by the function that hpeEnqueue calls, which can only queue work on its stream");
+      "the function that hpeEnqueue calls may only queue work on its stream, but it has called a function of hpe");
 }
 
 int current_device() noexcept { return chosen_device; }
@@ -47,8 +53,8 @@ unsigned device_or_current(const runtime& it, int device) {
 }
 
 std::span<const hpeAccess> require_accesses(const std::string& work, const hpeAccess* accesses, std::size_t count) {
-  HPE_REQUIRE(accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT, "{} with {} accesses at a null pointer",
-              work, count);
+  HPE_REQUIRE(accesses != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
+              "{} with {} accesses, but their list is a null pointer", work, count);
   HPE_REQUIRE(count <= HPE_MAX_ACCESSES, HPE_ERROR_INVALID_ARGUMENT, "{} with {} accesses; at most {} are possible",
               work, count, HPE_MAX_ACCESSES);
   return {accesses, count};
@@ -155,12 +161,13 @@ hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count) {
   return guarded([&] {
     HPE_REQUIRE(options != nullptr && count != nullptr, HPE_ERROR_INVALID_ARGUMENT,
                 "hpeGetOptions: the pointer for the table or for its length is null");
-    static const std::vector<hpeOptionInfo> table = [] {
+    // Never destroyed, because the program keeps a pointer to it.
+    static const auto& table = *new const std::vector<hpeOptionInfo>([] {
       std::vector<hpeOptionInfo> lines;
       for (const auto& line : hpe::describe_options())
         lines.push_back({line.variable.c_str(), line.initial.c_str(), line.sentence.c_str()});
       return lines;
-    }();
+    }());
     *options = table.data();
     *count = table.size();
   });

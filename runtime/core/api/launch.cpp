@@ -42,8 +42,8 @@ hpe::device::shape tiles_of(const hpeShape* shape) {
   constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
   const std::uint64_t rows = std::uint64_t{tiles.grid[1]} * tiles.grid[2];
   HPE_REQUIRE(tiles.grid[0] <= most / rows, HPE_ERROR_INVALID_ARGUMENT,
-              "a grid of {} x {} x {} has too many tiles; {} are possible", tiles.grid[0], tiles.grid[1], tiles.grid[2],
-              most);
+              "a grid of {} x {} x {} has too many tiles; at most {} are possible", tiles.grid[0], tiles.grid[1],
+              tiles.grid[2], most);
   return tiles;
 }
 
@@ -57,8 +57,9 @@ std::string own_kernels(const std::string& option) {
 hpeStatus hpeModuleLoad(hpeModule* module, const char* path) {
   return guarded([&] {
     HPE_REQUIRE(module != nullptr, HPE_ERROR_INVALID_ARGUMENT, "hpeModuleLoad: the pointer for the module is null");
-    HPE_REQUIRE(path == nullptr || *path != '\0', HPE_ERROR_INVALID_ARGUMENT,
-                "hpeModuleLoad was given an empty path; possible are a file, and a null pointer for hpe's own kernels");
+    HPE_REQUIRE(
+        path == nullptr || *path != '\0', HPE_ERROR_INVALID_ARGUMENT,
+        "hpeModuleLoad was given an empty path; pass the path of a file, or a null pointer for hpe's own kernels");
     auto& it = runtime::instance();
     *module = it.kernels().load(path != nullptr ? path : own_kernels(it.option().kernels));
   });
@@ -111,9 +112,10 @@ hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_count, hpeKe
     HPE_REQUIRE(members != nullptr && member_count != 0, HPE_ERROR_INVALID_ARGUMENT,
                 "kernel {} is launched on a team without members", kernel->name);
     HPE_REQUIRE(count != HPE_ALL, HPE_ERROR_INVALID_ARGUMENT,
-                "kernel {} is launched on a team with HPE_ALL; teams name what they use", kernel->name);
+                "kernel {} is launched on a team with HPE_ALL; the launch of a team must name its accesses",
+                kernel->name);
     HPE_REQUIRE(kernel->ptx == nullptr, HPE_ERROR_NOT_SUPPORTED,
-                "kernel {} is one of PTX, and teams run kernels of shared objects only", kernel->name);
+                "kernel {} is a PTX kernel, but teams run kernels of shared objects only", kernel->name);
     auto& it = runtime::instance();
     std::vector<hpe::core::team_part> parts;
     for (const hpeTeamMember& m : std::span(members, member_count)) {

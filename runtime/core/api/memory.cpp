@@ -33,7 +33,11 @@ hpeStatus hpeMallocOn(void** pointer, size_t size, int device) {
 }
 
 hpeStatus hpeMallocHost(void** pointer, size_t size) {
-  return allocate_into(pointer, [&](runtime& it) { return it.memory().allocate_host(size); });
+  return allocate_into(pointer, [&](runtime& it) { return it.memory().allocate_host(size, false); });
+}
+
+hpeStatus hpeMallocOpen(void** pointer, size_t size) {
+  return allocate_into(pointer, [&](runtime& it) { return it.memory().allocate_host(size, true); });
 }
 
 hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistribution* distribution) {
@@ -72,7 +76,7 @@ hpeStatus hpePrefetch(const void* pointer, size_t size, int where) {
 hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice) {
   return guarded([&] {
     HPE_REQUIRE(advice >= HPE_ADVISE_DEFAULT && advice <= HPE_ADVISE_READ_MOSTLY, HPE_ERROR_INVALID_ARGUMENT,
-                "{} is none of the advices 0 to 4 of hpeAdvice", static_cast<int>(advice));
+                "{} is none of the values 0 to 4 of hpeAdvice", static_cast<int>(advice));
     const auto found = runtime::instance().memory().require(pointer);
     const hpe::lock_guard lock(found.region->mutex);
     // Small allocations share blocks, and advice about one must not apply to its neighbours.

@@ -11,7 +11,8 @@ using hpe::core::runtime;
 namespace {
 
 void require_handle(const hpeExport* handle) {
-  HPE_REQUIRE(handle != nullptr, HPE_ERROR_INVALID_ARGUMENT, "a handle of exported memory was expected, not a null");
+  HPE_REQUIRE(handle != nullptr, HPE_ERROR_INVALID_ARGUMENT,
+              "a handle of exported memory was expected, not a null pointer");
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape,
                              size_t parameter_size, const hpeWork* after, size_t count, hpeWork* work) {
   return guarded([&] {
     HPE_REQUIRE(after != nullptr || count == 0, HPE_ERROR_INVALID_ARGUMENT,
-                "a kernel is launched after {} pieces of work at a null pointer", count);
+                "the list of the {} pieces of work after which a kernel is launched is a null pointer", count);
     std::vector<hpe::timepoint> points;
     for (size_t n = 0; n < count; ++n) points.push_back(point_of(after[n]));
     const hpe::timepoint point = launch(device, kernel, shape, parameters, parameter_size,

@@ -33,7 +33,7 @@ std::vector<unsigned> devices_of(runtime& it, const int* devices, size_t count) 
     if (result.empty()) result.push_back(0);  // the launch tells that it is lost
     return result;
   }
-  HPE_REQUIRE(count != 0, HPE_ERROR_INVALID_ARGUMENT, "a launch over several devices names none of them");
+  HPE_REQUIRE(count != 0, HPE_ERROR_INVALID_ARGUMENT, "a launch over several devices names no device");
   for (const int d : std::span(devices, count)) {
     const unsigned device = hpe::core::device_or_current(it, d);
     HPE_REQUIRE(std::find(result.begin(), result.end(), device) == result.end(), HPE_ERROR_INVALID_ARGUMENT,
@@ -90,8 +90,8 @@ hpeStatus hpeLaunchParts(const hpePart* parts, size_t part_count, hpeKernel kern
                          const void* parameters, size_t parameter_size) {
   return guarded([&] {
     const auto bytes = parameters_of(kernel, shape, parameters, parameter_size);
-    HPE_REQUIRE(parts != nullptr && part_count != 0, HPE_ERROR_INVALID_ARGUMENT, "kernel {} is launched in no parts",
-                kernel->name);
+    HPE_REQUIRE(parts != nullptr && part_count != 0, HPE_ERROR_INVALID_ARGUMENT,
+                "kernel {} is launched in parts, but the list of its parts is empty", kernel->name);
     auto& it = runtime::instance();
     std::vector<spreader::part> list;
     for (const hpePart& p : std::span(parts, part_count)) {

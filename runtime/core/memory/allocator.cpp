@@ -1,5 +1,6 @@
 #include "runtime/core/memory/allocator.h"
 
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -17,57 +18,87 @@ using coherence::region;
 using coherence::region_kind;
 using coherence::region_layout;
 
+namespace {
+
+region_layout on_device(unsigned device) {
+  region_layout what;
+  what.kind = region_kind::device;
+  what.homes = {static_cast<std::uint16_t>(device)};
+  return what;
+}
+
+region_layout on_host(bool open) {
+  region_layout what;
+  what.kind = region_kind::host;
+  what.homes = {memory::host_home};
+  what.open = open;
+  return what;
+}
+
+}  // namespace
+
 allocator::allocator(const options& option, const work::resources& with, memory::uvas& space,
                      memory::granule_table& granules, coherence::region_table& regions, fault::service& faults,
-                     counters& count, node::exporter& others, memory::segment_allocator& foreign)
+                     counters& count, work::sharing& others, memory::segment_allocator& foreign)
     : with_(with),
       space_(space),
       granules_(granules),
       regions_(regions),
+      others_(others),
       maker_(option, with, space, granules, regions, faults, count, others, foreign),
       mover_(with, space, granules, count, maker_.homes(), maker_.spare_addresses(), others, maker_.oversubscribes()) {
-  for (unsigned d = 0; d < with.devices.size(); ++d) {
+  const auto add_pool = [&](region_layout slab) {
     pools_.push_back(std::make_unique<pool>());
-    pools_.back()->kind = region_kind::device;
-    pools_.back()->home = d;
-  }
-  pools_.push_back(std::make_unique<pool>());
-  pools_.back()->kind = region_kind::host;
-  pools_.back()->home = memory::host_home;
+    slab.small = &pools_.back()->objects;
+    pools_.back()->slab = std::move(slab);
+  };
+  for (unsigned d = 0; d < with.devices.size(); ++d) add_pool(on_device(d));
+  for (const bool open : {false, true}) add_pool(on_host(open));
 }
 
 std::byte* allocator::allocate(std::size_t bytes, unsigned device) {
-  HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and gives no memory", device);
+  HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST,
+              "device {} is lost, so memory cannot be allocated on it", device);
   if (bytes <= memory::small_objects::largest) return allocate_small(bytes, *pools_[device]);
-  region_layout what;
-  what.kind = region_kind::device;
-  what.homes = {static_cast<std::uint16_t>(device)};
-  return maker_.make(bytes, std::move(what));
+  return maker_.make(bytes, on_device(device));
 }
 
-std::byte* allocator::allocate_host(std::size_t bytes) {
-  if (bytes <= memory::small_objects::largest) return allocate_small(bytes, *pools_.back());
-  region_layout what;
-  what.kind = region_kind::host;
-  what.homes = {memory::host_home};
-  return maker_.make(bytes, std::move(what));
+std::byte* allocator::allocate_host(std::size_t bytes, bool open) {
+  if (bytes <= memory::small_objects::largest) return allocate_small(bytes, host_pool(open));
+  return maker_.make(bytes, on_host(open));
 }
 
 std::byte* allocator::allocate_striped(std::size_t bytes, const hpeDistribution* distribution) {
   maker_.require_size(bytes);
+  return allocate_striped(bytes,
+                          memory::distribute(distribution, region_maker::granules_for(bytes), with_.devices.size()));
+}
+
+std::byte* allocator::allocate_striped(std::size_t bytes, std::vector<std::uint16_t> homes) {
   region_layout what;
   what.kind = region_kind::striped;
-  what.homes = memory::distribute(distribution, region_maker::granules_for(bytes), with_.devices.size());
+  what.homes = std::move(homes);
   return maker_.make(bytes, std::move(what));
 }
 
 void allocator::free(void* pointer) {
   const allocation found = require(pointer);
   HPE_REQUIRE(found.base == pointer, HPE_ERROR_NOT_A_REGION,
-              "{} lies {} bytes inside the allocation of {} bytes at {}; free that address", pointer,
-              static_cast<std::byte*>(pointer) - found.base, found.bytes, static_cast<void*>(found.base));
+              "{} lies {} bytes inside the allocation of {} bytes at {}; free the first address of the allocation",
+              pointer, static_cast<std::byte*>(pointer) - found.base, found.bytes, static_cast<void*>(found.base));
   if (found.region->layout.small != nullptr) return free_small(found);
   maker_.remove(*found.region);
+}
+
+void allocator::await_users(const void* pointer) const {
+  const allocation found = require(pointer);
+  const std::uint64_t begin = found.region->offset_of(found.base);
+  coherence::point_set users;
+  {
+    const lock_guard lock(found.region->mutex);
+    if (found.region->alive) found.region->order.before_write({begin, begin + found.bytes}, users);
+  }
+  work::wait_for(users.points(), with_.devices);
 }
 
 std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
@@ -89,11 +120,7 @@ std::byte* allocator::allocate_small(std::size_t bytes, pool& from) {
 }
 
 std::byte* allocator::allocate_in_new_slab(std::size_t bytes, pool& to) {
-  region_layout what;
-  what.kind = to.kind;
-  what.homes = {static_cast<std::uint16_t>(to.home)};
-  what.small = &to.objects;
-  std::byte* const slab = maker_.make(granule_size, std::move(what));
+  std::byte* const slab = maker_.make(granule_size, to.slab);
   region& r = regions_.at(granules_.find(slab).region);
   try {
     to.objects.add_slab(slab);
@@ -167,35 +194,56 @@ void allocator::free_small(const allocation& object) {
     r.order.before_write({begin, begin + object.bytes}, users);
   }
   work::wait_for(users.points(), with_.devices);
+  objects.retire(small);
+  regions_.note_freed({object.base, object.bytes});
+  const std::uint64_t begin = r.offset_of(object.base);
+  try {
+    others_.when_closed(r, {begin, begin + object.bytes}, [this, &r, small] { give_back_small(r, small); });
+  } catch (...) {
+    objects.revive(small);
+    throw;
+  }
+}
+
+void allocator::give_back_small(region& r, const memory::small_objects::object& retired) {
+  memory::small_objects& objects = *r.layout.small;
   const work::residency::change now(with_.room);
   region_maker::removal of_slab;
   {
     // Objects of a slab are freed one after the other: freeing one that is not alone does not empty the slab.
     const lock_guard lock(r.mutex);
-    if (objects.alone(small)) of_slab = maker_.prepare_removal(r);
-    std::byte* const empty = objects.free(small);
-    regions_.note_freed({object.base, object.bytes});
+    if (objects.alone(retired)) of_slab = maker_.prepare_removal(r);
+    std::byte* const empty = objects.free(retired);
     if (empty == nullptr || !objects.remove_slab(empty)) return;
     r.end();
   }
   maker_.finish_removal(r, std::move(of_slab));
 }
 
-void allocator::place(const void* p, std::vector<std::uint16_t> homes) {
+double allocator::place(const void* p, std::vector<std::uint16_t> homes) {
   region& r = *require(p).region;
   point_set users;
+  bool is_shared = false;
   {
     const lock_guard lock(r.mutex);
     r.order.before_write(r.whole(), users);
+    is_shared = !r.shared.empty();
   }
+  if (is_shared) others_.settle();
   work::wait_for(users.points(), with_.devices);  // most of the wait, without the mutex
 
   const lock_guard lock(r.mutex);
   HPE_REQUIRE(r.alive && r.contains(p), HPE_ERROR_NOT_A_REGION, "the allocation was freed by another thread just now");
   HPE_REQUIRE(!r.single_copy(), HPE_ERROR_NOT_SUPPORTED,
-              "the allocation at {} is host memory, which every device reaches where it is",
+              "the allocation at {} is host memory, which cannot be migrated: every device reaches it where it is",
               static_cast<void*>(r.layout.base));
+  const auto begin = std::chrono::steady_clock::now();
   mover_.move(r, std::move(homes));
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+bool allocator::may_move(const region& r) const {
+  return !r.single_copy() && r.layout.small == nullptr && !others_.holds(r, r.whole());
 }
 
 }  // namespace hpe::core

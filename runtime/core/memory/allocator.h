@@ -20,74 +20,88 @@
 
 namespace hpe::core {
 
-/// A live allocation as the program knows it: all of a region, or a small object in one.
+/// A live allocation of the program: a whole region, or a small object in a region.
 struct allocation {
   coherence::region* region = nullptr;
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;  ///< the requested size
 };
 
-/// Makes, finds, moves and frees allocations. Thread-safe.
+/// Allocates, finds, moves and frees the program's memory. Thread-safe.
 class allocator {
  public:
-  /// others: exports memory of this process. foreign: addresses for memory of other processes.
+  /// foreign: the segment for memory that other processes export.
   allocator(const options& option, const work::resources& with, memory::uvas& space, memory::granule_table& granules,
-            coherence::region_table& regions, fault::service& faults, counters& count, node::exporter& others,
+            coherence::region_table& regions, fault::service& faults, counters& count, work::sharing& others,
             memory::segment_allocator& foreign);
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes, unsigned device);
-  [[nodiscard]] std::byte* allocate_host(std::size_t bytes);
+  /// open: whether host code may access the memory at all times, even while devices use it.
+  [[nodiscard]] std::byte* allocate_host(std::size_t bytes, bool open);
   [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, const hpeDistribution* distribution);
+  /// homes: one for each granule of the allocation.
+  [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, std::vector<std::uint16_t> homes);
 
-  /// Makes an allocation of memory of another process; see opened_memory::open.
+  /// Makes an allocation whose memory another process has exported; see opened_memory::open.
   [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
                                  std::shared_ptr<const void> lease) {
     return maker_.adopt(parts, first, bytes, std::move(lease));
   }
 
-  /// Frees an allocation after a wait for work that uses it. Throws HPE_ERROR_NOT_A_REGION unless an allocation starts
-  /// at pointer, and HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
+  /// Waits for the work that uses an allocation, and frees the allocation. Throws HPE_ERROR_NOT_A_REGION unless an
+  /// allocation starts at pointer, and HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
   void free(void* pointer);
 
-  /// The allocation that contains the byte at p; region nullptr if there is none.
+  /// Waits for the work queued so far that uses an allocation.
+  void await_users(const void* pointer) const;
+
+  /// The allocation that contains the byte at p; its region is nullptr if no allocation contains the byte.
   [[nodiscard]] allocation find(const void* p) const;
-  /// Like find, but throws HPE_ERROR_NOT_A_REGION, with a description of the address, if there is none.
+  /// Whether an address is in hpe's address space, in an allocation or not.
+  [[nodiscard]] bool is_in_space(const void* p) const noexcept;
+  /// Like find, but throws HPE_ERROR_NOT_A_REGION, with a description of the address, if no allocation contains the
+  /// byte.
   [[nodiscard]] allocation require(const void* p) const;
-  /// Like require(p), for a range that must lie in one allocation.
+  /// Like require(p), for a range. Also throws if the range leaves the allocation.
   [[nodiscard]] allocation require(const void* p, std::size_t bytes) const;
 
-  /// The home of an address, read without a lock. May be outdated: only for choosing the buffers and threads to use.
+  /// The home of the granule at an address, read without a lock. The home may change at any time, so callers may use
+  /// the result only to choose buffers and threads.
   [[nodiscard]] unsigned likely_home(const std::byte* address) const noexcept { return granules_.find(address).home; }
 
-  /// make_room is called when device memory is too short for an allocation, and frees memory that is only kept to save
-  /// time; it returns false if there is none. To be set before the first allocation.
+  /// Sets the function that is called if device memory is too short for an allocation. make_room frees memory that hpe
+  /// keeps only to save time, and returns false if it has freed none. Call when_short before the first allocation.
   void when_short(std::function<bool()> make_room) { maker_.when_short(std::move(make_room)); }
 
-  /// Moves the region of an allocation to other homes: one for the region, or one for each granule. Other threads that
-  /// use the region wait.
-  void place(const void* p, std::vector<std::uint16_t> homes);
+  /// Moves the region of an allocation to other homes: a single home, or one home for each granule. Other threads that
+  /// use the region wait for the move. Returns the seconds that the move took, after the wait for earlier work.
+  double place(const void* p, std::vector<std::uint16_t> homes);
   void migrate(const void* p, unsigned device) { place(p, {static_cast<std::uint16_t>(device)}); }
-  /// Moves a region whose mutex the caller holds.
+  /// Whether a region can move to other homes: its kind allows a move, and no other process uses the region.
+  [[nodiscard]] bool may_move(const coherence::region& r) const HPE_REQUIRES(r.mutex);
+  /// Moves a region to a device; the caller holds the region's mutex.
   void move(coherence::region& r, unsigned device) HPE_REQUIRES(r.mutex) {
     mover_.move(r, {static_cast<std::uint16_t>(device)});
   }
 
  private:
-  /// The small objects that have one home.
+  /// The small objects in slabs of one kind with one home.
   struct pool {
     memory::small_objects objects;
-    coherence::region_kind kind;
-    unsigned home;
-    mutex growing;  ///< lets one thread at a time add a slab, so that no unneeded one is added
+    coherence::region_layout slab;  ///< the layout of a new slab
+    mutex growing;                  ///< held while a slab is added, so that two threads do not both add one
   };
 
+  [[nodiscard]] pool& host_pool(bool open) { return *pools_[with_.devices.size() + (open ? 1 : 0)]; }
   std::byte* allocate_small(std::size_t bytes, pool& from);
-  /// Returns nullptr if other threads have used up the slab.
+  /// Returns nullptr if other threads have filled the slab in the meantime.
   std::byte* allocate_in_new_slab(std::size_t bytes, pool& to);
   void free_small(const allocation& object);
-  /// Frees an object whose address no caller has received.
+  /// Frees a small object that no other process uses any more.
+  void give_back_small(coherence::region& r, const memory::small_objects::object& retired);
+  /// Frees an object whose address was not returned to any caller.
   void discard_small(const allocation& object) noexcept;
-  /// Removes a slab, unless there is an object in it.
+  /// Removes a slab if it contains no object.
   void remove_if_empty(coherence::region& r);
   void clear_small(const allocation& object);
 
@@ -95,9 +109,11 @@ class allocator {
   memory::uvas& space_;
   memory::granule_table& granules_;
   coherence::region_table& regions_;
+  work::sharing& others_;
   region_maker maker_;
   mover mover_;
-  std::vector<std::unique_ptr<pool>> pools_;  // one for each device, then one for the host
+  std::vector<std::unique_ptr<pool>>
+      pools_;  // one for each device, then one for host memory, then one for open host memory
 };
 
 }  // namespace hpe::core

@@ -27,7 +27,8 @@ std::uint64_t backing::end_of_home(const region_layout& what, std::uint64_t at, 
   return at;
 }
 
-void backing::map(const region_layout& what, std::uint64_t begin, std::uint64_t end, parts& into) {
+void backing::map(const region_layout& what, coherence::byte_range range, device::contents first, parts& into) {
+  auto [begin, end] = range;
   const unsigned home = what.home_of(begin);
   device::device& device = devices_.at(home);
   constexpr std::uint64_t much = 8;  // an eighth
@@ -38,7 +39,7 @@ void backing::map(const region_layout& what, std::uint64_t begin, std::uint64_t 
     const std::uint64_t stop = whole ? end : std::min(end, (begin / what.piece_size + 1) * what.piece_size);
     into.push_back({{begin, stop}, static_cast<std::uint16_t>(home)});
     try {
-      device.map(what.base + begin, stop - begin);
+      device.map(what.base + begin, stop - begin, first);
     } catch (...) {
       into.pop_back();
       throw;
@@ -61,12 +62,12 @@ backing::parts backing::give(const region_layout& what) {
   return {};
 }
 
-backing::parts backing::give(const region_layout& what, coherence::byte_range range) {
+backing::parts backing::give(const region_layout& what, coherence::byte_range range, device::contents first) {
   parts mapped;
   try {
     for (std::uint64_t at = range.begin; at < range.end;) {
       const std::uint64_t stop = end_of_home(what, at, range.end);
-      map(what, at, stop, mapped);
+      map(what, {at, stop}, first, mapped);
       at = stop;
     }
   } catch (...) {
@@ -98,7 +99,7 @@ region_layout opened_memory::open(std::span<const device::shared_part> parts, st
   for (const device::shared_part& part : parts) what.extent += part.bytes;
   what.base = addresses_.allocate(granules_for(what.extent));
   HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
-              "no {} bytes of address space are left for memory of other processes (HPE_SEGMENT_SIZE)", what.extent);
+              "no address space is left for {} bytes of memory of other processes (HPE_SEGMENT_SIZE)", what.extent);
   std::vector<std::uint64_t> done;
   try {
     done.reserve(parts.size());

@@ -16,32 +16,33 @@
 
 namespace hpe::core {
 
-/// The memory behind the addresses of a region on devices: memory of its homes, or pinned pages of the host.
+/// Maps memory for devices at the addresses of a region: memory of the region's homes, or pinned pages of the host.
 /// Thread-safe.
 class backing {
  public:
-  /// count: counts the memory that devices give (counters::device_memory).
-  /// host: gives host memory, and maps all parts in pieces if it has a limit.
+  /// count: receives the amount of mapped device memory (counters::device_memory). host: provides the host memory; if
+  /// it has a limit, every part is mapped in pieces.
   backing(device::device_set& devices, const memory::uvas& space, counters& count, work::host_memory& host)
       : devices_(devices), space_(space), count_(count), host_(host) {}
 
   using parts = std::vector<coherence::mapped_range>;
 
-  /// Maps the memory, and returns the parts as they were mapped. A part that takes much of the free memory of its
-  /// device is mapped in pieces, so that it can make room piece by piece. Throws the errors of device::map and
-  /// register_host, with nothing mapped.
+  /// Maps the memory of a region and returns the ranges as they were mapped. A part that needs much of its device's
+  /// free memory is mapped in pieces, so that each piece can be evicted separately. Throws the errors of device::map
+  /// and register_host; then nothing is mapped.
   parts give(const coherence::region_layout& what);
-  /// The same for a range of whole granules on devices.
-  parts give(const coherence::region_layout& what, coherence::byte_range range);
-  /// Unmaps the memory, which no queued work may use any more.
+  /// Like give(what), for a range of whole granules. `first`: the contents of the memory on devices.
+  parts give(const coherence::region_layout& what, coherence::byte_range range,
+             device::contents first = device::contents::zeros);
+  /// Unmaps the memory; no queued work may use it any more.
   void take(const coherence::region_layout& what, const parts& mapped) noexcept;
 
  private:
-  /// The end of the granules from `at` on that have one home, at most `end`.
+  /// The end of the run of granules with one home that begins at `at`; at most `end`.
   [[nodiscard]] static std::uint64_t end_of_home(const coherence::region_layout& what, std::uint64_t at,
                                                  std::uint64_t end);
-  /// Appends to `into`; if it throws, what it had mapped is in `into`.
-  void map(const coherence::region_layout& what, std::uint64_t begin, std::uint64_t end, parts& into);
+  /// Maps a range and appends the mapped ranges to `into`. If map throws, `into` contains the ranges mapped so far.
+  void map(const coherence::region_layout& what, coherence::byte_range range, device::contents first, parts& into);
 
   device::device_set& devices_;
   const memory::uvas& space_;
@@ -49,37 +50,39 @@ class backing {
   work::host_memory& host_;
 };
 
-/// Memory of other processes, opened in this one (hpeExportOpen). It is mapped like host memory: at an address of the
-/// UVAS, in the view, in the alias, and for all devices. The files of the other process take the place of the shadow.
-/// Soft devices only. Thread-safe.
+/// Memory that other processes have exported and that this process has opened (hpeExportOpen). Opened memory is mapped
+/// like host memory: in the view, in the alias, and for all devices, at an address of the UVAS. The files of the other
+/// process are mapped in place of the shadow. Only soft devices support opened memory. Thread-safe.
 class opened_memory {
  public:
-  /// addresses: the segment of foreign memory.
+  /// addresses: the segment for memory of other processes.
   opened_memory(device::device_set& devices, memory::uvas& space, memory::segment_allocator& addresses)
       : devices_(devices), space_(space), addresses_(addresses) {}
 
-  /// Maps the parts, which are whole pages, one after the other, for a region whose allocation is the `bytes` bytes
-  /// from `first` on. Keeps lease until the memory is closed. If it throws, nothing is mapped.
+  /// Maps the parts as a new region, each directly after the one before. Each part consists of whole pages. The
+  /// allocation is the `bytes` bytes from offset `first` of the region. Keeps `lease` alive until the memory is closed.
+  /// If open throws, nothing is mapped.
   coherence::region_layout open(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
                                 std::uint64_t block_size, std::shared_ptr<const void> lease);
 
-  /// Unmaps memory that no queued work uses. Addresses that the system does not release are not handed out again.
+  /// Unmaps the memory of a region; no queued work may use it. If the system does not release the addresses, they are
+  /// not reused.
   void close(const coherence::region_layout& what) noexcept;
 
  private:
   struct opened {
-    std::vector<std::uint64_t> sizes;  // of the parts, as registered with devices
+    std::vector<std::uint64_t> sizes;  // the sizes of the parts, as registered with the devices
     std::shared_ptr<const void> lease;
   };
 
-  /// Also frees the addresses.
+  /// Unmaps the parts and frees the addresses.
   void unmap(const coherence::region_layout& what, std::span<const std::uint64_t> sizes) noexcept;
 
   device::device_set& devices_;
   memory::uvas& space_;
   memory::segment_allocator& addresses_;
   mutex mutex_;
-  std::map<std::byte*, opened> open_ HPE_GUARDED_BY(mutex_);  // by base
+  std::map<std::byte*, opened> open_ HPE_GUARDED_BY(mutex_);  // memory by the base of its region
 };
 
 }  // namespace hpe::core

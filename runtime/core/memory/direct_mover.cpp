@@ -162,8 +162,15 @@ bool direct_mover::move(region& r, const region_layout& moved) {
   backing_.take(r.layout, leaving);
   for (const mapped_range& m : leaving) r.resident.remove(m.range.begin);
   try {
+    // All bytes are overwritten. If a copy fails, the bytes of fresh blocks must still be zeros.
+    const auto contents_of = [&](const piece& p) HPE_NO_THREAD_SAFETY_ANALYSIS {
+      const coherence::block_run run = blocks_of(r, p);
+      for (std::uint64_t b = run.begin; b < run.end; ++b)
+        if (r.state(b) == block_state::fresh) return device::contents::zeros;
+      return device::contents::any;
+    };
     for (const piece& p : pieces) {
-      backing::parts mapped = backing_.give(moved, p.range);
+      backing::parts mapped = backing_.give(moved, p.range, contents_of(p));
       try {
         for (; !mapped.empty(); mapped.pop_back()) r.resident.add(mapped.back(), 0);
       } catch (...) {

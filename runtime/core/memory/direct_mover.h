@@ -8,31 +8,35 @@
 
 namespace hpe::core {
 
-/// Moves bytes of regions between devices that reach each other, without the host. Two devices cannot back one address
-/// at the same time, so the bytes wait in temporary memory of their old home while the addresses get new memory. The
-/// old home has them until the new one does, so a new home that is lost loses nothing. Thread-safe.
+/// Moves the bytes of regions directly between devices that reach each other, without a copy in host memory. Two
+/// devices cannot back one address at the same time. Therefore the bytes stay in temporary memory on the old home while
+/// memory of the new home is mapped at the addresses. The temporary memory is freed only after the bytes have arrived
+/// at the new home, so no data is lost if the new home is lost. Thread-safe.
 class direct_mover {
  public:
-  /// addresses: for temporary memory.
+  /// addresses: the segment for temporary memory.
   direct_mover(const work::resources& with, const memory::uvas& space, backing& homes,
                memory::segment_allocator& addresses)
       : with_(with), space_(space), backing_(homes), addresses_(addresses) {}
 
-  /// Whether such moves are faster than moves through the host, which cross the host's link twice.
+  /// Whether a direct move from this device is faster than a move through host memory, in which the bytes cross the
+  /// link between host and device twice.
   [[nodiscard]] static bool pays(const device::properties& device) {
     return device.peer_rate == 0 || (device.host_rate != 0 && 2 * device.peer_rate >= device.host_rate);
   }
 
-  /// Gives the region the device memory of the layout `moved`, which differs from r.layout only in the homes, with the
-  /// bytes that the old homes had. The caller changes the region's homes. States of blocks and views do not change.
+  /// Backs the region with device memory as the layout `moved` says, which differs from r.layout only in the homes, and
+  /// copies the bytes from the old homes to the new ones. The caller then changes the region's homes. The states of
+  /// blocks and the views do not change.
   ///
-  /// Returns false if this region must move through the host: devices do not reach each other or have slow links,
-  /// memory for the temporary copy is short, or a thread is fetching blocks. Then either nothing has changed, or some
-  /// bytes have no device memory and are the host's. Throws if bytes are lost with their old home.
+  /// Returns false if the region must move through host memory: devices do not reach each other or have slow links,
+  /// memory for the temporary copy is short, or a thread is fetching blocks. If move returns false, either nothing has
+  /// changed, or some bytes have no device memory and the host's copy of them is valid. Throws if the only valid copy
+  /// of some bytes was lost with their old home.
   [[nodiscard]] bool move(coherence::region& r, const coherence::region_layout& moved) HPE_REQUIRES(r.mutex);
 
  private:
-  /// Bytes with one old and one new home.
+  /// A range of bytes with one old and one new home.
   struct piece {
     coherence::byte_range range;
     std::uint16_t from = 0, to = 0;
@@ -40,17 +44,18 @@ class direct_mover {
   };
   class temporary_memory;
 
-  /// The pieces of all mapped ranges that hold bytes with another new home, and these ranges.
+  /// Cuts into pieces every mapped range in which the home of some bytes changes. Appends these mapped ranges to
+  /// `leaving`.
   [[nodiscard]] static std::vector<piece> pieces_of(const coherence::region& r, const coherence::region_layout& moved,
                                                     backing::parts& leaving) HPE_REQUIRES(r.mutex);
   [[nodiscard]] static coherence::block_run blocks_of(const coherence::region& r, const piece& p);
-  /// Whether all pieces can move directly, and faster than through the host.
+  /// Whether every piece can move directly, and faster than through host memory.
   [[nodiscard]] bool suits(const std::vector<piece>& pieces) const;
   enum class direction : std::uint8_t { to_temporary, from_temporary };
-  /// Copies the pieces and waits. Throws the error of a copy that failed, after the end of all.
+  /// Copies all pieces and waits for the copies. If a copy fails, waits for all of them and throws the error.
   void copy(const coherence::region& r, const std::vector<piece>& pieces, direction way) const;
-  /// Copies the bytes of the pieces that only temporary memory has to the shadow. Their written blocks are in state
-  /// host then.
+  /// Copies to the shadow the bytes whose only valid copy is in temporary memory. The blocks that were in state device
+  /// are in state host afterwards.
   void bring_to_host(coherence::region& r, const std::vector<piece>& pieces) const HPE_REQUIRES(r.mutex);
 
   const work::resources with_;

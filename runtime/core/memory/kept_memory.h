@@ -13,11 +13,12 @@
 
 namespace hpe::core {
 
-/// Keeps address space of freed allocations whose host pages exist, for new allocations of any size: copies find the
-/// pages pinned, and making them takes several times as long as filling them over the link of a GPU. Thread-safe.
+/// Keeps the address space and the host pages of freed allocations for new allocations of any size. The pages stay
+/// pinned for copies. To create and pin new pages would take several times as long as to fill them over the link of a
+/// GPU. Thread-safe.
 class kept_memory {
  public:
-  /// Address space of a segment that belongs to the caller.
+  /// A range of a segment's address space that the caller owns.
   struct space {
     memory::segment_allocator* segment = nullptr;
     std::byte* base = nullptr;
@@ -32,27 +33,30 @@ class kept_memory {
     contents pages;
   };
 
-  /// limit: the most bytes kept.
+  /// limit: the largest number of bytes to keep.
   kept_memory(memory::uvas& space, device::device_set& devices, std::uint64_t limit)
       : space_(space), devices_(devices), limit_(limit) {}
 
-  /// Keeps space that nothing uses any more, without its view. If there is too much, drops the space with the lowest
+  /// Keeps an unused range, whose view the caller has unmapped. Above the limit, drops the ranges with the lowest
   /// addresses.
   void keep(const space& what, contents pages) noexcept;
-  /// Takes space of this size, which then belongs to the caller, without a view: the beginning of the smallest kept
-  /// space that is large enough, or else the largest kept space together with free address space behind it, whose
-  /// pages are made at their first use. Empty if there is neither.
+  /// Hands a range of `granules` granules, without a view, over to the caller. The range is the beginning of the
+  /// smallest kept range that is large enough. If no kept range is large enough, the result is the largest kept range
+  /// together with the free address space after it; the pages of that address space are created at their first use.
+  /// Returns nullopt if no range is kept, or if the largest one is too small and the address space after it is not
+  /// free.
   [[nodiscard]] std::optional<taken> take(memory::segment_allocator& segment, std::size_t granules);
-  /// Gives space and its pages back to the system. Addresses that the system does not release are not handed out again.
+  /// Returns a range and its pages to the system. If the system does not release the addresses, they are not reused.
   void drop(const space& what) noexcept;
-  /// Drops all space.
+  /// Drops all kept ranges.
   void clear() noexcept;
 
  private:
   using spaces = interval_map<std::byte*, contents>;
 
   [[nodiscard]] bool put(const space& what, contents pages) noexcept;
-  /// Removes space from the lowest address on while there is more than `bytes`; empty if there is not.
+  /// If more than `bytes` bytes are kept, removes the range with the lowest address and returns it; otherwise returns
+  /// nullopt.
   [[nodiscard]] std::optional<space> take_above(std::uint64_t bytes) noexcept;
 
   memory::uvas& space_;

@@ -56,7 +56,7 @@ loan_pool::loan_pool(device::device_set& devices, memory::uvas& space, std::size
 loan loan_pool::take(std::size_t bytes, const void* like) {
   const std::uintptr_t remainder = reinterpret_cast<std::uintptr_t>(like) % page;
   HPE_REQUIRE(bytes <= size_of(largest) / 2, HPE_ERROR_OUT_OF_MEMORY,
-              "{} bytes of host memory were needed to hold a copy of device memory", bytes);
+              "{} bytes of host memory for a copy of device memory cannot be allocated", bytes);
   const unsigned size_class = std::max(smallest, static_cast<unsigned>(std::bit_width(bytes + remainder - 1)));
   loan result;
   std::byte* memory = take_free(size_class);
@@ -91,9 +91,16 @@ std::byte* loan_pool::take_free(unsigned size_class) {
 
 std::byte* loan_pool::make(unsigned size_class) {
   const std::size_t bytes = size_of(size_class);
-  std::byte* const address = segment_.allocate(std::max<std::size_t>(bytes / granule_size, 1));
+  const std::size_t granules = std::max<std::size_t>(bytes / granule_size, 1);
+  std::byte* const address = segment_.allocate(granules);
   HPE_REQUIRE(address != nullptr, HPE_ERROR_OUT_OF_MEMORY,
-              "no {} bytes of address space are left for copies of device memory (HPE_SEGMENT_SIZE)", bytes);
+              "no address space is left for {} bytes of copies of device memory (HPE_SEGMENT_SIZE)", bytes);
+  try {
+    space_.open_alias(address, bytes);
+  } catch (...) {
+    segment_.free(address, granules);
+    throw;
+  }
   std::byte* const memory = space_.alias(address);
   if (bytes < granule_size) {
     const lock_guard lock(mutex_);
@@ -117,7 +124,7 @@ void loan_pool::give_back(std::byte* memory, unsigned size_class, coherence::poi
     }
     discard(memory, size_class, busy);
   } catch (const std::exception& e) {
-    log(log_level::error, "{} bytes of host memory are lost to the runtime: {}", size_of(size_class), e.what());
+    log(log_level::error, "hpe can no longer use {} bytes of host memory: {}", size_of(size_class), e.what());
   }
 }
 

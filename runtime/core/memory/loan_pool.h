@@ -13,8 +13,8 @@ namespace hpe::core {
 
 class loan_pool;
 
-/// Host memory on loan that every device copies from and to directly. Owned by one thread at a time; movable. The
-/// destructor gives the memory back; its next taker waits for the device work named by busy_until.
+/// Host memory on loan. Every device can copy directly from it and to it. Owned by one thread at a time; movable. The
+/// destructor returns the memory; the next borrower waits for the device work passed to busy_until.
 class HPE_API loan {
  public:
   loan() noexcept = default;
@@ -24,11 +24,11 @@ class HPE_API loan {
   loan& operator=(const loan&) = delete;
   ~loan();
 
-  /// nullptr if nothing was lent.
+  /// The lent memory; nullptr if nothing was lent.
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
   void busy_until(timepoint point) { busy_.add(point); }
-  /// The device work that was queued on it so far.
+  /// The device work queued so far that uses the memory.
   [[nodiscard]] const coherence::point_set& busy() const noexcept { return busy_; }
 
  private:
@@ -40,21 +40,21 @@ class HPE_API loan {
   coherence::point_set busy_;
 };
 
-/// Lends memory of the upper half of the UVAS's runtime segment, whose alias is registered with all devices. Sizes are
-/// powers of two. Returned memory is kept for the next taker up to a limit; beyond it the pages are given back to the
-/// system. Thread-safe.
+/// Lends memory in the upper half of the UVAS's runtime segment, whose alias is registered with all devices. The sizes
+/// of loans are rounded up to powers of two. Up to a limit, returned memory is kept for later loans; beyond the limit
+/// its pages are returned to the system. Thread-safe.
 class loan_pool {
  public:
-  /// staging: the bytes of the segment that staging buffers take, from its beginning.
+  /// staging: how many bytes at the beginning of the segment are occupied by staging buffers.
   loan_pool(device::device_set& devices, memory::uvas& space, std::size_t staging);
 
-  /// Lends at least `bytes` bytes at an address with the same remainder modulo 4096 as `like`, so that code which
-  /// depends on alignment finds that of the original. Throws HPE_ERROR_OUT_OF_MEMORY.
+  /// Lends at least `bytes` bytes, at an address that equals `like` modulo 4096, so that code that depends on alignment
+  /// works with the loan as with the original. Throws HPE_ERROR_OUT_OF_MEMORY.
   [[nodiscard]] loan take(std::size_t bytes, const void* like);
 
  private:
   friend class loan;
-  static constexpr unsigned smallest = 13;  // 8 KiB: a page, and the remainder
+  static constexpr unsigned smallest = 13;  // 8 KiB: one page for the bytes, one for the alignment
   static constexpr unsigned largest = 44;
 
   struct entry {

@@ -23,6 +23,8 @@ allocation allocator::find(const void* p) const {
   return object ? allocation{&r, object->base, object->size} : allocation{};
 }
 
+bool allocator::is_in_space(const void* p) const noexcept { return space_.contains(p); }
+
 allocation allocator::require(const void* p) const {
   const allocation found = find(p);
   if (found.region != nullptr) return found;

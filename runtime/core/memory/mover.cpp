@@ -14,8 +14,8 @@ using coherence::region_layout;
 void mover::move(region& r, std::vector<std::uint16_t> homes) {
   const std::uint64_t granules = round_up(r.layout.bytes, granule_size) / granule_size;
   for (const std::uint16_t device : homes)
-    HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and takes no memory",
-                device);
+    HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST,
+                "device {} is lost, so memory cannot be moved to it", device);
   region_layout moved = r.layout;
   moved.homes = std::move(homes);
   std::map<std::uint16_t, std::int64_t> more;  // granules that a device gets beyond those it has
@@ -27,20 +27,20 @@ void mover::move(region& r, std::vector<std::uint16_t> homes) {
     differ |= to != from;
   }
   if (!differ) return;
-  HPE_REQUIRE(r.exports.empty() && !others_.is_open(r.shared), HPE_ERROR_NOT_SUPPORTED,
-              "the allocation at {} is used by other processes (hpeExportBegin) and stays where it is",
+  HPE_REQUIRE(!others_.holds(r, r.whole()), HPE_ERROR_NOT_SUPPORTED,
+              "the allocation at {} is used by other processes (hpeExportBegin), so it cannot be moved",
               static_cast<void*>(r.layout.base));
   for (const auto& [device, count] : more) {
     if (count <= 0 || oversubscribe_) continue;
     const std::size_t free = with_.devices.at(device).memory().free;
     const std::uint64_t needed = static_cast<std::uint64_t>(count) * granule_size;
-    HPE_REQUIRE(
-        needed <= free, HPE_ERROR_OUT_OF_MEMORY,
-        "device {} has {} bytes free and cannot take the {} bytes of the allocation at {} that it does not have",
-        device, free, needed, static_cast<void*>(r.layout.base));
+    HPE_REQUIRE(needed <= free, HPE_ERROR_OUT_OF_MEMORY,
+                "device {} has {} bytes free, but needs {} for the rest of the allocation at {}", device, free, needed,
+                static_cast<void*>(r.layout.base));
   }
 
-  if (r.shared != 0 || !direct_.move(r, moved)) move_through_host(r, moved);
+  others_.forget(with_, r, r.whole());
+  if (!direct_.move(r, moved)) move_through_host(r, moved);
   r.set_homes(std::move(moved.homes));
   for (std::uint64_t g = 0; g < granules; ++g)
     granules_.set_home(r.layout.base + g * granule_size, 1, r.layout.home_of(g * granule_size));
@@ -49,7 +49,6 @@ void mover::move(region& r, std::vector<std::uint16_t> homes) {
 
 void mover::move_through_host(region& r, const region_layout& moved) {
   work::bring_to_host(with_, r);
-  if (r.shared != 0) others_.retire(std::exchange(r.shared, 0), [] {});
   backing_.take(r.layout, r.resident.mapped());
   // All bytes are safe in the shadow now. If no memory can be had, they stay there until work needs them on a device.
   r.resident.reset(r.bytes_at_homes());

@@ -38,9 +38,9 @@ std::uint64_t most_to_keep() { return memory_of_machine() / 8; }
 
 region_maker::region_maker(const options& option, const work::resources& with, memory::uvas& space,
                            memory::granule_table& granules, coherence::region_table& regions, fault::service& faults,
-                           counters& count, node::exporter& others, memory::segment_allocator& foreign)
+                           counters& count, work::sharing& others, memory::segment_allocator& foreign)
     : option_(option),
-      oversubscribe_(option.oversubscribe == "on"),
+      oversubscribe_(option.oversubscribe != "off"),
       with_(with),
       space_(space),
       granules_(granules),
@@ -75,13 +75,14 @@ memory::segment_allocator& region_maker::segment_of(const std::byte* address) {
     case segment_kind::runtime:
     case segment_kind::foreign: break;
   }
-  HPE_THROW(HPE_ERROR_INTERNAL, "defect in hpe: a region in a segment that has none");
+  HPE_THROW(HPE_ERROR_INTERNAL, "defect in hpe: a region in a segment that has no regions");
 }
 
 void region_maker::require_size(std::size_t bytes) const {
-  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes was asked for; the smallest is 1");
+  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT,
+              "an allocation of 0 bytes was asked for; the smallest has 1 byte");
   HPE_REQUIRE(bytes <= space_.layout().segment_size, HPE_ERROR_OUT_OF_MEMORY,
-              "{} bytes were asked for; an allocation may have {} (HPE_SEGMENT_SIZE)", bytes,
+              "{} bytes were asked for; an allocation may have at most {} (HPE_SEGMENT_SIZE)", bytes,
               space_.layout().segment_size);
 }
 
@@ -105,8 +106,8 @@ std::byte* region_maker::make(std::size_t bytes, region_layout what) {
     what.base = segment.allocate(with_guard);
   }
   HPE_REQUIRE(what.base != nullptr, HPE_ERROR_OUT_OF_MEMORY,
-              "no {} bytes of address space in a row are left in the segment of {} bytes (HPE_SEGMENT_SIZE)", bytes,
-              space_.layout().segment_size);
+              "no room is left for {} contiguous bytes in the segment of {} bytes of address space (HPE_SEGMENT_SIZE)",
+              bytes, space_.layout().segment_size);
   bool backed = false;
   backing::parts mapped;
   const work::residency::change now(with_.room);
@@ -122,7 +123,7 @@ std::byte* region_maker::make(std::size_t bytes, region_layout what) {
                   "mprotect or munmap of {} bytes failed for lack of mappings; raise vm.max_map_count", taken);
       with_.devices.release_host(space_.alias(what.base), taken);
     }
-    space_.map_view(what.base, what.extent, os::access::none);
+    space_.map_view(what.base, what.extent, what.open ? os::access::read_write : os::access::none);
     publish(what, mapped, old_pages && !mapped.empty());
   } catch (...) {
     if (backed) backing_.take(what, mapped);
@@ -142,7 +143,7 @@ backing::parts region_maker::give_memory(const region_layout& what) {
     return backing_.give(what);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || what.kind == region_kind::host) throw;
-    const bool has_room = make_room_ && make_room_();
+    const bool has_room = (make_room_ && make_room_()) || others_.settle();
     if (!has_room && !oversubscribe_) throw;
     if (has_room && !oversubscribe_) return backing_.give(what);
   }
@@ -151,8 +152,8 @@ backing::parts region_maker::give_memory(const region_layout& what) {
   const std::uint64_t host = with_.host.limited() ? with_.host.capacity() : memory_of_machine();
   const std::uint64_t taken = on_devices_.load();
   HPE_REQUIRE(taken + what.extent <= devices + host, HPE_ERROR_OUT_OF_MEMORY,
-              "{} bytes were asked for; the allocations on devices have {} bytes already, and the devices' {} bytes of "
-              "memory and the host's {} hold no more",
+              "{} bytes were requested, but the allocations on devices already have {} bytes, and the {} bytes of "
+              "device memory and {} bytes of host memory hold no more",
               what.bytes, taken, devices, host);
   return {};
 }
@@ -165,7 +166,9 @@ void region_maker::publish(const region_layout& what, const backing::parts& mapp
     const lock_guard lock(r.mutex);
     r.begin(what, std::min(ahead, with_.host.most_at_once()),
             std::min<std::uint64_t>(option_.rolling_window, with_.host.most_at_once()),
-            at_home ? block_state::device : block_state::fresh);
+            what.open ? block_state::host
+            : at_home ? block_state::device
+                      : block_state::fresh);
     try {
       with_.host.track(r);
       r.resident.add(mapped);
@@ -196,10 +199,8 @@ std::byte* region_maker::adopt(std::span<const device::shared_part> parts, std::
 }
 
 void region_maker::require_unexported(const region& r, byte_range bytes) {
-  const bool exported = std::any_of(r.exports.begin(), r.exports.end(),
-                                    [&](const byte_range& e) { return e.begin < bytes.end && bytes.begin < e.end; });
-  HPE_REQUIRE(!exported, HPE_ERROR_INVALID_ARGUMENT,
-              "the allocation at {} is exported to other processes; hpeExportEnd comes before hpeFree",
+  HPE_REQUIRE(!r.shared.exported(bytes), HPE_ERROR_INVALID_ARGUMENT,
+              "the allocation at {} is exported to other processes; call hpeExportEnd before hpeFree",
               static_cast<void*>(r.layout.base + bytes.begin));
 }
 
@@ -220,9 +221,9 @@ void region_maker::remove(region& r) {
 region_maker::removal region_maker::prepare_removal(const region& r) {
   removal result;
   r.order.before_write(r.whole(), result.users);
-  result.give_back = [this, what = r.layout, mapped = r.resident.mapped(), shadow_used = r.blocks().shadow_used()] {
-    give_back_memory(what, mapped, shadow_used);
-  };
+  result.of_memory = {r, [this, what = r.layout, mapped = r.resident.mapped(), shadow_used = r.blocks().shadow_used()] {
+                        give_back_memory(what, mapped, shadow_used);
+                      }};
   return result;
 }
 
@@ -233,13 +234,7 @@ void region_maker::finish_removal(region& r, removal&& what) noexcept {
   if (was.small == nullptr) regions_.note_freed({was.base + was.first, was.bytes - was.first});
   with_.host.forget(r);
   granules_.clear(was.base, granules_for(was.bytes));
-  std::uint64_t shared = 0;
-  {
-    const lock_guard lock(r.mutex);
-    shared = std::exchange(r.shared, 0);
-  }
-  // Processes that have its memory open keep it until they close it.
-  shared != 0 ? others_.retire(shared, std::move(what.give_back)) : what.give_back();
+  others_.end(std::move(what.of_memory));
   regions_.give_back(r);
 }
 

@@ -15,58 +15,60 @@
 #include "runtime/fault/service.h"
 #include "runtime/memory/granule_table.h"
 #include "runtime/memory/segment_allocator.h"
-#include "runtime/node/exporter.h"
+#include "runtime/work/sharing.h"
 #include "runtime/work/submission.h"
 
 namespace hpe::core {
 
-/// Makes regions, with addresses and memory, and removes them. Thread-safe.
+/// Makes regions, including their addresses and their memory, and removes them. Thread-safe.
 class region_maker {
  public:
-  /// others: exports memory of this process. foreign: addresses for memory of other processes.
+  /// foreign: the segment for memory that other processes export.
   region_maker(const options& option, const work::resources& with, memory::uvas& space, memory::granule_table& granules,
-               coherence::region_table& regions, fault::service& faults, counters& count, node::exporter& others,
+               coherence::region_table& regions, fault::service& faults, counters& count, work::sharing& others,
                memory::segment_allocator& foreign);
 
-  /// Throws HPE_ERROR_INVALID_ARGUMENT for 0 bytes, and HPE_ERROR_OUT_OF_MEMORY for more than a segment has.
+  /// Throws HPE_ERROR_INVALID_ARGUMENT for 0 bytes, and HPE_ERROR_OUT_OF_MEMORY for more bytes than a segment has.
   void require_size(std::size_t bytes) const;
   [[nodiscard]] static std::size_t granules_for(std::uint64_t bytes);
 
-  /// Makes a region, and returns its base. description: kind, homes and small. Throws the errors of require_size and
-  /// backing::give, with nothing made.
+  /// Makes a region and returns its base. description: only its members kind, homes and `small` are used. Throws the
+  /// errors of require_size and backing::give; then nothing has been made.
   [[nodiscard]] std::byte* make(std::size_t bytes, coherence::region_layout description);
-  /// Makes a region of memory of another process, and returns the first byte of the allocation in it; see
+  /// Makes a region of memory that another process has exported, and returns the first byte of its allocation; see
   /// opened_memory::open.
   [[nodiscard]] std::byte* adopt(std::span<const device::shared_part> parts, std::uint64_t first, std::uint64_t bytes,
                                  std::shared_ptr<const void> lease);
 
-  /// Removes a region after a wait for work that uses it. Throws HPE_ERROR_NOT_A_REGION if another thread has removed
-  /// it, and HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
+  /// Waits for the work that uses a region, and removes the region. Throws HPE_ERROR_NOT_A_REGION if another thread has
+  /// removed it, and HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported.
   void remove(coherence::region& r);
-  /// Throws HPE_ERROR_INVALID_ARGUMENT if some of these bytes are exported.
+  /// Throws HPE_ERROR_INVALID_ARGUMENT if any of these bytes are exported.
   static void require_unexported(const coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
 
-  /// The last steps of removing a region that has ended. Prepared before the end, because preparing takes memory.
+  /// The data that finish_removal needs to remove a region that has ended. It is prepared before the region ends,
+  /// because the preparation allocates memory and may fail.
   struct removal {
     coherence::point_set users;
-    std::function<void()> give_back;
+    work::sharing::ending of_memory;
   };
   removal prepare_removal(const coherence::region& r) HPE_REQUIRES(r.mutex);
-  /// Waits for the users, and gives the memory back. The caller has ended the region and does not hold its mutex.
+  /// Waits for all work that uses the region and frees the region's memory. The caller has ended the region and does
+  /// not hold the region's mutex.
   void finish_removal(coherence::region& r, removal&& what) noexcept;
 
   /// See allocator::when_short.
   void when_short(std::function<bool()> make_room) { make_room_ = std::move(make_room); }
-  /// The memory of regions on devices.
+  /// The object that maps the memory of regions on devices.
   [[nodiscard]] backing& homes() noexcept { return backing_; }
-  /// Addresses that a move of a region may use while it runs.
+  /// The addresses that a move of a region may use temporarily.
   [[nodiscard]] memory::segment_allocator& spare_addresses() noexcept { return striped_segment_; }
   /// Whether allocations may be larger than device memory.
   [[nodiscard]] bool oversubscribes() const noexcept { return oversubscribe_; }
 
  private:
-  /// Gives a new region its device memory. Returns nothing if there is no room and allocations may be larger than
-  /// device memory; the data gets memory when device work uses it.
+  /// Maps the device memory of a new region. Returns no ranges if device memory is short and allocations may exceed it;
+  /// device memory is then mapped when device work uses the data.
   [[nodiscard]] backing::parts give_memory(const coherence::region_layout& what);
   void publish(const coherence::region_layout& what, const backing::parts& mapped, bool at_home);
   void give_back_memory(const coherence::region_layout& what, const backing::parts& mapped, bool shadow_used) noexcept;
@@ -81,14 +83,14 @@ class region_maker {
   memory::granule_table& granules_;
   coherence::region_table& regions_;
   fault::service& faults_;
-  node::exporter& others_;
+  work::sharing& others_;
   backing backing_;
   opened_memory opened_;
   kept_memory kept_;
   std::vector<std::unique_ptr<memory::segment_allocator>> device_segments_;
   memory::segment_allocator host_segment_;
   memory::segment_allocator striped_segment_;
-  std::atomic<std::uint64_t> on_devices_{0};  // bytes of all regions with homes
+  std::atomic<std::uint64_t> on_devices_{0};  // the bytes of all regions with homes on devices
 };
 
 }  // namespace hpe::core

@@ -76,7 +76,7 @@ std::unique_ptr<hpeAnnouncement_st> announcer::announce(std::uint64_t homes, std
 
 void announcer::begin(hpeAnnouncement_st& work) const {
   announced_thread& thread = this_announced_thread();
-  HPE_REQUIRE(!thread.at_work, HPE_ERROR_INVALID_ARGUMENT, "the calling thread does announced work already");
+  HPE_REQUIRE(!thread.at_work, HPE_ERROR_INVALID_ARGUMENT, "the calling thread is already executing announced work");
   work.begun = true;
   thread = {.at_work = true};
   if (work.number != 0) trace::count_for(work.from.get());  // host functions (number 0) count for their own places

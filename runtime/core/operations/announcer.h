@@ -9,14 +9,14 @@
 
 /// The object behind the handle of an announcement in the C interface.
 struct hpeAnnouncement_st {
-  hpe::coherence::announcement_number number = 0;  ///< 0: it uses no memory for which CPU code would wait
-  bool begun = false;                              ///< a thread began the work, and will end it
-  std::unique_ptr<hpe::trace::call_stack> from;    ///< where it was made, if there is a profile
+  hpe::coherence::announcement_number number = 0;  ///< 0: CPU code does not wait, because the work uses no hpe memory
+  bool begun = false;                              ///< whether a thread has begun the work; that thread will end it
+  std::unique_ptr<hpe::trace::call_stack> from;    ///< the call stack of hpeAnnounce; null without a profile
 };
 
 namespace hpe::core {
 
-/// Announces work that the program has queued elsewhere; see hpe/announce.h. Thread-safe.
+/// Announces work that waits in a queue of the program; see hpe/announce.h. Thread-safe.
 class announcer {
  public:
   announcer(const work::resources& with, const memory::uvas& space, coherence::region_table& regions,
@@ -31,7 +31,8 @@ class announcer {
   using use = coherence::announcements::use;
 
   [[nodiscard]] std::vector<use> resolve(std::span<const hpeAccess> accesses) const;
-  /// Closes the views of memory with these homes and of the uses, after queuing uploads of what the host wrote.
+  /// Queues uploads of the bytes that the host has written and closes the views, for all memory with these homes and
+  /// for the memory of `uses`.
   void release(std::uint64_t homes, std::span<const use> uses) const;
   void close_again(bool opened) const;
 

@@ -6,18 +6,20 @@
 
 namespace hpe::core {
 
-/// The pieces of a copy from devices to ordinary memory: while the calling thread empties one staging buffer, the next
-/// ones are being filled. Used by one thread.
+/// A copy from devices to ordinary memory, in pieces: while the calling thread empties one staging buffer, devices fill
+/// the next ones. Used by one thread.
 class arrivals {
  public:
   explicit arrivals(transfer::engine& engine) : engine_(engine) {}
 
-  /// A buffer for the next piece, which comes from `home`. Older pieces may be emptied for it, and it may wait for
-  /// other threads that have buffers. So the caller must hold no lock, and no buffer but those added here.
+  /// Returns a buffer for the next piece, which will be copied from `home`. May empty the buffers of older pieces, and
+  /// may wait until other threads return staging buffers. Therefore the caller must not hold a lock, nor any staging
+  /// buffer except those that it has added to this object.
   [[nodiscard]] transfer::staged next_buffer(unsigned home);
-  /// Adds a piece: `bytes` bytes, whose copy from `home` to the start of the buffer is queued; they belong at `into`.
+  /// Adds a piece: a copy of `bytes` bytes from `home` to the start of the buffer is queued, and the destination of the
+  /// bytes is `into`.
   void add(unsigned home, transfer::staged&& buffer, std::byte* into, std::size_t bytes);
-  /// Waits until all pieces are in place. Throws the error of a piece that failed.
+  /// Copies all remaining pieces to their destinations. Throws the error of a piece whose copy failed.
   void finish();
 
  private:
@@ -27,8 +29,8 @@ class arrivals {
     std::byte* into;
     std::size_t bytes;
   };
-  // The most buffers that are being filled while one is emptied. With fewer the link idles: an H200 gave 64 MiB at 41
-  // GB/s through four buffers, and at 49 through eight.
+  // The largest number of buffers that devices fill while the thread empties one. With fewer buffers the link idles: on
+  // an H200, a copy of 64 MiB ran at 41 GB/s with four buffers and at 49 GB/s with eight.
   static constexpr std::size_t most = 7;
 
   void empty_oldest();

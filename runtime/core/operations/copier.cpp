@@ -87,8 +87,8 @@ void copier::copy(void* destination, const void* source, std::size_t bytes) {
   const region_range from = resolve(source, bytes);
   const auto distance = static_cast<std::uint64_t>(
       std::abs(static_cast<std::byte*>(destination) - static_cast<const std::byte*>(source)));
-  HPE_REQUIRE(distance >= bytes, HPE_ERROR_INVALID_ARGUMENT, "the source and the destination of {} bytes overlap",
-              bytes);
+  HPE_REQUIRE(distance >= bytes, HPE_ERROR_INVALID_ARGUMENT,
+              "the source and the destination of a copy of {} bytes overlap", bytes);
 
   if (to.region == nullptr && from.region == nullptr) {
     std::memcpy(destination, source, bytes);
@@ -265,7 +265,8 @@ void copier::copy_across(const region_range& to, const region_range& from) {
 
 void copier::fill(void* destination, std::uint8_t value, std::size_t bytes) {
   if (bytes == 0) return;
-  HPE_REQUIRE(destination != nullptr, HPE_ERROR_INVALID_ARGUMENT, "{} bytes at a null pointer were to be set", bytes);
+  HPE_REQUIRE(destination != nullptr, HPE_ERROR_INVALID_ARGUMENT, "the address of {} bytes to set is a null pointer",
+              bytes);
   const region_range to = resolve(destination, bytes);
   if (to.region == nullptr) {
     std::memset(destination, value, bytes);

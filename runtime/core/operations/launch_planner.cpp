@@ -7,29 +7,60 @@
 #include "runtime/base/error.h"
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
+#include "runtime/base/options.h"
+#include "runtime/base/own_process.h"
 
 namespace hpe::core {
 
 namespace {
 
-// Arrays and replicas are copied between the devices; without peer access, arrays move through host memory. A move on
-// GPUs takes a copy over the link, one within the device, and new memory.
-spread::machine rates_of(const device::properties& device, std::size_t devices, bool connected) {
+// Arrays and replicas are copied between the devices; without peer access, arrays move through host memory.
+spread::machine rates_of(const device::properties& device, std::size_t devices, bool connected,
+                         spread::device_number alone) {
   spread::machine m;
+  m.alone = alone;
   m.devices = static_cast<std::uint32_t>(devices);
-  m.move_rate = connected ? 1e11 : 1e10;
   m.replica_bytes = device.memory_bytes;
-  if (device.kind == HPE_DEVICE_CUDA) return m;
+  if (device.kind == HPE_DEVICE_CUDA) {
+    if (!connected) m.moves = {1e-4, 1e-10};
+    // Arrays of an unmodified program begin on its device, so new memory for one that is empty takes its time too.
+    m.moves_empty_arrays_free = alone < 0;
+    return m;
+  }
   // All memory is the machine's, behind links if they have limits.
   const auto over = [](double link, double rate) { return link > 0 ? std::min(link, rate) : rate; };
   m.local_rate = 1e10;
+  m.memory_rate = m.local_rate * m.devices;
   m.read_rate = m.write_rate = over(device.peer_rate, m.local_rate);
+  m.shares_ports = false;  // HPE_SOFT_PEER_LINK limits each pair by itself
   m.host_rate = over(device.host_rate, m.local_rate);
-  m.move_rate = over(connected && direct_mover::pays(device) ? device.peer_rate : device.host_rate, 2e9);
+  m.host_memory_rate = m.host_rate * m.devices;  // HPE_SOFT_HOST_LINK limits each device by itself
+  m.moves = {1e-4, 1 / over(connected && direct_mover::pays(device) ? device.peer_rate : device.host_rate, 2e9)};
   m.copy_rate = over(device.peer_rate, 2e9);
   m.instruction_rate = 1e9 * std::max(device.compute_units, 1U);
   m.launch_seconds = 5e-5;
   return m;
+}
+
+// On GPUs, the first price is that of the moves of earlier processes. Soft devices share the machine's cores, so their
+// moves are not measured.
+std::optional<cache_file> prices_for(const device::properties& device, std::size_t devices, bool connected) {
+  if (device.kind != HPE_DEVICE_CUDA || options::from_environment().calibration == "off") return std::nullopt;
+  return cache_file(own_cache_folder(), "moves",
+                    fmt::format("1; {}; {} x {}{}", cache_file::machine(), devices, device.name,
+                                connected ? "" : ", through the host"));
+}
+
+spread::machine with_price(spread::machine m, const std::optional<cache_file>& prices) {
+  const std::optional<std::string> text = prices ? prices->load() : std::nullopt;
+  m.moves = (text ? spread::move_price::from_text(*text) : std::nullopt).value_or(m.moves);
+  return m;
+}
+
+// The launches of an unmodified program, which stay on its own device, wait for plans only within planner::allowance
+// and planner::share. A launch that the program asked to be spread waits for its plan.
+spread::when_planned when_for(spread::device_number alone) {
+  return alone >= 0 ? spread::when_planned::in_time : spread::when_planned::at_once;
 }
 
 bool all_reach_each_other(device::device_set& devices, const std::vector<unsigned>& list) {
@@ -48,11 +79,69 @@ const void* pointer_in(const spread::launch& launch, std::uint32_t offset) {
 }  // namespace
 
 launch_planner::launch_planner(device::device_set& devices, allocator& memory, replicas& copies,
-                               std::vector<unsigned> list)
-    : memory_(memory),
+                               std::vector<unsigned> list, spread::device_number alone)
+    : devices_(devices),
+      memory_(memory),
       replicas_(copies),
       list_(std::move(list)),
-      planner_(rates_of(devices.at(list_.front()).info(), list_.size(), all_reach_each_other(devices, list_))) {}
+      prices_(prices_for(devices.at(list_.front()).info(), list_.size(), all_reach_each_other(devices, list_))),
+      planner_(with_price(rates_of(devices.at(list_.front()).info(), list_.size(), all_reach_each_other(devices, list_),
+                                   alone),
+                          prices_),
+               {}, when_for(alone)) {}
+
+// The rates of the machine, which it needs, never change.
+spread::placement launch_planner::first_place(std::size_t bytes) const HPE_NO_THREAD_SAFETY_ANALYSIS {
+  return planner_.first_place(bytes, granule_size);
+}
+
+std::vector<std::uint16_t> launch_planner::granules_of(const std::vector<spread::home_run>& homes,
+                                                       std::uint64_t bytes) const {
+  std::vector<std::uint16_t> result((bytes + granule_size - 1) / granule_size);
+  for (const spread::home_run& run : homes)
+    for (std::uint64_t g = run.first / granule_size; g * granule_size < run.last; ++g)
+      result[g] = static_cast<std::uint16_t>(list_[static_cast<std::size_t>(run.home)]);
+  return result;
+}
+
+std::byte* launch_planner::allocate(std::size_t bytes, first_home where) {
+  const auto if_there_is_room = [](const auto& make) -> std::byte* {
+    try {
+      return make();
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+      return nullptr;
+    }
+  };
+  if (where == first_home::one)
+    if (auto* const made = if_there_is_room([&] { return memory_.allocate(bytes, list_.front()); })) return made;
+  std::byte* const made = allocate_over_devices(bytes, if_there_is_room);
+  const lock_guard lock(mutex_);
+  note_place(reinterpret_cast<std::uint64_t>(made), false);
+  return made;
+}
+
+template <class IfThereIsRoom>
+std::byte* launch_planner::allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room) {
+  const spread::placement first = first_place(bytes);
+  if (first.how == spread::placement::kind::parts) {
+    spread::allocation whole;
+    whole.bytes = bytes;
+    std::vector<std::uint16_t> homes =
+        granules_of(spread::homes_under(first, whole, static_cast<std::uint32_t>(list_.size())), bytes);
+    if (auto* const made = if_there_is_room([&] { return memory_.allocate_striped(bytes, std::move(homes)); }))
+      return made;
+  }
+  for (const unsigned device : list_)
+    if (auto* const made = if_there_is_room([&] { return memory_.allocate(bytes, device); })) return made;
+  std::vector<std::uint16_t> homes((bytes + granule_size - 1) / granule_size, static_cast<std::uint16_t>(list_.back()));
+  auto next = homes.begin();
+  for (const unsigned device : list_) {
+    const std::size_t room = devices_.at(device).memory().free / granule_size;
+    next = std::fill_n(next, std::min<std::size_t>(room, homes.end() - next), static_cast<std::uint16_t>(device));
+  }
+  return memory_.allocate_striped(bytes, std::move(homes));
+}
 
 void launch_planner::describe_homes(const coherence::region& r, spread::allocation& to) const {
   to.homes.clear();
@@ -88,8 +177,7 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
   spread::allocation& a = known.what;
   a.address = reinterpret_cast<std::uint64_t>(r.layout.base);
   a.bytes = r.layout.extent;
-  const bool may_move = !r.single_copy() && r.layout.small == nullptr && r.exports.empty() && r.shared == 0;
-  a.granule = may_move ? granule_size : 0;
+  a.granule = memory_.may_move(r) ? granule_size : 0;
   a.is_empty = on_host;
   a.is_replicated = is_replicated;
   a.may_replicate = !known.has_no_replica;
@@ -100,15 +188,18 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
 
 // A move that fails leaves the array where it is, which is slower and as right.
 void launch_planner::move(const spread::allocation& what, const spread::placement& to) {
-  std::vector<std::uint16_t> homes((what.bytes + granule_size - 1) / granule_size);
-  for (const spread::home_run& run : spread::homes_under(to, what, static_cast<std::uint32_t>(list_.size()))) {
-    if (run.home < 0) return;
-    for (std::uint64_t g = run.first / granule_size; g * granule_size < run.last; ++g)
-      homes[g] = static_cast<std::uint16_t>(list_[static_cast<std::size_t>(run.home)]);
-  }
+  const bool is_home = to.how == spread::placement::kind::one && to.home == std::max(planner_.rates().alone, 0);
+  const std::vector<spread::home_run> runs = spread::homes_under(to, what, static_cast<std::uint32_t>(list_.size()));
+  if (std::ranges::any_of(runs, [](const spread::home_run& run) { return run.home < 0; })) return;
+  std::vector<std::uint16_t> homes = granules_of(runs, what.bytes);
   const auto* const base = reinterpret_cast<const void*>(what.address);  // NOLINT(performance-no-int-to-ptr)
   try {
-    memory_.place(base, std::move(homes));
+    const spread::move_work work = spread::work_of_move(what, runs);
+    const double seconds = memory_.place(base, std::move(homes));
+    note_place(what.address, is_home);
+    if (prices_ && !what.is_empty) planner_.moved(work, seconds);
+    saved_ -= seconds;
+    has_moved_ = true;
   } catch (const error& e) {
     log(log_level::info, "an array of a launch over several devices stays where it is: {}", e.what());
   }
@@ -130,27 +221,92 @@ void launch_planner::replicate(const spread::kernel_model::pointer& of, const sp
     to.replacing[n].push_back({of.offset, found[n] + r->offset_of(pointer)});
 }
 
-launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, const spread::launch& launch) {
+launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, const spread::launch& launch,
+                                            const foreign_memory& others) {
   constexpr std::size_t most_described = 4096;
   const lock_guard lock(mutex_);
   if (described_.size() > most_described) described_.clear();
   std::vector<const spread::allocation*> arrays;
-  for (const spread::kernel_model::pointer& p : kernel.pointers())
-    arrays.push_back(describe(pointer_in(launch, p.offset)));
+  for (const spread::kernel_model::pointer& p : kernel.pointers()) {
+    const void* const pointer = pointer_in(launch, p.offset);
+    arrays.push_back(describe(pointer));
+    if (arrays.back() == nullptr && others) arrays.back() = others(pointer);
+  }
+  if (begun_ == decltype(begun_){}) begun_ = std::chrono::steady_clock::now();
   const spread::decision& decided = planner_.decide(kernel, launch, arrays);
-  plan result{decided.how.parts, {}, {}, decided.reason};
-  result.replacing.resize(list_.size());
+  plan result{{}, {}, {}, {}, planner_.measured()};
+  result.reason = decided.reason;
+  // The program's own launch needs no parts.
+  if (decided.is_spread() || planner_.rates().alone < 0) {
+    result.parts = decided.how.parts;
+    result.replacing.resize(list_.size());
+  }
   using kind = spread::placement::kind;
+  std::unordered_set<const spread::allocation*> moved;  // several pointers may point into one
   for (std::size_t n = 0; n < arrays.size(); ++n) {
     if (arrays[n] == nullptr) continue;
     const spread::array_decision& each = decided.arrays[n];
     if (each.use_replica) {
       replicate(kernel.pointers()[n], launch, result);
-    } else if (each.move_to.how != kind::stay) {
+    } else if (each.move_to.how != kind::stay && moved.insert(arrays[n]).second) {
       move(*arrays[n], each.move_to);
     }
   }
+  keep_price();
+  note_accounts();
   return result;
+}
+
+// Writing a file takes time, so later processes get a price that is a little out of date. Without host memory the price
+// is not kept.
+void launch_planner::keep_price() noexcept {
+  if (!std::exchange(has_moved_, false) || !prices_ || planner_.rates().moves.is_near(kept_)) return;
+  try {
+    kept_ = planner_.rates().moves;
+    prices_->store(kept_.as_text());
+  } catch (const std::exception&) {
+  }
+}
+
+void launch_planner::note_place(std::uint64_t address, bool is_home) {
+  if (is_home)
+    away_.erase(address);
+  else
+    away_.insert(address);
+  note_accounts();
+}
+
+void launch_planner::note_accounts() {
+  counts_stays_.store(!away_.empty() || planner_.has_losses(), std::memory_order_release);
+}
+
+void launch_planner::stays(std::span<const void* const> pointers) {
+  const lock_guard lock(mutex_);
+  for (const void* const pointer : pointers) {
+    const spread::allocation* const array = describe(pointer);
+    if (array == nullptr) continue;
+    const spread::placement* const home = planner_.stays(*array);
+    if (home != nullptr) move(*array, *home);
+  }
+  keep_price();
+  note_accounts();
+}
+
+void launch_planner::forget(const void* freed) {
+  const lock_guard lock(mutex_);
+  away_.erase(reinterpret_cast<std::uint64_t>(freed));
+  note_accounts();
+}
+
+void launch_planner::took(const spread::planner::measurement& launch, double seconds) {
+  const lock_guard lock(mutex_);
+  if (launch.record != nullptr) saved_ += launch.took(seconds);
+}
+
+launch_planner::gain launch_planner::gained() {
+  const lock_guard lock(mutex_);
+  if (begun_ == decltype(begun_){}) return {};
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count(), saved_};
 }
 
 void launch_planner::forget(const spread::kernel_model& kernel) {

@@ -1,55 +1,114 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "runtime/base/cache_file.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/operations/replicas.h"
 #include "runtime/spread/planner.h"
 
 namespace hpe::core {
 
-/// Decides how launches over one list of devices are cut, from where arrays lie, and moves arrays. Thread-safe.
+/// For a list of devices, decides where new arrays are placed, decides how launches are cut (from the homes of their
+/// arrays), and moves arrays. Thread-safe.
 class launch_planner {
  public:
-  launch_planner(device::device_set& devices, allocator& memory, replicas& copies, std::vector<unsigned> list);
+  /// alone: the index in `list` of the device that runs every launch that is not spread; negative: the device on which
+  /// most of the launch's bytes are.
+  launch_planner(device::device_set& devices, allocator& memory, replicas& copies, std::vector<unsigned> list,
+                 spread::device_number alone = -1);
 
-  /// A pointer that a device's launch gets in place of the program's: to the device's own copy of the array.
+  enum class first_home : std::uint8_t {
+    one,    // on the first device, as a program for one device expects; in parts if it does not fit there
+    parts,  // in parts on all devices if each part has several granules, otherwise on the first device
+  };
+  /// Allocates an array that no kernel has used yet. If the devices of the list have too little memory, the array is
+  /// placed on another device.
+  [[nodiscard]] std::byte* allocate(std::size_t bytes, first_home where);
+  /// To be called before an allocation is freed.
+  void forget(const void* freed);
+
+  /// Describes the memory to which a pointer of a launch points, if that memory is not hpe memory. Returns nullptr for
+  /// host memory.
+  using foreign_memory = std::function<const spread::allocation*(const void*)>;
+
+  /// A pointer parameter that a device's part of a launch replaces with the address of the device's own copy of the
+  /// array.
   struct replaced_pointer {
-    std::uint32_t offset = 0;  // in the parameters
+    std::uint32_t offset = 0;  // offset of the pointer in the parameters, in bytes
     std::byte* pointer = nullptr;
   };
   struct plan {
-    std::vector<spread::block_range> parts;                // of each device of the list
-    std::vector<std::vector<replaced_pointer>> replacing;  // of each device of the list
-    std::vector<replicas::hold> holds;                     // to be kept until the launch is queued
+    std::vector<spread::block_range> parts;                // one for each device of the list
+    std::vector<std::vector<replaced_pointer>> replacing;  // one list for each device of the list
+    std::vector<replicas::hold> holds;                     // the caller keeps them until the launch is queued
     std::string reason;
+    spread::planner::measurement measured;  // the argument for took(); without a record, no measurement is needed
   };
-  /// Moves and copies arrays if that pays, and says which blocks each device runs.
-  [[nodiscard]] plan decide(const spread::kernel_model& kernel, const spread::launch& launch);
+  /// Moves and copies arrays if that makes the launch faster, and decides which blocks each device runs.
+  [[nodiscard]] plan decide(const spread::kernel_model& kernel, const spread::launch& launch,
+                            const foreign_memory& others = {});
+  /// Whether stays() can have an effect: some arrays are not on the device that runs unspread launches, or these
+  /// launches have lost time for that reason. Costs one load.
+  [[nodiscard]] bool counts_stays() const { return counts_stays_.load(std::memory_order_acquire); }
+  /// To be called for a launch that cannot be spread and uses the arrays to which these addresses point. Moves an array
+  /// to the launch's device once launches have lost as much time as the move takes.
+  void stays(std::span<const void* const> pointers);
+  /// Records the time of a launch, in seconds; `launch` is its plan::measured, which has a record. Later launches of
+  /// its kernel run in the way that was faster.
+  void took(const spread::planner::measurement& launch, double seconds);
+  /// Seconds since the first decision, and of these, less than the launches would have taken on one device; below 0:
+  /// more. As far as launches on one device were measured; moves count.
+  struct gain {
+    double seconds = 0, saved = 0;
+  };
+  [[nodiscard]] gain gained();
   void forget(const spread::kernel_model& kernel);
 
  private:
   struct described {
     std::uint64_t version = 0;
-    std::uint64_t homes = 0;      // the region's homes_version
-    bool has_no_replica = false;  // memory was too short, with these homes
+    std::uint64_t homes = 0;      // the region's homes_version at the time of the description
+    bool has_no_replica = false;  // while the array had these homes, device memory was too short for a replica
     spread::allocation what;
   };
+  [[nodiscard]] std::vector<std::uint16_t> granules_of(const std::vector<spread::home_run>& homes,
+                                                       std::uint64_t bytes) const;
+  [[nodiscard]] spread::placement first_place(std::size_t bytes) const;
   [[nodiscard]] const spread::allocation* describe(const void* pointer) HPE_REQUIRES(mutex_);
   void describe_homes(const coherence::region& r, spread::allocation& to) const HPE_REQUIRES(r.mutex);
-  void move(const spread::allocation& what, const spread::placement& to);
+  template <class IfThereIsRoom>
+  [[nodiscard]] std::byte* allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room);
+  void move(const spread::allocation& what, const spread::placement& to) HPE_REQUIRES(mutex_);
+  /// For later processes, if arrays have moved.
+  void keep_price() noexcept HPE_REQUIRES(mutex_);
+  void note_place(std::uint64_t address, bool is_home) HPE_REQUIRES(mutex_);
+  void note_accounts() HPE_REQUIRES(mutex_);
   void replicate(const spread::kernel_model::pointer& of, const spread::launch& launch, plan& to) HPE_REQUIRES(mutex_);
 
+  device::device_set& devices_;
   allocator& memory_;
   replicas& replicas_;
   const std::vector<unsigned> list_;
+  const std::optional<cache_file> prices_;  // of moves that are measured
   mutex mutex_;
   spread::planner planner_ HPE_GUARDED_BY(mutex_);
   std::unordered_map<const coherence::region*, described> described_ HPE_GUARDED_BY(mutex_);
+  std::unordered_set<std::uint64_t> away_ HPE_GUARDED_BY(mutex_);  // allocations that are partly on other devices
+  std::chrono::steady_clock::time_point begun_ HPE_GUARDED_BY(mutex_){};
+  double saved_ HPE_GUARDED_BY(mutex_) = 0;
+  bool has_moved_ HPE_GUARDED_BY(mutex_) = false;                            // since keep_price()
+  spread::move_price kept_ HPE_GUARDED_BY(mutex_) = planner_.rates().moves;  // as prices_ has it
+  std::atomic<bool> counts_stays_{false};
 };
 
 }  // namespace hpe::core

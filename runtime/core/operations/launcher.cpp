@@ -99,6 +99,7 @@ std::vector<device_access> launcher::all_regions() const {
 
 std::vector<device_access> launcher::regions_in_reach(unsigned device) const {
   std::vector<device_access> result;
+  result.reserve(regions_.limit());
   for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
     region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
@@ -142,7 +143,24 @@ device::stream& launcher::team_stream(unsigned device) {
 }
 
 void launcher::require_there(unsigned device) const {
-  HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and runs no kernels", device);
+  HPE_REQUIRE(!with_.devices.at(device).lost(), HPE_ERROR_DEVICE_LOST, "device {} is lost and cannot run kernels",
+              device);
+}
+
+std::vector<device_access> launcher::accesses_of(unsigned device, const work_usage& usage) const {
+  std::vector<device_access> accesses = usage.in_reach     ? regions_in_reach(device)
+                                        : usage.everything ? all_regions()
+                                                           : resolve(usage.accesses);
+  for (device_access& each : accesses) each.concurrent = usage.concurrent;
+  return accesses;
+}
+
+// Whether work on a stream has to wait for a point that is no earlier work of that stream.
+bool launcher::waits(const device::stream& stream, const point_set& after) const {
+  const std::uint32_t own = stream.last().timeline;
+  const auto points = after.points();
+  return std::any_of(points.begin(), points.end(),
+                     [&](timepoint p) { return p.timeline != own && !with_.devices.reached(p); });
 }
 
 template <class Command>
@@ -153,10 +171,7 @@ timepoint launcher::queue(unsigned device, const work_usage& usage, const Comman
     access.region->mutex.assert_held();
     if (!reaches(device, access)) memory_.move(*access.region, device);
   };
-  auto accesses = usage.in_reach     ? regions_in_reach(device)
-                  : usage.everything ? all_regions()
-                                     : resolve(usage.accesses);
-  for (device_access& each : accesses) each.concurrent = usage.concurrent;
+  std::vector<device_access> accesses = accesses_of(device, usage);
   for (const device_access& each : accesses)
     if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
   with_.devices.at(device).await_room();
@@ -180,34 +195,35 @@ timepoint launcher::launch(unsigned device, hpeKernel kernel, const device::shap
   });
 }
 
-template <class Command>
-void launcher::queue_together(std::span<const team_part> parts, hpeKernel kernel, std::vector<device_access> accesses,
+template <class Part, class Command>
+void launcher::queue_together(std::span<const Part> parts, const std::string& name, std::vector<device_access> accesses,
                               const Command& command) {
-  for (const team_part& p : parts) require_there(p.device);
+  for (const Part& p : parts) require_there(p.device);
   const unsigned first = parts.front().device;
   const auto bring_into_reach = [&](const device_access& access) {
-    const auto there = [&](const team_part& p) { return reaches(p.device, access); };
+    const auto there = [&](const Part& p) { return reaches(p.device, access); };
     if (std::all_of(parts.begin(), parts.end(), there)) return;
-    for (const team_part& p : parts)
+    for (const Part& p : parts)
       HPE_REQUIRE(with_.devices.at(p.device).can_access(first), HPE_ERROR_NOT_SUPPORTED,
-                  "kernel {} uses {} bytes at {} on a team that does not reach all of them, and device {} would not "
-                  "reach them on device {} either",
-                  kernel->name, access.range.size(),
-                  static_cast<void*>(access.region->layout.base + access.range.begin), p.device, first);
+                  "kernel {} is launched on a team and uses {} bytes at {}, which not all devices of the team reach; "
+                  "moving these bytes would not help, because device {} does not reach memory of device {}",
+                  name, access.range.size(), static_cast<void*>(access.region->layout.base + access.range.begin),
+                  p.device, first);
     access.region->mutex.assert_held();
     memory_.move(*access.region, first);
   };
-  for (const device_access& each : accesses) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
-  for (const team_part& p : parts) with_.devices.at(p.device).await_room();
+  for (const device_access& each : accesses)
+    if (!each.concurrent) announced_.wait_before(*each.region, each.range, each.mode != HPE_IN);
+  for (const Part& p : parts) with_.devices.at(p.device).await_room();
   submission work(with_, std::move(accesses), bring_into_reach);
-  work.submit_together(command);
+  work.submit_together([&](const point_set& after, std::vector<timepoint>& points) { command(work, after, points); });
   counters::add(count_.launches, parts.size());
 }
 
 void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses) {
   std::vector<std::vector<std::byte>> parameters;  // copied as in launch
   for (const team_part& p : parts) parameters.emplace_back(p.parameters.begin(), p.parameters.end());
-  queue_together(parts, kernel, resolve(accesses), [&](const point_set& after, std::vector<timepoint>& points) {
+  const auto queue_parts = [&](submission& /*work*/, const point_set& after, std::vector<timepoint>& points) {
     points.reserve(parts.size());
     const lock_guard lock(team_mutex_);
     for (const team_part& p : parts)
@@ -217,22 +233,23 @@ void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, s
       for (const team_part& p : parts) shape.team |= 1U << p.device;
       points.push_back(team_stream(parts[i].device).launch(kernel->id, shape, parameters[i]));
     }
-  });
+  };
+  queue_together(parts, kernel->name, resolve(accesses), queue_parts);
 }
 
 std::vector<timepoint> launcher::launch_parts(std::span<const team_part> parts, hpeKernel kernel,
                                               const work_usage& usage) {
   std::vector<timepoint> queued;
-  queue_together(parts, kernel, usage.everything ? all_regions() : resolve(usage.accesses),
-                 [&](const point_set& after, std::vector<timepoint>& points) {
-                   points.reserve(parts.size());
-                   for (const team_part& p : parts) {
-                     device::stream& stream = choose_stream(p.device, after);
-                     for (const timepoint point : after.points()) stream.wait(point);
-                     points.push_back(stream.launch(kernel->id, p.shape, p.parameters));
-                   }
-                   queued = points;
-                 });
+  const auto queue_parts = [&](submission& /*work*/, const point_set& after, std::vector<timepoint>& points) {
+    points.reserve(parts.size());
+    for (const team_part& p : parts) {
+      device::stream& stream = choose_stream(p.device, after);
+      for (const timepoint point : after.points()) stream.wait(point);
+      points.push_back(stream.launch(kernel->id, p.shape, p.parameters));
+    }
+    queued = points;
+  };
+  queue_together(parts, kernel->name, accesses_of(parts.front().device, usage), queue_parts);
   return queued;
 }
 
@@ -247,13 +264,25 @@ void launcher::enqueue_beside(unsigned device, device::stream& beside, const std
   queue(
       device, usage,
       [&](submission& work, device::stream& stream, const point_set& after) {
-        const std::uint32_t own = stream.last().timeline;
-        const auto points = after.points();
-        const bool waits = std::any_of(points.begin(), points.end(),
-                                       [&](timepoint p) { return p.timeline != own && !with_.devices.reached(p); });
-        return enqueue_in(work, stream, [&](void* handle) { return function(handle, waits); });
+        const bool must_wait = waits(stream, after);
+        return enqueue_in(work, stream, [&](void* handle) { return function(handle, must_wait); });
       },
       &beside);
+}
+
+void launcher::enqueue_parts_beside(std::span<const beside_part> parts,
+                                    const std::function<int(std::size_t, void*, bool)>& function,
+                                    const work_usage& usage) {
+  const auto queue_parts = [&](submission& work, const point_set& after, std::vector<timepoint>& points) {
+    points.reserve(parts.size());
+    for (std::size_t n = 0; n < parts.size(); ++n) {
+      device::stream& stream = *parts[n].beside;
+      for (const timepoint point : after.points()) stream.wait(point);
+      const bool must_wait = waits(stream, after);
+      points.push_back(enqueue_in(work, stream, [&](void* handle) { return function(n, handle, must_wait); }));
+    }
+  };
+  queue_together(parts, "of the program", accesses_of(parts.front().device, usage), queue_parts);
 }
 
 void launcher::add_last_points(unsigned device, point_set& points) const {

@@ -16,9 +16,10 @@
 
 namespace hpe::core {
 
-/// The parts of a PTX module besides its kernels.
+/// The parts of a PTX module other than its kernels.
 struct loaded_ptx {
-  /// Addresses of variables, by device::ptx_part; null if there are none. All devices have the same managed part.
+  /// The addresses of a module's variables, by device::ptx_part; null for a part without variables. The managed part
+  /// has the same address on all devices.
   using variables = std::array<std::byte*, device::ptx_part_count>;
   std::unique_ptr<device::ptx_module> on_devices;  ///< null after unloading
   std::vector<variables> placed;                   ///< by device
@@ -28,12 +29,12 @@ struct loaded_ptx {
 
 }  // namespace hpe::core
 
-/// The objects behind handles of the C interface. They live as long as the runtime.
+/// The objects behind the handles of kernels and modules in the C interface. They exist until the runtime is destroyed.
 struct hpeKernel_st {
   hpe::device::kernel_id id;
   std::string name;
   hpeModule_st* module = nullptr;
-  const hpe::device::ptx_kernel* ptx = nullptr;  ///< nullptr unless in a PTX module
+  const hpe::device::ptx_kernel* ptx = nullptr;  ///< nullptr unless the kernel is in a PTX module
 };
 struct hpeModule_st {
   std::uint32_t id = 0;
@@ -44,23 +45,31 @@ struct hpeModule_st {
 
 namespace hpe::core {
 
-/// The memory that a piece of device work uses, and the work that it waits for.
+/// Describes the memory that a piece of device work uses and the work for which it waits. If `everything` or `in_reach`
+/// is set, `accesses` is ignored.
 struct work_usage {
   std::span<const hpeAccess> accesses{};
-  bool everything = false;             ///< any allocation; accesses is ignored
-  bool in_reach = false;               ///< any allocation that the device reaches; accesses is ignored
-  bool concurrent = false;             ///< not ordered against other such work
-  std::span<const timepoint> after{};  ///< points to wait for, besides those of the data
+  bool everything = false;             ///< the work may use any allocation
+  bool in_reach = false;               ///< the work may use any allocation that the device reaches
+  bool concurrent = false;             ///< the work may run at the same time as other concurrent work
+  std::span<const timepoint> after{};  ///< further points for which the work waits
 };
 
-/// One device's part of a launch on several devices.
+/// The part of a launch on several devices that one device runs.
 struct team_part {
   unsigned device;
   device::shape shape;
   std::span<const std::byte> parameters;
 };
 
-/// Modules, kernels and their launches. Thread-safe.
+/// One device's part of work that the program queues on its own streams, with the hpe stream that represents the
+/// program's stream; see enqueue_beside.
+struct beside_part {
+  unsigned device;
+  device::stream* beside;
+};
+
+/// Loads modules, finds their kernels and queues launches. Thread-safe.
 class launcher {
  public:
   launcher(const work::resources& with, coherence::region_table& regions, coherence::announcements& announced,
@@ -68,54 +77,66 @@ class launcher {
 
   [[nodiscard]] hpeModule load(const std::string& path);
   [[nodiscard]] hpeKernel find(hpeModule module, const std::string& name);
-  /// Keeps a module that was not loaded from a file.
+  /// Takes ownership of a module that was not loaded from a file.
   hpeModule keep(std::unique_ptr<hpeModule_st> module);
 
   /// See hpeLaunch.
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
                    const work_usage& usage);
 
-  /// See hpeLaunchTeam. There must be at least one part, and each must be on another device.
+  /// See hpeLaunchTeam. `parts` must not be empty, and each part must be for a different device.
   void launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses);
 
-  /// Queues parts of one launch, which do not wait for each other; several may be on one device. There must be at least
-  /// one. Returns a timepoint for each.
+  /// Queues the parts of one launch. The parts do not wait for each other, and several may run on one device. `parts`
+  /// must not be empty. Returns one timepoint for each part.
   std::vector<timepoint> launch_parts(std::span<const team_part> parts, hpeKernel kernel, const work_usage& usage);
 
-  /// See hpeEnqueue. function is called under the locks of the regions.
+  /// See hpeEnqueue. `function` is called with the locks of the regions held.
   void enqueue(unsigned device, const std::function<int(void*)>& function, const work_usage& usage);
 
-  /// Like enqueue, for work that the program queues on a stream of its own, which `beside` stands for in hpe's order:
-  /// a stream of the device that is used for nothing else. function(beside's stream, waits) must make the later work of
-  /// beside wait for what it queues; if waits, what it queues must wait for beside.
+  /// Like enqueue, for work that the program queues on its own stream. `beside`, a stream of the device that is used
+  /// for nothing else, represents the program's stream in hpe's order of work. function(stream, waits) is called with
+  /// the handle of `beside`. The function must make later work on `beside` wait for the program's work; if `waits` is
+  /// true, the program's work must wait for the earlier work on `beside`.
   void enqueue_beside(unsigned device, device::stream& beside, const std::function<int(void*, bool)>& function,
                       const work_usage& usage);
 
-  /// Adds the last point of each compute stream of a device.
+  /// Like enqueue_beside, for work that runs in parts on several devices, which do not wait for each other: calls
+  /// function(n, stream, waits) for each part, in order. `parts` must not be empty. If the function fails for any part
+  /// but the first, the work counts as queued.
+  void enqueue_parts_beside(std::span<const beside_part> parts,
+                            const std::function<int(std::size_t, void*, bool)>& function, const work_usage& usage);
+
+  /// Adds the point of the last work on each compute stream of a device.
   void add_last_points(unsigned device, coherence::point_set& points) const;
 
  private:
   static constexpr std::size_t streams_per_device = 4;
   struct compute {
     std::array<device::stream*, streams_per_device> streams{};
-    /// For parts of teams only, which begin in the order of team_mutex_. Null before the first team.
+    /// The stream for parts of teams, which run in the order in which threads lock team_mutex_. Null before the first
+    /// team.
     std::atomic<device::stream*> teams{nullptr};
     std::atomic<unsigned> next{0};
   };
 
-  /// Releases the accesses and calls command(submission, stream, after) to queue the work on a stream, which waits for
-  /// `after`. command returns the work's timepoint. on: the stream; nullptr: one of the device's.
+  /// Releases the accesses and calls command(submission, stream, after), which queues the work on a stream so that it
+  /// waits for `after`, and returns the work's timepoint. on: the stream to use; nullptr: a compute stream of the
+  /// device.
   template <class Command>
   timepoint queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on = nullptr);
-  /// Releases the accesses of a launch on several devices, and calls command(after, points) to queue the parts.
-  template <class Command>
-  void queue_together(std::span<const team_part> parts, hpeKernel kernel, std::vector<work::device_access> accesses,
+  /// Releases the accesses of work on several devices and calls command(submission, after, points), which queues the
+  /// parts. name: names the work in messages.
+  template <class Part, class Command>
+  void queue_together(std::span<const Part> parts, const std::string& name, std::vector<work::device_access> accesses,
                       const Command& command);
+  [[nodiscard]] std::vector<work::device_access> accesses_of(unsigned device, const work_usage& usage) const;
+  [[nodiscard]] bool waits(const device::stream& stream, const coherence::point_set& after) const;
   [[nodiscard]] std::vector<work::device_access> resolve(std::span<const hpeAccess> accesses) const;
   [[nodiscard]] std::vector<work::device_access> all_regions() const;
-  /// The regions that concurrent work of the device can use in place.
+  /// The regions that concurrent work on the device can use in place.
   [[nodiscard]] std::vector<work::device_access> regions_in_reach(unsigned device) const;
-  /// The caller holds the region's mutex.
+  /// Whether the device can use the accessed memory in place. The caller holds the region's mutex.
   [[nodiscard]] bool reaches(unsigned device, const work::device_access& access) const;
   device::stream& choose_stream(unsigned device, const coherence::point_set& after);
   device::stream& team_stream(unsigned device) HPE_REQUIRES(team_mutex_);
@@ -127,10 +148,10 @@ class launcher {
   counters& count_;
   allocator& memory_;
   std::vector<std::unique_ptr<compute>> compute_;
-  mutex team_mutex_;  // one team is queued at a time; taken after the mutexes of regions
+  mutex team_mutex_;  // held while one team is queued; locked after the mutexes of regions
 
   mutex modules_mutex_;
-  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_ HPE_GUARDED_BY(modules_mutex_);  // by file
+  std::map<std::string, std::unique_ptr<hpeModule_st>> modules_ HPE_GUARDED_BY(modules_mutex_);  // by path
   std::vector<std::unique_ptr<hpeModule_st>> others_ HPE_GUARDED_BY(modules_mutex_);
 };
 

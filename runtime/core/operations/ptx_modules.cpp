@@ -6,6 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/ptx/program/program.h"
 
 namespace hpe::core {
 
@@ -14,8 +15,6 @@ namespace {
 // CUDA's limits, so that programs that run here run on GPUs.
 constexpr std::uint32_t most_threads = 1024;
 constexpr std::uint32_t most_shared = 227U << 10;
-constexpr std::uint32_t most_blocks[3] = {0x7fffffff, 65535, 65535};
-constexpr std::uint32_t widest_block[3] = {1024, 1024, 64};
 
 constexpr device::ptx_part all_parts[] = {device::ptx_part::global, device::ptx_part::constant,
                                           device::ptx_part::managed};
@@ -24,7 +23,7 @@ static_assert(std::size(all_parts) == device::ptx_part_count);
 constexpr std::size_t index_of(device::ptx_part part) { return static_cast<std::size_t>(part); }
 
 const loaded_ptx& require_ptx(hpeModule module) {
-  HPE_REQUIRE(module->ptx != nullptr, HPE_ERROR_NOT_SUPPORTED, "the module of {} is none of PTX", module->path);
+  HPE_REQUIRE(module->ptx != nullptr, HPE_ERROR_NOT_SUPPORTED, "the module of {} is not a PTX module", module->path);
   HPE_REQUIRE(module->ptx->on_devices != nullptr, HPE_ERROR_INVALID_ARGUMENT,
               "the module of PTX was unloaded (hpeModuleUnload)");
   return *module->ptx;
@@ -32,8 +31,7 @@ const loaded_ptx& require_ptx(hpeModule module) {
 
 const device::ptx_kernel& require_ptx(hpeKernel kernel) {
   HPE_REQUIRE(kernel->module->ptx != nullptr, HPE_ERROR_NOT_SUPPORTED,
-              "kernel {} is none of PTX; such kernels are described by their sources and launched by hpeLaunch",
-              kernel->name);
+              "kernel {} is not a PTX kernel; kernels of shared objects are launched by hpeLaunch", kernel->name);
   static_cast<void>(require_ptx(kernel->module));
   return *kernel->ptx;
 }
@@ -46,7 +44,7 @@ void check_cluster(const device::ptx_kernel& kernel, const device::shape& shape)
   const auto& own = kernel.required_cluster;
   const bool has_own = own[0] != 0, asks = shape.asks_for_cluster();
   if (!has_own && !asks) {
-    if (kernel.needs_cluster) refuse(kernel, "no clusters; it runs in clusters only");
+    if (kernel.needs_cluster) refuse(kernel, "no clusters; it must be launched with clusters");
     return;
   }
   const auto* const sizes = asks ? shape.cluster : own.data();
@@ -66,26 +64,25 @@ void check_cluster(const device::ptx_kernel& kernel, const device::shape& shape)
 void check(const device::ptx_kernel& kernel, const device::shape& shape, std::size_t parameter_bytes) {
   std::uint64_t threads = 1;
   for (int i = 0; i < 3; ++i) {
-    if (shape.grid[i] == 0 || shape.grid[i] > most_blocks[i])
-      refuse(kernel, fmt::format("{} blocks in dimension {}; 1 to {} are possible", shape.grid[i], i, most_blocks[i]));
-    if (shape.block[i] == 0 || shape.block[i] > widest_block[i])
+    if (shape.grid[i] == 0 || shape.grid[i] > ptx::most_blocks[i])
+      refuse(kernel,
+             fmt::format("{} blocks in dimension {}; 1 to {} are possible", shape.grid[i], i, ptx::most_blocks[i]));
+    if (shape.block[i] == 0 || shape.block[i] > ptx::widest_block[i])
       refuse(kernel, fmt::format("{} threads of a block in dimension {}; 1 to {} are possible", shape.block[i], i,
-                                 widest_block[i]));
+                                 ptx::widest_block[i]));
     threads *= shape.block[i];
   }
   if (threads > std::min(kernel.max_threads, most_threads))
-    refuse(kernel,
-           fmt::format("{} threads in a block; {} are possible", threads, std::min(kernel.max_threads, most_threads)));
+    refuse(kernel, fmt::format("{} threads in a block; at most {} are possible", threads,
+                               std::min(kernel.max_threads, most_threads)));
   const auto& required = kernel.required_block;
   if (required[0] != 0 && !std::equal(required.begin(), required.end(), shape.block))
     refuse(kernel, fmt::format("blocks of {} x {} x {} threads; it demands {} x {} x {}", shape.block[0],
                                shape.block[1], shape.block[2], required[0], required[1], required[2]));
   if (shape.shared_bytes > most_shared || kernel.shared_bytes + shape.shared_bytes > most_shared)
-    refuse(kernel, fmt::format("{} bytes of shared memory in a block and {} dynamic ones; {} are possible together",
-                               kernel.shared_bytes, shape.shared_bytes, most_shared));
-  if (kernel.parameter_bytes > device::most_parameters)
     refuse(kernel,
-           fmt::format("{} bytes of parameters; {} are possible", kernel.parameter_bytes, device::most_parameters));
+           fmt::format("{} static and {} dynamic bytes of shared memory in a block; at most {} are possible together",
+                       kernel.shared_bytes, shape.shared_bytes, most_shared));
   if (parameter_bytes < kernel.parameter_bytes)
     refuse(kernel, fmt::format("{} bytes of parameters; it has {}", parameter_bytes, kernel.parameter_bytes));
   check_cluster(kernel, shape);
@@ -95,7 +92,7 @@ void check(const device::ptx_kernel& kernel, const device::shape& shape, std::si
 
 hpeModule ptx_modules::load(std::vector<std::string> texts) {
   device::ptx_capability* const devices = devices_.ptx();
-  HPE_REQUIRE(devices != nullptr, HPE_ERROR_NOT_SUPPORTED, "the devices run no modules of PTX");
+  HPE_REQUIRE(devices != nullptr, HPE_ERROR_NOT_SUPPORTED, "these devices cannot run modules of PTX");
   auto made = std::make_unique<hpeModule_st>();
   made->path = "PTX";
   made->ptx = std::make_unique<loaded_ptx>();
@@ -120,7 +117,7 @@ void ptx_modules::place_variables(hpeModule_st& module) {
     std::size_t needed = 0;
     for (const auto part : all_parts) needed += ptx.bytes_of(part);
     HPE_REQUIRE(needed <= devices_.at(d).info().memory_bytes, HPE_ERROR_OUT_OF_MEMORY,
-                "the variables of a module of PTX need {} bytes on device {}, which has {} (HPE_SOFT_MEMORY, "
+                "the variables of a module of PTX need {} bytes on device {}, which has only {} (HPE_SOFT_MEMORY, "
                 "HPE_DEVICE_MEMORY)",
                 needed, d, devices_.at(d).info().memory_bytes);
     device::ptx_addresses addresses{};

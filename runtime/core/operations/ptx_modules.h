@@ -11,14 +11,14 @@
 
 namespace hpe::core {
 
-/// Modules of PTX: their variables, which are ordinary allocations, and launches of their kernels. Thread-safe.
+/// Loads modules of PTX, whose variables are ordinary allocations, and launches their kernels. Thread-safe.
 class ptx_modules {
  public:
   ptx_modules(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels)
       : devices_(devices), memory_(memory), copies_(copies), launcher_(kernels) {}
 
   [[nodiscard]] hpeModule load(std::vector<std::string> texts);
-  /// Waits for launches of the module's kernels.
+  /// Waits for launches of the module's kernels, and unloads the module.
   void unload(hpeModule module);
 
   struct variable {
@@ -28,23 +28,25 @@ class ptx_modules {
   [[nodiscard]] variable find_variable(hpeModule module, const std::string& name, unsigned device) const;
   [[nodiscard]] hpeKernelInfo describe(hpeKernel kernel) const;
 
-  /// The texts of a module as read.
+  /// The parsed PTX texts of a module.
   [[nodiscard]] std::shared_ptr<const ptx::program> program_of(hpeModule module) const;
-  /// Whether find_variable finds the module's variables.
+  /// Whether the module has variables that find_variable can find.
   [[nodiscard]] bool has_variables(hpeModule module) const;
-  /// Throws HPE_ERROR_INVALID_ARGUMENT for a shape or parameters that the kernel or a device cannot have.
+  /// Throws HPE_ERROR_INVALID_ARGUMENT if the kernel or a device does not support the shape, or if the parameters do
+  /// not match the kernel.
   void require_launchable(hpeKernel kernel, const device::shape& shape, std::size_t parameter_bytes) const;
-  /// Adds the module's variables on a device, which the program cannot name, because only the kernels know them.
+  /// Appends to `to` the accesses of a launch to the module's variables on a device. The program cannot name the
+  /// variables, because only the kernels use their addresses.
   void add_accesses(hpeModule module, unsigned device, std::vector<hpeAccess>& to) const;
-  /// Makes unload wait for launches of the module's kernels.
+  /// Makes unload() wait for these launches of the module's kernels.
   static void record(hpeModule module, std::span<const timepoint> launches);
 
   /// See hpeLaunchGrid.
   timepoint launch(unsigned device, hpeKernel kernel, const device::shape& shape, std::span<const std::byte> parameters,
                    work_usage usage);
 
-  /// Writes the new output of launches that have ended to the program's standard output and standard error: through
-  /// stdio, so that it is in order with the program's own output.
+  /// Writes the new output of launches that have ended to the program's standard output and standard error. Uses stdio,
+  /// so that this output and the program's own keep their order.
   void write_output();
 
  private:
@@ -56,7 +58,7 @@ class ptx_modules {
   allocator& memory_;
   copier& copies_;
   launcher& launcher_;
-  mutex output_;  // keeps the order in which output is taken
+  mutex output_;  // held while output is fetched and written, so that its order is kept
 };
 
 }  // namespace hpe::core

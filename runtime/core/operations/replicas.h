@@ -11,33 +11,35 @@
 
 namespace hpe::core {
 
-/// Copies of arrays in the memory of devices that read them whole, for launches over several devices. A replica is an
-/// allocation of its own, with the bytes that the array had at its contents_version. Writes do not reach it; it is
-/// filled again when a launch next wants it. Thread-safe.
+/// Copies of whole arrays, for launches on several devices: each device that reads an array has a copy in its memory. A
+/// replica is a separate allocation, with the bytes that the array had at the array's contents_version. Later writes to
+/// the array do not change the replica; it is filled again when a launch needs it. Thread-safe.
 class replicas {
  public:
   replicas(device::device_set& devices, allocator& memory, copier& copies)
       : devices_(devices), memory_(memory), copies_(copies) {}
 
-  /// Keeps a replica's memory: launches hold it until they are queued.
+  /// Keeps the memory of a replica alive; a launch keeps the holds of its replicas until it is queued.
   using hold = std::shared_ptr<std::byte>;
 
-  /// The region's bytes in the memory of a device, as they are now: a replica, or the region itself if the device is
-  /// its only home. Nothing is held then. nullptr if the device's memory is too short.
+  /// Returns an address in the memory of a device at which the region's current bytes are: the address of a replica, or
+  /// of the region itself if the device is the region's only home. In the second case nothing is added to `holds`.
+  /// Returns nullptr if the device's memory is too short.
   [[nodiscard]] std::byte* bring(coherence::region& r, unsigned device, std::vector<hold>& holds);
-  /// Whether `bring` for each of the devices would find a valid replica, or needs none.
+  /// Whether each of the devices has a valid replica or needs none.
   [[nodiscard]] bool are_valid(const coherence::region& r, const std::vector<unsigned>& on) HPE_REQUIRES(r.mutex);
 
-  /// Frees the replicas of the allocation at p, which is about to be freed.
+  /// Frees the replicas of the allocation at p. To be called before the allocation is freed.
   void forget(const void* p);
-  /// Frees all replicas that no launch is being queued with, after its work; false if there are none.
+  /// Waits for the work that uses replicas and frees all of them, except those of a launch that is being queued.
+  /// Returns false if it has freed no replica.
   bool forget_all();
 
  private:
   struct replica {
     hold bytes;
     std::uint64_t size = 0;
-    std::uint64_t contents = 0;  // the contents_version of the region whose bytes it has
+    std::uint64_t contents = 0;  // the contents_version of the region at which the bytes were copied
   };
   [[nodiscard]] static bool needs_none(const coherence::region& r, unsigned device) {
     return r.home_set() == std::uint64_t{1} << device;
@@ -47,7 +49,7 @@ class replicas {
   device::device_set& devices_;
   allocator& memory_;
   copier& copies_;
-  mutex mutex_;  // taken after the mutexes of regions
+  mutex mutex_;  // locked after the mutexes of regions
   std::map<std::pair<const coherence::region*, unsigned>, replica> all_ HPE_GUARDED_BY(mutex_);
 };
 

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "hpe/spread.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
+#include "runtime/coherence/announcements.h"
+#include "runtime/core/operations/parts_in_time.h"
 #include "runtime/ptx/files/device_code.h"
 
 namespace hpe::core {
@@ -43,7 +46,7 @@ std::unique_ptr<spreader::spread_module> spreader::make(hpeModule module) {
     k.obstacle = code.obstacle.empty() ? failure : code.obstacle;
     if ((code.patched.uses_variables || code.patched.uses_constants) && k.obstacle.empty() &&
         (!modules_.has_variables(module) || duplicates_.contains(module)))
-      k.obstacle = "it uses variables of its program, of which each GPU has its own";
+      k.obstacle = "it uses variables of its program, and each GPU has its own copy of them";
     if (k.obstacle.empty()) k.in_parts = launcher_.find(made->module, name);
   }
   return made;
@@ -74,7 +77,7 @@ hpeKernel spreader::find_in_file(const std::string& file, const std::string& nam
     return of_files_[{file, name}];
   }
   HPE_THROW(HPE_ERROR_NOT_FOUND,
-            "{} holds no PTX of a kernel {}; nvcc puts PTX into programs with -arch=compute_80, "
+            "{} contains no PTX of the kernel {}; nvcc puts PTX into programs with -arch=compute_80, "
             "or -gencode arch=compute_80,code=compute_80",
             file, name);
 }
@@ -100,6 +103,7 @@ void spreader::unload(hpeModule module) {
 
 spreader::usage spreader::usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const {
   usage result;
+  result.everything = kernel.code->model->writes_anywhere() || kernel.code->model->analysis().uses_other_memory;
   const ptx::analysis::kernel_analysis& analysis = kernel.code->model->analysis();
   for (const ptx::analysis::array_use& array : analysis.arrays) {
     const quantity* const base = array.base ? &analysis.walk->table().of(*array.base) : nullptr;
@@ -127,7 +131,7 @@ std::string spreader::obstacle_of(const spread_kernel& kernel, const device::sha
                                   std::span<const unsigned> devices, const usage& used) const {
   if (!kernel.obstacle.empty()) return kernel.obstacle;
   if (shape.cooperative) return "its launch is cooperative, so its blocks may wait for each other";
-  if (shape.asks_for_cluster()) return "its launch asks for clusters, which share memory of one device";
+  if (shape.asks_for_cluster()) return "its launch asks for clusters, whose blocks share memory of one device";
   if (devices.size() == 1) return devices_.size() == 1 ? "there is one device" : "one device was named";
   if (std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] == 1) return "its grid is one block";
   if (used.others) return "it uses memory that is not hpe's, which other devices may not reach";
@@ -139,7 +143,7 @@ std::string spreader::obstacle_of(const spread_kernel& kernel, const device::sha
         return fmt::format("device {} has no atomic operations on the memory of device {}", d, other);
     }
     if (used.has_atomics_on_host && !devices_.at(d).info().has_host_atomics)
-      return fmt::format("device {} has no atomic operations on host memory, which it may update", d);
+      return fmt::format("device {} has no atomic operations on host memory, which the kernel may update", d);
   }
   return {};
 }
@@ -182,19 +186,80 @@ spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel k
   modules_.require_launchable(kernel, shape, parameters.size());
   const spread_kernel& k = find(kernel);
   const usage used = usage_of(k, parameters);
-  result how = plan(k, devices, shape, parameters, used);
-  if (how.parts.size() > 1) {
-    how.finished = launch_parts(how.parts, devices.front(), kernel, shape, parameters);
+  try {
+    result how = plan(k, devices, shape, parameters, used);
+    if (how.parts.size() > 1) {
+      how.finished = launch_parts(how.parts, devices.front(), kernel, shape, parameters);
+      return how;
+    }
+    if (k.code->patched.uses_variables || k.code->patched.uses_constants) how.parts[0].device = devices.front();
+    how.finished = {modules_.launch(how.parts[0].device, kernel, shape, parameters,
+                                    {.accesses = used.accesses, .everything = used.everything})};
+    return how;
+  } catch (const error& e) {
+    // Between two parts, other work may use the memory. So only a program that orders its work itself has such
+    // launches.
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !coherence::this_announced_thread().at_work) throw;
+    return launch_in_time(devices, kernel, shape, parameters, used, e.what());
+  }
+}
+
+spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpeKernel kernel,
+                                          const device::shape& shape, std::span<const std::byte> parameters,
+                                          const usage& used, const std::string& refusal) {
+  const spread_kernel& k = find(kernel);
+  std::string obstacle = k.obstacle;
+  if (shape.cooperative) obstacle = "it is cooperative, so its blocks may wait for each other";
+  if (shape.asks_for_cluster()) obstacle = "it asks for clusters, whose blocks run together";
+  if (used.everything) obstacle = "it may use all allocations";
+  const spread::launch launch{{shape.grid[0], shape.grid[1], shape.grid[2]},
+                              {shape.block[0], shape.block[1], shape.block[2]},
+                              parameters.data(),
+                              parameters.size()};
+  std::vector<hpeAccess> variables;
+  modules_.add_accesses(kernel->module, devices.front(), variables);
+  if (hpeModule const patched = module_of(kernel->module).module; patched != nullptr)
+    for (const unsigned device : devices) modules_.add_accesses(patched, device, variables);
+  const std::vector<part_in_time> all =
+      cut_in_time(devices_, memory_, *k.code->model, launch, static_cast<std::uint32_t>(devices.size()), variables,
+                  obstacle, refusal);
+  result how;
+  how.reason = fmt::format("in {} parts one after the other, whose memory fits: {}", all.size(), refusal);
+  how.parts.push_back({devices.front(), {}, launch.grid, {}});
+  if (all.size() == 1) {
+    how.reason = "only the bytes that it can touch are on the device";
+    how.finished = {modules_.launch(devices.front(), kernel, shape, parameters, {.accesses = all.front().accesses})};
     return how;
   }
-  if (k.code->patched.uses_variables || k.code->patched.uses_constants) how.parts[0].device = devices.front();
-  how.finished = {modules_.launch(how.parts[0].device, kernel, shape, parameters,
-                                  {.accesses = used.accesses, .everything = used.everything})};
+  for (const part_in_time& each : all) {
+    std::vector<part> list;
+    for (std::size_t n = 0; n < devices.size(); ++n)
+      if (each.blocks[n].blocks() > 0) list.push_back({devices[n], each.blocks[n].first, each.blocks[n].count, {}});
+    for (const timepoint p : queue_parts(list, devices.front(), kernel, shape, parameters, each.accesses))
+      how.finished.push_back(p);
+    if (list.size() > how.parts.size()) how.parts = std::move(list);
+    // As many as an answer of the C interface has room for.
+    while (how.finished.size() > std::size(hpeSpread{}.work)) {
+      const timepoint oldest = how.finished.front();
+      work::wait_for(std::span(&oldest, 1), devices_);
+      if (devices_.status_of(oldest)) {
+        how.finished.resize(std::size(hpeSpread{}.work));
+        return how;
+      }
+      how.finished.erase(how.finished.begin());
+    }
+  }
   return how;
 }
 
 std::vector<timepoint> spreader::launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
                                               const device::shape& shape, std::span<const std::byte> parameters) {
+  return queue_parts(parts, first, kernel, shape, parameters, std::nullopt);
+}
+
+std::vector<timepoint> spreader::queue_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
+                                             const device::shape& shape, std::span<const std::byte> parameters,
+                                             std::optional<std::vector<hpeAccess>> accesses) {
   modules_.require_launchable(kernel, shape, parameters.size());
   spread_module& m = module_of(kernel->module);
   const spread_kernel& k = m.kernels.at(kernel->name);
@@ -223,7 +288,11 @@ std::vector<timepoint> spreader::launch_parts(std::span<const part> parts, unsig
     launched.push_back({p.device, own, with_part});
   }
   // A part whose pointers were replaced uses copies of arrays instead of the program's arrays.
-  usage used = usage_of(k, bytes.front());
+  usage used;
+  if (accesses)
+    used.accesses = std::move(*accesses);
+  else
+    used = usage_of(k, bytes.front());
   for (std::size_t n = 1; n < parts.size(); ++n)
     if (!parts[n].replacing.empty())
       for (const hpeAccess& a : usage_of(k, bytes[n]).accesses) used.accesses.push_back(a);

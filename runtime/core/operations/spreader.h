@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -15,15 +16,16 @@
 
 namespace hpe::core {
 
-/// Launches of kernels of PTX of which several devices run parts of the grid. A module gets a second one for it, with
-/// patched kernels (runtime/ptx/patch), which use the variables that the first module has on one device. Thread-safe.
+/// Launches kernels of PTX on several devices, each of which runs a part of the grid. For each module it makes a second
+/// module of patched kernels (runtime/ptx/patch). The patched kernels use the variables of the first module on one
+/// device. Thread-safe.
 class spreader {
  public:
-  /// cut: the option HPE_SPREAD_CUT.
+  /// cut: the value of the option HPE_SPREAD_CUT.
   spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels, ptx_modules& modules,
            const std::string& cut);
 
-  /// Blocks that a device runs: `blocks` along each axis, from the block with the index `first` on.
+  /// The blocks of the grid that a device runs: along each axis, `blocks` blocks from index `first`.
   struct part {
     unsigned device = 0;
     std::array<std::uint32_t, 3> first{}, blocks{};
@@ -31,25 +33,27 @@ class spreader {
   };
   struct result {
     std::vector<part> parts;
-    std::string reason;               // why it is cut like this, or not at all
-    std::vector<timepoint> finished;  // of each part
+    std::string reason;               // why the launch was cut as it was, or why it was not cut
+    std::vector<timepoint> finished;  // the end of each part
     std::vector<replicas::hold> holds;
   };
 
-  /// See hpeKernelOfProgram. file: the program or library that holds the kernel.
+  /// See hpeKernelOfProgram. file: the program or library that contains the kernel.
   [[nodiscard]] hpeKernel find_in_file(const std::string& file, const std::string& name);
 
-  /// Why the kernel has to run on one device; empty if it may be spread. Lives as long as the module.
+  /// The reason why the kernel has to run on one device; empty if it may be spread. The text is valid as long as the
+  /// module.
   [[nodiscard]] const std::string& obstacle_of(hpeKernel kernel);
 
-  /// See hpeLaunchOver. There must be at least one device.
+  /// See hpeLaunchOver. `devices` must not be empty. For a launch in many parts, `finished` has the parts that have not
+  /// ended yet, and the first one that failed.
   result launch(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                 std::span<const std::byte> parameters);
-  /// See hpeLaunchParts. The variables are those of the device `first`. Returns the end of each part.
+  /// See hpeLaunchParts. All parts use the variables of device `first`. Returns the point at which each part ends.
   std::vector<timepoint> launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
                                       const device::shape& shape, std::span<const std::byte> parameters);
 
-  /// The copies of arrays that launches have made.
+  /// The replicas of arrays that launches use.
   [[nodiscard]] replicas& copies_of_arrays() noexcept { return replicas_; }
 
   /// To be called before a module is unloaded.
@@ -57,7 +61,7 @@ class spreader {
 
  private:
   struct spread_kernel {
-    const spread::module_model::kernel* code = nullptr;  // how it uses memory, and its patched form
+    const spread::module_model::kernel* code = nullptr;  // how the kernel uses memory, and its patched form
     std::string obstacle;
     hpeKernel in_parts = nullptr;
   };
@@ -65,30 +69,38 @@ class spreader {
     explicit spread_module(const std::shared_ptr<const ptx::program>& program) : code(program) {}
     const spread::module_model code;
     std::map<std::string, spread_kernel> kernels;
-    hpeModule module = nullptr;  // of the patched kernels; null if there are none
+    hpeModule module = nullptr;  // contains the patched kernels; null if no kernel is patched
     mutex variables_mutex;
-    int variables_of HPE_GUARDED_BY(variables_mutex) = -1;  // the device whose variables the tables name
+    int variables_of HPE_GUARDED_BY(variables_mutex) = -1;  // the device whose variables the patched module uses
   };
-  /// Memory that a kernel uses through its parameters.
+  /// The memory that a kernel uses through its parameters.
   struct usage {
     std::vector<hpeAccess> accesses;
     bool everything = false;
-    bool others = false;               // memory that is not hpe's
-    bool has_atomics = false;          // atomic operations on global memory
-    bool has_atomics_on_host = false;  // some of them perhaps on host memory
+    bool others = false;               // whether a pointer points to memory other than hpe memory
+    bool has_atomics = false;          // whether the kernel has atomic operations on global memory
+    bool has_atomics_on_host = false;  // whether some of these operations may be on host memory
   };
 
   [[nodiscard]] result plan(const spread_kernel& kernel, std::span<const unsigned> devices, const device::shape& shape,
                             std::span<const std::byte> parameters, const usage& used);
+  /// Runs a launch, whose memory does not fit on the devices, in parts one after the other. refusal: the error of the
+  /// launch in one piece, which is part of the error that is thrown if that is impossible too.
+  result launch_in_time(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
+                        std::span<const std::byte> parameters, const usage& used, const std::string& refusal);
+  /// See launch_parts; used: the memory of all parts.
+  std::vector<timepoint> queue_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
+                                     const device::shape& shape, std::span<const std::byte> parameters,
+                                     std::optional<std::vector<hpeAccess>> used);
   launch_planner& planner_of(std::span<const unsigned> devices);
   spread_module& module_of(hpeModule module);
   spread_kernel& find(hpeKernel kernel);
   [[nodiscard]] std::unique_ptr<spread_module> make(hpeModule module) HPE_REQUIRES(mutex_);
   [[nodiscard]] usage usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const;
-  /// Why this launch has to run on one device.
+  /// The reason why this launch has to run on one device; empty if it may be spread.
   [[nodiscard]] std::string obstacle_of(const spread_kernel& kernel, const device::shape& shape,
                                         std::span<const unsigned> devices, const usage& used) const;
-  /// Makes the variables of the patched module those of the first one on a device.
+  /// Makes the patched module use the original module's variables on a device.
   void bring_variables(const spread_kernel& kernel, hpeModule from, unsigned device, spread_module& to,
                        std::span<const part> parts) HPE_REQUIRES(to.variables_mutex);
 
@@ -102,7 +114,7 @@ class spreader {
   mutex mutex_;
   std::map<std::vector<unsigned>, std::unique_ptr<launch_planner>> planners_ HPE_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, std::string>, hpeKernel> of_files_ HPE_GUARDED_BY(mutex_);  // by file and name
-  std::set<hpeModule> duplicates_ HPE_GUARDED_BY(mutex_);  // modules of which the program has its own
+  std::set<hpeModule> duplicates_ HPE_GUARDED_BY(mutex_);  // modules from files; the program has its own copies
   std::map<hpeModule, std::unique_ptr<spread_module>> all_ HPE_GUARDED_BY(mutex_);
 };
 

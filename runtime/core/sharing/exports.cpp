@@ -1,10 +1,7 @@
 // A region with exports is alive: a thread that frees it checks its exports under its mutex first.
 #include "runtime/core/sharing/exports.h"
 
-#include <algorithm>
-
 #include "runtime/base/error.h"
-#include "runtime/base/granule.h"
 #include "runtime/node/peer.h"
 
 namespace hpe::core {
@@ -12,21 +9,32 @@ namespace hpe::core {
 using coherence::byte_range;
 using coherence::point_set;
 using coherence::region;
+using coherence::shared_parts;
 
-node::memory_description exports::describe(const region& r) {
+node::memory_description exports::describe(const region& r, byte_range range) {
   node::memory_description result;
   if (r.single_copy()) {
     result.host = true;
     result.parts.push_back({space_.shadow_file(), space_.offset(r.layout.base), r.layout.extent});
     return result;
   }
-  for (const device::shared_part& part : with_.devices.share(r.layout.base, round_up(r.layout.bytes, granule_size)))
+  for (const device::shared_part& part : with_.devices.share(r.layout.base + range.begin, range.size()))
     result.parts.push_back({part.file, part.offset, part.bytes});
   return result;
 }
 
+const shared_parts::part& exports::part_around(region& r, byte_range range) {
+  if (const auto* const known = r.shared.around(range)) return *known;
+  const byte_range whole = r.single_copy() ? r.whole() : r.resident.around(range);
+  sharing_.forget(with_, r, whole);  // smaller parts, from times when less of the region was in device memory
+  const std::uint64_t memory = others_.add(describe(r, whole));
+  r.shared.add(memory, whole);
+  return *r.shared.around(range);
+}
+
 node::handle exports::begin(const void* p, std::size_t bytes) {
-  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT, "0 bytes at {} were to be exported; the least is 1", p);
+  HPE_REQUIRE(bytes != 0, HPE_ERROR_INVALID_ARGUMENT,
+              "an export of 0 bytes at {} was asked for; the smallest has 1 byte", p);
   const allocation found = memory_.require(p, bytes);
   region& r = *found.region;
   HPE_REQUIRE(space_.segment_of(p).kind != memory::segment_kind::foreign, HPE_ERROR_NOT_SUPPORTED,
@@ -34,29 +42,27 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
   const byte_range range{r.offset_of(p), r.offset_of(p) + bytes};
   const work::region_range bytes_used{&r, range};
   const byte_range object{r.offset_of(found.base), r.offset_of(found.base) + found.bytes};
-  bool written_by_others = false;
-  {
-    const lock_guard lock(r.mutex);
-    written_by_others = others_.is_open(r.shared);
-  }
   point_set writers;
   std::vector<timepoint> uploads;
   node::handle result;
   {
-    // Released as for a kernel that reads the bytes or, if other processes may write them, as for one that writes them.
-    work::submission use(with_, {{&r, range, written_by_others ? HPE_INOUT : HPE_IN}},
-                         [&](const work::device_access&) { bytes_used.require_homes(with_.devices); });
+    // Released as for a kernel that reads the bytes.
+    work::submission use(with_, {{&r, range, HPE_IN}}, [&](const work::device_access&) {
+      bytes_used.require_homes(with_.devices);
+      r.mutex.assert_held();
+      sharing_.see_writes(with_, r, range);
+    });
     r.mutex.assert_held();
     r.order.before_read(range, writers);
     uploads.assign(use.uploads().begin(), use.uploads().end());
-    if (r.shared == 0) r.shared = others_.add(describe(r));
+    const shared_parts::part part = part_around(r, range);
     std::map<std::uint64_t, live_export> made;  // made before publication, after which nothing may fail
-    made[0] = {&r, object, {static_cast<const std::byte*>(p), bytes}};
-    r.exports.push_back(object);
+    made[0] = {&r, part.memory, object, {static_cast<const std::byte*>(p), bytes}};
+    r.shared.begin_export(part.memory, object);
     try {
-      result = others_.publish({r.shared, range.begin, bytes});
+      result = others_.publish({part.memory, range.begin - part.range.begin, bytes});
     } catch (...) {
-      r.exports.pop_back();
+      r.shared.end_export(part.memory, object);
       throw;
     }
     auto node = made.extract(made.begin());
@@ -80,12 +86,13 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
 
 void exports::end(const node::handle& h) {
   const auto what = live(h);
-  const auto named = others_.find(h);
-  if (!what || !named) node::peer::throw_ended();
-  // Writes of other processes are at the home only. Drop the host's copy first, because that can fail.
-  if (others_.is_open(named->memory)) {
-    work::submission use(with_, {{what->region, {named->offset, named->offset + named->bytes}, HPE_INOUT}});
-    use.hand_over();
+  if (!what) node::peer::throw_ended();
+  {
+    // This comes before the end of the export, because it can fail.
+    region& r = *what->region;
+    const lock_guard lock(r.mutex);
+    const std::uint64_t begin = r.offset_of(what->bytes.base);
+    sharing_.see_writes(with_, r, {begin, begin + what->bytes.bytes});
   }
   if (!forget(h)) node::peer::throw_ended();
 }
@@ -97,9 +104,9 @@ bool exports::forget(const node::handle& h) noexcept {
     const lock_guard lock(mutex_);
     ended = exported_.extract(h.token);
   }
-  region& r = *ended.mapped().region;
-  const lock_guard lock(r.mutex);
-  r.exports.erase(std::find(r.exports.begin(), r.exports.end(), ended.mapped().object));
+  const live_export& was = ended.mapped();
+  const lock_guard lock(was.region->mutex);
+  was.region->shared.end_export(was.memory, was.object);
   return true;
 }
 

@@ -6,17 +6,21 @@
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/memory/allocator.h"
 #include "runtime/node/exporter.h"
+#include "runtime/work/sharing.h"
 
 namespace hpe::core {
 
-/// Memory of this process that other processes read: hpeExportBegin and hpeExportEnd. Thread-safe.
+/// Exports memory of this process to other processes: hpeExportBegin and hpeExportEnd. Thread-safe.
 ///
-/// Other processes read the copy at the home. begin() brings it up to date, as for a kernel that reads it, and waits.
-/// While bytes of an allocation are exported, the allocation is neither freed nor moved.
+/// Other processes read the copy of the bytes that is at the home of these bytes (work::sharing). begin() makes that
+/// copy valid, as for a kernel that reads the bytes, and waits until the copy is valid. After begin() or end(), this
+/// process sees the bytes that other processes have written. While bytes of an allocation are exported, hpe neither
+/// frees nor moves the allocation.
 class exports {
  public:
-  exports(const work::resources& with, const memory::uvas& space, allocator& memory, node::exporter& others)
-      : with_(with), space_(space), memory_(memory), others_(others) {}
+  exports(const work::resources& with, const memory::uvas& space, allocator& memory, node::exporter& others,
+          work::sharing& regions)
+      : with_(with), space_(space), memory_(memory), others_(others), sharing_(regions) {}
 
   node::handle begin(const void* p, std::size_t bytes);
   void end(const node::handle& h);
@@ -25,25 +29,32 @@ class exports {
     const std::byte* base = nullptr;
     std::size_t bytes = 0;
   };
-  /// The bytes that a handle of this process names; empty if it is another process's, or the export has ended.
+  /// The bytes of a handle; nullopt if another process made the handle or the export has ended.
   [[nodiscard]] std::optional<range> find(const node::handle& h) const;
 
  private:
   struct live_export {
     coherence::region* region = nullptr;
-    coherence::byte_range object;  // the allocation
+    std::uint64_t memory = 0;
+    coherence::byte_range object;  // the allocation that contains the exported bytes
     range bytes;
   };
 
-  node::memory_description describe(const coherence::region& r);
+  /// The shared part of a region that contains `range`, whose bytes must have device memory. If no shared part contains
+  /// the range, a new part is announced to the exporter.
+  const coherence::shared_parts::part& part_around(coherence::region& r, coherence::byte_range range)
+      HPE_REQUIRES(r.mutex);
+  node::memory_description describe(const coherence::region& r, coherence::byte_range range);
   [[nodiscard]] std::optional<live_export> live(const node::handle& h) const;
-  /// Ends an export, whatever other processes did with the bytes. Returns false if it had ended already.
+  /// Ends an export. Does not make bytes visible that other processes have written. Returns false if the export had
+  /// ended already.
   bool forget(const node::handle& h) noexcept;
 
   const work::resources with_;
   const memory::uvas& space_;
   allocator& memory_;
   node::exporter& others_;
+  work::sharing& sharing_;
   mutable mutex mutex_;
   std::map<std::uint64_t, live_export> exported_ HPE_GUARDED_BY(mutex_);  // by token
 };

@@ -41,7 +41,7 @@ std::vector<device::shared_part> pages_of(const node::answer& told) {
     if (from < to) result.push_back({part.file, part.offset + (from - at), to - from});
     at += part.bytes;
   }
-  HPE_REQUIRE(at >= end, HPE_ERROR_INTERNAL, "another process exports more than it has");
+  HPE_REQUIRE(at >= end, HPE_ERROR_INTERNAL, "another process exports more bytes than it has");
   return result;
 }
 
@@ -90,7 +90,7 @@ class imports::imported_memory {
     for (const node::memory_part& part : memory.parts) parts.push_back({part.file, part.offset, part.bytes});
     std::byte* const address = segment_.allocate(granules());
     HPE_REQUIRE(address != nullptr, HPE_ERROR_OUT_OF_MEMORY,
-                "no {} bytes of address space are left for memory of other processes (HPE_SEGMENT_SIZE)", bytes_);
+                "no address space is left for {} bytes of memory of other processes (HPE_SEGMENT_SIZE)", bytes_);
     try {
       reached_ = devices_.import_memory(address, parts);
     } catch (...) {
@@ -176,7 +176,7 @@ void imports::copy(void* destination, const hpeExport& handle, std::size_t offse
   if (!h) node::peer::throw_ended();
   const auto require_inside = [&](std::size_t size) {
     HPE_REQUIRE(offset <= size && bytes <= size - offset, HPE_ERROR_INVALID_ARGUMENT,
-                "{} bytes from {} on were to be copied of {} bytes that are exported", bytes, offset, size);
+                "a copy of {} bytes from offset {} is not inside the {} bytes that are exported", bytes, offset, size);
     HPE_REQUIRE(destination != nullptr || bytes == 0, HPE_ERROR_INVALID_ARGUMENT,
                 "a copy of {} bytes has a null destination", bytes);
   };
@@ -192,7 +192,7 @@ void imports::copy(void* destination, const hpeExport& handle, std::size_t offse
   drop_ended();
   const auto mapped = find(*h, *from, what->memory);
   HPE_REQUIRE(what->offset + what->bytes <= mapped->size(), HPE_ERROR_INTERNAL,
-              "another process exports more than it has");
+              "another process exports more bytes than it has");
   copy_in(destination, *mapped, what->offset + offset, bytes);
   if (from->find(*h) != what) node::peer::throw_ended();
 }
@@ -201,17 +201,16 @@ std::byte* imports::open(const hpeExport& handle) {
   HPE_REQUIRE(
       with_.devices.at(0).info().kind == HPE_DEVICE_SOFT, HPE_ERROR_NOT_SUPPORTED,
       "memory of another process is opened on soft devices only; hpeExportCopy copies from it, and programs that "
-      "use CUDA have CUDA's handles");
+      "use CUDA can use CUDA's IPC handles");
   const auto h = node::decode(handle);
   if (!h) node::peer::throw_ended();
   HPE_REQUIRE(!own_.find(*h), HPE_ERROR_NOT_SUPPORTED,
-              "the memory is this process's own, which uses it by the pointer that it exported");
+              "the memory is this process's own: use the pointer that was exported");
   drop_ended();
   const auto from = others_.find(*h);
   if (from == nullptr) node::peer::throw_ended();
   const node::answer told = from->open(*h);
-  const std::shared_ptr<const void> lease(from.get(),
-                                          [from, memory = told.what.memory](const void*) { from->close(memory); });
+  const std::shared_ptr<const void> lease(from.get(), [from, opened = told.what](const void*) { from->close(opened); });
   return memory_.adopt(pages_of(told), told.what.offset % os::page_size(), told.what.bytes, lease);
 }
 

@@ -14,14 +14,14 @@
 
 namespace hpe::core {
 
-/// Memory of other processes that this one reads: hpeExportReachable, hpeExportCopy and hpeExportOpen. Thread-safe.
+/// Reads and opens memory of other processes: hpeExportReachable, hpeExportCopy and hpeExportOpen. Thread-safe.
 ///
-/// The first copy from an allocation of another process imports it as a whole: the devices map it. At most `most_kept`
-/// imports are kept for later copies, until the other process frees the allocation or dies, which the next call
-/// notices.
+/// The first copy from an allocation of another process maps the whole allocation for this process's devices. Up to
+/// `most_kept` mapped allocations are kept for later copies. An allocation is kept until the other process frees it or
+/// dies; the next call of this class detects that.
 class imports {
  public:
-  /// foreign: addresses for memory of other processes.
+  /// foreign: the addresses for memory of other processes.
   imports(const work::resources& with, const memory::uvas& space, allocator& memory, copier& copies, exports& own,
           node::neighbours& others, memory::segment_allocator& foreign);
   ~imports();
@@ -31,12 +31,12 @@ class imports {
   [[nodiscard]] std::byte* open(const hpeExport& handle);
 
  private:
-  class imported_memory;  // one allocation of another process, mapped
+  class imported_memory;  // one allocation of another process, mapped by this process
   struct kept {
     std::shared_ptr<const imported_memory> memory;
-    std::uint64_t used = 0;  // the value of uses_ at the last use
+    std::uint64_t used = 0;  // the value of uses_ when the memory was last used
   };
-  using key = std::pair<node::process_key, std::uint64_t>;  // the process, and its number of the memory
+  using key = std::pair<node::process_key, std::uint64_t>;  // the other process, and its number for the memory
 
   static constexpr std::size_t most_kept = 64;
 
@@ -45,7 +45,8 @@ class imports {
   void copy_to_homes(const allocation& to, std::uint64_t begin, const imported_memory& from, std::uint64_t source,
                      std::size_t bytes);
   void copy_to_host(std::byte* to, const imported_memory& from, std::uint64_t source, std::size_t bytes);
-  /// The first device that is not lost and reaches the memory. Throws HPE_ERROR_DEVICE_LOST if there is none.
+  /// The first device that is not lost and can reach the memory. Throws HPE_ERROR_DEVICE_LOST if all devices that could
+  /// reach it are lost.
   [[nodiscard]] unsigned reader_of(const imported_memory& from) const;
   void copy_in(void* destination, const imported_memory& from, std::uint64_t source, std::size_t bytes);
 

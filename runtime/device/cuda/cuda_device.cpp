@@ -27,7 +27,7 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const 
   const entered here(cu_, context_);
   std::size_t free = 0;
   std::size_t total = 0;
-  cu_.check(cu_.cuMemGetInfo(&free, &total), "asking how much memory a GPU has");
+  cu_.check(cu_.cuMemGetInfo(&free, &total), "querying the memory size of a GPU");
   const std::size_t most = capacity::limited(total, wanted.device_memory);
   memory_.emplace(most, node::device_share::join(wanted.share, wanted.share.empty() ? "" : identity(), most,
                                                  std::chrono::seconds(wanted.share_timeout)));
@@ -49,7 +49,7 @@ std::string cuda_device::identity() const {
   HPE_REQUIRE(cu_.cuDeviceGetUuid != nullptr, HPE_ERROR_NOT_SUPPORTED,
               "HPE_SHARE needs a newer CUDA driver: this one cannot tell GPUs apart (cuDeviceGetUuid)");
   CUuuid id{};
-  cu_.check(cu_.cuDeviceGetUuid(&id, ordinal_), "asking for the identity of a GPU");
+  cu_.check(cu_.cuDeviceGetUuid(&id, ordinal_), "querying the identity of a GPU");
   std::string text = "gpu-";
   for (const char byte : id.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
@@ -64,7 +64,7 @@ int cuda_device::attribute(CUdevice_attribute which) const {
 void cuda_device::require_abilities() const {
   const auto require = [&](CUdevice_attribute which, const char* what) {
     HPE_REQUIRE(attribute(which) != 0, HPE_ERROR_INITIALIZATION,
-                "GPU {} ({}) has no {}, which hpe needs; CUDA_VISIBLE_DEVICES can leave it out", index_,
+                "GPU {} ({}) has no {}, which hpe needs; CUDA_VISIBLE_DEVICES can leave this GPU out", index_,
                 properties_.name, what);
   };
   require(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, "unified addressing");
@@ -132,13 +132,15 @@ void cuda_device::map(void* address, std::size_t bytes, contents first) {
     throw;
   }
   if (first == contents::any) return;
-  try {
-    check(cu_.cuMemsetD8Async(begin, 0, bytes, clearing_), "clearing device memory");
-    check(cu_.cuStreamSynchronize(clearing_), "clearing device memory");
-  } catch (...) {
+  if (const CUresult queued = cu_.cuMemsetD8Async(begin, 0, bytes, clearing_); queued != CUDA_SUCCESS) {
     set_.memory().unmap(begin, bytes, index_, device_memory::after::released);
     memory_->give(bytes);
-    throw;
+    check(queued, "clearing device memory");
+  }
+  // The memory stays mapped if the wait fails, because the device may still be writing it.
+  if (const CUresult waited = cu_.cuStreamSynchronize(clearing_); waited != CUDA_SUCCESS) {
+    lose(waited);
+    throw loss();
   }
 }
 

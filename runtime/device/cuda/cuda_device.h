@@ -16,11 +16,11 @@ namespace hpe::device::cuda {
 class cuda_set;
 class cuda_stream;
 
-/// One GPU through its primary context, which the program's own CUDA runtime uses as well.
+/// One GPU, used through its primary context, which the program's own CUDA runtime uses as well.
 class cuda_device final : public device {
  public:
-  /// ordinal: the driver's number. wanted: limits of memory and the sharing of it. Throws HPE_ERROR_INITIALIZATION
-  /// if the GPU lacks an ability that hpe needs.
+  /// `ordinal`: the driver's number of the GPU. `wanted`: limits of memory, and how processes share the memory. Throws
+  /// HPE_ERROR_INITIALIZATION if the GPU does not support a feature that hpe needs.
   cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const options& wanted);
   ~cuda_device() override;
 
@@ -43,7 +43,7 @@ class cuda_device final : public device {
   void find_peers();
   void find_node(const os::numa& machine);
 
-  /// Marks the device as lost, after an error that its context does not survive.
+  /// Marks the device as lost after an error that makes its context unusable.
   void lose(CUresult why) noexcept;
   /// Asks the driver whether the context is alive, and marks the device as lost if not.
   void look() noexcept;

@@ -11,12 +11,14 @@ namespace hpe::device::cuda {
 
 class cuda_set;
 
-/// How long a waiting thread sleeps between two queries of the devices, by how long it has waited: not at all during a
-/// short wait, and later so briefly that it adds a thirtieth to the wait.
+/// How long a waiting thread sleeps between two queries of the devices. The pause depends on how long the thread has
+/// waited: a thread that waits briefly does not sleep, and each later pause is about a thirtieth of the time that the
+/// thread has waited.
 struct polling {
   static constexpr std::chrono::microseconds awake{500};
 
-  // A thread that was just served faults again within this time, even if it writes blocks that were opened ahead.
+  // A thread whose fault has been served faults again within this time, even if it writes blocks that were opened in
+  // advance.
   static constexpr std::chrono::microseconds awake_without_work{500};
 
   [[nodiscard]] static std::chrono::nanoseconds pause(std::chrono::nanoseconds waited) {
@@ -37,7 +39,7 @@ class cuda_gate final : public gate {
   const cuda_set& set_;
   os::futex_word rings_{0};
   std::atomic<bool> asleep_{false};
-  std::uint32_t seen_ = 0;  // rings that the sleeper has seen
+  std::uint32_t seen_ = 0;  // number of rings that the sleeper has seen
 };
 
 }  // namespace hpe::device::cuda

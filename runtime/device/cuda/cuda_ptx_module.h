@@ -7,10 +7,11 @@ namespace hpe::device::cuda {
 
 class cuda_set;
 
-/// A module of PTX, which the driver compiles for each GPU. The driver places its variables, so it has no parts.
+/// A module of PTX, which the driver compiles and links for each GPU. The driver places the module's variables, so the
+/// module has no parts.
 class cuda_ptx_module final : public ptx_module {
  public:
-  /// Throws HPE_ERROR_NOT_SUPPORTED for several texts and for a text that the driver does not take.
+  /// Throws HPE_ERROR_NOT_FOUND if the driver refuses the texts.
   cuda_ptx_module(cuda_set& set, std::vector<std::string> texts);
   ~cuda_ptx_module() override;
 

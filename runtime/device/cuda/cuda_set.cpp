@@ -105,7 +105,7 @@ std::size_t cuda_set::prepared_host(const void* address, std::size_t bytes) cons
 }
 
 void cuda_set::release_host(void* address, std::size_t bytes) noexcept {
-  log_failure_of("letting go of host memory", [&] {
+  log_failure_of("unpinning host memory", [&] {
     const entered here(cu_, live_context());
     host_->release(reinterpret_cast<std::uintptr_t>(address), bytes);
   });
@@ -144,10 +144,10 @@ std::uint32_t cuda_set::load_module(const std::string& path) {
   return kernels_->load(path, wanted);
 }
 
-std::uint32_t cuda_set::load_ptx(const std::string& text) {
+std::uint32_t cuda_set::load_ptx(std::span<const std::string> texts) {
   const auto wanted = alive();
   if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) throw devices_.front()->loss();
-  return kernels_->load_ptx(text, wanted);
+  return kernels_->load_ptx(texts, wanted);
 }
 
 std::unique_ptr<ptx_module> cuda_set::load(std::vector<std::string> texts) {
@@ -178,7 +178,7 @@ kernel_id cuda_set::find_kernel(std::uint32_t module, const std::string& name) {
 cuda_stream& cuda_set::add_stream(cuda_device& device, priority level) {
   const lock_guard lock(streams_mutex_);
   const std::size_t number = streams_.size() + 1;
-  HPE_REQUIRE(number < most_streams, HPE_ERROR_NOT_SUPPORTED, "there are {} streams; no more are possible",
+  HPE_REQUIRE(number < most_streams, HPE_ERROR_NOT_SUPPORTED, "there are {} streams already; more are not possible",
               streams_.size());
   streams_.push_back(std::make_unique<cuda_stream>(*this, device, static_cast<std::uint32_t>(number), level));
   by_timeline_[number].store(streams_.back().get());

@@ -24,7 +24,7 @@ namespace hpe::device::cuda {
 
 class cuda_set final : public device_set, public ptx_capability {
  public:
-  /// wished: the number of GPUs; empty: all. Throws HPE_ERROR_INITIALIZATION.
+  /// `wished`: the number of GPUs; if it is empty, all GPUs. Throws HPE_ERROR_INITIALIZATION.
   cuda_set(const driver& entries, std::optional<unsigned> wished, const uvas_layout& layout, const options& wanted);
   ~cuda_set() override;
 
@@ -43,7 +43,7 @@ class cuda_set final : public device_set, public ptx_capability {
   kernel_id find_kernel(std::uint32_t module, const std::string& name) override;
   [[nodiscard]] ptx_capability* ptx() noexcept override { return this; }
   std::unique_ptr<ptx_module> load(std::vector<std::string> texts) override;
-  /// Makes the driver write the output of kernels, which it does when a context is synchronised; returns nothing.
+  /// Synchronises the contexts, which makes the driver print the output of kernels. Returns an empty list.
   std::vector<printed> take_output() override;
   [[nodiscard]] hpeFault fault_of(timepoint /*point*/) const override { return HPE_FAULT_NONE; }
   [[nodiscard]] bool reached(timepoint point) const noexcept override;
@@ -60,8 +60,8 @@ class cuda_set final : public device_set, public ptx_capability {
   [[nodiscard]] const uvas_layout& layout() const noexcept { return layout_; }
   [[nodiscard]] device_memory& memory() noexcept { return *memory_; }
   [[nodiscard]] host_memory& host() noexcept { return *host_; }
-  /// Loads a text on all devices that are not lost.
-  std::uint32_t load_ptx(const std::string& text);
+  /// Loads texts of PTX and links them, on all devices that are not lost.
+  std::uint32_t load_ptx(std::span<const std::string> texts);
   [[nodiscard]] kernel_table& kernels() noexcept { return *kernels_; }
   [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
   [[nodiscard]] bool peers_allowed() const noexcept { return peers_allowed_; }
@@ -74,7 +74,7 @@ class cuda_set final : public device_set, public ptx_capability {
   static constexpr std::size_t most_streams = 1024;
 
   [[nodiscard]] std::vector<bool> alive() const;
-  /// The context of a device that is not lost; the first device's if all are lost.
+  /// The context of a device that is not lost; if all are lost, the context of the first device.
   [[nodiscard]] CUcontext live_context() const noexcept;
 
   const driver cu_;
@@ -84,7 +84,7 @@ class cuda_set final : public device_set, public ptx_capability {
   std::unique_ptr<device_memory> memory_;
   std::unique_ptr<host_memory> host_;
   std::unique_ptr<kernel_table> kernels_;
-  std::atomic<bool> prints_{false};  // a module of PTX was loaded whose kernels may print
+  std::atomic<bool> prints_{false};  // a loaded module of PTX contains kernels that may print
 
   mutex streams_mutex_;
   std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);

@@ -5,7 +5,9 @@
 #include "runtime/device/cuda/cuda_stream.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_set.h"
@@ -32,7 +34,7 @@ CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, cons
   how.sharedMemBytes = kernel.shared_bytes + shape.shared_bytes;
   how.hStream = stream;
   HPE_REQUIRE(!shape.cooperative, HPE_ERROR_NOT_SUPPORTED,
-              "hpe queues no cooperative launches on GPUs; programs have CUDA for them");
+              "hpe queues no cooperative launches on GPUs; use CUDA directly for such launches");
   constexpr unsigned without_asking = 48 * 1024;
   if (shape.shared_bytes > without_asking)
     cu.cuFuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
@@ -53,6 +55,12 @@ CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, cons
   return cu.cuLaunchKernelEx(&how, kernel.function, nullptr, parameters);
 }
 
+/// The failure of a command of which a part is queued. Made before host memory is short; a copy takes none.
+const error& no_memory() {
+  static const auto& made = *new error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a command");
+  return made;
+}
+
 }  // namespace
 
 cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t number, priority level)
@@ -60,11 +68,12 @@ cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t numbe
   const entered here(cu_, device_.context());
   int least = 0;
   int greatest = 0;
-  cu_.check(cu_.cuCtxGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
+  cu_.check(cu_.cuCtxGetStreamPriorityRange(&least, &greatest), "querying the priorities of streams");
   // Lower numbers are served first.
   const int wished = std::clamp(greatest + static_cast<int>(level), greatest, least);
   cu_.check(cu_.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, wished), "creating a stream");
   failures_.reserve(kept_failures);
+  static_cast<void>(no_memory());
 }
 
 cuda_stream::~cuda_stream() {
@@ -112,7 +121,9 @@ void cuda_stream::drain() noexcept {
 }
 
 timepoint cuda_stream::queued(CUevent done, const std::optional<error>& failure) {
-  const bool followed = !failure && cu_.cuEventRecord(done, stream_) == CUDA_SUCCESS;
+  const CUstream end = std::exchange(end_, nullptr);
+  const bool followed = !failure && cu_.cuEventRecord(done, end != nullptr ? end : stream_) == CUDA_SUCCESS;
+  if (!followed && end != nullptr) cu_.cuStreamSynchronize(end);
   if (!followed) drain();
   const std::lock_guard lock(pending_mutex_);
   command& last = pending_.back();
@@ -144,6 +155,7 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
   const CUevent done = announce(what.what == observed_command::kind::launch ? what.function + 1 : 0);
   std::size_t pieces = 0;
   std::optional<error> failure;
+  end_ = nullptr;
   try {
     queue(pieces);
   } catch (const std::exception& e) {
@@ -152,7 +164,7 @@ timepoint cuda_stream::submit(const observed_command& what, const Queue& queue) 
       throw;
     }
     const auto* const known = dynamic_cast<const error*>(&e);
-    failure = known != nullptr ? *known : error(HPE_ERROR_OUT_OF_MEMORY, e.what());
+    failure = known != nullptr ? *known : no_memory();
   }
   const timepoint point = queued(done, failure);
   if (told != nullptr) told->queued(what, point, asked);
@@ -176,8 +188,8 @@ cuda_stream::side cuda_stream::check_range(const void* address, std::size_t byte
                 "the {} of a command, {} bytes at {}, has no memory behind it at {:#x}", role, bytes, address, at);
     HPE_REQUIRE(piece->device == device_memory::foreign || device_.can_access(piece->device),
                 HPE_ERROR_INVALID_ARGUMENT,
-                "the {} of a command on device {} is memory of device {}, which it cannot access", role,
-                device_.index(), piece->device);
+                "the {} of a command on device {} is memory of device {}, which the command's device cannot access",
+                role, device_.index(), piece->device);
     result = side::device;
     at = piece->end;
   }
@@ -188,6 +200,7 @@ std::size_t cuda_stream::queue_piece(std::uintptr_t to, side to_side, std::uintp
                                      std::size_t bytes, std::vector<host_memory::use>& uses) {
   const auto limit = [&](std::uintptr_t address, side which) {
     if (which == side::host) {
+      uses.reserve(uses.size() + 1);  // a use that is begun must be ended
       uses.push_back(set_.host().begin(address, bytes));
       bytes = uses.back().end - address;
     } else if (const auto piece = set_.memory().find(address)) {
@@ -205,8 +218,8 @@ timepoint cuda_stream::copy(void* destination, const void* source, std::size_t b
   const side to = check_range(destination, bytes, "destination");
   const side from = check_range(source, bytes, "source");
   HPE_REQUIRE(bytes == 0 || to == side::device || from == side::device, HPE_ERROR_NOT_SUPPORTED,
-              "a device copies from or to its own or a peer's memory; both {} and {} are host memory", destination,
-              source);
+              "one side of a device copy must be memory of the device or of a peer, but both {} and {} are host memory",
+              destination, source);
   std::vector<host_memory::use> uses;
   try {
     const observed_command what{observed_command::kind::copy, number_of(destination), number_of(source), bytes};
@@ -225,7 +238,7 @@ timepoint cuda_stream::copy(void* destination, const void* source, std::size_t b
 timepoint cuda_stream::fill(void* destination, std::uint8_t value, std::size_t bytes) {
   const side to = check_range(destination, bytes, "destination");
   HPE_REQUIRE(bytes == 0 || to == side::device, HPE_ERROR_NOT_SUPPORTED,
-              "a device fills device memory; {} is host memory", destination);
+              "a device fills device memory only, but {} is host memory", destination);
   const observed_command what{observed_command::kind::fill, number_of(destination), 0, bytes};
   return submit(what, [&](std::size_t& pieces) {
     const std::uintptr_t end = number_of(destination) + bytes;
@@ -239,9 +252,9 @@ timepoint cuda_stream::fill(void* destination, std::uint8_t value, std::size_t b
 }
 
 timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) {
-  HPE_REQUIRE(parameters.size() <= HPE_MAX_PARAMETERS, HPE_ERROR_INVALID_ARGUMENT,
-              "{} bytes of parameters are too many for a launch; {} are possible", parameters.size(),
-              HPE_MAX_PARAMETERS);
+  HPE_REQUIRE(parameters.size() <= most_parameters, HPE_ERROR_INVALID_ARGUMENT,
+              "{} bytes of parameters are too many for a launch; at most {} are possible", parameters.size(),
+              most_parameters);
   device_.require_alive();
   const kernel_table::entry entry = set_.kernels().at(kernel, device_.index());
   std::size_t size = parameters.size();
@@ -250,12 +263,11 @@ timepoint cuda_stream::launch(kernel_id kernel, const shape& shape, std::span<co
   return submit({observed_command::kind::launch, 0, 0, 0, kernel.function}, [&](std::size_t& /*pieces*/) {
     const CUresult result = launch_kernel(cu_, entry, shape, size == 0 ? nullptr : extra, stream_);
     if (result != CUDA_SUCCESS && !kills_context(result))
-      HPE_THROW(
-          HPE_ERROR_INVALID_ARGUMENT,
-          "kernel \"{}\" is not launched by the CUDA driver: {} (grid {} x {} x {}, block {} x {} x {}, {} bytes of "
-          "parameters)",
-          set_.kernels().name(kernel.function), cu_.words_for(result), shape.grid[0], shape.grid[1], shape.grid[2],
-          shape.block[0], shape.block[1], shape.block[2], size);
+      HPE_THROW(HPE_ERROR_INVALID_ARGUMENT,
+                "the CUDA driver did not launch kernel \"{}\": {} (grid {} x {} x {}, block {} x {} x {}, {} bytes of "
+                "parameters)",
+                demangled(set_.kernels().name(kernel.function)), cu_.words_for(result), shape.grid[0], shape.grid[1],
+                shape.grid[2], shape.block[0], shape.block[1], shape.block[2], size);
     check(result, "launching a kernel");
   });
 }
@@ -274,7 +286,7 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
     if (result == 0) return;
     drain();
     device_.require_alive();
-    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "the function that was to queue work on device {} gave {} instead of 0",
+    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "the function that was to queue work on device {} returned {} instead of 0",
               device_.index(), result);
   });
 }

@@ -73,7 +73,7 @@ void device_memory::reserve_around(std::uintptr_t address, std::size_t bytes) {
     HPE_THROW(HPE_ERROR_OUT_OF_MEMORY,
               "the CUDA driver does not give the {} bytes of address space at {:#x} to a device ({}); HPE_ADDRESS_BASE "
               "can name another place",
-              size, begin, result == CUDA_SUCCESS ? "they are in use" : cu_.words_for(result));
+              size, begin, result == CUDA_SUCCESS ? "the addresses are in use" : cu_.words_for(result));
   }
 }
 
@@ -104,8 +104,8 @@ CUmemGenericAllocationHandle device_memory::create(std::size_t bytes, unsigned d
     std::size_t free = 0;
     std::size_t total = 0;
     cu_.cuMemGetInfo(&free, &total);
-    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} has {} bytes of memory left of {}; {} were asked for", device, free,
-              total, bytes);
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "device {} has {} of {} bytes of memory left; {} bytes were requested", device,
+              free, total, bytes);
   }
   cu_.check(created, "creating device memory");
   return memory;
@@ -125,25 +125,34 @@ std::size_t device_memory::kept(unsigned device) const {
   return sum;
 }
 
-void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home,
-                        std::span<const CUdevice> users) {
-  const lock_guard lock(mutex_);
-  require_free(address, bytes);
-  reserve_around(address, bytes);
-
-  mapping made{device, create(bytes, device, home), {}};
-  CUresult result = cu_.cuMemMap(address, bytes, 0, made.memory, 0);
-  if (result == CUDA_SUCCESS) {
-    std::vector<CUmemAccessDesc> access;
-    for (const CUdevice user : users) access.push_back({location_of(user), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+// The record is made before the mapping, because nothing may fail for lack of host memory behind it.
+void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, unsigned device,
+                               CUmemGenericAllocationHandle memory, std::span<const CUmemAccessDesc> access) {
+  try {
+    mappings_.insert(address, address + bytes, mapping{device, memory, {}});
+  } catch (...) {
+    cu_.cuMemRelease(memory);
+    throw;
+  }
+  CUresult result = cu_.cuMemMap(address, bytes, 0, memory, 0);
+  if (result == CUDA_SUCCESS && !access.empty()) {
     result = cu_.cuMemSetAccess(address, bytes, access.data(), access.size());
     if (result != CUDA_SUCCESS) cu_.cuMemUnmap(address, bytes);
   }
-  if (result != CUDA_SUCCESS) {
-    cu_.cuMemRelease(made.memory);
-    cu_.fail(result, "mapping device memory");
-  }
-  mappings_.insert(address, address + bytes, std::move(made));
+  if (result == CUDA_SUCCESS) return;
+  mappings_.erase(mappings_.from(address));
+  cu_.cuMemRelease(memory);
+  cu_.fail(result, "mapping device memory");
+}
+
+void device_memory::map(std::uintptr_t address, std::size_t bytes, unsigned device, CUdevice home,
+                        std::span<const CUdevice> users) {
+  std::vector<CUmemAccessDesc> access;
+  for (const CUdevice user : users) access.push_back({location_of(user), CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+  const lock_guard lock(mutex_);
+  require_free(address, bytes);
+  reserve_around(address, bytes);
+  map_memory(address, bytes, device, create(bytes, device, home), access);
 }
 
 void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned device, after what) {
@@ -192,7 +201,7 @@ std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_
     mapping& whole = it->second.value;
     if (!whole.file) {
       HPE_REQUIRE(cu_.cuMemExportToShareableHandle != nullptr, HPE_ERROR_NOT_SUPPORTED,
-                  "the CUDA driver shares no memory between processes");
+                  "the CUDA driver of this machine cannot share memory between processes");
       int file = -1;
       const CUresult result =
           cu_.cuMemExportToShareableHandle(&file, whole.memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
@@ -207,24 +216,19 @@ std::vector<shared_part> device_memory::share(std::uintptr_t address, std::size_
 }
 
 void device_memory::import_part(std::uintptr_t address, const shared_part& part) {
-  mapping made{foreign, 0, {}};
+  CUmemGenericAllocationHandle memory = 0;
   // The driver takes the descriptor as a pointer.
-  const CUresult result = cu_.cuMemImportFromShareableHandle(&made.memory, pointer(static_cast<unsigned>(part.file)),
+  const CUresult result = cu_.cuMemImportFromShareableHandle(&memory, pointer(static_cast<unsigned>(part.file)),
                                                              CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_SUPPORTED,
               "the CUDA driver does not take memory of another process: {}", cu_.words_for(result));
-  const CUresult mapped = cu_.cuMemMap(address, part.bytes, 0, made.memory, 0);
-  if (mapped != CUDA_SUCCESS) {
-    cu_.cuMemRelease(made.memory);
-    cu_.fail(mapped, "mapping memory of another process");
-  }
-  mappings_.insert(address, address + part.bytes, std::move(made));
+  map_memory(address, part.bytes, foreign, memory, {});
 }
 
 std::uint32_t device_memory::import_memory(std::uintptr_t address, std::span<const shared_part> parts,
                                            std::span<const std::optional<CUdevice>> users) {
   HPE_REQUIRE(cu_.cuMemImportFromShareableHandle != nullptr, HPE_ERROR_NOT_SUPPORTED,
-              "the CUDA driver shares no memory between processes");
+              "the CUDA driver of this machine cannot share memory between processes");
   std::uintptr_t end = address;
   std::uint32_t reached = 0;
   try {

@@ -88,6 +88,26 @@ void driver::fail(CUresult result, const char* what) const {
   HPE_THROW(status, "{}: {}", what, words_for(result));
 }
 
+CUresult driver::load_texts(CUmodule* made, std::span<const std::string> texts) const {
+  if (texts.size() == 1) return cuModuleLoadData(made, texts.front().c_str());
+  if (cuLinkCreate == nullptr || cuLinkAddData == nullptr || cuLinkComplete == nullptr || cuLinkDestroy == nullptr)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  CUlinkState link = nullptr;
+  CUresult result = cuLinkCreate(0, nullptr, nullptr, &link);
+  if (result != CUDA_SUCCESS) return result;
+  for (const std::string& text : texts) {
+    if (result != CUDA_SUCCESS) break;
+    auto* const bytes = const_cast<char*>(text.c_str());  // the driver does not write it
+    result = cuLinkAddData(link, CU_JIT_INPUT_PTX, bytes, text.size() + 1, nullptr, 0, nullptr, nullptr);
+  }
+  void* code = nullptr;  // lives as long as the link
+  std::size_t size = 0;
+  if (result == CUDA_SUCCESS) result = cuLinkComplete(link, &code, &size);
+  if (result == CUDA_SUCCESS) result = cuModuleLoadData(made, code);
+  cuLinkDestroy(link);
+  return result;
+}
+
 bool kills_context(CUresult result) noexcept {
   switch (result) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:

@@ -1,10 +1,11 @@
 #pragma once
 
-/// The functions of the CUDA driver that hpe calls, in one table. It is filled from libcuda.so.1 when the first devices
-/// are opened, so that programs start without a driver.
+/// The functions of the CUDA driver that hpe calls, in one table. The table is filled from libcuda.so.1 when the first
+/// devices are opened, so that programs can start without a driver.
 
 #include <cuda.h>
 
+#include <span>
 #include <string>
 
 #include "hpe/error.hpp"
@@ -18,7 +19,7 @@ struct driver {
 #undef HPE_CUDA_REQUIRED
 #undef HPE_CUDA_OPTIONAL
 
-  /// Throws HPE_ERROR_INITIALIZATION if there is no driver, if it is too old, or if it has no usable device.
+  /// Throws HPE_ERROR_INITIALIZATION if the driver is missing or too old, or has no usable device.
   driver();
 
   /// The name and description of an error: "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
@@ -30,12 +31,15 @@ struct driver {
     if (result != CUDA_SUCCESS) fail(result, what);
   }
   [[noreturn]] void fail(CUresult result, const char* what) const;
+
+  /// Loads a module of PTX texts in the calling thread's current context. Several texts are linked.
+  [[nodiscard]] CUresult load_texts(CUmodule* made, std::span<const std::string> texts) const;
 };
 
 /// Whether a result means that its context is permanently unusable.
 [[nodiscard]] bool kills_context(CUresult result) noexcept;
 
-/// While it lives, stream captures of the program do not affect the driver calls of the calling thread.
+/// While an object exists, stream captures of the program do not affect the driver calls of the calling thread.
 class uncaptured {
  public:
   explicit uncaptured(const driver& cu);
@@ -48,11 +52,11 @@ class uncaptured {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// Makes a context current in the calling thread while it lives, and includes uncaptured.
+/// Makes a context current in the calling thread while the object exists, and includes uncaptured.
 class entered {
  public:
   entered(const driver& cu, CUcontext context);
-  /// For code that may replace the calling thread's current context: the one before is current again in the end.
+  /// For code that may replace the calling thread's current context. The destructor restores the previous context.
   enum replaced_t : std::uint8_t { what_follows_may_replace_it };
   entered(const driver& cu, CUcontext context, replaced_t);
   ~entered();

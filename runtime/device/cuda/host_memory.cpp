@@ -67,19 +67,32 @@ void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std:
   HPE_REQUIRE(bytes != 0 && !ranges_.overlaps(address, address + bytes), HPE_ERROR_INVALID_ARGUMENT,
               "a part of the {} bytes at {:#x} is registered already", bytes, address);
   const bool for_kernels = in_space(address);
-  if (for_kernels) {
-    // The pages must be accessible while they are pinned; later mappings over them change nothing.
-    os::map_file(pointer(address), bytes, os::access::read_write, fd, static_cast<std::uint64_t>(offset));
-    const CUresult result =
-        cu_.cuMemHostRegister(pointer(address), bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-    if (result != CUDA_SUCCESS) {
-      os::unmap_to_reserved(pointer(address), bytes);
-      HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{} bytes of host memory cannot be pinned for the devices: {}", bytes,
-                cu_.words_for(result));
+  const auto noted = ranges_.insert(address, address + bytes, range{for_kernels});
+  if (!for_kernels) return;
+  try {
+    // Noted before the driver is asked, so that nothing that may throw follows.
+    const auto pinned = pieces_.insert(address, address + bytes, piece{.pinned = true});
+    try {
+      pin_for_kernels(address, bytes, fd, offset);
+    } catch (...) {
+      pieces_.erase(pinned);
+      throw;
     }
-    pieces_.insert(address, address + bytes, piece{.pinned = true});
+  } catch (...) {
+    ranges_.erase(noted);
+    throw;
   }
-  ranges_.insert(address, address + bytes, range{for_kernels});
+}
+
+void host_memory::pin_for_kernels(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) const {
+  // The pages must be accessible while they are pinned; later mappings over them change nothing.
+  os::map_file(pointer(address), bytes, os::access::read_write, fd, static_cast<std::uint64_t>(offset));
+  const CUresult result =
+      cu_.cuMemHostRegister(pointer(address), bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  if (result == CUDA_SUCCESS) return;
+  os::unmap_to_reserved(pointer(address), bytes);
+  HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{} bytes of host memory cannot be pinned for the devices: {}", bytes,
+            cu_.words_for(result));
 }
 
 void host_memory::erase(std::uintptr_t address, std::size_t bytes) {
@@ -143,9 +156,11 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
     if (next != pieces_.end() && next->first <= address) ++next;  // another thread is pinning it
     return {0, next == pieces_.end() ? address + bytes : std::min(next->first, address + bytes)};
   }
-  ++p->second.value.busy;
-  p->second.value.age = ++clock_;
-  count_as_used(p->second.value, p->second.end - p->first);
+  piece& found = p->second.value;
+  found.users.reserve(found.users.size() + found.busy + 1);  // for done()
+  ++found.busy;
+  found.age = ++clock_;
+  count_as_used(found, p->second.end - p->first);
   return {p->first, std::min(p->second.end, address + bytes)};
 }
 
@@ -163,7 +178,7 @@ host_memory::pieces::iterator host_memory::pinned_piece(locked& lock, std::uintp
   }
 }
 
-void host_memory::done(std::span<const use> uses, timepoint by) {
+void host_memory::done(std::span<const use> uses, timepoint by) noexcept {
   const std::lock_guard lock(mutex_);
   for (const use& u : uses) {
     if (u.piece == 0) continue;

@@ -67,19 +67,22 @@ void kernel_table::unload(std::uint32_t number) {
 
 std::uint32_t kernel_table::load(const std::string& path, const std::vector<bool>& wanted) {
   const image code = read_image(path);
-  return load(path, code.data, wanted);
+  return load(
+      path, [&](CUmodule* made) { return cu_.cuModuleLoadData(made, code.data); }, wanted);
 }
 
-std::uint32_t kernel_table::load_ptx(const std::string& text, const std::vector<bool>& wanted) {
-  return load("a module of PTX", text.c_str(), wanted);
+std::uint32_t kernel_table::load_ptx(std::span<const std::string> texts, const std::vector<bool>& wanted) {
+  return load(
+      "a module of PTX", [&](CUmodule* made) { return cu_.load_texts(made, texts); }, wanted);
 }
 
-std::uint32_t kernel_table::load(const std::string& name, const void* code, const std::vector<bool>& wanted) {
+template <class Load>
+std::uint32_t kernel_table::load(const std::string& name, const Load& load_one, const std::vector<bool>& wanted) {
   module made{name, std::vector<CUmodule>(contexts_.size())};
   for (std::size_t d = 0; d < contexts_.size(); ++d) {
     if (!wanted[d]) continue;
     const entered here(cu_, contexts_[d]);
-    const CUresult result = cu_.cuModuleLoadData(&made.on[d], code);
+    const CUresult result = load_one(&made.on[d]);
     HPE_REQUIRE(result == CUDA_SUCCESS, HPE_ERROR_NOT_FOUND, "the CUDA code of {} cannot be loaded on device {}: {}",
                 name, d, cu_.words_for(result));
     load_functions(made.on[d]);

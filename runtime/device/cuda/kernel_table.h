@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,27 +12,27 @@
 
 namespace hpe::device::cuda {
 
-/// Modules and kernels, each loaded on every device. A module is a shared object that has CUDA code under the name
-/// hpe_cuda_image (made by cmake/HpeCuda.cmake), or a file of nothing but CUDA code (.fatbin, .cubin, .ptx).
+/// Modules and kernels, each loaded on every device. A module is a shared object that contains CUDA code under the name
+/// hpe_cuda_image (made by cmake/HpeCuda.cmake), or a file that contains only CUDA code (.fatbin, .cubin, .ptx).
 /// Thread-safe.
 class kernel_table {
  public:
-  /// contexts: by device; they must outlive the table.
+  /// `contexts`: by device; they must outlive the table.
   kernel_table(const driver& cu, std::vector<CUcontext> contexts) : cu_(cu), contexts_(std::move(contexts)) {}
   ~kernel_table();
   kernel_table(const kernel_table&) = delete;
   kernel_table& operator=(const kernel_table&) = delete;
 
-  /// Both throw HPE_ERROR_NOT_FOUND. Devices for which wanted is false are left out.
+  /// load and load_ptx throw HPE_ERROR_NOT_FOUND, and load nothing on devices for which `wanted` is false.
   std::uint32_t load(const std::string& path, const std::vector<bool>& wanted);
-  /// Loads a text of PTX.
-  std::uint32_t load_ptx(const std::string& text, const std::vector<bool>& wanted);
-  /// Unloads a module, of whose kernels none may be queued or running.
+  /// Loads texts of PTX and links them.
+  std::uint32_t load_ptx(std::span<const std::string> texts, const std::vector<bool>& wanted);
+  /// Unloads a module. None of its kernels may be queued or running.
   void unload(std::uint32_t module);
   kernel_id find(std::uint32_t module, const std::string& name, const std::vector<bool>& wanted);
 
-  /// A kernel on one device. Its dynamic shared memory is the value of the module's variable NAME_shared_bytes, a
-  /// 32-bit number; 0 if there is no such variable.
+  /// A kernel on one device. The size of its dynamic shared memory is the value of the module's 32-bit variable
+  /// NAME_shared_bytes, or 0 if the module has no such variable.
   struct entry {
     CUfunction function = nullptr;
     unsigned shared_bytes = 0;
@@ -40,13 +41,15 @@ class kernel_table {
   [[nodiscard]] std::string name(std::uint32_t function) const;
 
  private:
-  std::uint32_t load(const std::string& name, const void* code, const std::vector<bool>& wanted);
+  /// Loads a module: `load_one(made)` loads it in the current context.
+  template <class Load>
+  std::uint32_t load(const std::string& name, const Load& load_one, const std::vector<bool>& wanted);
   void load_functions(CUmodule from) const;
   [[nodiscard]] unsigned give_shared_memory(CUmodule from, const std::string& name, CUfunction to) const;
 
   struct module {
     std::string path;
-    std::vector<CUmodule> on;  // by device; null if not loaded there
+    std::vector<CUmodule> on;  // by device; null if it is not loaded there
   };
   struct kernel {
     std::string name;

@@ -1,7 +1,6 @@
 #pragma once
 
-/// The family of GPUs. In a build of hpe without the CUDA toolkit, absent.cpp takes the place of the other
-/// files.
+/// The family of devices that are GPUs. If hpe is built without the CUDA toolkit, absent.cpp replaces the other files.
 
 #include <memory>
 #include <optional>
@@ -12,14 +11,14 @@
 
 namespace hpe::device::cuda {
 
-/// Opens the GPUs that "cuda" or "cuda:N" names. Throws HPE_ERROR_INITIALIZATION with the reason.
+/// Opens the GPUs that "cuda" or "cuda:N" names. Throws HPE_ERROR_INITIALIZATION; the message states the reason.
 std::unique_ptr<device_set> open(const std::string& specification, const uvas_layout& layout, const options& wanted);
 
-/// Whether there is a driver with at least one device.
+/// Whether the CUDA driver is installed and has at least one device.
 [[nodiscard]] bool present();
 
-/// Parses "cuda" (all GPUs; empty) or "cuda:N" (the first N GPUs). Throws HPE_ERROR_INITIALIZATION for other
-/// text.
+/// Parses "cuda" (all GPUs; the result is empty) or "cuda:N" (the first N GPUs). Throws HPE_ERROR_INITIALIZATION for
+/// any other text.
 [[nodiscard]] std::optional<unsigned> parse_count(const std::string& text);
 
 }  // namespace hpe::device::cuda

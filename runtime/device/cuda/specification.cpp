@@ -14,8 +14,7 @@ std::optional<unsigned> parse_count(const std::string& text) {
   const bool has_colon = text.starts_with(family + ":") && begin < end;
   const auto [stop, failure] = std::from_chars(has_colon ? begin : end, end, count);
   HPE_REQUIRE(has_colon && failure == std::errc{} && stop == end && count > 0, HPE_ERROR_INITIALIZATION,
-              "HPE_DEVICES=\"{}\" names no CUDA devices; possible are cuda for all of them and cuda:N for the first N",
-              text);
+              "HPE_DEVICES=\"{}\" names no CUDA devices; use cuda for all GPUs, or cuda:N for the first N", text);
   return count;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/error.h"
+#include "runtime/device/device.h"
 #include "runtime/ptx/execution/block.h"
 
 namespace hpe::device {
@@ -10,6 +12,8 @@ namespace {
 
 ptx_kernel describe(const ptx::function& f) {
   constexpr std::uint32_t most_threads = 1024;
+  HPE_REQUIRE(f.formals_size <= most_parameters, HPE_ERROR_INVALID_ARGUMENT,
+              "kernel {} has {} bytes of parameters; at most {} are possible", f.name, f.formals_size, most_parameters);
   ptx_kernel result;
   result.name = f.name;
   for (const ptx::formal_parameter& p : f.formals) {

@@ -5,7 +5,7 @@
 
 namespace hpe::device {
 
-/// Describes the kernels of a program, in their order.
+/// Describes the kernels of a program, in the program's order.
 [[nodiscard]] std::vector<ptx_kernel> describe_kernels(const ptx::program& p);
 
 }  // namespace hpe::device

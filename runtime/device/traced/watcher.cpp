@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/demangled.h"
 #include "runtime/os/thread.h"
 #include "runtime/trace/call_stack.h"
 
@@ -43,7 +44,7 @@ void watcher::stream_created(unsigned device, std::uint32_t timeline, priority l
 
 void watcher::kernel_found(std::uint32_t function, const std::string& name) {
   const lock_guard lock(mutex_);
-  kernels_[function] = to_.keep(trace::demangled(name.c_str()));
+  kernels_[function] = to_.keep(demangled(name));
 }
 
 void watcher::queued(const observed_command& command, timepoint point, trace::clock::time_point asked) noexcept {

@@ -1,9 +1,9 @@
 #pragma once
 
-/// Records the work of devices (HPE_TRACE): reports to the recorder when kernels and copies began and ended.
+/// Records the work of devices (HPE_TRACE): informs the recorder when kernels and copies began and ended.
 ///
-/// A thread watches the timepoints, so ends are recorded some ten microseconds late, the time to wake the thread. Work
-/// counts as begun when it is queued, its points to wait for are reached, and its stream is free.
+/// A thread waits for the timepoints. Because this thread must be woken, it records ends about ten microseconds late.
+/// Work counts as begun when it has been queued, the points for which it waits are reached, and its stream is free.
 
 #include <deque>
 #include <map>
@@ -39,19 +39,19 @@ class watcher final : public command_observer {
   struct work {
     observed_command command;
     timepoint point;
-    std::vector<timepoint> after;  // points of other streams to wait for
+    std::vector<timepoint> after;  // points of other streams for which the work waits
     trace::clock::time_point asked;
   };
   /// One stream.
   struct line {
     trace::track where;
-    std::vector<timepoint> after;  // points that the next work waits for
+    std::vector<timepoint> after;  // points for which the next work waits
     std::deque<work> queue;
-    trace::clock::time_point free;  // when the work before had ended
+    trace::clock::time_point free;  // time when the previous work ended
   };
 
   void run();
-  /// Records work that has ended. Returns the points to watch next.
+  /// Records all work that has ended. Returns the points to watch next.
   std::vector<timepoint> look() HPE_REQUIRES(mutex_);
   void record(const work& done, trace::track where, trace::clock::time_point begin, trace::clock::time_point end)
       HPE_REQUIRES(mutex_);

@@ -28,6 +28,7 @@ dependences::dependences(kernel_walk& walk)
       quantities_(walk.table().quantities()),
       assumes_(walk.table().quantities()),
       ends_(walk.flow().loops().size()) {
+  for (std::uint32_t l = 0; l < ends_.size(); ++l) endings_.push_back(walk.endings_of(l));
   for (quantity_id q = 0; q < quantities_.size(); ++q) {
     quantities_[q] = own(walk.table().of(q));
     assumes_[q] = walk.table().of(q).assumes;
@@ -45,7 +46,8 @@ dependence dependences::own(const quantity& q) const {
   return d;
 }
 
-// Dependences only grow, so this ends.
+// Dependences only grow, so this ends. A quantity that does not vary in a loop takes from it the number of the last
+// iteration, so it depends on what ended the loop: as the start of the next iteration of a loop around it does.
 bool dependences::pass() {
   const expressions& table = walk_.table();
   bool changed = false;
@@ -55,7 +57,7 @@ bool dependences::pass() {
         for (const term& t : table.at(e)) {
           for (std::size_t n = 0; n < t.of.count; ++n) {
             const quantity_id other = t.of.factors[n];
-            changed |= quantities_[q].unite(quantities_[other]);
+            changed |= quantities_[q].unite(inside(other, table.of(q).varies));
             changed |= (assumes_[other] & ~assumes_[q]) != 0;
             assumes_[q] |= assumes_[other];
           }
@@ -63,25 +65,24 @@ bool dependences::pass() {
       }
     }
   }
-  const flow_graph& flow = walk_.flow();
-  for (std::uint32_t l = 0; l < ends_.size(); ++l) {
-    for (const std::uint32_t b : flow.loops()[l].blocks) {
-      if (!walk_.may_leave(l, b)) continue;
-      if (const std::optional<value> decision = walk_.decision_of(b)) changed |= ends_[l].unite(of(decision->of, b));
-    }
-  }
+  for (std::uint32_t l = 0; l < ends_.size(); ++l)
+    for (const kernel_walk::decision& d : endings_[l]) changed |= ends_[l].unite(of(d.what.of, d.block));
   return changed;
 }
 
 dependence dependences::of_quantity(quantity_id q, std::uint32_t block) const {
-  dependence d;
   if (q >= quantities_.size()) {  // made later: nothing is known of it
+    dependence d;
     d.data = true;
     return d;
   }
-  d = quantities_[q];
-  // Behind a loop, its counter depends on what ended the loop.
-  const loop_set ended = walk_.table().of(q).varies.without(walk_.flow().blocks()[block].loops);
+  return inside(q, walk_.flow().blocks()[block].loops);
+}
+
+// Behind a loop, its counter depends on what ended the loop.
+dependence dependences::inside(quantity_id q, loop_set loops) const {
+  dependence d = quantities_[q];
+  const loop_set ended = walk_.table().of(q).varies.without(loops);
   for (std::uint32_t l = 0; l < ends_.size(); ++l)
     if (ended.has(l)) d.unite(ends_[l]);
   return d;
@@ -100,6 +101,72 @@ assumption_set dependences::assumes(expression_id e) const {
     for (std::size_t n = 0; n < t.of.count; ++n)
       if (t.of.factors[n] < assumes_.size()) all |= assumes_[t.of.factors[n]];
   return all;
+}
+
+namespace {
+
+// Looks at a limited number of predicates.
+class comparison_finder {
+ public:
+  explicit comparison_finder(expressions& table) : table_(table) {}
+
+  // Adds the comparisons that follow from a predicate.
+  void split(const condition& c, std::vector<comparison>& to) {
+    if (++predicates_ > most_predicates) return;
+    // 1 - p is the opposite of p.
+    const polynomial& p = table_.at(c.predicate);
+    if (p.size() == 2 && p[0].of.is_one() && p[0].factor == 1 && p[1].factor == -1 && p[1].of.count == 1)
+      return split({table_.single(p[1].of.factors[0]), !c.holds, c.assumes}, to);
+    const auto id = table_.single_of(c.predicate);
+    if (!id || table_.of(*id).what != quantity::kind::node || table_.of(*id).made_by == nullptr) return;
+    const quantity q = table_.of(*id);
+    const instruction& i = *q.made_by;
+    if (i.op == opcode::not_) return split({q.operands[0], !c.holds, c.assumes}, to);
+    if (i.op == (c.holds ? opcode::and_ : opcode::or_)) {
+      for (const expression_id e : q.operands) split({e, c.holds, c.assumes}, to);
+      return;
+    }
+    if (i.op == opcode::setp) compare(i, q, c, to);
+  }
+
+ private:
+  static void compare(const instruction& i, const quantity& q, const condition& c, std::vector<comparison>& to) {
+    comparison found;
+    switch (describe(i).compare) {
+      case modifier::eq: found.how = relation::equal; break;
+      case modifier::ne: found.how = relation::unequal; break;
+      case modifier::lt:
+      case modifier::lo: found.how = relation::less; break;
+      case modifier::le:
+      case modifier::ls: found.how = relation::less_or_equal; break;
+      case modifier::gt:
+      case modifier::hi: found.how = relation::greater; break;
+      case modifier::ge:
+      case modifier::hs: found.how = relation::greater_or_equal; break;
+      default: return;
+    }
+    constexpr relation opposite[] = {relation::unequal, relation::equal,         relation::greater_or_equal,
+                                     relation::greater, relation::less_or_equal, relation::less};
+    if (!c.holds) found.how = opposite[static_cast<std::size_t>(found.how)];
+    found.left = q.operands[0];
+    found.right = q.operands[1];
+    found.bits = static_cast<std::uint8_t>(bits_of(i.types[0]));
+    found.is_signed = is_signed(i.types[0]);
+    found.assumes = c.assumes | q.assumes;
+    to.push_back(found);
+  }
+
+  expressions& table_;
+  unsigned predicates_ = 0;
+};
+
+}  // namespace
+
+std::vector<comparison> comparisons_of(expressions& table, std::span<const condition> conditions) {
+  std::vector<comparison> found;
+  comparison_finder finder(table);
+  for (const condition& c : conditions) finder.split(c, found);
+  return found;
 }
 
 namespace {
@@ -159,21 +226,23 @@ class access_finder {
     if (found.forms.empty()) return;  // in shared or local memory
     found.how = address_class::local;
     for (const address_form& f : found.forms) found.how = std::max(found.how, f.how);
-    predicates_ = 0;
-    if (const auto guard = walk_.guard_of(position)) split(*guard, found.where);
-    for (const condition& c : walk_.conditions_at(block_)) split(c, found.where);
+    std::vector<condition> conditions;
+    if (const auto guard = walk_.guard_of(position)) conditions.push_back(*guard);
+    for (condition& c : walk_.conditions_at(block_)) conditions.push_back(std::move(c));
+    found.where = comparisons_of(table_, conditions);
     found_.push_back(std::move(found));
   }
 
-  // Whether the base is a variable in shared or local memory.
+  // Whether the base is a variable in shared or local memory, or the parameters.
   [[nodiscard]] bool is_elsewhere(const address_form& f) const {
     for (const term& t : table_.at(f.whole)) {
       if (t.of.count != 1 || t.factor != 1) continue;
       const quantity& q = table_.of(t.of.factors[0]);
       if (q.what == quantity::kind::variable && program_.symbols[q.number].where != symbol::space::global) return true;
-      if (q.what == quantity::kind::result && q.is_thread &&
+      if (q.what == quantity::kind::result && q.is_thread && q.bits == 64 &&
           q.number == static_cast<std::uint32_t>(operand::kind::local))
         return true;
+      if (q.what == quantity::kind::formals) return true;
     }
     return false;
   }
@@ -182,7 +251,7 @@ class access_finder {
     if (q.bits < 32) return 0;
     if (q.what == quantity::kind::choice) return q.operands.size();
     const bool selects =
-        q.what == quantity::kind::node && q.made_by != nullptr &&
+        q.what == quantity::kind::node && q.made_by != nullptr && !q.made_by->has(modifier::relu) &&
         (q.made_by->op == opcode::selp || q.made_by->op == opcode::min || q.made_by->op == opcode::max);
     return selects ? 2 : 0;
   }
@@ -303,58 +372,12 @@ class access_finder {
     return std::nullopt;
   }
 
-  // Adds the comparisons that follow from a predicate.
-  void split(const condition& c, std::vector<comparison>& to) {
-    if (++predicates_ > most_predicates) return;
-    // 1 - p is the opposite of p.
-    const polynomial& p = table_.at(c.predicate);
-    if (p.size() == 2 && p[0].of.is_one() && p[0].factor == 1 && p[1].factor == -1 && p[1].of.count == 1)
-      return split({table_.single(p[1].of.factors[0]), !c.holds, c.assumes}, to);
-    const auto id = table_.single_of(c.predicate);
-    if (!id || table_.of(*id).what != quantity::kind::node || table_.of(*id).made_by == nullptr) return;
-    const quantity q = table_.of(*id);
-    const instruction& i = *q.made_by;
-    if (i.op == opcode::not_) return split({q.operands[0], !c.holds, c.assumes}, to);
-    if (i.op == (c.holds ? opcode::and_ : opcode::or_)) {
-      for (const expression_id e : q.operands) split({e, c.holds, c.assumes}, to);
-      return;
-    }
-    if (i.op == opcode::setp) compare(i, q, c, to);
-  }
-
-  static void compare(const instruction& i, const quantity& q, const condition& c, std::vector<comparison>& to) {
-    comparison found;
-    switch (describe(i).compare) {
-      case modifier::eq: found.how = relation::equal; break;
-      case modifier::ne: found.how = relation::unequal; break;
-      case modifier::lt:
-      case modifier::lo: found.how = relation::less; break;
-      case modifier::le:
-      case modifier::ls: found.how = relation::less_or_equal; break;
-      case modifier::gt:
-      case modifier::hi: found.how = relation::greater; break;
-      case modifier::ge:
-      case modifier::hs: found.how = relation::greater_or_equal; break;
-      default: return;
-    }
-    constexpr relation opposite[] = {relation::unequal, relation::equal,         relation::greater_or_equal,
-                                     relation::greater, relation::less_or_equal, relation::less};
-    if (!c.holds) found.how = opposite[static_cast<std::size_t>(found.how)];
-    found.left = q.operands[0];
-    found.right = q.operands[1];
-    found.bits = static_cast<std::uint8_t>(bits_of(i.types[0]));
-    found.is_signed = is_signed(i.types[0]);
-    found.assumes = c.assumes | q.assumes;
-    to.push_back(found);
-  }
-
   const program& program_;
   const function& function_;
   kernel_walk& walk_;
   expressions& table_;
   const dependences& known_;
   std::uint32_t block_ = 0;
-  unsigned predicates_ = 0;
   std::vector<access> found_;
 };
 

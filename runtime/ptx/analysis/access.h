@@ -1,19 +1,21 @@
 #pragma once
 
-/// The accesses of a kernel to global memory, and how each address follows from block index, thread index, loop
-/// counters and parameters.
+/// The accesses of a kernel to global memory, and how each address depends on block index, thread index, loop counters
+/// and parameters.
+
+#include <span>
 
 #include "runtime/ptx/analysis/kernel_walk.h"
 
 namespace hpe::ptx::analysis {
 
-/// What a value depends on.
+/// The kinds of quantities on which a value depends.
 struct dependence {
   std::array<bool, 3> block{};
   bool thread = false, loop = false, data = false;
 
   [[nodiscard]] bool on_block() const { return block[0] || block[1] || block[2]; }
-  /// The same for all threads of a grid, at any time.
+  /// Whether the value is the same for all threads of a grid, at any time.
   [[nodiscard]] bool is_uniform() const { return !on_block() && !thread && !loop && !data; }
   bool unite(const dependence& other);
 };
@@ -23,33 +25,37 @@ class dependences {
  public:
   explicit dependences(kernel_walk& walk);
 
-  /// Of an expression that code of the block uses.
+  /// The dependence of an expression as seen by code of the basic block `block`.
   [[nodiscard]] dependence of(expression_id e, std::uint32_t block) const;
   [[nodiscard]] dependence of_quantity(quantity_id q, std::uint32_t block) const;
-  /// All assumptions that the expression needs, also those of quantities that its quantities depend on.
+  /// All assumptions that the expression needs, including the assumptions of quantities on which its quantities depend.
   [[nodiscard]] assumption_set assumes(expression_id e) const;
 
  private:
   [[nodiscard]] dependence own(const quantity& q) const;
+  /// The dependence of a quantity as seen by code in these loops, after the end of all other loops in which the
+  /// quantity varies.
+  [[nodiscard]] dependence inside(quantity_id q, loop_set loops) const;
   bool pass();
 
   kernel_walk& walk_;
   std::vector<dependence> quantities_;
   std::vector<assumption_set> assumes_;
-  std::vector<dependence> ends_;  // what decides how often each loop runs
+  std::vector<std::vector<kernel_walk::decision>> endings_;  // of each loop
+  std::vector<dependence> ends_;  // of the conditions that determine how often each loop iterates
 };
 
-/// How an address follows from the block index. Later classes say less.
+/// How an address depends on the block index, from the most to the least precise class.
 enum class address_class : std::uint8_t {
-  local,           // not at all: blocks differ at most in how far their loops run
-  affine,          // sum of (block index of an axis) * (factor that is the same for the whole grid), and a local part
-  irregular,       // in another way, as by a division of an index
-  data_dependent,  // by values that were loaded from memory
+  local,           // no dependence, except that loops of blocks may iterate a different number of times
+  affine,          // sum of (block index of an axis) * (factor, the same in the whole grid), plus a local part
+  irregular,       // another dependence, for example through a division
+  data_dependent,  // a dependence through values that were loaded from memory
 };
 
 /// One form of an address: base + sum of blocks[a] * (block index a) + rest.
 struct address_form {
-  std::optional<quantity_id> base;        // a parameter or variable that is a pointer; none: not known
+  std::optional<quantity_id> base;        // a pointer parameter or a variable; none: not known
   std::array<expression_id, 3> blocks{};  // for class affine
   expression_id rest = 0;
   expression_id whole = 0;
@@ -68,20 +74,23 @@ struct comparison {
   assumption_set assumes = 0;
 };
 
+/// The comparisons that follow from predicates which hold, or do not hold.
+[[nodiscard]] std::vector<comparison> comparisons_of(expressions& table, std::span<const condition> conditions);
+
 enum class access_kind : std::uint8_t { read, write, atomic };
 
 struct access {
   std::uint32_t position = 0;  // of the instruction
   std::uint32_t operand = 0;   // the source operand that is the address
   access_kind what = access_kind::read;
-  std::uint32_t bytes = 0;  // 0: differs from time to time
+  std::uint32_t bytes = 0;  // 0: the size is not constant
   address_class how = address_class::data_dependent;
-  std::vector<address_form> forms;  // at each time the address has one of them
+  std::vector<address_form> forms;  // each execution uses an address of one of these forms
   std::vector<comparison> where;
-  const function* inside = nullptr;  // the called function that makes it; null: the kernel itself
+  const function* inside = nullptr;  // the called function that contains the access; null: the kernel itself
 };
 
-/// The accesses of a function's own code. Does not look into functions that it calls.
+/// The accesses in a function's own code, not including accesses in functions that it calls.
 [[nodiscard]] std::vector<access> find_accesses(const program& p, const function& f, kernel_walk& walk,
                                                 const dependences& known);
 

@@ -1,11 +1,11 @@
 #pragma once
 
-/// How the kernels of a program use global memory, and whether their grids may be cut over several devices. Pure
-/// functions of the PTX.
+/// How the kernels of a program use global memory, and whether their grids may be cut over several devices. The
+/// analysis reads only the PTX.
 ///
-/// What a record says of an address holds in every thread of every block for which the record's assumptions hold: the
-/// address is one of the forms, with the loop counters as they are at that time. Assumptions are about 32-bit
-/// arithmetic that does not wrap (assumption).
+/// A record describes an address correctly in every thread of every block for which the record's assumptions hold: the
+/// address is the value of one of the record's forms, computed with the current values of the loop counters. An
+/// assumption (struct assumption) says that 32-bit arithmetic does not wrap.
 
 #include <memory>
 #include <string>
@@ -18,11 +18,12 @@ namespace hpe::ptx::analysis {
 /// Accesses to one array that differ by offsets which are the same for the whole grid.
 struct access_pattern {
   std::array<expression_id, 3> blocks{};
-  expression_id local = 0;  // of thread index and loop counters
+  expression_id local = 0;  // the part of the address that depends on thread index and loop counters
   address_class how = address_class::data_dependent;
-  std::vector<expression_id> offsets;  // in ascending order where they are numbers
-  /// The offsets as seen from the element that the kernel writes at the same place, in this array or another; without
-  /// one, from the first offset. So these are the halo of a stencil.
+  std::vector<expression_id> offsets;  // constants in ascending order, then other expressions
+  /// The offsets relative to the offset of a write whose address has the same `blocks` and `local`, in this array or in
+  /// another one; if the kernel has no such write, relative to the first offset. For a stencil, these offsets are the
+  /// halo.
   std::vector<expression_id> neighbours;
   bool reads = false, writes = false, updates = false;
   std::optional<expression_id> written;  // an offset that is written
@@ -30,19 +31,19 @@ struct access_pattern {
 
 /// An array: all accesses with one base.
 struct array_use {
-  std::optional<quantity_id> base;                   // none: all accesses whose base is not known
+  std::optional<quantity_id> base;                   // empty for the accesses whose base is not known
   std::uint32_t element = 0;                         // bytes of the widest access; 0: not known
   std::uint32_t reads = 0, writes = 0, updates = 0;  // instructions
   address_class how = address_class::local;
   std::vector<access_pattern> patterns;
 
-  /// Whether the block index of an axis selects the part of the array that is used, but for single elements that all
-  /// blocks use, as at the border of a stencil.
+  /// Whether the block index of an axis selects the part of the array that a block uses. Single elements that all
+  /// blocks only read, such as those at the border of a stencil, do not count.
   [[nodiscard]] bool is_cut_by(unsigned axis) const;
 };
 
 struct loop_use {
-  std::uint32_t line = 0;  // in the PTX text
+  std::uint32_t line = 0;  // line in the PTX text
   std::uint32_t source_file = 0, source_line = 0;
 };
 
@@ -50,16 +51,17 @@ struct kernel_analysis {
   const function* kernel = nullptr;
   std::unique_ptr<kernel_walk> walk;
   std::unique_ptr<dependences> known;
-  std::vector<access> accesses;  // with those of called functions, of which only the kind is known
+  std::vector<access> accesses;    // includes accesses of called functions, for which only the kind is known
+  bool uses_other_memory = false;  // textures, surfaces, kernels that it launches, or code that hpe does not know
   std::vector<array_use> arrays;
   std::vector<loop_use> loops;
   analysis::verdict verdict;
 
-  /// Whether the code depends on the block index of an axis, so that a grid may have blocks along it.
+  /// By axis: whether the code depends on the block index, so that a grid may have several blocks along the axis.
   std::array<bool, 3> axes{};
 };
 
-/// The kernel must be one of the program, which must outlive the result. Thread-safe.
+/// `kernel` must belong to `p`, and `p` must outlive the result. Thread-safe.
 [[nodiscard]] kernel_analysis analyse(const program& p, const function& kernel);
 
 }  // namespace hpe::ptx::analysis

@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::size_t most_contradictions = 20;
 
-std::uint32_t index_of(const dimensions& d, std::size_t axis) { return axis == 0 ? d.x : axis == 1 ? d.y : d.z; }
-
 }  // namespace
 
 record_check::record_check(const image& variables, const kernel_analysis& k)
@@ -104,7 +102,9 @@ record_check::outcome record_check::compare(const access& a, std::size_t form, s
   return low_bits(*whole, 64) == address ? outcome::right : outcome::wrong;
 }
 
-// Subtracts the part of the block index: what remains depends only on the thread and the counters.
+// Subtracts the part of the block index: what remains depends only on the thread and on the counters of the loops
+// around the access. An ended loop counts only where the address steps over whole grids, for which `local` allows that
+// blocks differ in how often the loop ran.
 bool record_check::same_in_all_blocks(const access& a, std::size_t form, std::uint64_t address) {
   const address_form& f = a.forms[form];
   std::uint64_t remainder = address;
@@ -114,9 +114,30 @@ bool record_check::same_in_all_blocks(const access& a, std::size_t form, std::ui
     remainder -= low_bits(*factor, 64) * index_of(place_.block, axis);
   }
   std::vector<std::int64_t> key = state_->counters;
+  const flow_graph& flow = kernel_.walk->flow();
+  const loop_set counted = flow.blocks()[flow.block_at(a.position)].loops.with(whole_grids(f.rest));
+  for (std::uint32_t l = 0; l < flow.loops().size(); ++l)
+    if (a.forms.size() == 1 && !counted.has(l)) key[l] = 0;
   key.insert(key.end(), {a.position, static_cast<std::int64_t>(form), thread_});
   const auto [known, is_new] = remainders_.try_emplace(std::move(key), remainder);
   return is_new || known->second == remainder;
+}
+
+// The loops that step over whole grids.
+loop_set record_check::whole_grids(expression_id e) const {
+  const expressions& table = kernel_.walk->table();
+  loop_set found;
+  for (const term& t : table.at(e)) {
+    bool is_grid = false;
+    loop_set loops;
+    for (std::size_t n = 0; n < t.of.count; ++n) {
+      const quantity& q = table.of(t.of.factors[n]);
+      is_grid |= q.what == quantity::kind::grid_size;
+      if (q.what == quantity::kind::counter) loops.add(q.number);
+    }
+    if (is_grid) found = found.with(loops);
+  }
+  return found;
 }
 
 void record_check::check(const access& a, const comparison& c) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Compares what an analysis says of a kernel's accesses with what blocks of the kernel do in the interpreter.
+/// Compares the analysis of a kernel's accesses with the accesses of its blocks in the interpreter.
 
 #include <map>
 #include <optional>
@@ -12,24 +12,24 @@
 
 namespace hpe::ptx::analysis {
 
-/// To be given to the interpreter that runs blocks of the kernel; for one launch.
+/// Pass an object of this class to the interpreter that runs blocks of the kernel. Each object serves one launch.
 class record_check final : public watcher {
  public:
-  /// Both must outlive the object.
+  /// Both arguments must outlive the object.
   record_check(const image& variables, const kernel_analysis& k);
 
   void comes_to(const block_context& block, std::uint32_t thread, const function& f, std::uint32_t position,
                 const std::uint64_t* registers, bool runs) override;
 
-  /// A sentence for each record that is wrong.
+  /// One sentence for each record that is wrong.
   [[nodiscard]] const std::vector<std::string>& contradictions() const { return contradictions_; }
-  /// Accesses whose address was computed from its form and was right.
+  /// The number of accesses whose address was computed from the form, with the right result.
   [[nodiscard]] std::uint64_t exact() const { return exact_; }
-  /// Accesses of which the form has a part that cannot be computed, and the part was the same in all blocks.
+  /// The number of accesses whose form contains a part that cannot be computed, but was the same in all blocks.
   [[nodiscard]] std::uint64_t alike() const { return alike_; }
-  /// Accesses for which an assumption does not hold.
+  /// The number of accesses for which an assumption does not hold.
   [[nodiscard]] std::uint64_t outside_assumptions() const { return outside_; }
-  /// Accesses of which nothing is said that can be checked.
+  /// The number of accesses without a description that can be checked.
   [[nodiscard]] std::uint64_t unchecked() const { return unchecked_; }
 
  private:
@@ -44,6 +44,7 @@ class record_check final : public watcher {
   void check(const access& a, const comparison& c);
   [[nodiscard]] outcome compare(const access& a, std::size_t form, std::uint64_t address);
   [[nodiscard]] bool same_in_all_blocks(const access& a, std::size_t form, std::uint64_t address);
+  [[nodiscard]] loop_set whole_grids(expression_id e) const;
   void contradict(const access& a, const std::string& what);
 
   const image& variables_;
@@ -51,12 +52,13 @@ class record_check final : public watcher {
   evaluator evaluator_;
   std::vector<std::vector<const access*>> at_;  // of each instruction
   std::map<std::uint64_t, std::vector<thread_state>> blocks_;
-  // What remains of an address without the block indices, by access, form, thread and counters.
+  // Parts of addresses that do not depend on the block indices. The key consists of access, form, thread and loop
+  // counters.
   std::map<std::vector<std::int64_t>, std::uint64_t> remainders_;
   std::vector<std::string> contradictions_;
   std::uint64_t exact_ = 0, alike_ = 0, outside_ = 0, unchecked_ = 0;
 
-  // While an access is checked.
+  // Set while an access is checked.
   std::uint32_t thread_ = 0;
   const thread_state* state_ = nullptr;
   thread_place place_;

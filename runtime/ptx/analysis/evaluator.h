@@ -1,9 +1,12 @@
 #pragma once
 
-/// The number that an expression is in one thread, at one time.
+/// Computes the value that an expression has in one thread at one time.
 
+#include <array>
+#include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/ptx/analysis/analysis.h"
@@ -11,7 +14,7 @@
 
 namespace hpe::ptx::analysis {
 
-/// A thread, and how often each loop has begun again.
+/// A thread, and how many times it has repeated each loop.
 struct thread_place {
   dimensions grid, block_size;
   dimensions block, thread;
@@ -19,32 +22,49 @@ struct thread_place {
   const std::int64_t* counters = nullptr;  // of each loop
 };
 
+/// Evaluates expressions for one launch: all places must have the same grid, block size and parameters.
 class evaluator {
  public:
   using number = std::optional<__int128>;
 
-  /// `address_of` gives the address of a variable by its symbol, or nothing. The analysis must outlive the object.
+  /// `address_of` returns the address of a variable, given the variable's symbol, or nothing. For the same symbol it
+  /// must always return the same result. The analysis must outlive the object.
   evaluator(const kernel_analysis& k, std::function<number(std::uint32_t)> address_of);
 
-  /// Lets a choice count as the first of its alternatives that is known; the numbers are estimates then.
+  /// From now on, the value of each choice is that of its first alternative with a known value. The numbers are then
+  /// estimates.
   void guess_choices() { guesses_ = true; }
 
-  /// Later calls are about this place, which must stay valid.
+  /// Later calls evaluate expressions at this place, which must stay valid.
   void go_to(const thread_place& place);
-  /// Says that the counters of the place have changed.
-  void forget() { ++now_; }
+  /// Call this when the counters of the place have changed.
+  void forget() { ++times_[static_cast<std::size_t>(changes::by_counter)]; }
 
-  /// Empty where the number depends on data, or is too large.
+  /// The value of an expression; empty if it depends on data or is too large.
   [[nodiscard]] number of(expression_id e);
   [[nodiscard]] std::optional<bool> holds(const comparison& c);
-  /// False also where an assumption is about a value that is not known.
+  /// Whether all assumptions hold; also false if the value in one of the assumptions is not known.
   [[nodiscard]] bool assumptions_hold(assumption_set needed);
 
  private:
+  /// The event that can change a number.
+  enum class changes : std::uint8_t { never, by_thread, by_counter };
   struct known_number {
-    std::uint64_t when = 0;
+    std::uint64_t when = 0;  // change counts of its dependencies when the number was computed
     number value;
   };
+  /// An expression in which the parts that never change are replaced by numbers.
+  struct folded {
+    struct term {
+      std::int64_t factor = 0;
+      product of;
+    };
+    enum class state : std::uint8_t { unseen, terms, unknown, too_large } is = state::unseen;
+    std::vector<term> terms;
+  };
+  [[nodiscard]] changes changes_of(quantity_id id);
+  [[nodiscard]] const folded& fold(expression_id e);
+  [[nodiscard]] number of_large(expression_id e);
   [[nodiscard]] number of_quantity(quantity_id id);
   [[nodiscard]] number compute(const quantity& q);
   [[nodiscard]] number of_node(const quantity& q);
@@ -54,9 +74,20 @@ class evaluator {
   std::function<number(std::uint32_t)> address_of_;
   const thread_place* place_ = nullptr;
   std::vector<known_number> known_;
-  std::uint64_t now_ = 1;
+  std::vector<std::optional<changes>> changes_;
+  std::deque<folded> folded_;  // by expression; references stay valid
+  std::array<std::uint64_t, 3> times_{1, 1, 1};
   bool guesses_ = false;
 };
+
+/// The result of a node whose operands are these numbers.
+[[nodiscard]] std::int64_t result_of(const quantity& node, std::span<const __int128> operands);
+
+/// The parameter of a launch that a quantity is.
+[[nodiscard]] __int128 parameter_of(const quantity& q, const std::uint8_t* parameters);
+
+/// The size or index along an axis: x, y or z for 0, 1 or 2.
+[[nodiscard]] std::uint32_t index_of(const dimensions& d, std::size_t axis);
 
 /// The low bits of a number.
 [[nodiscard]] std::uint64_t low_bits(__int128 value, unsigned count);

@@ -1,6 +1,7 @@
 #include "runtime/ptx/analysis/expression.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace hpe::ptx::analysis {
 
@@ -15,12 +16,6 @@ __int128 product_of(__int128 a, __int128 b) {
   __int128 result = 0;
   if (!__builtin_mul_overflow(a, b, &result)) return saturated(result);
   return (a < 0) == (b < 0) ? largest : -largest;
-}
-
-range product_of(const range& a, const range& b) {
-  const __int128 all[] = {product_of(a.low, b.low), product_of(a.low, b.high), product_of(a.high, b.low),
-                          product_of(a.high, b.high)};
-  return {*std::min_element(std::begin(all), std::end(all)), *std::max_element(std::begin(all), std::end(all))};
 }
 
 std::optional<product> joined(const product& a, const product& b) {
@@ -52,12 +47,37 @@ void normalise(polynomial& p) {
   p.resize(kept);
 }
 
+// The bits that may be set in numbers of a range.
+std::uint64_t bits_within(const range& r) {
+  constexpr std::uint64_t all = ~std::uint64_t{0};
+  if (r.low < 0 || r.high > static_cast<__int128>(all)) return all;
+  const auto high = static_cast<std::uint64_t>(r.high);
+  return high == 0 ? 0 : all >> std::countl_zero(high);
+}
+
+// The bits that may be set in the sum of two numbers with these bits. A bit that both may have carries into all bits
+// above.
+std::uint64_t bits_of_sum(std::uint64_t a, std::uint64_t b) {
+  const std::uint64_t both = a & b;
+  return both == 0 ? a | b : a | b | ~((both & (~both + 1)) - 1);
+}
+
 }  // namespace
 
 range range_of_bits(unsigned bits, bool is_signed) {
   const __int128 one = 1;
   if (is_signed) return {-(one << (bits - 1)), (one << (bits - 1)) - 1};
   return {0, (one << bits) - 1};
+}
+
+range hull_of(const range& a, const range& b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
+
+range sum_of(const range& a, const range& b) { return {saturated(a.low + b.low), saturated(a.high + b.high)}; }
+
+range product_of(const range& a, const range& b) {
+  const __int128 all[] = {product_of(a.low, b.low), product_of(a.low, b.high), product_of(a.high, b.low),
+                          product_of(a.high, b.high)};
+  return {*std::min_element(std::begin(all), std::end(all)), *std::max_element(std::begin(all), std::end(all))};
 }
 
 expressions::expressions() { static_cast<void>(intern(polynomial{})); }
@@ -177,9 +197,50 @@ range expressions::range_of(expression_id e) const {
   for (const term& t : at(e)) {
     range one{t.factor, t.factor};
     for (std::size_t n = 0; n < t.of.count; ++n) one = product_of(one, of(t.of.factors[n]).values);
-    all = {saturated(all.low + one.low), saturated(all.high + one.high)};
+    all = sum_of(all, one);
   }
   return all;
+}
+
+std::uint64_t expressions::possible_bits(const term& t) const {
+  if (t.of.is_one()) return static_cast<std::uint64_t>(t.factor);
+  const auto factor = static_cast<std::uint64_t>(t.factor);
+  unsigned zeros = static_cast<unsigned>(std::countr_zero(factor));
+  range values{t.factor, t.factor};
+  for (std::size_t n = 0; n < t.of.count; ++n) {
+    const quantity& q = of(t.of.factors[n]);
+    zeros += static_cast<unsigned>(std::countr_zero(q.possible & bits_within(q.values)));
+    values = product_of(values, q.values);
+  }
+  std::uint64_t found = zeros >= 64 ? 0 : (~std::uint64_t{0} << zeros) & bits_within(values);
+  if (t.of.count == 1 && std::has_single_bit(factor)) {
+    const quantity& q = of(t.of.factors[0]);
+    found &= (q.possible & bits_within(q.values)) << std::countr_zero(factor);
+  }
+  return found;
+}
+
+std::uint64_t expressions::possible_bits(expression_id e) const {
+  std::uint64_t all = 0;
+  for (const term& t : at(e)) all = bits_of_sum(all, possible_bits(t));
+  return all & bits_within(range_of(e));
+}
+
+std::optional<expression_id> expressions::masked(expression_id e, std::uint64_t mask, unsigned bits) {
+  const std::uint64_t width = bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+  polynomial kept;
+  std::uint64_t all = 0;
+  for (term t : at(e)) {
+    const std::uint64_t own = possible_bits(t) & width;
+    if ((own & all) != 0) return std::nullopt;
+    all |= own;
+    if (t.of.is_one())
+      t.factor = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.factor) & mask);
+    else if ((own & mask) != 0 && (own & ~mask) != 0)
+      return std::nullopt;
+    if ((own & mask) != 0) kept.push_back(t);
+  }
+  return intern(std::move(kept));
 }
 
 loop_set expressions::varies(expression_id e) const {

@@ -1,12 +1,13 @@
 #pragma once
 
 /// Values of registers as polynomials over quantities: block and thread index, sizes of block and grid, parameters,
-/// loop counters, and results of instructions that no polynomial can express.
+/// loop counters, and those results of instructions that no polynomial can express.
 ///
-/// A polynomial stands for the bits of a register of w bits modulo 2^w. Quantities are integers: a quantity of w bits
-/// is read as a signed number of w bits, so arithmetic on registers needs no assumption. Only when a register becomes
-/// wider must the polynomial, as an integer, fit into the narrow register; that is an assumption of its own
-/// (assumption_table) where the ranges of the quantities do not prove it.
+/// A polynomial represents the content of a register of w bits, modulo 2^w. Quantities are integers: a quantity of w
+/// bits is read as a signed number of w bits, so arithmetic on registers needs no assumption. Only the extension of a
+/// register to a wider register requires that the polynomial, evaluated over the integers, fits into the narrower
+/// register. If the ranges of the quantities do not prove that it fits, this is recorded as a separate assumption
+/// (assumption_table).
 
 #include <array>
 #include <cstdint>
@@ -26,12 +27,16 @@ using quantity_id = std::uint32_t;
 using expression_id = std::uint32_t;
 using assumption_set = std::uint64_t;
 
-/// An integer range; wide enough that sums of products rarely leave it, and saturating where they do.
+/// An integer range. Its bounds are wide enough that sums of products rarely overflow them; bounds that would overflow
+/// saturate.
 struct range {
   __int128 low = 0, high = 0;
   [[nodiscard]] bool lies_in(const range& other) const { return low >= other.low && high <= other.high; }
 };
 [[nodiscard]] range range_of_bits(unsigned bits, bool is_signed);
+[[nodiscard]] range hull_of(const range& a, const range& b);
+[[nodiscard]] range sum_of(const range& a, const range& b);
+[[nodiscard]] range product_of(const range& a, const range& b);
 
 struct quantity {
   enum class kind : std::uint8_t {
@@ -39,28 +44,29 @@ struct quantity {
     thread_index,  // %tid
     block_size,    // %ntid
     grid_size,     // %nctaid
-    parameter,     // number: offset among the kernel's parameters
+    parameter,     // number: the offset in the kernel's parameters
     variable,      // the address of a variable; number: symbol
-    counter,       // how often a loop has begun again; number: loop
+    formals,       // the address of the kernel's parameters
+    counter,       // how many times a loop has been repeated; number: the loop
     node,          // a function of the operands
-    choice,        // one of the operands; the conditions decide which
-    recurrence,    // a register at the header of a loop, which is no affine function of the counter; operands: its
-                   // values at entry and at the ends of iterations
-    result,        // of an instruction that has no expression; depends on the operands
+    choice,        // one of the operands, selected by the conditions
+    recurrence,    // a register at a loop's header, not affine in the counter; operands: values at entry and at latches
+    result,        // the result of an instruction that has no expression; depends on the operands
   };
   kind what = kind::result;
-  std::uint32_t number = 0;  // for a node, choice or result: of an instruction that makes it
+  std::uint32_t number = 0;  // for a node, choice or result: the position of the instruction
   std::uint8_t bits = 64;
   bool is_data = false;     // loaded from memory, or a property of the hardware
-  bool is_thread = false;   // differs between threads of a block beside what the operands say
+  bool is_thread = false;   // may differ between threads of a block even if the operands do not
   bool is_pointer = false;  // a parameter that the kernel uses as an address in global memory
   range values;
-  loop_set varies;  // loops whose iterations may see different values
+  std::uint64_t possible = ~std::uint64_t{0};  // bits that may be set in the value after its sign extension to 64 bits
+  loop_set varies;                             // loops whose iterations may see different values
   assumption_set assumes = 0;
   std::vector<expression_id> operands;
   std::vector<expression_id> conditions;
-  // How a node is computed: function(operands as unsigned numbers of `widths` bits); the fourth argument is `extra` if
-  // there are fewer than four operands.
+  // A node is computed as function(operands as unsigned numbers of `widths` bits). If there are fewer than four
+  // operands, the fourth argument is `extra`.
   const instruction* made_by = nullptr;
   scalar_function function = nullptr;
   std::uint64_t extra = 0;
@@ -88,7 +94,8 @@ struct term {
 /// Terms in ascending order of their products; no factor is 0.
 using polynomial = std::vector<term>;
 
-/// A table of quantities and expressions, which have numbers so that equal ones are the same. Expression 0 is 0.
+/// A table of quantities and expressions. Each has a number; equal ones have the same number. Expression 0 is the
+/// constant 0.
 class expressions {
  public:
   static constexpr std::size_t most_terms = 24;
@@ -100,10 +107,11 @@ class expressions {
   [[nodiscard]] std::size_t quantities() const { return quantities_.size(); }
   [[nodiscard]] std::size_t size() const { return polynomials_.size(); }
 
-  /// The quantity that has the same identity (kind, number, operands, function), or else a new one.
+  /// Returns the quantity in the table whose kind, number, operands and function are those of `q`. If the table does
+  /// not contain this quantity, adds `q`.
   quantity_id intern(quantity q, std::uint32_t distinction = 0);
   void mark_pointer(quantity_id q) { quantities_[q].is_pointer = true; }
-  /// Says what a recurrence depends on, and what its operands assume.
+  /// Sets the dependencies of a recurrence and the assumptions of its operands.
   void set_dependence(quantity_id q, std::vector<expression_id> operands, assumption_set assumes) {
     quantities_[q].operands = std::move(operands);
     quantities_[q].assumes = assumes;
@@ -112,31 +120,40 @@ class expressions {
   expression_id constant(std::int64_t value);
   expression_id single(quantity_id q);
   expression_id intern(polynomial p);
-  /// Empty if the result has too many terms or too large products.
+  /// The sum and the product of two expressions; empty if the result has too many terms, or a term has too many
+  /// factors.
   std::optional<expression_id> sum(expression_id a, expression_id b, std::int64_t factor_of_b = 1);
   std::optional<expression_id> times(expression_id a, expression_id b);
-  /// With factors modulo 2^bits, as signed numbers.
+  /// The expression with each factor reduced modulo 2^bits to a signed number.
   expression_id reduced(expression_id e, unsigned bits);
-  /// The expression with a quantity replaced.
+  /// The expression in which quantity `q` is replaced by the expression `by`.
   std::optional<expression_id> replaced(expression_id e, quantity_id q, expression_id by);
 
   [[nodiscard]] std::optional<std::int64_t> constant_of(expression_id e) const;
   [[nodiscard]] std::optional<quantity_id> single_of(expression_id e) const;
   [[nodiscard]] range range_of(expression_id e) const;
+  /// The bits that may be set in a 64-bit register with this value. For a narrower register, the caller uses the low
+  /// bits of the result.
+  [[nodiscard]] std::uint64_t possible_bits(expression_id e) const;
+  /// The sum of the terms whose bits are all inside a mask. Empty if a term has bits both inside and outside of the
+  /// mask, or if adding the terms may carry. `bits` is the width of the register.
+  [[nodiscard]] std::optional<expression_id> masked(expression_id e, std::uint64_t mask, unsigned bits);
   [[nodiscard]] loop_set varies(expression_id e) const;
   [[nodiscard]] assumption_set assumes(expression_id e) const;
 
  private:
   using identity = std::tuple<quantity::kind, std::uint32_t, std::uint32_t, scalar_function, std::uint64_t,
                               std::vector<expression_id>, std::vector<expression_id>>;
-  // References to elements stay valid when new ones are made.
+  [[nodiscard]] std::uint64_t possible_bits(const term& t) const;
+
+  // References to elements stay valid when elements are added.
   std::deque<quantity> quantities_;
   std::deque<polynomial> polynomials_;
   std::map<identity, quantity_id> known_quantities_;
   std::map<polynomial, expression_id> known_polynomials_;
 };
 
-/// That the expression, as an integer, fits into a register of so many bits.
+/// The assumption that an expression, evaluated over the integers, fits into a register of `bits` bits.
 struct assumption {
   expression_id of = 0;
   std::uint8_t bits = 32;
@@ -146,7 +163,7 @@ struct assumption {
 
 class assumption_table {
  public:
-  /// The set with this assumption alone; empty if the table is full.
+  /// Adds the assumption if it is new, and returns the set that contains only it; empty if the table is full.
   [[nodiscard]] std::optional<assumption_set> number_of(const assumption& a);
   [[nodiscard]] const std::vector<assumption>& all() const { return all_; }
 

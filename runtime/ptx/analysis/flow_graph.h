@@ -30,19 +30,19 @@ class loop_set {
 struct flow_block {
   std::uint32_t first = 0, last = 0;  // instructions first <= n < last
   std::vector<std::uint32_t> successors, predecessors;
-  std::uint32_t dominator = 0;           // the block that all paths to this one pass last; the entry's is itself
+  std::uint32_t dominator = 0;           // the immediate dominator; for the entry block, the block itself
   std::uint32_t order = 0;               // place in a reverse postorder
-  std::uint32_t opened = 0, closed = 0;  // of a visit of the tree of dominators
+  std::uint32_t opened = 0, closed = 0;  // when a traversal of the dominator tree enters and leaves the block
   bool is_reachable = false;
-  loop_set loops;                      // that contain the block
-  std::optional<std::uint32_t> heads;  // the loop whose header the block is
+  loop_set loops;                      // the loops that contain the block
+  std::optional<std::uint32_t> heads;  // the loop whose header is this block
 };
 
 struct flow_loop {
   std::uint32_t header = 0;
   std::vector<std::uint32_t> blocks;   // with the header
   std::vector<std::uint32_t> latches;  // blocks that jump back to the header
-  std::uint32_t depth = 0;             // 0: in no other loop
+  std::uint32_t depth = 0;             // 0: not nested in another loop
 };
 
 class flow_graph {
@@ -57,8 +57,8 @@ class flow_graph {
   [[nodiscard]] bool dominates(std::uint32_t above, std::uint32_t below) const {
     return blocks_[above].opened <= blocks_[below].opened && blocks_[below].closed <= blocks_[above].closed;
   }
-  /// Whether a jump enters a loop beside its header, or there are more loops than a set can hold. The loops are then
-  /// incomplete.
+  /// True if a jump enters a loop at a block other than its header, or if the function has more loops than a loop_set
+  /// can hold. The result of loops() is then incomplete.
   [[nodiscard]] bool is_irregular() const { return irregular_; }
 
  private:

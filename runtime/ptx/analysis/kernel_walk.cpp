@@ -195,6 +195,56 @@ std::vector<value> kernel_walk::deciding(std::uint32_t block) const {
   return all;
 }
 
+// The branches of a loop that decide to which of the goals (blocks of the loop) a thread comes first. The place behind
+// the last block says whether a way out of the loop is a goal too.
+std::vector<kernel_walk::decision> kernel_walk::forks(std::uint32_t loop, const std::vector<bool>& goals) const {
+  const auto outside = static_cast<std::uint32_t>(flow_.blocks().size());
+  constexpr std::uint32_t several = none - 1;
+  std::vector<std::uint32_t> first(outside, none);  // the goal to which a thread comes from the end of a block
+  const auto after = [&](std::uint32_t block) {
+    std::uint32_t found = first[block];
+    const auto include = [&found](std::uint32_t goal) {
+      if (goal != none) found = found == none || found == goal ? goal : several;
+    };
+    for (const std::uint32_t s : flow_.blocks()[block].successors)
+      if (flow_.blocks()[s].loops.has(loop)) include(goals[s] ? s : first[s]);
+    if (goals[outside] && may_leave(loop, block)) include(outside);
+    return found;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto b = flow_.order().rbegin(); b != flow_.order().rend(); ++b) {
+      if (!flow_.blocks()[*b].loops.has(loop)) continue;
+      const std::uint32_t found = after(*b);
+      changed |= found != first[*b];
+      first[*b] = found;
+    }
+  }
+  std::vector<decision> all;
+  for (const std::uint32_t b : flow_.loops()[loop].blocks) {
+    if (first[b] != several) continue;
+    if (const std::optional<value> what = decision_of(b)) all.push_back({b, *what});
+  }
+  return all;
+}
+
+std::vector<kernel_walk::decision> kernel_walk::endings_of(std::uint32_t loop) const {
+  std::vector<bool> goals(flow_.blocks().size() + 1);
+  for (const std::uint32_t b : flow_.loops()[loop].blocks) goals[b] = may_leave(loop, b);
+  goals[flow_.loops()[loop].header] = true;
+  goals.back() = true;
+  return forks(loop, goals);
+}
+
+// What decides by which jump back to the header an iteration ends.
+std::vector<kernel_walk::decision> kernel_walk::latch_choices(std::uint32_t loop) const {
+  if (flow_.loops()[loop].latches.size() < 2) return {};
+  std::vector<bool> goals(flow_.blocks().size() + 1);
+  for (const std::uint32_t latch : flow_.loops()[loop].latches) goals[latch] = true;
+  goals[flow_.loops()[loop].header] = true;
+  return forks(loop, goals);
+}
+
 bool kernel_walk::may_leave(std::uint32_t loop, std::uint32_t block) const {
   const flow_block& b = flow_.blocks()[block];
   return ends_some_threads(function_.code[b.last - 1]) ||
@@ -232,13 +282,15 @@ value kernel_walk::read(const operand& o, unsigned bits, const state& now, std::
 
 void kernel_walk::load(const instruction& i, std::uint32_t position, const std::vector<value>& sources, loop_set inside,
                        std::vector<value>& results) {
-  const bool is_formal = function_.is_kernel && i.sources[0].what == operand::kind::formal;
+  const auto parameter = function_.is_kernel && i.op == opcode::ld
+                             ? rules_.parameter_at(i, rules_.address(i.sources[0], sources[0]))
+                             : std::nullopt;
   const bool is_constant = reads_constants(i) && function_.is_kernel && i.sources[0].what != operand::kind::scratch;
   for (unsigned n = 0; n < i.results.size(); ++n) {
     if (!i.results[n].is_register()) {
       results.emplace_back();
-    } else if (is_formal && i.op == opcode::ld) {
-      results.push_back(rules_.parameter(i, n));
+    } else if (parameter) {
+      results.push_back(rules_.parameter(i, *parameter, n));
     } else if (is_constant) {
       results.push_back(rules_.opaque(i, position, n, sources, expressions_.varies(sources[0].of), false));
     } else {
@@ -327,6 +379,7 @@ bool kernel_walk::verified() {
   bool all = true;
   for (std::uint32_t l = 0; l < flow_.loops().size(); ++l) {
     const flow_loop& loop = flow_.loops()[l];
+    const std::vector<decision> choices = latch_choices(l);
     for (std::uint32_t slot = 0; slot < registers_.size(); ++slot) {
       loop_register& r = loop_registers_[l][slot];
       if (!r.is_changed) continue;
@@ -347,6 +400,10 @@ bool kernel_walk::verified() {
         all = false;
       }
       if (r.how == progress::affine) continue;
+      for (const decision& d : choices) {
+        depends.push_back(d.what.of);
+        assumes |= d.what.assumes;
+      }
       if (const auto q = expressions_.single_of(header.of); q && expressions_.of(*q).what == quantity::kind::recurrence)
         expressions_.set_dependence(*q, std::move(depends), assumes);
     }

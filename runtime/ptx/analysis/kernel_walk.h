@@ -1,13 +1,13 @@
 #pragma once
 
-/// Follows the registers of a function through its control flow, and gives the expression of each address and of each
+/// Follows the registers of a function through its control flow, and derives the expression of each address and of each
 /// predicate that decides a branch.
 
 #include "runtime/ptx/analysis/value_rules.h"
 
 namespace hpe::ptx::analysis {
 
-/// A predicate, and what it is where the code runs.
+/// A predicate, and the value that the predicate has whenever the code runs.
 struct condition {
   expression_id predicate = 0;
   bool holds = true;
@@ -22,26 +22,33 @@ class kernel_walk {
   [[nodiscard]] const flow_graph& flow() const { return flow_; }
   [[nodiscard]] expressions& table() { return expressions_; }
   [[nodiscard]] assumption_table& assumptions() { return assumptions_; }
-  /// Whether the function could be followed. If not, no expression is known.
+  /// Whether the walk covered the whole function. If not, no expression is known.
   [[nodiscard]] bool is_complete() const { return complete_; }
 
-  /// The address that source operand n of an instruction names; the instruction is in a reachable block.
+  /// The address in source operand n of an instruction. The instruction must be in a reachable block.
   [[nodiscard]] value address_of(std::uint32_t position, std::size_t n);
   /// The value of a source operand.
   [[nodiscard]] const value& source_of(std::uint32_t position, std::size_t n) const {
     return used_[position].sources[n];
   }
-  /// All that is known to hold where the block runs.
+  /// All conditions that are known to hold when the block runs.
   [[nodiscard]] std::vector<condition> conditions_at(std::uint32_t block) const;
   /// The predicate of an instruction's guard.
   [[nodiscard]] std::optional<condition> guard_of(std::uint32_t position) const;
-  /// Whether a thread can leave a loop at the end of one of its blocks: to another block, or by ending.
+  /// Whether a thread can leave a loop at the end of one of its blocks: by a jump to a block outside, or by ending.
   [[nodiscard]] bool may_leave(std::uint32_t loop, std::uint32_t block) const;
-  /// What the branch at the end of a block depends on.
+  /// The value that decides the branch at the end of a block.
   [[nodiscard]] std::optional<value> decision_of(std::uint32_t block) const;
+  struct decision {
+    std::uint32_t block = 0;  // the block that ends with the branch
+    value what;
+  };
+  /// All decisions that determine how often a loop is repeated: the branches out of the loop, and the branches that
+  /// decide which of these branches a thread reaches.
+  [[nodiscard]] std::vector<decision> endings_of(std::uint32_t loop) const;
 
  private:
-  using state = std::vector<value>;  // of the registers that several instructions write
+  using state = std::vector<value>;  // the values of the registers that several instructions write
   enum class progress : std::uint8_t { unknown, affine, recurrent };
   struct loop_register {
     bool is_changed = false;  // the loop writes it
@@ -66,6 +73,8 @@ class kernel_walk {
   value merged(std::uint32_t block, std::uint32_t slot, const std::vector<std::uint32_t>& from,
                std::optional<std::vector<value>>& decisions);
   [[nodiscard]] std::vector<value> deciding(std::uint32_t block) const;
+  [[nodiscard]] std::vector<decision> forks(std::uint32_t loop, const std::vector<bool>& goals) const;
+  [[nodiscard]] std::vector<decision> latch_choices(std::uint32_t loop) const;
   void execute(std::uint32_t position, state& now, loop_set inside);
   void load(const instruction& i, std::uint32_t position, const std::vector<value>& sources, loop_set inside,
             std::vector<value>& results);
@@ -80,11 +89,11 @@ class kernel_walk {
   assumption_table assumptions_;
   value_rules rules_;
   bool complete_ = true;
-  std::vector<std::uint32_t> slot_of_;                      // of each register; none: one instruction writes it
-  std::vector<std::uint32_t> written_at_;                   // of each register with one writer
-  std::vector<std::uint32_t> registers_;                    // of each slot
-  std::vector<value> single_;                               // the value of each register with one writer
-  std::vector<std::vector<loop_register>> loop_registers_;  // of each loop and slot
+  std::vector<std::uint32_t> slot_of_;     // the slot of each register; none if only one instruction writes it
+  std::vector<std::uint32_t> written_at_;  // the writing instruction of each register with one writer
+  std::vector<std::uint32_t> registers_;   // of each slot
+  std::vector<value> single_;              // the value of each register with one writer
+  std::vector<std::vector<loop_register>> loop_registers_;  // registers of each loop and slot
   std::vector<quantity_id> counters_;
   std::vector<state> at_entry_, at_end_;  // of each block
   std::vector<used_operands> used_;       // of each instruction

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
+#include "runtime/ptx/analysis/node_values.h"
 #include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/program/special_register.h"
 
@@ -27,24 +29,20 @@ std::vector<expression_id> expressions_of(const std::vector<value>& values) {
 
 bool is_packed(type t) { return t == type::u16x2 || t == type::s16x2; }
 
-// The largest power of two, up to 2^32, that divides all terms.
-std::int64_t common_power(const polynomial& p) {
-  unsigned zeros = 32;
-  for (const term& t : p) zeros = std::min<unsigned>(zeros, std::countr_zero(static_cast<std::uint64_t>(t.factor)));
-  return std::int64_t{1} << zeros;
-}
+constexpr unsigned narrowest_sum = 8;  // bits; narrower registers, such as predicates, are not treated as sums
 
 struct axis_register {
   special_register first;  // of the axis x; y and z follow
   quantity::kind kind;
-  std::int64_t low, high_x, high_y, high_z;
+  bool is_index;                                     // the index along an axis; false: the size
+  const std::array<std::uint32_t, 3>& largest_size;  // of the axes
 };
 
 constexpr axis_register axis_registers[] = {
-    {special_register::tid_x, quantity::kind::thread_index, 0, 1023, 1023, 63},
-    {special_register::ntid_x, quantity::kind::block_size, 1, 1024, 1024, 64},
-    {special_register::ctaid_x, quantity::kind::block_index, 0, 0x7ffffffe, 65534, 65534},
-    {special_register::nctaid_x, quantity::kind::grid_size, 1, 0x7fffffff, 65535, 65535},
+    {special_register::tid_x, quantity::kind::thread_index, true, widest_block},
+    {special_register::ntid_x, quantity::kind::block_size, false, widest_block},
+    {special_register::ctaid_x, quantity::kind::block_index, true, most_blocks},
+    {special_register::nctaid_x, quantity::kind::grid_size, false, most_blocks},
 };
 
 }  // namespace
@@ -91,8 +89,14 @@ value value_rules::of_operand(const operand& o, unsigned bits) {
       v.of = expressions_.single(expressions_.intern(q));
       if (o.value != 0) v.of = *expressions_.sum(v.of, expressions_.constant(static_cast<std::int64_t>(o.value)));
       return v;
+    case operand::kind::formal:
+      q.what = quantity::kind::formals;
+      q.values = range_of_bits(64, true);
+      v.of = expressions_.single(expressions_.intern(q));
+      if (o.value != 0) v.of = *expressions_.sum(v.of, expressions_.constant(static_cast<std::int64_t>(o.value)));
+      return v;
     default:
-      // The address of local memory, of a parameter or of a function.
+      // Here the operand is the address of local memory, of a call's parameter or of a function.
       q.what = quantity::kind::result;
       q.number = static_cast<std::uint32_t>(o.what);
       q.is_thread = o.what == operand::kind::local;
@@ -129,6 +133,12 @@ value value_rules::opaque(const instruction& i, std::uint32_t position, unsigned
   return v;
 }
 
+// The most threads that a block may have along an axis.
+std::int64_t value_rules::most_threads(std::uint32_t axis) const {
+  if (function_.required_block[axis] != 0) return function_.required_block[axis];
+  return function_.max_threads != 0 ? function_.max_threads : std::numeric_limits<std::int64_t>::max();
+}
+
 value value_rules::special(const instruction& i, std::uint32_t position, loop_set inside) {
   const auto which = static_cast<special_register>(i.sources[0].value);
   quantity q;
@@ -138,7 +148,9 @@ value value_rules::special(const instruction& i, std::uint32_t position, loop_se
     if (axis > 2) continue;
     q.what = a.kind;
     q.number = axis;
-    q.values = {a.low, axis == 0 ? a.high_x : axis == 1 ? a.high_y : a.high_z};
+    std::int64_t largest = a.largest_size[axis];
+    if (&a.largest_size == &widest_block) largest = std::min(largest, most_threads(axis));
+    q.values = a.is_index ? range{0, largest - 1} : range{1, largest};
     value v;
     v.of = expressions_.reduced(expressions_.single(expressions_.intern(q)), result_bits(i));
     return v;
@@ -157,10 +169,24 @@ value value_rules::special(const instruction& i, std::uint32_t position, loop_se
   return v;
 }
 
-value value_rules::parameter(const instruction& i, unsigned n) {
+std::optional<std::uint32_t> value_rules::parameter_at(const instruction& i, const value& address) const {
+  std::int64_t offset = 0;
+  bool is_there = false;
+  for (const term& t : expressions_.at(address.of)) {
+    const bool is_begin =
+        t.factor == 1 && t.of.count == 1 && expressions_.of(t.of.factors[0]).what == quantity::kind::formals;
+    if (!is_begin && !t.of.is_one()) return std::nullopt;
+    is_there |= is_begin;
+    if (!is_begin) offset = t.factor;
+  }
+  const std::int64_t last = std::int64_t{function_.formals_size} - i.vector * bytes_of(i.types[0]);
+  return is_there && offset >= 0 && offset <= last ? std::optional(static_cast<std::uint32_t>(offset)) : std::nullopt;
+}
+
+value value_rules::parameter(const instruction& i, std::uint32_t offset, unsigned n) {
   quantity q;
   q.what = quantity::kind::parameter;
-  q.number = static_cast<std::uint32_t>(i.sources[0].value) + n * bytes_of(i.types[0]);
+  q.number = offset + n * bytes_of(i.types[0]);
   const unsigned loaded = bits_of(i.types[0]), wide = bits_of(function_.registers[i.results[n].index]);
   q.bits = static_cast<std::uint8_t>(loaded);
   q.values = range_of_bits(loaded, loaded == wide || is_signed(i.types[0]));
@@ -206,48 +232,13 @@ value value_rules::choose(std::uint32_t position, std::uint32_t number, unsigned
   return v;
 }
 
-range value_rules::values_of(const instruction& i, const std::vector<value>& operands, unsigned bits) const {
-  const range all = range_of_bits(bits, bits > 1);
-  const auto constant = [&](std::size_t n) {
-    return n < operands.size() ? expressions_.constant_of(operands[n].of) : std::nullopt;
-  };
-  const bool is_unsigned = !is_signed(i.types[0]);
-  const range first = operands.empty() ? all : expressions_.range_of(operands[0].of);
-  const bool first_is_positive = first.low >= 0 && first.lies_in(all);
-  range found = all;
-  switch (i.op) {
-    case opcode::setp: return {0, 1};
-    case opcode::and_:
-      for (const std::size_t n : {std::size_t{0}, std::size_t{1}})
-        if (const auto c = constant(n); c && *c >= 0) found = {0, std::min<__int128>(found.high, *c)};
-      break;
-    case opcode::rem:
-      if (const auto c = constant(1); c && *c > 0) found = {is_unsigned || first_is_positive ? 0 : -*c + 1, *c - 1};
-      break;
-    case opcode::div:
-      if (const auto c = constant(1); c && *c > 0) {
-        if (first_is_positive)
-          found = {first.low / *c, first.high / *c};
-        else if (is_unsigned && *c > 1)
-          found = {0, range_of_bits(bits, false).high / *c};
-      }
-      break;
-    case opcode::shr:
-      if (const auto c = constant(1); c && *c > 0 && *c < bits) {
-        if (first_is_positive)
-          found = {first.low >> *c, first.high >> *c};
-        else if (is_unsigned && !is_signed(i.types[0]))
-          found = {0, range_of_bits(bits, false).high >> *c};
-      }
-      break;
-    default: break;
-  }
-  return found.lies_in(all) ? found : all;
-}
-
 value value_rules::node(const instruction& i, std::uint32_t position, const std::vector<value>& operands,
                         range values) {
+  if (values.low == values.high && values.low >= std::numeric_limits<std::int64_t>::min() &&
+      values.high <= std::numeric_limits<std::int64_t>::max())
+    return {expressions_.constant(static_cast<std::int64_t>(values.low)), all_of(operands)};
   quantity q;
+  q.possible = possible_bits_of_node(expressions_, i, expressions_of(operands), result_bits(i));
   q.what = quantity::kind::node;
   q.number = position;
   q.bits = static_cast<std::uint8_t>(result_bits(i));
@@ -327,6 +318,42 @@ std::optional<value> value_rules::low_word(std::uint32_t position, const std::ve
   return combined(value{}, widened(position, low, 32, 64, false, inside), std::int64_t{1} << shift, bits);
 }
 
+// The value of x & m in two cases: m is a constant, and each term of x has its bits either inside or outside of m; or m
+// is -1 or 0, made from a sign or a condition, so that the result is x or 0.
+std::optional<value> value_rules::masked(std::uint32_t position, const std::vector<value>& operands, unsigned bits,
+                                         loop_set inside) {
+  for (const std::size_t n : {std::size_t{0}, std::size_t{1}}) {
+    const value &mask = operands[n], &of = operands[1 - n];
+    const auto number = expressions_.constant_of(mask.of);
+    if (number == -1) return value{of.of, mask.assumes | of.assumes};
+    if (number)
+      if (const auto kept = expressions_.masked(of.of, static_cast<std::uint64_t>(*number), bits))
+        return value{expressions_.reduced(*kept, bits), mask.assumes | of.assumes};
+  }
+  for (const std::size_t n : {std::size_t{0}, std::size_t{1}}) {
+    const value &mask = operands[n], &of = operands[1 - n];
+    constexpr std::uint32_t after_merges = ~0U;
+    if (expressions_.range_of(mask.of).lies_in({-1, 0}))
+      return choose(position, after_merges, bits, {value{}, of}, {mask}, inside);
+  }
+  return std::nullopt;
+}
+
+// Puts the low bits of one number in the place of some bits of another. The result is a sum if the border of these bits
+// cuts through no term of either number.
+std::optional<value> value_rules::inserted(const std::vector<value>& operands, unsigned bits) {
+  const auto at = expressions_.constant_of(operands[2].of), count = expressions_.constant_of(operands[3].of);
+  if (!at || !count || *at < 0 || *at >= bits || *count <= 0 || *count > bits) return std::nullopt;
+  const std::uint64_t field = bits_below(static_cast<unsigned>(*count));
+  const auto others = expressions_.masked(operands[1].of, ~(field << *at), bits);
+  // Bits beyond the register are lost anyway.
+  const auto low =
+      *at + *count >= bits ? std::optional(operands[0].of) : expressions_.masked(operands[0].of, field, bits);
+  if (!others || !low) return std::nullopt;
+  return combined({*others, operands[1].assumes}, {*low, operands[0].assumes},
+                  static_cast<std::int64_t>(std::uint64_t{1} << *at), bits);
+}
+
 std::optional<value> value_rules::affine(const instruction& i, std::uint32_t position,
                                          const std::vector<value>& operands, loop_set inside) {
   const unsigned bits = result_bits(i), narrow = bits_of(i.types[0]);
@@ -344,6 +371,9 @@ std::optional<value> value_rules::affine(const instruction& i, std::uint32_t pos
     case opcode::add: return combined(operands[0], operands[1], 1, bits);
     case opcode::sub: return combined(operands[0], operands[1], -1, bits);
     case opcode::neg: return combined(value{}, operands[0], -1, bits);
+    case opcode::not_:  // -1 - x
+      if (bits < narrowest_sum) return std::nullopt;
+      return combined(value{expressions_.constant(-1), 0}, operands[0], -1, bits);
     case opcode::mul: return product();
     case opcode::mad: {
       const std::optional<value> both = product();
@@ -354,16 +384,19 @@ std::optional<value> value_rules::affine(const instruction& i, std::uint32_t pos
       if (!by || *by < 0 || *by >= bits) return std::nullopt;
       return combined(value{}, operands[0], static_cast<std::int64_t>(std::uint64_t{1} << *by), bits);
     }
-    case opcode::or_: {
+    case opcode::or_:
+    case opcode::xor_: {
       // A sum where no bit is in both.
-      for (const std::size_t n : {std::size_t{0}, std::size_t{1}}) {
-        const range low = expressions_.range_of(operands[n].of);
-        if (low.low >= 0 && low.high < common_power(expressions_.at(operands[1 - n].of)))
-          return combined(operands[0], operands[1], 1, bits);
-      }
-      return std::nullopt;
+      const std::uint64_t both =
+          expressions_.possible_bits(operands[0].of) & expressions_.possible_bits(operands[1].of);
+      if (bits < narrowest_sum || (both & bits_below(bits)) != 0) return std::nullopt;
+      return combined(operands[0], operands[1], 1, bits);
     }
-    case opcode::and_: return low_word(position, operands, bits, inside);
+    case opcode::and_:
+      if (bits < narrowest_sum) return std::nullopt;
+      if (const auto found = low_word(position, operands, bits, inside)) return found;
+      return masked(position, operands, bits, inside);
+    case opcode::bfi: return inserted(operands, bits);
     case opcode::cvt: return convert(i, position, operands[0], inside);
     case opcode::unpack:
       if (constant(1) != 0) return std::nullopt;
@@ -388,7 +421,9 @@ value value_rules::compute(const instruction& i, std::uint32_t position, const s
   if (const std::optional<value> found = affine(i, position, operands, inside)) return *found;
   if (i.scalar == nullptr || i.op == opcode::mov || i.op == opcode::cvta)
     return opaque(i, position, 0, operands, inside, false);
-  return node(i, position, operands, values_of(i, operands, result_bits(i)));
+  std::vector<range> ranges;
+  for (const value& v : operands) ranges.push_back(expressions_.range_of(v.of));
+  return node(i, position, operands, values_of_node(i, ranges, result_bits(i)));
 }
 
 }  // namespace hpe::ptx::analysis

@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the expression of an instruction's result is, given those of its operands.
+/// Computes the expression of an instruction's result from the expressions of its operands.
 
 #include "runtime/ptx/analysis/expression.h"
 
@@ -10,7 +10,7 @@ namespace hpe::ptx::analysis {
 struct value {
   expression_id of = 0;
   assumption_set assumes = 0;
-  bool is_undefined = false;  // never written on any path that leads here
+  bool is_undefined = false;  // not written on any path to this position
 };
 
 class value_rules {
@@ -18,26 +18,30 @@ class value_rules {
   value_rules(const function& f, expressions& e, assumption_table& a)
       : function_(f), expressions_(e), assumptions_(a) {}
 
-  /// The result of a pure instruction, or of cvta; `inside` are the loops that contain the instruction.
+  /// The result of a pure instruction or of cvta. `inside`: the loops that contain the instruction.
   value compute(const instruction& i, std::uint32_t position, const std::vector<value>& operands, loop_set inside);
   /// A special register.
   value special(const instruction& i, std::uint32_t position, loop_set inside);
-  /// A load from the kernel's parameters; element n of a vector.
-  value parameter(const instruction& i, unsigned n);
-  /// A result that has no expression. is_data: it was in memory, or is a property of the hardware.
+  /// The offset, among the kernel's parameters, of the bytes that a load from `address` reads. Empty if the address is
+  /// in other memory, or if the offset varies.
+  [[nodiscard]] std::optional<std::uint32_t> parameter_at(const instruction& i, const value& address) const;
+  /// The value that a load from the kernel's parameters at `offset` returns; for a load of a vector, element n of its
+  /// result.
+  value parameter(const instruction& i, std::uint32_t offset, unsigned n);
+  /// A result that has no expression. `is_data`: the result was loaded from memory, or is a property of the hardware.
   value opaque(const instruction& i, std::uint32_t position, unsigned number, const std::vector<value>& depends,
                loop_set inside, bool is_data);
-  /// A value about which nothing is known; `number` tells those of one position apart.
+  /// An unknown value; `number` distinguishes unknown values at one position.
   value unknown(std::uint32_t position, std::uint32_t number, unsigned bits, loop_set inside);
-  /// One of the alternatives, all of registers of so many bits; the conditions decide which. `number` tells choices at
-  /// one position apart.
+  /// A choice among alternatives, which are values of registers of `bits` bits; the conditions decide which alternative
+  /// is the value. `number` distinguishes choices at one position.
   value choose(std::uint32_t position, std::uint32_t number, unsigned bits, const std::vector<value>& alternatives,
                const std::vector<value>& conditions, loop_set inside);
-  /// An operand that is no register.
+  /// The value of an operand that is not a register.
   value of_operand(const operand& o, unsigned bits);
   /// The address that a load, a store or an atomic operation uses.
   value address(const operand& o, const value& of_register);
-  /// The bits of an operand, a register or an immediate.
+  /// The width in bits of an operand that is a register or an immediate.
   [[nodiscard]] unsigned bits_of_operand(const instruction& i, std::size_t n) const;
 
  private:
@@ -47,10 +51,13 @@ class value_rules {
                               loop_set inside);
   std::optional<value> low_word(std::uint32_t position, const std::vector<value>& operands, unsigned bits,
                                 loop_set inside);
+  std::optional<value> masked(std::uint32_t position, const std::vector<value>& operands, unsigned bits,
+                              loop_set inside);
+  std::optional<value> inserted(const std::vector<value>& operands, unsigned bits);
   value convert(const instruction& i, std::uint32_t position, const value& v, loop_set inside);
   std::optional<value> combined(const value& a, const value& b, std::int64_t factor_of_b, unsigned bits);
   std::optional<value> multiplied(const value& a, const value& b, unsigned bits);
-  [[nodiscard]] range values_of(const instruction& i, const std::vector<value>& operands, unsigned bits) const;
+  [[nodiscard]] std::int64_t most_threads(std::uint32_t axis) const;
   [[nodiscard]] unsigned result_bits(const instruction& i) const;
   [[nodiscard]] bool is_integer(const instruction& i) const;
 

@@ -44,10 +44,11 @@ class judge_of_function {
       : program_(p), function_(*f.what), walk_(*f.walk), accesses_(*f.accesses), verdict_(v) {}
 
   void run() {
+    if (!function_.left_out.empty()) add(verdict_.obstacles, "hpe does not know its code: " + function_.left_out);
     look_at_variables();
     for (const std::uint32_t b : walk_.flow().order())
       for (std::uint32_t n = walk_.flow().blocks()[b].first; n < walk_.flow().blocks()[b].last; ++n) look(n);
-    if (!walk_.is_complete()) return add(verdict_.obstacles, "its control flow is too irregular to be followed");
+    if (!walk_.is_complete()) return add(verdict_.obstacles, "its control flow is too irregular for the analysis");
     if (!verdict_.obstacles.empty()) return;
     for (std::uint32_t l = 0; l < walk_.flow().loops().size(); ++l) look_at_loop(l);
   }
@@ -67,7 +68,7 @@ class judge_of_function {
         if (!i.sources.empty()) return add(no, "it calls a function through a pointer");
         if (const builtin b = program_.functions[i.callee]->system_call;
             b == builtin::allocate || b == builtin::release)
-          add(no, "it allocates memory in the kernel (malloc), from a heap that each device has for itself");
+          add(no, "it allocates memory in the kernel (malloc), and each device has a separate heap");
         else if (b == builtin::device_runtime)
           add(no, "it calls CUDA's device runtime, whose work belongs to one device");
         return;
@@ -89,10 +90,6 @@ class judge_of_function {
       case kind::routine:
         if (i.op == opcode::mapa || i.op == opcode::getctarank || i.has(modifier::multicast)) add(no, in_clusters);
         return;
-      case kind::nothing:
-        if (i.op == opcode::griddepcontrol)
-          add(no, "it synchronises with the launch before or after it (griddepcontrol)");
-        return;
       case kind::pure:
         if (i.op == opcode::setp && walk_.is_complete()) look_at_comparison(position);
         return;
@@ -106,7 +103,7 @@ class judge_of_function {
     if (r == envreg1 || r == envreg2)
       return add(no, "its blocks wait for each other: it synchronises the whole grid (grid.sync)");
     if (r == smid)
-      return add(no, "it reads the number of its multiprocessor (%smid), which each device counts for itself");
+      return add(no, "it reads the number of its multiprocessor (%smid), which is not unique among devices");
     if (r >= is_explicit_cluster && r <= cluster_nctarank) add(no, in_clusters);
   }
 
@@ -115,7 +112,8 @@ class judge_of_function {
       for (const address_form& f : a.forms) {
         if (!f.base || walk_.table().of(*f.base).what != quantity::kind::variable) continue;
         const symbol& s = program_.symbols[walk_.table().of(*f.base).number];
-        if (!s.is_managed) add(verdict_.needs, fmt::format("the variable {} in the memory of one device", s.name));
+        if (!s.is_managed && !s.is_only_read())
+          add(verdict_.needs, fmt::format("the variable {} in the memory of one device", s.name));
       }
     }
   }
@@ -143,9 +141,9 @@ class judge_of_function {
   void look_at_loop(std::uint32_t l) {
     const flow_graph& flow = walk_.flow();
     std::vector<expression_id> ends;
+    for (const kernel_walk::decision& d : walk_.endings_of(l)) ends.push_back(d.what.of);
     bool has_fence = false;
     for (const std::uint32_t b : flow.loops()[l].blocks) {
-      if (const auto decision = walk_.decision_of(b); decision && walk_.may_leave(l, b)) ends.push_back(decision->of);
       for (std::uint32_t n = flow.blocks()[b].first; n < flow.blocks()[b].last; ++n)
         has_fence |= reaches_device(function_.code[n]);
     }
@@ -232,7 +230,8 @@ class judge_of_function {
     return fmt::format("{}:{}", program_.files[best->source_file], best->source_line);
   }
 
-  static constexpr const char* in_clusters = "its blocks work together in clusters, which share memory of one device";
+  static constexpr const char* in_clusters =
+      "its blocks work together in clusters, and the blocks of a cluster share memory of one device";
 
   const program& program_;
   const function& function_;
@@ -247,7 +246,8 @@ verdict judge(const program& p, const std::vector<analysed_function>& functions)
   verdict v;
   const function& kernel = *functions.front().what;
   if (kernel.needs_cluster || kernel.cluster[0] != 0 || kernel.max_cluster != 0)
-    v.obstacles.emplace_back("its blocks work together in clusters, which share memory of one device");
+    v.obstacles.emplace_back(
+        "its blocks work together in clusters, and the blocks of a cluster share memory of one device");
   for (const analysed_function& f : functions) judge_of_function(p, f, v).run();
   if (v.counts_blocks) v.needs.emplace_back("a counter of finished blocks that all devices see");
   if (v.atomics > 0)

@@ -1,6 +1,7 @@
 #pragma once
 
-/// Whether the blocks of one grid may run on several devices, each device some of them at the same time.
+/// Decides whether the blocks of one grid may run on several devices at the same time, some of the blocks on each
+/// device.
 
 #include <string>
 #include <vector>
@@ -12,11 +13,11 @@ namespace hpe::ptx::analysis {
 struct verdict {
   /// Why the kernel has to run on one device; empty if it may be spread.
   std::vector<std::string> obstacles;
-  /// What a spread kernel needs.
+  /// The requirements for spreading the kernel, one string for each.
   std::vector<std::string> needs;
-  /// Instructions of device scope (.gpu or no scope) that must become .sys, for code that spreads the kernel.
+  /// The numbers of instructions of device scope (.gpu or no scope) that become .sys instructions in a spread kernel.
   std::uint32_t atomics = 0, fences = 0, ordered_accesses = 0;
-  /// The last block that finishes, found by an atomic counter, goes on alone.
+  /// Whether blocks use an atomic counter to find out which block finishes last, and only this block then continues.
   bool counts_blocks = false;
 
   [[nodiscard]] bool may_be_spread() const { return obstacles.empty(); }
@@ -29,7 +30,7 @@ struct analysed_function {
   const std::vector<access>* accesses = nullptr;
 };
 
-/// `functions` are the kernel, first, and all that it calls.
+/// `functions`: the kernel first, then all functions that it calls.
 [[nodiscard]] verdict judge(const program& p, const std::vector<analysed_function>& functions);
 
 }  // namespace hpe::ptx::analysis

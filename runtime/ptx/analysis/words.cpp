@@ -89,6 +89,7 @@ std::string words::of_quantity(quantity_id id) const {
     case quantity::kind::grid_size: return axis("gridDim", q.number);
     case quantity::kind::parameter: return of_parameter(q);
     case quantity::kind::variable: return program_.symbols[q.number].name;
+    case quantity::kind::formals: return "parameters";
     case quantity::kind::counter: return fmt::format("k{}", q.number + 1);
     case quantity::kind::node: return of_node(q);
     case quantity::kind::choice: return of_choice(q);

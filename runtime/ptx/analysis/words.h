@@ -1,6 +1,6 @@
 #pragma once
 
-/// Expressions and records in words, as CUDA programmers write them: blockIdx.x*blockDim.x + threadIdx.x.
+/// Writes expressions and records as CUDA programmers do: blockIdx.x*blockDim.x + threadIdx.x.
 
 #include <string>
 
@@ -11,19 +11,19 @@ namespace hpe::ptx::analysis {
 /// For one thread at a time.
 class words {
  public:
-  /// Both must outlive the object.
+  /// Both arguments must outlive the object.
   words(const program& p, const kernel_analysis& k) : program_(p), kernel_(k) {}
 
   [[nodiscard]] std::string of(expression_id e) const;
   [[nodiscard]] std::string of_quantity(quantity_id q) const;
   [[nodiscard]] std::string of(const comparison& c) const;
-  /// As in "blockIdx.x * blockDim.x + threadIdx.x fits into 32 bits, signed".
+  /// For example "blockIdx.x * blockDim.x + threadIdx.x fits into 32 bits, signed".
   [[nodiscard]] std::string of(const assumption& a) const;
-  /// The name of the array: of its parameter or variable.
+  /// The name of the array, which is the name of its parameter or variable.
   [[nodiscard]] std::string of_base(std::optional<quantity_id> base) const;
-  /// The expression divided by a number of bytes, where that is exact; otherwise the expression and "bytes".
+  /// The expression divided by a number of bytes if the division is exact; otherwise the expression and "bytes".
   [[nodiscard]] std::string in_elements(expression_id e, std::uint32_t element) const;
-  /// The place of an instruction: of the source where the PTX names it, else of the PTX.
+  /// The position of an instruction in the source code if the PTX states it; otherwise its position in the PTX.
   [[nodiscard]] std::string place(const instruction& i) const;
   [[nodiscard]] std::string place(const loop_use& l) const;
 
@@ -36,7 +36,7 @@ class words {
 
   const program& program_;
   const kernel_analysis& kernel_;
-  mutable unsigned depth_ = 0;  // of the expression in others
+  mutable unsigned depth_ = 0;  // nesting depth of the expression that is being written
   mutable unsigned parts_ = 0;  // expressions written inside the outermost one
 };
 

@@ -2,7 +2,9 @@
 
 #include "runtime/ptx/arithmetic/matrix.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "runtime/ptx/arithmetic/mma.h"
@@ -20,12 +22,12 @@ constexpr u32 warp_size = 32;
 
 // Element e of a thread's fragment. Elements are packed, from the first register on.
 u64 element_of(const std::uint64_t* registers, unsigned e, type t) {
-  const unsigned per_register = 4 / bytes_of(t);
+  const unsigned per_register = std::max(4 / bytes_of(t), 1U);
   return registers[e / per_register] >> (bits_of(t) * (e % per_register)) & (~u64{0} >> (64 - bits_of(t)));
 }
 
 void put_element(std::uint64_t* registers, unsigned e, type t, u64 raw) {
-  const unsigned per_register = 4 / bytes_of(t);
+  const unsigned per_register = std::max(4 / bytes_of(t), 1U);
   registers[e / per_register] |= raw << (bits_of(t) * (e % per_register));
 }
 
@@ -44,12 +46,15 @@ double decode_element(u64 raw, type t) {
     case type::s8: return static_cast<std::int8_t>(raw);
     case type::u8: return static_cast<std::uint8_t>(raw);
     case type::s32: return static_cast<std::int32_t>(raw);
+    case type::f64: return std::bit_cast<double>(raw);
+    case type::tf32: return std::bit_cast<float>(static_cast<u32>(raw & 0xffffe000U));
     default: return std::bit_cast<float>(static_cast<u32>(raw));
   }
 }
 
 u64 encode_element(double value, type t) {
   if (t == type::f16) return encode(value, half_format, rounding::nearest_even);
+  if (t == type::f64) return std::bit_cast<u64>(value);
   return std::bit_cast<u32>(static_cast<float>(value));
 }
 
@@ -126,7 +131,7 @@ void meet_matrices(block_context& block, const instruction& what, std::uint32_t 
       const unsigned row = (lane * mine + e) / shape.d.columns, column = (lane * mine + e) % shape.d.columns;
       double sum = parts[2][row * shape.c.columns + column];  // exact for integers, which stay below 2^53
       for (unsigned k = 0; k < shape.a.columns; ++k)
-        sum += parts[0][row * shape.a.columns + k] * parts[1][k * shape.b.columns + column];
+        sum = std::fma(parts[0][row * shape.a.columns + k], parts[1][k * shape.b.columns + column], sum);
       const u64 raw = whole ? encode_integer(sum, what.has(modifier::satfinite)) : encode_element(sum, shape.d.element);
       put_element(registers, e, shape.d.element, raw);
     }

@@ -1,19 +1,19 @@
 #pragma once
 
-/// wmma.load and wmma.store: each thread moves its own elements (matrix_shape.h tells which).
+/// wmma.load and wmma.store: each thread loads or stores its own elements, which matrix_shape.h defines.
 
 #include "runtime/ptx/program/matrix_shape.h"
 
 namespace hpe::ptx {
 
 /// `matrix` is the address of the first element; `stride` is the distance between rows or columns in elements.
-/// `registers` holds the fragment of the thread.
+/// `registers` are the registers of the thread's fragment.
 void load_fragment(const instruction& i, std::uint32_t lane, const void* matrix, std::uint64_t stride,
                    std::uint64_t* registers);
 void store_fragment(const instruction& i, std::uint32_t lane, void* matrix, std::uint64_t stride,
                     const std::uint64_t* registers);
-/// Converts an element of a matrix to a number, and back: f16, bf16, f32, and integers of up to 32 bits. raw may have
-/// bits of other elements above.
+/// Convert an element of a matrix to a number, and back: f16, bf16, tf32, f32, f64, and integers of up to 32 bits. The
+/// higher bits of `raw`, which may belong to other elements, are ignored.
 [[nodiscard]] double decode_element(std::uint64_t raw, type t);
 [[nodiscard]] std::uint64_t encode_element(double value, type t);
 /// Converts to s32: saturates, or keeps the low 32 bits.
@@ -21,7 +21,7 @@ void store_fragment(const instruction& i, std::uint32_t lane, void* matrix, std:
 /// The distance in bytes from the first element of the matrix to each element of a thread's fragment.
 [[nodiscard]] std::vector<std::uint64_t> fragment_offsets(const instruction& i, std::uint32_t lane,
                                                           std::uint64_t stride);
-/// Bytes from the first to the last byte that a warp touches.
+/// The number of bytes from the first to the last byte of the matrix that a warp accesses.
 [[nodiscard]] std::uint64_t fragment_bytes(const instruction& i, std::uint64_t stride);
 
 }  // namespace hpe::ptx

@@ -45,8 +45,6 @@ class fragments {
   [[nodiscard]] double element(u32 lane, std::size_t from, unsigned e, type t) const {
     const unsigned per = mma_shape::elements_of(t);
     const u64 raw = value_of(block_, first_ + lane, what_.sources[from + e / per]);
-    if (t == type::f64) return std::bit_cast<double>(raw);
-    if (t == type::tf32) return decode_element(raw & 0xffffe000U, type::f32);
     return decode_element(raw >> (bits_of(t) * (e % per)), t);
   }
 
@@ -75,7 +73,6 @@ class fragments {
 };
 
 u64 finished(double sum, const mma_shape& s, bool saturates) {
-  if (s.d == type::f64) return std::bit_cast<u64>(sum);
   if (s.d == type::s32) return encode_integer(sum, saturates);
   return encode_element(sum, s.d);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-/// mma.sync, and ldmatrix, stmatrix and movmatrix, which move its fragments (PTX ISA, "Warp Level Matrix Multiply-
-/// Accumulate Instructions"). Sums of products are exact or nearly exact and are rounded once; the hardware's order and
-/// rounding may differ.
+/// mma.sync, and the instructions that move its fragments: ldmatrix, stmatrix and movmatrix (PTX ISA, "Warp Level
+/// Matrix Multiply- Accumulate Instructions"). Sums of products are exact or nearly exact and are rounded once; the
+/// hardware's order and rounding may differ.
 
 #include <optional>
 
@@ -10,10 +10,10 @@
 
 namespace hpe::ptx {
 
-/// D = A * B + C with m rows, n columns and k products. Threads hold elements as in the ISA's figures. With w elements
-/// per register, register r of lane g * 4 + t holds: of A, row g + 8 (r mod 2) and the w columns from w t + 4 w (r /
-/// 2); of B, column g and the w rows from w t + 4 w r. Element e of C and D is in row g + 8 (e / 2) and column 2 t + e
-/// mod 2.
+/// D = A * B + C with m rows, n columns and k products. Threads hold elements as in the ISA's figures. If a register
+/// holds w elements, register r of lane g * 4 + t holds, of A, w columns of row g + 8 (r mod 2), beginning with column
+/// w t + 4 w (r / 2); and of B, w rows of column g, beginning with row w t + 4 w r. Element e of C and D is in row g +
+/// 8 (e / 2) and column 2 t + e mod 2.
 struct mma_shape {
   unsigned m = 0, n = 0, k = 0;
   type a = type::none, b = type::none, c = type::none, d = type::none;
@@ -25,8 +25,8 @@ struct mma_shape {
   [[nodiscard]] unsigned accumulator_registers(type t) const { return m * n / 32 / elements_of(t); }
 };
 
-/// None if the combination is not supported: shapes of Volta, elements with fewer than 8 bits, and 8-bit floating
-/// point.
+/// Empty if the combination is not supported. Not supported are shapes of Volta, elements with fewer than 8 bits, and
+/// 8-bit floating-point elements.
 [[nodiscard]] std::optional<mma_shape> mma_shape_of(const instruction& i);
 
 /// Execute an mma instruction or a matrix move for a warp; `first` is the thread of lane 0.

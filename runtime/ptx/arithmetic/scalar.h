@@ -1,11 +1,11 @@
 #pragma once
 
-/// The functions that compute pure instructions: one for each opcode and type. The interpreter uses them, and the
-/// compiler for instructions that it does not emit itself. Each file begins with its choices where the PTX ISA leaves
-/// results open.
+/// The functions that compute pure instructions: one for each opcode and type. The interpreter calls these functions;
+/// compiled code calls them for instructions for which the compiler emits no code of its own. Where the PTX ISA leaves
+/// results open, the beginning of each file says which results hpe computes.
 ///
-/// The fourth argument is the fourth operand or, if there is none, the instruction's descriptor with rounding,
-/// saturation, comparison and the types of a conversion.
+/// The fourth argument is the fourth operand. If an instruction has fewer operands, the fourth argument is the
+/// instruction's descriptor, which contains rounding, saturation, comparison and the types of a conversion.
 
 #include "runtime/ptx/program/program.h"
 
@@ -13,7 +13,7 @@ namespace hpe::ptx {
 
 enum class rounding : std::uint8_t { nearest_even, toward_zero, down, up, nearest_away };
 
-/// The modifiers that an instruction's function needs, packed into its fourth argument.
+/// The modifiers that an instruction's function needs, packed into the function's fourth argument.
 struct descriptor {
   rounding round = rounding::nearest_even;
   bool to_integral = false;  // .rni and similar modifiers
@@ -40,7 +40,7 @@ struct descriptor {
 /// Null if the combination of types and modifiers is not supported.
 [[nodiscard]] scalar_function find_scalar(const instruction& i);
 
-// For one kind of instruction each; null for other instructions.
+// Each function finds the functions of one kind of instruction, and returns null for other instructions.
 [[nodiscard]] scalar_function find_integer_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_bit_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_video_scalar(const instruction& i);
@@ -49,8 +49,9 @@ struct descriptor {
 [[nodiscard]] scalar_function find_compare_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_conversion_scalar(const instruction& i);
 
-/// ex2.approx in both engines: 2^x is this polynomial of x - n times 2^n, where n is the nearest integer, evaluated in
-/// double precision by Horner's rule with fused multiplications, and x is limited to exp2_limit.
+/// ex2.approx, in the interpreter and in compiled code: 2^x = 2^n * p(x - n), where n is the integer nearest to x and p
+/// is the polynomial with these coefficients. The polynomial is evaluated in double precision by Horner's rule with
+/// fused multiply-adds. Before that, |x| is limited to exp2_limit.
 inline constexpr double exp2_coefficients[] = {  // ln(2)^k / k!
     0x1p+0,
     0x1.62e42fefa39efp-1,
@@ -65,8 +66,8 @@ inline constexpr double exp2_coefficients[] = {  // ln(2)^k / k!
     0x1.e4cf5158b8ecap-28,
     0x1.e8cac7351bb25p-32,
     0x1.c3bd650fc2986p-36};
-inline constexpr double exp2_limit = 200;  // beyond it, the f32 is infinite or 0
-/// Added to a number of small size, this leaves the nearest integer in the low bits.
+inline constexpr double exp2_limit = 200;  // if |x| is larger, the f32 result is infinite or 0
+/// Adding this to a number of small magnitude leaves the nearest integer in the low bits of the sum.
 inline constexpr double exp2_rounder = 0x1.8p52;
 
 }  // namespace hpe::ptx

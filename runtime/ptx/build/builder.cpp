@@ -105,7 +105,7 @@ operand builder::lookup(const operand_syntax& syntax, type t) {
       return found;
     }
     case operand_syntax::kind::word: break;
-    default: fail("an operand of this form does not belong here");
+    default: fail("an operand of this form is not allowed here");
   }
   if (syntax.text == "WARP_SZ") {
     found.what = operand::kind::immediate;
@@ -119,15 +119,15 @@ operand builder::lookup(const operand_syntax& syntax, type t) {
   found.negated = syntax.negated;
   found.value = name->offset + syntax.value;
   if (found.is_register() && syntax.value != 0)
-    fail(fmt::format("'{}' with an offset, which only an address has", syntax.text));
+    fail(fmt::format("'{}' has an offset, but only an address may have one", syntax.text));
   return found;
 }
 
 operand builder::result(const operand_syntax& syntax) {
   if (syntax.is_sink()) return {};
-  if (syntax.what != operand_syntax::kind::word) fail("the result is no register");
+  if (syntax.what != operand_syntax::kind::word) fail("the result is not a register");
   const auto name = context_.names.find(syntax.text);
-  if (!name || name->what != operand::kind::reg) fail(fmt::format("'{}' is no register", syntax.text));
+  if (!name || name->what != operand::kind::reg) fail(fmt::format("'{}' is not a register", syntax.text));
   operand found;
   found.what = operand::kind::reg;
   found.index = name->index;
@@ -170,7 +170,24 @@ instruction builder::make() const {
   if (statement_.types.size() > 4) fail("too many types");
   for (std::size_t n = 0; n < statement_.types.size(); ++n) i.types[n] = statement_.types[n];
   i.modifiers = statement_.modifiers;
+  add_implied(i);
   return i;
+}
+
+// PTX for sm_1x, of 2010 and before, may leave out the rounding, and its f32 arithmetic has no subnormal numbers. The
+// modifiers are those that NVIDIA's compiler adds for newer architectures (PTX ISA, the notes on sm_1x).
+void builder::add_implied(instruction& i) const {
+  constexpr std::uint32_t first_with_rounding = 20;
+  const std::uint32_t architecture = context_.program.architecture;
+  const bool single = i.types[0] == type::f32;
+  if (architecture == 0 || architecture >= first_with_rounding || (!single && i.types[0] != type::f64)) return;
+  const modifier_set& possible = statement_.form->modifiers;
+  using enum modifier;
+  const bool is_rounded = i.modifiers.one_of(rn, rz, rm, rp, modifier::approx, full) != count;
+  if (!is_rounded && i.op == opcode::mad) i.modifiers.add(rn);
+  if (!is_rounded && possible.has(modifier::approx))
+    i.modifiers.add(single || !possible.has(rn) ? modifier::approx : rn);
+  if (single && possible.has(ftz)) i.modifiers.add(ftz);
 }
 
 void builder::append(instruction i) {
@@ -195,7 +212,7 @@ void builder::build() {
     guard_ = lookup(name, type::pred);
     guard_.negated = statement_.guard_negated;
     if (!guard_.is_register() || context_.function.registers[guard_.index] != type::pred)
-      fail(fmt::format("the guard '{}' is no predicate", statement_.guard));
+      fail(fmt::format("the guard '{}' is not a predicate", statement_.guard));
   }
   for (const type t : statement_.types)
     if (!statement_.form->takes(t)) unsupported(fmt::format(".{} of {}", name_of(t), statement_.form->mnemonic));

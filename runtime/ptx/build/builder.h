@@ -17,13 +17,14 @@ struct function_context {
 
   std::uint32_t scratch_top = 0;
   std::uint32_t source_file = 0, source_line = 0;
-  // Labels get numbers in order of appearance; targets of branches hold these numbers until resolve_labels.
+  // Labels are numbered in order of appearance. The targets of branches are these numbers until resolve_labels replaces
+  // them.
   std::unordered_map<std::string_view, std::uint32_t> label_numbers;
   std::vector<std::uint32_t> label_positions;  // unplaced until the label is defined
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> branch_tables;  // .branchtargets
-  std::size_t table_targets = 0;  // of all branches that use these lists; each has a copy
+  std::size_t table_targets = 0;  // of all branches that use these lists; each branch has a copy
   static constexpr std::uint32_t unplaced = ~0U;
-  std::optional<std::uint32_t> carry;  // the predicate register of the carry flag, once used
+  std::optional<std::uint32_t> carry;  // the predicate register that holds the carry flag; none until the flag is used
 
   std::uint32_t label(std::string_view name);
   std::uint32_t new_register(type t, std::string_view name = "");
@@ -33,7 +34,7 @@ struct function_context {
 class builder {
  public:
   builder(function_context& context, const statement& s) : context_(context), statement_(s) {}
-  /// Throws HPE_ERROR_INVALID_ARGUMENT or HPE_ERROR_NOT_SUPPORTED; the message has the line, the instruction and the
+  /// Throws HPE_ERROR_INVALID_ARGUMENT or HPE_ERROR_NOT_SUPPORTED; the message names the line, the instruction and the
   /// reason.
   void build();
 
@@ -54,7 +55,8 @@ class builder {
 
   // instructions
   instruction make(opcode op, type t = type::none) const;
-  instruction make() const;  // with the statement's own opcode, types and modifiers
+  instruction make() const;  // has the statement's own opcode, types and modifiers
+  void add_implied(instruction& i) const;
   void append(instruction i);
   void append(opcode op, type t, std::vector<operand> results, std::vector<operand> sources);
   operand temporary(type t);
@@ -83,6 +85,7 @@ class builder {
   void build_wmma();
   void build_mma();
   void build_matrix_move();
+  void require_bits(const std::vector<operand>& fragment, unsigned bits) const;
   argument call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after);
 
   function_context& context_;
@@ -92,13 +95,13 @@ class builder {
 
 /// Replaces label numbers by positions. Throws HPE_ERROR_INVALID_ARGUMENT for a label that is not defined.
 void resolve_labels(function_context& context);
-/// Inserts a pause before each backward jump of a loop that may wait for another thread, which is a loop with a
-/// volatile or ordered load, an atomic whose result is used, or an mbarrier test. So no thread keeps others from
-/// running. Call before resolve_labels.
+/// Inserts a pause before each backward jump of a loop that may wait for another thread, so that no thread keeps others
+/// from running. A loop may wait if it has a volatile or ordered load, an atomic whose result is used, or an mbarrier
+/// test, or if it only loads between barriers of a warp. Call before resolve_labels.
 void insert_pauses(function_context& context);
-/// Inserts meetings of all lanes of a warp that can come, so that no lane makes an access to memory before the others
-/// have made those that stand before it: a store, and a load that may follow a store. Lanes that diverge go on in the
-/// order of the code. Call after resolve_labels.
+/// Inserts meetings before stores, and before loads that may run after a store. All lanes of the warp that can reach a
+/// meeting wait there, so no lane makes the access before the others have made the accesses that precede it in the
+/// code. After a branch, diverged lanes continue in the order of the code. Call after resolve_labels.
 void insert_convergence(function& f);
 
 }  // namespace hpe::ptx

@@ -16,10 +16,11 @@ void builder::build_branch() {
     expect(2, 2);
     i.sources = {lookup(written(0), type::u32)};
     const auto table = context_.branch_tables.find(written(1).text);
-    if (table == context_.branch_tables.end()) fail(fmt::format("'{}' is no list of .branchtargets", written(1).text));
+    if (table == context_.branch_tables.end())
+      fail(fmt::format("'{}' is not a list of .branchtargets", written(1).text));
     constexpr std::size_t most = 1 << 20;
     context_.table_targets += table->second.size();
-    if (context_.table_targets > most) fail(fmt::format("more than {} targets of branches in a function", most));
+    if (context_.table_targets > most) fail(fmt::format("more than {} branch targets in a function", most));
     i.targets = table->second;
   }
   append(std::move(i));
@@ -65,7 +66,7 @@ void builder::build_call() {
   } else if (callee.is_register()) {
     i.sources = {callee};
   } else {
-    fail(fmt::format("'{}' is no function", target.text));
+    fail(fmt::format("'{}' is not a function", target.text));
   }
   append(std::move(i));
   for (instruction& transfer : after) append(std::move(transfer));
@@ -107,12 +108,12 @@ void builder::build_barrier() {
   }
   if (statement_.has(modifier::cluster)) {
     expect(0, 0);
-    if (statement_.has(modifier::arrive) == statement_.has(modifier::wait)) fail("neither .arrive nor .wait");
+    if (statement_.has(modifier::arrive) == statement_.has(modifier::wait)) fail("one of .arrive and .wait is needed");
     return append(std::move(i));
   }
   const bool reduces = statement_.has(modifier::red);
   if (!reduces && !statement_.has(modifier::sync) && !statement_.has(modifier::arrive))
-    fail("neither .sync nor .arrive nor .red");
+    fail("one of .sync, .arrive and .red is needed");
   if (reduces) i.results = {result(written(n++))};
   i.sources = {lookup(written(n++), type::b32)};
   const std::size_t rest = statement_.operands.size() - n;
@@ -120,7 +121,7 @@ void builder::build_barrier() {
   i.sources.push_back(rest > (reduces ? 1U : 0U) ? lookup(written(n++), type::b32) : operand{});
   i.sources.push_back(reduces ? lookup(written(n), type::pred) : operand{});
   if (statement_.has(modifier::arrive) && i.sources[1].what == operand::kind::none)
-    fail("an arrival needs the number of threads");
+    fail(".arrive needs the number of threads");
   append(std::move(i));
 }
 
@@ -131,7 +132,7 @@ void resolve_labels(function_context& context) {
     for (std::uint32_t& target : i.targets) {
       const std::uint32_t position = context.label_positions[target];
       HPE_REQUIRE(position != function_context::unplaced, HPE_ERROR_INVALID_ARGUMENT,
-                  "PTX line {}: '{}' in {}: the label {} is nowhere", i.line,
+                  "PTX line {}: '{}' in {}: the label {} is not defined", i.line,
                   context.program.text_of(context.function, i), context.function.name, names[target]);
       target = position;
     }
@@ -166,14 +167,24 @@ void insert_pauses(function_context& context) {
   std::vector<instruction>& code = context.function.code;
   const std::vector<bool> read = read_registers(context.function);
   // Finds the backward jumps of loops that may wait before inserting anything; inserts from the last to the first.
-  std::vector<std::uint32_t> waiting_until(code.size() + 1, 0);  // number of waiting instructions before a position
-  for (std::size_t n = 0; n < code.size(); ++n)
-    waiting_until[n + 1] = waiting_until[n] + (waits_for_others(code[n], read) ? 1 : 0);
+  const auto count_of = [&](const auto& holds) {  // the number of such instructions before each position
+    std::vector<std::uint32_t> until(code.size() + 1, 0);
+    for (std::size_t n = 0; n < code.size(); ++n) until[n + 1] = until[n] + (holds(code[n]) ? 1 : 0);
+    return until;
+  };
+  const auto waiting_until = count_of([&](const instruction& i) { return waits_for_others(i, read); });
+  const auto barriers_until =
+      count_of([](const instruction& i) { return i.op == opcode::bar && i.kind == kind::warp; });
+  const auto loads_until =
+      count_of([](const instruction& i) { return i.kind == kind::load && i.sources[0].what != operand::kind::formal; });
+  const auto writes_until =
+      count_of([](const instruction& i) { return i.kind == kind::store || i.kind == kind::atomic; });
   for (std::size_t n = code.size(); n-- > 0;) {
     if (code[n].kind != kind::branch && code[n].kind != kind::branch_table) continue;
     const bool back = std::any_of(code[n].targets.begin(), code[n].targets.end(), [&](std::uint32_t target) {
       const std::uint32_t position = context.label_positions[target];
-      return position <= n && waiting_until[n] != waiting_until[position];
+      const auto has = [&](const std::vector<std::uint32_t>& until) { return until[n] != until[position]; };
+      return position <= n && (has(waiting_until) || (has(barriers_until) && has(loads_until) && !has(writes_until)));
     });
     if (!back) continue;
     instruction pause;

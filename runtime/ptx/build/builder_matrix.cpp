@@ -15,15 +15,24 @@ void builder::build_matrix() {
   }
 }
 
+void builder::require_bits(const std::vector<operand>& fragment, unsigned bits) const {
+  for (const operand& o : fragment)
+    if (o.is_register() && bits_of(context_.function.registers[o.index]) != bits)
+      fail(fmt::format("the registers of a fragment must have {} bits", bits));
+}
+
 // sources: for a load the address and the stride; for a store the address, the stride and the fragment; for mma the
 // three fragments
 void builder::build_wmma() {
   instruction i = make();
   const auto shape = matrix_shape_of(i);
   if (!shape) unsupported("this shape, or combination of types,");
-  const auto check = [&](const std::vector<operand>& fragment, unsigned registers) {
-    if (fragment.size() != registers)
-      fail(fmt::format("a fragment of {} registers, expected {}", fragment.size(), registers));
+  const auto fragment = [&](std::size_t n, const matrix_part& part, bool is_result) {
+    std::vector<operand> found = elements(written(n), part.register_type(), is_result);
+    if (found.size() != part.registers)
+      fail(fmt::format("a fragment of {} registers, expected {}", found.size(), part.registers));
+    require_bits(found, bits_of(part.register_type()));
+    return found;
   };
   const auto stride_of = [&](const operand_syntax* syntax, unsigned packed) {
     if (syntax != nullptr) return lookup(*syntax, type::u32);
@@ -38,25 +47,22 @@ void builder::build_wmma() {
     const unsigned packed = i.has(modifier::row) ? part.columns : part.rows;
     expect(2, 3);
     const operand stride = stride_of(statement_.operands.size() > 2 ? &written(2) : nullptr, packed);
-    const std::vector<operand> fragment = elements(written(is_load ? 0 : 1), type::b32, is_load);
-    check(fragment, part.registers);
+    const std::vector<operand> registers = fragment(is_load ? 0 : 1, part, is_load);
     i.sources = {address(written(is_load ? 1 : 0)), stride};
     if (is_load) {
-      i.results = fragment;
+      i.results = registers;
     } else {
-      i.sources.insert(i.sources.end(), fragment.begin(), fragment.end());
+      i.sources.insert(i.sources.end(), registers.begin(), registers.end());
     }
     i.kind = is_load ? kind::load : kind::store;
     return append(std::move(i));
   }
   expect(4, 4);
-  i.results = elements(written(0), type::b32, true);
-  check(i.results, shape->d.registers);
-  const unsigned registers[3] = {shape->a.registers, shape->b.registers, shape->c.registers};
+  i.results = fragment(0, shape->d, true);
+  const matrix_part* const parts[3] = {&shape->a, &shape->b, &shape->c};
   for (std::size_t n = 0; n < 3; ++n) {
-    const std::vector<operand> fragment = elements(written(n + 1), type::b32, false);
-    check(fragment, registers[n]);
-    i.sources.insert(i.sources.end(), fragment.begin(), fragment.end());
+    const std::vector<operand> registers = fragment(n + 1, *parts[n], false);
+    i.sources.insert(i.sources.end(), registers.begin(), registers.end());
   }
   append(std::move(i));
 }
@@ -72,9 +78,7 @@ void builder::build_mma() {
     std::vector<operand> found = elements(written(n), t, n == 0);
     if (found.size() != registers)
       fail(fmt::format("a fragment of {} registers, expected {}", found.size(), registers));
-    for (const operand& o : found)
-      if (o.is_register() && bits_of(context_.function.registers[o.index]) != bits_of(t))
-        fail(fmt::format("a fragment has registers of {} bits", bits_of(t)));
+    require_bits(found, bits_of(t));
     return found;
   };
   i.results = fragment(0, shape->d, shape->accumulator_registers(shape->d));

@@ -16,7 +16,7 @@ operand builder::address(const operand_syntax& syntax) {
     found.value = base.value;
     return found;
   }
-  if (base.what != operand_syntax::kind::word) fail("an address is a register, a variable or a number");
+  if (base.what != operand_syntax::kind::word) fail("an address must be a register, a variable or a number");
   const auto name = context_.names.find(base.text);
   if (!name) fail(fmt::format("'{}' is not declared", base.text));
   found.what = name->what;
@@ -32,7 +32,7 @@ unsigned builder::vector_length() const {
 void builder::build_load() {
   expect(2, 3);  // the third is a cache policy
   instruction i = make();
-  if (statement_.types.size() != 1) fail("a load has one type");
+  if (statement_.types.size() != 1) fail("a load must have one type");
   i.vector = static_cast<std::uint8_t>(vector_length());
   i.results = elements(written(0), i.types[0], true);
   i.sources = {address(written(1))};
@@ -44,7 +44,7 @@ void builder::build_store() {
   if (statement_.has(modifier::async)) return build_store_async();
   expect(2, 3);
   instruction i = make();
-  if (statement_.types.size() != 1) fail("a store has one type");
+  if (statement_.types.size() != 1) fail("a store must have one type");
   i.vector = static_cast<std::uint8_t>(vector_length());
   const std::vector<operand> values = elements(written(1), i.types[0], false);
   if (values.size() != i.vector) fail(fmt::format("{} values for a vector of {}", values.size(), i.vector));
@@ -98,7 +98,7 @@ void builder::build_atomic() {
   const std::size_t first = reduction ? 0 : 1;
   expect(first + (swap ? 3 : 2), first + (swap ? 4 : 3));
   instruction i = make();
-  if (statement_.types.size() != 1) fail("an atomic operation has one type");
+  if (statement_.types.size() != 1) fail("an atomic operation must have one type");
   i.atomic = find_atomic(i);
   if (i.atomic == nullptr) unsupported("this operation on this type");
   const operand at = address(written(first));

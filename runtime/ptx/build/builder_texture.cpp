@@ -35,7 +35,7 @@ operand absent_coordinate() {
 // [object, {layer, x, y, z}], with the coordinates of the geometry; extra elements of the vector are ignored.
 std::vector<operand> builder::texture_place(const operand_syntax& where, type coordinates) {
   if (where.what != operand_syntax::kind::address || where.parts.size() != 2)
-    fail("an object and its coordinates are missing");
+    fail("an operand with an object and its coordinates is missing");
   const auto [layered, dimensions] = geometry_of(statement_);
   if (dimensions == 0) unsupported("this geometry");
   const bool is_vector = where.parts[1].what == operand_syntax::kind::vector;
@@ -67,9 +67,9 @@ void builder::build_texture_read() {
   expect(2 + more, 2 + more);  // without an offset and a depth to compare with
   instruction i = make();
   i.results = elements(written(0), i.types[0], true);
-  if (i.results.size() != 4) unsupported("another vector than one of four");
-  if (i.op == opcode::tld4 && i.types[1] != type::f32) fail("a gather takes coordinates of f32");
-  if (more != 0 && i.types[1] != type::f32) unsupported("a level with coordinates of integers");
+  if (i.results.size() != 4) unsupported("a result that is not a vector of four");
+  if (i.op == opcode::tld4 && i.types[1] != type::f32) fail("a gather needs coordinates of type f32");
+  if (more != 0 && i.types[1] != type::f32) unsupported("a level with integer coordinates");
   i.sources = texture_place(written(1), i.types[1]);
   if (statement_.has(modifier::level)) i.sources.push_back(lookup(written(2), type::f32));
   if (statement_.has(modifier::grad)) {
@@ -100,10 +100,11 @@ void builder::build_surface_access() {
   instruction i = make();
   const bool loads = i.op == opcode::suld;
   if (statement_.has(modifier::b) == statement_.has(modifier::p)) unsupported("this kind of access to a surface");
-  if (statement_.has(modifier::p) && i.types[0] != type::b32) fail("a formatted access is of b32");
+  if (statement_.has(modifier::p) && i.types[0] != type::b32) fail("a formatted access must have type b32");
   i.vector = static_cast<std::uint8_t>(vector_length());
   constexpr unsigned largest_element = 16;
-  if (i.vector * bytes_of(i.types[0]) > largest_element) fail("more bytes than an element of a surface can have");
+  if (i.vector * bytes_of(i.types[0]) > largest_element)
+    fail("an access has more bytes than an element of a surface can have");
   i.sources = texture_place(written(loads ? 1 : 0), type::s32);
   const std::vector<operand> values = elements(written(loads ? 0 : 1), i.types[0], loads);
   if (values.size() != i.vector) fail(fmt::format("{} registers for a vector of {}", values.size(), i.vector));

@@ -4,9 +4,9 @@
 
 namespace hpe::ptx {
 
-/// Replaces registers that only ever hold one constant (a number or the address of a variable) by that constant,
-/// because CUDA's compilers load constants into registers first. A mask of all lanes is then recognised, and known
-/// values need no register.
+/// Replaces each register that always holds the same constant (a number or the address of a variable) by that constant,
+/// because CUDA's compilers load constants into registers first. As a result, hpe recognises masks of all lanes, and
+/// constants do not occupy registers.
 void fold_constants(function& f);
 
 }  // namespace hpe::ptx

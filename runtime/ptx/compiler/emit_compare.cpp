@@ -59,6 +59,13 @@ Value* emitter::emit_compare(const instruction& i) {
     if (predicate == llvm::CmpInst::BAD_FCMP_PREDICATE) return nullptr;
     return at.CreateFCmp(predicate, flushed(get_float(i.sources[0], t), ftz), flushed(get_float(i.sources[1], t), ftz));
   }
+  if (t == type::f16 || t == type::bf16) {
+    const auto predicate = float_predicate(how);
+    Value *const a = single_of_half(i.sources[0], t, i.has(modifier::ftz)), *const b = single_of_half(
+                                                                                i.sources[1], t, i.has(modifier::ftz));
+    if (predicate == llvm::CmpInst::BAD_FCMP_PREDICATE || a == nullptr) return nullptr;
+    return at.CreateFCmp(predicate, a, b);
+  }
   if (is_float(t)) return nullptr;
   const auto predicate = integer_predicate(how, is_signed(t));
   if (predicate == llvm::CmpInst::BAD_ICMP_PREDICATE) return nullptr;

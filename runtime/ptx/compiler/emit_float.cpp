@@ -51,7 +51,7 @@ bool is_emitted(const instruction& i) {
       const type from = i.second_type();
       if (rounds_to_integral(i)) return from == t;
       if (!is_float(from)) return bits_of(from) >= 16;
-      return from == type::f32 || from == type::f64;
+      return from == type::f32 || from == type::f64 || (from == type::f16 && t == type::f32);
     }
     default: return false;
   }
@@ -117,6 +117,11 @@ Value* emitter::emit_conversion_to_float(const instruction& i) {
   if (!is_float(from)) {
     Value* const whole = get(i.sources[0], bits_of(from));
     return is_signed(from) ? at.CreateSIToFP(whole, as) : at.CreateUIToFP(whole, as);
+  }
+  if (from == type::f16) {
+    Value* value = single_of_half(i.sources[0], from, ftz);
+    if (value == nullptr) value = at.CreateBitCast(at.CreateTrunc(call_scalar(i), ints(32)), as);
+    return saturated(value, i.has(modifier::sat));
   }
   Value* value = get_float(i.sources[0], from);
   if (rounds_to_integral(i)) {
@@ -273,8 +278,11 @@ Value* emitter::to_integral(const instruction& i, Value* value) {
 
 Value* emitter::emit_float_conversion(const instruction& i) {
   const type to = i.types[0], from = i.second_type();
-  if (from != type::f32 && from != type::f64) return nullptr;
-  Value* value = flushed(get_float(i.sources[0], from), i.has(modifier::ftz));
+  if (from != type::f32 && from != type::f64 && from != type::f16 && from != type::bf16) return nullptr;
+  const bool ftz = i.has(modifier::ftz);
+  Value* value =
+      bits_of(from) == 16 ? single_of_half(i.sources[0], from, ftz) : flushed(get_float(i.sources[0], from), ftz);
+  if (value == nullptr) return nullptr;
   if (!i.has(modifier::rzi)) value = to_integral(i, value);
   llvm::Type* const bits = ints(bits_of(to));
   Value* const whole = at.CreateIntrinsic(is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,

@@ -45,6 +45,7 @@ Value* emitter::call_scalar(const instruction& i) {
 
 Value* emitter::emit_scalar(const instruction& i) {
   if (Value* const v = emit_compare(i)) return v;
+  if (Value* const v = emit_half(i)) return v;
   if (Value* const v = emit_conversion(i)) return v;
   if (Value* const v = emit_bits(i)) return v;
   return emit_integer(i);
@@ -238,6 +239,9 @@ Value* emitter::emit_bits(const instruction& i) {
 Value* emitter::emit_conversion(const instruction& i) {
   if (i.op != opcode::cvt) return nullptr;
   const type to = i.types[0], from = i.second_type();
+  if (to == type::f16 || to == type::f16x2 || to == type::bf16 || to == type::bf16x2) return emit_conversion_to_half(i);
+  if (to == type::f32 && from == type::bf16 && !i.has(modifier::ftz) && !i.has(modifier::sat))
+    return at.CreateShl(get(i.sources[0], 32), 16);
   if (is_float(to) || i.types[1] == type::none) return nullptr;
   if (is_float(from)) return emit_float_conversion(i);
   if (i.has(modifier::sat)) return nullptr;

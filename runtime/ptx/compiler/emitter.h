@@ -19,28 +19,29 @@
 
 namespace hpe::ptx {
 
-/// The registers that may hold an f32 NaN which is not canonical yet. Arithmetic reads such a value as it is;
-/// everything else, which could show the bits, reads the canonical NaN, so loops of arithmetic have no extra cost. f64
-/// has no canonical NaN: each operation gives the right one.
+/// The registers that may hold an f32 NaN that is not yet canonical. Arithmetic instructions read the NaN unchanged, so
+/// loops of arithmetic have no extra cost. All other instructions could expose its bits, so they read the canonical NaN
+/// instead. For f64 there is no canonical NaN: each operation produces the right NaN.
 class loose_floats {
  public:
   loose_floats(const std::vector<instruction>& code, std::size_t registers);
-  /// f32, or none for a register that is not loose.
+  /// f32 for a loose register, none for any other register.
   [[nodiscard]] type of(std::uint32_t r) const { return types_[r]; }
 
  private:
   std::vector<type> types_;
 };
 
-/// Whether the compiler emits an instruction as f32 operations whose NaN is not canonical.
+/// Whether the compiler emits an instruction as f32 operations whose NaN results are not canonical.
 [[nodiscard]] bool is_loose_operation(const instruction& i);
 
-/// Whether a function's parameters, and its result if it has one, fit into registers. Its signature is then
-/// i64(block_context*, i32 thread, i64 local, i64 local_end, i64...), with the result or 0; else it is
-/// void(block_context*, i32 thread, i64 local, i64 local_end, ptr).
+/// Whether a function's parameters, and its result if it has one, fit into registers. The function's signature is then
+/// i64(block_context*, i32 thread, i64 local, i64 local_end, i64...), which returns the result or 0. Otherwise the
+/// signature is void(block_context*, i32 thread, i64 local, i64 local_end, ptr).
 [[nodiscard]] bool has_scalar_parameters(const function& f);
 
-/// Whether an operand of a load or store is memory for parameters and arguments, which the compiled code provides.
+/// Whether an operand of a load or store is in the memory for parameters and arguments, which the compiled code
+/// provides.
 [[nodiscard]] inline bool is_runtime_memory(const operand& o) {
   return o.what == operand::kind::formal || o.what == operand::kind::scratch;
 }
@@ -53,10 +54,11 @@ void for_each_read(const instruction& i, const Body& body) {
     if (o.is_register()) body(o.index);
 }
 
-/// Of a comparison of integers; BAD_ICMP_PREDICATE if `how` is none.
+/// The LLVM predicate for a comparison of integers; BAD_ICMP_PREDICATE if `how` is none.
 [[nodiscard]] llvm::CmpInst::Predicate integer_predicate(modifier how, bool is_signed);
 
-/// The alignment that an access needs; 1 if there is nothing to check. find_in_cluster checks alignment itself.
+/// The alignment for which the emitted code must check an access; 1 if it needs no check, for example because
+/// find_in_cluster makes the check.
 [[nodiscard]] unsigned alignment_of(const instruction& i);
 
 /// State that all functions of one LLVM module share.
@@ -69,11 +71,12 @@ struct module_context {
   std::map<std::uint32_t, llvm::Function*> functions;  // device functions, by number
   std::map<const function*, std::uint32_t> numbers;
   std::vector<std::uint32_t> targets_of_pointers;
-  unsigned lane_count = 1;        // of the loops of regions; 1: threads run one by one
-  bool has_fast_gathers = false;  // the processor's instructions that load and store lanes at any addresses
+  unsigned lane_count = 1;            // number of lanes in the loops of regions; 1: threads run one by one
+  bool has_half_conversions = false;  // the processor has instructions that convert between f16 and f32
+  bool has_fast_gathers = false;      // the processor has fast instructions for loads and stores of scattered lanes
 
   module_context(const ptx::image& i, const link_names& n, llvm::Module& m);
-  /// An address that link_names can name.
+  /// The constant for an address; link_names must have a name for the address.
   [[nodiscard]] llvm::Constant* pointer(const void* p) const;
   /// The address of a variable in global or constant memory.
   [[nodiscard]] llvm::Constant* variable(std::uint32_t symbol) const;
@@ -93,50 +96,65 @@ class emitter {
   llvm::Value* scratch = nullptr;    // ptr
   bool formals_are_invariant = false;
   std::uint32_t local_size = 0;
-  // for code that runs in lanes; thread is lane 0's
+  // For code that runs in lanes. In this code, `thread` is the thread of lane 0.
   const lane_analysis* lanes = nullptr;
-  llvm::Value* mask = nullptr;         // of lane_count() i1: the lanes that run; null: all
-  const register_set* kept = nullptr;  // registers whose values in other lanes must stay
+  llvm::Value* mask = nullptr;         // vector of lane_count() i1: the lanes that run; null: all
+  const register_set* kept = nullptr;  // registers whose values in all other lanes must not change
   llvm::IRBuilder<> at;
 
-  /// Emits one instruction that is no meeting and does not end its basic block.
+  /// Emits one instruction that is not a meeting and does not end its basic block.
   void emit(const instruction& i);
-  /// Emits such instructions of one basic block. They must outlive the emitted code.
+  /// Emits several instructions of this kind from one basic block. They must outlive the emitted code.
   void emit(std::span<const instruction> code);
-  /// As emit, for lanes. `end` emits the end of the basic block. The code and its end are emitted twice if that saves
-  /// tests: once, with a mask of null, for groups whose lanes all run and access pieces of aligned memory; and once for
-  /// all others.
+  /// Like emit, for code that runs in lanes. `end` emits the end of the basic block. The code and its end are emitted
+  /// twice if that saves tests: once with a null mask, for groups whose lanes all run and access contiguous, aligned
+  /// memory, and once for all other groups.
   void emit_in_lanes(std::span<const instruction> code, const std::function<void()>& end);
 
   // registers
   llvm::Value* get(const operand& o, unsigned bits);  // its canonical bits
-  llvm::Value* get_float(const operand& o, type t);   // its NaN may not be canonical
+  llvm::Value* get_float(const operand& o, type t);   // a NaN may not be canonical
   llvm::Value* get_raw(std::uint32_t r);
   void set(const operand& o, llvm::Value* value);  // an integer, truncated or zero-extended
-  /// Sets an f32 or f64. is_loose: its NaN may not be canonical, and is made canonical if the register is not loose.
+  /// Sets an f32 or f64. `is_loose`: a NaN in `value` may not be canonical; it is made canonical if the register is not
+  /// loose.
   void set_float(const operand& o, llvm::Value* value, bool is_loose);
   void set_raw(std::uint32_t r, llvm::Value* value);
   llvm::Value* condition(const operand& guard);
   [[nodiscard]] llvm::IntegerType* type_of(std::uint32_t r) {
     return at.getIntNTy(std::max(1U, bits_of(registers_[r])));
   }
-  /// Sets a register to values that were in memory, one for each lane. Returns whether they fit the register's shape.
+  /// Sets a register to values that were in memory, one for each lane. Returns an i1: whether the values fit the
+  /// register's shape.
   llvm::Value* restore(std::uint32_t r, llvm::Value* values);
-  /// The values of a register in all lanes: raw, or its canonical bits.
+  /// The values of a register in all lanes: the raw bits, or the canonical bits.
   llvm::Value* in_all_lanes(std::uint32_t r, bool is_raw);
-  /// An i1: whether any lane of a mask, or each, is set. A mask of null is full.
+  /// An i1: whether any lane of a mask is set (any), or whether all lanes are set (all). A null mask means all lanes.
   llvm::Value* any(llvm::Value* mask);
   llvm::Value* all(llvm::Value* mask);
   /// The lanes of the mask in which a guard holds.
   llvm::Value* lanes_where(const operand& guard);
-  /// What a few scalar instructions tell of a condition in all lanes: i1 values that are true only if it holds in every
-  /// lane, or in none. Both may be false.
+  /// The result of a test of a condition for all lanes with a few scalar instructions. `all` is an i1 that is true only
+  /// if the condition holds in every lane; `none` is true only if it holds in no lane. Both may be false.
   struct certainty {
     llvm::Value *all, *none;
   };
-  /// before: the code of the basic block, which has been emitted and at whose end the condition is tested.
+  /// `before`: the instructions of the basic block at whose end the condition is tested; they have been emitted.
   [[nodiscard]] certainty certainty_of(const operand& condition, std::span<const instruction> before);
   [[nodiscard]] unsigned lane_count() const { return lanes->count(); }
+  /// An i1: whether all lanes run and the meeting needs all of them, as emit_meeting requires.
+  llvm::Value* is_of_all_lanes(const instruction& i);
+  /// The lanes that take part in a meeting, for the lanes that run.
+  struct members_of_meeting {
+    llvm::Value* are_there;  ///< i1: all members run, and all name the same members; if false, do not use `lanes`
+    llvm::Value* lanes;      ///< bits: an i32 if the lanes that run have one meeting, otherwise an i32 for each lane
+  };
+  /// alive: an i32 with the lanes that have not ended; meetings wait for these lanes.
+  [[nodiscard]] members_of_meeting find_members(const instruction& i, llvm::Value* alive);
+  /// Emits a meeting of the lanes that run. members: see members_of_meeting::lanes.
+  void emit_meeting(const instruction& i, llvm::Value* members);
+  /// The lanes of a mask as the bits of an integer. A null mask means all lanes.
+  llvm::Value* lane_bits(llvm::Value* of);
   llvm::Value* splat(llvm::Value* value) { return at.CreateVectorSplat(lane_count(), value); }
   /// Sets all registers to zero, at the beginning of a thread.
   void clear_registers();
@@ -155,12 +173,12 @@ class emitter {
   [[nodiscard]] module_context& shared() { return shared_; }
 
  private:
-  /// What the code that is being emitted computes: the value of the first lane (or of the only thread), of lane_, or of
-  /// every lane.
+  /// The lanes for which the emitted code computes values: the first lane (or the only thread), the lane whose number
+  /// is lane_, or every lane.
   enum class view : std::uint8_t { first, one, every };
   static constexpr std::size_t views = 3;
 
-  /// The view, until the end of a scope.
+  /// Sets the view until the end of a scope.
   class in_view {
    public:
     in_view(emitter& e, view v) : emitter_(e), before_(std::exchange(e.view_, v)) {}
@@ -173,10 +191,10 @@ class emitter {
     view before_;
   };
 
-  /// The values that a register of a shape has.
+  /// The views for which a register of this shape stores a value.
   [[nodiscard]] static std::vector<view> views_of(lane_shape::kind what);
   llvm::AllocaInst* slot(std::uint32_t r, view v);
-  /// For a widened register: an i1, whether its values are linear.
+  /// For a widened register: an i1 that says whether its values are linear.
   llvm::AllocaInst* linear_slot(std::uint32_t r);
   llvm::AllocaInst* allocate_slot(llvm::Type* t);
   [[nodiscard]] bool is_wide() const { return view_ == view::every; }
@@ -197,7 +215,7 @@ class emitter {
   void emit_in_views(const instruction& i);
   void emit_load_in_lanes(const instruction& i);
   void emit_store_in_lanes(const instruction& i);
-  llvm::Value* offset_of(const instruction& i, view v);  // as for alignment: of shared memory, in it
+  llvm::Value* offset_of(const instruction& i, view v);  // the address; for shared memory, the offset in it
   llvm::Value* low_offset_of(const instruction& i, view v);
   llvm::Value* pointers_of(const instruction& i, view v);
   llvm::Value* keeps_step(const instruction& i);
@@ -214,17 +232,35 @@ class emitter {
   void for_all_lanes(const std::function<void()>& body);
   void set_every(const operand& o, llvm::Value* values);
   llvm::Value* mask_of_elements(unsigned of_each_lane);
-  /// Emits an access as one of one piece of memory, where lanes are contiguous, and otherwise as one of the lanes'
-  /// pointers.
+  /// Emits an access in two ways: piece() emits it for lanes that access one contiguous piece of memory, and
+  /// scattered(pointers) emits it for other lanes, given the lanes' pointers.
   void access_piece_or_scattered(const instruction& i, const std::function<void()>& piece,
                                  const std::function<void(llvm::Value*)>& scattered);
-  llvm::Value* lane_bits(llvm::Value* of);
 
-  // pure instructions; null if there is no code for it here and the scalar function must be called
+  // meetings that lanes pass
+  void emit_shuffle(const instruction& i, llvm::Value* members);
+  void emit_vote(const instruction& i, llvm::Value* members);
+  void emit_match(const instruction& i, llvm::Value* members);
+  void emit_reduction(const instruction& i, llvm::Value* members);
+  void for_each_meeting(llvm::Value* members, const std::function<void(llvm::Value* group)>& body);
+  llvm::Value* is_member(llvm::Value* members, llvm::Value* lane);
+  llvm::Value* in_each_lane(llvm::Value* members) {
+    return members->getType()->isVectorTy() ? members : splat(members);
+  }
+  llvm::Value* permuted(llvm::Value* values, llvm::Value* from);
+  void set_common(const operand& o, llvm::Value* value);
+
+  // Pure instructions. Null means that the function emits no code for the instruction, so that the scalar function must
+  // be called.
   llvm::Value* emit_scalar(const instruction& i);
   llvm::Value* emit_integer(const instruction& i);
   llvm::Value* emit_bits(const instruction& i);
   llvm::Value* emit_compare(const instruction& i);
+  llvm::Value* emit_half(const instruction& i);
+  llvm::Value* emit_conversion_to_half(const instruction& i);
+  /// An f16 or bf16 converted to f32; null if the compiler emits no code for the conversion.
+  llvm::Value* single_of_half(const operand& o, type t, bool ftz);
+  llvm::Value* limited(const instruction& i, llvm::Value* value);  // by .sat and .relu
   llvm::Value* emit_conversion(const instruction& i);
   llvm::Value* emit_float(const instruction& i);  // a float or a double
   llvm::Value* emit_conversion_to_float(const instruction& i);
@@ -233,7 +269,7 @@ class emitter {
   llvm::Value* to_integral(const instruction& i, llvm::Value* value);
   llvm::Value* saturated(llvm::Value* value, bool is_wanted);
   llvm::Value* fused_rounded_down(llvm::Value* a, llvm::Value* b, llvm::Value* c);
-  llvm::Value* power_of_two(llvm::Value* x);  // an f64, which was an f32
+  llvm::Value* power_of_two(llvm::Value* x);  // x: an f32 that was converted to f64
   llvm::Value* with_exact_nan(llvm::Value* result, llvm::ArrayRef<llvm::Value*> in_order);
   /// Emits the pure instructions at the beginning of the code; returns their number.
   std::size_t emit_pure_sequence(std::span<const instruction* const> code);
@@ -244,11 +280,11 @@ class emitter {
   void emit_pure(const instruction& i);
 
   // memory and calls
-  llvm::Value* address_of(const operand& o);        // i64; the offset of a shared address, whose low 32 bits count
-  llvm::Value* shared_offset_of(const operand& o);  // i64; at most 4 GiB from 0
-  llvm::Value* narrow_shared_offset_of(const operand& o);  // i32: what of it wraps
+  llvm::Value* address_of(const operand& o);               // i64; for shared memory, an offset (low 32 bits valid)
+  llvm::Value* shared_offset_of(const operand& o);         // i64; at most 4 GiB away from 0
+  llvm::Value* narrow_shared_offset_of(const operand& o);  // i32, which may wrap
   llvm::Value* pointer_of(const instruction& i, const operand& o);
-  /// The pointer of an access; checks the address first unless the access is in checked_.
+  /// The pointer of an access. Emits code that first checks the address, unless the access is in checked_.
   llvm::Value* aligned_pointer_of(const instruction& i);
   void check_alignment(std::span<const instruction* const> accesses);
   llvm::BasicBlock* misaligned_block();
@@ -281,10 +317,10 @@ class emitter {
   view view_ = view::first;
   llvm::Value* lane_ = nullptr;  // i32
   std::vector<llvm::AllocaInst*> used_;
-  bool is_exact_ = true;                    // a NaN of an f64 must be the right one
-  std::vector<std::uint32_t> reads_;        // by register: reads in the code; empty until needed
+  bool is_exact_ = true;                    // an f64 NaN must have the right bits
+  std::vector<std::uint32_t> reads_;        // by register: number of reads in the code; empty until needed
   std::set<const instruction*> checked_;    // accesses whose alignment was checked in advance
-  std::set<const instruction*> simple_;     // accesses in lanes that are known to be aligned and to have their step
+  std::set<const instruction*> simple_;     // accesses in lanes that are known to be aligned and contiguous
   llvm::BasicBlock* misaligned_ = nullptr;  // reports a misaligned access and does not return
   llvm::PHINode* misaligned_address_ = nullptr;
   llvm::PHINode* misaligned_access_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include "runtime/ptx/arithmetic/matrix.h"
 #include "runtime/ptx/execution/calls/system_call.h"
+#include "runtime/ptx/execution/scheduler.h"
 #include "runtime/ptx/execution/textures/texture_access.h"
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/routine.h"

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/ptx/arithmetic/scalar.h"
+#include "runtime/ptx/compiler/helpers.h"
 #include "runtime/ptx/compiler/regions.h"
 #include "runtime/ptx/execution/block.h"
 #include "runtime/ptx/program/special_register.h"
@@ -163,7 +164,7 @@ void region_emitter::emit_idle_rest(emitter& e, std::uint32_t block, std::uint32
   Value* const stays_so = emit_stays_so(e, flow_.blocks()[block], is_taken);
   if (stays_so == nullptr) return;
   llvm::LLVMContext& c = e.at.getContext();
-  Value* const as_before = e.at.CreateOr(e.at.CreateICmpEQ(loop_.before, e.at.getInt32(first_outcome)),
+  Value* const as_before = e.at.CreateOr(e.at.CreateICmpEQ(loop_.before, e.at.getInt32(helpers::no_outcome)),
                                          e.at.CreateICmpEQ(loop_.before, e.at.getInt32(point)));
   Value* const count = e.at.CreateSub(loop_.last, loop_.thread);
   Value* const is_whole = e.at.CreateICmpEQ(e.at.CreateAnd(count, e.at.getInt32(e.lane_count() - 1)), e.at.getInt32(0));

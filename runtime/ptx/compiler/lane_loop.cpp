@@ -1,5 +1,5 @@
 // The loop of a region over groups of threads that run in lanes. What is left of the block's threads, and threads whose
-// registers do not have the expected shapes, run one by one.
+// registers do not have the expected shapes, run one by one, by the kernel's code for one lane.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -47,17 +47,14 @@ Value* region_emitter::can_group(emitter& e, llvm::Function* f, std::uint32_t po
   return e.at.CreateAnd(can, e.at.CreateICmpEQ(come, threads));
 }
 
-llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point, Value* parameters,
-                                                 llvm::ConstantInt* only_outcome, ways_alone ways,
-                                                 llvm::BasicBlock* alone, llvm::BasicBlock* done,
-                                                 llvm::PHINode* outcome) {
+void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   llvm::LLVMContext& c = shared_.module.getContext();
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
   const lane_region& region = lanes_->region(point);
+  find_written(region, point == 0);
   emitter e(shared_, f, kernel_.code, kernel_.registers, loose_);
   e.lanes = &*lanes_;
   e.context = f->getArg(0);
-  e.formals = parameters;
   e.formals_are_invariant = true;
   llvm::BasicBlock* const prepare = llvm::BasicBlock::Create(c, "", f);
   llvm::BasicBlock* const body = llvm::BasicBlock::Create(c, "group", f);
@@ -66,6 +63,12 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   latch_ = llvm::BasicBlock::Create(c, "group_latch", f);
   together_outcome_ = llvm::PHINode::Create(i32, 4, "", llvm::BasicBlock::Create(c, "group_together", f));
   llvm::BasicBlock* const others = llvm::BasicBlock::Create(c, "others", f);
+  llvm::BasicBlock* const done = llvm::BasicBlock::Create(c, "done", f);
+  llvm::PHINode* const outcome = llvm::PHINode::Create(i32, 2, "", done);
+
+  e.at.SetInsertPoint(&f->getEntryBlock());
+  e.formals = emit_parameters(e);
+  e.at.CreateCondBr(can_group(e, f, point), prepare, others);
 
   // The values of the block, before threads write those of the next meeting.
   e.at.SetInsertPoint(prepare);
@@ -79,7 +82,7 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   llvm::PHINode* const before = e.at.CreatePHI(i32, 2);
   thread->addIncoming(f->getArg(1), prepare);
-  before->addIncoming(e.at.getInt32(first_outcome), prepare);
+  before->addIncoming(e.at.getInt32(helpers::no_outcome), prepare);
   e.thread = thread;
   // Volatile, because the handler of page faults reads it.
   e.own(e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)),
@@ -111,7 +114,7 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   llvm::BasicBlock* const restored = e.at.GetInsertBlock();
   e.at.CreateCondBr(fits, repeat, others);
 
-  Value* const result = emit_lane_outcome(e, f->getArg(1), thread, before, only_outcome);
+  Value* const result = emit_lane_outcome(e, f->getArg(1), thread, before, only_outcome_of(e, region));
   llvm::BasicBlock* const left_region = e.at.GetInsertBlock();
   Value* const next = e.at.CreateAdd(thread, e.at.getInt32(e.lane_count()));
   Value* const left = e.at.CreateSub(f->getArg(2), next);
@@ -124,19 +127,40 @@ llvm::BasicBlock* region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_
   outcome->addIncoming(result, ended);
 
   e.at.SetInsertPoint(others);
-  llvm::PHINode* const first_other = e.at.CreatePHI(i32, 2);
-  llvm::PHINode* const outcome_before = e.at.CreatePHI(i32, 2);
+  llvm::PHINode* const first_other = e.at.CreatePHI(i32, 3);
+  llvm::PHINode* const outcome_before = e.at.CreatePHI(i32, 3);
+  first_other->addIncoming(f->getArg(1), &f->getEntryBlock());
+  outcome_before->addIncoming(e.at.getInt32(helpers::no_outcome), &f->getEntryBlock());
   first_other->addIncoming(thread, restored);
-  first_other->addIncoming(next, ended);
   outcome_before->addIncoming(before, restored);
+  first_other->addIncoming(next, ended);
   outcome_before->addIncoming(result, ended);
-  if (only_outcome == nullptr)
-    e.call(reinterpret_cast<const void*>(helpers::set_next), e.at.getVoidTy(),
-           {e.context, f->getArg(1), first_other, outcome_before});
-  e.at.CreateBr(alone);
-  ways.thread->addIncoming(first_other, others);
-  ways.outcome->addIncoming(outcome_before, others);
-  return prepare;
+  Value* const of_all = emit_rest_alone(e, point, first_other, outcome_before);
+  outcome->addIncoming(of_all, others);
+  e.at.CreateBr(done);
+  e.at.SetInsertPoint(done);
+  e.at.CreateRet(outcome);
+}
+
+// Runs the threads from `first` on alone. Returns the outcome of all.
+Value* region_emitter::emit_rest_alone(emitter& e, std::uint32_t point, Value* first, Value* before) {
+  llvm::Function* const f = e.function();
+  llvm::Constant* const own = shared_.module.getOrInsertGlobal(
+      llvm::StringRef(link_names::own_kernel.data(), link_names::own_kernel.size()), e.at.getInt8Ty());
+  return e.call(reinterpret_cast<const void*>(helpers::run_alone), e.at.getInt32Ty(),
+                {e.context, e.at.getInt32(point), f->getArg(1), first, f->getArg(2), before, own});
+}
+
+// The point at which all lanes leave a region; null if there are several.
+llvm::ConstantInt* region_emitter::only_outcome_of(emitter& e, const lane_region& region) const {
+  std::optional<std::uint32_t> only;
+  for (const std::uint32_t block : region.order) {
+    const instruction& end = kernel_.code[flow_.blocks()[block].last - 1];
+    if (end.kind != kind::exit && end.kind != kind::ret && !is_meeting(end)) continue;
+    if (only && *only != point_after(block)) return nullptr;
+    only = point_after(block);
+  }
+  return only ? e.at.getInt32(*only) : nullptr;
 }
 
 // The outcome of the groups up to this one. Groups write block.next only once outcomes differ, because in many regions
@@ -166,7 +190,7 @@ Value* region_emitter::emit_lane_outcome(emitter& e, Value* first, Value* thread
                     llvm::MDBuilder(c).createBranchWeights(16, 1));
   e.at.SetInsertPoint(other);
   Value* const of_group = e.splat(together_outcome_);
-  e.at.CreateCondBr(e.at.CreateICmpEQ(before, e.at.getInt32(first_outcome)), rest, mixed);
+  e.at.CreateCondBr(e.at.CreateICmpEQ(before, e.at.getInt32(helpers::no_outcome)), rest, mixed);
 
   e.at.SetInsertPoint(mixed);
   llvm::PHINode* const of_lane = e.at.CreatePHI(of_lanes(e, i32), 2);
@@ -234,8 +258,9 @@ void region_emitter::emit_block_in_lanes(emitter& e, const lane_region& region, 
 void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, std::uint32_t block) {
   const basic_block& b = flow_.blocks()[block];
   const instruction& end = kernel_.code[b.last - 1];
+  if (region.has_passage(end)) return emit_passage(e, region, block);
   const bool is_uniform = lanes_->shape_of(end.guard).is_uniform();
-  const auto outcomes = outcomes_of(flow_, kernel_.code, block, is_uniform);
+  const auto outcomes = outcomes_of(region, flow_, kernel_.code, block, is_uniform);
   if (outcomes.size() == 1 && outcomes[0].size() == 1) {
     send(e, region, block, *outcomes[0].begin(), e.mask);
     go_on(e, region, block, outcomes[0]);
@@ -273,6 +298,57 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
   }
 }
 
+// The lanes of e.mask pass a meeting at the end of a block if all lanes that it needs are there, else they leave.
+void region_emitter::emit_passage(emitter& e, const lane_region& region, std::uint32_t block) {
+  const basic_block& b = flow_.blocks()[block];
+  const instruction& meeting = kernel_.code[b.last - 1];
+  const std::uint32_t after = flow_.block_at(b.last);
+  Value* const is_whole = e.is_of_all_lanes(meeting);
+  Value* const whole_warp = e.at.getInt32(~0U);
+  if (const auto* const known = llvm::dyn_cast<llvm::ConstantInt>(is_whole); known != nullptr && known->isOne()) {
+    e.emit_meeting(meeting, whole_warp);
+    send(e, region, block, after, nullptr);
+    return go_on(e, region, block, {after});
+  }
+  llvm::LLVMContext& c = e.at.getContext();
+  llvm::BasicBlock* const whole = llvm::BasicBlock::Create(c, "", e.function());
+  llvm::BasicBlock* const other = llvm::BasicBlock::Create(c, "", e.function());
+  llvm::BasicBlock* const some = llvm::BasicBlock::Create(c, "", e.function());
+  llvm::BasicBlock* const passed = llvm::BasicBlock::Create(c, "", e.function());
+  llvm::BasicBlock* const leave = llvm::BasicBlock::Create(c, "", e.function());
+  e.at.CreateCondBr(is_whole, whole, other, llvm::MDBuilder(c).createBranchWeights(16, 1));
+  e.at.SetInsertPoint(whole);
+  Value* const mask = std::exchange(e.mask, nullptr);
+  e.emit_meeting(meeting, whole_warp);
+  e.mask = mask;
+  e.at.CreateBr(passed);
+
+  e.at.SetInsertPoint(other);
+  Value* alive = e.lane_bits(nullptr);
+  if (mask != nullptr && region.waiting[block].contains(lane_region::gone)) {
+    Value* const outcomes = e.at.CreateLoad(of_lanes(e, e.at.getInt32Ty()), lane_outcomes_);
+    alive = e.lane_bits(e.at.CreateICmpNE(outcomes, e.splat(e.at.getInt32(block_context::ended))));
+  }
+  const emitter::members_of_meeting members = e.find_members(meeting, alive);
+  e.at.CreateCondBr(members.are_there, some, leave);
+  e.at.SetInsertPoint(some);
+  e.emit_meeting(meeting, members.lanes);
+  e.at.CreateBr(passed);
+
+  e.at.SetInsertPoint(leave);
+  send(e, region, block, lane_region::gone, mask);
+  go_on(e, region, block, {lane_region::gone});
+  e.at.SetInsertPoint(passed);
+  send(e, region, block, after, mask);
+  go_on(e, region, block, {after});
+}
+
+void region_emitter::store_in_frame(emitter& e, std::uint32_t r, Value* bits, Value* lanes) {
+  Value* const place = frame_place(e, r);
+  e.own(lanes == nullptr ? static_cast<llvm::Instruction*>(e.at.CreateAlignedStore(bits, place, llvm::Align(8)))
+                         : e.at.CreateMaskedStore(bits, place, llvm::Align(8), lanes));
+}
+
 // Lets lanes wait for a block, or lets them leave. lanes is null for all.
 void region_emitter::send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, Value* lanes) {
   if (to != lane_region::gone) {
@@ -284,12 +360,7 @@ void region_emitter::send(emitter& e, const lane_region& region, std::uint32_t b
   }
   const std::uint32_t point = point_after(block);
   if (point != block_context::ended) {
-    for (const auto& [r, is_shown] : kept_at(point)) {
-      Value* const place = frame_place(e, r);
-      Value* const bits = e.in_all_lanes(r, !is_shown);
-      e.own(lanes == nullptr ? static_cast<llvm::Instruction*>(e.at.CreateAlignedStore(bits, place, llvm::Align(8)))
-                             : e.at.CreateMaskedStore(bits, place, llvm::Align(8), lanes));
-    }
+    for (const auto& [r, is_shown] : kept_at(point)) store_in_frame(e, r, e.in_all_lanes(r, !is_shown), lanes);
   }
   if (lanes == nullptr) return;  // go_on tells the outcome
   llvm::Type* const i32 = e.at.getInt32Ty();

@@ -11,8 +11,10 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/compiler/compiler.h"
@@ -21,10 +23,13 @@
 #include "runtime/ptx/compiler/objects/kernel_cache.h"
 #include "runtime/ptx/compiler/regions.h"
 #include "runtime/ptx/execution/interpreter.h"
+#include "runtime/ptx/execution/scheduler.h"
 
 namespace hpe::ptx {
 
 namespace {
+
+constexpr std::uint32_t warp_size = 32;
 
 using region_function = std::uint32_t (*)(block_context*, std::uint32_t first, std::uint32_t last);
 
@@ -44,30 +49,39 @@ void check(llvm::Error error) {
   if (error) HPE_THROW(HPE_ERROR_INTERNAL, "LLVM: {}", take_message(std::move(error)));
 }
 
-/// The code of a kernel. Lives as long as the image.
+class native_image;
+
+/// The code of a kernel for a number of lanes. Lives as long as the image.
 struct native_kernel {
-  flat_kernel flat;  // messages refer to its instructions
+  native_image* image = nullptr;
+  const function* origin = nullptr;
+  std::atomic<const native_kernel*> alone{nullptr};  // the code for one lane, if it was needed
+  flat_kernel flat;                                  // messages refer to its instructions
   region_table table;
   std::vector<region_function> regions;
   std::vector<bool> is_block_barrier;  // by point
+  bool passes = false;                 // its lanes are whole warps, which pass meetings
 };
 
 /// Gives the linker the addresses that link_names names.
 class name_generator final : public llvm::orc::DefinitionGenerator {
  public:
-  explicit name_generator(const link_names& names) : names_(names) {}
+  name_generator(const link_names& names, native_kernel& own) : names_(names), own_(own) {}
 
   llvm::Error tryToGenerate(llvm::orc::LookupState&, llvm::orc::LookupKind, llvm::orc::JITDylib& library,
                             llvm::orc::JITDylibLookupFlags, const llvm::orc::SymbolLookupSet& wanted) override {
     llvm::orc::SymbolMap found;
-    for (const auto& [name, flags] : wanted)
-      if (const auto address = names_.address_of(*name))
-        found[name] = {llvm::orc::ExecutorAddr(*address), llvm::JITSymbolFlags::Exported};
+    for (const auto& [name, flags] : wanted) {
+      auto address = names_.address_of(*name);
+      if (std::string_view(*name) == link_names::own_kernel) address = reinterpret_cast<std::uint64_t>(&own_);
+      if (address) found[name] = {llvm::orc::ExecutorAddr(*address), llvm::JITSymbolFlags::Exported};
+    }
     return found.empty() ? llvm::Error::success() : library.define(llvm::orc::absoluteSymbols(std::move(found)));
   }
 
  private:
   const link_names names_;
+  native_kernel& own_;
 };
 
 class native_engine final : public engine {
@@ -109,12 +123,19 @@ class native_engine final : public engine {
   }
 
   // A group of threads has touched a wrong address. Its threads run once more, one by one, so that the trap names the
-  // right one. The memory that they write meanwhile has no meaning any more, because the kernel has failed.
+  // right one. The memory that they write meanwhile has no meaning any more, because the kernel has failed. Where the
+  // group passed meetings of its warp, its threads pass them too.
   void find_thread(block_context& block, std::uint32_t point, std::uint32_t last) {
     const trap first = block.trap;
     block.may_group = 0;
     try {
-      run(block, point, block.current, last);
+      const std::uint32_t thread = kernel_.passes ? block.current / warp_size * warp_size : block.current;
+      std::uint32_t next = run(block, point, thread, kernel_.passes ? std::min(thread + warp_size, last) : last);
+      while (kernel_.passes && next < kernel_.table.points.size() && is_passable(at(next))) {
+        std::fill(block.next + thread, block.next + thread + warp_size, next);
+        meet(block, *this, thread, ~0U);
+        next = run(block, next, thread, thread + warp_size);
+      }
       block.trap = first;
     } catch (const trap_exception&) {
       // block.trap names the thread now
@@ -130,42 +151,67 @@ class native_image final : public compiled_image {
  public:
   explicit native_image(const compile_request& request)
       : image_(request.what), graph_(request.what.program()), objects_(find_loaded_objects()) {
+    const auto& functions = image_.program().functions;
+    for (std::uint32_t n = 0; n < functions.size(); ++n)
+      if (functions[n]->is_kernel) kernel_numbers_[functions[n].get()] = n;
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     auto host = checked(llvm::orc::JITTargetMachineBuilder::detectHost());
     host.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+    // LLVM 19 gives wrong code for a comparison of eight f16 under a mask. Without the feature, it computes in f32.
+    host.getFeatures().AddFeature("avx512fp16", false);
     // As LLJIT's linker wants it.
     host.setRelocationModel(llvm::Reloc::PIC_);
     host.setCodeModel(llvm::CodeModel::Small);
     target_ = checked(host.createTargetMachine());
-    jit_ = checked(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(host)).create());
+    has_wide_vectors_ = has("+avx512f");
+    jit_ = checked(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(host).create());
+    host_.emplace(std::move(host));
     jit_->getMainJITDylib().addGenerator(checked(
         llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(jit_->getDataLayout().getGlobalPrefix())));
     cache_ = make_cache(request);
   }
 
   std::shared_ptr<engine> engine_for(const function& kernel, const dimensions& block) override {
-    if (const native_kernel* const k = find(kernel, lanes_for(block))) return std::make_shared<native_engine>(*k);
+    if (const native_kernel* const k = find(kernel, lanes_for(kernel, block)))
+      return std::make_shared<native_engine>(*k);
     return std::make_shared<interpreter>(image_.program());
   }
 
-  bool is_compiled(const function& kernel) override { return find(kernel, lanes_for({warp_size})) != nullptr; }
+  bool is_compiled(const function& kernel) override { return find(kernel, lanes_for(kernel, {warp_size})) != nullptr; }
+
+  /// The code for one lane of a kernel that is compiled for several.
+  const native_kernel& alone(native_kernel& kernel) {
+    const native_kernel* found = kernel.alone.load(std::memory_order_acquire);
+    if (found == nullptr) kernel.alone.store(found = find(*kernel.origin, 1), std::memory_order_release);
+    HPE_INVARIANT(found != nullptr);
+    return *found;
+  }
 
  private:
-  static constexpr std::uint32_t warp_size = 32;
-
   // The number of lanes in which blocks of a shape run; 1: their threads run one by one. A kernel is compiled for the
   // numbers that its launches need, because each takes about as long to compile as the rest of the kernel.
-  unsigned lanes_for(const dimensions& block) const {
-    if (has("+avx512f") && block.x % 16 == 0) return 16;
+  unsigned lanes_for(const function& kernel, const dimensions& block) const {
+    if (has_wide_vectors_ && block.x % warp_size == 0 && graph_.meets_in_warps(kernel_numbers_.at(&kernel)))
+      return warp_size;
+    if (has_wide_vectors_ && block.x % 16 == 0) return 16;
     return block.x % 8 == 0 ? 8 : 1;
   }
 
+  struct entry {
+    std::once_flag made;
+    std::unique_ptr<native_kernel> code;  // null: the kernel is interpreted
+  };
+
+  // Several threads may compile different kernels at once.
   const native_kernel* find(const function& kernel, unsigned lanes) {
-    const std::scoped_lock lock(mutex_);
-    const auto [place, is_new] = kernels_.try_emplace({&kernel, lanes});
-    if (is_new) place->second = build(kernel, lanes);
-    return place->second.get();
+    entry* place = nullptr;
+    {
+      const std::scoped_lock lock(mutex_);
+      place = &kernels_[{&kernel, lanes}];
+    }
+    std::call_once(place->made, [&] { place->code = build(kernel, lanes); });
+    return place->code.get();
   }
 
   // The functions that a kernel reaches by calls that are not inlined.
@@ -199,6 +245,8 @@ class native_image final : public compiled_image {
     if (!flat || (flat->scratch_is_local && flat->local_size + flat->scratch_size > kernel.local_size + (8U << 10)))
       return nullptr;
     auto result = std::make_unique<native_kernel>();
+    result->image = this;
+    result->origin = &kernel;
     result->flat = std::move(*flat);
     const link_names names(image_, result->flat, objects_);
     llvm::LLVMContext context;
@@ -209,14 +257,16 @@ class native_image final : public compiled_image {
     shared.lane_count = lanes;
     region_emitter regions(shared, result->flat);
     result->table = regions.table();
+    result->passes = lanes == warp_size;
     for (const instruction& i : result->table.points) result->is_block_barrier.push_back(is_block_barrier(i));
     const std::string name = fmt::format("{}, {} lanes", kernel.name, lanes);
-    if (auto kept = cache_->find(name)) {
+    if (auto kept = find_kept(name)) {
       llvm::Error failure = link(*result, names, std::move(kept));
       if (!failure) return result;
       log(log_level::info, "the compiled kernel {} is made again: {}", kernel.name, take_message(std::move(failure)));
     }
     shared.targets_of_pointers = graph_.targets_of_pointers();
+    shared.has_half_conversions = has("+f16c");
     shared.has_fast_gathers = has("+fast-gather,-prefer-no-gather");
     const std::vector<std::uint32_t> functions = reached(result->flat);
     for (const std::uint32_t f : functions) declare_device_function(shared, f);
@@ -226,17 +276,26 @@ class native_image final : public compiled_image {
     llvm::raw_string_ostream stream(message);
     HPE_REQUIRE(!llvm::verifyModule(module, &stream), HPE_ERROR_INTERNAL,
                 "defect in hpe: the code of kernel {} is not valid: {}", kernel.name, message);
-    optimise(module);
-    auto object = checked(llvm::orc::SimpleCompiler(*target_)(module));
-    cache_->store(name, *object);
+    const std::unique_ptr<llvm::TargetMachine> target = checked(host_->createTargetMachine());  // for one thread
+    optimise(module, *target);
+    auto object = checked(llvm::orc::SimpleCompiler(*target)(module));
+    {
+      const std::scoped_lock lock(mutex_);
+      cache_->store(name, *object);
+    }
     check(link(*result, names, std::move(object)));
     return result;
+  }
+
+  std::unique_ptr<llvm::MemoryBuffer> find_kept(const std::string& name) {
+    const std::scoped_lock lock(mutex_);
+    return cache_->find(name);
   }
 
   llvm::Error link(native_kernel& kernel, const link_names& names, std::unique_ptr<llvm::MemoryBuffer> object) {
     auto library = jit_->createJITDylib("kernel " + std::to_string(libraries_++));
     if (!library) return library.takeError();
-    library->addGenerator(std::make_unique<name_generator>(names));
+    library->addGenerator(std::make_unique<name_generator>(names, kernel));
     library->addToLinkOrder(jit_->getMainJITDylib());
     if (llvm::Error failure = jit_->addObjectFile(*library, std::move(object))) return failure;
     llvm::orc::SymbolLookupSet wanted;
@@ -268,19 +327,19 @@ class native_image final : public compiled_image {
     return std::make_unique<kernel_cache>(request.kept, inputs);
   }
 
-  /// Whether the processor has these features, in LLVM's words.
+  /// Whether the processor has these features, in LLVM's words. Takes longer than a small launch.
   bool has(const char* features) const { return target_->getMCSubtargetInfo()->checkFeatures(features); }
 
-  void optimise(llvm::Module& module) {
+  static void optimise(llvm::Module& module, llvm::TargetMachine& target) {
     for (llvm::Function& f : module) {
-      f.addFnAttr("target-cpu", target_->getTargetCPU());
-      f.addFnAttr("target-features", target_->getTargetFeatureString());
+      f.addFnAttr("target-cpu", target.getTargetCPU());
+      f.addFnAttr("target-features", target.getTargetFeatureString());
     }
     llvm::LoopAnalysisManager loops;
     llvm::FunctionAnalysisManager functions;
     llvm::CGSCCAnalysisManager sccs;
     llvm::ModuleAnalysisManager modules;
-    llvm::PassBuilder passes(target_.get());
+    llvm::PassBuilder passes(&target);
     passes.registerModuleAnalyses(modules);
     passes.registerCGSCCAnalyses(sccs);
     passes.registerFunctionAnalyses(functions);
@@ -291,16 +350,36 @@ class native_image final : public compiled_image {
 
   const image& image_;
   call_graph graph_;
+  std::map<const function*, std::uint32_t> kernel_numbers_;
   const std::vector<loaded_object> objects_;
   std::unique_ptr<llvm::TargetMachine> target_;
+  bool has_wide_vectors_ = false;  // of 512 bits
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::unique_ptr<kernel_cache> cache_;
-  unsigned libraries_ = 0;
-  std::mutex mutex_;
-  std::map<std::pair<const function*, unsigned>, std::unique_ptr<native_kernel>> kernels_;  // by number of lanes, too
+  std::optional<llvm::orc::JITTargetMachineBuilder> host_;
+  std::atomic<unsigned> libraries_ = 0;
+  std::mutex mutex_;  // of the cache, and of the map, but not of its entries
+  std::map<std::pair<const function*, unsigned>, entry> kernels_;  // by number of lanes, too
 };
 
 }  // namespace
+
+std::uint32_t helpers::run_alone(block_context* block, std::uint32_t point, std::uint32_t begin, std::uint32_t first,
+                                 std::uint32_t last, std::uint32_t before, void* kernel) {
+  region_function region = nullptr;
+  try {
+    auto& own = *static_cast<native_kernel*>(kernel);
+    region = own.image->alone(own).regions[point];
+  } catch (const std::exception& e) {
+    block->record(trap::reason::illegal, 0, e.what());
+  }
+  if (region == nullptr) block->stop();
+  const std::uint32_t outcome = region(block, first, last);
+  if (before == no_outcome || before == outcome) return outcome;
+  set_next(block, begin, first, before);
+  set_next(block, first, last, outcome);
+  return block_context::mixed;
+}
 
 }  // namespace hpe::ptx
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "runtime/ptx/compiler/helpers.h"
 #include "runtime/ptx/execution/block.h"
 #include "runtime/ptx/program/special_register.h"
 
@@ -249,15 +250,15 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
   }
 }
 
-// The registers that code from a block to the next meetings writes; all at the entry, where slots have no values.
-void region_emitter::find_written(std::uint32_t first, bool everything) {
+// The registers that the code of a region writes; all at the entry, where slots have no values.
+void region_emitter::find_written(const lane_region& region, bool everything) {
   written_ = register_set(kernel_.registers.size());
   if (everything) {
     for (std::uint32_t r = 0; r < kernel_.registers.size(); ++r) written_.add(r);
     return;
   }
   std::vector<bool> seen(flow_.blocks().size());
-  std::vector<std::uint32_t> open{first};
+  std::vector<std::uint32_t> open{region.first};
   while (!open.empty()) {
     const std::uint32_t block = open.back();
     open.pop_back();
@@ -266,14 +267,15 @@ void region_emitter::find_written(std::uint32_t first, bool everything) {
     const basic_block& b = flow_.blocks()[block];
     for (std::uint32_t n = b.first; n < b.last; ++n)
       for (const operand& o : kernel_.code[n].results)
-        if (o.is_register() && point_of_[n] == 0) written_.add(o.index);
+        if (o.is_register() && (point_of_[n] == 0 || region.has_passage(kernel_.code[n]))) written_.add(o.index);
     const std::uint32_t meeting = point_of_[b.last - 1];
     const instruction& end = kernel_.code[b.last - 1];
-    if (meeting == 0 || end.guard.is_register() || end.op == opcode::pause)
+    if (meeting == 0 || end.guard.is_register() || end.op == opcode::pause || region.has_passage(end))
       open.insert(open.end(), b.successors.begin(), b.successors.end());
   }
 }
 
+// Code for several lanes has no code for single threads, which is that of the kernel for one lane.
 void region_emitter::emit_region(std::uint32_t point) {
   llvm::LLVMContext& c = shared_.module.getContext();
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
@@ -284,34 +286,49 @@ void region_emitter::emit_region(std::uint32_t point) {
   // Lets LLVM read invariant members of the block and the parameters once, before the loop.
   f->addDereferenceableParamAttr(0, sizeof(block_context));
   f->addParamAttr(0, llvm::Attribute::getWithAlignment(c, llvm::Align(alignof(block_context))));
-  llvm::BasicBlock* const entry = llvm::BasicBlock::Create(c, "entry", f);
-  llvm::BasicBlock* const alone = llvm::BasicBlock::Create(c, "alone", f);  // threads one by one from here
+  llvm::BasicBlock::Create(c, "entry", f);
+  if (lanes_ && lanes_->region(point).is_possible && lanes_->pays(lanes_->region(point), shared_.has_fast_gathers))
+    return emit_lane_loop(f, point);
+  emitter e(shared_, f, kernel_.code, kernel_.registers, loose_);
+  e.context = f->getArg(0);
+  if (!lanes_) return emit_alone(e, point);
+  e.at.SetInsertPoint(&f->getEntryBlock());
+  e.at.CreateRet(emit_rest_alone(e, point, f->getArg(1), e.at.getInt32(helpers::no_outcome)));
+}
+
+// The parameters of the kernel, read at the beginning of a region.
+Value* region_emitter::emit_parameters(emitter& e) const {
+  Value* const parameters = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
+  const auto say = [&](unsigned what, std::uint64_t value) {
+    llvm::cast<llvm::Instruction>(parameters)
+        ->setMetadata(what,
+                      llvm::MDNode::get(e.at.getContext(), {llvm::ConstantAsMetadata::get(e.at.getInt64(value))}));
+  };
+  say(llvm::LLVMContext::MD_dereferenceable, kernel_.origin->formals_size);
+  say(llvm::LLVMContext::MD_align, parameter_alignment);
+  return parameters;
+}
+
+// The loop of a region over single threads.
+void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
+  llvm::LLVMContext& c = shared_.module.getContext();
+  llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
+  llvm::Function* const f = e.function();
+  llvm::BasicBlock* const entry = &f->getEntryBlock();
   llvm::BasicBlock* const body = llvm::BasicBlock::Create(c, "thread", f);
   llvm::BasicBlock* const start = llvm::BasicBlock::Create(c, "start", f);
   latch_ = llvm::BasicBlock::Create(c, "latch", f);
   outcomes_ = llvm::PHINode::Create(i32, 4, "", latch_);
   llvm::BasicBlock* const done = llvm::BasicBlock::Create(c, "done", f);
-  emitter e(shared_, f, kernel_.code, kernel_.registers, loose_);
-  e.context = f->getArg(0);
   e.formals_are_invariant = true;
   e.local_size = kernel_.local_size + (kernel_.scratch_is_local ? kernel_.scratch_size + 64 : 0);
 
   e.at.SetInsertPoint(entry);
-  llvm::Value* const parameters = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
-  const auto say = [&](unsigned what, std::uint64_t value) {
-    llvm::cast<llvm::Instruction>(parameters)
-        ->setMetadata(what, llvm::MDNode::get(c, {llvm::ConstantAsMetadata::get(e.at.getInt64(value))}));
-  };
-  say(llvm::LLVMContext::MD_dereferenceable, kernel_.origin->formals_size);
-  say(llvm::LLVMContext::MD_align, parameter_alignment);
-  e.formals = parameters;
-
-  e.at.SetInsertPoint(alone);
-  ways_alone ways{e.at.CreatePHI(i32, 2), e.at.CreatePHI(i32, 2)};
+  e.formals = emit_parameters(e);
   e.at.CreateBr(body);
   e.at.SetInsertPoint(body);
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
-  thread->addIncoming(ways.thread, alone);
+  thread->addIncoming(f->getArg(1), entry);
   e.thread = thread;
   // Volatile, because the handler of page faults reads it.
   llvm::StoreInst* const current = e.at.CreateStore(
@@ -333,7 +350,9 @@ void region_emitter::emit_region(std::uint32_t point) {
   emitted_.assign(flow_.blocks().size(), nullptr);
   open_.clear();
   const std::uint32_t first = first_block(point);
-  find_written(first, point == 0);
+  lane_region alone_only;
+  alone_only.first = first;
+  find_written(alone_only, point == 0);
   llvm::BasicBlock* const from = target(e, first);
   while (!open_.empty()) {
     const std::uint32_t block = open_.back();
@@ -366,16 +385,15 @@ void region_emitter::emit_region(std::uint32_t point) {
   // and the loop checks whether all were equal.
   e.at.SetInsertPoint(latch_);
   Value* result = outcomes_->hasConstantValue();
-  llvm::PHINode* before = nullptr;
   if (result == nullptr) {
     e.at.SetInsertPoint(body, body->begin());
-    before = e.at.CreatePHI(i32, 2);
-    before->addIncoming(ways.outcome, alone);
+    llvm::PHINode* const before = e.at.CreatePHI(i32, 2);
+    before->addIncoming(e.at.getInt32(helpers::no_outcome), entry);
     e.at.SetInsertPoint(latch_);
     Value* const places = e.member(offsetof(block_context, next), e.at.getPtrTy());
     e.own(e.at.CreateStore(outcomes_, e.at.CreateGEP(i32, places, e.at.CreateZExt(thread, e.at.getInt64Ty()))));
-    Value* const same =
-        e.at.CreateOr(e.at.CreateICmpEQ(before, outcomes_), e.at.CreateICmpEQ(before, e.at.getInt32(first_outcome)));
+    Value* const same = e.at.CreateOr(e.at.CreateICmpEQ(before, outcomes_),
+                                      e.at.CreateICmpEQ(before, e.at.getInt32(helpers::no_outcome)));
     result = e.at.CreateSelect(same, outcomes_, e.at.getInt32(block_context::mixed));
     before->addIncoming(result, latch_);
   }
@@ -383,24 +401,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   thread->addIncoming(next, latch_);
   e.at.CreateCondBr(e.at.CreateICmpULT(next, f->getArg(2)), body, done);
   e.at.SetInsertPoint(done);
-  llvm::PHINode* const outcome = e.at.CreatePHI(i32, 2);
-  outcome->addIncoming(result, latch_);
-  e.at.CreateRet(outcome);
-
-  llvm::BasicBlock* const one_by_one = llvm::BasicBlock::Create(c, "", f);
-  e.at.SetInsertPoint(one_by_one);
-  ways.thread->addIncoming(f->getArg(1), one_by_one);
-  ways.outcome->addIncoming(e.at.getInt32(first_outcome), one_by_one);
-  e.at.CreateBr(alone);
-  if (!lanes_ || !lanes_->region(point).is_possible || !lanes_->pays(lanes_->region(point), shared_.has_fast_gathers)) {
-    e.at.SetInsertPoint(entry);
-    e.at.CreateBr(one_by_one);
-    return;
-  }
-  llvm::BasicBlock* const together =
-      emit_lane_loop(f, point, parameters, llvm::dyn_cast<llvm::ConstantInt>(result), ways, alone, done, outcome);
-  e.at.SetInsertPoint(entry);
-  e.at.CreateCondBr(can_group(e, f, point), together, one_by_one);
+  e.at.CreateRet(result);
 }
 
 }  // namespace hpe::ptx

@@ -1,12 +1,12 @@
 #pragma once
 
-/// Emits a kernel as LLVM functions, regions: one for its entry, and one for the code after each meeting.
+/// Emits a kernel as LLVM functions, called regions: one for its entry, and one for the code after each meeting.
 ///
-/// A region runs threads first <= t < last in a loop, each from that place to its next meeting or its end. Registers
-/// that a thread needs later are stored in the block's frame meanwhile. So threads that stay together run in one loop,
-/// which LLVM optimises like any other, and threads that diverge still run correctly (compare Karrenberg and Hack,
-/// "Improving Performance of OpenCL on CPUs", 2012; Jaeskelaeinen et al., "pocl", 2015, whose regions these are, found
-/// from every meeting instead of from a tree).
+/// A region runs threads first <= t < last in a loop, each thread from the region's first instruction to the thread's
+/// next meeting or its end. Between regions, the block's frame stores the registers that a thread needs later. So
+/// threads that stay together run in one loop, which LLVM optimises like any other loop, and threads that diverge still
+/// run correctly (compare Karrenberg and Hack, "Improving Performance of OpenCL on CPUs", 2012; Jaeskelaeinen et al.,
+/// "pocl", 2015). The regions are those of pocl, but hpe finds them from every meeting instead of from a tree.
 
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/flow/block_values.h"
@@ -15,9 +15,9 @@
 
 namespace hpe::ptx {
 
-/// The result for the scheduler.
+/// The data about a compiled kernel that the scheduler needs.
 struct region_table {
-  std::vector<instruction> points;  // meetings, with slots in place of registers; [0] is empty
+  std::vector<instruction> points;  // the meetings, with slots in place of registers; [0] is empty
   std::uint32_t slots = 0;
 };
 
@@ -25,16 +25,11 @@ class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
   [[nodiscard]] const region_table& table() const { return table_; }
-  /// Emits their functions "region_0", "region_1", ... i32(block_context*, i32 first, i32 last); see engine::run.
+  /// Emits the functions of the regions, "region_0", "region_1", ..., i32(block_context*, i32 first, i32 last); see
+  /// engine::run.
   void emit();
 
  private:
-  /// How code comes to run threads one by one: the first of them, and the outcome of the threads before it.
-  struct ways_alone {
-    llvm::PHINode *thread, *outcome;
-  };
-  static constexpr std::uint32_t first_outcome = 0;  // no thread leaves to the entry, so 0 means none yet
-
   void find_points();
   void find_repeated();
   void assign_slots();
@@ -42,31 +37,36 @@ class region_emitter {
   void emit_repeated(emitter& e, const std::vector<std::uint32_t>& registers);
   [[nodiscard]] std::vector<std::pair<std::uint32_t, bool>> kept_at(std::uint32_t point) const;
   void emit_region(std::uint32_t point);
+  void emit_alone(emitter& e, std::uint32_t point);
+  llvm::Value* emit_parameters(emitter& e) const;
   void emit_block(emitter& e, std::uint32_t block);
   llvm::BasicBlock* target(emitter& e, std::uint32_t block);
   void emit_leave(emitter& e, std::uint32_t point);
   void leave_to(emitter& e, std::uint32_t next);
-  /// Where threads go on that leave a region from a block: a point, or ended.
+  /// The point at which threads continue that have left a region from this block, or `ended`.
   [[nodiscard]] std::uint32_t point_after(std::uint32_t block) const;
-  void find_written(std::uint32_t first, bool everything);
+  void find_written(const lane_region& region, bool everything);
   llvm::Value* frame_place(emitter& e, std::uint32_t r);
 
-  // threads in lanes (lane_loop.cpp)
-  /// The registers that all threads of the block have the same value of, if all of them come from a point.
+  // Threads in lanes (lane_loop.cpp).
+  /// The registers that have the same value in all threads of the block if all threads come from this point.
   [[nodiscard]] std::vector<std::uint32_t> block_values_at(std::uint32_t point) const;
   llvm::Value* can_group(emitter& e, llvm::Function* f, std::uint32_t point);
-  llvm::BasicBlock* emit_lane_loop(llvm::Function* f, std::uint32_t point, llvm::Value* parameters,
-                                   llvm::ConstantInt* only_outcome, ways_alone ways, llvm::BasicBlock* alone,
-                                   llvm::BasicBlock* done, llvm::PHINode* outcome);
+  void emit_lane_loop(llvm::Function* f, std::uint32_t point);
+  llvm::Value* emit_rest_alone(emitter& e, std::uint32_t point, llvm::Value* first, llvm::Value* before);
+  llvm::ConstantInt* only_outcome_of(emitter& e, const lane_region& region) const;
   llvm::Value* emit_lane_outcome(emitter& e, llvm::Value* first, llvm::Value* thread, llvm::Value* before,
                                  llvm::ConstantInt* only_outcome);
   llvm::Value* restore_in_lanes(emitter& e, std::uint32_t point, const std::map<std::uint32_t, llvm::Value*>& known);
   void emit_block_in_lanes(emitter& e, const lane_region& region, std::uint32_t block);
   void emit_end_in_lanes(emitter& e, const lane_region& region, std::uint32_t block);
+  void emit_passage(emitter& e, const lane_region& region, std::uint32_t block);
+  /// `lanes`: the lanes whose values are stored; null: all.
+  void store_in_frame(emitter& e, std::uint32_t r, llvm::Value* bits, llvm::Value* lanes);
   void send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, llvm::Value* lanes);
   void go_on(emitter& e, const lane_region& region, std::uint32_t block, const std::set<std::uint32_t>& outcome);
 
-  // groups that have nothing to do (idle_groups.cpp)
+  // Groups that have nothing to do (idle_groups.cpp).
   using per_index = std::array<llvm::Value*, 3>;  // for x, y and z
   [[nodiscard]] std::optional<per_index> differences_of(emitter& e, const operand& of) const;
   static llvm::Value* emit_growth(emitter& e, const per_index& difference);
@@ -80,7 +80,7 @@ class region_emitter {
   std::vector<std::uint32_t> points_;         // positions of meetings in the code; [0] is unused
   std::vector<std::uint32_t> point_of_;       // by position in the code; 0: no meeting
   std::vector<std::uint32_t> slot_of_;        // by register
-  std::vector<const instruction*> repeated_;  // by register: computes it again after a meeting; null: the frame has it
+  std::vector<const instruction*> repeated_;  // by register: recomputes it after a meeting; null: it is in the frame
   std::optional<lane_analysis> lanes_;        // none: threads run one by one
   std::vector<bool> has_block_value_;         // by register (find_block_values)
   region_table table_;
@@ -89,19 +89,19 @@ class region_emitter {
   std::vector<std::uint32_t> open_;
   register_set written_;
   llvm::BasicBlock* latch_ = nullptr;
-  llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread goes on
-  // its loop in lanes
+  llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread continues
+  // for the region's loop in lanes
   std::vector<llvm::BasicBlock*> lane_blocks_;
-  std::vector<llvm::AllocaInst*> waiting_;     // by block: a mask of the lanes that wait for it
-  llvm::AllocaInst* lane_outcomes_ = nullptr;  // by lane, for groups whose lanes do not leave at once
-  llvm::PHINode* together_outcome_ = nullptr;  // the point where all lanes of a group go on
+  std::vector<llvm::AllocaInst*> waiting_;     // by block: the mask of the lanes that wait for this block
+  llvm::AllocaInst* lane_outcomes_ = nullptr;  // by lane, for groups whose lanes do not all leave at the same time
+  llvm::PHINode* together_outcome_ = nullptr;  // the point where all lanes of a group continue
   struct {
-    llvm::Value *thread, *last;  // the first thread of the group; the first thread behind those that run
-    llvm::Value* before;         // the outcome of the groups before
+    llvm::Value *thread, *last;  // the first thread of the group; the thread after the last one that runs
+    llvm::Value* before;         // the outcome of the previous groups
     llvm::BasicBlock* done;
     llvm::PHINode* outcome;
   } loop_{};
-  std::optional<idle_ways> idle_;  // none: threads do not come from a barrier of the whole block
+  std::optional<idle_ways> idle_;  // empty if the region does not begin after a barrier of the whole block
 };
 
 }  // namespace hpe::ptx

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
@@ -29,13 +30,13 @@ std::uint8_t* reserve(std::size_t bytes) {
 
 const char* sentence_of(trap::reason why) {
   switch (why) {
-    case trap::reason::address: return "touched an address that is not the device's";
+    case trap::reason::address: return "touched an address that does not belong to the device";
     case trap::reason::misaligned: return "touched a misaligned address";
     case trap::reason::trap: return "executed a trap";
     case trap::reason::assertion: return "failed an assertion";
     case trap::reason::stack: return "ran out of local memory for calls";
-    case trap::reason::deadlock: return "waits for threads that will never come";
-    case trap::reason::bad_function: return "called an address that is no function";
+    case trap::reason::deadlock: return "waits for threads that will never arrive";
+    case trap::reason::bad_function: return "called an address that is not a function";
     case trap::reason::surface: return "left a surface";
     default: return "violated a rule of its instructions";
   }
@@ -44,8 +45,8 @@ const char* sentence_of(trap::reason why) {
 }  // namespace
 
 std::string trap::message() const {
-  std::string text = fmt::format("kernel {}: thread ({}, {}, {}) of block ({}, {}, {}) {}", kernel, thread.x, thread.y,
-                                 thread.z, block.x, block.y, block.z, sentence_of(why));
+  std::string text = fmt::format("kernel {}: thread ({}, {}, {}) of block ({}, {}, {}) {}", demangled(kernel), thread.x,
+                                 thread.y, thread.z, block.x, block.y, block.z, sentence_of(why));
   if (shared) {
     text += fmt::format(" (shared memory, offset {}{}, where the block has {} bytes)", shared->offset,
                         shared->variable.empty() ? "" : ", at " + shared->variable, shared->block_bytes);

@@ -3,8 +3,8 @@
 /// The state of a block of threads while it runs, shared by the engines (interpreter, compiled code) and the scheduler.
 ///
 /// Addresses: generic, global, constant and local addresses are addresses of this process. A shared address is an
-/// offset into the block's shared memory. In shared::cluster the upper 8 of its 32 bits may be r + 1; then the rest is
-/// an offset into the shared memory of the block with rank r in the cluster.
+/// offset into the block's shared memory. In shared::cluster, the upper 8 of the 32 bits may be r + 1. The other bits
+/// are then an offset into the shared memory of the block whose rank in the cluster is r.
 
 #include <array>
 #include <csetjmp>
@@ -50,20 +50,21 @@ struct trap {
   };
   std::optional<shared_place> shared;  // set if the address was meant for shared memory
 
-  /// A sentence with all members that are set.
+  /// A sentence that states all members that are set.
   [[nodiscard]] std::string message() const;
 };
 
 class device_queue;
 
-/// The functions that a kernel needs from its host. Threads that run blocks call them, several at a time.
+/// The functions that a kernel needs from its host. Several threads that run blocks may call them at the same time.
 struct surroundings {
   std::function<void(std::string_view)> print;  // output of printf
-  /// Whether a kernel may touch these bytes. Null if the owner handles page faults instead (land_page_fault).
+  /// Whether a kernel may touch these bytes. Null if a handler of page faults checks accesses instead
+  /// (land_page_fault).
   std::function<bool(std::uint64_t address, std::size_t bytes)> may_touch;
-  std::function<void*(std::size_t bytes)> allocate;  // malloc in kernels; null gives NULL
+  std::function<void*(std::size_t bytes)> allocate;  // for malloc in kernels, which returns NULL if allocate does
   std::function<void(void*)> release;
-  device_queue* queue = nullptr;  // of the grid, for dynamic parallelism; null: kernels cannot queue work
+  device_queue* queue = nullptr;  // the grid's queue for dynamic parallelism; null: kernels cannot queue work
   std::uint32_t device = 0, device_count = 1;
 };
 
@@ -83,23 +84,24 @@ struct launch_configuration {
   std::uint32_t dynamic_shared = 0;
   const void* parameters = nullptr;   // formals_size bytes, laid out by the kernel's formals
   std::uint64_t number = 0;           // %gridid
-  std::optional<dimensions> cluster;  // cluster size in blocks; none: the kernel's
-  void* workspace = nullptr;          // for grid.sync in cooperative launches: 16 bytes, zeroed, 16-aligned
+  std::optional<dimensions> cluster;  // cluster size in blocks; none: the kernel's own
+  void* workspace = nullptr;          // for grid.sync in cooperative launches: 16 zeroed bytes, aligned to 16
   std::uint32_t local_limit =
-      16 << 10;  // local memory and call frames per thread in bytes, beyond those that the kernel declares
+      16 << 10;  // bytes per thread for local memory and call frames that the kernel does not declare
   const ptx::surroundings* surroundings = nullptr;
-  race_report* races = nullptr;  // null: races are not looked for; only the interpreter finds them
+  race_report* races = nullptr;  // null: hpe looks for no races; only the interpreter finds races
 };
 
 struct block_context;
+class engine;
 
-/// The blocks of a cluster. They take turns in one thread of the machine.
+/// The blocks of a cluster. They run in turns in one host thread.
 struct cluster_members {
   dimensions size;                     // in blocks
-  bool is_explicit = false;            // the launch or the kernel asks for it
+  bool is_explicit = false;            // the launch or the kernel requests the cluster
   std::vector<block_context*> blocks;  // by rank, x fastest
   std::uint64_t phases = 0;            // completed phases of barrier.cluster
-  race_finder* races = nullptr;        // null: races are not looked for
+  race_finder* races = nullptr;        // null: hpe does not look for races
 };
 
 /// Compiled code reads the members up to `current` by their offsets.
@@ -109,10 +111,10 @@ struct block_context {
 
   std::uint8_t* shared = nullptr;
   const std::uint8_t* parameters = nullptr;
-  std::uint8_t* local = nullptr;  // local memory; that of thread t begins at t * local_stride
+  std::uint8_t* local = nullptr;  // local memory; thread t's part begins at t * local_stride
   std::uint64_t local_stride = 0;
   std::uint64_t* frame = nullptr;  // compiled code: register slot s of thread t is frame[s * thread_count + t]
-  std::uint32_t* next = nullptr;   // for each thread the meeting point at which it goes on, or ended
+  std::uint32_t* next = nullptr;   // by thread: the meeting point after which the thread continues, or ended
   const std::uint32_t* tid_x = nullptr;
   const std::uint32_t* tid_y = nullptr;
   const std::uint32_t* tid_z = nullptr;
@@ -123,7 +125,7 @@ struct block_context {
   std::uint32_t static_shared_size = 0;
   std::int32_t budget = 0;      // iterations of waiting loops until the next pause
   std::uint32_t may_group = 1;  // 0: compiled code runs threads one by one, so that `current` is exact
-  std::uint32_t current = 0;    // the running thread, or the first of those that run together, for messages
+  std::uint32_t current = 0;    // the running thread, or the first of the threads that run together; for messages
 
   const launch_configuration* configuration = nullptr;
   const cluster_members* cluster = nullptr;
@@ -143,9 +145,9 @@ struct block_context {
     return reinterpret_cast<std::uint64_t>(shared) + dynamic_shared_offset + dynamic_shared_size;
   }
   [[nodiscard]] dimensions thread_of(std::uint32_t t) const { return {tid_x[t], tid_y[t], tid_z[t]}; }
-  /// record() stores the reason of a trap. stop() stops the kernel: it throws the trap or, in compiled code, leaves by
-  /// longjmp. longjmp runs no destructors, so functions called from compiled code must not have objects with
-  /// destructors when they call stop.
+  /// First record() stores the reason of a trap, then stop() stops the kernel: it throws the trap or, in compiled code,
+  /// leaves by longjmp. A longjmp runs no destructors, so functions called from compiled code must not have objects
+  /// with destructors when they call stop.
   void record(ptx::trap::reason why, std::uint64_t address, const std::string& detail);
   [[noreturn]] void stop();
   /// Calls record() and stop(). Not for functions that compiled code calls.
@@ -155,8 +157,8 @@ struct block_context {
   }
 };
 
-/// The shared memory of a block, between inaccessible pages: accesses by any 32-bit offset before or after
-/// it are page faults, except for less than 1024 bytes of padding at its end.
+/// The shared memory of a block, between inaccessible pages. An access at any 32-bit offset before or after the memory
+/// is a page fault, except in the padding at the end, which has less than 1024 bytes.
 class shared_memory {
  public:
   explicit shared_memory(std::size_t bytes);
@@ -167,7 +169,8 @@ class shared_memory {
   /// The first byte, aligned to 1024.
   [[nodiscard]] std::uint8_t* data() const noexcept { return data_; }
 
-  /// Whether an address lies in or near the shared memory at `data`, so that an access to it was meant for that memory.
+  /// Whether an address is in or so near to the shared memory at `data` that an access to the address was meant for
+  /// that memory.
   [[nodiscard]] static bool is_near(const std::uint8_t* data, std::uint64_t address) noexcept;
 
   struct mapping;
@@ -192,22 +195,24 @@ class engine {
 
   /// The number of register slots per thread in block_context::frame; 0 if the engine stores registers itself.
   [[nodiscard]] virtual std::uint32_t frame_slots() const = 0;
-  /// The instruction at a meeting point: a warp, barrier, matrix or pause. Point 0 is the kernel's entry and has none.
+  /// The instruction at a meeting point, whose kind is warp, barrier, matrix or pause. Point 0 is the kernel's entry
+  /// and has no instruction.
   [[nodiscard]] virtual const instruction& at(std::uint32_t point) const = 0;
   /// Prepares to run a block from its entry.
   virtual void begin(block_context& block) = 0;
   /// Runs threads first <= t < last, which all continue after the meeting point `point`, each to its next meeting point
-  /// or its end. Returns that point if it is the same for all; else returns mixed, and block.next has the points.
-  /// Throws trap_exception.
+  /// or its end. Returns that point if it is the same for all threads; otherwise returns mixed, and block.next contains
+  /// the points. Throws trap_exception.
   virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
-  /// Runs all threads of the block as run does, and again behind each barrier of the whole block at which all of them
-  /// meet. Not for blocks with a race finder, which looks at barriers.
+  /// Runs all threads of the block as run does, and continues past each barrier of the whole block at which all of them
+  /// meet. Not for blocks with a race finder, because the race finder must see these barriers.
   virtual std::uint32_t run_block(block_context& block, std::uint32_t point);
-  /// Of some lanes of a warp, which all wait at meetings, those at the earliest place of the program. A call stands
-  /// before the code that follows it. `first` is the thread of lane 0; bit n of `lanes` stands for lane n.
+  /// `lanes` are some lanes of a warp that all wait at meetings. Returns the lanes that wait at the earliest position
+  /// of the program; positions inside a call are earlier than the code after the call. `first` is the thread of lane 0;
+  /// bit n of `lanes` stands for lane n.
   [[nodiscard]] virtual std::uint32_t earliest(const block_context& block, std::uint32_t first,
                                                std::uint32_t lanes) const;
-  /// A new engine for another block of the same kernel, whose turns alternate with this engine's.
+  /// A new engine for another block of the same kernel. The two engines run their blocks in turns.
   [[nodiscard]] virtual std::shared_ptr<engine> another() const = 0;
 };
 

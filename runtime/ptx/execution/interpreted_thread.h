@@ -15,8 +15,8 @@ struct interpreter::frame {
   std::uint32_t position = 0;
   std::vector<std::uint64_t> registers;
   std::vector<std::uint8_t> formals, scratch;
-  std::uint64_t local = 0;               // offset of the call's local memory in the thread's
-  const instruction* pending = nullptr;  // the call that this frame has made and waits for
+  std::uint64_t local = 0;               // offset of the call's local memory in the thread's local memory
+  const instruction* pending = nullptr;  // the call whose return this frame awaits
 };
 
 struct interpreter::thread {

@@ -9,7 +9,7 @@
 
 namespace hpe::ptx {
 
-/// Sees what an interpreter executes, for checks of what an analysis says of a program.
+/// Observes the instructions that an interpreter executes, to check the analysis of a program.
 class watcher {
  public:
   watcher() = default;
@@ -17,16 +17,16 @@ class watcher {
   watcher& operator=(const watcher&) = delete;
   virtual ~watcher() = default;
 
-  /// A thread comes to an instruction of f; it executes the instruction if runs, that is if the guard holds.
-  /// `registers` are those of the call of f, before the instruction.
+  /// Called when a thread reaches an instruction of `f`. `runs`: whether the instruction's guard holds, so that the
+  /// thread executes it. `registers` are the registers of this call of `f`, before the instruction.
   virtual void comes_to(const block_context& block, std::uint32_t thread, const function& f, std::uint32_t position,
                         const std::uint64_t* registers, bool runs) = 0;
 };
 
 class interpreter final : public engine {
  public:
-  /// For blocks of one size of one image. The program, and the watcher if there is one, must outlive the interpreter.
-  /// For one thread at a time.
+  /// An interpreter runs blocks of one size of one image. The program, and the watcher if there is one, must outlive
+  /// the interpreter. Only one thread may use it at a time.
   explicit interpreter(const program& p, ptx::watcher* watcher = nullptr);
   ~interpreter() override;
 
@@ -48,7 +48,7 @@ class interpreter final : public engine {
   const program& program_;
   ptx::watcher* const watcher_;
   std::vector<const instruction*> points_;                                   // all meeting points of the program
-  std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;  // of each instruction; 0: no meeting
+  std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;  // point of each instruction; 0: none
   std::vector<std::unique_ptr<thread>> threads_;
 };
 

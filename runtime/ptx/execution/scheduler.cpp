@@ -242,9 +242,9 @@ bool scheduler::names_all_lanes(const instruction& what) const {
   return true;
 }
 
-// Meetings with a mask come first. Those without run only when no other lane of the warp can still advance, and then
-// for the lanes at the earliest point: so lanes that diverged meet again, as on a GPU. A lane in a pause can still come
-// to a converge, which waits for it.
+// Meetings with a mask come first. A meeting without a mask runs only when no other lane of the warp can advance, and
+// only for the lanes at the earliest point, so that diverged lanes reconverge as on a GPU. A paused lane can still
+// reach a converge, which waits for it.
 bool scheduler::meet_warps() {
   bool any = false;
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
@@ -267,7 +267,7 @@ bool scheduler::meet_warps() {
         continue;
       }
     }
-    std::uint32_t named = 0, asking = 0;
+    std::uint32_t named = 0, asking = 0, strays = 0;
     bool pauses = false;
     for (std::uint32_t rest = here.alive & ~here.ready; rest != 0; rest &= rest - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
@@ -275,8 +275,14 @@ bool scheduler::meet_warps() {
       pauses |= what.kind == kind::pause;
       if (what.kind != kind::warp && what.kind != kind::matrix) continue;
       (is_maskless(what) ? asking : named) |= 1U << lane;
+      strays |= (is_stray(lane, first + lane, what) ? 1U : 0U) << lane;
     }
-    if (meet_named(w, named)) {
+    if (const std::uint32_t group = strays != 0 ? engine_.earliest(block_, first, named) & named : 0;
+        (group & strays) != 0) {
+      meet(block_, engine_, first, group);
+      here.ready |= group;
+      any = true;
+    } else if (meet_named(w, named)) {
       any = true;
     } else if (asking != 0) {
       const std::uint32_t group = engine_.earliest(block_, first, asking);
@@ -320,6 +326,12 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
     any = true;
   }
   return any;
+}
+
+// GPUs do not look for a lane in its own mask: in lockstep, all lanes that wait at the instruction take part.
+bool scheduler::is_stray(std::uint32_t lane, std::uint32_t thread, const instruction& what) const {
+  if (!configuration_.image->program().in_lockstep || is_maskless(what)) return false;
+  return (mask_of(thread, what) >> lane & 1) == 0;
 }
 
 std::uint32_t scheduler::mask_of(std::uint32_t thread, const instruction& what) const {

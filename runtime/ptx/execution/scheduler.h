@@ -8,30 +8,30 @@ namespace hpe::ptx {
 
 class scheduler {
  public:
-  /// waiting: no thread can go on before other blocks of the cluster arrive.
+  /// In state waiting, no thread can continue before other blocks of the cluster arrive at a barrier.
   enum class state : std::uint8_t { ended, paused, waiting };
 
-  /// Both must outlive the scheduler. As on a GPU, static shared memory is not initialised.
+  /// Both arguments must outlive the scheduler. As on a GPU, static shared memory is not initialised.
   scheduler(engine& runs, const launch_configuration& configuration);
   scheduler(const scheduler&) = delete;
   scheduler& operator=(const scheduler&) = delete;
   ~scheduler();
 
-  /// Begins another block, number (x, y, z) of the grid; memory is reused. All blocks of a cluster must begin before
-  /// the first of them advances, and `cluster` must outlive the run.
+  /// Begins another block, which has the index (x, y, z) in the grid, in the memory of the previous block. All blocks
+  /// of a cluster must begin before the first of them advances, and `cluster` must outlive the run.
   void begin(std::uint32_t x, std::uint32_t y, std::uint32_t z, cluster_members* cluster = nullptr);
-  /// Runs until all threads have ended, or until the rest only waits in loops or for the cluster, so that other blocks
-  /// should have a turn. Throws trap_exception, also if threads wait for something that cannot happen.
+  /// Runs until all threads have ended, or until the remaining threads only wait, in loops or for the cluster; then
+  /// other blocks should run. Throws trap_exception, also if threads wait for something that cannot happen.
   state advance();
   /// Whether all threads that have not ended have arrived at the cluster's barrier at least `times` times.
   [[nodiscard]] bool has_arrived(std::uint64_t times) const;
   /// Stops the kernel because its threads wait for something that cannot happen.
   [[noreturn]] void report_deadlock();
   [[nodiscard]] block_context& context() { return block_; }
-  /// The memory that the block's state takes, but for registers of the interpreter.
+  /// The size in bytes of the block's state, without the registers of the interpreter.
   [[nodiscard]] std::size_t bytes() const;
 
-  /// The block that the calling thread runs, for the handler of page faults; or null.
+  /// The block that the calling thread runs; null if it runs none. For the handler of page faults.
   [[nodiscard]] static block_context* running();
 
  private:
@@ -55,6 +55,7 @@ class scheduler {
   [[nodiscard]] static bool is_maskless(const instruction& what);
   [[nodiscard]] static bool is_whole(const instruction& what);
   [[nodiscard]] bool names_all_lanes(const instruction& what) const;
+  [[nodiscard]] bool is_stray(std::uint32_t lane, std::uint32_t thread, const instruction& what) const;
   [[nodiscard]] std::uint32_t mask_of(std::uint32_t thread, const instruction& what) const;
   [[nodiscard]] std::string text_of(const instruction& what) const;
   bool meet_cluster();
@@ -72,13 +73,13 @@ class scheduler {
   std::vector<std::uint64_t*> bases_;
   std::vector<std::uint32_t> next_, tid_x_, tid_y_, tid_z_;
   std::vector<warp> warps_;                  // not valid while together_ is a point
-  std::uint32_t together_ = 0;               // the point at which all threads of the block go on, or mixed
+  std::uint32_t together_ = 0;               // the point after which all threads of the block continue, or mixed
   std::array<std::uint32_t, 16> arrived_{};  // arrivals by bar.arrive, per barrier
-  std::vector<std::uint64_t> arrivals_;      // each thread's arrivals at the cluster's barrier; empty before the first
+  std::vector<std::uint64_t> arrivals_;      // by thread: arrivals at the cluster's barrier; empty before the first
 };
 
-/// Executes a meeting of some lanes of a warp, which all wait at an instruction of the same opcode, and writes their
-/// results. `first` is the thread of lane 0; bit n of `lanes` stands for lane n.
+/// Executes a meeting of some lanes of a warp and writes the lanes' results. All of these lanes must wait at an
+/// instruction of the same opcode. `first` is the thread of lane 0; bit n of `lanes` stands for lane n.
 void meet(block_context& block, const engine& points, std::uint32_t first, std::uint32_t lanes);
 
 /// Executes a meeting for which all 32 lanes of the warp wait at the same instruction.

@@ -1,14 +1,13 @@
 #include "runtime/ptx/execution/thread_memory.h"
 
-#include <cxxabi.h>
 #include <fmt/core.h>
 #include <x86intrin.h>
 
 #include <bit>
 #include <chrono>
-#include <cstdlib>
-#include <memory>
 #include <set>
+
+#include "runtime/base/demangled.h"
 
 namespace hpe::ptx {
 
@@ -182,12 +181,8 @@ namespace {
 
 // _ZZ6kernelPiE4tile is "kernel(int*)::tile". Other names are those of the source, though "s" is also short for a type.
 std::string source_name(const std::string& name) {
-  if (!name.starts_with("_Z")) return name;
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
-                                                         &std::free);
-  const std::string whole = text == nullptr ? name : text.get();
-  const std::size_t colons = whole.rfind("::");
+  const std::string whole = demangled(name);
+  const std::size_t colons = name.starts_with("_Z") ? whole.rfind("::") : std::string::npos;
   return colons == std::string::npos ? whole : whole.substr(colons + 2);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Addresses and special registers of a thread, for interpreter and compiled code alike.
+/// Addresses and special registers of a thread, for both the interpreter and compiled code.
 
 #include "runtime/ptx/execution/block.h"
 #include "runtime/ptx/program/special_register.h"
@@ -10,18 +10,18 @@ namespace hpe::ptx {
 enum class address_window : std::uint8_t { generic, own_shared, cluster_shared };
 
 [[nodiscard]] std::uint64_t read_special(const block_context& block, std::uint32_t thread, special_register which);
-/// The address of a variable, or its offset if it is shared.
+/// The address of a variable; for a shared variable, its offset in shared memory.
 [[nodiscard]] std::uint64_t address_of_symbol(const block_context& block, std::uint32_t symbol);
 /// Executes cvta and isspacep.
 [[nodiscard]] std::uint64_t convert_address(const block_context& block, const instruction& i, std::uint64_t address);
 [[nodiscard]] bool lies_in_shared(const block_context& block, std::uint64_t address);
-/// The block of the cluster whose shared memory contains an address; null if there is none.
+/// The block of the cluster whose shared memory contains an address; null if no block's does.
 [[nodiscard]] const block_context* owner_of_shared(const block_context& block, std::uint64_t address);
-/// The upper bound of a block's shared memory, which leaves room for a rank in shared addresses.
+/// The upper bound of a block's shared memory, in bytes. Shared addresses below this bound leave bits free for a rank.
 inline constexpr std::uint32_t most_shared_memory = 1 << 24;
-/// The address in shared::cluster of an offset in the shared memory of the block with this rank.
+/// Converts an offset in the shared memory of the block with this rank to an address in shared::cluster.
 [[nodiscard]] std::uint32_t address_in_cluster(std::uint32_t rank, std::uint64_t offset);
-/// An address in shared::cluster; owner is null if no block of the cluster has the rank.
+/// An address in shared::cluster; owner is null if no block of the cluster has the rank that the address contains.
 struct cluster_address {
   const block_context* owner = nullptr;
   std::uint32_t offset = 0;
@@ -36,13 +36,14 @@ struct cluster_address {
 [[nodiscard]] bool is_shared_access(const instruction& i);
 [[nodiscard]] address_window window_of(const instruction& i);
 
-/// The variable of a kernel that has a byte of its shared memory, "tile" or "tile + 8", or that stands before it; empty
-/// if there is none. Its name is that of the source code, without the function that declares it.
+/// Names a byte of a kernel's shared memory after the last variable that begins at or before this byte: "tile" or "tile
+/// + 8". Empty if no variable begins at or before the byte. The variable's name is the one in the source code, without
+/// the function that declares it.
 [[nodiscard]] std::string name_of_shared(const program& p, const function& kernel, std::uint64_t offset);
 
-/// "PTX line 12, 'st.global.u32 [%rd1], %r2;', kernel.cu:7"
+/// The position of an instruction, for example: "PTX line 12, 'st.global.u32 [%rd1], %r2;', kernel.cu:7"
 [[nodiscard]] std::string place_of(const program& p, const function& f, const instruction& i);
-/// The same text for a block: with the block's kernel as the function.
+/// The same text for an instruction of the kernel that the block runs.
 [[nodiscard]] std::string place_of(const block_context& block, const instruction& i);
 
 }  // namespace hpe::ptx

@@ -52,7 +52,9 @@ void visit_fat_binaries(file_bytes section, const std::function<bool(const std::
 
 device_code read_device_code(const std::string& path) {
   std::error_code why;
-  HPE_REQUIRE(std::filesystem::is_regular_file(path, why), HPE_ERROR_INVALID_ARGUMENT, "there is no file {}", path);
+  HPE_REQUIRE(std::filesystem::exists(path, why), HPE_ERROR_INVALID_ARGUMENT, "there is no file {}", path);
+  HPE_REQUIRE(std::filesystem::is_regular_file(path, why), HPE_ERROR_INVALID_ARGUMENT,
+              "{} is a folder or a device, not a file with kernels", path);
   const mapped_file file(path);
   HPE_REQUIRE(!file.content().empty(), HPE_ERROR_INVALID_ARGUMENT, "the file {} is empty or cannot be read", path);
   return device_code_in(file.content(), path);
@@ -65,7 +67,8 @@ device_code device_code_in(file_bytes content, const std::string& path) {
     for (std::string& text : texts_in(elf.named(fat_binaries_section), found.without_ptx))
       found.modules.push_back({std::move(text)});
     std::vector<std::string> linked = texts_in(elf.named(linked_fat_binaries_section), found.without_ptx);
-    if (!linked.empty()) found.modules.push_back(std::move(linked));
+    found.last_is_linked = !linked.empty();
+    if (found.last_is_linked) found.modules.push_back(std::move(linked));
     HPE_REQUIRE(!found.modules.empty() || found.without_ptx > 0, HPE_ERROR_NOT_SUPPORTED,
                 "{} has no code for GPUs (no fat binaries in its sections {} and {}): nvcc did not make it", path,
                 fat_binaries_section, linked_fat_binaries_section);
@@ -74,7 +77,7 @@ device_code device_code_in(file_bytes content, const std::string& path) {
   } else {
     const std::string_view text(content.data(), content.size());
     HPE_REQUIRE(is_text(content) && text.find(".version") != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT,
-                "{} is neither PTX (it has no .version), nor a fat binary, nor a program or an object of 64 bits (ELF)",
+                "{} is neither PTX (it has no .version), nor a fat binary, nor a 64-bit program or object file (ELF)",
                 path);
     found.modules.push_back({std::string(text)});
   }

@@ -11,30 +11,33 @@
 
 namespace hpe::ptx {
 
-/// Calls `see` with the entries of each fat binary in a section, until it returns false. They lie one after the other,
-/// at multiples of eight bytes. Throws as read_fat_binary does.
+/// Calls `see` with the entries of each fat binary in a section, until `see` returns false. The fat binaries in a
+/// section follow one another at multiples of eight bytes. Throws as read_fat_binary does.
 void visit_fat_binaries(file_bytes section, const std::function<bool(const std::vector<fat_binary_entry>&)>& see);
 
-/// The sections of ELF files in which nvcc puts fat binaries: of whole modules, and of code that was compiled with
-/// -rdc=true and is linked on the device side.
+/// The sections of ELF files in which nvcc puts fat binaries. The first is for whole modules; the second is for code
+/// that was compiled with -rdc=true and is linked on the device side.
 inline constexpr const char* fat_binaries_section = ".nv_fatbin";
 inline constexpr const char* linked_fat_binaries_section = "__nv_relfatbin";
 
 struct device_code {
-  /// Each is to be parsed by itself; the texts of one belong together.
+  /// The PTX texts of each module. Parse the texts of one module together, and each module separately.
   std::vector<std::vector<std::string>> modules;
-  /// Fat binaries with machine code of GPUs only.
+  /// True if the last module was compiled with -rdc=true. The linker's output for this module is one more fat binary,
+  /// with machine code and no PTX.
+  bool last_is_linked = false;
+  /// The number of fat binaries that contain only machine code of GPUs.
   unsigned without_ptx = 0;
 };
 
-/// Reads a file; of each fat binary the PTX for the newest architecture. Throws HPE_ERROR_INVALID_ARGUMENT if there is
-/// no such file, it is none of these, or it is damaged, and HPE_ERROR_NOT_SUPPORTED if it has no PTX.
+/// Reads a file; from each fat binary, reads the PTX for the newest architecture. Throws HPE_ERROR_INVALID_ARGUMENT if
+/// the file does not exist, is damaged, or is of no supported kind, and HPE_ERROR_NOT_SUPPORTED if it contains no PTX.
 [[nodiscard]] device_code read_device_code(const std::string& path);
 
-/// The same of the content of a file; messages name `path`.
+/// Like read_device_code, for the content of a file. Messages name `path`.
 [[nodiscard]] device_code device_code_in(file_bytes content, const std::string& path);
 
-/// Whether a PTX text has a kernel of this name.
+/// Whether a PTX text contains a kernel with this name.
 [[nodiscard]] bool has_kernel(const std::string& text, const std::string& name);
 
 }  // namespace hpe::ptx

@@ -56,16 +56,38 @@ file_bytes elf_file::named(std::string_view name) const {
   return {};
 }
 
-bool elf_file::needs(std::string_view library) const {
+template <class See>
+void elf_file::for_each_needed(const See& see) const {
   for (unsigned i = 0; i < header_.e_shnum; ++i) {
     const Elf64_Shdr s = section(i);
     if (s.sh_type != SHT_DYNAMIC) continue;
     const file_bytes entries = bytes_of(s);
     const file_bytes strings = bytes_of(section(s.sh_link));
     for (std::uint64_t at = 0; const auto entry = read<Elf64_Dyn>(entries, at); at += sizeof *entry)
-      if (entry->d_tag == DT_NEEDED && begins(strings, entry->d_un.d_val, library)) return true;
+      if (entry->d_tag == DT_NEEDED && !see(strings, entry->d_un.d_val)) return;
   }
-  return false;
+}
+
+std::vector<std::string> elf_file::needed() const {
+  constexpr std::size_t longest_name = 255;  // of a file
+  std::vector<std::string> names;
+  for_each_needed([&](file_bytes strings, std::uint64_t offset) {
+    if (offset >= strings.size()) return true;
+    const std::string_view rest(strings.data() + offset, strings.size() - offset);
+    const std::size_t end = rest.substr(0, longest_name + 1).find('\0');
+    if (end != std::string_view::npos) names.emplace_back(rest.substr(0, end));
+    return true;
+  });
+  return names;
+}
+
+bool elf_file::needs(std::string_view library) const {
+  bool found = false;
+  for_each_needed([&](file_bytes strings, std::uint64_t offset) {
+    found = begins(strings, offset, library);
+    return !found;
+  });
+  return found;
 }
 
 bool elf_file::imports(std::string_view name) const {

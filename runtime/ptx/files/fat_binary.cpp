@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "runtime/base/error.h"
+#include "runtime/ptx/files/mapped_memory.h"
 
 namespace hpe::ptx {
 
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::uint32_t wrapper_magic = 0x466243b1;
 constexpr std::uint32_t container_magic = 0xba55ed50;
+constexpr std::size_t smallest_container_header = 16, smallest_entry_header = 48;
 constexpr std::uint64_t flag_lz4 = 1 << 13;
 constexpr std::uint64_t flag_zstd = 1 << 15;
 constexpr std::uint64_t largest_text = std::uint64_t{1} << 32;
@@ -82,7 +84,7 @@ std::optional<std::string> decompress_zstd(const char* data, std::size_t bytes, 
 }
 
 std::string decompress(const char* data, std::size_t bytes, std::uint64_t size, bool zstd) {
-  HPE_REQUIRE(size <= largest_text, HPE_ERROR_INVALID_ARGUMENT, "PTX of {} bytes in a fat binary", size);
+  HPE_REQUIRE(size <= largest_text, HPE_ERROR_INVALID_ARGUMENT, "PTX of {} bytes in a fat binary is too large", size);
   std::optional<std::string> text = zstd ? decompress_zstd(data, bytes, size) : decompress_lz4(data, bytes, size);
   HPE_REQUIRE(text, HPE_ERROR_INVALID_ARGUMENT, "PTX in a fat binary does not decompress ({})", zstd ? "zstd" : "LZ4");
   return *std::move(text);
@@ -91,25 +93,26 @@ std::string decompress(const char* data, std::size_t bytes, std::uint64_t size, 
 }  // namespace
 
 std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t bytes) {
-  reader in(data, bytes);
-  if (in.at<std::uint32_t>(0) == wrapper_magic) {
-    const void* const container = in.at<const void*>(8);
-    const std::uint64_t size = reader(container, 16).at<std::uint64_t>(8) + reader(container, 16).at<std::uint16_t>(6);
-    return read_fat_binary(container, size);
-  }
-  HPE_REQUIRE(in.at<std::uint32_t>(0) == container_magic, HPE_ERROR_INVALID_ARGUMENT,
-              "this is no fat binary: it begins with {:#x}", in.at<std::uint32_t>(0));
-  const std::size_t header = in.at<std::uint16_t>(6);
-  const std::uint64_t end = header + in.at<std::uint64_t>(8);
-  HPE_REQUIRE(end <= bytes, HPE_ERROR_INVALID_ARGUMENT, "the fat binary ends early: {} bytes of {}", bytes, end);
+  const reader all(data, bytes);
+  HPE_REQUIRE(all.at<std::uint32_t>(0) == container_magic, HPE_ERROR_INVALID_ARGUMENT,
+              "this is not a fat binary: it begins with {:#x}", all.at<std::uint32_t>(0));
+  const std::size_t header = all.at<std::uint16_t>(6);
+  const auto body_size = all.at<std::uint64_t>(8);
+  HPE_REQUIRE(header >= smallest_container_header, HPE_ERROR_INVALID_ARGUMENT,
+              "a fat binary has a header of {} bytes; it must have {} or more", header, smallest_container_header);
+  HPE_REQUIRE(header <= bytes && body_size <= bytes - header, HPE_ERROR_INVALID_ARGUMENT,
+              "the fat binary ends early: a header of {} and a body of {} bytes in {}", header, body_size, bytes);
+  const std::size_t end = header + body_size;
+  const reader in(data, end);
   std::vector<fat_binary_entry> entries;
   for (std::size_t offset = header; offset < end;) {
     const std::size_t entry_header = in.at<std::uint32_t>(offset + 4);
     const auto payload = in.at<std::uint64_t>(offset + 8);
     const auto compressed = in.at<std::uint32_t>(offset + 16);
     const auto flags = in.at<std::uint64_t>(offset + 40);
-    HPE_REQUIRE(entry_header >= 48, HPE_ERROR_INVALID_ARGUMENT, "an entry of a fat binary has a header of {} bytes",
-                entry_header);
+    HPE_REQUIRE(entry_header >= smallest_entry_header, HPE_ERROR_INVALID_ARGUMENT,
+                "an entry of a fat binary has a header of {} bytes; it must have {} or more", entry_header,
+                smallest_entry_header);
     fat_binary_entry entry;
     const auto kind = in.at<std::uint16_t>(offset);
     entry.what = kind == 1   ? fat_binary_entry::kind::ptx
@@ -120,7 +123,7 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
     if (entry.what == fat_binary_entry::kind::ptx) {
       if ((flags & (flag_lz4 | flag_zstd)) != 0) {
         HPE_REQUIRE(compressed <= payload, HPE_ERROR_INVALID_ARGUMENT,
-                    "an entry of a fat binary is larger than its room");
+                    "the compressed data of an entry in a fat binary exceeds the entry");
         const std::size_t size = compressed != 0 ? compressed : payload;
         entry.text = decompress(body, size, in.at<std::uint64_t>(offset + 56), (flags & flag_zstd) != 0);
       } else {
@@ -132,6 +135,23 @@ std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t byte
     offset += entry_header + payload;
   }
   return entries;
+}
+
+std::vector<fat_binary_entry> read_fat_binary_in_memory(const void* image) {
+  const auto mapped = [](const void* from, std::size_t bytes) { return reader(from, mapped_bytes(from, bytes)); };
+  const void* container = image;
+  if (mapped(image, 4).at<std::uint32_t>(0) == wrapper_magic) container = mapped(image, 16).at<const void*>(8);
+  const reader header = mapped(container, smallest_container_header);
+  const std::uint64_t body_size = header.at<std::uint64_t>(8);
+  const std::uint64_t size = body_size + header.at<std::uint16_t>(6);
+  return read_fat_binary(container, mapped_bytes(container, std::max(size, body_size)));
+}
+
+bool begins_with_fat_binary(const char* image) {
+  const auto begins_with = [&](std::uint32_t magic) {
+    return std::strncmp(image, reinterpret_cast<const char*>(&magic), sizeof magic) == 0;
+  };
+  return begins_with(container_magic) || begins_with(wrapper_magic);
 }
 
 const fat_binary_entry& choose_ptx(const std::vector<fat_binary_entry>& entries) {

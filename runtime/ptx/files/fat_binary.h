@@ -16,15 +16,22 @@ struct fat_binary_entry {
   std::string text;                // PTX text, decompressed
 };
 
-/// Reads a container (magic 0xba55ed50) or a registration wrapper (magic 0x466243b1), which points to a container in
-/// memory. PTX is decompressed; cubins are listed without their code. `bytes` bounds a container; the container of a
-/// wrapper gives its own size.
+/// Reads a container (magic 0xba55ed50) from at most `bytes` bytes. PTX is decompressed; cubins are listed without
+/// their code.
 ///
-/// Throws HPE_ERROR_INVALID_ARGUMENT if the data is neither of the two, is truncated, or cannot be decompressed.
+/// Throws HPE_ERROR_INVALID_ARGUMENT if the data is not a container, is truncated, has an entry that reaches beyond the
+/// size that the container states, or cannot be decompressed.
 [[nodiscard]] std::vector<fat_binary_entry> read_fat_binary(const void* data, std::size_t bytes);
 
-/// The PTX for the newest architecture among the entries. Throws HPE_ERROR_NOT_SUPPORTED, with the nvcc option to use,
-/// if there is none.
+/// Like read_fat_binary, but takes the size from the container itself. `image` may also be a registration wrapper
+/// (magic 0x466243b1), which points to a container. Reads only mapped memory.
+[[nodiscard]] std::vector<fat_binary_entry> read_fat_binary_in_memory(const void* image);
+
+/// Whether a container or a wrapper begins at `image`. Stops reading at the first byte that differs.
+[[nodiscard]] bool begins_with_fat_binary(const char* image);
+
+/// The PTX for the newest architecture among the entries. Throws HPE_ERROR_NOT_SUPPORTED if no entry is PTX; the
+/// message names the nvcc option to use.
 [[nodiscard]] const fat_binary_entry& choose_ptx(const std::vector<fat_binary_entry>& entries);
 
 }  // namespace hpe::ptx

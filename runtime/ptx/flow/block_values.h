@@ -8,11 +8,12 @@
 
 namespace hpe::ptx {
 
-/// By register: whether all threads of a block that stand at the same barrier of the whole block have the same value.
-/// None have if threads may take different ways from one meeting to another.
+/// By register: whether the register has the same value in all threads of a block that wait at the same barrier of the
+/// whole block. False for all registers if threads may take different paths from one meeting to another.
 ///
-/// A register is such one if each write of it has operands that are, and no branch on other values decides whether
-/// threads come to the write (the divergence analysis of Karrenberg and Hack, 2012, for a whole block).
+/// A register has this property if all instructions that write it have only operands with this property, and if no
+/// branch on other values decides whether threads reach these instructions (the divergence analysis of Karrenberg and
+/// Hack, 2012, for a whole block).
 [[nodiscard]] std::vector<bool> find_block_values(const std::vector<instruction>& code, std::size_t registers,
                                                   const control_flow& flow);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The basic blocks of a piece of code, and the registers that are alive at the beginning of each.
+/// The basic blocks of a piece of code, and the registers that are live at the beginning of each block.
 
 #include <vector>
 
@@ -19,7 +19,7 @@ class register_set {
   void add(std::uint32_t r) { words_[r / 64] |= std::uint64_t{1} << (r % 64); }
   void remove(std::uint32_t r) { words_[r / 64] &= ~(std::uint64_t{1} << (r % 64)); }
   [[nodiscard]] bool has(std::uint32_t r) const { return (words_[r / 64] >> (r % 64) & 1) != 0; }
-  /// Returns whether this changed the set.
+  /// Adds the registers of `other`. Returns whether this changed the set.
   bool unite(const register_set& other);
   [[nodiscard]] std::vector<std::uint32_t> members() const;
 

@@ -65,7 +65,7 @@ void idle_ways::find_common() {
     for (const std::uint32_t block : region_.order) {
       if (is_common_[block] && is_common_branch(block)) continue;
       const instruction& end = code_[flow_.blocks()[block].last - 1];
-      if (is_meeting(end) && !end.guard.is_register()) continue;
+      if (is_meeting(end) && !end.guard.is_register() && !region_.has_passage(end)) continue;
       for (const std::uint32_t to : flow_.blocks()[block].successors) {
         if (region_.position[to] == ~0U || !is_common_[to]) continue;
         is_common_[to] = false;

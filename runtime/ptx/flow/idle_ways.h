@@ -1,6 +1,7 @@
 #pragma once
 
-/// Ways through a region on which a thread only computes: `if (t < s) { ... } __syncthreads();` for a thread beyond s.
+/// Paths through a region on which a thread only computes, for example in `if (t < s) { ... } __syncthreads();` a
+/// thread with t >= s.
 
 #include <optional>
 #include <vector>
@@ -9,23 +10,23 @@
 
 namespace hpe::ptx {
 
-/// Finds blocks to whose end all threads come on the same way, and the ways from there on which threads leave.
+/// Finds the blocks that all threads reach by the same path, and the exit paths that begin there.
 class idle_ways {
  public:
-  /// A way that leaves the region. Its threads write only registers, whose values all threads on the way have in
-  /// common.
+  /// A path that leaves the region. Threads on the path write only registers, and each of these registers has the same
+  /// value in all threads on the path.
   struct way {
     std::vector<std::uint32_t> blocks;  // the last one ends with a barrier of the whole block of threads, or an exit
-    register_set written;               // from the beginning of the region to the end of the way
+    register_set written;               // registers written from the region's beginning to the path's end
   };
 
-  /// region: begins behind a barrier of the whole block of threads. has_block_value: see find_block_values. All must
-  /// outlive the object.
+  /// `region` must begin after a barrier of the whole block of threads. `has_block_value`: see find_block_values. All
+  /// arguments must outlive the object.
   idle_ways(const std::vector<instruction>& code, const control_flow& flow, const std::vector<bool>& has_block_value,
             const lane_region& region);
 
-  /// The way of threads that go on from the end of a block of the region to another block; none if there is no such
-  /// way.
+  /// The path of threads that continue in block `to` after the end of block `block` of the region; empty if these
+  /// threads do not all follow one path of this kind.
   [[nodiscard]] std::optional<way> behind(std::uint32_t block, std::uint32_t to) const;
 
  private:
@@ -37,8 +38,8 @@ class idle_ways {
   const control_flow& flow_;
   const std::vector<bool>& has_block_value_;
   const lane_region& region_;
-  std::vector<bool> only_computes_;  // by block: but for its end
-  std::vector<bool> is_common_;      // by block: all threads come to it, and do nothing but compute before
+  std::vector<bool> only_computes_;  // by block: all instructions except the last only compute
+  std::vector<bool> is_common_;      // by block: all threads reach the block, and only compute before it
   register_set written_;             // by common blocks
 };
 

@@ -15,6 +15,8 @@ constexpr double gathered = 1, moved = 4;
 constexpr double partly_filled = 1.5;
 // One pass of the loop over lanes that executes an atomic instruction.
 constexpr double looped = 4;
+// A meeting that lanes pass, and one for each thread that leaves the code for it.
+constexpr double passage = 8, meeting = 30;
 
 // How often a block runs, as if all loops had few iterations.
 double runs_of(const lane_region& region, std::uint32_t block) {
@@ -40,8 +42,13 @@ bool lane_analysis::pays(const lane_region& region, bool has_fast_gathers) const
       if (i.kind == kind::nothing) continue;
       const bool is_scattered = (i.kind == kind::load || i.kind == kind::store) && !has_step_of_size(i) &&
                                 !(i.kind == kind::load && shape_of(i.sources[0]).is_uniform());
-      together += runs * filling * (is_scattered ? count_ * of_lane : i.kind == kind::atomic ? count_ * looped : 1);
-      alone += runs * count_;
+      const bool is_passed = region.has_passage(i);
+      together += runs * filling *
+                  (is_scattered             ? count_ * of_lane
+                   : i.kind == kind::atomic ? count_ * looped
+                   : is_passed              ? passage
+                                            : 1);
+      alone += runs * count_ * (is_passed ? meeting : 1);
     }
   }
   return together < alone;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
@@ -12,6 +13,7 @@ namespace hpe::ptx {
 namespace {
 
 constexpr std::uint32_t not_reached = ~0U;
+constexpr unsigned warp_size = 32;
 
 bool leaves(const instruction& i) { return i.kind == kind::exit || i.kind == kind::ret || is_meeting(i); }
 
@@ -79,12 +81,16 @@ bool runs_in_lanes(const instruction& i) {
   }
 }
 
-std::vector<std::set<std::uint32_t>> outcomes_of(const control_flow& flow, const std::vector<instruction>& code,
-                                                 std::uint32_t block, bool is_uniform) {
+bool is_passable(const instruction& i) { return i.kind == kind::warp && !i.guard.is_register(); }
+
+std::vector<std::set<std::uint32_t>> outcomes_of(const lane_region& region, const control_flow& flow,
+                                                 const std::vector<instruction>& code, std::uint32_t block,
+                                                 bool is_uniform) {
   const basic_block& b = flow.blocks()[block];
   const instruction& end = code[b.last - 1];
   const std::uint32_t after = flow.block_at(b.last);
   std::uint32_t taken = after;
+  if (region.has_passage(end)) return {{after}, {lane_region::gone}};
   if (leaves(end)) taken = lane_region::gone;
   if (end.kind == kind::branch) taken = flow.block_at(end.targets[0]);
   if (!end.guard.is_register() || taken == after) return {{taken}};
@@ -115,18 +121,92 @@ std::vector<std::uint32_t> lane_region::next(std::uint32_t block, const std::set
 lane_analysis::lane_analysis(unsigned count, const std::vector<instruction>& code, const std::vector<type>& registers,
                              const control_flow& flow, const std::vector<std::uint32_t>& starts)
     : count_(count), code_(code), registers_(registers), flow_(flow), is_varying_(registers.size()) {
-  for (const std::uint32_t start : starts) {
-    lane_region region;
-    region.first = start;
-    order_blocks(region);
-    regions_.push_back(std::move(region));
-  }
+  find_regions(starts);
   if (std::none_of(regions_.begin(), regions_.end(), [](const lane_region& r) { return r.is_possible; })) return;
   do {
     find_shapes();
     for (lane_region& region : regions_)
       if (region.is_possible) find_waiting(region);
   } while (force_varying());
+}
+
+// A region that begins at the entry or behind a barrier of the block passes the meetings of warps if it can. If it
+// cannot, because some of its code does not run in lanes, threads regularly come to the regions behind its meetings,
+// and these pass in turn. Threads rarely come to the other regions: their code stays small, for one thread after the
+// other.
+void lane_analysis::find_regions(const std::vector<std::uint32_t>& starts) {
+  std::map<std::uint32_t, std::size_t> behind;  // by first block: the region behind a passable meeting
+  std::vector<std::size_t> open;
+  std::vector<bool> is_usual(starts.size());
+  for (std::size_t n = 0; n < starts.size(); ++n) {
+    lane_region region;
+    region.first = starts[n];
+    regions_.push_back(region);
+    const bool follows_passage = n != 0 && count_ == warp_size && starts[n] < flow_.blocks().size() &&
+                                 is_passable(code_[flow_.blocks()[starts[n]].first - 1]);
+    if (follows_passage) behind[starts[n]] = n;
+    if (!follows_passage) open.push_back(n);
+  }
+  while (!open.empty()) {
+    const std::size_t n = open.back();
+    open.pop_back();
+    if (is_usual[n]) continue;
+    is_usual[n] = true;
+    lane_region& region = regions_[n];
+    if (!behind.empty()) {
+      region.passes = true;
+      order_blocks(region);
+      if (region.is_possible && !may_wait_for_others(region)) continue;
+      region = {};
+      region.first = starts[n];
+    }
+    order_blocks(region);
+    for (const std::uint32_t block : blocks_behind(region.first))
+      if (const auto found = behind.find(block); found != behind.end()) open.push_back(found->second);
+  }
+}
+
+// The blocks behind the meetings to which threads come from a block.
+std::vector<std::uint32_t> lane_analysis::blocks_behind(std::uint32_t first) const {
+  std::vector<std::uint32_t> result, open{first};
+  std::vector<bool> is_seen(flow_.blocks().size());
+  while (!open.empty()) {
+    const std::uint32_t block = open.back();
+    open.pop_back();
+    if (block >= is_seen.size() || is_seen[block]) continue;
+    is_seen[block] = true;
+    const basic_block& b = flow_.blocks()[block];
+    std::vector<std::uint32_t>& to = is_meeting(code_[b.last - 1]) ? result : open;
+    to.insert(to.end(), b.successors.begin(), b.successors.end());
+  }
+  return result;
+}
+
+// A loop with an atomic operation may wait for another warp, which runs only when this one leaves at a meeting.
+// Loops that read what the operation returns pause, unless it is in a function that they call.
+bool lane_analysis::may_wait_for_others(const lane_region& region) const {
+  const auto is_read = [&](std::uint32_t r) {
+    return std::any_of(code_.begin(), code_.end(), [&](const instruction& i) {
+      return (i.guard.is_register() && i.guard.index == r) ||
+             std::any_of(i.sources.begin(), i.sources.end(),
+                         [&](const operand& o) { return o.is_register() && o.index == r; });
+    });
+  };
+  for (const std::uint32_t header : region.order) {
+    bool has_atomic = false, has_passage = false;
+    if (region.loop_end[header] == 0) continue;
+    for (std::uint32_t place = region.position[header]; place <= region.loop_end[header]; ++place) {
+      const basic_block& b = flow_.blocks()[region.order[place]];
+      for (std::uint32_t n = b.first; n < b.last; ++n) {
+        const instruction& i = code_[n];
+        has_atomic |=
+            i.kind == kind::atomic && !i.results.empty() && i.results[0].is_register() && is_read(i.results[0].index);
+        has_passage |= region.has_passage(i);
+      }
+    }
+    if (has_atomic && has_passage) return true;
+  }
+  return false;
 }
 
 lane_shape lane_analysis::shape_of(const operand& o) const {
@@ -146,7 +226,7 @@ void lane_analysis::order_blocks(lane_region& region) const {
   if (region.first >= count) return;
   const auto successors = [&](std::uint32_t block) {
     std::vector<std::uint32_t> result;
-    for (const auto& outcome : outcomes_of(flow_, code_, block, false))
+    for (const auto& outcome : outcomes_of(region, flow_, code_, block, false))
       for (const std::uint32_t to : outcome)
         if (to != lane_region::gone) result.push_back(to);
     return result;
@@ -227,7 +307,7 @@ void lane_analysis::find_waiting(lane_region& region) const {
     open.pop_back();
     const instruction& end = code_[flow_.blocks()[block].last - 1];
     const bool is_uniform = shape_of(end.guard).what <= lane_shape::kind::uniform;
-    for (const auto& outcome : outcomes_of(flow_, code_, block, is_uniform)) {
+    for (const auto& outcome : outcomes_of(region, flow_, code_, block, is_uniform)) {
       std::set<std::uint32_t> all = region.waiting[block];
       all.insert(outcome.begin(), outcome.end());
       for (const std::uint32_t to : region.next(block, outcome)) {
@@ -300,8 +380,19 @@ lane_shape lane_analysis::result_of(const instruction& i) const {
              : shape_of(i.sources[0]).what <= lane_shape::kind::uniform ? shape_of(i.sources[0])
                                                                         : varying;
     case kind::address_space: return runs_in_lanes(i) ? shape_of(i.sources[0]) : varying;
+    case kind::warp: return result_of_meeting(i);
     default: return varying;
   }
+}
+
+// A meeting of the lanes of one mask gives all of them the same, but for shuffles, and for the lanes that match.
+lane_shape lane_analysis::result_of_meeting(const instruction& i) const {
+  const bool is_common = i.op == opcode::vote || i.op == opcode::redux || i.op == opcode::activemask ||
+                         (i.op == opcode::match && i.has(modifier::all));
+  if (count_ != warp_size || !is_common) return varying;
+  return i.sources.empty()                                              ? uniform
+         : shape_of(i.sources.back()).what <= lane_shape::kind::uniform ? shape_of(i.sources.back())
+                                                                        : varying;
 }
 
 lane_shape lane_analysis::result_of_pure(const instruction& i) const {

@@ -14,7 +14,7 @@ namespace hpe::ptx::patch {
 /// The functions and variables to which the names in one text refer.
 struct text_names {
   std::unordered_map<std::string_view, const function*> functions;
-  std::unordered_map<std::string_view, std::uint32_t> variables;  // places in the table of addresses
+  std::unordered_map<std::string_view, std::uint32_t> variables;  // indices in the table of addresses
   std::string table;
 };
 
@@ -24,8 +24,9 @@ struct body_patch {
   std::string obstacle;  // not empty: the body cannot be patched
 };
 
-/// Reads a body behind its '{' up to and including its '}'. `parameter` is the name of the grid_part among the
-/// function's parameters; empty if it has none. Functions of `takes_part` have such a parameter.
+/// Reads a body, from the token after its '{' up to and including its '}'. `parameter` is the name of the function's
+/// grid_part parameter; empty if the function has no such parameter. The functions of `takes_part` have a grid_part
+/// parameter.
 [[nodiscard]] body_patch patch_body(lexer& tokens, const text_names& names, const std::string& parameter,
                                     const std::set<const function*>& takes_part);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Changes of a text, and the statements of PTX that they are made of.
+/// Replacements in a PTX text, and a function that reads the tokens of one statement.
 
 #include <string>
 #include <string_view>

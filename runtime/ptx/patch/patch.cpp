@@ -17,12 +17,23 @@ constexpr std::size_t most_parameters = 4096;
 constexpr std::uint64_t most_constants = 65536;
 constexpr std::uint32_t first_with_scopes = 60;  // the first architecture that has instructions of system scope
 
-// Texts that the compiler makes of literals: nothing writes them, and printf needs them on its own device.
+// Made by the compiler, so nothing writes them: texts of literals, which printf needs on its own device, and tables of
+// the mathematical functions.
 bool is_literal(const symbol& s) {
-  return s.name.starts_with("$str") || s.name.starts_with("_$_str") || s.name.starts_with("__unnamed_");
+  return s.name.starts_with("$str") || s.name.starts_with("_$_str") || s.name.starts_with("__unnamed_") ||
+         (s.is_only_read() && s.name.starts_with("__cudart_"));
 }
 
-bool is_redirected(const symbol& s) { return s.where == symbol::space::global && s.size != 0 && !is_literal(s); }
+// Constants, and variables that no kernel writes. Only the host gives them other bytes, so each device has its own.
+bool is_copied(const symbol& s) {
+  if (s.size == 0) return false;
+  if (s.where == symbol::space::constant) return true;
+  return s.is_only_read() && s.size <= most_constants && s.relocations.empty() && !is_literal(s);
+}
+
+bool is_redirected(const symbol& s) {
+  return s.where == symbol::space::global && s.size != 0 && !is_literal(s) && !is_copied(s);
+}
 
 /// The changes to one function with a body.
 struct patched_function {
@@ -95,12 +106,16 @@ class module_patch {
   }
 
   void make_tables() {
+    std::set<std::string_view> names;
     for (const symbol& s : program_.symbols) {
-      if (s.where == symbol::space::constant && s.size != 0) result_.constants.push_back(s.name);
-      if (!is_redirected(s)) continue;
-      if (!places_.emplace(s.name, static_cast<std::uint32_t>(variables_.size())).second)
-        ambiguous_ = "two variables of its program have the name " + s.name;
-      variables_.push_back(s.name);
+      if (!is_copied(s) && !is_redirected(s)) continue;
+      if (!names.insert(s.name).second) ambiguous_ = "two variables of its program have the same name, " + s.name;
+      if (is_copied(s)) {
+        result_.constants.push_back(s.name);
+      } else {
+        places_.emplace(s.name, static_cast<std::uint32_t>(variables_.size()));
+        variables_.push_back(s.name);
+      }
     }
     if (!variables_.empty())
       for (std::size_t n = 0; n < program_.texts.size(); ++n)
@@ -232,9 +247,9 @@ class module_patch {
     kernel.obstacles = k.verdict.obstacles;
     kernel.part_offset = (k.kernel->formals_size + alignof(grid_part) - 1) / alignof(grid_part) * alignof(grid_part);
     const auto add = [&](std::string_view why) { kernel.obstacles.emplace_back(why); };
-    if (!k.walk->is_complete() && kernel.obstacles.empty()) add("its control flow is too irregular to be followed");
+    if (!k.walk->is_complete() && kernel.obstacles.empty()) add("its control flow is too irregular for the analysis");
     if (kernel.part_offset + sizeof(grid_part) > most_parameters)
-      add(fmt::format("it has {} bytes of parameters, and the part of the grid finds no room behind them",
+      add(fmt::format("it has {} bytes of parameters, which leave no room for the parameter that hpe adds",
                       k.kernel->formals_size));
     if (program_.architecture < first_with_scopes)
       add(fmt::format("it was compiled for sm_{}, which has no atomic operations between GPUs", program_.architecture));
@@ -247,13 +262,13 @@ class module_patch {
           if (o.what != operand::kind::symbol) continue;
           const symbol& s = program_.symbols[o.index];
           kernel.uses_variables |= is_redirected(s);
-          kernel.uses_constants |= s.where == symbol::space::constant;
+          kernel.uses_constants |= is_copied(s);
         }
       }
     });
-    if (kernel.uses_variables && !ambiguous_.empty()) add(ambiguous_);
+    if ((kernel.uses_variables || kernel.uses_constants) && !ambiguous_.empty()) add(ambiguous_);
     if (kernel.uses_variables && constant_bytes() > most_constants)
-      add("its program has so many constants that a table of its variables finds no room beside them");
+      add("its program's constants leave no room for a table of its variables");
     return kernel.obstacles.empty();
   }
 

@@ -14,11 +14,15 @@ bool is_block_barrier(const instruction& i) {
 }
 
 call_graph::call_graph(const program& p)
-    : callees_(p.functions.size()), meets_(p.functions.size()), calls_pointers_(p.functions.size()) {
+    : callees_(p.functions.size()),
+      meets_(p.functions.size()),
+      meets_in_warps_(p.functions.size()),
+      calls_pointers_(p.functions.size()) {
   std::vector<bool> pointed(p.functions.size());
   for (std::uint32_t n = 0; n < p.functions.size(); ++n) {
     for (const instruction& i : p.functions[n]->code) {
       if (is_meeting(i) || (i.kind == kind::exit && !p.functions[n]->is_kernel)) meets_[n] = true;
+      if (i.kind == kind::warp) meets_in_warps_[n] = true;
       if (i.kind == kind::call && i.sources.empty()) callees_[n].push_back(i.callee);
       if (i.kind == kind::call && !i.sources.empty()) calls_pointers_[n] = true;
       for (const operand& o : i.sources)
@@ -30,15 +34,17 @@ call_graph::call_graph(const program& p)
       if (r.is_function) pointed[r.target] = true;
   for (std::uint32_t n = 0; n < pointed.size(); ++n)
     if (pointed[n] && p.functions[n]->is_defined && !p.functions[n]->is_kernel) pointed_.push_back(n);
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::uint32_t n = 0; n < callees_.size(); ++n) {
-      if (meets_[n]) continue;
-      if (!std::any_of(callees_[n].begin(), callees_[n].end(), [&](std::uint32_t c) { return meets_[c]; })) continue;
-      meets_[n] = true;
-      changed = true;
+  for (std::vector<bool>* const holds : {&meets_, &meets_in_warps_})
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::uint32_t n = 0; n < callees_.size(); ++n) {
+        if ((*holds)[n]) continue;
+        if (!std::any_of(callees_[n].begin(), callees_[n].end(), [&](std::uint32_t c) { return (*holds)[c]; }))
+          continue;
+        (*holds)[n] = true;
+        changed = true;
+      }
     }
-  }
 }
 
 bool call_graph::is_recursive(std::uint32_t function) const {

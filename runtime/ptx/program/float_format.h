@@ -13,7 +13,7 @@ struct float_format {
   unsigned exponent_bits;
   unsigned mantissa_bits;
   std::uint64_t nan;         // the canonical NaN
-  bool has_infinity = true;  // otherwise the codes beside it are numbers, and the one of all ones is the only NaN
+  bool has_infinity = true;  // false: only the code of all ones is a NaN; other codes with its exponent are numbers
 };
 inline constexpr float_format half_format{5, 10, 0x7fff};
 inline constexpr float_format brain_format{8, 7, 0x7fff};
@@ -21,15 +21,16 @@ inline constexpr float_format tensor_format{8, 10, 0x3ffff};  // tf32 without it
 inline constexpr float_format e4m3_format{4, 3, 0x7f, false};
 inline constexpr float_format e5m2_format{5, 2, 0x7f};
 
-/// Rounds a value to the format in the given direction. Overflow gives infinity (NaN in a format without it), or the
-/// largest finite value if the direction forbids infinity. A NaN becomes the format's canonical NaN.
+/// Rounds a value to the format in the given direction. Overflow gives infinity (NaN in a format without infinity), or
+/// the largest finite value if the direction forbids infinity. A NaN becomes the format's canonical NaN.
 [[nodiscard]] std::uint64_t encode(double value, const float_format& format, rounding round);
-/// As encode, to the nearest value; a value beyond the largest finite one, infinity too, becomes that one.
+/// Like encode with rounding to nearest, but values beyond the largest finite one, and infinity, become that largest
+/// value.
 [[nodiscard]] std::uint64_t encode_finite(double value, const float_format& format);
 [[nodiscard]] double decode(std::uint64_t bits, const float_format& format);
 
-/// a + b, and a * b + c, rounded to odd: an inexact result becomes the neighbouring double with an odd mantissa.
-/// Rounding it once more to a format with at most 50 bits is the same as rounding the exact result (Boldo and
+/// a + b, rounded to odd: an inexact result becomes the neighbouring double with an odd mantissa. Rounding this double
+/// once more, to a format with at most 50 bits, gives the same result as rounding the exact sum once (Boldo and
 /// Melquiond, 2008).
 [[nodiscard]] double add_to_odd(double a, double b);
 /// Converts an integer to double, rounded to odd.

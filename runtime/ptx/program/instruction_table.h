@@ -27,7 +27,7 @@ enum class kind : std::uint8_t {
   store,
   atomic,
   copy_async,
-  texture,        // memory; textures and surfaces (texture_access.h)
+  texture,        // accesses to textures and surfaces (texture_access.h)
   address_space,  // cvta, isspacep
   routine,        // executed by one function (routine.h)
   fence,
@@ -41,7 +41,7 @@ enum class kind : std::uint8_t {
   pause,  // lets other threads run
   warp,
   barrier,
-  matrix,  // on matrices; all threads of a warp meet
+  matrix,  // operations on matrices, for which all threads of a warp meet
 };
 
 struct instruction_form {
@@ -56,7 +56,7 @@ struct instruction_form {
 };
 
 [[nodiscard]] const instruction_form& form_of(opcode op);
-/// Null if the table has no such mnemonic.
+/// Null if no instruction has this mnemonic.
 [[nodiscard]] const instruction_form* find_form(std::string_view mnemonic);
 
 }  // namespace hpe::ptx

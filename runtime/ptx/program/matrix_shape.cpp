@@ -9,6 +9,8 @@ struct dimensions {
 };
 
 std::optional<dimensions> dimensions_of(const instruction& i) {
+  if (i.has(modifier::m8n8k4)) return dimensions{8, 8, 4};
+  if (i.has(modifier::m16n16k8)) return dimensions{16, 16, 8};
   if (i.has(modifier::m16n16k16)) return dimensions{16, 16, 16};
   if (i.has(modifier::m32n8k16)) return dimensions{32, 8, 16};
   if (i.has(modifier::m8n32k16)) return dimensions{8, 32, 16};
@@ -18,10 +20,20 @@ std::optional<dimensions> dimensions_of(const instruction& i) {
 // PTX ISA, "Matrix Fragments for WMMA": f16 operands take eight registers in every shape; elements are there twice.
 unsigned operand_registers(const matrix_part& part) {
   if (part.element == type::f16) return 8;
-  return part.elements_per_thread() * bytes_of(part.element) / 4;
+  return part.elements_per_thread() * bytes_of(part.element) / bytes_of(part.register_type());
 }
 
-unsigned accumulator_registers(type element) { return element == type::f16 ? 4 : 8; }
+unsigned accumulator_registers(const matrix_part& part) {
+  return part.element == type::f16 ? 4 : part.elements_per_thread();
+}
+
+// Whether matrices A and B of this size may have an element type. The smallest shapes have one type each; the larger
+// ones share a list.
+bool has_operands_of(const dimensions& size, type element) {
+  if (size.k == 4) return element == type::f64;
+  if (size.k == 8) return element == type::tf32;
+  return element == type::f16 || element == type::bf16 || element == type::s8 || element == type::u8;
+}
 
 }  // namespace
 
@@ -35,11 +47,11 @@ std::optional<matrix_shape> matrix_shape_of(const instruction& i) {
       b = i.types[2];
       c = i.types[3];
     }
-    const bool whole = a == type::s8 || a == type::u8;
-    if (c == type::none || (whole && (c != type::s32 || d != type::s32)) ||
-        (!whole && (d == type::s32 || c == type::s32)))
+    const bool whole = a == type::s8 || a == type::u8, wide = a == type::f64;
+    if (c == type::none || whole != (c == type::s32) || whole != (d == type::s32) || wide != (c == type::f64) ||
+        wide != (d == type::f64))
       return std::nullopt;
-    if (a != b || (a != type::f16 && a != type::bf16 && !whole)) return std::nullopt;
+    if (a != b || !has_operands_of(*size, a)) return std::nullopt;
   } else {
     a = b = c = d;
   }
@@ -47,8 +59,8 @@ std::optional<matrix_shape> matrix_shape_of(const instruction& i) {
       {size->m, size->k, a, 0}, {size->k, size->n, b, 0}, {size->m, size->n, c, 0}, {size->m, size->n, d, 0}};
   shape.a.registers = operand_registers(shape.a);
   shape.b.registers = operand_registers(shape.b);
-  shape.c.registers = accumulator_registers(c);
-  shape.d.registers = accumulator_registers(d);
+  shape.c.registers = accumulator_registers(shape.c);
+  shape.d.registers = accumulator_registers(shape.d);
   return shape;
 }
 

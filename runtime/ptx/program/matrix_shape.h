@@ -1,7 +1,8 @@
 #pragma once
 
-/// The matrices of wmma: their sizes, and which thread holds which element. PTX leaves the latter open; here element e
-/// of thread t, in a matrix with n elements per thread, is number t * n + e in row order.
+/// The matrices of wmma: their sizes, and which thread holds which element. PTX does not define which thread holds an
+/// element. In hpe, if each thread holds n elements, element e of thread t is element number t * n + e of the matrix in
+/// row order.
 
 #include <optional>
 
@@ -12,8 +13,10 @@ namespace hpe::ptx {
 struct matrix_part {
   unsigned rows = 0, columns = 0;
   type element = type::none;
-  unsigned registers = 0;  // 32-bit registers per thread as in PTX; some forms have more than the elements need
+  unsigned registers = 0;  // per thread, as in PTX; some forms have more registers than the elements need
 
+  /// The type of the registers that hold the elements.
+  [[nodiscard]] type register_type() const { return element == type::f64 ? type::b64 : type::b32; }
   [[nodiscard]] unsigned elements_per_thread() const { return rows * columns / 32; }
 };
 
@@ -21,7 +24,7 @@ struct matrix_shape {
   matrix_part a, b, c, d;
 };
 
-/// None if the combination is not supported.
+/// Empty if the combination is not supported.
 [[nodiscard]] std::optional<matrix_shape> matrix_shape_of(const instruction& i);
 /// The matrix that a load or store moves.
 [[nodiscard]] matrix_part part_of(const instruction& i, const matrix_shape& shape);

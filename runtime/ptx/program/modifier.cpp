@@ -22,7 +22,8 @@ std::unordered_map<std::string_view, modifier> make_index() {
 }  // namespace
 
 std::optional<modifier> modifier_of_name(std::string_view name) {
-  static const std::unordered_map<std::string_view, modifier> index = make_index();
+  // Never destroyed, because programs launch kernels as they exit.
+  static const auto& index = *new const std::unordered_map<std::string_view, modifier>(make_index());
   if (const auto found = index.find(name); found != index.end()) return found->second;
   if (name.starts_with("L1::")) return modifier::L1;
   if (name.starts_with("L2::")) return modifier::L2;

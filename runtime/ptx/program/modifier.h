@@ -1,6 +1,7 @@
 #pragma once
 
-/// The parts of an instruction's name besides opcode and types: rounding, comparison, state space, ... (modifier.def).
+/// The parts of an instruction's name other than opcode and types: rounding, comparison, state space, ...
+/// (modifier.def).
 
 #include <bitset>
 #include <optional>
@@ -15,13 +16,13 @@ enum class modifier : unsigned {
   count
 };
 
-/// The modifiers of an instruction, without their order: no PTX instruction gives the order a meaning, except between
-/// types, which are stored separately and in order.
+/// The modifiers of an instruction, without their order, which has no meaning in PTX. Only the order of types has a
+/// meaning; types are stored separately and in order.
 class modifier_set {
  public:
   [[nodiscard]] bool has(modifier m) const { return bits_[static_cast<std::size_t>(m)]; }
   void add(modifier m) { bits_.set(static_cast<std::size_t>(m)); }
-  /// The one of the given modifiers that is in the set, or else count.
+  /// The one of the given modifiers that is in the set; `count` if none of them is.
   template <class... Modifiers>
   [[nodiscard]] modifier one_of(Modifiers... wanted) const {
     modifier found = modifier::count;
@@ -33,7 +34,8 @@ class modifier_set {
   std::bitset<static_cast<std::size_t>(modifier::count)> bits_;
 };
 
-/// Looks up a name without its dot. All cache hints with arguments ("L2::128B", "L1::evict_last") become L1 or L2.
+/// Finds a modifier by its name without the dot. All cache hints with arguments ("L2::128B", "L1::evict_last") become
+/// L1 or L2.
 [[nodiscard]] std::optional<modifier> modifier_of_name(std::string_view name);
 [[nodiscard]] std::string_view name_of(modifier m);
 

@@ -4,6 +4,20 @@
 
 namespace hpe::ptx {
 
+void program::leave_out(function& f, const std::string& why) {
+  for (const instruction& i : f.code)
+    for (const operand& o : i.sources)
+      if (o.what == operand::kind::symbol) symbols[o.index].may_be_written = true;
+  instruction end;
+  end.op = opcode::ret;
+  end.kind = kind::ret;
+  f.code = {end};
+  f.registers.clear();
+  f.register_names.clear();
+  f.scratch_size = f.local_size = 0;
+  f.left_out = why;
+}
+
 const function* program::find_kernel(std::string_view name) const {
   const auto found = std::find_if(functions.begin(), functions.end(),
                                   [&](const auto& f) { return f->is_kernel && f->is_defined && f->name == name; });

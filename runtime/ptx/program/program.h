@@ -1,10 +1,9 @@
 #pragma once
 
-/// The typed intermediate form, which the parser makes from PTX text and which the interpreter and the compiler
-/// execute.
+/// The typed intermediate form. The parser makes it from PTX text; the interpreter and the compiler execute it.
 ///
-/// It is PTX with all names resolved: registers are numbers, labels are positions, each pure instruction has the
-/// function that computes it, and forms with several results are split into simple instructions.
+/// This form is PTX in which all names are resolved: registers are numbers, labels are positions, each pure instruction
+/// refers to the function that computes it, and forms with several results are split into simple instructions.
 
 #include <array>
 #include <cstdint>
@@ -17,9 +16,13 @@
 
 namespace hpe::ptx {
 
+/// CUDA's limits of a launch, for the axes x, y and z.
+inline constexpr std::array<std::uint32_t, 3> most_blocks{0x7fffffff, 65535, 65535}, widest_block{1024, 1024, 64};
+
 /// Computes one result from raw operands. Values narrower than 64 bits are zero-extended, predicates are 0 or 1.
 using scalar_function = std::uint64_t (*)(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
-/// Applies an atomic operation at an aligned address; returns the old value. c is the new value of a compare and swap.
+/// Applies an atomic operation at an aligned address; returns the old value. `c` is the new value of a
+/// compare-and-swap.
 using atomic_function = std::uint64_t (*)(void* address, std::uint64_t b, std::uint64_t c);
 
 struct operand {
@@ -63,8 +66,8 @@ struct instruction {
   std::vector<std::uint32_t> targets;  // branches: positions in the function's code
   std::uint32_t callee = 0;            // direct calls: number of the function
   std::vector<argument> arguments, returns;
-  std::uint32_t line = 0;         // in the PTX text
-  std::uint32_t source_file = 0;  // of the source code, from .loc; 0 if unknown
+  std::uint32_t line = 0;         // line in the PTX text
+  std::uint32_t source_file = 0;  // number of the source file, from .loc; 0 if unknown
   std::uint32_t source_line = 0;
   std::uint32_t text_begin = 0, text_end = 0;  // offsets in the PTX text
 
@@ -92,13 +95,14 @@ struct function {
   std::uint32_t formals_size = 0;
   std::uint32_t scratch_size = 0;
   std::uint32_t local_size = 0;
-  std::uint32_t shared_size = 0;                  // of kernels: static shared memory of a block
+  std::uint32_t shared_size = 0;                  // kernels only: bytes of static shared memory of a block
   std::uint32_t max_threads = 0;                  // .maxntid or .reqntid; 0 if not given
   std::array<std::uint32_t, 3> required_block{};  // .reqntid; zeros if not given
   std::array<std::uint32_t, 3> cluster{};         // .reqnctapercluster; zeros if not given
   std::uint32_t max_cluster = 0;                  // .maxclusterrank, in blocks; 0 if not given
-  bool needs_cluster = false;                     // .explicitcluster: must run in a cluster, its own or the launch's
+  bool needs_cluster = false;                     // .explicitcluster: the kernel or its launch must define a cluster
   std::uint32_t text = 0;                         // number of its PTX text
+  std::string left_out;                           // why hpe left out the code (unknown_code); empty: the code is there
 };
 
 /// A variable outside registers, local memory and parameters.
@@ -118,23 +122,32 @@ struct symbol {
   std::uint32_t alignment = 1;
   bool is_defined = true;
   bool is_managed = false;
+  bool may_be_written = false;        // code of the program may write it (find_written_variables)
   bool is_dynamic_shared = false;     // extern shared: begins at the end of the static variables
   std::uint32_t shared_offset = 0;    // offset of a static variable in the block's shared memory
   std::uint32_t owner = no_owner;     // the function that declares a shared variable
   std::vector<std::uint8_t> initial;  // shorter than size if the rest is zero
   std::vector<relocation> relocations;
   static constexpr std::uint32_t no_owner = ~0U;
+
+  /// Whether the symbol is a variable in global memory that no code of the program writes.
+  [[nodiscard]] bool is_only_read() const {
+    return where == space::global && size > 0 && is_defined && !is_managed && !may_be_written;
+  }
 };
 
-/// One or several PTX texts, linked.
+/// One PTX text, or several that are linked.
 struct program {
   std::vector<std::string> texts;
   std::vector<std::string> files;                    // of .file directives
   std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
   std::vector<symbol> symbols;
-  bool in_lockstep = false;        // the threads of a warp meet before stores and loads (warp_order)
+  bool in_lockstep = false;        // threads of a warp meet before stores and loads (warp_order)
   std::uint32_t architecture = 0;  // the highest .target of the texts: 75 for sm_75
 
+  /// Removes the code of a function, and stores the reason. From then on, the variables that the code names count as
+  /// written.
+  void leave_out(function& f, const std::string& why);
   [[nodiscard]] const function* find_kernel(std::string_view name) const;
   [[nodiscard]] const symbol* find_symbol(std::string_view name) const;
   /// The text of an instruction, for messages.

@@ -1,10 +1,10 @@
 #pragma once
 
-/// Instructions that are executed by one function, in interpreter and compiled code alike: barriers in shared memory
-/// (mbarrier), bulk copies and stores that complete on such a barrier, and addresses in a cluster.
+/// Instructions that a single function executes, for both the interpreter and compiled code: barriers in shared memory
+/// (mbarrier), bulk copies and stores that signal their completion at an mbarrier, and addresses in a cluster.
 ///
-/// Operations that are asynchronous on a GPU are complete when their instruction has been executed, so they complete on
-/// the barrier at once.
+/// Operations that are asynchronous on a GPU are complete in hpe when their instruction has been executed, so they
+/// signal the mbarrier at once.
 
 #include "runtime/ptx/execution/block.h"
 
@@ -13,7 +13,7 @@ namespace hpe::ptx {
 inline constexpr std::size_t most_routine_sources = 8;
 
 /// Executes an instruction. `sources` are the values of i.sources, with addresses as in the instruction. Returns the
-/// result, if there is one. Stops the kernel if an address is wrong.
+/// result, if the instruction has one. Stops the kernel if an address is invalid.
 std::uint64_t run_routine(block_context& block, std::uint32_t thread, const instruction& i,
                           const std::uint64_t* sources);
 
@@ -36,10 +36,11 @@ class barrier_word {
   /// The parity of the current phase: 0, 1, 0, ...
   [[nodiscard]] std::uint64_t parity() const { return bits_ >> 62 & 1; }
 
-  /// These return whether the operation is possible: no more threads can arrive than are pending.
+  /// Each function returns false if the operation is not possible, for example because more threads would arrive than
+  /// are pending.
   [[nodiscard]] bool arrive(std::uint64_t count);
   [[nodiscard]] bool drop(std::uint64_t count);
-  /// Adds bytes that are expected or, if negative, that have arrived.
+  /// Adds expected bytes. A negative number stands for bytes that have arrived.
   [[nodiscard]] bool expect(std::int64_t bytes);
 
  private:

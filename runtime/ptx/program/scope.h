@@ -13,8 +13,8 @@
 
 namespace hpe::ptx {
 
-/// The meaning of a name. `index` is the number of a register, symbol or function; `offset` is into formals, scratch or
-/// local memory.
+/// The meaning of a name. `index` is the number of a register, symbol or function. `offset` is an offset into formals,
+/// scratch or local memory.
 struct entity {
   operand::kind what = operand::kind::none;
   std::uint32_t index = 0;
@@ -31,19 +31,20 @@ class scope {
     struct family {
       std::uint32_t count = 0;
       std::function<std::uint32_t(std::string_view name)> make;
-      std::unordered_map<std::uint32_t, entity> made;  // by the number in the name
+      std::unordered_map<std::uint32_t, entity> made;  // entities by the number in the name
     };
     std::unordered_map<std::string_view, entity> names_;
     std::unordered_map<std::string_view, family> families_;
   };
 
   scope() { open(); }
+  [[nodiscard]] std::size_t depth() const { return levels_.size(); }
   void open(level inner = {}) { levels_.push_back(std::move(inner)); }
-  /// Returns the names, for a scope that is opened again.
+  /// Closes the innermost scope and returns its names, with which it can be opened again.
   level close();
   void declare(std::string_view name, const entity& what) { levels_.back().names_[name] = what; }
   /// `.reg .b32 %r<5>` declares %r0 to %r4. A text can declare far more registers than it uses, so `make` gives a
-  /// register its number when find() meets its name for the first time.
+  /// register its number only when find() first looks up its name.
   void declare_family(std::string_view prefix, std::uint32_t count,
                       std::function<std::uint32_t(std::string_view name)> make);
   [[nodiscard]] std::optional<entity> find(std::string_view name);

@@ -5,7 +5,8 @@
 namespace hpe::ptx {
 
 std::optional<special_register> special_register_of_name(std::string_view name) {
-  static const std::unordered_map<std::string_view, special_register> index{
+  // Never destroyed, because programs launch kernels as they exit.
+  static const auto& index = *new const std::unordered_map<std::string_view, special_register>{
 #define PTX_SPECIAL(identifier, spelling, type) {spelling, special_register::identifier},
 #include "runtime/ptx/program/special_register.def"
 #undef PTX_SPECIAL

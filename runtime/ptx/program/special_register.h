@@ -1,6 +1,6 @@
 #pragma once
 
-/// The special registers, by which a thread reads its position and environment (special_register.def).
+/// The special registers, from which a thread reads its indices and its environment (special_register.def).
 
 #include <optional>
 #include <string_view>

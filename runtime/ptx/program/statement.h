@@ -12,7 +12,7 @@ namespace hpe::ptx {
 /// An operand as written in the text.
 struct operand_syntax {
   enum class kind : std::uint8_t {
-    word,     // text, the member in "%tid.x", the value in "name+8"
+    word,     // text; also the member of "%tid.x", or the value of "name+8"
     integer,  // value
     float32,  // value holds the bits
     float64,

@@ -46,7 +46,7 @@ enum class type : std::uint8_t {
 /// The size of a value in memory; 0 for none and pred.
 [[nodiscard]] unsigned bytes_of(type t);
 [[nodiscard]] bool is_signed(type t);
-/// f16, bf16, f32, f64, and the packed forms, e4m3x2 and e5m2x2 among them.
+/// Whether the type is f16, bf16, f32, f64 or a packed form, including e4m3x2 and e5m2x2.
 [[nodiscard]] bool is_float(type t);
 
 }  // namespace hpe::ptx

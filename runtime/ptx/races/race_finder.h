@@ -1,13 +1,13 @@
 #pragma once
 
-/// Finds races in the shared memory of the blocks of a cluster while the interpreter runs them: two accesses of
-/// different threads to the same bytes, of which one writes and not both are atomic, that no synchronisation orders.
-/// The order in which the interpreter happens to run the threads does not matter.
+/// Finds races in the shared memory of the blocks of a cluster while the interpreter runs them. A race is two accesses
+/// of different threads to the same bytes that no synchronisation orders, if at least one access writes and not both
+/// are atomic. The order in which the interpreter happens to run the threads does not matter.
 ///
-/// Each thread has a clock, which its barriers advance, and knows a time of each other thread's clock: of the last
-/// barrier after which that thread's accesses are ordered before its own (vector clocks; compare Flanagan and Freund,
-/// "FastTrack", 2009). A shuffle or a vote orders no memory, so it counts for nothing here. Volatile accesses are plain
-/// ones. Two writes of the same value are no race.
+/// Each thread has a clock, which its barriers advance. For each other thread, it also stores a time of that thread's
+/// clock: accesses that the other thread made before this time are ordered before the thread's own accesses (vector
+/// clocks; compare Flanagan and Freund, "FastTrack", 2009). A shuffle or a vote does not order memory accesses, so the
+/// race finder ignores it. Volatile accesses count as plain accesses. Two writes of the same value are not a race.
 
 #include <memory>
 #include <span>
@@ -20,30 +20,31 @@ namespace hpe::ptx {
 
 class race_finder {
  public:
-  /// For blocks of one size, which all run in one thread of the machine.
+  /// Checks blocks of one size, which must all run in one host thread.
   race_finder(race_report& report, std::uint32_t threads_of_a_block, std::uint32_t blocks);
 
-  /// Other blocks begin in the place of those before.
+  /// Call this when other blocks begin in place of the previous ones.
   void begin();
 
-  /// A thread of `by` is about to access memory; `at` is its address in this process. A write has `value`, the bytes
-  /// that it will store; null if they are not known.
+  /// Call this before a thread of `by` accesses memory. `at` is the address in this process. For a write, `value`
+  /// points to the bytes that the thread will store; null if they are not known.
   void touch(const block_context& by, std::uint32_t thread, const instruction& what, const std::uint8_t* at,
              std::uint64_t bytes, memory_use how, const void* value = nullptr);
 
-  // Barriers. What each thread did before is ordered before all that the group does later.
+  // Call these when a group of threads meets at a barrier. The accesses of each thread before the barrier are ordered
+  // before all later accesses of the group.
   void meet(const block_context& block, std::span<const std::uint32_t> threads, std::uint32_t barrier = no_barrier);
   void meet_lanes(const block_context& block, std::uint32_t first, std::uint32_t lanes);
   void meet_all(const block_context& block);
-  /// The thread arrives at a barrier of the block and does not wait: bar.arrive.
+  /// Call this when the thread arrives at a barrier of the block and does not wait there (bar.arrive).
   void arrive(const block_context& block, std::uint32_t thread, std::uint32_t barrier);
 
-  // A barrier or flag in memory, or another thing that a number names. acquire: what other threads did before their
-  // releases is ordered before all that this thread does later.
+  // Synchronisation through an object that the number `flag` identifies, such as a barrier or flag in memory. Accesses
+  // of other threads before their release are ordered before all accesses of this thread after its acquire.
   void acquire(const block_context& block, std::uint32_t thread, std::uint64_t flag);
   void release(const block_context& block, std::uint32_t thread, std::uint64_t flag);
 
-  // Asynchronous copies of a thread, which are in groups. pending: the groups that may be left.
+  // Asynchronous copies of a thread, which form groups. `pending`: how many groups may be incomplete after the wait.
   void commit_copies(const block_context& block, std::uint32_t thread);
   void wait_for_copies(const block_context& block, std::uint32_t thread, std::uint32_t pending);
 
@@ -51,20 +52,20 @@ class race_finder {
 
  private:
   using clock = std::uint32_t;
-  // A time of each thread's clock, then for each thread the group of its copies that is complete.
+  // A time of each thread's clock, followed by the number of each thread's last complete group of copies.
   using times = std::vector<clock>;
   struct thread_state {
     clock now = 1;
     clock committed = 0, complete = 0;   // groups of copies
     clock settled = 0;                   // the groups that were complete at the last barrier of the whole block
-    std::shared_ptr<const times> known;  // null: nothing since that barrier
+    std::shared_ptr<const times> known;  // null: no access since that barrier
   };
   // Accesses to a word by the same instruction at the same time.
   struct record {
     const instruction* what = nullptr;
     clock when = 0;
     memory_use how = memory_use::read;
-    std::uint8_t bytes = 0;  // of the word, bit n for byte n
+    std::uint8_t bytes = 0;  // accessed bytes of the word, bit n for byte n
     std::vector<std::uint64_t> threads;
   };
   struct word {
@@ -87,10 +88,10 @@ class race_finder {
 
   race_report& report_;
   const std::uint32_t threads_, blocks_;
-  std::uint32_t epoch_ = 1;  // of a single block: barriers of the whole block, before which everything is ordered
+  std::uint32_t epoch_ = 1;  // for a single block: number of barriers of the whole block, which order all accesses
   std::vector<thread_state> states_;
   std::vector<std::vector<word>> words_;                                       // by block
-  std::vector<std::array<std::shared_ptr<const times>, no_barrier>> arrived_;  // by block: bar.arrive
+  std::vector<std::array<std::shared_ptr<const times>, no_barrier>> arrived_;  // by block: times of bar.arrive
   std::unordered_map<std::uint64_t, std::shared_ptr<const times>> flags_;
 };
 

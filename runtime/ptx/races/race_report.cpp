@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/demangled.h"
 #include "runtime/ptx/execution/thread_memory.h"
 
 namespace hpe::ptx {
@@ -73,14 +74,16 @@ std::string race_report::sentence(const entry& e) const {
   const bool in_one_block = place_in_grid(earlier.block) == place_in_grid(later.block);
   const bool in_own = place_in_grid(e.example.owner) == place_in_grid(later.block);
   const std::string variable = name_of_shared(program_, kernel_, e.example.offset);
-  std::string text = fmt::format("kernel {}: race in shared memory: thread {} of block {} {} offset {}", kernel_.name,
-                                 text_of(later.thread), text_of(later.block), present_of(later.how), e.example.offset);
+  std::string text =
+      fmt::format("kernel {}: race in shared memory: thread {} of block {} {} offset {}", demangled(kernel_.name),
+                  text_of(later.thread), text_of(later.block), present_of(later.how), e.example.offset);
   if (!variable.empty()) text += fmt::format(" ({})", variable);
   if (!in_own) text += fmt::format(" of block {}", text_of(e.example.owner));
   text += fmt::format(" at {}, which thread {}", place(*later.what), text_of(earlier.thread));
   if (!in_one_block) text += fmt::format(" of block {}", text_of(earlier.block));
-  text += fmt::format(" {} at {}, with no {} between", past_of(earlier.how), place(*earlier.what),
-                      earlier.how == memory_use::asynchronous_copy ? "wait for the copy and barrier" : "barrier");
+  text +=
+      fmt::format(" {} at {}, with no {} between", past_of(earlier.how), place(*earlier.what),
+                  earlier.how == memory_use::asynchronous_copy ? "wait for the copy followed by a barrier" : "barrier");
   if (e.times > 1) text += fmt::format("; {} such pairs of accesses", e.times);
   return text;
 }

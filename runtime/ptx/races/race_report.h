@@ -1,6 +1,6 @@
 #pragma once
 
-/// The races in shared memory that launches of one kernel had, as sentences.
+/// Reports the races in shared memory in launches of one kernel, as sentences.
 
 #include <cstdint>
 #include <map>
@@ -23,26 +23,26 @@ struct race {
     memory_use how = memory_use::read;
     dimensions block, thread;
   };
-  access earlier, later;     // in the order in which they were executed
-  std::uint32_t offset = 0;  // of a byte that both use, in the shared memory of `owner`
-  dimensions owner;          // the block whose shared memory it is
+  access earlier, later;     // the two accesses, in the order in which they were executed
+  std::uint32_t offset = 0;  // offset, in the shared memory of `owner`, of a byte that both use
+  dimensions owner;          // the block that owns this shared memory
 };
 
 /// Keeps one race for each pair of lines. Thread-safe.
 class race_report {
  public:
-  /// Both must outlive the report.
+  /// Both arguments must outlive the report.
   race_report(const ptx::program& program, const function& kernel) : program_(program), kernel_(kernel) {}
 
   void add(const race& found);
-  /// A sentence for each pair of lines that the report did not have at the last call, in the order of the lines.
+  /// One sentence for each pair of lines that is new since the last call, in the order of the lines.
   [[nodiscard]] std::vector<std::string> take();
 
  private:
   // Source file and line of both accesses; file 0 and the line of the PTX text if the source is unknown.
   using pair_of_lines = std::tuple<std::uint32_t, std::uint32_t, memory_use, std::uint32_t, std::uint32_t, memory_use>;
   struct entry {
-    race example;  // of the first block that has the race
+    race example;  // the race in the first block that has a race
     std::uint64_t times = 0;
     bool is_told = false;
   };

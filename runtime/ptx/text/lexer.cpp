@@ -44,7 +44,7 @@ void lexer::skip_blanks() {
       position_ = std::min(text_.find('\n', position_), text_.size());
     } else if (c == '/' && at(position_ + 1) == '*') {
       const std::size_t end = text_.find("*/", position_ + 2);
-      HPE_REQUIRE(end != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a comment that does not end",
+      HPE_REQUIRE(end != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a comment does not end",
                   line_);
       for (; position_ < end + 2; ++position_) line_ += text_[position_] == '\n' ? 1 : 0;
     } else {
@@ -60,7 +60,7 @@ token lexer::scan_number() {
     const char* const first = text_.data() + from;
     const auto parsed = std::from_chars(first, text_.data() + text_.size(), result.value, base);
     HPE_REQUIRE(parsed.ec == std::errc() && parsed.ptr != first, HPE_ERROR_INVALID_ARGUMENT,
-                "PTX line {}: '{}' is no number", line_, text_.substr(begin, 20));
+                "PTX line {}: '{}' is not a number", line_, text_.substr(begin, 20));
     position_ = static_cast<std::size_t>(parsed.ptr - text_.data());
   };
   result.what = token::kind::integer;
@@ -118,8 +118,7 @@ token lexer::scan() {
     result.text = text_.substr(begin + 1, position_ - begin - 1);
   } else if (c == '"') {
     const std::size_t end = text_.find('"', begin + 1);
-    HPE_REQUIRE(end != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a string that does not end",
-                line_);
+    HPE_REQUIRE(end != std::string_view::npos, HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a string does not end", line_);
     position_ = end + 1;
     result.what = token::kind::string;
     result.text = text_.substr(begin + 1, end - begin - 1);

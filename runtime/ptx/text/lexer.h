@@ -28,7 +28,8 @@ struct token {
   [[nodiscard]] bool is_dotted(std::string_view t) const { return what == kind::dotted && text == t; }
 };
 
-/// Reads tokens, one ahead. The text must outlive the lexer. Throws HPE_ERROR_INVALID_ARGUMENT at invalid text.
+/// Reads tokens, with one token of lookahead. The text must outlive the lexer. Throws HPE_ERROR_INVALID_ARGUMENT if the
+/// text is invalid.
 class lexer {
  public:
   explicit lexer(std::string_view text);

@@ -9,6 +9,7 @@
 #include "runtime/ptx/execution/calls/device_runtime.h"
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
+#include "runtime/ptx/program/written_variables.h"
 #include "runtime/ptx/text/text_parser.h"
 #include "runtime/ptx/text/verifier.h"
 
@@ -16,21 +17,22 @@ namespace hpe::ptx {
 
 namespace {
 
-void check_calls(const program& p) {
-  for (const auto& f : p.functions) {
-    for (const instruction& i : f->code) {
-      if (i.kind != kind::call || !i.sources.empty()) continue;
-      const function& callee = *p.functions[i.callee];
-      if (callee.is_defined || callee.system_call != builtin::none) continue;
-      HPE_REQUIRE(!is_absent_from_device_runtime(callee.name), HPE_ERROR_NOT_SUPPORTED,
-                  "PTX line {}: '{}' in {}: dynamic parallelism: soft devices do not have the function {} for kernels",
-                  i.line, p.text_of(*f, i), f->name, callee.name);
-      HPE_THROW(
-          HPE_ERROR_INVALID_ARGUMENT,
-          "PTX line {}: '{}' in {}: the function {} is defined nowhere in the program, and hpe has none of that name",
-          i.line, p.text_of(*f, i), f->name, callee.name);
-    }
+void check_calls(const program& p, const function& f) {
+  for (const instruction& i : f.code) {
+    if (i.kind != kind::call || !i.sources.empty()) continue;
+    const function& callee = *p.functions[i.callee];
+    if (callee.is_defined || callee.system_call != builtin::none) continue;
+    HPE_REQUIRE(!is_absent_from_device_runtime(callee.name), HPE_ERROR_NOT_SUPPORTED,
+                "PTX line {}: '{}' in {}: soft devices do not have the device function {} (dynamic parallelism)",
+                i.line, p.text_of(f, i), f.name, callee.name);
+    HPE_THROW(
+        HPE_ERROR_INVALID_ARGUMENT,
+        "PTX line {}: '{}' in {}: the function {} is not defined in the program, and hpe has no function of that name",
+        i.line, p.text_of(f, i), f.name, callee.name);
   }
+}
+
+void check_variables(const program& p) {
   for (const symbol& s : p.symbols)
     HPE_REQUIRE(s.is_defined, HPE_ERROR_INVALID_ARGUMENT,
                 "the variable {} is declared .extern and defined nowhere in the program", s.name);
@@ -132,15 +134,24 @@ void lay_out_shared(program& p) {
 
 }  // namespace
 
-std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order) {
+std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order, unknown_code unknown) {
   auto result = std::make_unique<program>();
   result->texts = std::move(texts);
   result->files.emplace_back();  // number 0: unknown
   linkage shared;
-  for (std::uint32_t n = 0; n < result->texts.size(); ++n) text_parser(*result, shared, n).parse();
-  check_calls(*result);
+  for (std::uint32_t n = 0; n < result->texts.size(); ++n) text_parser(*result, shared, n, unknown).parse();
+  for (const auto& f : result->functions) {
+    try {
+      check_calls(*result, *f);
+      verify(*result, *f);
+    } catch (const error& e) {
+      if (unknown == unknown_code::refused) throw;
+      result->leave_out(*f, e.what());
+    }
+  }
+  check_variables(*result);
   lay_out_shared(*result);
-  verify(*result);
+  find_written_variables(*result);
   result->in_lockstep = order == warp_order::lockstep;
   if (result->in_lockstep)
     for (const auto& f : result->functions) insert_convergence(*f);

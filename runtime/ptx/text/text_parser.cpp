@@ -9,8 +9,12 @@
 
 namespace hpe::ptx {
 
-text_parser::text_parser(program& into, linkage& shared, std::uint32_t text)
-    : program_(into), linkage_(shared), text_(text), tokens_(into.texts[text]) {}
+text_parser::text_parser(program& into, linkage& shared, std::uint32_t text, unknown_code unknown)
+    : program_(into),
+      linkage_(shared),
+      text_(text),
+      leaves_out_(unknown == unknown_code::left_out),
+      tokens_(into.texts[text]) {}
 
 void text_parser::fail(const std::string& what) const {
   const token& at = tokens_.peek();
@@ -68,7 +72,7 @@ void text_parser::skip_braces() {
 
 void text_parser::parse() {
   while (tokens_.peek().what != token::kind::end) parse_directive();
-  if (!has_version_) fail("no .version: this is no PTX");
+  if (!has_version_) fail(".version is missing, so this is not PTX");
 }
 
 void text_parser::parse_version() {
@@ -110,7 +114,7 @@ void text_parser::parse_directive() {
   const token first = tokens_.take();
   if (first.is(';')) return;
   if (first.what != token::kind::dotted) {
-    HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a directive expected at '{}'", first.line, first.text);
+    HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a directive is expected at '{}'", first.line, first.text);
   }
   if (first.text == "version") return parse_version();
   if (first.text == "file") return parse_file();
@@ -138,9 +142,9 @@ void text_parser::parse_directive() {
   }
   if (directive.is_dotted("entry")) return parse_function(true, q);
   if (directive.is_dotted("func")) return parse_function(false, q);
-  if (directive.is_dotted("global")) return parse_variable(symbol::space::global, q, symbol::no_owner);
-  if (directive.is_dotted("const")) return parse_variable(symbol::space::constant, q, symbol::no_owner);
-  if (directive.is_dotted("shared")) return parse_variable(symbol::space::shared, q, symbol::no_owner);
+  if (directive.is_dotted("global")) return parse_known_variable(symbol::space::global, q);
+  if (directive.is_dotted("const")) return parse_known_variable(symbol::space::constant, q);
+  if (directive.is_dotted("shared")) return parse_known_variable(symbol::space::shared, q);
   HPE_THROW(HPE_ERROR_NOT_SUPPORTED, "PTX line {}: the directive '.{}' is not supported", directive.line,
             directive.text);
 }
@@ -159,10 +163,12 @@ std::uint32_t text_parser::declare_function(std::string_view name, const qualifi
   auto f = std::make_unique<function>();
   f->name = key;
   f->text = text_;
-  static const std::unordered_map<std::string_view, builtin> builtins{{"vprintf", builtin::print},
-                                                                      {"malloc", builtin::allocate},
-                                                                      {"free", builtin::release},
-                                                                      {"__assertfail", builtin::assertion}};
+  // Never destroyed, because programs launch kernels as they exit.
+  static const auto& builtins =
+      *new const std::unordered_map<std::string_view, builtin>{{"vprintf", builtin::print},
+                                                               {"malloc", builtin::allocate},
+                                                               {"free", builtin::release},
+                                                               {"__assertfail", builtin::assertion}};
   if (const auto known = builtins.find(name); q.is_extern && known != builtins.end()) f->system_call = known->second;
   if (q.is_extern && is_in_device_runtime(name)) f->system_call = builtin::device_runtime;
   const auto index = static_cast<std::uint32_t>(program_.functions.size());

@@ -4,6 +4,7 @@
 
 #include "runtime/ptx/build/builder.h"
 #include "runtime/ptx/text/lexer.h"
+#include "runtime/ptx/text/parser.h"
 
 namespace hpe::ptx {
 
@@ -15,7 +16,7 @@ struct linkage {
 
 class text_parser {
  public:
-  text_parser(program& into, linkage& shared, std::uint32_t text);
+  text_parser(program& into, linkage& shared, std::uint32_t text, unknown_code unknown);
   void parse();
 
  private:
@@ -31,12 +32,12 @@ class text_parser {
     bool is_extern = false, is_visible = false, is_weak = false;
   };
 
-  /// One level of blocks or operands inside each other, which the parser reads recursively; throws where a text has
-  /// more levels than the stack may have.
+  /// One level of nesting of blocks or operands, which the parser reads recursively. Throws if a text has more levels
+  /// than the stack allows.
   class level {
    public:
     explicit level(text_parser& of) : of_(of) {
-      if (++of.levels_ > most_levels) of.fail("more than 256 blocks or operands inside each other");
+      if (++of.levels_ > most_levels) of.fail("more than 256 nested blocks or operands");
     }
     level(const level&) = delete;
     level& operator=(const level&) = delete;
@@ -64,8 +65,10 @@ class text_parser {
   void parse_target();
   std::uint32_t file_of(std::uint64_t number);
   void parse_file();
+  void parse_known_variable(symbol::space where, const qualifiers& q);
   void parse_variable(symbol::space where, const qualifiers& q, std::uint32_t owner);
   void parse_function(bool is_kernel, const qualifiers& q);
+  void leave_out(function& f, const lexer& from, const std::string& why);
   std::uint32_t declare_function(std::string_view name, const qualifiers& q);
   std::uint32_t declare_symbol(const variable& v, symbol::space where, const qualifiers& q, std::uint32_t owner);
   variable parse_declarator(bool with_name);
@@ -90,13 +93,14 @@ class text_parser {
   program& program_;
   linkage& linkage_;
   std::uint32_t text_;
+  const bool leaves_out_;  // code that hpe does not know
   lexer tokens_;
   scope names_;
-  std::vector<std::uint32_t> files_;     // maps numbers of .file to those of the program
+  std::vector<std::uint32_t> files_;     // maps the numbers of .file directives to numbers of files of the program
   function_context* context_ = nullptr;  // the function that is being read
   bool has_version_ = false;
   unsigned levels_ = 0;
-  std::vector<token> suffixes_;  // of the statement that is being read; keeps its room
+  std::vector<token> suffixes_;  // suffixes of the statement that is being read; the vector is reused
 };
 
 }  // namespace hpe::ptx

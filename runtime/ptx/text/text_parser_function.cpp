@@ -108,9 +108,30 @@ void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
   names_.declare(name, {operand::kind::function, index, 0, 0});
   function_context context(program_, f, names_);
   context_ = &context;
-  parse_body(f);
+  const lexer body = tokens_;
+  const std::size_t levels = names_.depth();
+  try {
+    parse_body(f);
+  } catch (const error& e) {
+    if (!leaves_out_) throw;
+    while (names_.depth() > levels) names_.close();
+    leave_out(f, body, e.what());
+  }
   context_ = nullptr;
   names_.close();
+}
+
+void text_parser::leave_out(function& f, const lexer& from, const std::string& why) {
+  program_.leave_out(f, why);
+  tokens_ = from;
+  skip_braces();
+  const std::size_t end = tokens_.peek().begin;
+  for (lexer named = from; named.peek().begin < end && named.peek().what != token::kind::end;) {
+    const token t = named.take();
+    if (t.what != token::kind::word || t.text.starts_with('%')) continue;
+    if (const auto found = names_.find(t.text); found && found->what == operand::kind::symbol)
+      program_.symbols[found->index].may_be_written = true;
+  }
 }
 
 void text_parser::parse_body(function& f) {

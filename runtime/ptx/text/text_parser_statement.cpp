@@ -22,7 +22,7 @@ operand_syntax text_parser::parse_number(bool negative) {
       o.what = operand_syntax::kind::float64;
       if (negative) o.value ^= std::uint64_t{1} << 63;
       break;
-    default: HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a number expected at '{}'", t.line, t.text);
+    default: HPE_THROW(HPE_ERROR_INVALID_ARGUMENT, "PTX line {}: a number is expected at '{}'", t.line, t.text);
   }
   return o;
 }

@@ -18,6 +18,7 @@ constexpr std::uint64_t most_size = std::uint64_t{1} << 48;
 // [.align n] [.v2] .type [.ptr ...] name[n][m], for variables and parameters
 text_parser::variable text_parser::parse_declarator(bool with_name) {
   variable v;
+  bool is_of_pointee = false;  // .align behind .ptr is that of the memory that the parameter points to
   for (;;) {
     if (tokens_.peek().what != token::kind::dotted) break;
     const std::string_view name = tokens_.peek().text;
@@ -25,13 +26,14 @@ text_parser::variable text_parser::parse_declarator(bool with_name) {
       tokens_.take();
       const std::uint64_t alignment = expect_integer();
       if (!std::has_single_bit(alignment) || alignment > most_alignment)
-        fail(fmt::format("an alignment of {}, which is not a power of two up to {},", alignment, most_alignment));
-      v.alignment = static_cast<std::uint32_t>(alignment);
+        fail(fmt::format("the alignment {} is not a power of two up to {}", alignment, most_alignment));
+      if (!is_of_pointee) v.alignment = static_cast<std::uint32_t>(alignment);
     } else if (name == "v2" || name == "v4") {
       tokens_.take();
       v.vector = name == "v2" ? 2 : 4;
     } else if (name == "ptr" || name == "global" || name == "const" || name == "shared" || name == "local" ||
                name.starts_with("attribute")) {
+      is_of_pointee |= name == "ptr";
       tokens_.take();
     } else if (const auto t = type_of_name(name)) {
       tokens_.take();
@@ -55,7 +57,7 @@ text_parser::variable text_parser::parse_declarator(bool with_name) {
       v.size = 0;
     } else {
       const std::uint64_t elements = expect_integer();
-      if (elements > most_size / std::max<std::uint64_t>(v.size, 1)) fail("a variable that is too large");
+      if (elements > most_size / std::max<std::uint64_t>(v.size, 1)) fail("a variable is too large");
       v.size *= elements;
     }
     expect(']');
@@ -92,6 +94,18 @@ std::uint32_t text_parser::declare_symbol(const variable& v, symbol::space where
   program_.symbols.push_back(std::move(s));
   if (shared_name && where != symbol::space::shared) linkage_.symbols[name] = index;
   return index;
+}
+
+// Outside of functions. One of an unknown type may be left out.
+void text_parser::parse_known_variable(symbol::space where, const qualifiers& q) {
+  const lexer begin = tokens_;
+  try {
+    parse_variable(where, q, symbol::no_owner);
+  } catch (const error&) {
+    if (!leaves_out_) throw;
+    tokens_ = begin;
+    skip_past(';');
+  }
 }
 
 void text_parser::parse_variable(symbol::space where, const qualifiers& q, std::uint32_t owner) {
@@ -131,7 +145,7 @@ void text_parser::parse_initial(symbol& s, const variable& v) {
     } while (depth > 0);
   }
   if (s.size == 0) s.size = offset;  // name[] = {...}
-  if (offset > s.size) fail(fmt::format("{} has more initial values than room", s.name));
+  if (offset > s.size) fail(fmt::format("{} has more initial values than elements", s.name));
 }
 
 // A number, the address of a variable or function, generic(address), or one byte of an address as 0xFF00(address).

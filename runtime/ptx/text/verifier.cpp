@@ -8,8 +8,7 @@ namespace hpe::ptx {
 namespace {
 
 // Whether a register may be an operand of an instruction's type (PTX ISA, sections "Operand Type Conversion" and
-// "Type Checking Rules"): as ptxas has it, also for packed halves, which only bits and integers may have in place of
-// .b32.
+// "Type Checking Rules"). As in ptxas, only bit and integer types accept packed halves in place of .b32.
 bool agree(type wanted, type declared) {
   if (wanted == type::pred || declared == type::pred) return wanted == declared;
   const bool is_bits = !is_float(wanted) && name_of(wanted).starts_with('b');
@@ -105,8 +104,9 @@ class function_verifier {
     // Only products of integers have halves, and only those of 16 and 32 bits have one of twice their size.
     const bool is_product = i.op == opcode::mul || i.op == opcode::mad;
     if (is_product && is_float(t) && i.modifiers.one_of(modifier::wide, modifier::lo, modifier::hi) != modifier::count)
-      fail(i, fmt::format(".wide, .lo and .hi are for integers, and .{} is none", name_of(t)));
-    if (i.has(modifier::wide) && bits_of(t) > 32) fail(i, fmt::format("nothing is twice as wide as .{}", name_of(t)));
+      fail(i, fmt::format(".wide, .lo and .hi are for integers, but .{} is not an integer type", name_of(t)));
+    if (i.has(modifier::wide) && bits_of(t) > 32)
+      fail(i, fmt::format("there is no type of twice the width of .{}", name_of(t)));
     check_shape(i);
   }
 
@@ -115,7 +115,7 @@ class function_verifier {
     const type to = i.types[0];
     const bool packed = to == type::f16x2 || to == type::bf16x2 || to == type::e4m3x2 || to == type::e5m2x2;
     const bool pair = packed && i.second_type() == type::f32;
-    if (i.sources.size() != (pair ? 2 : 1)) fail(i, "the wrong number of operands");
+    if (i.sources.size() != (pair ? 2 : 1)) fail(i, "the number of operands is wrong");
     check(i, i.results[0], to, "the result", true);
     for (const operand& o : i.sources) check(i, o, i.second_type(), "the operand", true);
   }
@@ -125,7 +125,7 @@ class function_verifier {
     if (!address.is_register()) return;
     const type t = declared(address);
     if ((bits_of(t) != 64 && bits_of(t) != 32) || is_float(t))
-      fail(i, "an address is an integer of 64 bits, or of 32 in shared memory");
+      fail(i, "an address must be a 64-bit integer, or a 32-bit integer in shared memory");
   }
 
   void check_access(const instruction& i, const std::vector<operand>& values, std::size_t from) const {
@@ -150,7 +150,8 @@ class function_verifier {
 
   // The registers of a fragment hold packed elements.
   void check_fragments(const instruction& i) const {
-    const bool is_mma = i.op == opcode::mma, is_load_or_store = i.kind == kind::load || i.kind == kind::store;
+    const bool may_be_wide = i.op == opcode::mma || (i.op == opcode::wmma && i.types[0] == type::f64);
+    const bool is_load_or_store = i.kind == kind::load || i.kind == kind::store;
     std::size_t first = 0;
     if (is_load_or_store || i.op == opcode::ldmatrix || i.op == opcode::stmatrix) {
       check_address(i);
@@ -159,7 +160,7 @@ class function_verifier {
     const auto check_register = [&](const operand& o) {
       if (!o.is_register()) return;
       const unsigned bits = bits_of(declared(o));
-      if (bits != 32 && !(is_mma && bits == 64))
+      if (bits != 32 && !(may_be_wide && bits == 64))
         fail(i, fmt::format("the register {} has {} bits, expected 32", function_.register_names[o.index], bits));
     };
     for (const operand& o : i.results) check_register(o);
@@ -183,8 +184,6 @@ class function_verifier {
 
 }  // namespace
 
-void verify(const program& p) {
-  for (const auto& f : p.functions) function_verifier(p, *f).run();
-}
+void verify(const program& p, const function& f) { function_verifier(p, f).run(); }
 
 }  // namespace hpe::ptx

@@ -1,12 +1,14 @@
 #pragma once
 
-/// Checks that operands match their instructions: their number by the table, the width of registers by the types.
+/// Checks the operands of instructions: their number must match the table of instructions, and the widths of registers
+/// must match the instructions' types.
 
 #include "runtime/ptx/program/program.h"
 
 namespace hpe::ptx {
 
-/// Throws HPE_ERROR_INVALID_ARGUMENT with the line, the instruction and the operand.
-void verify(const program& p);
+/// Checks a function of the program. Throws HPE_ERROR_INVALID_ARGUMENT; the message names the line, the instruction and
+/// the operand.
+void verify(const program& p, const function& f);
 
 }  // namespace hpe::ptx

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "tests/interpose/cuda/driver_under_test.h"
+#include "tests/interpose/cuda/failing_memory.h"
 
 namespace {
 
@@ -321,6 +322,56 @@ TEST_F(Adoption, FreedMemoryFaultsAgain) {
   device = 0;
   EXPECT_TRUE(faults(words_at(freed)));
   EXPECT_TRUE(faults(nullptr)) << "faults that are not hpe's are the program's";
+}
+
+// A touch that cannot wait for the devices fails; the next one finds everything as it was.
+TEST_F(Adoption, ATouchThatRunsOutOfMemoryCanBeRepeated) {
+  EXPECT_EQ(words_at(device)[4], 12U);
+  ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
+  std::function<void()> run_short = [] { failing_memory::arm(1); };
+  stand_in::meanwhile("cuDevicePrimaryCtxRetain", run_short);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(faults(words_at(device) + 4));
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("cannot be brought to the host"), std::string::npos) << told;
+  EXPECT_FALSE(faults(words_at(device) + 4));
+  EXPECT_EQ(words_at(device)[4], 13U);
+  std::uint64_t back = 0;
+  words_at(device)[4] = 7;
+  ASSERT_EQ(cuMemcpyDtoH(&back, device + 32, 8), CUDA_SUCCESS);
+  EXPECT_EQ(back, 7U);
+}
+
+// Sums of an address and a size that wrap must not hide memory that CPU code has written.
+TEST_F(Adoption, ARangeBeyondTheAddressSpaceBeginsWhereItBegins) {
+  words_at(device)[5] = 4;
+  EXPECT_NE(cuMemsetD8(device, 0, ~std::size_t{0} - 8), CUDA_SUCCESS);
+  EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(stand_in::memory(device + 40)), 4U) << "uploaded before the call";
+  EXPECT_NE(cuMemsetD32(device, 0, (~std::size_t{0} >> 2) + 3), CUDA_SUCCESS);
+  EXPECT_EQ(words_at(device)[5], 4U);
+}
+
+TEST_F(Adoption, LaunchesOfGraphsAskAboutTouchedMemoryOnly) {
+  int graph = 0;
+  CUgraphNode node = nullptr;
+  auto* const of = reinterpret_cast<CUgraph>(&graph);
+  constexpr unsigned nodes = 200;
+  EXPECT_EQ(words_at(device)[5], 15U);
+  const CUdeviceptr far = device + (std::uint64_t{1} << 40);
+  for (unsigned n = 0; n < nodes; ++n)
+    ASSERT_EQ(cuGraphAddMemFreeNode(&node, of, nullptr, 0, far + n * (std::uint64_t{4} << 20)), CUDA_SUCCESS);
+  int other = 0;
+  const unsigned asked = stand_in::calls("cuMemGetAddressRange_v2");
+  ASSERT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(&other), nullptr), CUDA_SUCCESS);
+  EXPECT_LT(stand_in::calls("cuMemGetAddressRange_v2") - asked, nodes);
+  // Nodes of graphs that are gone free nothing any more.
+  ASSERT_EQ(cuGraphAddMemFreeNode(&node, of, nullptr, 0, device), CUDA_SUCCESS);
+  (void)cuGraphDestroy(of);
+  words_at(device)[5] = 16;
+  const unsigned before = stand_in::calls("cuMemGetAddressRange_v2");
+  ASSERT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(&other), nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(words_at(device)[5], 16U);
+  EXPECT_LE(stand_in::calls("cuMemGetAddressRange_v2") - before, 8U) << "for the upload and the fetch";
 }
 
 TEST_F(Adoption, MemoryThatAGraphFreedFaultsAgain) {

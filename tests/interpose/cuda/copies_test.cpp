@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/interpose/cuda/driver_under_test.h"
+#include "tests/interpose/cuda/failing_memory.h"
 
 namespace {
 
@@ -143,6 +144,56 @@ TEST_F(Copies, OfManyThreads) {
     });
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(good, 40) << "seed " << seed();
+}
+
+// An event that is not recorded says nothing of the buffer's use, so the program must learn of it.
+TEST_F(Copies, ABufferWhoseUseCannotBeNotedIsAnError) {
+  const auto source = fresh(bytes);
+  std::vector<std::uint8_t> back(bytes, 0xee);
+  stand_in::fail("cuEventRecord", CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_ERROR_UNKNOWN);
+  ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+  EXPECT_TRUE(holds(source)) << "seed " << seed();
+  stand_in::fail("cuEventRecord", CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(cuMemcpyDtoH(back.data(), device, bytes), CUDA_ERROR_UNKNOWN);
+  ASSERT_EQ(cuMemcpyDtoH(back.data(), device, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(back, source) << "seed " << seed();
+}
+
+// Whenever memory runs short in a copy, its buffers go back: without one of them, later copies would wait for ever.
+TEST_F(Copies, GoOnAfterAllocationsFail) {
+  const auto source = fresh(bytes);
+  ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+  std::vector<std::uint8_t> back(bytes);
+  unsigned short_of_memory = 0;
+  for (int round = 0; round < 8; ++round)  // more than the buffers
+    for (unsigned n = 1;; ++n) {
+      failing_memory::arm(n);
+      const CUresult result = cuMemcpyDtoH(back.data(), device, bytes);
+      const bool is_end = !failing_memory::disarm();
+      ASSERT_TRUE(result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) << result;
+      short_of_memory += result == CUDA_ERROR_OUT_OF_MEMORY ? 1 : 0;
+      if (is_end) break;
+    }
+  EXPECT_GT(short_of_memory, 7u);
+  ASSERT_EQ(cuMemcpyDtoH(back.data(), device, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(back, source) << "seed " << seed();
+}
+
+TEST_F(Copies, OfSizesBeyondTheAddressSpaceAreTheDrivers) {
+  const auto source = fresh(2 * MiB);
+  constexpr std::size_t most = ~std::size_t{0};
+  CUDA_MEMCPY2D c{};
+  c.srcMemoryType = CU_MEMORYTYPE_HOST;
+  c.srcHost = source.data();
+  c.srcPitch = MiB;
+  c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  c.dstDevice = device;
+  c.dstPitch = MiB;
+  c.WidthInBytes = MiB;
+  c.Height = (most >> 20) + 3;  // the product of width and height wraps to 2 MiB
+  EXPECT_EQ(cuMemcpy2D(&c), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyHtoD(device, source.data(), most), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(Copies, GoOnAfterContextsEnd) {

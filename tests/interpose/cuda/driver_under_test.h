@@ -24,6 +24,8 @@ std::byte* memory(CUdeviceptr address);
 void pause(bool paused);
 /// Lets happen() run at the beginning of the next call of an entry. It must live until then.
 void meanwhile(const char* symbol, std::function<void()>& happen);
+/// The next call of an entry returns `result`; see stand_in.h for the entries that can.
+void fail(const char* symbol, CUresult result);
 
 /// Starts the driver and makes device 0's primary context current, as CUDA's runtime does. Fails the test if it cannot.
 void enter_device_0();

@@ -6,8 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include "tests/interpose/cuda/add_kernel.h"
 
 namespace {
 
@@ -23,33 +26,6 @@ constexpr std::size_t array_bytes = 6 * mebibyte;
 constexpr unsigned stride = 1024;  // words: a kernel uses one word in 4 KiB
 constexpr unsigned used_words = array_bytes / sizeof(unsigned) / stride;
 
-// to[n] = from[n] + value, for each `stride`-th n.
-const char* const ptx = R"(.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry add(.param .u64 to, .param .u64 from, .param .u32 value, .param .u32 stride)
-{
-  .reg .u32 %r<9>;
-  .reg .u64 %d<7>;
-  ld.param.u64 %d1, [to];
-  ld.param.u64 %d2, [from];
-  ld.param.u32 %r1, [value];
-  ld.param.u32 %r2, [stride];
-  mov.u32 %r3, %ctaid.x;
-  mov.u32 %r4, %ntid.x;
-  mov.u32 %r5, %tid.x;
-  mad.lo.u32 %r6, %r3, %r4, %r5;
-  mul.lo.u32 %r6, %r6, %r2;
-  mul.wide.u32 %d3, %r6, 4;
-  add.u64 %d4, %d1, %d3;
-  add.u64 %d5, %d2, %d3;
-  ld.global.u32 %r7, [%d5];
-  add.u32 %r8, %r7, %r1;
-  st.global.u32 [%d4], %r8;
-  ret;
-}
-)";
-
 CUfunction add_kernel = nullptr;
 CUmodule kernels = nullptr;
 
@@ -58,7 +34,7 @@ void start() {
   MUST(cuInit(0));
   MUST(cuDevicePrimaryCtxRetain(&context, 0));
   MUST(cuCtxSetCurrent(context));
-  MUST(cuModuleLoadData(&kernels, ptx));
+  MUST(cuModuleLoadData(&kernels, stand_in::add_code));
   MUST(cuModuleGetFunction(&add_kernel, kernels, "add"));
 }
 
@@ -305,6 +281,38 @@ void too_much() {
   std::printf("wait %d\n", static_cast<int>(cuCtxSynchronize()));
 }
 
+// Kernels over two arrays that are larger than the device, of two threads on one stream. Each launch is queued whole:
+// whatever the order of the launches, all words of an array are equal at the end.
+void two_threads() {
+  constexpr std::size_t bytes = 24 * mebibyte;
+  constexpr unsigned words = bytes / sizeof(unsigned) / stride, block = 64;
+  const CUdeviceptr a = array(bytes), b = array(bytes);
+  MUST(cuMemsetD32(a, 0, bytes / sizeof(unsigned)));
+  MUST(cuMemsetD32(b, 0, bytes / sizeof(unsigned)));
+  CUstream stream = nullptr;
+  CUcontext context = nullptr;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  MUST(cuCtxGetCurrent(&context));
+  const auto launches = [&](CUdeviceptr to, CUdeviceptr from, unsigned value) {
+    MUST(cuCtxSetCurrent(context));
+    for (unsigned n = 0; n < 5; ++n) {
+      unsigned distance = stride;
+      void* each[] = {&to, &from, &value, &distance};
+      MUST(cuLaunchKernel(add_kernel, words / block, 1, 1, block, 1, 1, 0, stream, each, nullptr));
+    }
+  };
+  std::thread other([&] { launches(a, b, 0); });
+  launches(b, a, 1);
+  other.join();
+  MUST(cuStreamSynchronize(stream));
+  for (const CUdeviceptr each : {a, b}) {
+    const std::vector<unsigned> made = content(each, bytes);
+    unsigned different = 0;
+    for (unsigned n = 0; n < words; ++n) different += made[n * stride] != made[0] ? 1 : 0;
+    std::printf("different words %u\n", different);
+  }
+}
+
 void questions() {
   const CUdeviceptr a = array();
   const CUdeviceptr b = array(20 * mebibyte);
@@ -374,15 +382,42 @@ void touches() {
   std::printf("touched %llx\n", all);
 }
 
+CUdeviceptr left_for_the_end = 0;
+
+// As CUDA's runtime does, whose handler runs after the destructors of what hpe constructs later. Code that is loaded
+// and launched needs most of hpe.
+void end() {
+  MUST(add(left_for_the_end, left_for_the_end, 1));
+  CUmodule late = nullptr;
+  MUST(cuModuleLoadData(&late, stand_in::add_code));
+  MUST(cuModuleGetFunction(&add_kernel, late, "add"));
+  MUST(add(left_for_the_end, left_for_the_end, 2));
+  MUST(cuCtxSynchronize());
+  std::printf("sum %llx\n", sum(content(left_for_the_end)));
+  MUST(cuModuleUnload(late));
+  MUST(cuMemFree(left_for_the_end));
+  MUST(cuModuleUnload(kernels));
+  MUST(cuDevicePrimaryCtxRelease(0));
+  std::printf("released at the end\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool ends = argc > 1 && std::strcmp(argv[1], "end") == 0;
+  if (ends) std::atexit(end);
   start();
+  if (ends) {
+    left_for_the_end = array();
+    MUST(cuMemcpyHtoD(left_for_the_end, words_of(1).data(), array_bytes));
+    MUST(add(left_for_the_end, left_for_the_end, 0));
+  }
   for (int n = 1; n < argc; ++n) {
     const auto is = [&](const char* part) { return std::strcmp(argv[n], part) == 0; };
     if (is("arrays")) five_arrays();
     if (is("large")) one_large_array();
     if (is("much")) too_much();
+    if (is("threads")) two_threads();
     if (is("rows")) rows_and_planes();
     if (is("graphs")) graphs();
     if (is("ask")) questions();

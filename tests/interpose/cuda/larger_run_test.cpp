@@ -20,7 +20,7 @@ TEST(LargerRun, LaunchesGetTheArraysOfTheirArguments) {
   const outcome less = shell(little + "--scope args --profile" + program + "arrays");
   EXPECT_EQ(exit_status(less), 0);
   EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
-  EXPECT_NE(less.text.find("MiB made room"), std::string::npos) << less.text;
+  EXPECT_NE(less.text.find("MiB were evicted"), std::string::npos) << less.text;
 }
 
 // A part of the program prints the same with little memory.
@@ -34,6 +34,17 @@ void expect_same(const std::string& part) {
 
 TEST(LargerRun, ArraysMayBeLargerThanTheDevice) { expect_same("large"); }
 
+TEST(LargerRun, AProgramMayCallTheDriverAsItExits) {
+  const outcome alone = shell(run + program + "end");
+  EXPECT_EQ(exit_status(alone), 0) << alone.text;
+  EXPECT_NE(alone.text.find("released at the end"), std::string::npos) << alone.text;
+  for (const char* const options : {"--oversubscribe", "--spread"}) {
+    const outcome it = shell(run + options + program + "end");
+    EXPECT_EQ(exit_status(it), 0) << options << it.text;
+    EXPECT_EQ(it.text, alone.text) << options;
+  }
+}
+
 TEST(LargerRun, RowsAndPlanesMayBeLargerThanTheDevice) { expect_same("rows"); }
 
 TEST(LargerRun, GraphsGetTheArraysOfTheirNodes) {
@@ -46,18 +57,64 @@ TEST(LargerRun, GraphsGetTheArraysOfTheirNodes) {
   EXPECT_NE(less.text.find(results), std::string::npos) << less.text << "instead of\n" << results;
   // That launch names all three arrays.
   EXPECT_NE(less.text.find("all arrays 2\ncaptured 0\n"), std::string::npos) << less.text;
-  EXPECT_NE(less.text.find("a graph needs the memory of all its nodes at once"), std::string::npos) << less.text;
+  EXPECT_NE(less.text.find("a graph needs the memory of all its nodes at the same time"), std::string::npos)
+      << less.text;
 }
 
-TEST(LargerRun, WithoutScopeALaunchNeedsEverything) {
-  const outcome all = shell(little + program + "much");
-  EXPECT_EQ(exit_status(all), 0) << all.text;
-  EXPECT_NE(all.text.find("launch 2\n"), std::string::npos) << all.text;
-  EXPECT_NE(all.text.find("bytes on device 0 at once"), std::string::npos) << all.text;
-  const outcome named = shell(little + "--scope args" + program + "much");
-  EXPECT_NE(named.text.find("launch 0\n"), std::string::npos) << named.text;
-  EXPECT_NE(named.text.find("large 2\n"), std::string::npos) << named.text;
-  EXPECT_NE(named.text.find("wait 0\n"), std::string::npos) << named.text;
+// Of a kernel with PTX only the bytes that the launch can touch must fit, with and without --scope args.
+TEST(LargerRun, ALaunchNeedsOnlyTheBytesThatItCanTouch) {
+  for (const std::string scope : {"", "--scope args"}) {
+    const outcome named = shell(little + scope + program + "much");
+    EXPECT_EQ(exit_status(named), 0) << named.text;
+    for (const std::string line : {"launch 0\n", "large 0\n", "wait 0\n"})
+      EXPECT_NE(named.text.find(line), std::string::npos) << named.text;
+  }
+}
+
+TEST(LargerRun, LaunchesRunInPartsAsOftenAsNeeded) {
+  const std::string stencils = " -- " HPE_TEST_SPREAD_PROGRAM " add diffuse gather count touch large capture";
+  const outcome enough = shell(run + stencils);
+  ASSERT_EQ(exit_status(enough), 0) << enough.text;
+  const outcome less = shell("HPE_LOG=info " + little + stencils);
+  EXPECT_EQ(exit_status(less), 0) << less.text;
+  for (std::size_t at = 0; at < enough.text.size();) {
+    const std::size_t end = enough.text.find('\n', at) + 1;
+    EXPECT_NE(less.text.find(enough.text.substr(at, end - at)), std::string::npos) << less.text << "instead of\n"
+                                                                                   << enough.text;
+    at = end;
+  }
+  EXPECT_NE(less.text.find("runs in 8 parts, one after the other"), std::string::npos) << less.text;
+}
+
+TEST(LargerRun, ALaunchInPartsIsOnePieceForOtherThreads) {
+  const outcome less = shell(little + program + "threads");
+  EXPECT_EQ(exit_status(less), 0) << less.text;
+  EXPECT_EQ(less.text, "different words 0\ndifferent words 0\n");
+}
+
+TEST(LargerRun, TellsWhyALaunchCannotRunInParts) {
+  const outcome variables =
+      shell("HPE_DEVICE_MEMORY=14M " + run + "--oversubscribe -- " HPE_TEST_SPREAD_PROGRAM " weigh");
+  EXPECT_EQ(exit_status(variables), 9) << variables.text;
+  EXPECT_NE(variables.text.find("the launch cannot run in parts one after the other: it uses variables of its program"),
+            std::string::npos)
+      << variables.text;
+}
+
+// The program prints the error of a launch, and goes on.
+TEST(LargerRun, RefusedWorkIsToldAtTheEndAndIsAnErrorIfWanted) {
+  const outcome told = shell(little + "--scope args" + program + "graphs");
+  EXPECT_EQ(exit_status(told), 0) << told.text;
+  EXPECT_NE(told.text.find("device work that were refused or failed: 1;"), std::string::npos) << told.text;
+  const outcome strict = shell(little + "--scope args --strict" + program + "graphs");
+  EXPECT_EQ(exit_status(strict), 1) << strict.text;
+  EXPECT_NE(strict.text.find("captured 0\n"), std::string::npos) << strict.text;  // buffered output is written
+  const outcome right = shell(little + "--strict" + program + "much");
+  EXPECT_EQ(exit_status(right), 0) << right.text;
+  EXPECT_EQ(right.text.find("refused"), std::string::npos) << right.text;
+  const outcome own =
+      shell("HPE_DEVICE_MEMORY=14M " + run + "--oversubscribe --strict -- " HPE_TEST_SPREAD_PROGRAM " weigh");
+  EXPECT_EQ(exit_status(own), 9) << own.text;  // the program's own status
 }
 
 TEST(LargerRun, MemoryLooksLikeTheDrivers) {
@@ -69,6 +126,20 @@ TEST(LargerRun, MemoryLooksLikeTheDrivers) {
     EXPECT_NE(told.text.find(line), std::string::npos) << line << "is not in\n" << told.text;
   EXPECT_NE(told.text.find("other processes cannot get it"), std::string::npos) << told.text;
   EXPECT_EQ(told.text.find("is wrong"), std::string::npos) << told.text;
+}
+
+// The option has one default for all programs, which means "off" to CUDA programs.
+TEST(LargerRun, WithoutTheOptionAllocationsAreTheDrivers) {
+  const auto asked = [](const std::string& value) {
+    return shell("HPE_DEVICE_MEMORY=16M " + value + run + program + "ask").text;
+  };
+  const std::string all_of_device = "memory 192 of 192";
+  for (const std::string value : {"", "HPE_OVERSUBSCRIBE=auto ", "HPE_OVERSUBSCRIBE=off "})
+    EXPECT_NE(asked(value).find(all_of_device), std::string::npos) << value;
+  const std::string wrong = asked("HPE_OVERSUBSCRIBE=yes ");
+  EXPECT_NE(wrong.find(all_of_device), std::string::npos) << wrong;
+  EXPECT_NE(wrong.find("HPE_OVERSUBSCRIBE=\"yes\" is none of on, off and auto"), std::string::npos) << wrong;
+  EXPECT_EQ(asked("HPE_OVERSUBSCRIBE=on ").find(all_of_device), std::string::npos);
 }
 
 TEST(LargerRun, CpuCodeMayTouchTheMemory) {

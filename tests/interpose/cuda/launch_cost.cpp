@@ -1,25 +1,92 @@
 // The cost of a launch for the calling thread: medians over batches, in nanoseconds. The stand-in does nothing for a
-// null kernel, so with it the difference between runs with and without `hpe run` is the cost of hpe.
+// null kernel, and little for the others, so the difference between runs with and without `hpe run` is the cost of hpe.
+//
+//   interpose-launch-cost [ARRAYS]   the program has so many allocations of 1 MiB (0)
 #include <cuda.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <vector>
 
-int main() {
-  CUcontext context = nullptr;
-  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS) return 3;
-  cuCtxSetCurrent(context);
-  constexpr int launches = 100000;
-  std::array<double, 41> batches{};
+namespace {
+
+// With --spread, both kernels stay on one device: `adds` because it is short, `asks` because it reads the number of its
+// multiprocessor.
+const char* const code = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry adds(.param .u64 adds_0, .param .u64 adds_1, .param .u32 adds_2) {
+  .reg .b32 %r<6>; .reg .b64 %d<5>;
+  ld.param.u64 %d0, [adds_0]; ld.param.u64 %d1, [adds_1]; ld.param.u32 %r0, [adds_2];
+  mov.u32 %r1, %ctaid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d3, %d0, %d2; add.u64 %d4, %d1, %d2;
+  ld.global.u32 %r2, [%d3]; add.u32 %r3, %r2, %r0; st.global.u32 [%d4], %r3;
+  ret;
+}
+.visible .entry asks(.param .u64 asks_0, .param .u64 asks_1, .param .u32 asks_2) {
+  .reg .b32 %r<6>; .reg .b64 %d<5>;
+  ld.param.u64 %d0, [asks_0];
+  mov.u32 %r1, %smid; mov.u32 %r2, %ctaid.x; mul.wide.u32 %d2, %r2, 4; add.u64 %d3, %d0, %d2;
+  st.global.u32 [%d3], %r1;
+  ret;
+}
+)";
+
+// Of the calling thread, so that other threads and programs do not count.
+double nanoseconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
+}
+
+void require(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "%s: error %d\n", what, static_cast<int>(result));
+  std::exit(3);
+}
+
+void measure(const char* name, int launches, CUfunction function, void** parameters) {
+  std::array<double, 21> batches{};
   for (double& batch : batches) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = nanoseconds();
     for (int i = 0; i < launches; ++i)
-      if (cuLaunchKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) != CUDA_SUCCESS) return 4;
-    batch = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / launches;
+      require(cuLaunchKernel(function, 2, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), "a launch");
+    batch = (nanoseconds() - begin) / launches;
+    require(cuCtxSynchronize(), "a wait");
   }
   std::sort(batches.begin(), batches.end());
-  std::printf("ns per launch: median %.2f, fastest %.2f, quarter %.2f\n", batches[batches.size() / 2], batches.front(),
-              batches[batches.size() / 4]);
+  std::printf("ns per launch: median %8.2f, fastest %8.2f, quarter %8.2f  %s\n", batches[batches.size() / 2],
+              batches.front(), batches[batches.size() / 4], name);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CUcontext context = nullptr;
+  require(cuInit(0), "cuInit");
+  require(cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+  require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  CUmodule module = nullptr;
+  CUfunction adds = nullptr, asks = nullptr;
+  require(cuModuleLoadData(&module, code), "cuModuleLoadData");
+  require(cuModuleGetFunction(&adds, module, "adds"), "cuModuleGetFunction");
+  require(cuModuleGetFunction(&asks, module, "asks"), "cuModuleGetFunction");
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  std::vector<CUdeviceptr> arrays(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 0);
+  for (CUdeviceptr& each : arrays) require(cuMemAlloc(&each, bytes), "cuMemAlloc");
+  CUdeviceptr small[2]{};  // the driver's
+  for (CUdeviceptr& each : small) require(cuMemAlloc(&each, 4096), "cuMemAlloc");
+
+  unsigned number = 1;
+  void* of_driver[] = {&small[0], &small[1], &number};
+  // NVIDIA's driver refuses it.
+  if (cuLaunchKernel(nullptr, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_SUCCESS)
+    measure("a kernel without code", 200, nullptr, nullptr);
+  measure("a short kernel over memory of the driver", 100, adds, of_driver);
+  if (arrays.size() < 2) return 0;
+  void* of_hpe[] = {&arrays[0], &arrays[1], &number};
+  measure("a short kernel over two arrays", 100, adds, of_hpe);
+  measure("a kernel with an obstacle over two arrays", 100, asks, of_hpe);
 }

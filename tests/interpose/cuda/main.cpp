@@ -26,6 +26,8 @@ void meanwhile(const char* symbol, std::function<void()>& happen) {
       symbol, [](void* given) { (*static_cast<std::function<void()>*>(given))(); }, &happen);
 }
 
+void fail(const char* symbol, CUresult result) { find<fail_function>("stand_in_fail")(symbol, 0, result); }
+
 void enter_device_0() {
   CUcontext context = nullptr;
   ASSERT_EQ(cuInit(0), CUDA_SUCCESS);

@@ -144,11 +144,20 @@ TEST_P(Rows, AsPlanes) {
   ASSERT_EQ(cuMemcpy3D(&c), CUDA_SUCCESS);
   expect_rows(reinterpret_cast<std::uint8_t*>(stand_in::memory(device)) + offset, s.device_pitch(), source,
               s.host_pitch(), 0xaa);
-  // The driver copies planes that are parts of higher planes.
+  // The driver copies planes that are parts of higher planes, unless each plane is one row without gaps.
   const unsigned direct = stand_in::calls("cuMemcpy3D_v2");
+  const std::size_t plane = s.width * (s.count / 3 - 1);
+  const bool staged = s.device_gap == 0 && s.host_gap == 0 && plane <= 8 * MiB;
+  ASSERT_EQ(cuMemsetD8(device, 0xaa, s.device_pitch() * s.count + offset), CUDA_SUCCESS);
   c.Height -= 1;
   ASSERT_EQ(cuMemcpy3D(&c), CUDA_SUCCESS);
-  EXPECT_EQ(stand_in::calls("cuMemcpy3D_v2"), direct + 1);
+  EXPECT_EQ(stand_in::calls("cuMemcpy3D_v2"), direct + (staged ? 0 : 1));
+  if (!staged) return;
+  const auto* const have = reinterpret_cast<const std::uint8_t*>(stand_in::memory(device)) + offset;
+  for (std::size_t z = 0; z < 3; ++z) {
+    EXPECT_EQ(std::memcmp(have + z * (plane + s.width), source.data() + z * (plane + s.width), plane), 0);
+    EXPECT_EQ(have[z * (plane + s.width) + plane], 0xaa) << "the plane's last row is not copied";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Rows,

@@ -57,9 +57,9 @@ TEST(SpreadCode, EndsWithItsModule) {
   program_code& code = program_code::of_process();
   code.loaded(module, text.c_str());
   code.is_kernel_of(function, module, "add");
-  part_kernel& add = kernels.of(function);
-  ASSERT_EQ(add.obstacle, "");
-  ASSERT_TRUE(kernels.load(add, function, 0));
+  std::shared_ptr<const part_kernel> add = kernels.of(function);
+  ASSERT_EQ(add->obstacle, "");
+  ASSERT_EQ(kernels.load(add, function, 0).size(), 2U);
 
   std::set<const hpe::spread::kernel_model*> gone;
   const auto note = [&](const hpe::spread::kernel_model& model) { gone.insert(&model); };
@@ -67,6 +67,7 @@ TEST(SpreadCode, EndsWithItsModule) {
   kernels.forget_handles(note);  // another module ends
   EXPECT_TRUE(gone.empty());
   EXPECT_EQ(stand_in::calls("cuModuleUnload"), unloaded);
+  add.reset();
   code.unloaded(module);
   kernels.forget_handles(note);
   EXPECT_EQ(gone.size(), 7U) << "the kernels of the module, whether launched or not";

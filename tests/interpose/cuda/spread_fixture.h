@@ -9,9 +9,10 @@
 
 namespace stand_in {
 
-// `stays` adds 1 to each 256th element on one device: arrays that lie in parts come there. Threads of `adds_up` add up
+// `stays` adds 1 to each 256th element on one device. Threads of `adds_up` add up
 // each eighth element of an array where their flag says so. The prediction does not know the flags, so it spreads that
-// kernel and lets each device have a copy of the array.
+// kernel and lets each device have a copy of the array. Each row of blocks of `deals` adds 1 to elements of the whole
+// array, as often as a word in memory says. The prediction does not know the word either, so it deals the array out.
 inline const char* const spread_code = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -34,6 +35,39 @@ inline const char* const spread_code = R"(.version 8.0
   ld.global.u32 %r7, [%d2];
   add.u32 %r8, %r7, 1;
   st.global.u32 [%d2], %r8;
+DONE:
+  ret;
+}
+.visible .entry deals(.param .u64 deals_0, .param .u64 deals_1) {
+  .reg .pred %p<3>;
+  .reg .b32 %r<9>;
+  .reg .b64 %d<8>;
+  ld.param.u64 %d0, [deals_0];
+  ld.param.u64 %d1, [deals_1];
+  ld.global.u32 %r0, [%d1];
+  mov.u32 %r1, %ctaid.x;
+  mul.wide.u32 %d2, %r1, 16384;
+  add.u64 %d3, %d0, %d2;
+  mov.u32 %r2, 0;
+OUTER:
+  setp.ge.u32 %p0, %r2, %r0;
+  @%p0 bra DONE;
+  mul.wide.u32 %d4, %r2, 1024;
+  add.u64 %d5, %d3, %d4;
+  mov.u32 %r3, 0;
+INNER:
+  setp.ge.u32 %p1, %r3, %r0;
+  @%p1 bra NEXT;
+  mul.wide.u32 %d6, %r3, 32;
+  add.u64 %d7, %d5, %d6;
+  ld.global.u32 %r4, [%d7];
+  add.u32 %r5, %r4, 1;
+  st.global.u32 [%d7], %r5;
+  add.u32 %r3, %r3, 1;
+  bra INNER;
+NEXT:
+  add.u32 %r2, %r2, 1;
+  bra OUTER;
 DONE:
   ret;
 }
@@ -71,11 +105,12 @@ STORE:
 }
 )";
 
-constexpr unsigned words = 1U << 22U;  // 16 MiB, of which each device gets a half at first
+constexpr unsigned words = 1U << 22U;  // 16 MiB
 constexpr std::size_t bytes = words * sizeof(unsigned);
 constexpr unsigned threads = 1U << 16U, added_up = 1U << 17U;
 
-/// A program that is spread over the stand-in's two devices: an array in parts, and kernels that use it.
+/// A program that is spread over the stand-in's two devices: an array, which launches have dealt out, and kernels that
+/// use it.
 class Spread : public testing::Test {
  protected:
   void SetUp() override {
@@ -94,12 +129,35 @@ class Spread : public testing::Test {
     ASSERT_EQ(cuModuleGetFunction(&stays_, module_, "stays"), CUDA_SUCCESS);
     ASSERT_EQ(cuModuleGetFunction(&adds_up_, module_, "adds_up"), CUDA_SUCCESS);
     ASSERT_EQ(cuMemAlloc(&array_, bytes), CUDA_SUCCESS);
-    ASSERT_EQ(device_of(array_ + bytes - 4), 1) << "the test needs arrays in parts";
+    ASSERT_EQ(cuModuleGetFunction(&deals_, module_, "deals"), CUDA_SUCCESS);
+    ASSERT_EQ(device_of(array_ + bytes - 4), 0) << "arrays begin on the program's device";
     ASSERT_EQ(cuMemAlloc(&sums_, threads * sizeof(unsigned)), CUDA_SUCCESS);
     ASSERT_EQ(cuMemAlloc(&flags_, threads * sizeof(unsigned)), CUDA_SUCCESS);
     ASSERT_EQ(cuMemsetD32(flags_, 0, threads), CUDA_SUCCESS);
     for (const unsigned thread : {0U, threads - 1})
       ASSERT_EQ(cuMemsetD32(flags_ + thread * sizeof(unsigned), 1, 1), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(deal_out());
+  }
+  // The third launch is the first whose loss counts; the move takes as long as some launches lose.
+  void deal_out() {
+    for (int n = 0; n < 3 || (n < 20 && device_of(array_ + bytes - 4) == 0); ++n)
+      ASSERT_NO_FATAL_FAILURE(launch_deals());
+    ASSERT_EQ(device_of(array_ + bytes - 4), 1) << "the test needs arrays in parts";
+    ASSERT_EQ(device_of(array_), 0);
+  }
+  // Launches a kernel without PTX until it has brought the array home.
+  void come_home() {
+    static const stand_in::kernel uses{[](const std::uint64_t*) {}, 1};
+    auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&uses));
+    void* parameters[] = {&array_};
+    for (int n = 0; n < 20 && device_of(array_ + bytes - 4) != 0; ++n)
+      ASSERT_EQ(cuLaunchKernel(function, 2, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(device_of(array_ + bytes - 4), 0);
+  }
+  void launch_deals() {
+    CUdeviceptr none = flags_ + sizeof(unsigned);
+    void* parameters[] = {&array_, &none};
+    ASSERT_EQ(cuLaunchKernel(deals_, bytes / 16384, 64, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
   }
 
   // The device that has a byte, as the driver itself says.
@@ -134,7 +192,7 @@ class Spread : public testing::Test {
   [[nodiscard]] void* memory() const { return reinterpret_cast<void*>(array_); }
 
   CUmodule module_ = nullptr;
-  CUfunction stays_ = nullptr, adds_up_ = nullptr;
+  CUfunction stays_ = nullptr, adds_up_ = nullptr, deals_ = nullptr;
   CUdeviceptr array_ = 0, flags_ = 0, sums_ = 0;
   std::vector<unsigned> values_;
 };

@@ -8,7 +8,7 @@
 
 namespace {
 
-const std::string run = "HPE_CUDA_DRIVER=" HPE_TEST_STAND_IN " " HPE_COMMAND " run ";
+const std::string run = "HPE_CALIBRATION=off HPE_CUDA_DRIVER=" HPE_TEST_STAND_IN " " HPE_COMMAND " run ";
 const std::string program = " -- " HPE_TEST_SPREAD_PROGRAM " ";
 
 // Equal parts: such small grids would stay on one device.
@@ -62,6 +62,58 @@ TEST(SpreadRun, MemoryLooksLikeThatOfOneDevice) {
   EXPECT_NE(told.text.find("freed twice 1\n"), std::string::npos) << told.text;
   const outcome alone = shell(run + program + "ask");
   EXPECT_NE(alone.text.find("devices 2, second 0, memory 192 MiB"), std::string::npos) << alone.text;
+}
+
+// The arrays of all parts together need twice the memory of both devices.
+TEST(SpreadRun, ArraysMayBeLargerThanAllDevicesTogether) {
+  const std::string parts = "add diffuse gather count weigh";
+  const outcome one = shell(run + program + parts);
+  ASSERT_EQ(exit_status(one), 0) << one.text;
+  const outcome two = shell("HPE_SPREAD_CUT=even HPE_DEVICE_MEMORY=32M " + run +
+                            "--spread --oversubscribe --explain --profile" + program + parts);
+  EXPECT_EQ(exit_status(two), 0) << two.text;
+  EXPECT_NE(two.text.find(one.text), std::string::npos) << two.text << "instead of\n" << one.text;
+  EXPECT_NE(two.text.find("MiB were evicted"), std::string::npos) << two.text;
+  EXPECT_NE(two.text.find("         4          4        2"), std::string::npos) << two.text;
+}
+
+// The arrays of one launch need three times the memory of both devices.
+TEST(SpreadRun, LaunchesRunInPartsOnAllDevices) {
+  const std::string parts = "add diffuse gather";
+  const outcome one = shell(run + program + parts);
+  ASSERT_EQ(exit_status(one), 0) << one.text;
+  const outcome two = shell("HPE_LOG=info HPE_DEVICE_MEMORY=8M " + run + "--spread --oversubscribe" + program + parts);
+  EXPECT_EQ(exit_status(two), 0) << two.text;
+  EXPECT_NE(two.text.find("runs in 4 parts, one after the other"), std::string::npos) << two.text;
+  for (std::size_t at = 0; at < one.text.size();) {
+    const std::size_t end = one.text.find('\n', at) + 1;
+    EXPECT_NE(two.text.find(one.text.substr(at, end - at)), std::string::npos) << two.text << "instead of\n"
+                                                                               << one.text;
+    at = end;
+  }
+}
+
+// Of two devices of 64 MiB; what host memory holds besides is not told.
+TEST(SpreadRun, TheLimitsOfAllDevicesAreTold) {
+  const outcome told = shell("HPE_DEVICE_MEMORY=64M " + run + "--spread --oversubscribe" + program + "ask");
+  EXPECT_NE(told.text.find("memory 384 MiB = 128 MiB, base 1 1, bytes 33554432, device 0, context 1, ipc 801\n"),
+            std::string::npos)
+      << told.text;
+}
+
+TEST(SpreadRun, TellsWhyNothingCanBeSpread) {
+  const std::string line = "hpe: hpe run --spread: nothing can be spread, because ";
+  const outcome one = shell("STAND_IN_DEVICES=1 " + run + "--spread" + program + "add diffuse");
+  EXPECT_EQ(exit_status(one), 0) << one.text;
+  EXPECT_NE(one.text.find(line + "the program sees one GPU\n"), std::string::npos) << one.text;
+  EXPECT_EQ(one.text.find(line), one.text.rfind(line)) << "told once: " << one.text;
+  const outcome apart = shell("STAND_IN_NO_PEERS=1 " + run + "--spread" + program + "add");
+  EXPECT_NE(apart.text.find(line + "device 0 and the other GPUs do not reach each other's memory\n"), std::string::npos)
+      << apart.text;
+  const outcome quiet = shell("HPE_LOG=error STAND_IN_NO_PEERS=1 " + run + "--spread" + program + "add");
+  EXPECT_EQ(quiet.text.find("nothing can be spread"), std::string::npos) << quiet.text;
+  const outcome no_launch = shell("STAND_IN_DEVICES=1 " + run + "--spread" + program);
+  EXPECT_EQ(no_launch.text, "");
 }
 
 TEST(SpreadRun, ShortLaunchesStayOnOneDevice) {

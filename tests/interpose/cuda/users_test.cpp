@@ -17,7 +17,6 @@
 namespace {
 
 using hpe::interpose::adopted_pointers;
-using hpe::interpose::copied_rows;
 using namespace std::chrono_literals;
 
 struct gate {
@@ -74,7 +73,7 @@ class Order : public testing::Test {
     const std::uint64_t queued = pointers->queued_now();
     const auto from = pointers->share(source, bytes, adopted_pointers::peer_use::read, 0);
     ASSERT_TRUE(from);
-    const auto copy = pointers->pull(reinterpret_cast<void*>(to), *from, copied_rows{.width = bytes}, queued);
+    const auto copy = pointers->pull(reinterpret_cast<void*>(to), *from, hpe::box_copy{{bytes}}, queued);
     ASSERT_TRUE(copy);
     copy->wait();
   }

@@ -50,6 +50,23 @@ bool is_known(CUdeviceptr address) {
   return cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CUDA_SUCCESS;
 }
 
+TEST_F(Driver, RefusesSizesBeyondTheAddressSpace) {
+  ASSERT_EQ(cuCtxSetCurrent(retained(0)), CUDA_SUCCESS);
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(cuMemAlloc(&memory, 1000), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemsetD32(memory, 0, (std::size_t{1} << 62) + 1), CUDA_ERROR_INVALID_VALUE) << "4 bytes if it wraps";
+  CUDA_MEMCPY2D c{};
+  c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  c.srcDevice = c.dstDevice = memory;
+  c.srcPitch = c.dstPitch = 16;
+  c.WidthInBytes = 16;
+  c.Height = 1;
+  c.srcY = std::size_t{1} << 60;  // its offset would be 0
+  EXPECT_EQ(cuMemcpy2D(&c), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
+  EXPECT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+}
+
 constexpr const char* two_kernels =
     ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry one() { ret; }\n.visible .entry two() { ret; }\n";
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // Support for the programs here. They are plain CUDA programs that know nothing of hpe: each prints results that depend
-// only on its input, and is run with and without `hpe run` (scripts/gpu-check-interpose).
+// only on its input, and is run with and without `hpe run` (scripts/gpu-check --group interpose).
 
 #include <cuda_runtime.h>
 

@@ -301,7 +301,7 @@ void touched_meanwhile() {
   }
 }
 
-// Memory of a pool, which other processes cannot map: the bytes go by way of device memory of hpe.
+// Memory of a pool, which other processes cannot map: the bytes go by way of hpe's device memory.
 void of_pools() {
   device_bytes::of_pool = true;
   for (const std::size_t count : {8, 2031, 64 << 10, 1 << 20}) both_directions(count);

@@ -104,7 +104,7 @@ class Faults(unittest.TestCase):
             end.cancel()
             job.terminate()
         self.assertIsNotNone(told)
-        self.assertIn("the vote in MPI_Init, which takes libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks, waits for other ranks", told)
+        self.assertIn("the vote in MPI_Init, which needs libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks, waits for other ranks", told)
 
     def test_a_rank_with_a_wrong_option_votes_too(self):
         """The vote then is against the protocol, and all ranks go on."""
@@ -113,7 +113,7 @@ class Faults(unittest.TestCase):
                              timeout=120)
         self.assertEqual(job.returncode, 0, job.stdout + job.stderr)
         self.assertEqual(job.stdout.count("went on"), 2, job.stdout)
-        self.assertIn('HPE_MPI_PIPELINE is "fast"', job.stderr)
+        self.assertIn('HPE_MPI_PIPELINE="fast" is neither on nor off', job.stderr)
 
     def test_a_rank_without_shared_memory(self):
         """One rank cannot write to /dev/shm: no rank uses the board of offers."""
@@ -124,7 +124,7 @@ class Faults(unittest.TestCase):
         job = subprocess.run([*MPIRUN, "--mca", "btl", "self,tcp", "-x", "HPE_LOG=info", "-n", "2", "sh", "-c", of_rank, "sh", *without,
                               PROGRAM, "nothing", "host"], capture_output=True, text=True, timeout=120)
         self.assertEqual(job.returncode, 0, job.stdout + job.stderr)
-        self.assertEqual(job.stderr.count("ranks share no memory"), 2, job.stderr)
+        self.assertEqual(job.stderr.count("ranks cannot share memory"), 2, job.stderr)
 
     def test_a_program_without_mpi_does_not_mind_the_library(self):
         subprocess.run(["/bin/true"], check=True, env={**os.environ, "LD_PRELOAD": LIBRARY})

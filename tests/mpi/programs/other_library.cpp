@@ -1,5 +1,5 @@
 // A program without libhpe-mpi.so, possibly of an MPI library whose ABI libhpe-mpi.so does not know: messages,
-// requests, a datatype, a window and a collective, with host memory and, given `device`, with memory of hpe, which MPI
+// requests, a datatype, a window and a collective, with host memory and, given `device`, with hpe memory, which MPI
 // then touches itself.
 #include <mpi.h>
 

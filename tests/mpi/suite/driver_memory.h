@@ -1,6 +1,6 @@
 #pragma once
 
-/// Device memory that a CUDA program gets from the driver, for tests that otherwise use memory of hpe: with
+/// Device memory that a CUDA program gets from the driver, for tests that otherwise use hpe memory: with
 /// HPE_TEST_MPI_MEMORY=driver (cudaMalloc) or =pool (cudaMallocAsync), under `hpe run`, with the driver of a GPU or the
 /// stand-in (tests/interpose/cuda).
 

@@ -35,7 +35,7 @@ inline int words_in(const MPI_Status& status) {
   return count;
 }
 
-// Ordinary memory or memory of hpe, by number.
+// Ordinary memory or hpe memory, by number.
 class either {
  public:
   either(const std::vector<std::byte>& content, bool on_device)

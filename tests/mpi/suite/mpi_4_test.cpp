@@ -155,7 +155,7 @@ TEST(mpi_4, PartitionedMessagesRefuseDeviceMemory) {
   std::array<char, MPI_MAX_ERROR_STRING> words{};
   int length = 0;
   MPI_Error_string(sent, words.data(), &length);
-  EXPECT_NE(std::string(words.data()).find("partitioned messages take no device memory"), std::string::npos)
+  EXPECT_NE(std::string(words.data()).find("partitioned messages cannot use device memory"), std::string::npos)
       << words.data();
 }
 

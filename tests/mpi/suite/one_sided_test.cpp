@@ -1,4 +1,4 @@
-// Windows in memory of hpe, and one-sided calls with buffers in memory of hpe.
+// Windows in hpe memory, and one-sided calls with buffers in hpe memory.
 #include "tests/mpi/ranks.h"
 
 namespace {

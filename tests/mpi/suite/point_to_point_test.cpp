@@ -13,7 +13,7 @@ using start_function = int(const void*, int, MPI_Datatype, int, int, MPI_Comm, M
 TEST(point_to_point, BlockingSends) {
   for (send_function* send : {MPI_Send, MPI_Ssend, MPI_Rsend, MPI_Bsend}) {
     same_as_on_host(n, n, [&](buffers b) {
-      // The attached buffer is memory of hpe too.
+      // The attached buffer is hpe memory too.
       const hpe::array<std::byte> room(n * sizeof(word) + MPI_BSEND_OVERHEAD);
       MPI_Buffer_attach(room.data(), static_cast<int>(room.size()));
       MPI_Request request;

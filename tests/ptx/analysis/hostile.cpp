@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/ptx/analysis/fixture.h"
 
 namespace hpe::ptx::test {
@@ -20,7 +22,8 @@ analysed_text analysed(const std::string& body, const std::string& before = "") 
   result.parsed =
       parse({head + before +
              ".visible .entry k(.param .u64 array, .param .u32 n) {\n.reg .b32 %r<100>;\n.reg .b64 %d<100>;\n"
-             ".reg .pred %p<10>;\nld.param.u64 %d0, [array];\nld.param.u32 %r0, [n];\nmov.u32 %r1, %ctaid.x;\n"
+             ".reg .pred %p<10>;\n.reg .b16 %h<10>;\n.reg .f32 %f<10>;\nld.param.u64 %d0, [array];\nld.param.u32 %r0, "
+             "[n];\nmov.u32 %r1, %ctaid.x;\n"
              "mov.u32 %r2, %tid.x;\n" +
              body + "ret;\n}\n"});
   result.found = analysis::analyse(*result.parsed, *result.parsed->find_kernel("k"));
@@ -113,6 +116,97 @@ TEST(HostileKernels, ACounterThatEndsByTheBlockIndexIsNotLocal) {
       "LOOP;\n"
       "mul.wide.u32 %d1, %r3, 4;\nadd.s64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r2;\n");
   EXPECT_EQ(b.found.accesses[1].how, analysis::address_class::data_dependent);
+}
+
+// A loop that leaves in %r<number> how often it ran.
+std::string loop_of(int number, const std::string& times, const std::string& body = "") {
+  return fmt::format(
+      "mov.u32 %r{0}, 0;\nLOOP{0}:\n{1}add.s32 %r{0}, %r{0}, 1;\nsetp.lt.u32 %p0, %r{0}, {2};\n"
+      "@%p0 bra LOOP{0};\n",
+      number, body, times);
+}
+
+constexpr const char* store_at_r20 = "mul.wide.u32 %d1, %r20, 4;\nadd.s64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r2;\n";
+
+analysis::address_class class_of_store(const std::string& body, const std::string& store = store_at_r20) {
+  const auto a = analysed(fmt::format(fmt::runtime(body), fmt::arg("store", store)));
+  EXPECT_TRUE(a.found.walk->is_complete());
+  const auto& all = a.found.accesses;
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [](const analysis::access& one) { return one.what == analysis::access_kind::write; });
+  EXPECT_NE(found, all.end());
+  return found == all.end() ? analysis::address_class::local : found->how;
+}
+
+// A register that a loop around another one carries depends on how often that one ran in earlier iterations.
+TEST(HostileKernels, CarriedTripCountsDependOnWhatEndsTheLoop) {
+  using enum analysis::address_class;
+  const auto nest = [](const std::string& times) {
+    return "mov.u32 %r20, 7;\n" + loop_of(10, "%r0", "{store}" + loop_of(11, times) + "mov.u32 %r20, %r11;\n");
+  };
+  EXPECT_EQ(class_of_store(nest("%r1")), irregular);
+  EXPECT_EQ(class_of_store(nest("%r0")), local);
+  EXPECT_EQ(class_of_store(nest("%r2")), local);
+  // At any depth, and through values that are made of the number.
+  EXPECT_EQ(class_of_store("mov.u32 %r20, 7;\n" +
+                           loop_of(10, "%r0",
+                                   "{store}" + loop_of(11, "%r0", loop_of(12, "%r1") + "shr.u32 %r13, %r12, 1;\n") +
+                                       "add.s32 %r20, %r13, 1;\n")),
+            irregular);
+  // The number of a thread is no factor of all blocks.
+  const std::string times_block =
+      "mul.lo.s32 %r21, %r20, %r1;\nmul.wide.u32 %d1, %r21, 4;\nadd.s64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r2;\n";
+  EXPECT_EQ(class_of_store(nest("%r2"), times_block), irregular);
+}
+
+// What is chosen or converted behind a loop depends on what ended it.
+TEST(HostileKernels, ValuesMadeOfATripCountDependOnWhatEndsTheLoop) {
+  using enum analysis::address_class;
+  const auto chosen = [](const std::string& times) {
+    return loop_of(11, times) +
+           "setp.gt.u32 %p1, %r11, 3;\nmov.u16 %h0, 1;\n@%p1 bra BIG;\nmov.u16 %h0, 2;\nBIG:\ncvt.u32.u16 %r20, %h0;\n"
+           "{store}";
+  };
+  EXPECT_EQ(class_of_store(chosen("%r1")), irregular);
+  EXPECT_EQ(class_of_store(chosen("%r0")), local);
+  const auto converted = [](const std::string& times) {
+    return loop_of(11, times) + "cvt.rn.f32.u32 %f0, %r11;\ncvt.rzi.u32.f32 %r20, %f0;\n{store}";
+  };
+  EXPECT_EQ(class_of_store(converted("%r1")), irregular);
+  EXPECT_EQ(class_of_store(converted("%r0")), local);
+}
+
+// A branch that only leads to the way out of a loop decides when the loop ends.
+TEST(HostileKernels, BranchesBeforeAWayOutDecideHowOftenALoopRuns) {
+  using enum analysis::address_class;
+  const auto with_break = [](const std::string& guard, const std::string& skipped) {
+    return "mov.u32 %r20, 0;\nLOOP:\nsetp.gt.u32 %p0, " + guard + ", 2;\n@%p0 bra SKIP;\n" + skipped +
+           "SKIP:\nadd.s32 %r20, %r20, 1;\nsetp.lt.u32 %p0, %r20, 9;\n@%p0 bra LOOP;\nDONE:\n{store}";
+  };
+  const std::string leaves = "setp.gt.u32 %p1, %r20, 4;\n@%p1 bra DONE;\n";
+  EXPECT_EQ(class_of_store(with_break("%r1", leaves)), irregular);
+  EXPECT_EQ(class_of_store(with_break("%r0", leaves)), local);
+  // Also where the threads end.
+  EXPECT_EQ(class_of_store(with_break("%r1", "setp.gt.u32 %p1, %r20, 4;\n@%p1 ret;\n")), irregular);
+  // A branch that meets its other side before the way out does not.
+  EXPECT_EQ(class_of_store(with_break("%r1", "red.global.add.u32 [%d0], 1;\n")), local);
+  // A wait behind such a branch is a wait.
+  const std::string waits =
+      "mov.u32 %r20, 0;\nLOOP:\nld.volatile.global.u32 %r3, [%d0];\nsetp.eq.u32 %p0, %r3, 0;\n@%p0 bra LATER;\n"
+      "setp.gt.u32 %p1, %r20, %r0;\n@%p1 bra DONE;\nLATER:\nadd.s32 %r20, %r20, 1;\nbra LOOP;\nDONE:\n";
+  EXPECT_FALSE(analysed(waits).found.verdict.may_be_spread());
+}
+
+// Two jumps back to a header bring different values; what chooses between the jumps decides the value.
+TEST(HostileKernels, BranchesToOtherJumpsBackDecideWhatIsCarried) {
+  using enum analysis::address_class;
+  const auto two_latches = [](const std::string& chooser) {
+    return "mov.u32 %r20, 0;\nmov.u32 %r21, 0;\nLOOP:\n{store}add.s32 %r21, %r21, 1;\nsetp.gt.u32 %p1, %r21, 9;\n"
+           "@%p1 bra DONE;\nsetp.gt.u32 %p0, " +
+           chooser + ", 2;\nmov.u32 %r20, 5;\n@%p0 bra LOOP;\nmov.u32 %r20, 8;\nbra LOOP;\nDONE:\n";
+  };
+  EXPECT_EQ(class_of_store(two_latches("%r1")), irregular);
+  EXPECT_EQ(class_of_store(two_latches("%r0")), local);
 }
 
 TEST(HostileKernels, TwoPointersInOneAddressHaveNoBase) {

@@ -14,7 +14,7 @@ using Certainty = programs_fixture;  // NOLINT(readability-identifier-naming): t
 
 constexpr unsigned threads = 64;
 
-// out[tid] = how the condition, made of one comparison or of two, of base + tid * step comes out.
+// out[tid] = whether the condition, one comparison or two joined ones, holds for base + tid * step.
 std::string kernel_text(const std::string& name, const comparison& how, const char* type, int step,
                         const char* joined) {
   return fmt::format(R"(

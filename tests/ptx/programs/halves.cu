@@ -31,3 +31,11 @@ extern "C" __global__ void tensor_int(const signed char* a, const signed char* b
   wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> fa; wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> fb; wmma::fragment<wmma::accumulator, 16, 16, 16, int> fc;
   wmma::fill_fragment(fc, 5); wmma::load_matrix_sync(fa, a, 16); wmma::load_matrix_sync(fb, b, 16); wmma::mma_sync(fc, fa, fb, fc); wmma::store_matrix_sync(c, fc, 16, wmma::mem_row_major);
 }
+extern "C" __global__ void add_halves(const __half* a, const __half* b, __half* c, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = a[i] + b[i];
+}
+extern "C" __global__ void add_pairs(const __half2* a, const __half2* b, __half2* c, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = a[i] + b[i];
+}

@@ -61,3 +61,17 @@ extern "C" __global__ void lockstep_scan(int* out) {
   for (int distance = 1; distance < 32; distance *= 2) lockstep_step(mine, lane, distance);
   out[t] = mine[31] * 1000 + mine[lane];
 }
+// y = a x, eight rows a block of 256 threads; each warp's part of a row is summed by shuffles.
+extern "C" __global__ void row_sums(const float* a, const double* x, double* y, int n) {
+  __shared__ double sums[8];
+  if (threadIdx.x < 8) sums[threadIdx.x] = 0;
+  __syncthreads();
+  for (int k = 0; k < 8; ++k) {
+    double s = 0;
+    for (int j = threadIdx.x; j < n; j += blockDim.x) s += a[(blockIdx.x * 8 + k) * n + j] * x[j];
+    for (int d = 16; d > 0; d /= 2) s += __shfl_down_sync(~0U, s, d);
+    if (threadIdx.x % 32 == 0) atomicAdd(&sums[k], s);
+  }
+  __syncthreads();
+  if (threadIdx.x < 8) y[blockIdx.x * 8 + threadIdx.x] = sums[threadIdx.x];
+}

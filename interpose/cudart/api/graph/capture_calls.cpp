@@ -54,14 +54,15 @@ cudaError_t CUDARTAPI cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGra
   });
 }
 
+/// A program that captured into a graph of its own has its handle, and may pass null.
 cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* made) {
   return api_call(__func__, [&] {
-    require(made != nullptr, cudaErrorInvalidValue);
     const auto where = process().find_stream(handle);
     const auto active = where->capturing();
     require(active != nullptr, cudaErrorIllegalState);
-    *made = nullptr;
-    *made = process().graphs().handle_of_captured(active->end(*where));
+    if (made != nullptr) *made = nullptr;
+    std::shared_ptr<graph> captured = active->end(*where);
+    if (made != nullptr) *made = process().graphs().handle_of_captured(std::move(captured));
   });
 }
 

@@ -1,5 +1,6 @@
 // A copy is checked in the program's call and executed in its stream's thread.
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -13,10 +14,19 @@ namespace hpe::cudart {
 
 namespace {
 
-box box_of(const cudaPitchedPtr& memory, const cudaPos& position) {
-  const std::size_t plane = memory.pitch * memory.ysize;
-  return {static_cast<char*>(memory.ptr) + position.z * plane + position.y * memory.pitch + position.x, memory.pitch,
-          plane};
+// One side of a copy: its first byte, and the strides there.
+struct side {
+  char* begin = nullptr;
+  box_strides strides;
+};
+
+side side_of(const std::shared_ptr<const device_array>& array, const cudaPitchedPtr& memory, const cudaPos& position,
+             const box_extent& extent) {
+  if (array) return {array->at(position, extent), array->strides()};
+  const box_strides strides{memory.pitch, saturated_product(memory.pitch, memory.ysize)};
+  const std::size_t offset = strides.offset_of(position.x, position.y, position.z);
+  require(saturated_sum(reinterpret_cast<std::uintptr_t>(memory.ptr), offset) != too_many_bytes, cudaErrorInvalidValue);
+  return {static_cast<char*>(memory.ptr) + offset, strides};
 }
 
 std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
@@ -40,9 +50,7 @@ work guarded(const char* what, memory_uses uses, Body body) {
   return {std::move(run), std::move(uses)};
 }
 
-hpeAccess use_of(const box& where, const box_extent& extent, hpeAccessMode mode) {
-  return {where.begin, where.span(extent), mode};
-}
+hpeAccess use_of(char* begin, const box& shape, hpeAccessMode mode) { return {begin, shape.span(), mode}; }
 
 }  // namespace
 
@@ -52,21 +60,22 @@ cudaError_t copy_operation::prepare(int /*device*/, work& out) const {
   const auto from_array = array_of(parameters.srcArray);
   const auto to_array = array_of(parameters.dstArray);
   box_extent extent{parameters.extent.width, parameters.extent.height, parameters.extent.depth};
-  if (const auto& counted = from_array ? from_array : to_array) extent.width *= counted->element_bytes();
+  if (const auto& counted = from_array ? from_array : to_array)
+    extent.width = saturated_product(extent.width, counted->element_bytes());
   if (extent.is_empty()) {
     out = [] { return cudaSuccess; };
     return cudaSuccess;
   }
-  const box from =
-      from_array ? from_array->at(parameters.srcPos, extent) : box_of(parameters.srcPtr, parameters.srcPos);
-  const box to = to_array ? to_array->at(parameters.dstPos, extent) : box_of(parameters.dstPtr, parameters.dstPos);
+  const side from = side_of(from_array, parameters.srcPtr, parameters.srcPos, extent);
+  const side to = side_of(to_array, parameters.dstPtr, parameters.dstPos, extent);
+  const box_copy shape{extent, to.strides, from.strides};
   const cudaMemcpyKind kind = parameters.kind;
-  check_box(from, extent, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice);
-  check_box(to, extent, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice);
-  memory_uses uses{.ranges = {use_of(from, extent, HPE_IN), use_of(to, extent, HPE_INOUT)}};
-  out = guarded("copy", std::move(uses), [to, from, extent] {
-    process().ipc().refresh(from.begin);
-    copy_box(to, from, extent);
+  check_box(from.begin, shape.read(), kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice);
+  check_box(to.begin, shape.written(), kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice);
+  memory_uses uses{.ranges = {use_of(from.begin, shape.read(), HPE_IN), use_of(to.begin, shape.written(), HPE_INOUT)}};
+  out = guarded("copy", std::move(uses), [to = to.begin, from = from.begin, shape] {
+    process().ipc().refresh(from);
+    copy_box(to, from, shape);
   });
   return cudaSuccess;
 }
@@ -74,16 +83,17 @@ cudaError_t copy_operation::prepare(int /*device*/, work& out) const {
 cudaError_t set_operation::prepare(int /*device*/, work& out) const {
   const unsigned element = parameters.elementSize;
   require(element == 1 || element == 2 || element == 4, cudaErrorInvalidValue);
-  const box_extent extent{parameters.width * element, parameters.height, depth};
-  if (extent.is_empty()) {
+  const box shape{{saturated_product(parameters.width, element), parameters.height, depth},
+                  {parameters.pitch, saturated_product(parameters.pitch, plane_height)}};
+  if (shape.extent.is_empty()) {
     out = [] { return cudaSuccess; };
     return cudaSuccess;
   }
-  const box to{static_cast<char*>(parameters.dst), parameters.pitch, parameters.pitch * plane_height};
-  check_box(to, extent, true);
-  memory_uses uses{.ranges = {use_of(to, extent, HPE_INOUT)}};
+  auto* const to = static_cast<char*>(parameters.dst);
+  check_box(to, shape, true);
+  memory_uses uses{.ranges = {use_of(to, shape, HPE_INOUT)}};
   out = guarded("memset", std::move(uses),
-                [to, extent, value = parameters.value, element] { set_box(to, extent, value, element); });
+                [to, shape, value = parameters.value, element] { set_box(to, shape, value, element); });
   return cudaSuccess;
 }
 

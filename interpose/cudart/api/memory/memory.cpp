@@ -27,7 +27,7 @@ void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
   if (bytes == 0) return nullptr;
   void* made = nullptr;
   const auto try_to = [&] {
-    if (kind == memory_kind::host) return ::hpeMallocHost(&made, bytes);
+    if (kind == memory_kind::host) return ::hpeMallocOpen(&made, bytes);
     return allocate_device_memory(&made, bytes, device);
   };
   hpeStatus status = try_to();

@@ -89,7 +89,8 @@ cudaError_t CUDARTAPI cudaMemPoolCreate(cudaMemPool_t* made, const cudaMemPoolPr
     require(properties->allocType == cudaMemAllocationTypePinned, cudaErrorInvalidValue);
     const bool is_shareable = properties->handleTypes == cudaMemHandleTypePosixFileDescriptor;
     require(is_shareable || properties->handleTypes == cudaMemHandleTypeNone, cudaErrorNotSupported);
-    *made = process().pools().create(device_of(&properties->location), properties->maxSize, is_shareable);
+    *made = process().pools().create(device_of(&properties->location), properties->maxSize,
+                                     is_shareable ? std::optional(pool_key::make()) : std::nullopt);
   });
 }
 

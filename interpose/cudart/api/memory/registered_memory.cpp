@@ -2,15 +2,19 @@
 // devices are other processes. Their kernels see the memory only after the program asks for its device address: its
 // pages are then replaced by pages of hpe host memory with the same bytes, and the program can use both addresses.
 // Whole pages are replaced, so other data in the first and last page moves along; no thread may write that data during
-// the call.
+// the call. Memory whose old pages somebody else goes on using (reason_to_keep) has no device address.
 
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
 #include <cstdint>
 #include <cstring>
+#include <span>
+#include <string>
 
 #include "interpose/cudart/device/context.h"
+#include "interpose/cudart/memory/own_pages.h"
+#include "runtime/base/log.h"
 
 using namespace hpe::cudart;
 
@@ -18,12 +22,7 @@ namespace {
 
 constexpr std::uintptr_t page = 4096;
 
-struct pages {
-  char* begin;
-  std::size_t bytes;
-};
-
-pages pages_of(const allocation& memory) {
+std::span<char> pages_of(const allocation& memory) {
   const auto first = reinterpret_cast<std::uintptr_t>(memory.base) & ~(page - 1);
   const auto end = (reinterpret_cast<std::uintptr_t>(memory.base) + memory.size + page - 1) & ~(page - 1);
   return {reinterpret_cast<char*>(first), end - first};
@@ -36,36 +35,49 @@ char* first_page(void* base) {
 
 /// Replaces the program's pages by pages of hpe host memory. Returns the address for kernels.
 void* move_to_hpe(allocation memory) {
-  const pages own = pages_of(memory);
+  const std::span<char> own = pages_of(memory);
+  if (const auto reason = reason_to_keep(own)) {
+    throw failure(cudaErrorNotSupported,
+                  "kernels on soft devices cannot use this registered memory, because its pages cannot be replaced: " +
+                      *reason + "; use memory from cudaMallocHost, or copy the data to device memory");
+  }
   void* made = nullptr;
-  check(::hpeMallocHost(&made, own.bytes + page));
+  check(::hpeMallocOpen(&made, own.size() + page));
   char* const shared = first_page(made);
-  std::memcpy(shared, own.begin, own.bytes);
+  std::memcpy(shared, own.data(), own.size());
   // For a shared mapping and an old size of 0, mremap creates a second mapping of the same pages.
-  void* const placed = ::mremap(shared, 0, own.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, own.begin);
-  if (placed == MAP_FAILED || ::mprotect(own.begin, own.bytes, PROT_READ | PROT_WRITE) != 0) {
-    if (placed == MAP_FAILED) ::hpeFree(made);
+  void* const placed = ::mremap(shared, 0, own.size(), MREMAP_MAYMOVE | MREMAP_FIXED, own.data());
+  if (placed == MAP_FAILED) {
+    ::hpeFree(made);
     throw failure(cudaErrorMemoryAllocation);
   }
-  memory.device_base = shared + (static_cast<char*>(memory.base) - own.begin);
+  memory.device_base = shared + (static_cast<char*>(memory.base) - own.data());
   process().memory().add(memory);
   process().memory().add({.base = made,
-                          .size = own.bytes + page,
+                          .size = own.size() + page,
                           .kind = memory_kind::host,
                           .device = memory.device,
                           .flags = memory.flags});
   return memory.device_base;
 }
 
-/// Gives the program private pages again, with the current content.
+/// Gives the program private pages again, with the current content. Pages with buffers that the program has registered
+/// with io_uring meanwhile stay where they are, and with them hpe's memory.
 void move_back(const allocation& memory) {
-  const pages own = pages_of(memory);
+  const std::span<char> own = pages_of(memory);
+  if (io_uring_has(own)) {
+    hpe::log(
+        hpe::log_level::info,
+        "cudaHostUnregister: the {} bytes at {} contain buffers of io_uring, so they stay on pages of hpe's memory",
+        memory.size, memory.base);
+    return;
+  }
   const auto mapped = process().memory().find(memory.device_base);
-  void* const fresh = ::mmap(nullptr, own.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const fresh = ::mmap(nullptr, own.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   require(fresh != MAP_FAILED && mapped.has_value(), cudaErrorMemoryAllocation);
-  std::memcpy(fresh, own.begin, own.bytes);
-  if (::mremap(fresh, own.bytes, own.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, own.begin) == MAP_FAILED) {
-    ::munmap(fresh, own.bytes);
+  std::memcpy(fresh, own.data(), own.size());
+  if (::mremap(fresh, own.size(), own.size(), MREMAP_MAYMOVE | MREMAP_FIXED, own.data()) == MAP_FAILED) {
+    ::munmap(fresh, own.size());
     throw failure(cudaErrorMemoryAllocation);
   }
   process().memory().remove(mapped->base);

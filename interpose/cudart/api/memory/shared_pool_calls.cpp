@@ -1,4 +1,4 @@
-// Memory pools between processes. The descriptor of a pool is a memory file that says which device the pool is of; each
+// Memory pools between processes. The descriptor of a pool is a memory file that has the pool's device and key; each
 // allocation has an export of its own, which the exporting process makes and the importing one opens.
 
 #include <cuda_runtime_api.h>
@@ -20,8 +20,9 @@ using namespace hpe::cudart;
 namespace {
 
 struct pool_description {
-  char format[16] = "hpe CUDA pool 1";
+  char format[16] = "hpe CUDA pool 2";
   std::int32_t device = 0;
+  pool_key key;
 };
 
 /// A sealed memory file. Throws cudaErrorOperatingSystem.
@@ -31,7 +32,7 @@ int make_descriptor(const pool_description& of) {
   const bool is_written = ::write(file, &of, sizeof of) == static_cast<ssize_t>(sizeof of);
   if (!is_written || ::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
     ::close(file);
-    throw failure(cudaErrorOperatingSystem, "the descriptor of a memory pool cannot be made");
+    throw failure(cudaErrorOperatingSystem, "the descriptor of a memory pool cannot be created");
   }
   return file;
 }
@@ -42,7 +43,7 @@ pool_description read_descriptor(int file) {
   pool_description found;
   const bool is_ours = ::pread(file, &found, sizeof found, 0) == static_cast<ssize_t>(sizeof found) &&
                        std::memcmp(found.format, wanted.format, sizeof wanted.format) == 0;
-  if (!is_ours) throw failure(cudaErrorInvalidValue, "the descriptor is not one of a memory pool of hpe");
+  if (!is_ours) throw failure(cudaErrorInvalidValue, "the descriptor does not belong to a memory pool of hpe");
   return found;
 }
 
@@ -60,8 +61,8 @@ cudaError_t CUDARTAPI cudaMemPoolExportToShareableHandle(void* handle, cudaMemPo
   return api_call(__func__, [&] {
     require(handle != nullptr, cudaErrorInvalidValue);
     require_descriptors(type, flags);
-    require(process().pools().is_shareable(pool), cudaErrorInvalidValue);
     pool_description of;
+    of.key = process().pools().key_of_shareable(pool);
     of.device = process().pools().find(pool)->device();
     *static_cast<int*>(handle) = make_descriptor(of);
   });
@@ -75,25 +76,29 @@ cudaError_t CUDARTAPI cudaMemPoolImportFromShareableHandle(cudaMemPool_t* pool, 
     require_descriptors(type, flags);
     const pool_description of = read_descriptor(static_cast<int>(reinterpret_cast<std::intptr_t>(handle)));
     process().devices().require_device(of.device);
-    *pool = process().pools().import_from(of.device);
+    *pool = process().pools().import_from(of.device, of.key);
   });
 }
 
 cudaError_t CUDARTAPI cudaMemPoolExportPointer(cudaMemPoolPtrExportData* made, void* pointer) {
   return api_call(__func__, [&] {
-    static_assert(sizeof *made == sizeof(hpeExport));
-    require(made != nullptr && process().pools().is_in_shareable(pointer), cudaErrorInvalidValue);
-    const hpeExport handle = process().ipc().export_memory(pointer, memory_kind::pool);
-    std::memcpy(made, &handle, sizeof handle);
+    require(made != nullptr, cudaErrorInvalidValue);
+    const pool_key key = process().pools().key_of_block(pointer);
+    *made = key.combine(process().ipc().export_memory(pointer, memory_kind::pool));
   });
 }
 
 cudaError_t CUDARTAPI cudaMemPoolImportPointer(void** pointer, cudaMemPool_t pool, cudaMemPoolPtrExportData* from) {
   return api_call(__func__, [&] {
-    require(pointer != nullptr && from != nullptr && process().pools().is_imported(pool), cudaErrorInvalidValue);
-    hpeExport wanted{};
-    std::memcpy(&wanted, from, sizeof wanted);
-    *pointer = process().ipc().open(wanted, process().pools().find(pool)->device(), memory_kind::pool);
+    require(pointer != nullptr && from != nullptr, cudaErrorInvalidValue);
+    const hpeExport wanted = process().pools().key_of_imported(pool).separate(*from);
+    try {
+      *pointer = process().ipc().open(wanted, process().pools().find(pool)->device(), memory_kind::pool);
+    } catch (const failure& caught) {
+      if (caught.code() != cudaErrorInvalidResourceHandle) throw;
+      throw failure(cudaErrorInvalidValue,
+                    "the data does not describe a pointer that the process of this pool exports from the pool");
+    }
   });
 }
 }

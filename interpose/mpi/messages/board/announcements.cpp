@@ -43,7 +43,7 @@ void announcement_board::open(const job& of, MPI_Comm machine) {
   std::vector<int> place(of.same_machine.size(), -1);
   for (int m = 0; m < members; ++m) place[static_cast<std::size_t>(job::world_rank(machine, m))] = m;
   const auto count = static_cast<std::size_t>(members);
-  void* const shared = shared_by_machine(of, "announcements", count * count * sizeof(pair), shared_pages::now, machine);
+  void* const shared = shared_by_machine(of, "announcements", count * count * sizeof(pair), machine);
   if (shared == nullptr) return;
   the_board.store(new announcement_board(static_cast<pair*>(shared), std::move(place), count, of.rank),
                   std::memory_order_release);

@@ -1,13 +1,13 @@
 #pragma once
 
-/// Receives that ranks announce to senders of the same machine, in shared memory. A sender that finds the announcement
-/// of a receive for its message claims it, and copies at once: the message then takes one copy and no handshake
+/// Receives that ranks announce to senders on the same machine, in shared memory. A sender that finds an announced
+/// receive for its message claims the receive and copies at once. The message then needs a single copy and no handshake
 /// (receiver-initiated rendezvous).
 ///
-/// A claim is a guess. MPI alone decides which message a receive gets, so the envelope is sent as always. If the
-/// receive gets the message of the claim, the receiver tells the sender so (offer_board::matched()), and has only to
-/// wait for the copy. If the receive gets another message, that message overwrites the buffer after the copy, and the
-/// sender of the claim goes on as if it had not copied.
+/// A claim is a guess. Only MPI decides which message matches a receive, so the sender also sends the envelope. If the
+/// claimed message does match, the receiver reports that to the sender (offer_board::matched()) and only waits for the
+/// copy. If another message matches, that message is written to the buffer after the copy has ended, and the sender
+/// continues as if it had not copied.
 
 #include <array>
 #include <atomic>
@@ -24,36 +24,41 @@
 
 namespace hpe::interpose::mpi {
 
-/// Call its functions under progress::guard unless they say otherwise.
+/// The functions must be called while a progress::guard exists, unless their description says otherwise.
 class announcement_board {
  public:
-  /// The board of this job; nullptr if the ranks of this machine do not announce. Thread safe.
+  /// The board of this job; nullptr if the ranks of this machine do not announce receives. Thread safe.
   [[nodiscard]] static announcement_board* current() noexcept;
-  /// job::begin calls it in every rank, after offer_board::open(): collective over the ranks of this machine.
+  /// Called by job::begin in every rank, after offer_board::open(); collective over the ranks of this machine.
   static void open(const job& of, MPI_Comm machine);
   static void close() noexcept;
 
-  /// Names a communicator of a sender, as long as the sender has it. A later communicator may get the same name.
+  /// Identifies a communicator of a sender until the sender frees the communicator. A later communicator may have the
+  /// same name.
   using communicator_name = std::uint32_t;
   [[nodiscard]] static communicator_name name_of(MPI_Comm comm) noexcept;
 
   // ---- the receiver
-  /// A sender that has sent memory of the driver to this rank: its rank in MPI_COMM_WORLD, and its communicator.
+
+  /// A sender that has sent messages in memory of the driver to this rank: the sender's rank in MPI_COMM_WORLD and its
+  /// communicator.
   struct correspondent {
     int rank = 0;
     communicator_name communicator = 0;
-    unsigned unannounced = 0;  ///< the number of receives that are not announced, after a claim for another message
+    unsigned unannounced = 0;  ///< after a wrong claim: how many further receives are not announced
   };
-  /// Records that an envelope from rank `source` of `comm` came from rank `rank` of MPI_COMM_WORLD, whose own name for
-  /// the communicator is `communicator`.
+  /// Records the sender of an envelope: rank `source` of `comm` is rank `rank` of MPI_COMM_WORLD, and that rank's own
+  /// name for the communicator is `communicator`.
   void learn(MPI_Comm comm, int source, int rank, communicator_name communicator);
-  /// The sender to whom a receive is to be announced; nullptr if there is none.
+  /// The sender to which a receive should be announced; nullptr if the receive should not be announced.
   [[nodiscard]] const correspondent* sender_of(MPI_Comm comm, int source);
-  /// A sender has claimed the announcement of a receive for another message: the next receives are not announced.
+  /// To be called when a sender has claimed the announcement of a receive, but another message has matched the receive.
+  /// The next receives from this sender are then not announced.
   void mistaken(MPI_Comm comm, int source);
 
-  /// An announced receive. The destructor takes the announcement back; if a sender has claimed it, the destructor waits
-  /// until the copy is over. Both ranks wait for ever if both wait there, so callers ask is_over() first.
+  /// Announces a receive while the object exists. The destructor withdraws the announcement; if a sender has claimed
+  /// it, the destructor waits until that sender's copy has ended. If two ranks waited for each other in this
+  /// destructor, both would wait for ever; therefore callers first ask is_over().
   class announcement {
    public:
     announcement(announcement_board& board, int sender, std::uint32_t number)
@@ -62,10 +67,11 @@ class announcement_board {
     announcement(const announcement&) = delete;
     announcement& operator=(const announcement&) = delete;
 
-    /// The offer for whose message the sender has claimed the announcement. If there is none, takes the announcement
-    /// back.
+    /// If a sender has claimed the announcement for a message, returns the offer of that message. Otherwise withdraws
+    /// the announcement and returns nullopt.
     [[nodiscard]] std::optional<offer_board::offer> claim();
-    /// Whether the copy for a claim is over. It is if the sender has made it, or has failed to.
+    /// Whether the announcement is not claimed, or the copy for the claim has ended. A copy has ended when the sender
+    /// has made it or has failed to make it.
     [[nodiscard]] bool is_over();
     [[nodiscard]] int sender() const noexcept { return sender_; }
 
@@ -75,14 +81,16 @@ class announcement_board {
     const std::uint32_t number_;
     bool taken_back_ = false;
   };
-  /// Returns nullptr if too many receives are announced to the sender.
+  /// Announces a receive to a sender. Returns nullptr if too many receives are announced to this sender.
   [[nodiscard]] std::unique_ptr<announcement> announce(const correspondent& to, int tag, std::size_t bytes,
                                                        const peer_bytes& place);
 
   // ---- the sender
-  /// Whether a receiver may have announcements that are not claimed. Costs one load.
+
+  /// Whether a receiver may have announcements that no sender has claimed. Costs one load.
   [[nodiscard]] bool has_any(int receiver) const noexcept;
-  /// Claims the oldest announcement of a receive for a message, if the sender may copy there (`may_copy(place)`).
+  /// Claims the oldest announcement of a receive that fits a message, if the sender can copy to the receive's place
+  /// (may_copy(place) is true).
   template <class MayCopy>
   [[nodiscard]] std::optional<peer_bytes> claim(int receiver, communicator_name comm, int tag, std::size_t bytes,
                                                 const offer_board::offer& with, MayCopy&& may_copy) {
@@ -92,19 +100,21 @@ class announcement_board {
   }
 
  private:
-  // Each pair of ranks has its own cells, used in turn: the receiver announces and takes back, the sender claims.
+  // Each pair of ranks has its own cells, which are used in rotation: the receiver announces and withdraws, the sender
+  // claims.
   static constexpr std::uint32_t cells = 64;
   enum class stage : std::uint32_t { unused, announced, claimed };
-  // The members that change with every message lie in the first cache line. The receiver writes `place` only if it
-  // differs from the cell's last one, so the caches of both processors keep the lines of `place`.
+  // The members that change with every message are in the first cache line. The receiver writes `place` only if it
+  // differs from the previous place in the cell, so that the cache lines of `place` stay in the caches of both
+  // processors.
   struct alignas(64) cell {
-    std::atomic<std::uint64_t> state;     // number of the announcement, and stage
-    std::atomic<std::uint64_t> claimant;  // the sender's offer
+    std::atomic<std::uint64_t> state;     // number of the announcement and its stage
+    std::atomic<std::uint64_t> claimant;  // the offer of the sender that has claimed the announcement
     std::size_t bytes;
-    std::uint64_t offset;  // of the place
+    std::uint64_t offset;  // the offset of the place
     communicator_name communicator;
     int tag;
-    alignas(64) peer_bytes place;  // but for the offset
+    alignas(64) peer_bytes place;  // the place, without its offset
   };
   using pair = std::array<cell, cells>;
   struct found_cell {
@@ -126,10 +136,11 @@ class announcement_board {
   announcement_board(pair* pairs, std::vector<int> place, std::size_t members, int rank);
 
   pair* const pairs_;
-  const std::vector<int> place_;  // by rank in MPI_COMM_WORLD: rank among those of this machine
+  const std::vector<int> place_;  // rank among the ranks of this machine, by rank in MPI_COMM_WORLD
   const std::size_t members_;
   const int rank_;
-  // By rank: the number of the next announcement to a sender, and of a receiver's first one that may still be claimed.
+  // next_: the number of the next announcement to each sender. first_: the number of each receiver's first announcement
+  // that may still be claimed. Both by rank.
   std::vector<std::uint32_t> next_;
   std::vector<std::uint32_t> first_;
   std::map<std::pair<MPI_Comm, int>, correspondent> correspondents_;

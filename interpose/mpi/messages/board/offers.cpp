@@ -20,10 +20,10 @@ offer_board::offer_board(row* rows, int rank, std::size_t ranks)
 
 void offer_board::open(const job& of, MPI_Comm machine) {
   // All ranks have the board, or none: a receiver without one could not take an offer.
-  void* const mapped =
-      shared_by_machine(of, "offers", of.same_machine.size() * sizeof(row), shared_pages::when_used, machine);
+  void* const mapped = shared_by_machine(of, "offers", of.same_machine.size() * sizeof(row), machine);
   if (mapped == nullptr)
-    return log(log_level::info, "ranks share no memory in /dev/shm: messages of device memory go by way of the host");
+    return log(log_level::info,
+               "the ranks cannot share memory in /dev/shm: messages of device memory pass through the host");
   the_board.store(new offer_board(static_cast<row*>(mapped), of.rank, of.same_machine.size()),
                   std::memory_order_release);
 }

@@ -11,12 +11,13 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-void* map_file(const std::string& name, std::size_t bytes, shared_pages when) {
+void* map_file(const std::string& name, std::size_t bytes) {
   const int file = ::shm_open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (file < 0) return nullptr;
   void* mapped = MAP_FAILED;
   const auto size = static_cast<off_t>(bytes);
-  if ((when == shared_pages::now ? ::posix_fallocate(file, 0, size) : ::ftruncate(file, size)) == 0)
+  // Makes the pages too: an access to a page for which /dev/shm has no room would end the process.
+  if (::posix_fallocate(file, 0, size) == 0)
     mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ::close(file);
   return mapped != MAP_FAILED ? mapped : nullptr;
@@ -25,9 +26,9 @@ void* map_file(const std::string& name, std::size_t bytes, shared_pages when) {
 }  // namespace
 
 // The memory is a file named by the job's number. All ranks open the file before the first rank removes its name.
-void* shared_by_machine(const job& of, std::string_view use, std::size_t bytes, shared_pages when, MPI_Comm machine) {
+void* shared_by_machine(const job& of, std::string_view use, std::size_t bytes, MPI_Comm machine) {
   const std::string name = fmt::format("/hpe-mpi-{:016x}{:016x}-{}", of.id[0], of.id[1], use);
-  void* const mapped = map_file(name, bytes, when);
+  void* const mapped = map_file(name, bytes);
   int all = mapped != nullptr ? 1 : 0;
   HPE_REAL(Allreduce)
   (MPI_IN_PLACE, &all, 1, handles::get().integer, handles::get().min, machine);

@@ -16,9 +16,12 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   chunked_receive(std::byte* to, const chunk_plan& plan, transfer_over then)
       : to_(to), plan_(plan), then_(std::move(then)) {}
 
-  /// Whether all receives are posted.
+  /// Whether all receives are posted. Those for which host memory is short are posted later.
   bool step() {
-    while (posted_ < plan_.count() && is_free(place_of(posted_))) post(posted_++);
+    try {
+      for (; posted_ < plan_.count() && is_free(place_of(posted_)); ++posted_) post(posted_);
+    } catch (const std::bad_alloc&) {
+    }
     return posted_ == plan_.count();
   }
 
@@ -48,14 +51,16 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
       mine.nowhere = std::make_unique<std::byte[]>(plan_.size(i));
       into = mine.nowhere.get();
     }
+    progress::continuation then = [self = shared_from_this(), i](const MPI_Status& status, int code) {
+      self->arrived(i, status, code);
+    };
+    progress::of_process().make_room();
     mine.receiving = true;
     MPI_Request request{};
     HPE_REAL(Irecv)
     (into, static_cast<int>(plan_.size(i)), handles::get().byte, plan_.rank, plan_.tag, job::current()->channel,
      &request);
-    progress::of_process().when_over(request, [self = shared_from_this(), i](const MPI_Status& status, int code) {
-      self->arrived(i, status, code);
-    });
+    progress::of_process().when_over(request, std::move(then));
   }
 
   void arrived(std::size_t i, const MPI_Status& status, int code) {
@@ -63,15 +68,15 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
     mine.receiving = false;
     failure_.attempt([&] {
       HPE_REQUIRE(code == MPI_SUCCESS && bytes_received(status) == plan_.size(i), HPE_ERROR_SYSTEM,
-                  "rank {} could not send all of a message of {} bytes: it lost a device, or the link broke",
-                  plan_.rank, plan_.bytes);
+                  "rank {} could not send all of a message of {} bytes: it lost a device or the connection", plan_.rank,
+                  plan_.bytes);
       if (!failure_.any()) mine.access.start_written();
     });
     if (++arrived_ == plan_.count() && !end())
       progress::of_process().repeat([self = shared_from_this()] { return self->end(); });
   }
 
-  // The transfer is over when adopted memory has all bytes. Memory of hpe keeps its copies in order itself.
+  // The transfer is over when adopted memory has all bytes. hpe memory keeps its copies in order itself.
   bool end() {
     for (const place& p : places_) {
       bool in_place = true;

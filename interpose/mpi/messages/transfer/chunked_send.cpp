@@ -21,12 +21,16 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   chunked_send(const std::byte* from, const chunk_plan& plan, transfer_over then)
       : from_(from), plan_(plan), then_(std::move(then)) {}
 
-  /// Returns whether the sends of all chunks are posted.
+  /// Returns whether the sends of all chunks are posted. Those for which host memory is short are posted later.
   bool step() {
     start_copies();
-    while (sent_ < started_ && is_ready(place_of(sent_))) {
-      send(sent_++);
-      start_copies();
+    try {
+      while (sent_ < started_ && is_ready(place_of(sent_))) {
+        send(sent_);
+        ++sent_;
+        start_copies();
+      }
+    } catch (const std::bad_alloc&) {
     }
     return sent_ == plan_.count();
   }
@@ -60,14 +64,16 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
     place& mine = place_of(i);
     failure_.attempt([&] { mine.access.wait_ready(); });
     const int bytes = failure_.any() ? 0 : static_cast<int>(plan_.size(i));
-    MPI_Request request{};
-    HPE_REAL(Isend)
-    (mine.access.data(), bytes, handles::get().byte, plan_.rank, plan_.tag, job::current()->channel, &request);
-    progress::of_process().when_over(request, [self = shared_from_this(), &mine](const MPI_Status&, int) {
+    progress::continuation then = [self = shared_from_this(), &mine](const MPI_Status&, int) {
       mine.access = {};
       mine.taken = false;
       if (++self->over_ == self->plan_.count()) self->then_(self->failure_.what());
-    });
+    };
+    progress::of_process().make_room();
+    MPI_Request request{};
+    HPE_REAL(Isend)
+    (mine.access.data(), bytes, handles::get().byte, plan_.rank, plan_.tag, job::current()->channel, &request);
+    progress::of_process().when_over(request, std::move(then));
   }
 
   const std::byte* const from_;

@@ -1,13 +1,14 @@
 #pragma once
 
-/// Transfers of a payload from one process to another in chunks, so that the devices copy some chunks while the network
-/// carries others. Each side has a few chunks in host memory at a time. The payload may be memory of hpe or any other;
-/// the caller must leave it alone until the transfer is over.
+/// Transfers a payload from one process to another in chunks, so that devices copy some chunks while the network
+/// transfers others. At any time, each side has only a few chunks in host memory. The payload may be in hpe memory or
+/// in any other memory; the caller must not use the payload until the transfer has ended.
 
 #include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 
 #include "hpe/error.hpp"
@@ -16,11 +17,11 @@
 
 namespace hpe::interpose::mpi {
 
-/// The chunks of a payload, and the rank and tag of their messages.
+/// The chunks of a payload, with the rank and the tag for their messages.
 struct chunk_plan {
-  std::size_t bytes = 0;  ///< not 0
+  std::size_t bytes = 0;  ///< must not be 0
   std::size_t chunk = 0;
-  int rank = 0;  ///< the other side's rank in MPI_COMM_WORLD
+  int rank = 0;  ///< rank of the other side in MPI_COMM_WORLD
   int tag = 0;
 
   [[nodiscard]] std::size_t count() const noexcept { return (bytes + chunk - 1) / chunk; }
@@ -29,15 +30,18 @@ struct chunk_plan {
 
   static constexpr std::size_t at_once = 8;
 
-  /// The chunk size for a message of `bytes` bytes: several chunks, none of them too small, none above `most`.
+  /// The chunk size for a message of `bytes` bytes: small enough that the message has several chunks, but not too
+  /// small, and at most `most`.
   [[nodiscard]] static std::size_t chunk_for(std::size_t bytes, std::size_t most);
 };
 
-/// Called once, under progress::guard, when the program may use its buffer again; with an error if the transfer failed.
-/// After a failure, a sender sends empty chunks and a receiver discards chunks, so that the other side finishes too.
+/// Called once, while a progress::guard exists, when the program may use its buffer again. `failure` is set if the
+/// transfer failed. After a failure, a sender sends empty chunks and a receiver discards chunks, so that the other side
+/// can finish, too.
 using transfer_over = std::function<void(const std::optional<error>& failure)>;
 
-/// The first failure of an operation of several steps. Later failures are consequences of it and are dropped.
+/// Keeps the first failure of an operation that has several steps. Later failures follow from the first one and are
+/// discarded.
 class first_failure {
  public:
   explicit first_failure(std::optional<error> earlier = std::nullopt) : what_(std::move(earlier)) {}
@@ -48,6 +52,8 @@ class first_failure {
       action();
     } catch (const error& e) {
       if (!what_) what_ = e;
+    } catch (const std::bad_alloc&) {
+      if (!what_) what_ = no_memory();
     }
   }
 
@@ -55,10 +61,17 @@ class first_failure {
   [[nodiscard]] const std::optional<error>& what() const noexcept { return what_; }
 
  private:
+  // The error is made while memory is available; a copy of the error allocates no memory.
+  static const error& no_memory() noexcept {
+    static const error& made = *new error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a message");
+    return made;
+  }
+
+  const error& prepared_ = no_memory();
   std::optional<error> what_;
 };
 
-/// Both start a transfer and return at once. Call them under progress::guard.
+/// Both functions start a transfer and return at once. They must be called while a progress::guard exists.
 void send_in_chunks(const std::byte* from, const chunk_plan& plan, transfer_over then);
 void receive_in_chunks(std::byte* to, const chunk_plan& plan, transfer_over then);
 

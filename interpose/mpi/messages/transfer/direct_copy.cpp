@@ -111,11 +111,11 @@ bool copy_directly(std::byte* to, const hpeExport& from, std::size_t bytes, tran
   return true;
 }
 
-bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& shape, std::uint64_t queued,
+bool copy_directly(std::byte* to, const peer_bytes& from, const box_copy& shape, std::uint64_t queued,
                    transfer_over then) {
   adopted_pointers* const devices = adopted_pointers::instance();
   if (devices == nullptr || core::host_access::of(to) != nullptr) return false;
-  const auto over = [devices, to, bytes = shape.extent(shape.to),
+  const auto over = [devices, to, bytes = shape.written().span(),
                      then = std::move(then)](const std::optional<error>& failure) {
     first_failure both(failure);
     both.attempt([&] { devices->overwritten(reinterpret_cast<std::uintptr_t>(to), bytes); });
@@ -126,13 +126,13 @@ bool copy_directly(std::byte* to, const peer_bytes& from, const copied_rows& sha
   return copy.has_value();
 }
 
-bool copy_directly(const peer_bytes& to, const std::byte* from, const copied_rows& shape, transfer_over then) {
+bool copy_directly(const peer_bytes& to, const std::byte* from, const box_copy& shape, transfer_over then) {
   const auto copy = begin_copy(to, from, shape);
   if (copy) when_copied(*copy, shape.bytes(), std::move(then));
   return copy.has_value();
 }
 
-std::optional<device_copy> begin_copy(const peer_bytes& to, const std::byte* from, const copied_rows& shape) {
+std::optional<device_copy> begin_copy(const peer_bytes& to, const std::byte* from, const box_copy& shape) {
   return attempt(shape.bytes(),
                  [&] { return adopted_pointers::instance()->push(to, reinterpret_cast<std::uintptr_t>(from), shape); });
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The owner's thread that moves waiting commands of streams whose rings were full into the rings when there is room,
-/// so that queuing never waits.
+/// A thread of the owner. If a stream's ring is full, further commands wait outside the ring; the thread moves them
+/// into the ring when there is room, so that queuing never waits.
 
 #include <atomic>
 #include <memory>
@@ -23,15 +23,15 @@ class feeder {
   feeder& operator=(const feeder&) = delete;
   ~feeder();
 
-  /// Adds a stream with commands that wait for room. The caller must not hold the stream's mutex.
+  /// Adds a stream whose commands wait for room in its ring. The caller must not hold the stream's mutex.
   void add(soft_stream& hungry) noexcept;
 
-  /// In a child made by fork: forgets the thread, which does not exist there.
+  /// Forgets the thread in a child made by fork, in which the thread does not exist.
   void forget() noexcept { static_cast<void>(thread_.release()); }
 
  private:
   void run();
-  /// Sleeps until half of a hungry stream's ring is free, or another stream was added.
+  /// Sleeps until half of a hungry stream's ring is free, or until another stream is added.
   void sleep();
 
   std::unique_ptr<gate> gate_;

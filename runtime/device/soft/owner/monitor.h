@@ -1,6 +1,6 @@
 #pragma once
 
-/// The owner's thread that notices the death of devices.
+/// A thread of the owner that notices when device processes die.
 
 #include <poll.h>
 
@@ -18,19 +18,19 @@ namespace hpe::device::soft {
 
 class monitor {
  public:
-  /// Starts the thread, which calls on_death(index, how it ended) for each process that ends and, if `interval` is not
-  /// 0, on_interval at this interval. The processes must outlive the monitor.
+  /// Starts the thread. The thread calls on_death(index, how the process ended) for each process that ends. If
+  /// `interval` is not 0, the thread also calls on_interval at this interval. The processes must outlive the monitor.
   monitor(std::vector<softd_process*> processes, std::function<void(unsigned, std::string_view)> on_death,
           std::chrono::milliseconds interval, std::function<void()> on_interval);
   monitor(const monitor&) = delete;
   monitor& operator=(const monitor&) = delete;
-  /// Ends the thread. Processes that still run are not watched any more.
+  /// Ends the thread. Processes that still run are no longer watched.
   ~monitor();
 
-  /// Waits until all processes are dead and reaped. Returns false if the time has passed before.
+  /// Waits until all processes are dead and reaped. Returns false if the time `at_most` passes first.
   bool wait_for_all(std::chrono::milliseconds at_most);
 
-  /// In a child made by fork: forgets the thread, which does not exist there.
+  /// Forgets the thread in a child made by fork, in which the thread does not exist.
   void forget() noexcept;
 
  private:

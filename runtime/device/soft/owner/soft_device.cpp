@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/device/checks.h"
@@ -188,7 +189,7 @@ error soft_device::take_oldest_failure() {
 
 std::string soft_device::words_for(const command& what) const {
   return what.what == command::kind::launch
-             ? fmt::format("kernel \"{}\"", set_.name_of_function(what.function))
+             ? fmt::format("kernel \"{}\"", demangled(set_.name_of_function(what.function)))
              : fmt::format("a {} of {} bytes", what.what == command::kind::copy ? "copy" : "fill", what.bytes);
 }
 

@@ -37,12 +37,12 @@ class soft_device final : public device {
 
   [[nodiscard]] unsigned index() const noexcept { return index_; }
 
-  /// Called by its streams: the number of streams with a long queue has changed by `more`.
+  /// Called by the device's streams when the number of streams with a long queue has changed by `more`.
   void count_crowds(int more) noexcept { crowds_ += more; }
 
   /// Throws HPE_ERROR_DEVICE_LOST if the device is lost.
   void require_alive() const;
-  /// The error that every use of a lost device gives.
+  /// The error that every use of a lost device raises.
   [[nodiscard]] error loss() const;
 
   /// Kills the device's process. `reason` is the part of the error message that follows "device N is lost: ".
@@ -50,24 +50,24 @@ class soft_device final : public device {
   /// Condemns the device if a command of one of its streams is overdue.
   void look_for_hanging(std::chrono::steady_clock::time_point now, std::chrono::seconds limit);
 
-  /// Marks the device as lost, as its process ended: all queued work counts as reached. Called once, by the monitor.
+  /// Marks the device as lost after its process ended: all queued work counts as reached. Called once, by the monitor.
   void lose(std::string_view how);
-  /// After this call, the end of the device's process is not a failure.
+  /// After this call, the end of the device's process does not count as a failure.
   void expect_end() noexcept { ending_ = true; }
 
-  // Called under the set's lock for taking failures.
+  // Called with the set's mutex failures_ locked.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
-  /// The failure of a command, or the loss of the device, was reported.
+  /// Call this when the failure of a command, or the loss of the device, was reported.
   void leave_out_failure(timepoint point);
 
   /// Describes a copy, a fill or a launch, for messages.
   [[nodiscard]] std::string words_for(const command& what) const;
   /// See device_set::work_before.
   [[nodiscard]] std::string work_before(timepoint point) const;
-  /// words_for() a command that runs on this device, with the reason if its blocks lack room.
+  /// Like words_for(), for a command that runs on this device. If the command's blocks lack room, the text says so.
   [[nodiscard]] std::string words_for_running(const command& what) const;
-  /// The command that the stream with this timeline runs or waits to run; none if the stream is idle.
+  /// The command that the stream with this timeline runs or is about to run; empty if the stream is idle.
   [[nodiscard]] std::optional<command> current_of(std::uint32_t timeline) const;
 
  private:
@@ -84,7 +84,7 @@ class soft_device final : public device {
 
   std::atomic<bool> lost_{false};
   mutex reason_mutex_;
-  std::string reason_ HPE_GUARDED_BY(reason_mutex_);  // why it was condemned
+  std::string reason_ HPE_GUARDED_BY(reason_mutex_);  // why the device was condemned
   mutable mutex mutex_;                               // taken before the mutexes of streams
   std::string how_lost_ HPE_GUARDED_BY(mutex_);       // does not change once lost_ is set
   std::uint64_t loss_order_ HPE_GUARDED_BY(mutex_) = no_failure;

@@ -10,10 +10,11 @@
 
 namespace hpe::device::soft {
 
-/// A gate on one of the fabric's doorbells. The timelines that its sleeper waits for ring it when they advance.
+/// A gate that uses one of the fabric's doorbells. The timelines for which the gate's sleeper waits ring the doorbell
+/// when they advance.
 class soft_gate final : public gate {
  public:
-  /// Takes over the index, which comes from `free`, and returns it there.
+  /// Takes ownership of `index`, which the caller has taken from `free`. The destructor returns the index to `free`.
   soft_gate(fabric& shared, std::atomic<std::uint64_t>& free, unsigned index)
       : fabric_(shared),
         free_(free),

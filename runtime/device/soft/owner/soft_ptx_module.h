@@ -7,8 +7,8 @@ namespace hpe::device::soft {
 
 class soft_set;
 
-/// The owner's side of a module of PTX: parses the texts once, to describe kernels and to find errors, and sends the
-/// texts to the devices, which parse them again when a kernel is first launched.
+/// The owner's side of a module of PTX. The owner parses the texts once, to describe kernels and to find errors, and
+/// sends the texts to the devices. Each device parses the texts again when a kernel is first launched.
 class soft_ptx_module final : public ptx_module {
  public:
   soft_ptx_module(soft_set& set, std::vector<std::string> texts);

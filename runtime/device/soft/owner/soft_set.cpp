@@ -43,7 +43,7 @@ unsigned core_shares(const topology& shape, const options& wanted) {
   if (wanted.soft_cores == "shares") return shape.devices();
   if (wanted.soft_cores == "any") return 0;
   HPE_REQUIRE(wanted.soft_cores == "auto", HPE_ERROR_INITIALIZATION,
-              "HPE_SOFT_CORES=\"{}\" is neither shares, any nor auto", wanted.soft_cores);
+              "HPE_SOFT_CORES=\"{}\" is none of shares, any and auto", wanted.soft_cores);
   return rank_by_environment() != nullptr || wanted.soft_threads != 0 ? 0 : shape.devices();
 }
 
@@ -403,7 +403,8 @@ std::optional<error> soft_set::take_failure(int device) {
 std::unique_ptr<gate> soft_set::create_gate() {
   std::uint64_t free = free_gates_.load();
   do {
-    HPE_REQUIRE(free != 0, HPE_ERROR_NOT_SUPPORTED, "there are {} gates; soft devices have no more", max_gates);
+    HPE_REQUIRE(free != 0, HPE_ERROR_NOT_SUPPORTED, "there are {} gates already; soft devices cannot have more",
+                max_gates);
   } while (!free_gates_.compare_exchange_weak(free, free & (free - 1)));
   return std::make_unique<soft_gate>(fabric_, free_gates_, static_cast<unsigned>(std::countr_zero(free)));
 }

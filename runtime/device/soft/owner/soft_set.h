@@ -44,7 +44,7 @@ class soft_set final : public device_set, public ptx_capability {
     return 0;
   }
   void release_host(void* /*address*/, std::size_t /*bytes*/) noexcept override {
-  }  // mappings of the file see new pages by themselves
+  }  // existing mappings of the file include new pages
   std::vector<shared_part> share(void* address, std::size_t bytes) override;
   std::uint32_t import_memory(void* address, std::span<const shared_part> parts) override;
   void drop_import(void* address, std::size_t bytes) noexcept override;
@@ -55,7 +55,7 @@ class soft_set final : public device_set, public ptx_capability {
     return line == nullptr || line->reached(point.value);
   }
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
-  /// The device of the stream that the point belongs to.
+  /// The device of the stream to which the point belongs.
   [[nodiscard]] soft_device& device_of(timepoint point) const;
   [[nodiscard]] std::string work_before(timepoint point) const override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
@@ -75,7 +75,7 @@ class soft_set final : public device_set, public ptx_capability {
   [[nodiscard]] address_table& addresses() noexcept { return addresses_; }
   [[nodiscard]] int memory_file(unsigned device) const noexcept { return memory_files_[device].get(); }
 
-  /// Moves the stream's waiting commands into its ring soon, in another thread.
+  /// Makes another thread move the stream's waiting commands into its ring soon.
   void feed(soft_stream& hungry) { feeder_->add(hungry); }
   [[nodiscard]] std::string name_of_function(std::uint32_t function) const;
 
@@ -84,33 +84,34 @@ class soft_set final : public device_set, public ptx_capability {
 
   /// Sends a request to all devices for which wanted(index) holds and which are not lost, and waits for their replies.
   /// If a device replies with an error, or the request cannot be sent, sends `undo` to the devices that had agreed and
-  /// throws the first error. A device that dies meanwhile is no error: its memory and kernels are gone anyway. Returns
-  /// false if no device is left to be asked.
+  /// throws the first error. If a device dies during the call, this is not an error, because its memory and kernels no
+  /// longer exist. Returns false if there is no device to ask.
   bool ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors = {},
            const request* undo = nullptr);
 
  private:
   void configure(const uvas_layout& layout, const options& wanted);
   void start(const options& wanted);
-  /// Sends a request that takes memory away, or kills the device, which would go on using the memory.
+  /// Sends a request that takes memory away from a device. If the request fails, kills the device, which would
+  /// otherwise continue to use the memory.
   bool send_in_any_case(unsigned device, const request& what) HPE_REQUIRES(asking_);
-  // Return false if the device is gone:
+  // send and receive return false if the device is gone.
   bool send(unsigned device, request what, std::span<const int> descriptors) HPE_REQUIRES(asking_);
   bool receive(unsigned device, reply& answer) HPE_REQUIRES(asking_);
   void quit() noexcept;
-  /// Makes all devices unmap memory that is not their own, and removes it from the table.
+  /// Makes all devices unmap memory that belongs to no device of the set, and removes the memory from the table.
   void forget(request::kind how, void* address, std::size_t bytes, int location);
 
   pid_t owner_;
   fabric fabric_;
   output_reader output_;
   address_table addresses_;
-  std::vector<os::file_descriptor> memory_files_;  // by device; the offset of a byte is its offset in the UVAS
+  std::vector<os::file_descriptor> memory_files_;  // by device; offsets in a file are offsets in the UVAS
   std::vector<std::unique_ptr<softd_process>> processes_;
   std::vector<std::unique_ptr<soft_device>> devices_;
-  std::chrono::seconds timeout_;                                 // of a command or request; 0: no limit
-  mutable mutex asking_;                                         // held during a conversation with devices
-  std::vector<std::uint32_t> requests_ HPE_GUARDED_BY(asking_);  // by device: the number of the last one
+  std::chrono::seconds timeout_;                                 // limit for one command or request; 0: no limit
+  mutable mutex asking_;                                         // held during an exchange of messages with devices
+  std::vector<std::uint32_t> requests_ HPE_GUARDED_BY(asking_);  // by device: the number of the last request
   mutex failures_;                                               // held while failures are taken
   std::atomic<std::uint64_t> free_gates_;                        // shared with the gates
   std::atomic<std::uint64_t> launches_{0};

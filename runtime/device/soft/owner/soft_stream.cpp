@@ -136,8 +136,9 @@ soft_stream::side soft_stream::check(const void* address, std::size_t bytes, con
       result = side::device;
       HPE_REQUIRE(
           piece->where.device == foreign_location || device_.can_access(static_cast<unsigned>(piece->where.device)),
-          HPE_ERROR_INVALID_ARGUMENT, "the {} of a copy on device {} is memory of device {}, which it cannot access",
-          role, device_.index(), piece->where.device);
+          HPE_ERROR_INVALID_ARGUMENT,
+          "the {} of a copy on device {} is memory of device {}, which the copy's device cannot access", role,
+          device_.index(), piece->where.device);
     }
     at = piece->end;
   }
@@ -149,8 +150,8 @@ timepoint soft_stream::copy(void* destination, const void* source, std::size_t b
   const side to = check(destination, bytes, "destination");
   const side from = check(source, bytes, "source");
   HPE_REQUIRE(bytes == 0 || to == side::device || from == side::device, HPE_ERROR_NOT_SUPPORTED,
-              "a device copies from or to its own or a peer's memory; both {} and {} are host memory", destination,
-              source);
+              "one side of a device copy must be memory of the device or of a peer, but both {} and {} are host memory",
+              destination, source);
   command what;
   what.what = command::kind::copy;
   what.destination = reinterpret_cast<std::uintptr_t>(destination);
@@ -163,7 +164,7 @@ timepoint soft_stream::fill(void* destination, std::uint8_t value, std::size_t b
   device_.require_alive();
   const side to = check(destination, bytes, "destination");
   HPE_REQUIRE(bytes == 0 || to == side::device, HPE_ERROR_NOT_SUPPORTED,
-              "a device fills device memory; {} is host memory", destination);
+              "a device fills device memory only, but {} is host memory", destination);
   command what;
   what.what = command::kind::fill;
   what.destination = reinterpret_cast<std::uintptr_t>(destination);
@@ -174,7 +175,8 @@ timepoint soft_stream::fill(void* destination, std::uint8_t value, std::size_t b
 
 timepoint soft_stream::launch(kernel_id kernel, const shape& shape, std::span<const std::byte> parameters) {
   HPE_REQUIRE(parameters.size() <= most_parameters, HPE_ERROR_INVALID_ARGUMENT,
-              "{} bytes of parameters are too many for a launch; {} are possible", parameters.size(), most_parameters);
+              "{} bytes of parameters are too many for a launch; at most {} are possible", parameters.size(),
+              most_parameters);
   command what;
   what.what = command::kind::launch;
   what.function = kernel.function;
@@ -234,8 +236,7 @@ std::uint64_t soft_stream::failures() const noexcept { return std::min(line_.fai
 error soft_stream::take_oldest_failure() {
   const auto found = line_.failures.at(failures_taken_++);
   return found ? error(found->status, found->sentence)
-               : error(HPE_ERROR_LAUNCH_FAILED,
-                       "a command failed, and so many after it that its reason is no longer kept");
+               : error(HPE_ERROR_LAUNCH_FAILED, "a command failed; the reasons of later failures overwrote its reason");
 }
 
 }  // namespace hpe::device::soft

@@ -17,7 +17,7 @@ namespace hpe::device::soft {
 class soft_device;
 class soft_set;
 
-/// The producing end of one command ring. Commands that find no room there wait in a queue of the owner, in order.
+/// The producing end of one command ring. If the ring is full, further commands wait in a queue of the owner, in order.
 class soft_stream final : public stream {
  public:
   soft_stream(soft_set& set, soft_device& device, unsigned index);
@@ -33,12 +33,12 @@ class soft_stream final : public stream {
   /// Whether the command was queued or running when the device was lost.
   [[nodiscard]] bool is_lost(std::uint64_t value) const noexcept { return value > line_.lost_after.load(); }
 
-  /// If a long queue of commands waits for the ring: the point at which half of it is gone. Else none.
+  /// If a long queue of commands waits for the ring, the point at which half of the queue is done; otherwise none().
   [[nodiscard]] timepoint end_of_crowd() const;
 
   // For the feeder:
 
-  /// Moves waiting commands into the ring while there is room. Returns true if none is left.
+  /// Moves waiting commands into the ring while the ring has room. Returns true if no command still waits.
   bool feed();
   /// The point at which half of the ring is free.
   [[nodiscard]] timepoint point_of_room() const;
@@ -46,19 +46,19 @@ class soft_stream final : public stream {
   /// Marks the stream as lost with its device: all commands count as reached.
   void lose();
 
-  /// Describes a command that has run for longer than `limit` since a call first found it running, in words that
-  /// follow "device N is lost: "; none if the stream is idle, or waits for another stream. Called repeatedly by one
-  /// thread.
+  /// Describes a command that has run for longer than `limit` since a call first found it running, in words that follow
+  /// "device N is lost: ". Empty if the stream is idle or waits for another stream. Called repeatedly by one thread.
   [[nodiscard]] std::optional<std::string> overdue(std::chrono::steady_clock::time_point now,
                                                    std::chrono::seconds limit);
 
-  /// The first command that has not ended; none if the stream is idle.
+  /// The first command that has not ended; empty if the stream is idle.
   [[nodiscard]] std::optional<command> current() const;
 
-  // For taking failures, under the set's lock: the next one's position among all failures; no_failure if there is none.
+  // For taking failures, with the set's mutex failures_ locked. oldest_failure returns the position of the next failure
+  // among all failures; no_failure if no failure is left.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
-  /// The failure of a command was reported.
+  /// Call this when the failure of a command was reported.
   void leave_out_failure(std::uint64_t value);
 
  private:
@@ -79,7 +79,7 @@ class soft_stream final : public stream {
   [[nodiscard]] bool has_room() const noexcept HPE_REQUIRES(mutex_) { return in_ring_ - completed() < ring_slots; }
   void put(const command& what, std::span<const std::byte> parameters) HPE_REQUIRES(mutex_);
   bool feed_locked() HPE_REQUIRES(mutex_);
-  /// Tells the device when the queue of waiting commands becomes long, and when it is not long any more.
+  /// Informs the device when the queue of waiting commands becomes long, and when it is no longer long.
   void look_at_crowd() HPE_REQUIRES(mutex_);
 
   [[nodiscard]] std::uint64_t failures() const noexcept;
@@ -93,13 +93,13 @@ class soft_stream final : public stream {
   mutable mutex mutex_;
   std::uint64_t in_ring_ HPE_GUARDED_BY(mutex_) = 0;  // the number of the last command in the ring
   std::deque<waiting_command> waiting_ HPE_GUARDED_BY(mutex_);
-  bool crowded_ HPE_GUARDED_BY(mutex_) = false;  // more than long_queue commands wait, or did and half still do
+  bool crowded_ HPE_GUARDED_BY(mutex_) = false;  // more than long_queue commands wait; then until half wait
 
-  // Used by the thread that looks for commands that do not end:
-  std::uint64_t seen_completed_ = timeline::all;  // before the first look
+  // Used by the thread that looks for commands that do not end.
+  std::uint64_t seen_completed_ = timeline::all;  // timeline::all before the first look
   std::chrono::steady_clock::time_point seen_at_{};
 
-  // Used by threads that take failures, under the set's lock:
+  // Used by threads that take failures, under the set's lock.
   std::uint64_t failures_taken_ = 0;
   std::set<std::uint64_t> left_out_;  // failures after failures_taken_ that were already reported
 };

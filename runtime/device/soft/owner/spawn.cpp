@@ -96,7 +96,9 @@ os::file_descriptor open_pidfd(pid_t pid) {
   std::string limit;
   if (failure == EAGAIN) limit = limit_of(RLIMIT_NPROC, "the limit of processes (ulimit -u)");
   if (failure == EMFILE) limit = limit_of(RLIMIT_NOFILE, "the limit of open files (ulimit -n)");
-  if (failure == ENOMEM) limit = limit_of(RLIMIT_AS, "the limit of address space (ulimit -v, in KiB)");
+  if (failure == ENOMEM)
+    limit = limit_of(RLIMIT_AS, "the limit of address space (ulimit -v, in KiB)") +
+            limit_of(RLIMIT_DATA, "the limit of data segments (ulimit -d, in KiB)");
   HPE_THROW(HPE_ERROR_INITIALIZATION, "device {} did not start: {}: {}{}", device, step, std::strerror(failure),
             limit);  // NOLINT(concurrency-mt-unsafe)
 }
@@ -234,7 +236,7 @@ void softd_process::await_start() {
   const std::size_t got =
       os::receive_message(keeper_.get(), std::as_writable_bytes(std::span(&report, 1)), descriptors);
   HPE_REQUIRE(got == sizeof report && descriptors.size() == 1, HPE_ERROR_INITIALIZATION,
-              "device {} did not start: {} ended at once, or is no hpe-softd of this build", device_, program_);
+              "device {} did not start: {} ended at once, or is not the hpe-softd of this build", device_, program_);
   pid_ = report.pid;
   pidfd_ = std::move(descriptors[0]);
   // The report of the end comes at once when the process is dead, or not at all if the keeper was killed, too.

@@ -24,7 +24,7 @@ std::span<std::byte> bytes_of(T& message) {
 
 void request::set_text(const std::string& value) {
   HPE_REQUIRE(value.size() < sizeof text, HPE_ERROR_INVALID_ARGUMENT,
-              "a name of {} characters is too long; {} are possible", value.size(), sizeof text - 1);
+              "a name of {} characters is too long; at most {} are possible", value.size(), sizeof text - 1);
   std::memcpy(text, value.c_str(), value.size() + 1);
 }
 

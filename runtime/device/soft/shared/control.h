@@ -1,7 +1,7 @@
 #pragma once
 
-/// The rare, synchronous conversation between the owner and a device: one request, one reply, over a SOCK_SEQPACKET
-/// pair. Requests can carry file descriptors.
+/// Messages between the owner and a device. They are rare and synchronous (one request, then one reply) and use a
+/// SOCK_SEQPACKET pair. Requests can carry file descriptors.
 
 #include <cstdint>
 #include <span>
@@ -14,10 +14,11 @@
 
 namespace hpe::device::soft {
 
-/// The descriptor of a keeper's socket to the owner, and of a device's end of the conversation.
+/// The descriptor number of a keeper's socket to the owner, and of a device's end of the socket pair.
 inline constexpr int control_descriptor = 3;
 
-/// A message of a device's keeper to the owner: first the device's process, with a pidfd, then how that process ended.
+/// A message from a device's keeper to the owner. The first message names the device's process and carries a pidfd; the
+/// second message says how that process ended.
 struct keeper_report {
   std::int32_t pid = 0;
   std::int32_t code = 0;    // si_code
@@ -26,8 +27,7 @@ struct keeper_report {
 
 struct request {
   enum class kind : std::uint32_t {
-    join,             // id: fabric::stamp; descriptors: the fabric, the file for the output of this device's kernels,
-                      // the memory files of all devices
+    join,             // id: fabric::stamp; descriptors: fabric, file for kernels' output, all memory files
     map,              // device, address, bytes
     unmap,            // address, bytes
     register_host,    // address, bytes, offset; descriptor: the file
@@ -65,7 +65,7 @@ struct reply {
   void fail(hpeStatus with, const char* why) noexcept;
 };
 
-/// Return false if the other end is gone.
+/// Each function returns false if the other end no longer exists.
 bool send_request(int socket, const request& what, std::span<const int> descriptors);
 bool receive_request(int socket, request& what, std::vector<os::file_descriptor>& descriptors);
 bool send_reply(int socket, const reply& what);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Waiting and waking between threads of several processes, in shared memory.
+/// A doorbell in shared memory, with which threads of several processes wait for each other and wake each other.
 
 #include <algorithm>
 #include <atomic>
@@ -13,16 +13,16 @@
 
 namespace hpe::device::soft {
 
-/// Counts rings. A sleeper returns when the count differs from the one that it saw. Ringing is safe in a signal
-/// handler, and makes no system call if no thread sleeps. A sleeper that dies only costs later ringers a system call.
+/// Counts rings. A sleeper returns when the count differs from the count that it saw. Ringing is safe in a signal
+/// handler, and makes no system call if no thread sleeps. If a sleeper dies, later rings only cost a system call.
 ///
 /// Use: seen = rings(); check the condition; if it does not hold, sleep(seen, ...); check again.
 class doorbell {
  public:
   using deadline = std::chrono::steady_clock::time_point;
 
-  /// When to look again at the condition of a doorbell that other processes ring, at the latest: a runaway kernel may
-  /// have overwritten the doorbell, so its silence is trusted for a limited time only.
+  /// If other processes ring a doorbell, its sleeper must check the condition again at this time at the latest. A
+  /// runaway kernel may have overwritten the doorbell, so the sleeper trusts a silent doorbell only for a limited time.
   [[nodiscard]] static deadline trusted(deadline until) noexcept {
     constexpr std::chrono::milliseconds longest{250};
     return std::min(until, std::chrono::steady_clock::now() + longest);
@@ -48,7 +48,8 @@ class doorbell {
 
 inline void relax() noexcept { __builtin_ia32_pause(); }
 
-/// Spins for a short while, about as long as a command takes on a device that is awake. True once `holds()`.
+/// Spins for a short while, about as long as a command takes on a device that is awake. Returns true once holds() is
+/// true.
 template <class Condition>
 bool spin_until(Condition holds) {
   constexpr std::chrono::microseconds patience{20};

@@ -58,6 +58,14 @@ struct fabric::mappings {
                          static_cast<ipc::offset_t>(what.offset), what.bytes);
     return static_cast<T*>(regions.back().get_address());
   }
+
+  // Core files leave rings out: the kernel would make pages for all slots (128 MiB for a device), most of them unused.
+  command_ring* add_rings(int file, unsigned device, bool writable) {
+    const section what = ring_section(device);
+    auto* const rings = add<command_ring>(file, what, writable);
+    os::exclude_from_core(rings, what.bytes);
+    return rings;
+  }
 };
 
 fabric::fabric(const topology& shape)
@@ -69,7 +77,7 @@ fabric::fabric(const topology& shape)
   for (unsigned d = 0; d < shape.devices(); ++d) {
     // Zeros are valid in both; timelines are constructed when their streams are created.
     status_[d] = mappings_->add<device_status>(file_.get(), status_section(d), true);
-    rings_[d] = mappings_->add<command_ring>(file_.get(), ring_section(d), true);
+    rings_[d] = mappings_->add_rings(file_.get(), d, true);
   }
 }
 
@@ -79,15 +87,15 @@ fabric::fabric(os::file_descriptor file, unsigned device)
   common_ = mappings_->add<fabric_common>(file_.get(), common_section, true);
   for (unsigned d = 0; d < configuration_->shape.devices(); ++d)
     status_[d] = mappings_->add<device_status>(file_.get(), status_section(d), d == device);
-  rings_[device] = mappings_->add<command_ring>(file_.get(), ring_section(device), false);
+  rings_[device] = mappings_->add_rings(file_.get(), device, false);
 }
 
 fabric::~fabric() = default;
 
 unsigned fabric::create_stream(unsigned device, priority level) {
   const unsigned index = configuration_->streams[device].load();
-  HPE_REQUIRE(index < max_streams, HPE_ERROR_NOT_SUPPORTED, "device {} has {} streams; a soft device has no more",
-              device, max_streams);
+  HPE_REQUIRE(index < max_streams, HPE_ERROR_NOT_SUPPORTED,
+              "device {} has {} streams already; a soft device cannot have more", device, max_streams);
   ring(device, index).level = level;
   ::new (&status(device).timelines[index]) timeline();
   configuration_->streams[device].store(index + 1);

@@ -1,12 +1,13 @@
 #pragma once
 
 /// The memory that the owner and its soft devices share: configuration, command rings, timelines, gates, link clocks.
-/// It is an anonymous memory file, so it has no name that could be left behind.
+/// It is an anonymous memory file, so no name remains in a file system.
 ///
-/// The file has a section for each writer, and each process maps the sections that it needs, at addresses of its own.
-/// The owner maps everything. A device reads the configuration, its own rings and the others' status; it writes its own
-/// status and the common section, in which all processes sleep, wake and keep the time of links. The owner uses what a
-/// device writes as sizes, positions or pointers only after comparing it with its own data.
+/// The file has a section for each writer. Each process maps the sections that it needs, at addresses of its choice.
+/// The owner maps all sections. A device reads the configuration, its own rings and the status of other devices. It
+/// writes its own status and the common section; with this section, all processes sleep, wake each other and keep the
+/// clocks of links. Before the owner uses anything that a device writes as a size, position or pointer, it compares the
+/// value with its own data.
 
 #include <array>
 #include <atomic>
@@ -49,7 +50,8 @@ struct alignas(64) parameter_slot {
   std::byte bytes[most_parameters];
 };
 
-/// Written by the owner. Command n of a stream is in slot n % ring_slots, which is free again once n is completed.
+/// Written by the owner. Command n of a stream is in slot n % ring_slots, which is free again when the command has been
+/// completed.
 struct command_ring {
   priority level = priority::waiting_host;
   std::array<command, ring_slots> commands{};
@@ -63,17 +65,17 @@ struct command_ring {
 
 /// Written by the device, and by the owner after the device has died.
 struct device_status {
-  std::atomic<std::uint64_t> output{0};  // bytes in the file of kernel output
-  std::atomic<std::uint64_t> crowd{0};   // blocks of a running kernel that wait in loops and leave no room for others
+  std::atomic<std::uint64_t> output{0};  // bytes in the file with the output of kernels
+  std::atomic<std::uint64_t> crowd{0};   // blocks of a running kernel that fill its room and wait in loops
   std::array<char, 256> last_words{};    // why the device ended its own process
   std::array<timeline, max_streams> timelines{};
 };
 
 /// How devices run kernels of PTX.
 struct ptx_execution {
-  bool interprets = false;   // instead of compiling them
-  bool in_lockstep = false;  // the threads of a warp
-  bool finds_races = false;  // in shared memory, which only the interpreter can
+  bool interprets = false;   // interprets kernels instead of compiling them
+  bool in_lockstep = false;  // runs the threads of a warp in lockstep
+  bool finds_races = false;  // finds races in shared memory; requires the interpreter
 };
 
 /// Written by the owner.
@@ -81,9 +83,9 @@ struct fabric_configuration {
   uvas_layout layout;
   topology shape;
   unsigned threads = 1;      // of each device
-  unsigned core_shares = 0;  // parts into which the cores are divided, one for each device's kernels; 0: not divided
+  unsigned core_shares = 0;  // parts into which the cores are divided, one for each device; 0: not divided
   ptx_execution ptx;
-  std::uint64_t prepared_memory = 0;  // the most bytes of pages that a device makes before they are used
+  std::uint64_t prepared_memory = 0;  // how many bytes of pages a device may make before they are used
   link_limit host_limit;
   link_limit peer_limit;
   std::array<std::atomic<std::uint32_t>, max_devices> streams{};  // number of streams, by device
@@ -97,18 +99,18 @@ struct fabric_common {
   std::array<std::array<doorbell, max_streams>, max_devices> done{};  // rung when a stream has completed a command
   doorbell trouble;                                                   // rung when a device is lost or a kernel crashed
 
-  // Both directions of each link: [0] towards the host or the switch, [1] away from it.
+  // Both directions of each link: [0] towards the host or the switch, [1] away from the host or the switch.
   std::array<std::array<link_clock, 2>, max_devices> host_links{};  // by switch
-  std::array<std::array<link_clock, 2>, max_devices> ports{};       // by device, to its switch
+  std::array<std::array<link_clock, 2>, max_devices> ports{};       // by device: the link to its switch
 };
 
 class fabric {
  public:
-  /// Differs between programs whose layouts of the fabric differ, as far as sizes tell.
+  /// A number that differs between programs in which structures of the fabric have different sizes.
   static constexpr std::uint32_t stamp = static_cast<std::uint32_t>(
       1'000'003 * (sizeof(fabric_configuration) + sizeof(fabric_common)) + sizeof(device_status) + sizeof(command));
 
-  /// For the owner: makes the file, with an empty state of which only the topology is set.
+  /// For the owner: makes the file and sets only the topology.
   explicit fabric(const topology& shape);
   /// For a device: maps the owner's file.
   fabric(os::file_descriptor file, unsigned device);
@@ -120,14 +122,14 @@ class fabric {
   [[nodiscard]] fabric_configuration& configuration() const noexcept { return *configuration_; }
   [[nodiscard]] fabric_common& common() const noexcept { return *common_; }
   [[nodiscard]] device_status& status(unsigned device) const noexcept { return *status_[device]; }
-  /// For the owner, and for the device of the ring.
+  /// For the owner, and for the device to which the ring belongs.
   [[nodiscard]] command_ring& ring(unsigned device, unsigned stream) const noexcept { return rings_[device][stream]; }
 
-  /// For the owner: adds a stream. Not thread-safe. Throws HPE_ERROR_NOT_SUPPORTED if the device has
-  /// max_streams.
+  /// For the owner: adds a stream. Not thread-safe. Throws HPE_ERROR_NOT_SUPPORTED if the device already has
+  /// max_streams streams.
   unsigned create_stream(unsigned device, priority level);
 
-  // Numbers of timelines name a device and a stream, and are never 0.
+  // The number of a timeline names a device and a stream, and is never 0.
   [[nodiscard]] static std::uint32_t timeline_number(unsigned device, unsigned stream) noexcept {
     return 1 + device * max_streams + stream;
   }
@@ -136,9 +138,9 @@ class fabric {
   /// nullptr if no stream has this number.
   [[nodiscard]] timeline* find_timeline(std::uint32_t number) const noexcept;
 
-  /// Waits until the point of an existing timeline is reached. False at the deadline.
+  /// Waits until the point of an existing timeline is reached. Returns false at the deadline.
   bool wait(std::uint32_t timeline, std::uint64_t value, doorbell::deadline until) const noexcept;
-  /// Publishes how far a timeline is, and wakes its waiters.
+  /// Publishes that a timeline has reached `value`, and wakes its waiters.
   void complete(std::uint32_t timeline, std::uint64_t value) const noexcept;
 
  private:

@@ -27,7 +27,7 @@ constexpr std::uint64_t ended = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t size_of_file(int file) {
   struct stat about {};
-  if (::fstat(file, &about) != 0) throw_system_error("fstat of what a kernel printed");
+  if (::fstat(file, &about) != 0) throw_system_error("fstat of the file with the kernels' output");
   return static_cast<std::uint64_t>(about.st_size);
 }
 
@@ -35,7 +35,7 @@ void write_all(int file, std::string_view bytes, std::uint64_t offset) {
   while (!bytes.empty()) {
     const ssize_t done = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) throw_system_error(fmt::format("pwrite of {} bytes that a kernel printed", bytes.size()));
+    if (done <= 0) throw_system_error(fmt::format("pwrite of {} bytes of a kernel's output", bytes.size()));
     bytes.remove_prefix(static_cast<std::size_t>(done));
     offset += static_cast<std::uint64_t>(done);
   }
@@ -46,7 +46,7 @@ std::string read_all(int file, std::uint64_t offset, std::uint64_t size) {
   for (std::uint64_t at = 0; at < size;) {
     const ssize_t done = ::pread(file, bytes.data() + at, size - at, static_cast<off_t>(offset + at));
     if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) throw_system_error("pread of what a kernel printed");
+    if (done <= 0) throw_system_error("pread of a kernel's output");
     at += static_cast<std::uint64_t>(done);
   }
   return bytes;
@@ -95,7 +95,8 @@ std::vector<printed> output_reader::take() {
   for (unsigned d = 0; d < files_.size(); ++d) {
     if (taken_[d] == ended || take_from(d, records)) continue;
     taken_[d] = ended;
-    log(log_level::warn, "device {} overwrote the record of what its kernels printed; nothing more of it is shown", d);
+    log(log_level::warn, "device {} overwrote the record of its kernels' output; the rest of the output is not shown",
+        d);
   }
   std::stable_sort(records.begin(), records.end(),
                    [](const record& a, const record& b) { return a.launch < b.launch; });

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The output of kernels of PTX: records in one memory file for each device. The device appends a record when a launch
-/// has ended, before its timepoint is reached. The owner takes the records and gives their pages back. Only memory
-/// limits the size.
+/// The output of kernels of PTX, as records in one memory file for each device. When a launch has ended, the device
+/// appends a record before the launch's timepoint is reached. The owner removes the records and frees their pages. The
+/// size of the files is limited only by memory.
 
 #include <cstdint>
 #include <string_view>
@@ -15,13 +15,14 @@
 
 namespace hpe::device::soft {
 
-/// The device's end. Thread-safe.
+/// The device's end of the output file. Thread-safe.
 class output_writer {
  public:
   output_writer(os::file_descriptor file, std::atomic<std::uint64_t>& written)
       : file_(std::move(file)), written_(written) {}
 
-  /// launch: its number among the launches of all devices. Throws HPE_ERROR_SYSTEM if there is no memory for the text.
+  /// `launch`: the launch's number among the launches of all devices. Throws HPE_ERROR_SYSTEM if there is no memory for
+  /// the text.
   void append(std::uint64_t launch, std::string_view text, bool is_error);
 
  private:
@@ -30,14 +31,14 @@ class output_writer {
   std::atomic<std::uint64_t>& written_;
 };
 
-/// The owner's end. Thread-safe.
+/// The owner's end of all output files. Thread-safe.
 class output_reader {
  public:
   explicit output_reader(fabric& shared);
 
   [[nodiscard]] int file(unsigned device) const noexcept { return files_[device].get(); }
-  /// The texts appended since the last call, ordered by launch. A malformed record ends the output of its device, with
-  /// a warning.
+  /// The texts appended since the last call, ordered by launch. After a malformed record, hpe logs a warning and reads
+  /// no more output of that device.
   [[nodiscard]] std::vector<printed> take();
 
  private:
@@ -46,13 +47,13 @@ class output_reader {
     printed what;
   };
 
-  /// Returns false if the device's file has something other than records.
+  /// Returns false if the device's file contains anything but records.
   bool take_from(unsigned device, std::vector<record>& records) HPE_REQUIRES(mutex_);
 
   fabric& fabric_;
   std::vector<os::file_descriptor> files_;  // by device
   mutex mutex_;
-  std::vector<std::uint64_t> taken_ HPE_GUARDED_BY(mutex_);  // bytes, by device; `ended`: no more is taken
+  std::vector<std::uint64_t> taken_ HPE_GUARDED_BY(mutex_);  // bytes, by device; `ended`: no more output is read
 };
 
 }  // namespace hpe::device::soft

@@ -10,7 +10,7 @@
 
 namespace hpe::device::soft {
 
-/// The links that data passes, all with one limit; none inside of a device.
+/// The links that data passes, all with the same limit. Data that stays inside a device passes no link.
 struct path {
   std::array<link_clock*, 2> links{};
   unsigned length = 0;
@@ -20,9 +20,10 @@ struct path {
   [[nodiscard]] std::span<link_clock* const> span() const { return {links.data(), length}; }
 };
 
-/// From one place to another: devices by number, host_location or foreign_location. `self` is the device that copies,
-/// or whose kernel makes the accesses. Of the links to a device of another process, only the one at this end is known
-/// and charged: the port of this process's device. Between such a device and the host, that is the port of `self`.
+/// The path from one place to another; each place is the number of a device, host_location or foreign_location. `self`
+/// is the device that copies, or whose kernel makes the accesses. If one place is a device of another process, hpe
+/// knows only the port of this process's device, and charges only this port. Between a device of another process and
+/// the host, this is the port of `self`.
 [[nodiscard]] path find_path(fabric& shared, unsigned self, int from, int to);
 
 /// Bytes that a kernel moved over a path.
@@ -31,8 +32,9 @@ struct movement {
   std::uint64_t bytes = 0;
 };
 
-/// Waits until the links have moved all of it, beginning at `start`, a time of the links that has passed. Movements
-/// over different links take place at once; copies and other kernels use the links in between.
+/// Waits until the links have moved all of the bytes. `start`: the link time, in the past, at which the movements
+/// began. Movements over different links run at the same time. Copies and other kernels can use the links between the
+/// pieces.
 void pass_links(std::span<const movement> all, std::uint64_t start);
 
 }  // namespace hpe::device::soft

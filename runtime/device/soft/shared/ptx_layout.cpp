@@ -22,7 +22,7 @@ class mapped_file {
  public:
   mapped_file(int file, std::size_t bytes) : bytes_(bytes) {
     void* const place = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (place == MAP_FAILED) throw_system_error("mmap of texts of PTX");
+    if (place == MAP_FAILED) throw_system_error("mmap of the texts of a PTX module");
     at_ = static_cast<char*>(place);
   }
   mapped_file(const mapped_file&) = delete;

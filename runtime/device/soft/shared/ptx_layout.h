@@ -1,7 +1,7 @@
 #pragma once
 
-/// The data of a module of PTX that the owner and the devices share: its texts, and the places of its variables in its
-/// parts of memory.
+/// The data of a module of PTX that the owner and the devices share: its texts, and the positions of its variables in
+/// its parts of memory.
 
 #include <cstddef>
 #include <string>
@@ -16,10 +16,10 @@ namespace hpe::device::soft {
 struct ptx_layout {
   struct place_in_part {
     ptx_part part = ptx_part::global;
-    bool is_there = false;  // false: in shared memory, or empty
+    bool is_there = false;  // false: the variable is in shared memory, or empty
     std::size_t offset = 0;
   };
-  std::vector<place_in_part> places;                // by symbol of the program
+  std::vector<place_in_part> places;                // places by symbol of the program
   std::array<std::size_t, ptx_part_count> bytes{};  // by part
 
   [[nodiscard]] std::vector<std::uint64_t> addresses(const ptx_addresses& parts) const;

@@ -28,11 +28,10 @@ constexpr std::string_view prefix = "soft:";
 topology parse_topology(const std::string& text) {
   if (text.empty()) return {};
   const auto refuse = [&](const std::string& why) {
-    HPE_THROW(
-        HPE_ERROR_INITIALIZATION,
-        "HPE_DEVICES=\"{}\": {}; possible are soft:N for N devices on one switch and soft:SxN for S switches of N "
-        "devices, at most {} devices in all",
-        text, why, max_devices);
+    HPE_THROW(HPE_ERROR_INITIALIZATION,
+              "HPE_DEVICES=\"{}\": {}; use soft:N for N devices on one switch, or soft:SxN for S switches of N "
+              "devices, at most {} devices in all",
+              text, why, max_devices);
   };
   if (!text.starts_with(prefix)) refuse("no family of devices has this name");
 
@@ -51,7 +50,7 @@ link_limit parse_link(const std::string& variable, const std::string& text) {
   if (text.empty()) return {};
   const auto refuse = [&](const std::string& why) {
     HPE_THROW(HPE_ERROR_INITIALIZATION,
-              "{}=\"{}\": {}; possible is bandwidth:latency, as 12G:5 for 12 GiB per second and 5 microseconds",
+              "{}=\"{}\": {}; expected bandwidth:latency, as in 12G:5 for 12 GiB per second and 5 microseconds",
               variable, text, why);
   };
   const auto colon = text.find(':');
@@ -61,7 +60,7 @@ link_limit parse_link(const std::string& variable, const std::string& text) {
   } catch (const error& e) {
     refuse(e.what());
   }
-  if (result.bytes_per_second == 0) refuse("a link must carry something");
+  if (result.bytes_per_second == 0) refuse("the bandwidth of a link must be more than 0");
   if (colon != std::string::npos) {
     const auto latency = parse_number(std::string_view(text).substr(colon + 1));
     constexpr std::uint64_t longest_us = 10'000'000;
@@ -86,8 +85,8 @@ std::vector<int> parse_nodes(const std::string& text, unsigned devices) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const auto node = parse_number(std::string_view(text).substr(begin, end - begin));
     HPE_REQUIRE(node && *node <= largest, HPE_ERROR_INITIALIZATION,
-                "HPE_SOFT_NODES=\"{}\" is no list of NUMA nodes; possible are numbers from 0 to {} with commas between "
-                "them, as 0,1",
+                "HPE_SOFT_NODES=\"{}\" is not a list of NUMA nodes; expected numbers from 0 to {} with commas between "
+                "them, as in 0,1",
                 text, largest);
     named.push_back(static_cast<int>(*node));
     begin = end + 1;

@@ -2,7 +2,7 @@
 
 /// The progress of a stream, in memory shared by the owner and all devices. Commands of a stream are numbered from 1.
 ///
-/// Writers: the owner (submitted), the stream's device (completed, failures), and, once that device is dead, the
+/// Writers: the owner (submitted), the stream's device (completed, failures), and, after that device has died, the
 /// owner's monitor (completed, lost_after).
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace hpe::device::soft {
 
-/// A failed command. Text that is too long is cut.
+/// A failed command. The text is truncated if it is too long.
 struct failure {
   std::uint64_t value = 0;  // the command's number
   std::uint64_t order = 0;  // among the failures of all streams
@@ -27,7 +27,8 @@ struct failure {
   hpeFault fault = HPE_FAULT_NONE;
 };
 
-/// The last failures of one stream. One writer, any number of readers; a record that is being overwritten is skipped.
+/// The last failures of one stream. There is one writer and any number of readers. Readers skip a record that is being
+/// overwritten.
 class failure_log {
  public:
   static constexpr std::uint64_t kept = 128;
@@ -36,7 +37,7 @@ class failure_log {
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_acquire); }
   /// The first failure that is still kept.
   [[nodiscard]] std::uint64_t first_kept() const noexcept { return count() > kept ? count() - kept : 0; }
-  /// The index-th failure since the start; empty if it is no longer kept.
+  /// Failure number `index`, counted from 0 since the start; empty if this failure is no longer kept.
   [[nodiscard]] std::optional<failure> at(std::uint64_t index) const;
   [[nodiscard]] std::optional<failure> find(std::uint64_t value) const;
 
@@ -53,7 +54,7 @@ class failure_log {
   std::array<record, kept> records_{};
 };
 
-/// The doorbells of gates that a completion can ring; a timeline has one bit for each.
+/// The doorbells of gates that a timeline can ring when the timeline advances; it has one bit for each gate.
 inline constexpr unsigned max_gates = 64;
 using gate_bells = std::array<doorbell, max_gates>;
 
@@ -64,7 +65,7 @@ struct timeline {
   doorbell work;                                        // rung when submitted grows
   alignas(64) std::atomic<std::uint64_t> completed{0};  // fabric::complete
   std::atomic<std::uint64_t> gates{0};                  // the gates to ring when completed grows
-  std::atomic<std::uint64_t> lost_after{all};           // once the device is lost: the last completed command
+  std::atomic<std::uint64_t> lost_after{all};           // set when the device is lost: the last completed command
   failure_log failures;
 
   [[nodiscard]] bool reached(std::uint64_t value) const noexcept { return completed.load() >= value; }

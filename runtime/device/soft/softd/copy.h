@@ -10,12 +10,12 @@ namespace hpe::device::soft {
 
 class copy_engine {
  public:
-  /// Large copies over links without a limit are made by the threads of `pool` together.
+  /// The threads of `pool` make large copies together if the copies use no links with a limit.
   copy_engine(unsigned device, fabric& shared, address_space& memory, tile_pool& pool)
       : device_(device), shared_(shared), memory_(memory), pool_(pool) {}
 
-  /// Addresses are those of the program. A copy over links with a limit takes the time of the links, and pieces of
-  /// copies with a more urgent level go first. Throws hpe::error.
+  /// Copies bytes between addresses of the program. A copy over links with a limit takes as long as these links need,
+  /// and pieces of copies with a more urgent level are transferred first. Throws hpe::error.
   void copy(std::uintptr_t destination, std::uintptr_t source, std::size_t bytes, priority level) const;
   void fill(std::uintptr_t destination, std::uint8_t value, std::size_t bytes) const;
 

@@ -1,13 +1,15 @@
-#include <pthread.h>
 #include <sys/prctl.h>
 
+#include <array>
 #include <bit>
 #include <csignal>
 #include <optional>
-#include <thread>
+#include <set>
 
+#include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
 #include "runtime/device/soft/softd/process.h"
+#include "runtime/os/thread.h"
 
 namespace hpe::device::soft {
 
@@ -15,14 +17,14 @@ namespace {
 
 std::string describe(const device_engines& engines, const crash& what) {
   switch (what.signal) {
-    case SIGFPE: return "arithmetic error, as a division of integers by zero (SIGFPE)";
+    case SIGFPE: return "arithmetic error, such as an integer division by zero (SIGFPE)";
     case SIGILL: return fmt::format("illegal instruction at {:#x} (SIGILL)", what.address);
     case SIGBUS: return fmt::format("no memory is left behind {:#x} (SIGBUS)", what.address);
     default: break;
   }
   if (what.code == SI_KERNEL) return "illegal access to an address that cannot exist (SIGSEGV)";
   return fmt::format("illegal access to {:#x}, which is not mapped on device {}{} (SIGSEGV)", what.address,
-                     engines.device, engines.memory.contains(what.address) ? "" : " and is no address of hpe");
+                     engines.device, engines.memory.contains(what.address) ? "" : " and is not an hpe address");
 }
 
 class executor {
@@ -34,7 +36,7 @@ class executor {
         ring_(engines.shared.ring(engines.device, stream)) {}
 
   [[noreturn]] void run() {
-    ::pthread_setname_np(::pthread_self(), "softd-stream");
+    take_crash_signals();
     // Links keep time by sleeping, and by default a sleep may end 50 us late.
     constexpr unsigned long slack_ns = 1000;
     ::prctl(PR_SET_TIMERSLACK, slack_ns);
@@ -42,6 +44,7 @@ class executor {
       await(value);
       engines_.order.fetch_add(1, std::memory_order_acquire);
       try {
+        look_ahead(value);
         execute(ring_.slot(value), value);
       } catch (const error& e) {
         fail(value, e.status(), e.what());
@@ -62,6 +65,20 @@ class executor {
       const std::uint32_t seen = line.work.rings();
       if (there()) return;
       line.work.sleep(seen, doorbell::deadline::max());
+    }
+  }
+
+  // Kernels of launches behind a command are compiled while it runs.
+  void look_ahead(std::uint64_t value) {
+    const command& now = ring_.slot(value);
+    if (now.what == command::kind::launch) expected_.insert({now.function, {now.block[0], now.block[1], now.block[2]}});
+    const std::uint64_t last = line_.submitted.load(std::memory_order_acquire);
+    for (seen_ = std::max(seen_, value); seen_ < last;) {
+      const command& next = ring_.slot(++seen_);
+      if (next.what != command::kind::launch) continue;
+      if (!expected_.insert({next.function, {next.block[0], next.block[1], next.block[2]}}).second) continue;
+      if (const auto& kernel = engines_.kernels.at(next.function); kernel.ptx)
+        engines_.ptx.expect(kernel.ptx, kernel.name, next);
     }
   }
 
@@ -89,11 +106,11 @@ class executor {
     if (lost_members() == 0) trouble = engines_.pool.run(kernel.body, parameters, what.grid, what.team);
     if (trouble && trouble->signal && is_stop(*trouble->signal))
       HPE_THROW(HPE_ERROR_LAUNCH_FAILED,
-                "kernel \"{}\" on device {} was stopped, because device {} is lost, which has another part of its "
-                "team's launch",
-                kernel.name, engines_.device, std::countr_zero(lost_members()));
+                "kernel \"{}\" on device {} was stopped, because device {} is lost; that device ran another part of "
+                "the team's launch",
+                demangled(kernel.name), engines_.device, std::countr_zero(lost_members()));
     if (!trouble) return;
-    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "kernel \"{}\" on device {}: {}", kernel.name, engines_.device,
+    HPE_THROW(HPE_ERROR_LAUNCH_FAILED, "kernel \"{}\" on device {}: {}", demangled(kernel.name), engines_.device,
               trouble->signal ? describe(engines_, *trouble->signal) : "it threw " + trouble->exception);
   }
 
@@ -111,12 +128,14 @@ class executor {
   std::uint32_t number_;
   timeline& line_;
   command_ring& ring_;
+  std::uint64_t seen_ = 0;                                                     // the last command that was looked at
+  std::set<std::pair<std::uint32_t, std::array<std::uint32_t, 3>>> expected_;  // function and block of launches
 };
 
 }  // namespace
 
 void start_executor(device_engines& engines, unsigned stream) {
-  std::thread([&engines, stream] { executor(engines, stream).run(); }).detach();
+  os::start_thread("softd-stream", [&engines, stream] { executor(engines, stream).run(); }).detach();
 }
 
 }  // namespace hpe::device::soft

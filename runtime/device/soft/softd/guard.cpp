@@ -103,6 +103,12 @@ void install_crash_handlers() {
   if (::sigaction(stop_signal, &action, nullptr) != 0) throw_system_error("sigaction");
 }
 
+void take_crash_signals() noexcept {
+  sigset_t none;
+  sigemptyset(&none);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+}
+
 std::optional<crash> run_guarded(void (*body)(void*), void* argument, const std::atomic<bool>* stop) {
   static thread_local const alternate_stack stack;
   static_cast<void>(&stack);
@@ -112,10 +118,8 @@ std::optional<crash> run_guarded(void (*body)(void*), void* argument, const std:
   if (sigsetjmp(guard.place, 0) != 0) {
     current = outer;
     // The jump out of the handler restores no mask, because saving one would cost a system call for each guarded run.
-    // So the mask is set here: a device's threads block nothing.
-    sigset_t none;
-    sigemptyset(&none);
-    ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+    // So the mask is set here.
+    take_crash_signals();
     // Takes every lock of malloc once. If the body has left one locked, the thread hangs here.
     static_cast<void>(::mallinfo2());
     ended.fetch_add(1);

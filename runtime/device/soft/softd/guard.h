@@ -1,6 +1,6 @@
 #pragma once
 
-/// Runs code that may crash, so that the process survives.
+/// Runs code that may crash, without ending the process.
 
 #include <pthread.h>
 #include <ucontext.h>
@@ -22,10 +22,15 @@ struct crash {
 /// Called once, at the start of the process.
 void install_crash_handlers();
 
-/// Runs body in this thread. If it raises SIGSEGV, SIGBUS, SIGFPE or SIGILL, it is abandoned where it stands (its
-/// destructors do not run, and locks that it holds stay locked) and the crash is returned. Outside of body such a
-/// signal ends the process. If `stop` is not null, another thread can abandon body in the same way, with the signal of
-/// stop_thread: it sets *stop and calls stop_thread.
+/// Call this once in each thread that runs kernels or copies, because threads of the runtime start with their signals
+/// blocked. If a crash raised a blocked signal, the process would end; and if the signal of stop_thread was blocked, it
+/// would never arrive.
+void take_crash_signals() noexcept;
+
+/// Runs `body` in this thread. If `body` raises SIGSEGV, SIGBUS, SIGFPE or SIGILL, abandons it at that instruction (its
+/// destructors do not run, and locks that it holds stay locked) and returns the crash. Outside of `body`, these signals
+/// end the process. If `stop` is not null, another thread can abandon `body` in the same way: it sets *stop and calls
+/// stop_thread, which sends a signal.
 std::optional<crash> run_guarded(void (*body)(void*), void* argument, const std::atomic<bool>* stop = nullptr);
 
 template <class Body>
@@ -33,25 +38,27 @@ std::optional<crash> run_guarded(Body& body, const std::atomic<bool>* stop = nul
   return run_guarded([](void* argument) { (*static_cast<Body*>(argument))(); }, &body, stop);
 }
 
-/// Makes a thread abandon the body that it runs, if its `stop` is set. A body that blocks all signals is not abandoned.
+/// Makes a thread abandon its current body if the body's `stop` is set. A body that blocks all signals is not
+/// abandoned.
 void stop_thread(pthread_t thread) noexcept;
 [[nodiscard]] bool is_stop(const crash& what) noexcept;
-/// The crash of work that was stopped between two bodies.
+/// The crash that describes work that was stopped between two bodies.
 [[nodiscard]] crash make_stop() noexcept;
 
-/// The address of the interrupted instruction's memory operand, by its encoding (Intel 64 and IA-32 Architectures
-/// Software Developer's Manual, volume 2, chapter 2); 0 if it has none. For accesses to non-canonical addresses, which
-/// the system does not report. Safe in a signal handler.
+/// The address of the interrupted instruction's memory operand, derived from its encoding (Intel 64 and IA-32
+/// Architectures Software Developer's Manual, volume 2, chapter 2); 0 if the instruction has no memory operand. Needed
+/// for accesses to non-canonical addresses, which the system does not report. Safe in a signal handler.
 [[nodiscard]] std::uintptr_t operand_address(const ucontext_t& at) noexcept;
 
-/// How many bodies were abandoned, and how many of their threads have since proved able to go on. Locks of the C
-/// library that an abandoned body holds, for example after a crash in malloc, stay locked; the process is useless then.
+/// How many bodies were abandoned, and how many of their threads have since shown that they can continue. Locks of the
+/// C library that an abandoned body holds, for example after a crash in malloc, stay locked; the process cannot be used
+/// then.
 struct recoveries {
   std::uint64_t begun = 0;
   std::uint64_t ended = 0;
 };
 [[nodiscard]] recoveries count_recoveries() noexcept;
-/// Sets the bell that rings when a body is abandoned. To be called before the first one is.
+/// Sets the bell that rings when a body is abandoned. Call this before any body can be abandoned.
 void ring_at_recoveries(doorbell& bell) noexcept;
 
 }  // namespace hpe::device::soft

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The heap of a device, for malloc and free in kernels. Its records lie outside of it, so that a kernel that writes
+/// The heap of a device, for malloc and free in kernels. The heap's records are outside of it, so a kernel that writes
 /// past its memory damages only the program's own data.
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace hpe::device::soft {
 
 class kernel_heap {
  public:
-  static constexpr std::size_t default_size = std::size_t{8} << 20;  // as on a CUDA device
+  static constexpr std::size_t default_size = std::size_t{8} << 20;  // the default of CUDA devices
 
   explicit kernel_heap(std::size_t bytes = default_size);
 
-  /// Aligned to 16 bytes; nullptr if there is no room, or for 0 bytes. Thread-safe.
+  /// Returns memory that is aligned to 16 bytes; nullptr if the heap has no room, or if `bytes` is 0. Thread-safe.
   [[nodiscard]] void* allocate(std::size_t bytes);
-  /// Ignores addresses that are not allocations, such as null. Thread-safe.
+  /// Ignores addresses at which no allocation starts, such as null. Thread-safe.
   void release(void* memory);
 
   [[nodiscard]] bool contains(std::uintptr_t address, std::size_t bytes) const noexcept {

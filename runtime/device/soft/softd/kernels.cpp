@@ -54,7 +54,7 @@ void kernel_table::find(std::uint32_t module, std::uint32_t function, const std:
   void* symbol = ::dlsym(found->second, name.c_str());
   HPE_REQUIRE(symbol != nullptr, HPE_ERROR_NOT_FOUND, "there is no kernel \"{}\": {}", name, ::dlerror());
   HPE_REQUIRE(defined_in(found->second, symbol), HPE_ERROR_NOT_FOUND,
-              "there is no kernel \"{}\" in the module, only in a library that it links", name);
+              "there is no kernel \"{}\" in the module, only in a library with which the module is linked", name);
   functions_[function] = {reinterpret_cast<hpeHostKernel>(symbol), nullptr, name};
 }
 

@@ -15,14 +15,15 @@ class kernel_table {
  public:
   struct kernel {
     hpeHostKernel body = nullptr;            // in a shared object
-    std::shared_ptr<loaded_ptx_module> ptx;  // otherwise
+    std::shared_ptr<loaded_ptx_module> ptx;  // null: the kernel is in a shared object
     std::string name;
   };
 
-  // Requests of the owner, which chooses the numbers. load and find throw HPE_ERROR_NOT_FOUND.
+  // These functions serve requests of the owner, which chooses the numbers. Both load and find throw
+  // HPE_ERROR_NOT_FOUND.
   void load(std::uint32_t module, const std::string& path);
   void load(std::uint32_t module, std::shared_ptr<loaded_ptx_module> ptx);
-  /// Unloads a module of PTX, none of whose kernels may be queued or running.
+  /// Unloads a module of PTX. None of its kernels may be queued or running.
   void unload(std::uint32_t module);
   void find(std::uint32_t module, std::uint32_t function, const std::string& name);
 

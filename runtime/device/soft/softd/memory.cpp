@@ -123,6 +123,7 @@ void address_space::register_host(std::uintptr_t address, std::size_t bytes, int
       layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;
   os::reservation place(below, bytes, os::page_size());
   os::map_file(place.data(), bytes, os::access::read_write, file, file_offset);
+  os::exclude_from_core(place.data(), bytes);
   table_.insert(address, bytes, {host_location, place.data() - static_cast<std::byte*>(pointer(address))});
   registered_.emplace(address, std::move(place));
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The address space of a device process. The UVAS lies at the owner's addresses, with memory behind the parts that
-/// this device can access and nothing behind the rest, so that a stray access faults. Only the room below an allocation
-/// has memory of its own: on a GPU a kernel that reads a little below its array finds other memory of the driver there.
-/// Registered host memory lies wherever it fits.
+/// The address space of a device process. The UVAS is mapped at the owner's addresses. Only the parts that this device
+/// can access are backed by memory, so a stray access faults. The room below an allocation is an exception: it is
+/// backed by separate memory, because a kernel on a GPU that reads a few bytes below its array finds other memory of
+/// the driver there. Registered host memory is mapped wherever it fits.
 
 #include <map>
 #include <set>
@@ -18,14 +18,15 @@
 
 namespace hpe::device::soft {
 
-/// Fills this process's page tables ahead of large writes, once for each part of its memory. Filling them in one call
-/// costs half as much as page faults do; a call for tables that are filled already costs more than a look-up here.
+/// Fills this process's page tables before large writes, once for each part of its memory. Filling them in one call
+/// costs half as much as page faults do. A system call for tables that are filled already costs more than a look-up in
+/// this class.
 class page_tables {
  public:
   /// Prepares [address, address + bytes) for the write that the caller is about to make. Thread-safe.
   void prepare(void* address, std::size_t bytes);
 
-  /// To be called when the range is unmapped, or mapped anew.
+  /// Call this when the range is unmapped or mapped anew.
   void forget(const void* address, std::size_t bytes);
 
  private:
@@ -40,13 +41,13 @@ class page_tables {
 
 class address_space {
  public:
-  /// Reserves the address space. To be called first in the process, before anything else can lie there. Throws
+  /// Reserves the address space. Call this first in the process, before anything else can be mapped there. Throws
   /// HPE_ERROR_INITIALIZATION.
   explicit address_space(const uvas_layout& layout);
 
   void set_files(std::vector<os::file_descriptor> files) { files_ = std::move(files); }
 
-  // Requests of the owner, which sends one at a time.
+  // These functions serve requests of the owner, which sends one request at a time.
   void map(unsigned device, std::uintptr_t address, std::size_t bytes);
   void unmap(unsigned device, std::uintptr_t address, std::size_t bytes);
   void register_host(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
@@ -54,7 +55,7 @@ class address_space {
   void import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
   void drop_import(std::uintptr_t address, std::size_t bytes);
 
-  /// The memory behind an address of the program. Thread-safe.
+  /// The memory that backs an address of the program. Thread-safe.
   [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }
   /// Whether kernels may access these bytes. Thread-safe.
   [[nodiscard]] bool holds(std::uintptr_t address, std::size_t bytes) const;
@@ -73,11 +74,11 @@ class address_space {
   uvas_layout layout_;
   os::reservation space_;
   std::vector<os::file_descriptor> files_;                // by device
-  std::map<std::uintptr_t, os::reservation> registered_;  // outside the UVAS; by the program's address
+  std::map<std::uintptr_t, os::reservation> registered_;  // ranges outside the UVAS, by the program's address
   address_table table_;
   page_tables pages_;
   mutable shared_mutex mutex_;
-  std::set<std::uintptr_t> rooms_ HPE_GUARDED_BY(mutex_);  // the ends of rooms, where allocations begin
+  std::set<std::uintptr_t> rooms_ HPE_GUARDED_BY(mutex_);  // the end of each room, where an allocation begins
 };
 
 }  // namespace hpe::device::soft

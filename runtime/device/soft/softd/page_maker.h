@@ -1,7 +1,7 @@
 #pragma once
 
-/// Threads that make the pages of new device memory beside the compute units. Page faults make small
-/// pages, at a tenth of the rate at which these threads make huge ones.
+/// Threads that make the pages of new device memory while the compute units run. Page faults make small pages, at a
+/// tenth of the rate at which these threads make huge pages.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace hpe::device::soft {
 
-/// Thread-safe. Lives as long as the process.
+/// Thread-safe. The object exists until the process ends.
 class page_maker {
  public:
-  /// threads: the most that work at the same time; 0: page faults make all pages. budget: the most bytes made of all
-  /// ranges that are there.
+  /// `threads`: the largest number of threads that work at the same time; if it is 0, page faults make all pages.
+  /// `budget`: the largest number of bytes of pages that the threads make in all current ranges together.
   page_maker(unsigned threads, std::size_t budget) : most_threads_(threads), budget_(budget) {}
 
-  /// Adds a range that was mapped. Small ones are left to page faults.
+  /// Adds a range that was mapped. The pages of small ranges are left to page faults.
   void add(std::uintptr_t address, std::size_t bytes);
-  /// Removes the ranges in a range that is about to be unmapped. Pages may still be made there for a moment, which does
-  /// no harm: no page is made where nothing is mapped, and pages of new mappings are zero.
+  /// Removes all ranges inside a range that is about to be unmapped. The threads may still make pages there for a
+  /// moment. That is harmless: no page is made where nothing is mapped, and pages of new mappings are zero.
   void remove(std::uintptr_t address, std::size_t bytes);
 
  private:
   struct range {
     std::size_t bytes;
-    std::size_t begun;  // bytes that are made, or are being made
+    std::size_t begun;  // bytes whose pages are made, or are being made
   };
   struct piece {
     std::uintptr_t address;

@@ -41,8 +41,18 @@ thread_local tile_pool::place tile_pool::in_this_thread;
 
 tile_pool::tile_pool(unsigned threads, unsigned share, unsigned shares)
     : threads_(threads), share_(share), shares_(shares) {
-  // The threads live as long as the process.
-  for (unsigned i = 1; i < threads; ++i) std::thread([this] { help(); }).detach();
+  // The threads live as long as the process, unless not all of them can be made.
+  unsigned made = 0;
+  try {
+    for (; made + 1 < threads; ++made) os::start_thread("softd-unit", [this] { help(); }).detach();
+  } catch (...) {
+    unique_lock lock(mutex_);
+    ending_ = true;
+    ++opened_;
+    wanted_.notify_all();
+    left_.wait(lock, [&]() HPE_REQUIRES(mutex_) { return ended_ == made; });
+    throw;
+  }
 }
 
 std::optional<tile_pool::trouble> tile_pool::run(hpeHostKernel body, const void* parameters,
@@ -80,10 +90,15 @@ std::optional<tile_pool::trouble> tile_pool::run(hpeHostKernel body, const void*
 }
 
 void tile_pool::help() {
-  ::pthread_setname_np(::pthread_self(), "softd-unit");
+  take_crash_signals();
   keep_to_cores();
   unique_lock lock(mutex_);
   for (;;) {
+    if (ending_) {
+      ++ended_;
+      left_.notify_all();
+      return;
+    }
     const auto found = std::find_if(open_.begin(), open_.end(), [](const job* task) { return !task->begun(); });
     if (found == open_.end()) {
       const std::uint64_t seen = opened_;

@@ -4,10 +4,13 @@
 #include <csignal>
 #include <exception>
 #include <future>
+#include <thread>
 
+#include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/device/soft/shared/ptx_layout.h"
+#include "runtime/os/thread.h"
 #include "runtime/ptx/execution/calls/device_runtime.h"
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/launch.h"
@@ -41,6 +44,37 @@ const ptx::function& loaded_ptx_module::find(const std::string& kernel) {
 std::shared_ptr<ptx::engine> loaded_ptx_module::engine_for(const ptx::function& kernel, const ptx::dimensions& block) {
   if (compiled_) return compiled_->engine_for(kernel, block);
   return std::make_shared<ptx::interpreter>(image_->program());
+}
+
+void kernel_maker::make(std::shared_ptr<loaded_ptx_module> module, const std::string& kernel,
+                        const ptx::dimensions& block) {
+  const lock_guard lock(mutex_);
+  tasks_.push_back({std::move(module), kernel, block});
+  if (workers_ >= std::thread::hardware_concurrency()) return;
+  try {
+    os::start_thread("softd-compile", [this] { work(); }).detach();
+    ++workers_;
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): without a thread, the launch compiles
+  }
+}
+
+void kernel_maker::work() {
+  for (;;) {
+    task next;
+    {
+      const lock_guard lock(mutex_);
+      if (tasks_.empty()) {
+        --workers_;
+        return;
+      }
+      next = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    try {
+      static_cast<void>(next.module->engine_for(next.module->find(next.kernel), next.block));
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see make
+    }
+  }
 }
 
 ptx::race_report* loaded_ptx_module::races_of(const ptx::function& kernel) {
@@ -129,15 +163,16 @@ std::string shortened(const std::string& name) {
 
 // A failure outside of the kernel's own code: in a function that it called, such as printf with a null pointer.
 ptx_runner::trouble describe(const tile_pool::trouble& what, const std::string& kernel) {
-  if (!what.signal) return {HPE_FAULT_OTHER, fmt::format("kernel {}: {}", kernel, what.exception)};
+  if (!what.signal)
+    return {HPE_FAULT_OTHER, fmt::format("kernel {}: {}", shortened(demangled(kernel)), what.exception)};
   const bool is_access = what.signal->signal == SIGSEGV || what.signal->signal == SIGBUS;
   return {is_access ? HPE_FAULT_ADDRESS : HPE_FAULT_OTHER,
-          fmt::format("kernel {}: a function that it called failed at address {:#x} (signal {})", kernel,
-                      what.signal->address, what.signal->signal)};
+          fmt::format("kernel {}: a function that it called failed at address {:#x} (signal {})",
+                      shortened(demangled(kernel)), what.signal->address, what.signal->signal)};
 }
 
 ptx_runner::trouble describe(ptx::trap what) {
-  what.kernel = shortened(what.kernel);
+  what.kernel = shortened(demangled(what.kernel));
   return {fault_of(what.why), what.message()};
 }
 
@@ -161,6 +196,11 @@ std::optional<ptx_runner::trouble> ptx_runner::run(loaded_ptx_module& module, co
     heap_.release(next->parameters);
   }
   return failed;
+}
+
+void ptx_runner::expect(const std::shared_ptr<loaded_ptx_module>& module, const std::string& kernel,
+                        const command& what) {
+  maker_.make(module, kernel, dimensions_of(what.block));
 }
 
 std::optional<ptx_runner::trouble> ptx_runner::run_queued(loaded_ptx_module& module, const ptx::queued_work& what,

@@ -1,7 +1,8 @@
 #pragma once
 
-/// Modules of PTX and their launches, in a device process.
+/// Modules of PTX and their launches in a device process.
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,18 +26,18 @@ namespace hpe::device::soft {
 /// A module of PTX in a device process. It is parsed when its first kernel is launched. Thread-safe.
 class loaded_ptx_module {
  public:
-  /// texts: a file of pack_texts. parts: the addresses of the module's variables.
+  /// `texts`: a file made by pack_texts. `parts`: the addresses of the module's parts of memory.
   loaded_ptx_module(os::file_descriptor texts, std::size_t bytes, const ptx_addresses& parts,
                     const ptx_execution& execution);
 
   /// Finds a kernel. Throws HPE_ERROR_NOT_FOUND.
   [[nodiscard]] const ptx::function& find(const std::string& kernel);
-  /// To be called after find.
+  /// Call this after find.
   [[nodiscard]] const ptx::image& image() const { return *image_; }
-  /// An engine that runs a kernel's blocks of this size in one thread; the first calls compile the kernel. To be called
-  /// after find.
+  /// An engine that runs blocks of this size of a kernel in one thread. The first call for a kernel and a block size
+  /// may compile the kernel. Call this after find.
   [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel, const ptx::dimensions& block);
-  /// The races of a kernel so far; null if they are not looked for. To be called after find.
+  /// The races of a kernel found so far; null if hpe does not look for races. Call this after find.
   [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel);
 
  private:
@@ -48,9 +49,29 @@ class loaded_ptx_module {
   ptx_execution execution_;
   std::once_flag prepared_;
   std::unique_ptr<ptx::image> image_;
-  std::unique_ptr<ptx::compiled_image> compiled_;  // null: interpreted
+  std::unique_ptr<ptx::compiled_image> compiled_;  // null: kernels are interpreted
   mutex mutex_;
   std::map<const ptx::function*, std::unique_ptr<ptx::race_report>> races_ HPE_GUARDED_BY(mutex_);
+};
+
+/// Compiles kernels whose launches are queued, in threads other than the one that runs the queue. Thread-safe.
+class kernel_maker {
+ public:
+  /// Returns at once. Does not report errors: the launch compiles the kernel again and reports them.
+  void make(std::shared_ptr<loaded_ptx_module> module, const std::string& kernel, const ptx::dimensions& block);
+
+ private:
+  struct task {
+    std::shared_ptr<loaded_ptx_module> module;
+    std::string kernel;
+    ptx::dimensions block;
+  };
+
+  void work();
+
+  mutex mutex_;
+  std::deque<task> tasks_ HPE_GUARDED_BY(mutex_);
+  unsigned workers_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
 /// Runs kernels of PTX on the threads of a device. Thread-safe.
@@ -70,15 +91,17 @@ class ptx_runner {
     std::string sentence;
   };
 
-  /// Runs a kernel and the work that it queues; their output has been appended when this returns. Throws hpe::error if
-  /// the kernel cannot be started.
+  /// Runs a kernel and the work that the kernel queues. When run returns, their output has been appended. Throws
+  /// hpe::error if the kernel cannot be started.
   std::optional<trouble> run(loaded_ptx_module& module, const std::string& kernel, const command& what,
                              const void* parameters);
+  /// Begins to compile the kernel of a launch that is queued after other launches.
+  void expect(const std::shared_ptr<loaded_ptx_module>& module, const std::string& kernel, const command& what);
 
  private:
   std::optional<trouble> run_queued(loaded_ptx_module& module, const ptx::queued_work& what, std::uint64_t number,
                                     ptx::descendants& order);
-  /// The work that the grid's kernels queue enters the order.
+  /// Runs a grid. Work that the grid's kernels queue is added to `order`.
   std::optional<trouble> run_grid(loaded_ptx_module& module, const ptx::launch_configuration& grid, bool cooperative,
                                   ptx::descendants& order);
 
@@ -89,6 +112,7 @@ class ptx_runner {
   output_writer& output_;
   link_meter links_;
   kernel_heap heap_;
+  kernel_maker maker_;
 };
 
 }  // namespace hpe::device::soft

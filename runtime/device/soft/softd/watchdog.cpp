@@ -1,14 +1,13 @@
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <string_view>
-#include <thread>
 
 #include "runtime/device/soft/softd/guard.h"
 #include "runtime/device/soft/softd/process.h"
+#include "runtime/os/thread.h"
 
 // After a kernel has crashed, nothing here may call malloc: its lock may be held forever.
 
@@ -23,7 +22,6 @@ class watchdog {
   watchdog(unsigned device, fabric& shared, tile_pool& pool) : device_(device), shared_(shared), pool_(pool) {}
 
   [[noreturn]] void run() {
-    ::pthread_setname_np(::pthread_self(), "softd-watch");
     doorbell& trouble = shared_.common().trouble;
     for (;;) {
       constexpr std::chrono::milliseconds between_attempts{20};
@@ -53,7 +51,7 @@ class watchdog {
       return true;
     }
     if (teams_.is_over(lost, std::chrono::milliseconds(1000)))
-      end_process("a kernel waited for a team's device that is lost and could not be stopped");
+      end_process("a kernel waited for a lost device of its team, and could not be stopped");
     return false;
   }
 
@@ -85,7 +83,7 @@ class watchdog {
 
 void start_watchdog(unsigned device, fabric& shared, tile_pool& pool) {
   ring_at_recoveries(shared.common().trouble);
-  std::thread([device, &shared, &pool] { watchdog(device, shared, pool).run(); }).detach();
+  os::start_thread("softd-watch", [device, &shared, &pool] { watchdog(device, shared, pool).run(); }).detach();
 }
 
 }  // namespace hpe::device::soft

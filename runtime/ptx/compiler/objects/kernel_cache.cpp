@@ -119,7 +119,8 @@ std::unique_ptr<llvm::MemoryBuffer> kernel_cache::find(std::string_view kernel) 
   }
   if (object) fs::setLastAccessAndModificationTime(*file, std::chrono::system_clock::now());
   fs::closeFile(*file);
-  if (!object) log(log_level::info, "the compiled kernel in {} is damaged or another user's; it is replaced", path);
+  if (!object)
+    log(log_level::info, "the compiled kernel in {} is damaged or belongs to another user; hpe replaces it", path);
   return object;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Object code of kernels in files, kept between runs.
+/// Files that contain the object code of kernels and are kept between runs.
 
 #include <llvm/Support/MemoryBuffer.h>
 
@@ -15,21 +15,20 @@
 
 namespace hpe::ptx {
 
-/// The files of one program. Several processes may use one folder: a file appears complete and is never changed.
-/// Never throws for a file or folder that cannot be used: such a kernel counts as absent, and the first reason is
-/// logged at level info. For one thread.
+/// The files of one program. Several processes may use one folder, because a file appears in the folder only when it is
+/// complete, and never changes. If a file or the folder cannot be used, nothing is thrown: the kernel counts as absent,
+/// and the first reason is logged at level info. For one thread.
 class kernel_cache {
  public:
   using digest = std::array<std::uint8_t, 32>;
 
-  /// inputs: everything that the code of a kernel depends on, except for the name by which find and store know it:
-  /// that of the kernel, with its number of lanes.
+  /// `inputs`: everything on which the code of a kernel depends, except for the argument of find and store, which
+  /// consists of the kernel's name and its number of lanes.
   kernel_cache(kernel_store where, const std::vector<std::string_view>& inputs);
 
-  /// Null if there is no file of this kernel, or it is damaged, or this user did not write it.
+  /// Null if the kernel has no file, or if its file is damaged or was not written by this user.
   [[nodiscard]] std::unique_ptr<llvm::MemoryBuffer> find(std::string_view kernel);
-  /// Replaces the file of the kernel. Removes the files that were not used for longest where the folder becomes larger
-  /// than it may.
+  /// Replaces the file of the kernel. If the folder then exceeds its limit, removes the least recently used files.
   void store(std::string_view kernel, llvm::MemoryBufferRef object);
 
  private:

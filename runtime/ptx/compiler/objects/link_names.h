@@ -1,8 +1,8 @@
 #pragma once
 
-/// Names of the addresses in native code. Object code refers to instructions (for the messages of traps), to functions
-/// of hpe and to variables of the program by name, because their addresses differ between processes and the object code
-/// may come from another one.
+/// Names for the addresses in native code. Object code refers by name to instructions (for the messages of traps), to
+/// functions of hpe and to variables of the program, because their addresses differ between processes and another
+/// process may have made the object code.
 
 #include <cstdint>
 #include <optional>
@@ -15,30 +15,34 @@
 
 namespace hpe::ptx {
 
-/// A program or shared object of this process.
+/// A program or shared object that is loaded in this process.
 struct loaded_object {
-  std::string build_id;  // hexadecimal digits; empty if the linker gave it none
+  std::string build_id;  // hexadecimal digits; empty if the object has none
   std::uint64_t base = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> segments;  // begin and end
 };
 
 /// The objects that are loaded now.
 [[nodiscard]] std::vector<loaded_object> find_loaded_objects();
-/// The one that contains an address. Null if there is none.
+/// The object that contains an address; null if no object does.
 [[nodiscard]] const loaded_object* object_at(const std::vector<loaded_object>& objects, const void* address);
 
 class link_names {
  public:
+  /// The symbol by which compiled code names its kernel's native_kernel, a structure of the process that links the
+  /// code. The linker, not this class, provides the symbol's address.
+  static constexpr std::string_view own_kernel = "own_kernel";
+
   /// All arguments must outlive the object.
   link_names(const image& what, const flat_kernel& kernel, const std::vector<loaded_object>& objects)
       : image_(what), kernel_(kernel), objects_(objects) {}
 
-  /// The name of a function of hpe, a function of the program, or an instruction of the kernel or of a function. Throws
-  /// HPE_ERROR_INTERNAL for another address.
+  /// Returns the name of a function of hpe, a function of the program, or an instruction of the kernel or of a
+  /// function. Throws HPE_ERROR_INTERNAL for any other address.
   [[nodiscard]] std::string name_of(const void* address) const;
   [[nodiscard]] static std::string name_of_variable(std::uint32_t symbol);
-  /// The address in this process. None if the name is none of these, or if this process has not loaded the object that
-  /// it refers to.
+  /// The address in this process of a named object. Empty if `name` was not made by this class, or if the process has
+  /// not loaded the shared object to which the name refers.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::string_view name) const;
 
  private:

@@ -13,7 +13,7 @@ namespace hpe::ptx {
 
 class call_arguments {
  public:
-  /// formals: the callee's parameter memory, results first (program.h).
+  /// `formals`: the callee's parameter memory, results first (program.h).
   call_arguments(const function& callee, std::uint8_t* formals) : callee_(callee), formals_(formals) {}
 
   /// Argument n; zero if the callee has fewer.

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What the kernels of a grid queue on their own device while they run (dynamic parallelism): launches, copies, fills.
+/// The work that kernels of a grid queue on their own device while they run (dynamic parallelism): launches, copies,
+/// fills.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +20,14 @@ namespace hpe::ptx {
 
 /// One piece of queued work.
 struct queued_work {
-  /// A launch, if the kernel is not null. The parameters are memory of the kernels' heap, which the owner of the work
+  /// A launch, if `kernel` is not null. `parameters` is memory of the kernels' heap, which the owner of the work
   /// releases.
   const function* kernel = nullptr;
   dimensions grid, block;
   std::uint32_t dynamic_shared = 0;
   void* parameters = nullptr;
 
-  /// Else a copy of rows, or a fill where `from` is null.
+  /// If `kernel` is null: a copy of rows or, if `from` is also null, a fill.
   std::uint8_t* to = nullptr;
   const std::uint8_t* from = nullptr;
   std::size_t to_pitch = 0, from_pitch = 0, width = 0, height = 0;
@@ -35,37 +36,37 @@ struct queued_work {
   void copy_or_fill() const;
 };
 
-/// The queue of one grid. Thread-safe: its kernels' threads share it.
+/// The queue of one grid. Thread-safe, because all threads of the grid use it.
 class device_queue {
  public:
   using release_memory = std::function<void(void*)>;
 
-  /// release: frees the parameters of launches that were prepared and never queued.
+  /// `release` frees the parameters of launches that were prepared but never queued.
   explicit device_queue(release_memory release) : release_(std::move(release)) {}
   ~device_queue();
   device_queue(const device_queue&) = delete;
   device_queue& operator=(const device_queue&) = delete;
 
-  /// A launch whose parameters the kernel has yet to write; they name it in take_prepared.
+  /// Stores a launch whose parameters the kernel will write later. The address of the parameters identifies the launch.
   void prepare(const queued_work& launch);
-  /// The launch with these parameters; none if there is no such launch.
+  /// Removes and returns the launch that was prepared with these parameters; empty if no launch was.
   [[nodiscard]] std::optional<queued_work> take_prepared(void* parameters);
 
-  /// is_tail: runs after everything else that the grid and its descendants have queued.
+  /// Queues work. `is_tail`: the work runs after everything else that the grid and its descendants have queued.
   void add(const queued_work& what, bool is_tail);
 
-  /// The last error of a thread, as CUDA numbers errors. `thread` is any number that no other thread has.
+  /// The last error of a thread, as a CUDA error code. `thread` is any number that no other thread has.
   [[nodiscard]] std::uint32_t error(std::uint64_t thread) const;
   void set_error(std::uint64_t thread, std::uint32_t code);
 
-  /// The number of a new stream or event. Work of all streams runs in the order in which it was queued, so that the
-  /// numbers need no meaning.
+  /// The number of a new stream or event. The work of all streams runs in the order in which it was queued, so the
+  /// numbers have no further meaning.
   [[nodiscard]] std::uint64_t new_handle();
 
   struct content {
     std::deque<queued_work> children, tails;
   };
-  /// To be called when the grid has ended.
+  /// Removes and returns all queued work. Call this after the grid has ended.
   [[nodiscard]] content take();
 
  private:
@@ -77,17 +78,18 @@ class device_queue {
   content content_;
 };
 
-/// The order in which the descendants of a grid run: what a grid has queued before what its parent queued later, and
-/// tails last. Not thread-safe.
+/// The order in which a grid's descendants run: the work that a grid has queued runs before work that its parent queued
+/// later; tail launches run last. Not thread-safe.
 class descendants {
  public:
-  /// To be called with the first grid's queue, and then with the queue of each piece of work that next() returned.
+  /// Adds queued work. Call this with the content of the first grid's queue, and then with the content of the queue of
+  /// each piece of work that next() returned.
   void enter(device_queue::content queued);
-  /// The next piece of work; none if all have run.
+  /// The next piece of work; empty if all work has run.
   [[nodiscard]] std::optional<queued_work> next();
 
  private:
-  std::vector<device_queue::content> open_;  // a grid's content lies above that of the grid that launched it
+  std::vector<device_queue::content> open_;  // a stack: a grid's content is above that of the grid that launched it
 };
 
 }  // namespace hpe::ptx

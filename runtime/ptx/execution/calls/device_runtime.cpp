@@ -143,7 +143,7 @@ class device_call {
     const auto address = reinterpret_cast<std::uint64_t>(place);
     if (place == nullptr || address % sizeof *place != 0 ||
         (around_.may_touch && !around_.may_touch(address, sizeof *place))) {
-      block_.record(trap::reason::address, address, "cudaGraphSetConditional: the handle of no condition");
+      block_.record(trap::reason::address, address, "cudaGraphSetConditional: the handle belongs to no condition");
       block_.stop();
     }
     *place = arguments_.get<std::uint32_t>(1);
@@ -238,7 +238,8 @@ class device_call {
 using function_of_runtime = void (device_call::*)();
 
 const std::unordered_map<std::string_view, function_of_runtime>& functions() {
-  static const std::unordered_map<std::string_view, function_of_runtime> all{
+  // Never destroyed, because programs launch kernels as they exit.
+  static const auto& all = *new const std::unordered_map<std::string_view, function_of_runtime>{
       {"EventCreateWithFlags", &device_call::create_handle},
       {"EventDestroy", &device_call::ignore},
       {"EventRecord", &device_call::ignore},

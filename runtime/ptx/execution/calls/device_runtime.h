@@ -1,7 +1,7 @@
 #pragma once
 
-/// CUDA's device runtime: the functions of the runtime that kernels call, as the CUDA compiler names them
-/// (__cudaCDP2LaunchDeviceV2; before CUDA 12, cudaLaunchDeviceV2).
+/// CUDA's device runtime: the functions of the runtime that kernels can call, under the names that the CUDA compiler
+/// gives them (__cudaCDP2LaunchDeviceV2; before CUDA 12, cudaLaunchDeviceV2).
 
 #include <string_view>
 
@@ -12,14 +12,14 @@ namespace hpe::ptx {
 /// Whether kernels may call a function of this name.
 [[nodiscard]] bool is_in_device_runtime(std::string_view function);
 
-/// Whether a function of this name belongs to CUDA's device runtime, but kernels may not call it here.
+/// Whether a function of this name belongs to CUDA's device runtime, but is not available to kernels in hpe.
 [[nodiscard]] bool is_absent_from_device_runtime(std::string_view function);
 
-/// Whether these bytes belong to a text that the device runtime gave to a kernel (cudaGetErrorString).
+/// Whether these bytes belong to a text that the device runtime returned to a kernel (cudaGetErrorString).
 [[nodiscard]] bool is_text_of_device_runtime(std::uint64_t address, std::size_t bytes);
 
 /// Executes a call of a function of the device runtime. `formals` is the callee's parameter memory, results first
-/// (program.h). The caller is block.current.
+/// (program.h). The calling thread is block.current.
 void call_device_runtime(block_context& block, const function& callee, std::uint8_t* formals);
 
 }  // namespace hpe::ptx

@@ -1,13 +1,14 @@
 #pragma once
 
-/// The functions that the CUDA compiler expects a device to have: vprintf, malloc, free, __assertfail, and those of the
-/// device runtime.
+/// The functions that the CUDA compiler expects a device to have: vprintf, malloc, free, __assertfail, and the
+/// functions of the device runtime.
 
 #include "runtime/ptx/execution/block.h"
 
 namespace hpe::ptx {
 
-/// Executes a call. `formals` is the callee's parameter memory, results first (program.h). The caller is block.current.
+/// Executes a call. `formals` is the callee's parameter memory, results first (program.h). The calling thread is
+/// block.current.
 void call_system(block_context& block, const function& callee, std::uint8_t* formals);
 
 struct message {
@@ -15,8 +16,8 @@ struct message {
   std::uint32_t arguments = 0;  ///< the number of arguments that the format used
 };
 
-/// Formats like printf in C. `arguments` is the argument buffer of vprintf: the arguments one after the other, each at
-/// a multiple of its size.
+/// Formats like printf in C. `arguments` is the argument buffer of vprintf, which contains the arguments in order, each
+/// at an offset that is a multiple of its size.
 [[nodiscard]] message format_message(const char* format, const void* arguments);
 
 }  // namespace hpe::ptx

@@ -6,12 +6,12 @@
 
 namespace hpe::ptx {
 
-/// The effect of an access outside of a surface: the kernel is stopped, the access goes to the nearest place inside, or
-/// it reads zeros and writes nothing.
+/// The effect of an access outside of a surface: the kernel is stopped, the access uses the nearest position inside, or
+/// the access reads zeros and writes nothing.
 enum class surface_boundary : std::uint8_t { trap, clamp, zero };
 
-/// The address of an access of `bytes` bytes; where.x is in bytes from the beginning of a row. Null if the access is
-/// outside and not clamped, or larger than a row. A layer that does not exist is outside.
+/// The address for an access of `bytes` bytes. The coordinate where.x is in bytes from the beginning of a row. Null if
+/// the access is outside of the surface and not clamped, or larger than a row. A layer that does not exist is outside.
 [[nodiscard]] std::uint8_t* find_in_surface(const texture& surface, texture_position<std::int32_t> where,
                                             std::uint32_t bytes, surface_boundary outside);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Textures: reads of elements in one to three dimensions, in layers of one or two, or of a cube's faces, from one or
-/// several levels (mipmaps), as a texture object describes.
+/// Textures: reads of elements from one or several levels (mipmaps), as a texture object specifies. The elements are in
+/// one to three dimensions, in layers with one or two dimensions, or in the faces of a cube.
 
 #include <array>
 #include <cstdint>
@@ -18,8 +18,8 @@ struct texture_level {
   std::uint64_t slice = 0;              // bytes from one plane or layer to the next
 };
 
-/// The data at the address that is the handle of a texture or surface object: the first level and everything else.
-/// Surfaces use only the memory and its layout.
+/// A texture or surface object, whose handle is the address of this structure. The base class describes the first
+/// level. Surfaces use only the memory and its layout.
 struct texture : texture_level {
   static constexpr unsigned most_levels = 18;
   enum class addressing : std::uint8_t { wrap, clamp, mirror, border };  // the order of cudaTextureAddressMode
@@ -31,13 +31,13 @@ struct texture : texture_level {
   bool linear = false;          // filtered
   bool normalized = false;      // coordinates from 0 to 1
   bool to_float = false;        // integers are read as fractions of their range
-  bool srgb = false;            // of these fractions, the first three channels are sRGB and become linear
+  bool srgb = false;            // the first three channels of these fractions are sRGB and become linear
   bool cube = false;            // layers are faces, in the order +x, -x, +y, -y, +z, -z
   bool seamless = false;        // a cube is filtered across its edges
   bool between_levels = false;  // filtered between levels
   float level_bias = 0, least_level = 0, greatest_level = 0;
   std::uint32_t levels = 1;
-  std::array<texture_level, most_levels - 1> smaller{};  // the levels behind the first
+  std::array<texture_level, most_levels - 1> smaller{};  // the levels after the first
   std::array<std::uint32_t, 4> border{};                 // the raw values of reads outside
 
   [[nodiscard]] bool gives_floats() const { return format == element::f32 || format == element::f16 || to_float; }
@@ -53,19 +53,19 @@ struct texture_position {
   std::uint32_t layer = 0;
 };
 
-/// Reads the four channels as raw 32-bit values; missing channels are 0, but the fourth is 1. A layer beyond the last
-/// is read as the last. `level` is the level of detail before the bias.
+/// Reads the four channels as raw 32-bit values. Missing channels are 0, except the fourth, which is 1. A layer number
+/// beyond the last reads the last layer. `level` is the level of detail before the bias.
 [[nodiscard]] std::array<std::uint32_t, 4> read_texture(const texture& t, const texture_position<float>& where,
                                                         float level = 0);
-/// The level of detail for derivatives of the coordinates in two directions: the logarithm of the greater number of
-/// elements from one read to the next.
+/// The level of detail for derivatives of the coordinates in two directions: the logarithm of the larger distance, in
+/// elements, between adjacent reads.
 [[nodiscard]] float level_of_gradients(const texture& t, const texture_position<float>& where,
                                        const std::array<float, 3>& along, const std::array<float, 3>& down);
-/// Reads one channel of the four elements between which a read in two dimensions, or of a cube's face, is filtered:
-/// (x, y + 1), (x + 1, y + 1), (x + 1, y), (x, y). A missing channel is 0.
+/// Reads one channel of the four elements that a filtered read in two dimensions, or in a cube's face, would use: (x, y
+/// + 1), (x + 1, y + 1), (x + 1, y), (x, y). If the texture does not have this channel, the values are 0.
 [[nodiscard]] std::array<std::uint32_t, 4> gather_texture(const texture& t, const texture_position<float>& where,
                                                           unsigned channel);
-/// Reads without filtering or addressing mode. Positions outside give zeros.
+/// Reads without filtering or addressing mode. Positions outside the texture read as zeros.
 [[nodiscard]] std::array<std::uint32_t, 4> fetch_texture(const texture& t, const texture_position<std::int32_t>& where);
 
 }  // namespace hpe::ptx

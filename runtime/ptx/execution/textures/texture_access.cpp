@@ -136,7 +136,7 @@ void access_texture(block_context& block, std::uint32_t thread, const instructio
                     u64* results) {
   if (sources[0] == 0) {
     block.current = thread;
-    block.record(trap::reason::address, 0, "a texture or surface object of 0");
+    block.record(trap::reason::address, 0, "the texture or surface object is 0");
     block.stop();
   }
   const access by{block, thread, i, *reinterpret_cast<const texture*>(sources[0]), sources, results};

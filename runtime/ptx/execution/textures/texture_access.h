@@ -1,13 +1,13 @@
 #pragma once
 
-/// Instructions on texture and surface objects, for interpreter and compiled code alike.
+/// Instructions on texture and surface objects, for both the interpreter and compiled code.
 
 #include "runtime/ptx/execution/block.h"
 
 namespace hpe::ptx {
 
-/// Sources of such an instruction: the object; layer, x, y and z, 0 if the geometry has no such coordinate; then values
-/// to store, or the level of a read, or its two gradients.
+/// The sources of an instruction on a texture or surface: the object; layer, x, y and z, each 0 if the geometry has no
+/// such coordinate; then the values to store, or the level of a read, or its two gradients.
 inline constexpr std::size_t texture_layer = 1;
 inline constexpr std::size_t texture_x = 2;
 inline constexpr std::size_t first_surface_value = 5;
@@ -16,8 +16,8 @@ inline constexpr std::size_t first_texture_gradient = 5;
 inline constexpr std::size_t most_texture_sources = first_texture_gradient + 6;
 inline constexpr std::size_t most_texture_results = 4;
 
-/// Executes tex, tld4, suld, sust, txq or suq. `sources` are the raw values of i.sources; `results` gets one value for
-/// each of i.results. Stops the kernel for the object 0, and for an access outside of a surface that traps.
+/// Executes tex, tld4, suld, sust, txq or suq. `sources` are the raw values of i.sources; `results` receives one value
+/// for each of i.results. Stops the kernel if the object is 0, or if an access outside of a surface must trap.
 void access_texture(block_context& block, std::uint32_t thread, const instruction& i, const std::uint64_t* sources,
                     std::uint64_t* results);
 

@@ -30,15 +30,23 @@ STAND_IN CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute,
 STAND_IN CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
   return *value = 1, CUDA_SUCCESS;
 }
-STAND_IN CUresult cuDeviceGetCount(int* count) { return *count = device_count, CUDA_SUCCESS; }
+// With STAND_IN_DEVICES, a machine that has fewer devices; with STAND_IN_NO_PEERS, one whose devices have no links.
+STAND_IN CUresult cuDeviceGetCount(int* count) {
+  static const char* const fewer = std::getenv("STAND_IN_DEVICES");
+  return *count = fewer != nullptr ? std::atoi(fewer) : device_count, CUDA_SUCCESS;
+}
 STAND_IN CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   *uuid = {};
   uuid->bytes[0] = static_cast<char>(device + 1);
   return CUDA_SUCCESS;
 }
-STAND_IN CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) { return *can = 1, CUDA_SUCCESS; }
+STAND_IN CUresult cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) {
+  static const bool has_peers = std::getenv("STAND_IN_NO_PEERS") == nullptr;
+  return *can = has_peers ? 1 : 0, CUDA_SUCCESS;
+}
 
 STAND_IN CUresult cuDevicePrimaryCtxRetain(CUcontext* result, CUdevice device) {
+  COUNT();
   context* const c = primary(device);
   if (c == nullptr) return CUDA_ERROR_INVALID_DEVICE;
   ++c->users;
@@ -96,6 +104,7 @@ STAND_IN CUresult cuCtxGetDevice(CUdevice* device) {
 }
 STAND_IN CUresult cuCtxSynchronize() {
   COUNT();
+  REFUSE();
   context* c = nullptr;
   const CUresult result = current(c);
   if (result != CUDA_SUCCESS) return result;
@@ -106,6 +115,7 @@ STAND_IN CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return *least = 0, *greatest = -5, CUDA_SUCCESS;
 }
 STAND_IN CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
+  COUNT();
   context* c = nullptr;
   const CUresult result = current(c);
   if (result == CUDA_SUCCESS) set_reach(c->device, context_of(peer)->device, true);
@@ -118,8 +128,9 @@ STAND_IN CUresult cuCtxDisablePeerAccess(CUcontext peer) {
   return result;
 }
 namespace {
+std::atomic<float> between_events{0};
 thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-}
+}  // namespace
 STAND_IN CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return std::swap(*mode, capture_mode), CUDA_SUCCESS;
 }
@@ -145,7 +156,7 @@ STAND_IN CUresult cuMemFree(CUdeviceptr address) {
   COUNT();
   object found;
   if (address == 0) return CUDA_SUCCESS;
-  if (!find_object(address, found)) return CUDA_ERROR_INVALID_VALUE;
+  if (!find_object(address, found) || found.mapped) return CUDA_ERROR_INVALID_VALUE;
   wait_for(*found.of);
   return free_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -161,6 +172,7 @@ STAND_IN CUresult cuMemAllocAsync(CUdeviceptr* result, std::size_t bytes, CUstre
 STAND_IN CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return cuMemFree(address); }
 
 STAND_IN CUresult cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+  COUNT();
   object found;
   if (!find_object(address, found)) return CUDA_ERROR_NOT_FOUND;
   if (base != nullptr) *base = found.base;
@@ -275,6 +287,7 @@ STAND_IN CUresult cuStreamCreate(CUstream* result, unsigned flags) {
   return CUDA_SUCCESS;
 }
 STAND_IN CUresult cuStreamCreateWithPriority(CUstream* result, unsigned flags, int) {
+  COUNT();
   return cuStreamCreate(result, flags);
 }
 STAND_IN CUresult cuStreamDestroy(CUstream given) {
@@ -324,6 +337,7 @@ STAND_IN CUresult cuStreamQuery(CUstream given) {
 }
 STAND_IN CUresult cuStreamWaitEvent(CUstream given, CUevent what, unsigned) {
   COUNT();
+  REFUSE();
   stream* s = nullptr;
   event* e = nullptr;
   if (const CUresult wrong = find(given, s); wrong != CUDA_SUCCESS) return wrong;
@@ -333,11 +347,14 @@ STAND_IN CUresult cuStreamWaitEvent(CUstream given, CUevent what, unsigned) {
   return CUDA_SUCCESS;
 }
 STAND_IN CUresult cuEventCreate(CUevent* result, unsigned) {
+  COUNT();
+  REFUSE();
   context* c = nullptr;
   if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
   return *result = reinterpret_cast<CUevent>(make_event(*c)), CUDA_SUCCESS;
 }
 STAND_IN CUresult cuEventDestroy(CUevent given) {
+  COUNT();
   event* e = nullptr;
   const CUresult result = find(given, e);
   if (result == CUDA_SUCCESS) e->destroyed = true;
@@ -345,6 +362,7 @@ STAND_IN CUresult cuEventDestroy(CUevent given) {
 }
 STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
   COUNT();
+  REFUSE();
   stream* s = nullptr;
   event* e = nullptr;
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
@@ -354,7 +372,8 @@ STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
   e->in = &s->work;
   return CUDA_SUCCESS;
 }
-STAND_IN CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = 1, CUDA_SUCCESS; }
+STAND_IN CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = between_events, CUDA_SUCCESS; }
+STAND_IN void stand_in_take(float milliseconds) { between_events = milliseconds; }
 // One of the calls that threads may not make while any stream is captured, unless they say that they know.
 STAND_IN CUresult cuEventQuery(CUevent given) {
   event* e = nullptr;

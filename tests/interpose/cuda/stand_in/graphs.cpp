@@ -156,6 +156,12 @@ STAND_IN CUresult cuGraphAddMemFreeNode(CUgraphNode*, CUgraph to, const CUgraphN
   return CUDA_SUCCESS;
 }
 
+STAND_IN CUresult cuGraphDestroy(CUgraph which) {
+  COUNT();
+  const std::lock_guard lock(state);
+  return graphs().erase(which) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 STAND_IN CUresult cuGraphGetNodes(CUgraph of, CUgraphNode* nodes, std::size_t* count) {
   const std::lock_guard lock(state);
   const auto found = graphs().find(of);

@@ -17,10 +17,15 @@
 // cuda.h.
 #define STAND_IN extern "C" __attribute__((visibility("default")))
 #define COUNT() ::stand_in::count(__func__)
+/// At the beginning of an entry that stand_in_fail can refuse, after COUNT().
+#define REFUSE() \
+  if (const CUresult refused = ::stand_in::refusal(__func__); refused != CUDA_SUCCESS) return refused
 
 namespace stand_in {
 
 void count(const char* symbol);
+/// The result with which stand_in_fail refuses this call of an entry, or CUDA_SUCCESS.
+CUresult refusal(const char* symbol);
 
 // ---- contexts: the primary one of each device, and those that programs make -------------------------------------
 
@@ -55,6 +60,11 @@ context_list& context_stack();
 CUresult current(context*& found);
 /// Ends a context: waits for its work, then releases everything that it has.
 void end(context& c);
+
+/// For stand_in_held.
+void count_memory(held& all);
+void count_streams(held& all);
+std::size_t mapped_bytes(int device);
 
 // ---- streams and events ------------------------------------------------------------------------------------------
 
@@ -143,6 +153,7 @@ struct object {
   context* of = nullptr;
   std::uint64_t number = 0;  ///< unique in the process
   bool of_pool = false;      ///< or mapped: without a context
+  bool mapped = false;       ///< by cuMemMap
 };
 bool find_object(CUdeviceptr address, object& found);
 /// Memory between processes. Return 0 and false if that is not possible.

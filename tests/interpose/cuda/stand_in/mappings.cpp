@@ -49,6 +49,7 @@ using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is
 STAND_IN CUresult cuMemAddressReserve(CUdeviceptr* made, std::size_t bytes, std::size_t, CUdeviceptr wanted,
                                       unsigned long long) {
   COUNT();
+  REFUSE();
   *made = number_of(reserve(bytes, wanted));
   add_range(*made, bytes, static_cast<std::byte*>(reserve(bytes)));
   return CUDA_SUCCESS;
@@ -66,6 +67,7 @@ STAND_IN CUresult cuMemAddressFree(CUdeviceptr address, std::size_t bytes) {
 STAND_IN CUresult cuMemCreate(CUmemGenericAllocationHandle* made, std::size_t bytes, const CUmemAllocationProp* what,
                               unsigned long long) {
   COUNT();
+  REFUSE();
   const std::lock_guard lock(state);
   const int device = what->location.id;
   if (used_bytes[device] + bytes > memory_of_device) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -92,6 +94,7 @@ STAND_IN CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, CUmemGenericAllocationHandle handle,
                            unsigned long long) {
   COUNT();
+  REFUSE();
   const std::lock_guard lock(state);
   const auto found = allocations().find(handle);
   if (found == allocations().end()) return is_device(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -107,6 +110,7 @@ STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, 
 // Only whole mappings, as the driver demands.
 STAND_IN CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   COUNT();
+  REFUSE();
   const std::lock_guard lock(state);
   const auto found = mapped().find(address);
   if (found == mapped().end() || found->second.bytes != bytes || !remove_mapping(address))
@@ -118,6 +122,7 @@ STAND_IN CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
 
 STAND_IN CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc*, std::size_t count) {
   COUNT();
+  REFUSE();
   return is_device(address, bytes) && count == device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

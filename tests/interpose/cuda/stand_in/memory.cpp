@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/base/box.h"
 #include "tests/interpose/cuda/stand_in/machine.h"
 
 namespace stand_in {
@@ -207,7 +208,9 @@ bool find_object(CUdeviceptr address, object& found) {
   const std::lock_guard lock(state);
   const auto at = containing(objects(), address);
   if (at == objects().end()) return false;
-  found = {at->first, at->second.bytes, at->second.of, at->second.number, at->second.of_pool || at->second.mapped};
+  found = {
+      at->first,        at->second.bytes, at->second.of, at->second.number, at->second.of_pool || at->second.mapped,
+      at->second.mapped};
   return true;
 }
 
@@ -217,7 +220,7 @@ bool is_device(CUdeviceptr address, std::size_t bytes) {
   auto at = containing(objects(), address);
   while (at != objects().end()) {
     const CUdeviceptr end = at->first + at->second.bytes;
-    if (address + bytes <= end) return true;
+    if (bytes <= end - address) return true;
     at = at->second.mapped ? objects().find(end) : objects().end();
   }
   return false;
@@ -293,6 +296,12 @@ void end(context& c) {
   for (int d = 0; d < device_count; ++d) reach[c.device][d] = false;
 }
 
+void count_memory(held& all) {
+  const std::lock_guard lock(state);
+  for (const auto& [address, o] : objects()) all.allocations += o.mapped ? 0 : 1;
+  all.pinned = pinned().size();
+}
+
 // ---- copies ------------------------------------------------------------------------------------------------------
 
 namespace {
@@ -310,7 +319,7 @@ CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::si
   stream* s = nullptr;
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
   if (width == 0 || height == 0 || depth == 0) return CUDA_SUCCESS;
-  const auto extent = [&](const rows& r) { return (depth - 1) * r.slice + (height - 1) * r.pitch + width; };
+  const auto extent = [&](const rows& r) { return hpe::box{{width, height, depth}, {r.pitch, r.slice}}.span(); };
   const bool up = is_device(to.base, 1);
   const bool down = is_device(from.base, 1);
   if ((up && !is_device(to.base, extent(to))) || (down && !is_device(from.base, extent(from))) ||
@@ -333,7 +342,7 @@ CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::si
 CUresult fill(CUdeviceptr to, unsigned value, std::size_t width, std::size_t count, CUstream in, bool wait) {
   stream* s = nullptr;
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
-  if (!is_device(to, width * count)) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_device(to, hpe::saturated_product(width, count))) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t number = add(*s, [=] {
     std::byte* const bytes = memory_at(to);
     if (width == 1) {
@@ -348,5 +357,10 @@ CUresult fill(CUdeviceptr to, unsigned value, std::size_t width, std::size_t cou
 
 }  // namespace stand_in
 
+STAND_IN void stand_in_held(stand_in::held& all) {
+  stand_in::count_memory(all);
+  stand_in::count_streams(all);
+  for (int d = 0; d < stand_in::device_count; ++d) all.mapped_bytes += stand_in::mapped_bytes(d);
+}
 STAND_IN void stand_in_refuse_peers(int refused) { stand_in::peers_refused = refused != 0; }
 STAND_IN void* stand_in_memory(CUdeviceptr address) { return stand_in::memory_at(address); }

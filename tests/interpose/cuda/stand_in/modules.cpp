@@ -22,11 +22,10 @@ struct module_code {
       : program(ptx::parse({text_of(given)})),
         image(program, [](std::size_t bytes, std::size_t) { return ::operator new (bytes, std::align_val_t{64}); }) {}
 
-  static constexpr std::size_t most_bytes = std::size_t{1} << 24;  // the container says its own size
   static std::string text_of(const void* given) {
     const auto* const text = static_cast<const char*>(given);
     const bool is_text = text[0] == '/' || text[0] == '.' || text[0] == '\n';
-    return is_text ? text : ptx::choose_ptx(ptx::read_fat_binary(given, most_bytes)).text;
+    return is_text ? text : ptx::choose_ptx(ptx::read_fat_binary_in_memory(given)).text;
   }
   std::shared_ptr<const ptx::program> program;
   ptx::image image;
@@ -41,10 +40,10 @@ std::map<const void*, std::shared_ptr<module_code>>& kernels() {
   return *all;
 }
 
-// Parameters may be structures; each word of them that is an address of device memory is one.
+// Parameters may be structures; each word of them that is an address of device memory is one. The memory behind the
+// first byte of an array may be mapped or not: only what the kernel uses must be.
 void translate(std::vector<std::uint64_t>& parameters) {
-  for (std::uint64_t& word : parameters)
-    if (is_device(word, 1)) word = number_of(memory_at(word));
+  for (std::uint64_t& word : parameters) word = number_of(memory_at(word));
 }
 
 void run(const module_code& code, const ptx::function& kernel, std::vector<std::uint64_t> parameters,

@@ -11,6 +11,7 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace stand_in {
@@ -30,7 +31,17 @@ using pause_function = void(int paused);             ///< stand_in_pause: whethe
 /// stand_in_meanwhile: runs run(argument) at the beginning of the next call of an entry, in the calling thread.
 using meanwhile_function = void(const char* symbol, void (*run)(void*), void* argument);
 using refuse_function = void(int refused);  ///< stand_in_refuse_peers: whether memory of others is opened
+/// stand_in_fail: the call of an entry that comes after `passed` further ones returns `result` and does nothing. For
+/// entries that use REFUSE() only.
+using fail_function = void(const char* symbol, unsigned passed, CUresult result);
 /// stand_in_limit_parameters: launches of kernels with more bytes of parameters fail for lack of resources; 0: none do
 using limit_function = void(unsigned bytes);
+/// stand_in_held: what the program and hpe hold now
+struct held {
+  std::size_t allocations = 0, pinned = 0, mapped_bytes = 0, streams = 0, events = 0;
+};
+using held_function = void(held& all);
+/// stand_in_take: the time between any two events, which is none at first, because the work takes the time of the host
+using take_function = void(float milliseconds);
 
 }  // namespace stand_in

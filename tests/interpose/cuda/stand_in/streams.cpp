@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/interpose/cuda/stand_in/machine.h"
 
@@ -14,15 +16,22 @@ namespace stand_in {
 
 namespace {
 
-std::mutex state;
-std::map<std::string, unsigned> calls;
-std::map<std::string, std::function<void()>> meanwhiles;  // what happens during the next call of an entry
-
 template <class T>
 T& immortal() {
   static auto* const it = new T;
   return *it;
 }
+
+// Never destroyed, because programs call the driver as they exit.
+std::mutex state;
+auto& calls = immortal<std::map<std::string, unsigned>>();
+struct failure {
+  unsigned passed;
+  CUresult result;
+};
+auto& failures = immortal<std::map<std::string, failure>>();
+/// The work during the next call of an entry.
+auto& meanwhiles = immortal<std::map<std::string, std::function<void()>>>();
 
 std::set<stream*>& streams() { return immortal<std::set<stream*>>(); }
 std::set<event*>& events() { return immortal<std::set<event*>>(); }
@@ -70,6 +79,18 @@ STAND_IN void stand_in_meanwhile(const char* symbol, void (*run)(void*), void* a
   meanwhiles[symbol] = [=] { run(argument); };
 }
 
+CUresult refusal(const char* symbol) {
+  const std::lock_guard lock(state);
+  const auto found = failures.find(symbol);
+  if (found == failures.end() || found->second.passed-- > 0) return CUDA_SUCCESS;
+  return failures.extract(found).mapped().result;
+}
+
+STAND_IN void stand_in_fail(const char* symbol, unsigned passed, CUresult result) {
+  const std::lock_guard lock(state);
+  failures[symbol] = {passed, result};
+}
+
 STAND_IN unsigned stand_in_count(const char* symbol) {
   const std::lock_guard lock(state);
   return calls[symbol];
@@ -79,11 +100,16 @@ STAND_IN void stand_in_pause(int paused) { pause(paused != 0); }
 // ---- contexts ----------------------------------------------------------------------------------------------------
 
 context* primary(int device) {
-  static context all[device_count]{{0}, {1}};
+  static auto* const all = new context[device_count]{{0}, {1}};  // never destroyed, as the state above
   return device >= 0 && device < device_count ? &all[device] : nullptr;
 }
 
-context* make_context(int device) { return new context{device, 1}; }  // never deleted, like all objects behind handles
+// Never deleted, like all objects behind handles: a program may ask about a context that has ended.
+context* make_context(int device) {
+  static auto* const all = new std::vector<std::unique_ptr<context>>;
+  const std::lock_guard lock(state);
+  return all->emplace_back(new context{device, 1}).get();
+}
 
 context_list& context_stack() {
   static thread_local context_list stack;
@@ -184,6 +210,12 @@ stream* make_stream(context& c, stream_kind kind) {
 event* make_event(context& c) {
   const std::lock_guard lock(state);
   return *events().insert(new event{&c, c.generation, false, {}, {}}).first;
+}
+
+void count_streams(held& all) {
+  const std::lock_guard lock(state);
+  for (const stream* s : streams()) all.streams += s->destroyed || alive(s->of, s->generation) != CUDA_SUCCESS ? 0 : 1;
+  for (const event* e : events()) all.events += e->destroyed || alive(e->of, e->generation) != CUDA_SUCCESS ? 0 : 1;
 }
 
 std::uint64_t add(stream& s, std::function<void()> work) {

@@ -220,6 +220,21 @@ TEST(Copies, ThatCannotBeMeantAreRefused) {
                cudaErrorInvalidResourceHandle);
 }
 
+// Sums and products that wrap around would look small.
+TEST(Copies, OfSizesBeyondTheAddressSpaceAreRefused) {
+  held memory(held::kind::device, std::vector<char>(1000));
+  char host[1000] = {};
+  char* const p = memory.data();
+  constexpr std::size_t quarter = std::size_t{1} << 62;
+  EXPECT_FAILS(cudaMemcpy2D(p, quarter, host, quarter, 10, 5, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemset2D(p, quarter, 0, 10, 5), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemcpy2D(p, 10, host, 10, 10, ~std::size_t{0} / 10 + 2, cudaMemcpyHostToDevice),
+               cudaErrorInvalidValue);
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc floats{32, 0, 0, 0, cudaChannelFormatKindFloat};
+  EXPECT_FAILS(cudaMallocArray(&array, &floats, quarter + 1, 0), cudaErrorInvalidValue);
+}
+
 TEST(Memsets, OfAllDimensions) {
   random_bytes random;
   SCOPED_TRACE(testing::Message() << "seed " << random.seed());

@@ -1,7 +1,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "check.h"
@@ -30,6 +32,7 @@ TEST(Devices, AreChosenByThread) {
   EXPECT_FAILS(cudaSetDevice(-1), cudaErrorInvalidDevice);
   EXPECT_CUDA(cudaGetDevice(&device));
   EXPECT_EQ(device, 1);
+  EXPECT_CUDA(cudaSetDevice(0));
 }
 
 TEST(Devices, DescribeThemselvesTheSameInBothWays) {
@@ -81,6 +84,12 @@ TEST(Devices, KeepTheirSettingsUntilTheyAreReset) {
   EXPECT_CUDA(cudaDeviceGetLimit(&heap, cudaLimitMallocHeapSize));
   EXPECT_EQ(heap, 12345678U);
   EXPECT_FAILS(cudaDeviceGetLimit(&heap, static_cast<cudaLimit>(99)), cudaErrorUnsupportedLimit);
+  std::size_t launches = 0;
+  EXPECT_CUDA(cudaDeviceGetLimit(&launches, cudaLimitDevRuntimePendingLaunchCount));
+  EXPECT_EQ(launches, 2048U);
+  EXPECT_CUDA(cudaDeviceSetLimit(cudaLimitDevRuntimePendingLaunchCount, 4096));
+  EXPECT_CUDA(cudaDeviceGetLimit(&launches, cudaLimitDevRuntimePendingLaunchCount));
+  EXPECT_EQ(launches, 4096U);
   EXPECT_CUDA(cudaSetDeviceFlags(cudaDeviceScheduleYield));
   unsigned flags = 0;
   EXPECT_CUDA(cudaGetDeviceFlags(&flags));
@@ -123,6 +132,172 @@ TEST(Devices, AreChosenByWishedProperties) {
   int device = -1;
   EXPECT_CUDA(cudaChooseDevice(&device, &wish));
   EXPECT_EQ(device, 0);
+}
+
+TEST(Devices, TellTheirLimitsAndSettingsAfterEachChange) {
+  ASSERT_CUDA(cudaSetDevice(0));
+  ASSERT_CUDA(cudaDeviceReset());
+  const std::vector<std::pair<cudaLimit, std::size_t>> first{
+      {cudaLimitStackSize, 1024},          {cudaLimitPrintfFifoSize, 7U << 20},
+      {cudaLimitMallocHeapSize, 8U << 20}, {cudaLimitMaxL2FetchGranularity, 64},
+      {cudaLimitPersistingL2CacheSize, 0}, {cudaLimitDevRuntimePendingLaunchCount, 2048}};
+  for (const auto& [limit, expected] : first) {
+    std::size_t told = 1;
+    EXPECT_CUDA(cudaDeviceGetLimit(&told, limit));
+    EXPECT_EQ(told, expected) << limit;
+    EXPECT_CUDA(cudaDeviceSetLimit(limit, 128));
+    EXPECT_CUDA(cudaDeviceGetLimit(&told, limit));
+    EXPECT_EQ(told, limit == cudaLimitPersistingL2CacheSize ? 0U : 128U) << limit;
+    EXPECT_FAILS(cudaDeviceGetLimit(nullptr, limit), cudaErrorInvalidValue);
+  }
+  EXPECT_FAILS(cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 129), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceSetLimit(static_cast<cudaLimit>(3), 1), cudaErrorUnsupportedLimit);
+  std::size_t other = 0;
+  EXPECT_CUDA(cudaSetDevice(1));  // which has limits of its own
+  EXPECT_CUDA(cudaDeviceGetLimit(&other, cudaLimitStackSize));
+  EXPECT_EQ(other, 1024U);
+  EXPECT_CUDA(cudaSetDevice(0));
+  cudaFuncCache cache{};
+  for (const int each : {3, 1, 0, 2}) {
+    EXPECT_CUDA(cudaDeviceSetCacheConfig(static_cast<cudaFuncCache>(each)));
+    EXPECT_CUDA(cudaDeviceGetCacheConfig(&cache));
+    EXPECT_EQ(cache, each);
+  }
+  EXPECT_FAILS(cudaDeviceSetCacheConfig(static_cast<cudaFuncCache>(4)), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceSetCacheConfig(static_cast<cudaFuncCache>(-1)), cudaErrorInvalidValue);
+  cudaSharedMemConfig banks{};
+  EXPECT_CUDA(cudaDeviceSetSharedMemConfig(cudaSharedMemBankSizeEightByte));
+  EXPECT_CUDA(cudaDeviceGetSharedMemConfig(&banks));
+  EXPECT_EQ(banks, cudaSharedMemBankSizeFourByte);
+  unsigned flags = 0;
+  EXPECT_CUDA(cudaInitDevice(0, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
+  EXPECT_CUDA(cudaGetDeviceFlags(&flags));
+  EXPECT_EQ(flags, unsigned{cudaDeviceScheduleBlockingSync} | cudaDeviceMapHost);
+  EXPECT_CUDA(cudaInitDevice(0, cudaDeviceScheduleSpin, 0));
+  EXPECT_CUDA(cudaGetDeviceFlags(&flags));
+  EXPECT_EQ(flags & cudaDeviceScheduleMask, unsigned{cudaDeviceScheduleBlockingSync});
+  EXPECT_FAILS(cudaInitDevice(2, 0, 0), cudaErrorInvalidDevice);
+  EXPECT_FAILS(cudaSetDeviceFlags(1U << 20), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaGetDeviceFlags(nullptr), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaDeviceReset());
+  EXPECT_CUDA(cudaGetDeviceFlags(&flags));
+  EXPECT_EQ(flags, unsigned{cudaDeviceMapHost});
+  EXPECT_CUDA(cudaDeviceGetCacheConfig(&cache));
+  EXPECT_EQ(cache, cudaFuncCachePreferNone);
+  int list[] = {1, 0};
+  EXPECT_CUDA(cudaSetValidDevices(list, 2));
+  EXPECT_CUDA(cudaSetValidDevices(nullptr, 0));
+  EXPECT_FAILS(cudaSetValidDevices(nullptr, 1), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaSetValidDevices(list, -1), cudaErrorInvalidValue);
+  list[1] = 2;
+  EXPECT_FAILS(cudaSetValidDevices(list, 2), cudaErrorInvalidDevice);
+  EXPECT_CUDA(cudaSetValidDevices(list, 1));
+}
+
+TEST(Devices, TellWhatTheyAreForEachOther) {
+  ASSERT_CUDA(cudaSetDevice(0));
+  int value = -1;
+  EXPECT_CUDA(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 0, 1));
+  EXPECT_EQ(value, 1);
+  EXPECT_CUDA(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrNativeAtomicSupported, 1, 0));
+  EXPECT_EQ(value, 1);
+  EXPECT_CUDA(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrPerformanceRank, 0, 1));
+  EXPECT_EQ(value, 0);
+  value = -1;
+  EXPECT_CUDA(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrCudaArrayAccessSupported, 0, 1));
+  EXPECT_EQ(value, 0);
+  EXPECT_FAILS(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 1, 1), cudaErrorInvalidDevice);
+  EXPECT_FAILS(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 0, 2), cudaErrorInvalidDevice);
+  EXPECT_FAILS(cudaDeviceGetP2PAttribute(&value, static_cast<cudaDeviceP2PAttr>(99), 0, 1), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceGetP2PAttribute(nullptr, cudaDevP2PAttrAccessSupported, 0, 1), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceCanAccessPeer(nullptr, 0, 1), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceCanAccessPeer(&value, 0, 2), cudaErrorInvalidDevice);
+  EXPECT_FAILS(cudaDeviceEnablePeerAccess(1, 1), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceDisablePeerAccess(2), cudaErrorInvalidDevice);
+  // What one device may do with the other is no permission for the other.
+  EXPECT_CUDA(cudaDeviceEnablePeerAccess(1, 0));
+  EXPECT_CUDA(cudaSetDevice(1));
+  EXPECT_FAILS(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
+  EXPECT_CUDA(cudaDeviceEnablePeerAccess(0, 0));
+  EXPECT_CUDA(cudaDeviceReset());  // ends those of this device alone
+  EXPECT_FAILS(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
+  EXPECT_CUDA(cudaSetDevice(0));
+  EXPECT_CUDA(cudaDeviceDisablePeerAccess(1));
+}
+
+TEST(Devices, HaveBusIdsInSeveralForms) {
+  int device = -1;
+  for (const char* const each : {"0000:01:00.0", "0000:01:00", "01:00.0", "1:0", "0:1:0"}) {
+    device = -1;
+    EXPECT_CUDA(cudaDeviceGetByPCIBusId(&device, each));
+    EXPECT_EQ(device, 1) << each;
+  }
+  for (const char* const each : {"0001:01:00.0", "0000:01:01.0", "0000:02:00.0", "02:00.0"})
+    EXPECT_FAILS(cudaDeviceGetByPCIBusId(&device, each), cudaErrorInvalidDevice);
+  EXPECT_FAILS(cudaDeviceGetByPCIBusId(nullptr, "01:00.0"), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceGetByPCIBusId(&device, nullptr), cudaErrorInvalidValue);
+  char text[14] = "";
+  EXPECT_CUDA(cudaDeviceGetPCIBusId(text, 13, 1));  // 12 characters and the end
+  EXPECT_STREQ(text, "0000:01:00.0");
+  EXPECT_FAILS(cudaDeviceGetPCIBusId(text, 12, 1), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceGetPCIBusId(nullptr, 13, 1), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceGetPCIBusId(text, 13, 2), cudaErrorInvalidDevice);
+}
+
+TEST(Devices, AreChosenByWhatTheyHaveAtLeast) {
+  cudaDeviceProp wish{};
+  ASSERT_CUDA(cudaGetDeviceProperties(&wish, 1));
+  int device = -1;
+  EXPECT_CUDA(cudaChooseDevice(&device, &wish));  // both fit equally, so it is the first
+  EXPECT_EQ(device, 0);
+  wish.major = 99;
+  EXPECT_CUDA(cudaChooseDevice(&device, &wish));
+  EXPECT_EQ(device, 0);
+  EXPECT_FAILS(cudaChooseDevice(&device, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaChooseDevice(nullptr, &wish), cudaErrorInvalidValue);
+}
+
+TEST(Devices, HaveTheWidthsThatTexturesNeed) {
+  cudaDeviceProp p{};
+  ASSERT_CUDA(cudaGetDeviceProperties(&p, 0));
+  const auto attribute = [](cudaDeviceAttr which) {
+    int value = -1;
+    EXPECT_CUDA(cudaDeviceGetAttribute(&value, which, 0));
+    return value;
+  };
+  std::size_t width = 0;
+  const cudaChannelFormatDesc format{32, 0, 0, 0, cudaChannelFormatKindFloat};
+  EXPECT_CUDA(cudaDeviceGetTexture1DLinearMaxWidth(&width, &format, 0));
+  EXPECT_EQ(width, static_cast<std::size_t>(attribute(cudaDevAttrMaxTexture1DLinearWidth)));
+  EXPECT_GT(width, 0U);
+  EXPECT_FAILS(cudaDeviceGetTexture1DLinearMaxWidth(nullptr, &format, 0), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceGetTexture1DLinearMaxWidth(&width, nullptr, 0), cudaErrorInvalidValue);
+  const cudaChannelFormatDesc none{};
+  EXPECT_FAILS(cudaDeviceGetTexture1DLinearMaxWidth(&width, &none, 0), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceGetTexture1DLinearMaxWidth(&width, &format, 2), cudaErrorInvalidDevice);
+  EXPECT_EQ(std::vector<int>(p.maxTexture3D, p.maxTexture3D + 3), std::vector<int>(3, 16384));
+  EXPECT_EQ(std::vector<int>(p.maxSurface3D, p.maxSurface3D + 3), std::vector<int>(3, 16384));
+  EXPECT_EQ(std::vector<int>(p.maxTexture2D, p.maxTexture2D + 2), std::vector<int>(2, 65536));
+  EXPECT_EQ(std::vector<int>(p.maxTexture2DLinear, p.maxTexture2DLinear + 3),
+            (std::vector<int>{131072, 65000, 2097120}));
+  EXPECT_EQ(std::vector<int>(p.maxThreadsDim, p.maxThreadsDim + 3), (std::vector<int>{1024, 1024, 64}));
+  EXPECT_EQ(std::vector<int>(p.maxGridSize, p.maxGridSize + 3), (std::vector<int>{INT_MAX, 65535, 65535}));
+  EXPECT_EQ(p.sharedMemPerBlock, 48U << 10);
+  EXPECT_EQ(p.sharedMemPerBlockOptin, 227U << 10);
+  EXPECT_EQ(p.sharedMemPerMultiprocessor, 228U << 10);
+  EXPECT_EQ(p.reservedSharedMemPerBlock, 1U << 10);
+  EXPECT_EQ(p.totalConstMem, 64U << 10);
+  EXPECT_EQ(p.maxThreadsPerMultiProcessor, 2048);
+  EXPECT_EQ(p.regsPerBlock, 65536);
+  EXPECT_EQ(p.textureAlignment, 512U);
+  EXPECT_EQ(std::string(p.uuid.bytes, 16), "hpe soft       0");
+  // CUDA 13 removed these from the properties; they are attributes.
+  EXPECT_EQ(attribute(cudaDevAttrClockRate), 1'000'000);
+  EXPECT_EQ(attribute(cudaDevAttrComputeMode), cudaComputeModeDefault);
+  EXPECT_EQ(attribute(cudaDevAttrManagedMemory), 1);
+  EXPECT_EQ(attribute(cudaDevAttrConcurrentManagedAccess), 1);
+  EXPECT_EQ(attribute(cudaDevAttrPageableMemoryAccess), 0);
+  EXPECT_EQ(attribute(cudaDevAttrIntegrated), 0);
 }
 
 }  // namespace

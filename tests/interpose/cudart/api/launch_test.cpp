@@ -240,4 +240,96 @@ TEST(Libraries, AreLoadedFromText) {
                cudaErrorFileNotFound);
 }
 
+TEST(Functions, TellEachParameter) {
+  const struct {
+    std::size_t offset, size;
+  } expected[] = {{0, 1}, {8, 8}, {16, sizeof(packet)}, {16 + sizeof(packet), 2}, {24 + sizeof(packet), 8}};
+  for (std::size_t i = 0; i < 5; ++i) {
+    std::size_t offset = 99;
+    std::size_t size = 99;
+    ASSERT_CUDA(cudaFuncGetParamInfo(kernel_parameters(), i, &offset, &size));
+    EXPECT_EQ(offset, expected[i].offset);
+    EXPECT_EQ(size, expected[i].size);
+    EXPECT_CUDA(cudaFuncGetParamInfo(kernel_parameters(), i, &offset, nullptr));
+    EXPECT_FAILS(cudaFuncGetParamInfo(kernel_parameters(), i, nullptr, &size), cudaErrorInvalidValue);
+  }
+  std::size_t offset = 0;
+  EXPECT_FAILS(cudaFuncGetParamInfo(kernel_parameters(), 5, &offset, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaFuncGetParamInfo(kernel_bounded(), 0, &offset, nullptr), cudaErrorInvalidValue);
+}
+
+TEST(Functions, TakeTheAttributesThatTheyCanHave) {
+  const auto set = [](cudaFuncAttribute which, int value) {
+    return cudaFuncSetAttribute(kernel_shared(), which, value);
+  };
+  cudaFuncAttributes a{};
+  EXPECT_CUDA(set(cudaFuncAttributePreferredSharedMemoryCarveout, 25));
+  EXPECT_CUDA(set(cudaFuncAttributeMaxDynamicSharedMemorySize, 227 << 10));
+  EXPECT_CUDA(cudaFuncGetAttributes(&a, kernel_shared()));
+  EXPECT_EQ(a.preferredShmemCarveout, 25);
+  EXPECT_EQ(a.maxDynamicSharedSizeBytes, 227 << 10);
+  EXPECT_EQ(a.numRegs, 32);
+  EXPECT_EQ(a.binaryVersion, 75);
+  EXPECT_FAILS(set(cudaFuncAttributeMaxDynamicSharedMemorySize, (227 << 10) + 1), cudaErrorInvalidValue);
+  EXPECT_FAILS(set(cudaFuncAttributeMaxDynamicSharedMemorySize, -1), cudaErrorInvalidValue);
+  EXPECT_CUDA(set(cudaFuncAttributeMaxDynamicSharedMemorySize, 0));
+  EXPECT_CUDA(cudaFuncGetAttributes(&a, kernel_shared()));
+  EXPECT_EQ(a.maxDynamicSharedSizeBytes, 48 << 10);  // so much needs no permission
+  EXPECT_CUDA(set(cudaFuncAttributeMaxDynamicSharedMemorySize, 48 << 10));
+  EXPECT_FAILS(set(static_cast<cudaFuncAttribute>(99), 0), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaFuncGetAttributes(nullptr, kernel_shared()), cudaErrorInvalidValue);
+  for (int config = -1; config <= 4; ++config) {
+    const cudaError_t expected = config < 0 || config > 3 ? cudaErrorInvalidValue : cudaSuccess;
+    EXPECT_EQ(cudaFuncSetCacheConfig(kernel_shared(), static_cast<cudaFuncCache>(config)), expected);
+    cudaGetLastError();
+  }
+  EXPECT_CUDA(cudaFuncSetSharedMemConfig(kernel_shared(), cudaSharedMemBankSizeDefault));
+  int no_kernel = 0;
+  EXPECT_FAILS(cudaFuncSetSharedMemConfig(&no_kernel, cudaSharedMemBankSizeDefault), cudaErrorInvalidDeviceFunction);
+  EXPECT_FAILS(cudaFuncSetCacheConfig(&no_kernel, cudaFuncCachePreferL1), cudaErrorInvalidDeviceFunction);
+  EXPECT_FAILS(cudaFuncGetName(nullptr, kernel_shared()), cudaErrorInvalidValue);
+  cudaKernel_t handle = nullptr;
+  cudaFunction_t function = nullptr;
+  EXPECT_CUDA(cudaGetKernel(&handle, kernel_shared()));
+  EXPECT_CUDA(cudaGetFuncBySymbol(&function, kernel_shared()));
+  EXPECT_EQ(static_cast<void*>(handle), static_cast<void*>(function));
+  EXPECT_FAILS(cudaGetKernel(nullptr, kernel_shared()), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaGetFuncBySymbol(nullptr, kernel_shared()), cudaErrorInvalidValue);
+}
+
+TEST(Functions, TellHowManyBlocksFitForEachNumberOfThreadsAndBytes) {
+  // Of a multiprocessor: 2048 threads in warps of 32, 228 KiB of shared memory of which each block takes 1 KiB more, 32
+  // blocks.
+  random_bytes random;
+  SCOPED_TRACE(random.seed());
+  for (int i = 0; i < 400; ++i) {
+    const int threads = random.below(2) == 0
+                            ? 32 * static_cast<int>(1 + random.below(32)) + static_cast<int>(random.below(3)) - 1
+                            : 1 + static_cast<int>(random.below(1024));
+    const std::size_t bytes =
+        random.below(2) == 0 ? random.below(228 << 10) : (random.below(232) << 10) + random.below(3);
+    int told = -1;
+    ASSERT_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&told, kernel_shared(), threads, bytes, 0));
+    const int by_threads = 2048 / ((threads + 31) / 32 * 32);
+    const int by_bytes = static_cast<int>((228 << 10) / (bytes + 1024));
+    const int expected = threads > 1024 || bytes > (227 << 10) ? 0 : std::min({by_threads, by_bytes, 32});
+    ASSERT_EQ(told, expected) << threads << " threads, " << bytes << " bytes";
+    if (expected == 0 || threads > 1024) continue;
+    std::size_t room = 0;
+    const int most = std::min(by_threads, 32);
+    const int blocks = 1 + static_cast<int>(random.below(static_cast<std::size_t>(most)));
+    ASSERT_CUDA(cudaOccupancyAvailableDynamicSMemPerBlock(&room, kernel_shared(), blocks, threads));
+    EXPECT_EQ(room, std::min<std::size_t>((228 << 10) / blocks - 1024, 227 << 10)) << blocks;
+    EXPECT_FAILS(cudaOccupancyAvailableDynamicSMemPerBlock(&room, kernel_shared(), most + 1, threads),
+                 cudaErrorInvalidValue);
+  }
+  std::size_t room = 0;
+  EXPECT_CUDA(cudaOccupancyAvailableDynamicSMemPerBlock(&room, kernel_static_shared(), 1, 32));
+  EXPECT_EQ(room, (227U << 10) - 4096);
+  EXPECT_FAILS(cudaOccupancyAvailableDynamicSMemPerBlock(nullptr, kernel_shared(), 1, 32), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaOccupancyAvailableDynamicSMemPerBlock(&room, kernel_shared(), 0, 32), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaOccupancyAvailableDynamicSMemPerBlock(&room, kernel_shared(), 1, 0), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(nullptr, kernel_shared(), 32, 0), cudaErrorInvalidValue);
+}
+
 }  // namespace

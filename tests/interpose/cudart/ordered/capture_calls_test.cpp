@@ -40,6 +40,23 @@ TEST_F(CaptureCalls, KernelsCopiesAndMemsetsRunWhenTheGraphDoes) {
   EXPECT_CUDA(cudaFreeHost(pinned));
 }
 
+TEST_F(CaptureCalls, TheGraphNeedNotBeAskedFor) {
+  to_device(values_.data(), std::vector<int>(count, 1));
+  cudaGraph_t graph = nullptr;
+  ASSERT_CUDA(cudaGraphCreate(&graph, 0));
+  ASSERT_CUDA(cudaStreamBeginCaptureToGraph(stream_, graph, nullptr, nullptr, 0, cudaStreamCaptureModeGlobal));
+  ASSERT_CUDA(add_to(values_.data(), count, 6, stream_));
+  EXPECT_CUDA(cudaStreamEndCapture(stream_, nullptr));
+  EXPECT_FAILS(cudaStreamEndCapture(stream_, nullptr), cudaErrorIllegalState);
+  launch(graph);
+  EXPECT_EQ(values(), std::vector<int>(count, 7));
+  EXPECT_CUDA(cudaGraphDestroy(graph));
+  ASSERT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
+  ASSERT_CUDA(add_to(values_.data(), count, 6, stream_));
+  EXPECT_CUDA(cudaStreamEndCapture(stream_, nullptr));  // the captured work never runs
+  EXPECT_EQ(values(), std::vector<int>(count, 7));
+}
+
 TEST_F(CaptureCalls, StreamsForkAndJoin) {
   to_device(values_.data(), std::vector<int>(count, 1));
   cudaEvent_t fork = nullptr;

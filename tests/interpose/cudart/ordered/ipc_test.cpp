@@ -1,5 +1,6 @@
 // Two processes that share device memory and events: this process, and a program that it starts.
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +35,8 @@ TEST(Ipc, MemoryOfOneProcessIsUsedByAnother) {
   const on_device<int> values(count);
   ASSERT_CUDA(cudaMemset(values.data(), 0, count * sizeof(int)));
   ASSERT_CUDA(add_to(values.data(), count, 7, nullptr));
-  EXPECT_EQ(from_device(values.data(), count), std::vector<int>(count, 7));  // the host has a copy now
+  EXPECT_EQ(from_device(values.data(), count), std::vector<int>(count, 7));
+  EXPECT_EQ(values.data()[count - 1], 7);  // CPU code: the host has a copy now
   cudaIpcMemHandle_t handle{};
   cudaIpcMemHandle_t again{};
   ASSERT_CUDA(cudaIpcGetMemHandle(&handle, values.data()));
@@ -59,6 +61,58 @@ TEST(Ipc, RefusesWrongMemoryAndHandles) {
   EXPECT_FAILS(cudaIpcOpenMemHandle(&opened, handle, 0), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaErrorInvalidResourceHandle);
   EXPECT_FAILS(cudaIpcCloseMemHandle(values.data()), cudaErrorInvalidValue);
+}
+
+TEST(Ipc, APointerOfAPoolIsImportedIntoThatPoolOnly) {
+  std::vector<std::string> arguments{HPE_TEST_IPC_POOL_PROGRAM};
+  std::vector<std::string> pointers;
+  std::vector<std::pair<cudaMemPool_t, void*>> made;
+  for (int p = 0; p < 2; ++p) {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+    properties.location.type = cudaMemLocationTypeDevice;
+    cudaMemPool_t pool = nullptr;
+    ASSERT_CUDA(cudaMemPoolCreate(&pool, &properties));
+    void* block = nullptr;
+    const int value = 10 + p;
+    ASSERT_CUDA(cudaMallocFromPoolAsync(&block, sizeof value, pool, nullptr));
+    ASSERT_CUDA(cudaMemcpy(block, &value, sizeof value, cudaMemcpyHostToDevice));
+    int descriptor = -1;
+    ASSERT_CUDA(cudaMemPoolExportToShareableHandle(&descriptor, pool, cudaMemHandleTypePosixFileDescriptor, 0));
+    ASSERT_EQ(fcntl(descriptor, F_SETFD, 0), 0);  // the other program inherits it
+    arguments.push_back(std::to_string(descriptor));
+    cudaMemPoolPtrExportData data{};
+    ASSERT_CUDA(cudaMemPoolExportPointer(&data, block));
+    pointers.push_back(to_text(data));
+    made.emplace_back(pool, block);
+    // The importing calls are for pools of other processes.
+    void* same = nullptr;
+    EXPECT_FAILS(cudaMemPoolImportPointer(&same, pool, &data), cudaErrorInvalidValue);
+  }
+  arguments.insert(arguments.end(), pointers.begin(), pointers.end());
+  std::vector<char*> list;
+  for (std::string& each : arguments) list.push_back(each.data());
+  list.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    execv(list[0], list.data());
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 1 | 8);
+  for (int p = 0; p < 2; ++p) {
+    close(std::stoi(arguments[1 + p]));
+    EXPECT_CUDA(cudaFree(made[p].second));
+    EXPECT_CUDA(cudaMemPoolDestroy(made[p].first));
+  }
+  void* ordinary = nullptr;
+  ASSERT_CUDA(cudaMallocAsync(&ordinary, 4, nullptr));
+  cudaMemPoolPtrExportData data{};
+  EXPECT_FAILS(cudaMemPoolExportPointer(&data, ordinary), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaFree(ordinary));
 }
 
 /// An event that processes share.

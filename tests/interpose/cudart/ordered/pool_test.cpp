@@ -171,4 +171,114 @@ TEST(Pool, TakesMemoryOfCudaMalloc) {
   EXPECT_FAILS(cudaFree(block), cudaErrorInvalidValue);
 }
 
+TEST(Pool, EachPropertyThatCannotBeIsRefusedAlone) {
+  cudaMemPoolProps good{};
+  good.allocType = cudaMemAllocationTypePinned;
+  good.location = {cudaMemLocationTypeDevice, 1};
+  cudaMemPool_t made = nullptr;
+  const auto refused = [&](cudaError_t code, const auto& change) {
+    cudaMemPoolProps wrong = good;
+    change(wrong);
+    EXPECT_FAILS(cudaMemPoolCreate(&made, &wrong), code);
+  };
+  refused(cudaErrorInvalidValue, [](auto& w) { w.allocType = cudaMemAllocationTypeInvalid; });
+  refused(cudaErrorInvalidDevice, [](auto& w) { w.location.id = 2; });
+  refused(cudaErrorInvalidDevice, [](auto& w) { w.location.id = -1; });
+  refused(cudaErrorNotSupported, [](auto& w) { w.location.type = cudaMemLocationTypeHost; });
+  refused(cudaErrorNotSupported, [](auto& w) { w.handleTypes = cudaMemHandleTypeWin32; });
+  EXPECT_FAILS(cudaMemPoolCreate(nullptr, &good), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemPoolCreate(&made, nullptr), cudaErrorInvalidValue);
+  ASSERT_CUDA(cudaMemPoolCreate(&made, &good));
+  EXPECT_FAILS(cudaMemPoolGetAttribute(made, cudaMemPoolAttrUsedMemHigh, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMemPoolSetAttribute(made, cudaMemPoolAttrUsedMemHigh, nullptr), cudaErrorInvalidValue);
+  for (const auto flag : {cudaMemPoolReuseFollowEventDependencies, cudaMemPoolReuseAllowOpportunistic,
+                          cudaMemPoolReuseAllowInternalDependencies}) {
+    int both[2] = {0, 77};  // flags are ints: the word behind stays
+    EXPECT_CUDA(cudaMemPoolSetAttribute(made, flag, both));
+    both[0] = 5;
+    EXPECT_CUDA(cudaMemPoolGetAttribute(made, flag, both));
+    EXPECT_EQ(both[0], 0);
+    EXPECT_EQ(both[1], 77);
+  }
+  std::uint64_t wide = std::uint64_t{3} << 40;
+  EXPECT_CUDA(cudaMemPoolSetAttribute(made, cudaMemPoolAttrReleaseThreshold, &wide));
+  EXPECT_EQ(attribute(made, cudaMemPoolAttrReleaseThreshold), wide);
+  void* block = nullptr;
+  EXPECT_FAILS(cudaMallocFromPoolAsync(nullptr, 4, made, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaMallocAsync(nullptr, 4, nullptr), cudaErrorInvalidValue);
+  block = &wide;
+  EXPECT_CUDA(cudaMallocFromPoolAsync(&block, 0, made, nullptr));
+  EXPECT_EQ(block, nullptr);
+  EXPECT_CUDA(cudaFreeAsync(nullptr, nullptr));
+  EXPECT_CUDA(cudaMemPoolDestroy(made));
+  EXPECT_FAILS(cudaMemPoolDestroy(made), cudaErrorInvalidValue);
+}
+
+TEST(Pool, OfALocationIsThatOfTheDevice) {
+  for (int device = 0; device < 2; ++device) {
+    cudaMemPool_t expected = nullptr;
+    cudaMemPool_t told = nullptr;
+    ASSERT_CUDA(cudaDeviceGetDefaultMemPool(&expected, device));
+    cudaMemLocation location{cudaMemLocationTypeDevice, device};
+    EXPECT_CUDA(cudaMemGetDefaultMemPool(&told, &location, cudaMemAllocationTypePinned));
+    EXPECT_EQ(told, expected);
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = location;
+    cudaMemPool_t own = nullptr;
+    ASSERT_CUDA(cudaMemPoolCreate(&own, &properties));
+    EXPECT_CUDA(cudaMemSetMemPool(&location, cudaMemAllocationTypePinned, own));
+    EXPECT_CUDA(cudaMemGetMemPool(&told, &location, cudaMemAllocationTypePinned));
+    EXPECT_EQ(told, own);
+    EXPECT_CUDA(cudaDeviceGetMemPool(&told, device));
+    EXPECT_EQ(told, own);
+    EXPECT_CUDA(cudaDeviceGetMemPool(&told, 1 - device));
+    EXPECT_NE(told, own);
+    EXPECT_FAILS(cudaMemSetMemPool(&location, cudaMemAllocationTypeManaged, own), cudaErrorInvalidValue);
+    EXPECT_FAILS(cudaMemGetMemPool(&told, &location, cudaMemAllocationTypeManaged), cudaErrorInvalidValue);
+    EXPECT_FAILS(cudaMemGetMemPool(nullptr, &location, cudaMemAllocationTypePinned), cudaErrorInvalidValue);
+    EXPECT_FAILS(cudaMemGetDefaultMemPool(&told, &location, cudaMemAllocationTypeManaged), cudaErrorInvalidValue);
+    EXPECT_FAILS(cudaMemGetDefaultMemPool(nullptr, &location, cudaMemAllocationTypePinned), cudaErrorInvalidValue);
+    EXPECT_FAILS(cudaMemGetDefaultMemPool(&told, nullptr, cudaMemAllocationTypePinned), cudaErrorInvalidValue);
+    EXPECT_CUDA(cudaMemPoolDestroy(own));  // the default pool is the current one again
+    EXPECT_CUDA(cudaDeviceGetMemPool(&told, device));
+    EXPECT_EQ(told, expected);
+  }
+  EXPECT_FAILS(cudaDeviceGetDefaultMemPool(nullptr, 0), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDeviceGetMemPool(nullptr, 0), cudaErrorInvalidValue);
+  cudaMemPool_t told = nullptr;
+  EXPECT_FAILS(cudaDeviceGetDefaultMemPool(&told, 2), cudaErrorInvalidDevice);
+}
+
+TEST(Pool, AccessIsGivenAndTakenAway) {
+  const own_pool pool;
+  int* const block = allocate(pool, 64, nullptr);
+  const auto access_of = [&](int device) {
+    cudaMemLocation location{cudaMemLocationTypeDevice, device};
+    cudaMemAccessFlags flags{};
+    EXPECT_CUDA(cudaMemPoolGetAccess(&flags, pool, &location));
+    return flags;
+  };
+  const auto set = [&](int device, cudaMemAccessFlags flags) {
+    const cudaMemAccessDesc list[] = {{{cudaMemLocationTypeDevice, device}, flags}};
+    return cudaMemPoolSetAccess(pool, list, 1);
+  };
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(access_of(0), cudaMemAccessFlagsProtReadWrite);
+    EXPECT_EQ(access_of(1), cudaMemAccessFlagsProtNone);
+    EXPECT_CUDA(set(1, cudaMemAccessFlagsProtReadWrite));
+    EXPECT_EQ(access_of(1), cudaMemAccessFlagsProtReadWrite);
+    EXPECT_CUDA(set(1, cudaMemAccessFlagsProtNone));
+  }
+  EXPECT_CUDA(set(0, cudaMemAccessFlagsProtReadWrite));
+  EXPECT_FAILS(set(0, cudaMemAccessFlagsProtNone), cudaErrorInvalidDevice);
+  EXPECT_FAILS(set(1, cudaMemAccessFlagsProtRead), cudaErrorInvalidValue);
+  EXPECT_FAILS(set(2, cudaMemAccessFlagsProtReadWrite), cudaErrorInvalidDevice);
+  EXPECT_FAILS(cudaMemPoolSetAccess(pool, nullptr, 1), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaMemPoolSetAccess(pool, nullptr, 0));
+  cudaMemLocation location{cudaMemLocationTypeDevice, 0};
+  EXPECT_FAILS(cudaMemPoolGetAccess(nullptr, pool, &location), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaFreeAsync(block, nullptr));
+}
+
 }  // namespace

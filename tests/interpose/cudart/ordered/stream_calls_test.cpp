@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "common.h"
 
 namespace {
@@ -156,6 +158,73 @@ TEST(StreamCalls, AttributesAreKept) {
   EXPECT_CUDA(cudaStreamGetAttribute(b, cudaStreamAttributeSynchronizationPolicy, &value));
   EXPECT_EQ(value.syncPolicy, cudaSyncPolicySpin);
   EXPECT_FAILS(cudaStreamGetAttribute(b, cudaLaunchAttributeClusterDimension, &value), cudaErrorInvalidValue);
+}
+
+TEST(StreamCalls, EachAttributeOfAStreamIsKeptAloneAndOthersAreRefused) {
+  const own_stream a;
+  const own_stream b;
+  const cudaStreamAttrID known[] = {cudaLaunchAttributeAccessPolicyWindow, cudaLaunchAttributeSynchronizationPolicy,
+                                    cudaLaunchAttributeMemSyncDomainMap, cudaLaunchAttributeMemSyncDomain};
+  cudaStreamAttrValue value{};
+  for (const auto each : known) {
+    std::memset(&value, 0xff, sizeof value);
+    ASSERT_CUDA(cudaStreamGetAttribute(a, each, &value));
+    EXPECT_EQ(value.syncPolicy, each == cudaLaunchAttributeSynchronizationPolicy ? cudaSyncPolicyAuto : 0);
+    value = {};
+    value.accessPolicyWindow.num_bytes = 1000U + static_cast<unsigned>(each);
+    ASSERT_CUDA(cudaStreamSetAttribute(a, each, &value));
+  }
+  for (const auto each : known) {
+    ASSERT_CUDA(cudaStreamGetAttribute(a, each, &value));
+    EXPECT_EQ(value.accessPolicyWindow.num_bytes, 1000U + static_cast<unsigned>(each));
+    ASSERT_CUDA(cudaStreamGetAttribute(b, each, &value));
+    EXPECT_EQ(value.accessPolicyWindow.num_bytes, 0U);
+  }
+  ASSERT_CUDA(cudaStreamCopyAttributes(b, a));
+  ASSERT_CUDA(cudaStreamCopyAttributes(b, b));
+  for (const auto each : known) {
+    ASSERT_CUDA(cudaStreamGetAttribute(b, each, &value));
+    EXPECT_EQ(value.accessPolicyWindow.num_bytes, 1000U + static_cast<unsigned>(each));
+  }
+  EXPECT_FAILS(cudaStreamSetAttribute(a, cudaLaunchAttributePriority, &value), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaStreamSetAttribute(a, cudaLaunchAttributeCooperative, &value), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaStreamSetAttribute(a, cudaLaunchAttributeMemSyncDomain, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaStreamGetAttribute(a, cudaLaunchAttributeMemSyncDomain, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaStreamGetAttribute(a, cudaLaunchAttributeCooperative, &value), cudaErrorInvalidValue);
+  for (const auto& [asked, expected] : std::vector<std::pair<int, int>>{{5, 0}, {0, 0}, {-1, -1}, {-5, -5}, {-6, -5}}) {
+    cudaStream_t stream = nullptr;
+    ASSERT_CUDA(cudaStreamCreateWithPriority(&stream, 0, asked));
+    ASSERT_CUDA(cudaStreamGetAttribute(stream, cudaLaunchAttributePriority, &value));
+    EXPECT_EQ(value.priority, expected);
+    EXPECT_CUDA(cudaStreamDestroy(stream));
+  }
+}
+
+TEST(StreamCalls, MemoryIsAttachedWithAFlagThatCudaKnows) {
+  void* memory = nullptr;
+  ASSERT_CUDA(cudaMallocManaged(&memory, 64, cudaMemAttachHost));
+  for (const unsigned flags : {0U, 1U, 2U, 3U, 4U, 5U, 8U}) {
+    if (flags == cudaMemAttachGlobal || flags == cudaMemAttachHost || flags == cudaMemAttachSingle) {
+      EXPECT_CUDA(cudaStreamAttachMemAsync(nullptr, memory, 0, flags));
+    } else {
+      EXPECT_FAILS(cudaStreamAttachMemAsync(nullptr, memory, 0, flags), cudaErrorInvalidValue);
+    }
+  }
+  EXPECT_FAILS(cudaStreamAttachMemAsync(nullptr, nullptr, 0, cudaMemAttachSingle), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaFree(memory));
+  int one = 0;
+  EXPECT_FAILS(cudaStreamAddCallback(
+                   nullptr, [](auto, auto, auto) {}, &one, 1),
+               cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaDeviceGetStreamPriorityRange(nullptr, &one));
+  EXPECT_EQ(one, -5);
+  EXPECT_CUDA(cudaDeviceGetStreamPriorityRange(&one, nullptr));
+  EXPECT_EQ(one, 0);
+  const own_stream stream;
+  EXPECT_FAILS(cudaStreamGetPriority(stream, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaStreamGetFlags(stream, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaStreamGetId(stream, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaStreamGetDevice(stream, nullptr), cudaErrorInvalidValue);
 }
 
 }  // namespace

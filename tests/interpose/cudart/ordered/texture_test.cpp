@@ -160,4 +160,88 @@ TEST_F(Texture, RefusesArraysThatItCannotRead) {
   EXPECT_FAILS(cudaCreateTextureObject(&texture, nullptr, &description_, nullptr), cudaErrorInvalidValue);
 }
 
+TEST_F(Texture, TellsWhatItWasMadeOf) {
+  cudaResourceViewDesc view{};
+  view.width = 19;
+  view.depth = 3;
+  cudaTextureObject_t texture = 0;
+  ASSERT_CUDA(cudaCreateTextureObject(&texture, &resource_, &description_, &view));
+  cudaResourceViewDesc told{};
+  ASSERT_CUDA(cudaGetTextureObjectResourceViewDesc(&told, texture));
+  EXPECT_EQ(told.width, 19U);
+  EXPECT_EQ(told.depth, 3U);
+  EXPECT_FAILS(cudaGetTextureObjectResourceViewDesc(nullptr, texture), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaGetTextureObjectResourceDesc(nullptr, texture), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaGetTextureObjectTextureDesc(nullptr, texture), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaDestroyTextureObject(texture));
+  cudaResourceDesc resource{};
+  EXPECT_FAILS(cudaGetTextureObjectResourceDesc(&resource, texture), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaDestroyTextureObject(texture), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaDestroyTextureObject(0));
+  const cudaTextureObject_t plain = make();
+  EXPECT_FAILS(cudaGetTextureObjectResourceViewDesc(&told, plain), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaDestroyTextureObject(plain));
+  EXPECT_FAILS(cudaCreateTextureObject(nullptr, &resource_, &description_, nullptr), cudaErrorInvalidValue);
+  EXPECT_FAILS(cudaCreateTextureObject(&texture, &resource_, nullptr, nullptr), cudaErrorInvalidValue);
+}
+
+TEST_F(Texture, EachSettingThatCannotBeIsRefusedAlone) {
+  cudaTextureObject_t texture = 0;
+  const auto made = [&](const cudaChannelFormatDesc& format, const auto& change) {
+    void* memory = nullptr;
+    EXPECT_CUDA(cudaMalloc(&memory, 4096));
+    resource_ = {};
+    resource_.resType = cudaResourceTypePitch2D;
+    resource_.res.pitch2D.devPtr = memory;
+    resource_.res.pitch2D.desc = format;
+    resource_.res.pitch2D.width = 8;
+    resource_.res.pitch2D.height = 4;
+    resource_.res.pitch2D.pitchInBytes = 8U * static_cast<unsigned>(format.x + format.y + format.z + format.w) / 8;
+    description_ = {};
+    change(resource_.res.pitch2D, description_);
+    const cudaError_t error = cudaCreateTextureObject(&texture, &resource_, &description_, nullptr);
+    if (error == cudaSuccess) cudaDestroyTextureObject(texture);
+    cudaGetLastError();
+    EXPECT_CUDA(cudaFree(memory));
+    return error;
+  };
+  const cudaChannelFormatDesc bytes{8, 8, 0, 0, cudaChannelFormatKindUnsigned};
+  const cudaChannelFormatDesc ints{32, 0, 0, 0, cudaChannelFormatKindSigned};
+  const cudaChannelFormatDesc shorts{16, 0, 0, 0, cudaChannelFormatKindUnsigned};
+  for (const auto& each : {bytes, ints, shorts, floats}) {
+    EXPECT_EQ(made(each, [](auto&, auto&) {}), cudaSuccess);
+    EXPECT_EQ(made(each, [](auto& r, auto&) { r.pitchInBytes -= 1; }), cudaErrorInvalidValue);
+    EXPECT_EQ(made(each, [](auto& r, auto&) { r.height = 0; }), cudaErrorInvalidValue);
+    EXPECT_EQ(made(each, [](auto& r, auto&) { r.width = 0; }), cudaErrorInvalidValue);
+    EXPECT_EQ(made(each, [](auto& r, auto&) { r.devPtr = nullptr; }), cudaErrorInvalidValue);
+    for (int i = 0; i < 3; ++i) {
+      for (int mode = -1; mode <= 4; ++mode) {
+        EXPECT_EQ(made(each, [&](auto&, auto& d) { d.addressMode[i] = static_cast<cudaTextureAddressMode>(mode); }),
+                  mode < 0 || mode > 3 ? cudaErrorInvalidValue : cudaSuccess);
+      }
+    }
+    const bool narrow = each.x < 32;
+    const bool is_float = each.f == cudaChannelFormatKindFloat;
+    const auto expect = [](bool good) { return good ? cudaSuccess : cudaErrorInvalidValue; };
+    EXPECT_EQ(made(each, [](auto&, auto& d) { d.readMode = cudaReadModeNormalizedFloat; }), expect(narrow || is_float));
+    EXPECT_EQ(made(each, [](auto&, auto& d) { d.filterMode = cudaFilterModeLinear; }), expect(is_float));
+    EXPECT_EQ(made(each,
+                   [](auto&, auto& d) {
+                     d.filterMode = cudaFilterModeLinear;
+                     d.readMode = cudaReadModeNormalizedFloat;
+                   }),
+              expect(narrow || is_float));
+    EXPECT_EQ(made(each, [](auto&, auto& d) { d.sRGB = 1; }), cudaErrorInvalidValue);
+    EXPECT_EQ(made(each,
+                   [](auto&, auto& d) {
+                     d.sRGB = 1;
+                     d.readMode = cudaReadModeNormalizedFloat;
+                   }),
+              expect(each.x == 8));
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(made(each, [&](auto&, auto& d) { d.borderColor[i] = 0.5F; }),
+                is_float ? cudaSuccess : cudaErrorNotSupported);
+  }
+}
+
 }  // namespace

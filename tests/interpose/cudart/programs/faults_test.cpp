@@ -52,7 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
             fault{"misaligned", "cudaErrorMisalignedAddress", "read_misaligned",
                   "thread (37, 0, 0) of block (2, 0, 0)"},
             fault{"shared", "cudaErrorIllegalAddress", "fill_tile",
-                  "thread (37, 0, 0) of block (2, 0, 0) touched an address that is not the device's (shared memory, "
+                  "thread (37, 0, 0) of block (2, 0, 0) touched an address that does not belong to the device (shared "
+                  "memory, "
                   "offset 148, at s + 148, where the block has 0 bytes)"},
             fault{"assert", "cudaErrorAssert", "check_limit", "too many"},
             fault{"trap", "cudaErrorLaunchFailure", "give_up", "thread (37, 0, 0) of block (2, 0, 0)"},
@@ -78,7 +79,7 @@ TEST(Faults, CodeForWarpsInLockstepRunsSoIfAsked) {
 
 TEST(Faults, RacesAreReportedWithHpeRaces) {
   const outcome o = soft_run("env HPE_RACES=report " + cuda_program("faults warps"));
-  EXPECT_TRUE(has(o, "hpe: on device 0, kernel _Z11add_in_warpPi: race in shared memory: thread (")) << o.text;
+  EXPECT_TRUE(has(o, "hpe: on device 0, kernel add_in_warp(int*): race in shared memory: thread (")) << o.text;
   EXPECT_TRUE(has(o, "(sums") && has(o, "faults.cu:") && has(o, "with no barrier between")) << o.text;
   EXPECT_EQ(soft_run("env HPE_RACES=yes " + cuda_program("faults below")).text.find("result"), std::string::npos);
 }
@@ -98,9 +99,10 @@ TEST(Faults, AsManyBlocksWaitForEachOtherAsTheDeviceClaimsToHold) {
 TEST(Faults, WaitingBlocksWithoutRoomAreReported) {
   const outcome o = soft_run(
       "env HPE_SOFT_THREADS=1 HPE_STALL_AFTER=1 HPE_DEVICE_TIMEOUT=6 " + cuda_program("faults waiting 3000"), 1);
-  EXPECT_TRUE(has(o,
-                  "it waits for kernel \"_Z12wait_for_allPVii\" on device 0: 1024 of its blocks wait in loops, and "
-                  "there is no room for further blocks beside them"))
+  EXPECT_TRUE(
+      has(o,
+          "it waits for kernel \"wait_for_all(int volatile*, int)\" on device 0: 1024 of its blocks wait in loops, and "
+          "there is no room for further blocks beside them"))
       << o.text;
 }
 

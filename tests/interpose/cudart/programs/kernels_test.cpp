@@ -77,7 +77,8 @@ TEST(Squares, PrintTheOutputOfTheDocumentation) {
   EXPECT_EQ(soft_run(cuda_program("squares 1")).text,
             "hpe soft device 0: no error\n31 * 31 = 961\nhpe soft device 1: no error\n31 * 31 = 961\n");
   const outcome far = soft_run(cuda_program("squares 100000000"));
-  EXPECT_NE(far.text.find("block (0, 0, 0) touched an address that is not the device's (0x"), std::string::npos)
+  EXPECT_NE(far.text.find("block (0, 0, 0) touched an address that does not belong to the device (0x"),
+            std::string::npos)
       << far.text;
   EXPECT_NE(far.text.find("hpe soft device 0: an illegal memory access was encountered\n"), std::string::npos)
       << far.text;

@@ -9,7 +9,6 @@
 #include <random>
 #include <string>
 
-#include "interpose/cudart/notice/cuda_parts.h"
 #include "interpose/cudart/notice/relink_notice.h"
 #include "tests/interpose/cudart/programs/soft_run.h"
 
@@ -18,7 +17,7 @@ namespace {
 using hpe::cudart::read_cuda_parts;
 using hpe::cudart::relink_notice;
 
-constexpr const char* relink = "Link it once more with the shared runtime";
+constexpr const char* relink = "Link it again with the shared runtime";
 constexpr const char* compile = "-arch=compute_75";
 
 class temporary_file {
@@ -41,23 +40,24 @@ std::string content_of(const std::string& path) {
 
 struct kind {
   const char* name;
-  bool imports;
+  bool own_runtime;
   bool ptx;
 };
 
 TEST(CudaParts, OfProgramsThatNvccMade) {
   for (const kind& k :
-       {kind{"small-shared", true, true}, kind{"small-shared-stripped", true, true}, kind{"small-rpath", true, true},
-        kind{"small-parts", true, true}, kind{"small-cubin", true, false}, kind{"libplugin.so", true, true},
-        kind{"small-static", false, true}, kind{"small-static-stripped", false, true},
-        kind{"small-static-fixed", false, true}, kind{"small-static-fixed-stripped", false, true},
-        kind{"small-static-parts", false, true}, kind{"small-static-cubin", false, false}}) {
+       {kind{"small-shared", false, true}, kind{"small-shared-stripped", false, true}, kind{"small-rpath", false, true},
+        kind{"small-parts", false, true}, kind{"small-cubin", false, false}, kind{"libplugin.so", false, true},
+        kind{"driver-only", false, true}, kind{"libplugin-static.so", true, true}, kind{"small-static", true, true},
+        kind{"small-static-stripped", true, true}, kind{"small-static-fixed", true, true},
+        kind{"small-static-fixed-stripped", true, true}, kind{"small-static-parts", true, true},
+        kind{"small-static-cubin", true, false}}) {
     const auto parts = read_cuda_parts(cuda_program(k.name));
     ASSERT_TRUE(parts.has_value()) << k.name;
-    EXPECT_EQ(parts->imports_runtime, k.imports) << k.name;
+    EXPECT_EQ(parts->has_own_runtime, k.own_runtime) << k.name;
     EXPECT_EQ(parts->has_ptx, k.ptx) << k.name;
     const auto text = relink_notice(k.name, parts);
-    EXPECT_EQ(text.has_value(), !k.imports) << k.name;
+    EXPECT_EQ(text.has_value(), k.own_runtime) << k.name;
     if (!text) continue;
     EXPECT_NE(text->find(relink), std::string::npos) << *text;
     EXPECT_EQ(text->find(compile) != std::string::npos, !k.ptx) << *text;
@@ -98,7 +98,7 @@ TEST(CudaParts, ADamagedFileIsNoHarm) {
 TEST(Notice, TellsAProgramWithARuntimeOfItsOwnToRelink) {
   for (const char* const name : {"small-static", "small-static-stripped", "small-static-fixed-stripped"}) {
     const outcome o = soft_run(cuda_program(name));
-    EXPECT_NE(o.text.find(std::string(name) + " has a CUDA runtime of its own"), std::string::npos) << o.text;
+    EXPECT_NE(o.text.find(std::string(name) + " contains a static CUDA runtime"), std::string::npos) << o.text;
     EXPECT_NE(o.text.find(relink), std::string::npos) << o.text;
     EXPECT_EQ(o.text.find(compile), std::string::npos) << o.text;
     EXPECT_LT(o.text.find(relink), o.text.find("cudaMalloc")) << "not before the program starts\n" << o.text;
@@ -117,7 +117,7 @@ TEST(Notice, TellsThatLibrariesOfNvidiaNeedAGpu) {
   }
   const outcome o = soft_run("env LD_PRELOAD=" + preloaded + " " + cuda_program("small-shared"));
   std::filesystem::remove_all(place);
-  EXPECT_NE(o.text.find("libcublas.so.13, " + (place / "libcufft.so.12").string() + ": these libraries"),
+  EXPECT_NE(o.text.find("libcublas.so.13, " + (place / "libcufft.so.12").string() + ": these NVIDIA libraries"),
             std::string::npos)
       << o.text;
   EXPECT_EQ(o.text.find("libcus.so"), std::string::npos) << o.text;
@@ -139,6 +139,27 @@ TEST(Notice, IsSilentForProgramsWithoutCuda) {
   EXPECT_EQ(quiet.text.find(relink), std::string::npos) << quiet.text;
 }
 
+TEST(Notice, IsSilentForProgramsOfTheDriver) {
+  EXPECT_EQ(soft_run(cuda_program("driver-only"), 3).text, "driver: 3 devices of 9.0\n");
+}
+
+TEST(Notice, ComesWhenALibraryIsOpened) {
+  const std::string library = cuda_program("libplugin-static.so");
+  const outcome o = soft_run(HPE_TEST_PLUGIN_HOST " " + library);
+  EXPECT_NE(exit_status(o), 0);
+  const std::size_t told = o.text.find(library + " contains a static CUDA runtime");
+  ASSERT_NE(told, std::string::npos) << o.text;
+  EXPECT_EQ(o.text.find(relink), o.text.rfind(relink)) << "twice\n" << o.text;
+  EXPECT_LT(told, o.text.find("plugin.cu")) << "not before its first call\n" << o.text;
+}
+
+// Nothing in the file shows that it has to do with CUDA: it is linked by g++, and has no kernels.
+TEST(Notice, ComesAtTheLatestWithTheFirstCall) {
+  const outcome o = soft_run(HPE_TEST_PLUGIN_HOST " " HPE_TEST_STATIC_MODULE);
+  EXPECT_NE(o.text.find(HPE_TEST_STATIC_MODULE " contains a static CUDA runtime"), std::string::npos) << o.text;
+  EXPECT_EQ(o.text.find(relink), o.text.rfind(relink)) << "twice\n" << o.text;
+}
+
 TEST(SharedRuntime, IsHpesForAnyRunpathOfTheProgram) {
   for (const char* const name :
        {"small-shared", "small-shared-stripped", "small-rpath", "small-runpath", "small-parts"}) {
@@ -155,6 +176,28 @@ TEST(SharedRuntime, OfAProgramThatOpensItLater) {
   const outcome o = soft_run(HPE_TEST_PLUGIN_HOST " " + cuda_program("libplugin.so"), 3);
   EXPECT_EQ(exit_status(o), 0);
   EXPECT_EQ(o.text, "libcudart.so: status 0, 3 devices\nlibcudart.so.13: status 0, 3 devices\nplugin: right\n");
+}
+
+// As PyTorch and cuda.pathfinder open the files of wheels, and as wheels rename them.
+TEST(SharedRuntime, OfAProgramThatOpensNvidiasFile) {
+  const std::filesystem::path place = "/tmp/hpe-runtime-" + std::to_string(::getpid());
+  std::filesystem::create_directory(place);
+  const std::string copy = place / "libcudart.3eda8113.so.13";
+  std::filesystem::copy_file(std::filesystem::canonical(HPE_TEST_TOOLKIT_CUDART), copy);
+  const std::string none = place / "libcudart.so.13";  // there is no such file
+  const outcome o = soft_run(HPE_TEST_PLUGIN_HOST " " + cuda_program("libplugin.so") + " " HPE_TEST_TOOLKIT_CUDART " " +
+                             copy + " " + none);
+  std::filesystem::remove_all(place);
+  EXPECT_EQ(exit_status(o), 0);
+  EXPECT_EQ(o.text, "libcudart.so: status 0, 2 devices\nlibcudart.so.13: status 0, 2 devices\n" HPE_TEST_TOOLKIT_CUDART
+                    ": status 0, 2 devices\n" +
+                        copy + ": status 0, 2 devices\n" + none + ": status -1, -1 devices\nplugin: right\n");
+}
+
+TEST(SharedRuntime, OfALibraryThatIsLinkedWithARenamedCopy) {
+  const outcome o = soft_run(HPE_TEST_PLUGIN_HOST " " + cuda_program("libplugin-renamed.so"));
+  EXPECT_EQ(exit_status(o), 0);
+  EXPECT_EQ(o.text, "libcudart.so: status 0, 2 devices\nlibcudart.so.13: status 0, 2 devices\nplugin: right\n");
 }
 
 TEST(SharedRuntime, SaysHowAProgramGetsPtx) {

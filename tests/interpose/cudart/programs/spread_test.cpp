@@ -14,6 +14,12 @@ outcome spread_run(const std::string& program, int devices, const std::string& o
                options + " -- " + program);
 }
 
+/// The text without a line that may stand anywhere.
+std::string without(const std::string& line, std::string text) {
+  if (const auto at = text.find(line); at != std::string::npos) text.erase(at, line.size());
+  return text;
+}
+
 TEST(Spread, SamplesPrintTheSameOnSeveralDevices) {
   const outcome one = soft_run(cuda_program("samples"), 1);
   ASSERT_EQ(one.status, 0) << one.text;
@@ -21,8 +27,23 @@ TEST(Spread, SamplesPrintTheSameOnSeveralDevices) {
   for (int devices = 1; devices <= 4; ++devices) {
     const outcome spread = spread_run(cuda_program("samples"), devices);
     EXPECT_EQ(spread.status, 0) << devices << " devices: " << spread.text;
-    EXPECT_EQ(spread.text, one.text) << devices << " devices";
+    const std::string line =
+        devices == 1 ? "hpe: hpe run --spread: nothing can be spread, because the program sees one device\n" : "";
+    EXPECT_EQ(without(line, spread.text), one.text) << devices << " devices";
+    EXPECT_EQ(spread.text.find("nothing can be spread") == std::string::npos, line.empty()) << spread.text;
   }
+}
+
+TEST(Spread, TellsThatDevicesDoNotReachEachOther) {
+  const std::string spread = " run --cuda soft --devices soft:2x1 --spread -- ";
+  const outcome told = shell(HPE_COMMAND + spread + cuda_program("samples"));
+  EXPECT_NE(told.text.find("nothing can be spread, because the devices do not reach each other's memory\n"),
+            std::string::npos)
+      << told.text;
+  const outcome quiet = shell("HPE_LOG=error " HPE_COMMAND + spread + cuda_program("samples"));
+  EXPECT_EQ(quiet.text.find("nothing can be spread"), std::string::npos) << quiet.text;
+  const outcome no_launch = shell(HPE_COMMAND + spread + "/bin/true");
+  EXPECT_EQ(no_launch.text, "");
 }
 
 TEST(Spread, ProgramsOfACoursePrintTheSameOnSeveralDevices) {

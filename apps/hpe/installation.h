@@ -1,0 +1,38 @@
+#pragma once
+
+/// The paths of hpe's libraries, and the libraries that a program would load with them.
+
+#include <filesystem>
+#include <string>
+
+namespace hpe::cli {
+
+/// The libraries of the running hpe. A build without the CUDA toolkit lacks the shim, and hpe's CUDA runtime and CUDA
+/// driver; a build without MPI lacks the wrappers.
+struct installation {
+  std::filesystem::path library;                  ///< libhpe.so
+  std::filesystem::path mpi;                      ///< wrappers of MPI's functions
+  std::filesystem::path shim;                     ///< intercepts the calls of NVIDIA's driver
+  std::filesystem::path soft_runtime;             ///< CUDA's runtime library on soft devices, libcudart.so.13
+  std::filesystem::path soft_runtime_of_cuda_12;  ///< the same for CUDA 12
+  std::filesystem::path soft_driver;              ///< CUDA's driver library on soft devices
+
+  [[nodiscard]] static installation own();
+};
+
+/// The value of an environment variable; empty if it is not set.
+[[nodiscard]] std::string variable(const char* name);
+
+/// The file that a program's name means: the name itself if it has a slash, else the first match in PATH; empty if
+/// there is no executable file.
+[[nodiscard]] std::filesystem::path program_file(const std::string& name);
+
+/// Whether a program would find a CUDA driver; without a driver, no shim is preloaded. Asks the shim for the driver's
+/// file, because the shim has to find the driver later anyway, and because opening the driver here would take as long
+/// as in the program.
+[[nodiscard]] bool has_driver();
+
+/// Whether there is a driver but no shim, so that CUDA programs would use the driver without hpe.
+[[nodiscard]] bool lacks_the_shim();
+
+}  // namespace hpe::cli

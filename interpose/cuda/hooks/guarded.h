@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <exception>
+#include <new>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+
+namespace hpe::cuda_hooks {
+
+/// The error code that a call of the program returns if hpe fails in the call. To be called in an exception handler.
+/// Logs every failure except lack of memory, which may occur thousands of times.
+inline CUresult result_of_current_exception() noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const error& e) {
+    try {
+      log(log_level::warn, "a call of the CUDA driver fails: {}", e.what());
+    } catch (...) {  // there is not enough memory for the message
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    switch (e.status()) {
+      case HPE_ERROR_OUT_OF_MEMORY: return CUDA_ERROR_OUT_OF_MEMORY;
+      case HPE_ERROR_DEVICE_LOST: return CUDA_ERROR_LAUNCH_FAILED;
+      case HPE_ERROR_NOT_A_REGION: return CUDA_ERROR_INVALID_VALUE;
+      default: return CUDA_ERROR_UNKNOWN;
+    }
+  } catch (...) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+/// Runs note(), in which hpe records the driver's last action. If note() throws, calls undo(), which reverses the
+/// driver's action, and rethrows.
+template <class Note, class Undo>
+void or_undo(const Note& note, const Undo& undo) {
+  try {
+    note();
+  } catch (...) {
+    undo();
+    throw;
+  }
+}
+
+/// Makes a hook callable through the driver's C interface. No exception leaves the hook, except the C library's
+/// exception that ends a cancelled thread; it may be thrown while the driver waits.
+template <auto Hook>
+struct guarded;
+template <class... Arguments, CUresult(CUDAAPI* Hook)(Arguments...)>
+struct guarded<Hook> {
+  static CUresult CUDAAPI call(Arguments... arguments) {
+    try {
+      return Hook(arguments...);
+    } catch (...) {
+      if (std::current_exception() == nullptr) throw;  // the C library's exception, which has no C++ object
+      return result_of_current_exception();
+    }
+  }
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <deque>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/thread_safety.h"
+#include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/device/cuda/driver.h"
+#include "runtime/device/device.h"
+
+namespace hpe::cuda_hooks {
+
+/// hpe's streams that represent streams of the program, and the events with which one stream waits for another.
+/// Thread-safe.
+class beside_streams {
+ public:
+  beside_streams(const device::cuda::driver& cu, device::device_set& devices) : cu_(cu), devices_(devices) {}
+
+  /// The result of of(): hpe's stream on a device that represents a stream of the program. Until the program's stream
+  /// is destroyed, each call returns the same stream of hpe. is_own: the program's stream is in the device's primary
+  /// context, and its handle always means the same stream. Then hpe's stream normally counts work as finished when it
+  /// finishes on the program's stream (cuda_stream::ends_on). Otherwise hpe's stream waits for the program's stream,
+  /// and one hpe stream represents several program streams if there are many. If `program` is null, hpe's stream
+  /// represents all streams that are not known.
+  struct stand_in {
+    device::stream* stream = nullptr;
+    device::cuda::cuda_stream* ends_there = nullptr;  // `stream` if work ends on the program's stream; otherwise null
+    unsigned stands_for = 0;                          // the number of program streams that it represents
+  };
+  [[nodiscard]] stand_in of(unsigned device, CUstream program, bool is_own);
+  /// To be called before the program's stream is destroyed.
+  void ends(CUstream program) noexcept;
+  /// To be called before a context that the program made is destroyed, together with its events.
+  void ends(CUcontext context) noexcept;
+
+  /// Makes all later work on stream `later` wait for the work that is queued on stream `earlier` now. Returns the
+  /// driver's result.
+  CUresult follow(CUstream later, CUcontext of_later, CUstream earlier, CUcontext of_earlier);
+
+ private:
+  static constexpr std::size_t most_streams = 32;  // limit for each combination of device and `is_own`
+  [[nodiscard]] stand_in* choose(unsigned device, bool is_own) HPE_REQUIRES(mutex_);
+  CUresult take(CUcontext context, CUevent& event);
+  void give_back(CUcontext context, CUevent event) noexcept;
+
+  const device::cuda::driver& cu_;
+  device::device_set& devices_;
+  mutex mutex_;
+  std::map<std::pair<unsigned, bool>, std::deque<stand_in>> made_ HPE_GUARDED_BY(mutex_);
+  std::map<std::tuple<CUstream, unsigned, bool>, stand_in*> chosen_ HPE_GUARDED_BY(mutex_);
+  std::map<CUcontext, std::vector<CUevent>> events_ HPE_GUARDED_BY(mutex_);  // events that no thread is recording
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace hpe::cuda_hooks {
+
+/// The reasons for which hooks must look at calls of the program. If there is no reason, a call costs only one load.
+class call_watch {
+ public:
+  enum reason : std::uint8_t {
+    kinds = 1,      ///< a kind of memory is registered (memory_kind.h)
+    touched = 2,    ///< CPU code has touched device memory (adopted_memory)
+    waits = 4,      ///< waits depend on the memory that each piece of work uses (queued_uses)
+    recording = 8,  ///< HPE_TRACE records calls
+  };
+
+  [[nodiscard]] static bool any() noexcept { return reasons.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] static bool has(unsigned which) noexcept {
+    return (reasons.load(std::memory_order_relaxed) & which) != 0;
+  }
+  static void begin(reason why) noexcept { reasons.fetch_or(why, std::memory_order_seq_cst); }
+  static void end(reason why) noexcept {
+    reasons.fetch_and(static_cast<std::uint8_t>(~unsigned{why}), std::memory_order_seq_cst);
+  }
+
+ private:
+  inline static constinit std::atomic<std::uint8_t> reasons{0};
+};
+
+}  // namespace hpe::cuda_hooks

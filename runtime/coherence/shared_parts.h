@@ -1,0 +1,42 @@
+#pragma once
+
+/// The parts of a region that other processes know, and the exports that name bytes of these parts. Each part is one
+/// memory of node::exporter: the device memory that the part had when hpe made it known to other processes. Pure
+/// bookkeeping; owned and locked by the region.
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/coherence/access_order.h"
+
+namespace hpe::coherence {
+
+class shared_parts {
+ public:
+  struct part {
+    std::uint64_t memory = 0;          ///< the number under which processes know the part
+    byte_range range;                  ///< parts may overlap
+    std::vector<byte_range> exported;  ///< the allocations with exported bytes, one entry for each export
+  };
+
+  void clear() noexcept { parts_.clear(); }
+  [[nodiscard]] bool empty() const noexcept { return parts_.empty(); }
+  [[nodiscard]] const std::vector<part>& all() const noexcept { return parts_; }
+
+  void add(std::uint64_t memory, byte_range range) { parts_.push_back({memory, range, {}}); }
+  void remove(std::uint64_t memory);
+  /// A part that contains the range; nullptr if no part does.
+  [[nodiscard]] const part* around(byte_range range) const noexcept;
+
+  void begin_export(std::uint64_t memory, byte_range allocation) { of(memory).exported.push_back(allocation); }
+  void end_export(std::uint64_t memory, byte_range allocation) noexcept;
+  /// Whether bytes of an allocation that overlaps the range are exported.
+  [[nodiscard]] bool exported(byte_range range) const noexcept;
+
+ private:
+  [[nodiscard]] part& of(std::uint64_t memory) noexcept;
+
+  std::vector<part> parts_;
+};
+
+}  // namespace hpe::coherence

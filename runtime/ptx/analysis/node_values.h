@@ -1,0 +1,23 @@
+#pragma once
+
+/// The possible values and bits of an instruction's result that no polynomial expresses.
+
+#include <span>
+
+#include "runtime/ptx/analysis/expression.h"
+
+namespace hpe::ptx::analysis {
+
+/// The range of possible results in a register of `bits` bits, if the operands are in these ranges.
+[[nodiscard]] range values_of_node(const instruction& i, std::span<const range> operands, unsigned bits);
+
+/// The bits that may be set in the result after its sign extension to 64 bits (quantity::possible).
+[[nodiscard]] std::uint64_t possible_bits_of_node(const expressions& table, const instruction& i,
+                                                  const std::vector<expression_id>& operands, unsigned bits);
+
+/// The number whose `count` lowest bits are set.
+[[nodiscard]] constexpr std::uint64_t bits_below(unsigned count) {
+  return count >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+}
+
+}  // namespace hpe::ptx::analysis

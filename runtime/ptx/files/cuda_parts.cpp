@@ -1,0 +1,82 @@
+// nvcc links every program with a section .nvFatBinSegment, even one without kernels; it holds the fat binaries to
+// register. The function that registers them, __cudaRegisterFatBinary, is an undefined dynamic symbol if the runtime is
+// a shared library. If the runtime is linked statically, it is no dynamic symbol at all, and the runtime's names of
+// errors are among the constants. A program that calls only the driver has neither.
+
+#include "runtime/ptx/files/cuda_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+#include "runtime/base/error.h"
+#include "runtime/ptx/files/device_code.h"
+
+namespace hpe::ptx {
+
+namespace {
+
+void read_code(file_bytes section, code_to_read what, cuda_parts& into) {
+  visit_fat_binaries(section, [&](const std::vector<fat_binary_entry>& entries) {
+    for (const fat_binary_entry& e : entries) {
+      if (e.what == fat_binary_entry::kind::ptx) into.ptx_architectures.insert(e.architecture);
+      if (e.what == fat_binary_entry::kind::cubin) into.machine_code_architectures.insert(e.architecture);
+    }
+    return what == code_to_read::all || into.ptx_architectures.empty();
+  });
+}
+
+bool holds_names_of_errors(file_bytes constants) {
+  constexpr std::string_view name = "cudaErrorCudartUnloading";
+  return std::string_view(constants.data(), constants.size()).find(name) != std::string_view::npos;
+}
+
+template <std::size_t count>
+bool has_name_of(const std::string& path, const std::array<std::string_view, count>& names) {
+  const std::string file = std::filesystem::path(path).filename();
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return file.starts_with(name); });
+}
+
+}  // namespace
+
+std::optional<cuda_parts> read_cuda_parts(const std::string& path, code_to_read what) {
+  const mapped_file file(path);
+  const elf_file elf(file.content());
+  if (elf.named(".nvFatBinSegment").empty()) return std::nullopt;
+  if (elf.needs("libhpe.so.")) return std::nullopt;  // its kernels run where hpe has its devices
+  cuda_parts result;
+  result.has_own_runtime = !elf.imports("__cudaRegisterFatBinary") && !elf.needs("libcudart.so") &&
+                           holds_names_of_errors(elf.named(".rodata"));
+  try {
+    for (const char* const section : {fat_binaries_section, linked_fat_binaries_section})
+      if (what == code_to_read::all || result.ptx_architectures.empty()) read_code(elf.named(section), what, result);
+    result.has_ptx = !result.ptx_architectures.empty();
+  } catch (const error&) {
+    result.has_ptx = true;  // the runtime will report the error
+  }
+  return result;
+}
+
+std::vector<std::string> linked_runtimes(const std::string& path) {
+  constexpr std::string_view beginning = "libcudart";
+  const mapped_file file(path);
+  const elf_file elf(file.content());
+  if (!elf.needs(beginning)) return {};
+  std::vector<std::string> names = elf.needed();
+  std::erase_if(names, [&](const std::string& name) { return !name.starts_with(beginning); });
+  return names;
+}
+
+bool is_compiler(const std::string& path) {
+  constexpr std::array<std::string_view, 4> names{"libnvrtc", "libnvJitLink", "libnvvm", "libnvfatbin"};
+  return has_name_of(path, names);
+}
+
+bool needs_gpu(const std::string& path) {
+  constexpr std::array<std::string_view, 9> names{"libcublas",   "libcudnn", "libcufft", "libcurand", "libcusolver",
+                                                  "libcusparse", "libnccl",  "libnpp",   "libnvjpeg"};
+  return has_name_of(path, names);
+}
+
+}  // namespace hpe::ptx

@@ -1,0 +1,201 @@
+#include "runtime/spread/footprint.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+
+namespace hpe::spread {
+
+using namespace ptx::analysis;
+
+footprint::footprint(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays)
+    : kernel_(kernel),
+      arrays_(arrays),
+      bounds_(kernel.analysis(), dimensions_of(l.grid), dimensions_of(l.block),
+              static_cast<const std::uint8_t*>(l.parameters)),
+      numbers_(kernel.analysis(), [](std::uint32_t) { return evaluator::number{}; }),
+      counters_(kernel.analysis().walk->flow().loops().size() + 1),
+      limits_(counters_.size()),
+      limits_known_(counters_.size()),
+      found_(kernel.pointers().size()),
+      obstacle_(find_obstacle()) {
+  place_.grid = dimensions_of(l.grid);
+  place_.block_size = dimensions_of(l.block);
+  place_.block = place_.thread = {0, 0, 0};
+  place_.parameters = static_cast<const std::uint8_t*>(l.parameters);
+  place_.counters = counters_.data();
+  numbers_.go_to(place_);
+}
+
+// A base that is only perhaps a pointer tells nothing where the rest of the address is not known either.
+std::string footprint::find_obstacle() const {
+  constexpr const char* unknown = "it reads pointers from memory, or makes accesses that hpe cannot analyse";
+  if (!kernel_.analysis().walk->is_complete()) return "it has control flow that hpe cannot analyse";
+  if (kernel_.analysis().uses_other_memory) return "it uses textures or surfaces, or launches kernels itself";
+  if (kernel_.finds_pointers()) return unknown;
+  const expressions& table = kernel_.analysis().walk->table();
+  for (const access& a : kernel_.analysis().accesses)
+    for (const address_form& f : a.forms)
+      if (kernel_.pointer_of(f) && !table.of(*f.base).is_pointer && f.how == address_class::data_dependent)
+        return unknown;
+  return {};
+}
+
+std::vector<used_bytes> footprint::of(const block_range& blocks) {
+  ptx::dimensions last = dimensions_of(blocks.first);
+  last.x += blocks.count[0] - 1;
+  last.y += blocks.count[1] - 1;
+  last.z += blocks.count[2] - 1;
+  bounds_.go_to(dimensions_of(blocks.first), last);
+  const loop_counts& counts = kernel_.counts();
+  for (const std::uint32_t loop : counts.order()) {
+    if (!limits_known_[loop]) {
+      limits_[loop] = counts.most_of(loop, bounds_, numbers_, counters_[loop]);
+      limits_known_[loop] = counts.is_uniform(loop);
+    }
+    if (limits_[loop]) bounds_.limit(loop, *limits_[loop]);
+  }
+  std::fill(found_.begin(), found_.end(), std::nullopt);
+  for (const access& a : kernel_.analysis().accesses) {
+    if (std::ranges::any_of(a.where, [this](const comparison& c) { return bounds_.never_holds(c); })) continue;
+    for (const address_form& f : a.forms) add(a, f);
+  }
+  std::vector<used_bytes> result;
+  for (const std::optional<used_bytes>& each : found_)
+    if (each) result.push_back(*each);
+  return result;
+}
+
+std::vector<used_bytes> footprint::of(const part_of_devices& part) {
+  std::vector<used_bytes> all;
+  for (const block_range& each : part) {
+    if (each.blocks() == 0) continue;
+    const std::vector<used_bytes> own = of(each);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+void footprint::add(const access& a, const address_form& f) {
+  const auto pointer = kernel_.pointer_of(f);
+  if (!pointer || arrays_[*pointer] == nullptr) return;
+  const allocation& array = *arrays_[*pointer];
+  used_bytes used{*pointer, 0, array.bytes, a.what != access_kind::read};
+  if (const range address = bounds_.of(f.whole);
+      a.bytes != 0 && address.lies_in(range_of_bits(64, false)) && bounds_.assumptions_hold(f.assumes)) {
+    const __int128 first = address.low - array.address, last = address.high - array.address + a.bytes;
+    if (last <= 0 || first >= array.bytes) {
+      leaves_arrays_ = true;
+      return;
+    }
+    used.first = static_cast<std::uint64_t>(std::max<__int128>(first, 0));
+    used.last = static_cast<std::uint64_t>(std::min<__int128>(last, array.bytes));
+  }
+  std::optional<used_bytes>& all = found_[*pointer];
+  if (!all) {
+    all = used;
+    return;
+  }
+  all->first = std::min(all->first, used.first);
+  all->last = std::max(all->last, used.last);
+  all->is_written |= used.is_written;
+}
+
+namespace {
+
+constexpr double enough = 1.0 / 3;  // while one part runs, the next one comes in and the last one goes out
+constexpr std::uint64_t most_parts = 4096;
+constexpr std::size_t looked_at = 64;
+
+class cutter {
+ public:
+  cutter(footprint& memory, const part_of_devices& whole, function_ref<double(const std::vector<used_bytes>&)> load)
+      : memory_(memory), whole_(whole), load_(load) {
+    for (const block_range& each : whole)
+      if (each.blocks() > 0)
+        for (std::size_t a = 0; a < most_.size(); ++a) most_[a] = std::min(most_[a], each.count[a]);
+  }
+
+  [[nodiscard]] double load() const { return now_; }
+  [[nodiscard]] const std::vector<part_of_devices>& parts() const { return parts_; }
+
+  /// Looks at all parts, not only at some that stand for all.
+  void look_at_all() { now_ = load_of(parts_, parts_.size()); }
+
+  /// Halves the parts along the axis where that helps most. False if it helps nowhere, even repeatedly.
+  bool cut_further() {
+    constexpr std::uint32_t finest = 16;
+    for (std::uint32_t times = 2; times <= finest; times *= 2) {
+      const auto before = now_;
+      const auto pieces = pieces_;
+      for (std::size_t a = 0; a < pieces.size(); ++a) try_pieces(a, pieces, times);
+      if (now_ < before) return true;
+    }
+    return false;
+  }
+
+ private:
+  using pieces = std::array<std::uint32_t, 3>;
+
+  double load_of(const std::vector<part_of_devices>& parts, std::size_t count) {
+    double most = 0;
+    count = std::min(parts.size(), count);
+    for (std::size_t n = 0; n < count; ++n)
+      most = std::max(most, load_(memory_.of(parts[n * (parts.size() - 1) / std::max<std::size_t>(count - 1, 1)])));
+    return most;
+  }
+
+  void try_pieces(std::size_t axis, pieces next, std::uint32_t times) {
+    if (next[axis] == most_[axis]) return;
+    next[axis] = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{times} * next[axis], most_[axis]));
+    if (std::uint64_t{next[0]} * next[1] * next[2] > most_parts) return;
+    std::vector<part_of_devices> parts(std::size_t{next[0]} * next[1] * next[2], part_of_devices(whole_.size()));
+    for (std::size_t d = 0; d < whole_.size(); ++d) {
+      if (whole_[d].blocks() == 0) continue;
+      const cut own = cut_grid(whole_[d].count, next);
+      for (std::size_t n = 0; n < parts.size(); ++n) {
+        parts[n][d] = own.parts[n];
+        for (std::size_t a = 0; a < next.size(); ++a) parts[n][d].first[a] += whole_[d].first[a];
+      }
+    }
+    const double then = load_of(parts, looked_at);
+    if (then >= now_) return;
+    now_ = then;
+    pieces_ = next;
+    parts_ = std::move(parts);
+  }
+
+  footprint& memory_;
+  const part_of_devices& whole_;
+  function_ref<double(const std::vector<used_bytes>&)> load_;
+  pieces pieces_{1, 1, 1};
+  pieces most_{~0U, ~0U, ~0U};
+  std::vector<part_of_devices> parts_{whole_};
+  double now_ = load_(memory_.of(whole_));
+};
+
+}  // namespace
+
+cut_in_time cut_for_room(footprint& memory, const kernel_model& kernel, const part_of_devices& whole,
+                         const std::string& obstacle, function_ref<double(const std::vector<used_bytes>&)> load) {
+  if (!memory.obstacle().empty()) return {{}, memory.obstacle()};
+  cutter by(memory, whole, load);
+  // Of a part, such an access is often one of blocks that a guard stops, at the end of the grid.
+  if (memory.leaves_arrays()) return {{}, "it uses memory outside of the array to which its pointer points"};
+  if (by.load() <= 1) return {by.parts(), {}};
+  if (!obstacle.empty()) return {{}, obstacle};
+  while (by.load() > enough && by.cut_further()) {
+  }
+  for (by.look_at_all(); by.load() > 1 && by.cut_further(); by.look_at_all()) {
+  }
+  if (by.load() <= 1) return {by.parts(), {}};
+  const std::vector<used_bytes> left = memory.of(by.parts()[by.parts().size() / 2]);
+  const auto size = [](const used_bytes& b) { return b.last - b.first; };
+  const used_bytes& largest = *std::ranges::max_element(left, {}, size);
+  return {{},
+          fmt::format("it uses {} bytes of parameter {} in every part of its grid, however the grid is cut",
+                      size(largest), kernel.parameter_at(kernel.pointers()[largest.pointer].offset))};
+}
+
+}  // namespace hpe::spread

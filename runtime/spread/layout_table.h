@@ -1,0 +1,36 @@
+#pragma once
+
+/// Numbers that identify the layouts of arrays on devices.
+
+#include <string>
+#include <unordered_map>
+
+#include "runtime/spread/launch.h"
+
+namespace hpe::spread {
+
+/// Allocations of the same size, homes and flags have the same number, whatever their addresses. For one thread at a
+/// time.
+class layout_table {
+ public:
+  using number = std::uint32_t;
+
+  /// The number for the layout of an allocation; 0 for null. The version of the allocation says whether it has changed.
+  [[nodiscard]] number of(const allocation* a);
+  /// The number for the layout of an allocation that does not exist yet. Its address and version are ignored.
+  [[nodiscard]] number of_homes(const allocation& a);
+  /// Call this when the allocation is freed.
+  void forget(std::uint64_t address) { known_.erase(address); }
+  [[nodiscard]] bool is_full() const { return numbers_.size() > most; }
+
+ private:
+  static constexpr std::size_t most = 1U << 16U;
+  struct known {
+    std::uint64_t version = 0;
+    number layout = 0;
+  };
+  std::unordered_map<std::string, number> numbers_;  // by content
+  std::unordered_map<std::uint64_t, known> known_;   // by address
+};
+
+}  // namespace hpe::spread

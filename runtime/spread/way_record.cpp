@@ -1,0 +1,56 @@
+#include "runtime/spread/way_record.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/spread/plans.h"
+
+namespace hpe::spread {
+
+namespace {
+
+constexpr std::uint64_t always_measured = 8;  // launches of each way
+constexpr std::uint64_t measured_one_in = 16;
+constexpr double much_slower = 3;  // told by one launch
+constexpr double weight_of_latest = 0.5;
+
+}  // namespace
+
+double way_record::took(way w, const prediction& p, double seconds) {
+  if (p.of(w) <= 0 || seconds <= 0) return 0;
+  tries_.begin(0);
+  measured& m = ways_[static_cast<std::size_t>(w)];
+  const auto launches = static_cast<double>(1 + std::exchange(m.passed_over, 0));
+  total_ += seconds * launches;
+  const double factor = seconds / p.of(w);
+  // The second launch replaces the factor of the first.
+  m.factor = m.count < launches_that_tell ? factor : m.factor + weight_of_latest * (factor - m.factor);
+  ++m.count;
+  return w == way::alone || count(way::alone) == 0 ? 0 : launches * (expected(way::alone, p) - seconds);
+}
+
+bool way_record::is_due(way w) {
+  measured& m = ways_[static_cast<std::size_t>(w)];
+  if (m.count < always_measured || m.passed_over + 1 >= measured_one_in) return true;
+  ++m.passed_over;
+  return false;
+}
+
+bool way_record::may_try(double seconds) {
+  if (!tries_.allows(seconds, total_)) return false;
+  tries_.spend(seconds);
+  return true;
+}
+
+way way_record::choose(const prediction& p) {
+  if (count(way::spread) == 0) return way::spread;
+  const double alone = expected(way::alone, p), spread = expected(way::spread, p);
+  const bool is_told = count(way::spread) >= launches_that_tell || spread > much_slower * alone;
+  // Without a launch on one device, its time is only predicted.
+  if (count(way::alone) == 0 && is_told && spread > alone) return way::alone;
+  const way faster = is_told && count(way::alone) > 0 && alone < spread ? way::alone : way::spread;
+  const way other = faster == way::alone ? way::spread : way::alone;
+  return may_try(expected(other, p)) ? other : faster;
+}
+
+}  // namespace hpe::spread

@@ -1,0 +1,51 @@
+"""Numbers that programs print, and comparisons in which a number may be missing: None, which reaches no target."""
+
+import re
+import statistics
+
+
+def after(words, text):
+    """The numbers that follow these words (a regular expression) at the beginning of lines."""
+    return [float(number) for number in re.findall(rf"^{words} *([0-9.]+)", text, re.MULTILINE)]
+
+
+def median_after(words, text):
+    return median(after(words, text))
+
+
+def median(numbers):
+    return statistics.median(numbers) if numbers else None
+
+
+def quarters(numbers):
+    """The first and the third quartile."""
+    return statistics.quantiles(numbers, n=4, method="inclusive")[::2] if len(numbers) > 1 else []
+
+
+def ratio(a, b):
+    return a / b if a is not None and b else None
+
+
+def at_least(a, b):
+    return a is not None and b is not None and a >= b
+
+
+def at_most(a, b):
+    return a is not None and b is not None and a <= b
+
+
+def shown(number, form="g"):
+    return "-" if number is None else f"{number:{form}}"
+
+
+def first(pattern, text):
+    """What the first group of the pattern matches, in its last match; else nothing."""
+    found = re.findall(pattern, text, re.MULTILINE)
+    return found[-1] if found else ""
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return None

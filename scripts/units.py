@@ -1,0 +1,106 @@
+"""Groups source files into units that clang reads at once, since it takes most of its time to read their headers.
+
+A unit is a generated file that includes all source files of one folder with the same options of the compiler. Two files of a unit
+can disagree (the same name in both, a missing #include that the file before has), so findings in a unit prove nothing: its
+files are then read one by one, and their findings count. A missing #include shows only there.
+"""
+
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import shlex
+from pathlib import Path
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+PRECOMPILED = re.compile(r" -Winvalid-pch -include \S+/cmake_pch\.hxx")  # by g++, so clang cannot read it
+
+
+class Unit:
+    """Source files with one set of options; `flags` are those of the compiler, without its name, the output and the file."""
+
+    def __init__(self, files, flags, directory):
+        self.files, self.flags, self.directory = files, flags, directory
+
+    def alone(self):
+        return [Unit([file], self.flags, self.directory) for file in self.files]
+
+    def written(self, folder):
+        """The file that clang reads: the only one of the unit, or one below folder that includes all."""
+        if len(self.files) == 1:
+            return self.files[0]
+        text = "".join(f'#include "{file}"\n' for file in self.files)
+        path = folder / f"unit-{hashlib.sha256(text.encode()).hexdigest()[:16]}.cpp"
+        path.write_text(text)
+        return path
+
+
+class Sources:
+    """The C++ sources of a tree that a build compiles, and the headers of the tree that they include, directly or not."""
+
+    def __init__(self, root, build):
+        self.root, self.included = root, {}
+        self.entries = {}
+        for entry in json.loads((build / "compile_commands.json").read_text()):
+            # Generated code is left out, whose generators are checked.
+            if entry["file"].endswith(".cpp") and not Path(entry["file"]).is_relative_to(build):
+                self.entries[entry["file"]] = entry
+
+    def headers(self, file):
+        """The file and all files of the tree that it includes, with names relative to the tree or to include/."""
+        found, waiting = {file}, [file]
+        while waiting:
+            new = set(self._included(waiting.pop())) - found
+            found |= new
+            waiting += new
+        return found
+
+    def _included(self, file):
+        if file not in self.included:
+            named = [folder / name for name in INCLUDE.findall(file.read_text())
+                     for folder in (self.root, self.root / "include", file.parent)]
+            self.included[file] = [path for path in named if path.is_file()]
+        return self.included[file]
+
+    def units(self, wanted, chosen=lambda headers: True):
+        """The files at or below the wanted paths for whose headers `chosen` holds, by folder and options."""
+        grouped = {}
+        for name, entry in sorted(self.entries.items()):
+            file = Path(name)
+            if any(file.is_relative_to(path) for path in wanted) and chosen(self.headers(file)):
+                words = shlex.split(PRECOMPILED.sub("", entry["command"]))
+                compiler = next(i for i, word in enumerate(words) if re.search(r"(\+\+|cc)(-\d+)?$", word) and "ccache" not in word)
+                key = (file.parent, tuple(words[compiler + 1:words.index("-o")]), entry["directory"])
+                grouped.setdefault(key, []).append(file)
+        return [Unit(files, list(flags), directory) for (_, flags, directory), files in grouped.items()]
+
+    def digest(self, unit, *more):
+        """Names a unit with its contents, its options and `more`."""
+        found = hashlib.sha256(repr((unit.flags, more)).encode())
+        for file in sorted(set().union(*(self.headers(file) for file in unit.files))):
+            found.update(str(file).encode() + file.read_bytes())
+        return found.hexdigest()
+
+
+def check(sources, units, records, run, *more):
+    """Runs `run(unit)`, which returns the findings as text, on all units but those that were clean before, as many at once as there
+    are cores. Prints the findings; returns the number of files that have any."""
+    records.mkdir(parents=True, exist_ok=True)
+
+    def findings(unit):
+        record = records / sources.digest(unit, *more)
+        if record.exists():
+            return []
+        text = run(unit)
+        if text and len(unit.files) > 1:
+            return [finding for single in unit.alone() for finding in findings(single)]
+        if not text:
+            record.touch()
+        return [text] if text else []
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [text for texts in pool.map(findings, units) for text in texts]
+    for text in found:
+        print(text, flush=True)
+    return len(found)

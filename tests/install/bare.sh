@@ -1,0 +1,18 @@
+# Functions of the tests that use hpe in bare Debians, to be sourced after scripts/common.sh.
+
+# exit_77_without_bare_roots <name>: ends a test, as skipped, where make_bare_root and in_bare_root cannot work.
+exit_77_without_bare_roots() {
+  if ((EUID != 0)) || ! unshare --mount true 2>/dev/null || ! getent hosts deb.debian.org >/dev/null; then
+    echo "$1: needs root, name spaces of its own and Debian's server"
+    exit 77
+  fi
+}
+
+# use_archive_in <folder> <build>: uses the archive of a build in the bare root, which has g++, pkg-config and Open MPI.
+use_archive_in() {
+  local root=$1 build=$2
+  cp -r "$build"/packages/hpe-*.tar.gz docs/examples tests/install/use_archive "$root/tmp"
+  tests/install/readme_program "$root/tmp"
+  if [[ -x $build/bin/cudart/small-shared ]]; then cp "$build/bin/cudart/small-shared" "$root/tmp"; fi
+  in_bare_root "$root" su --shell /bin/bash --login nobody -c /tmp/use_archive
+}

@@ -1,0 +1,255 @@
+// A program for one GPU whose launches use more memory than hpe has for it (hpe run --oversubscribe): a triad, a
+// stencil, a product of matrices, reductions and a transpose, launches in a loop, in a graph and in two streams, and
+// kernels that cannot run in parts. Each prints numbers that depend on all of its results and on no order of blocks.
+//   larger NAME
+
+#include <cstring>
+#include <vector>
+
+#include "tests/interpose/programs/check.h"
+
+namespace {
+
+constexpr int threads = 256;
+constexpr size_t mebibyte = size_t{1} << 20;
+
+template <class T>
+T* filled(size_t n, unsigned seed) {
+  std::vector<T> values(n);
+  for (size_t i = 0; i < n; ++i) values[i] = static_cast<T>((i * 2654435761u + seed) % 1000);
+  T* made = nullptr;
+  CHECK(cudaMalloc(&made, n * sizeof(T)));
+  CHECK(cudaMemcpy(made, values.data(), n * sizeof(T), cudaMemcpyHostToDevice));
+  return made;
+}
+
+template <class T>
+void print(const char* name, const T* values, size_t n) {
+  std::vector<T> made(n + 8 / sizeof(T));
+  CHECK(cudaMemcpy(made.data(), values, n * sizeof(T), cudaMemcpyDeviceToHost));
+  printf("%s %llx\n", name, (unsigned long long)digest(made.data(), made.size() * sizeof(T)));
+}
+
+unsigned blocks_for(size_t n) { return static_cast<unsigned>((n + threads - 1) / threads); }
+
+}  // namespace
+
+__global__ void add_scaled(float* a, const float* b, const float* c, float factor, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) a[i] = b[i] + factor * c[i];
+}
+
+// A step of heat with the neighbours above, below and beside.
+__global__ void spread_heat(float* to, const float* from, int width, int height) {
+  const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1) return;
+  const int i = y * width + x;
+  to[i] = from[i] + 0.1f * (from[i - 1] + from[i + 1] + from[i - width] + from[i + width] - 4 * from[i]);
+}
+
+__global__ void multiply(float* c, const float* a, const float* b, int columns, int depth) {
+  const int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0;
+  for (int k = 0; k < depth; ++k) sum += a[row * depth + k] * b[k * columns + column];
+  c[row * columns + column] = sum;
+}
+
+// The sum of each block, and of all blocks.
+__global__ void add_up(const unsigned* values, unsigned* partial, unsigned long long* total) {
+  __shared__ unsigned sums[threads];
+  sums[threadIdx.x] = values[blockIdx.x * blockDim.x + threadIdx.x];
+  __syncthreads();
+  for (int half = blockDim.x / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x != 0) return;
+  partial[blockIdx.x] = sums[0];
+  atomicAdd(total, static_cast<unsigned long long>(sums[0]));
+}
+
+__global__ void transpose(float* out, const float* in, int n) {
+  __shared__ float tile[16][17];
+  int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+  tile[threadIdx.y][threadIdx.x] = in[y * n + x];
+  __syncthreads();
+  x = blockIdx.y * 16 + threadIdx.x;
+  y = blockIdx.x * 16 + threadIdx.y;
+  out[y * n + x] = tile[threadIdx.x][threadIdx.y];
+}
+
+// Each thread goes over the whole array in steps as long as the grid.
+__global__ void add_in_steps(float* to, const float* from, int n) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) to[i] += from[i];
+}
+
+struct node {
+  float* values;
+};
+__global__ void follow(node* of, const float* from, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) of->values[i] = from[i];
+}
+
+__device__ unsigned long long count_of_all;
+__constant__ float factors[2];
+__global__ void count(float* to, const float* from, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  to[i] = factors[0] * from[i] + factors[1];
+  if (threadIdx.x == 0) atomicAdd(&count_of_all, 1ull);
+}
+
+namespace {
+
+constexpr int triad_size = 8 << 20;  // three arrays of 32 MiB
+
+void triad() {
+  float* a = filled<float>(triad_size, 1);
+  add_scaled<<<blocks_for(triad_size), threads>>>(a, filled<float>(triad_size, 2), filled<float>(triad_size, 3), 3,
+                                                   triad_size);
+  CHECK(cudaGetLastError());
+  print("triad", a, triad_size);
+}
+
+void stencil() {
+  constexpr int width = 3000, height = 4000;  // two arrays of 46 MiB
+  float *from = filled<float>(size_t{width} * height, 1), *to = filled<float>(size_t{width} * height, 2);
+  const dim3 block(32, 8), grid((width + 31) / 32, (height + 7) / 8);
+  for (int step = 0; step < 3; ++step) {
+    spread_heat<<<grid, block>>>(step % 2 == 0 ? to : from, step % 2 == 0 ? from : to, width, height);
+    CHECK(cudaGetLastError());
+  }
+  print("stencil", to, size_t{width} * height);
+  print("stencil from", from, size_t{width} * height);
+}
+
+void product() {
+  constexpr int rows = 1 << 18, columns = 64, depth = 32;  // 32 MiB times 8 KiB are 64 MiB
+  float *a = filled<float>(size_t{rows} * depth, 1), *b = filled<float>(columns * depth, 2);
+  float* c = filled<float>(size_t{rows} * columns, 3);
+  multiply<<<dim3(columns / 16, rows / 16), dim3(16, 16)>>>(c, a, b, columns, depth);
+  CHECK(cudaGetLastError());
+  print("product", c, size_t{rows} * columns);
+}
+
+void reduction() {
+  constexpr size_t n = 24 << 20;  // 96 MiB
+  unsigned *values = filled<unsigned>(n, 1), *partial = filled<unsigned>(n / threads, 2);
+  auto* total = filled<unsigned long long>(1, 0);
+  add_up<<<n / threads, threads>>>(values, partial, total);
+  CHECK(cudaGetLastError());
+  print("partial", partial, n / threads);
+  print("total", total, 1);
+}
+
+void transposed() {
+  constexpr int n = 3584;  // two arrays of 49 MiB
+  float *out = filled<float>(size_t{n} * n, 1), *in = filled<float>(size_t{n} * n, 2);
+  transpose<<<dim3(n / 16, n / 16), dim3(16, 16)>>>(out, in, n);
+  CHECK(cudaGetLastError());
+  print("transpose", out, size_t{n} * n);
+}
+
+// The host chooses the next launch by a number that the last one computed.
+void loop() {
+  unsigned *values = filled<unsigned>(size_t{24} << 20, 1), *partial = filled<unsigned>((24 << 20) / threads, 2);
+  auto* total = filled<unsigned long long>(1, 0);
+  unsigned long long sum = 0;
+  int launches = 0;
+  for (; sum < 30000000000ull; ++launches) {
+    add_up<<<(24 << 20) / threads, threads>>>(values, partial, total);
+    CHECK(cudaMemcpy(&sum, total, sizeof sum, cudaMemcpyDeviceToHost));
+  }
+  printf("loop %d %llu\n", launches, sum);
+}
+
+void graph() {
+  float *a = filled<float>(triad_size, 1), *b = filled<float>(triad_size, 2), *c = filled<float>(triad_size, 3);
+  cudaStream_t stream;
+  cudaGraph_t captured;
+  cudaGraphExec_t made;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  add_scaled<<<blocks_for(triad_size), threads, 0, stream>>>(a, b, c, 3, triad_size);
+  add_scaled<<<blocks_for(triad_size), threads, 0, stream>>>(b, a, c, 2, triad_size);
+  CHECK(cudaStreamEndCapture(stream, &captured));
+  CHECK(cudaGraphInstantiate(&made, captured, 0));
+  for (int n = 0; n < 2; ++n) CHECK(cudaGraphLaunch(made, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  print("graph a", a, triad_size);
+  print("graph b", b, triad_size);
+}
+
+// Each stream waits for the other one between its launches, which use the same arrays.
+void streams() {
+  float *a = filled<float>(triad_size, 1), *b = filled<float>(triad_size, 2), *c = filled<float>(triad_size, 3);
+  cudaStream_t all[2];
+  cudaEvent_t done;
+  for (cudaStream_t& each : all) CHECK(cudaStreamCreate(&each));
+  CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+  for (int n = 0; n < 4; ++n) {
+    add_scaled<<<blocks_for(triad_size), threads, 0, all[n % 2]>>>(n % 2 == 0 ? a : b, n % 2 == 0 ? b : a, c, 2,
+                                                                    triad_size);
+    CHECK(cudaEventRecord(done, all[n % 2]));
+    CHECK(cudaStreamWaitEvent(all[(n + 1) % 2], done));
+  }
+  CHECK(cudaDeviceSynchronize());
+  print("streams a", a, triad_size);
+  print("streams b", b, triad_size);
+}
+
+void variables() {
+  const float host[] = {2, 5};
+  CHECK(cudaMemcpyToSymbol(factors, host, sizeof host));
+  float *to = filled<float>(triad_size, 1), *from = filled<float>(triad_size, 2);
+  filled<float>(triad_size, 3);
+  count<<<blocks_for(triad_size), threads>>>(to, from, triad_size);
+  unsigned long long counted = 0;
+  CHECK(cudaMemcpyFromSymbol(&counted, count_of_all, sizeof counted));
+  printf("variables %llu\n", counted);
+  print("variables", to, triad_size);
+}
+
+// Part of an array is enough for this launch, and part of another one.
+void ranges() {
+  float *a = filled<float>(triad_size, 1), *b = filled<float>(triad_size, 2);
+  constexpr int n = 1 << 20;
+  add_in_steps<<<16, threads>>>(a + triad_size / 2, b, n);
+  CHECK(cudaGetLastError());
+  print("ranges", a, triad_size);
+}
+
+void tell(const char* name) { printf("%s: %s\n", name, cudaGetErrorName(cudaDeviceSynchronize())); }
+
+void steps() {
+  float *to = filled<float>(triad_size, 1), *from = filled<float>(triad_size, 2);
+  add_in_steps<<<16, threads>>>(to, from, triad_size);
+  tell("steps");
+}
+
+void pointers() {
+  float *to = filled<float>(triad_size, 1), *from = filled<float>(triad_size, 2);
+  node held{to}, *on_device = nullptr;
+  CHECK(cudaMalloc(&on_device, sizeof held));
+  CHECK(cudaMemcpy(on_device, &held, sizeof held, cudaMemcpyHostToDevice));
+  follow<<<blocks_for(triad_size), threads>>>(on_device, from, triad_size);
+  tell("pointers");
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  const struct {
+    const char* name;
+    void (*run)();
+  } parts[] = {{"triad", triad},         {"stencil", stencil},     {"product", product}, {"reduction", reduction},
+               {"transpose", transposed}, {"loop", loop},           {"graph", graph},     {"streams", streams},
+               {"variables", variables}, {"ranges", ranges},       {"steps", steps},     {"pointers", pointers}};
+  for (const auto& part : parts)
+    if (count == 2 && std::strcmp(words[1], part.name) == 0) {
+      part.run();
+      return 0;
+    }
+  return 2;
+}

@@ -1,0 +1,285 @@
+// Arrays of a program that knows of one device begin there. Launches that gain by it deal them out, and launches that
+// lose by it bring them home: as far as the launches are measured, whatever was predicted.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/spread/fixture.h"
+
+namespace hpe::spread::test {
+namespace {
+
+constexpr std::uint32_t devices = 2;
+
+/// scale(a, n, factor): a[i] *= factor for the global index i < n.
+constexpr const char* text = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 a, .param .u64 n, .param .f32 factor) {
+  .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %d<6>; .reg .f32 %f<3>;
+  ld.param.u64 %d0, [a]; ld.param.u64 %d1, [n]; ld.param.f32 %f0, [factor];
+  mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mul.wide.u32 %d2, %r0, %r1;
+  mov.u32 %r2, %tid.x; cvt.u64.u32 %d3, %r2; add.s64 %d2, %d2, %d3;
+  setp.ge.u64 %p, %d2, %d1; @%p bra END;
+  cvta.to.global.u64 %d4, %d0; shl.b64 %d2, %d2, 2; add.s64 %d4, %d4, %d2;
+  ld.global.f32 %f1, [%d4]; mul.f32 %f1, %f1, %f0; st.global.f32 [%d4], %f1;
+END: ret;
+}
+)";
+
+class Homes : public testing::Test {
+ protected:
+  static constexpr std::uint64_t count = gib / 4;
+  std::shared_ptr<const ptx::program> program_ = ptx::parse({text});
+  const kernel_model scale_{program_, "scale"};
+  program_on on_{devices};
+  allocation& a_ = on_.allocate(count * 4, true);
+  planner planner_{machine_of_program(), {}, when_planned::in_time};
+
+  static machine machine_of_program() {
+    machine m = program_on::machine_of(devices);
+    m.alone = 0;
+    m.moves_empty_arrays_free = false;
+    return m;
+  }
+  [[nodiscard]] bool is_home() const { return a_.homes == std::vector<home_run>{{0, a_.bytes, 0}}; }
+  void come_home() {
+    a_.homes = {{0, a_.bytes, 0}};
+    ++a_.version;
+  }
+  /// Of a move of half the array.
+  [[nodiscard]] double price() const {
+    return planner_.rates().moves.seconds({1 + 2 * devices, static_cast<double>(a_.bytes) / 2});
+  }
+
+  struct sum {
+    int spread = 0, moves = 0;
+    double seconds = 0;  // of launches and moves
+  };
+  /// Launches the kernel; seconds(is_spread) is the time that a launch then takes.
+  sum launch(int launches, const std::function<double(bool)>& seconds, int n = count) {
+    sum all;
+    for (int number = 0; number < launches; ++number) {
+      program_on::arguments arguments(*program_->find_kernel("scale"));
+      arguments << a_ << (std::uint64_t{count} - static_cast<std::uint64_t>(number % 5)) << static_cast<float>(number);
+      const spread::launch l{{static_cast<std::uint32_t>(n / 256), 1, 1},
+                             {256, 1, 1},
+                             arguments.data(),
+                             scale_.analysis().kernel->formals_size};
+      const decision d = planner_.decide(scale_, l, program_on::arrays_of(scale_, arguments));
+      const planner::measurement m = planner_.measured();
+      if (d.gives_homes()) {
+        EXPECT_EQ(m.record, nullptr) << "the move is no part of the launch";
+        ++all.moves;
+        all.seconds += price();
+      }
+      program_on::move(scale_, arguments, d, devices);
+      const double took = seconds(d.is_spread());
+      if (m.record != nullptr) m.took(took);
+      all.spread += d.is_spread() ? 1 : 0;
+      all.seconds += took;
+    }
+    return all;
+  }
+};
+
+TEST_F(Homes, ArraysStayForTheFirstTwoLaunches) {
+  a_.is_empty = true;
+  const sum first = launch(2, [](bool) { return 1.0; });
+  EXPECT_EQ(first.spread, 0);
+  EXPECT_EQ(first.moves, 0);
+  EXPECT_TRUE(is_home());
+}
+
+// Predicted 0.6 ms; the move takes 6 ms.
+TEST_F(Homes, LaunchesThatAreMeasuredToBeLongDealOutAtTheThird) {
+  EXPECT_EQ(launch(3, [](bool spread) { return spread ? 0.05 : 0.1; }).moves, 1);
+  EXPECT_FALSE(is_home());
+  const sum later = launch(100, [](bool spread) { return spread ? 0.05 : 0.1; });
+  EXPECT_EQ(later.moves, 0);
+  EXPECT_GE(later.spread, 95) << "other values of the numbers are the same kernel and arrays";
+}
+
+TEST_F(Homes, TheFirstLaunchWhichLoadsCodeDoesNotCount) {
+  int number = 0;
+  const sum all = launch(20, [&](bool) { return ++number == 1 ? 0.5 : 1e-5; });
+  EXPECT_EQ(all.moves, 0);
+}
+
+TEST_F(Homes, ArraysMoveWhenLaunchesHaveLostAsMuchAsTheMoveTakes) {
+  const auto seconds = [](bool spread) { return spread ? 0.0005 : 0.001; };
+  const sum all = launch(1000, seconds);
+  EXPECT_EQ(all.moves, 1);
+  EXPECT_LT(1000 - all.spread, 1.2 * price() / 0.0005);
+  EXPECT_LT(all.seconds, 0.56);
+}
+
+// As a kernel that waits for its values: predicted to gain, and slower on several devices.
+TEST_F(Homes, ArraysComeHomeOnceIfTheSpreadIsSlower) {
+  const auto seconds = [](bool spread) { return spread ? 0.2 : 0.1; };
+  const sum first = launch(100, seconds);
+  EXPECT_TRUE(is_home());
+  EXPECT_EQ(first.moves, 2);
+  EXPECT_LE(first.spread, 4);
+  const sum later = launch(5000, seconds);
+  EXPECT_GE(later.spread, 2) << "the spread is tried again";
+  EXPECT_LE(later.seconds, 1.015 * 5000 * 0.1) << "for 1 % of the time, and what the last try has begun";
+}
+
+TEST_F(Homes, ATryFindsOutThatTheSpreadIsFasterNow) {
+  launch(100, [](bool spread) { return spread ? 0.2 : 0.1; });
+  ASSERT_TRUE(is_home());
+  launch(2000, [](bool spread) { return spread ? 0.05 : 0.1; });
+  EXPECT_FALSE(is_home());
+  EXPECT_GE(launch(100, [](bool spread) { return spread ? 0.05 : 0.1; }).spread, 95);
+}
+
+TEST_F(Homes, LaunchesThatNoPlanCanSpreadBringAnArrayHome) {
+  launch(3, [](bool spread) { return spread ? 0.05 : 0.1; });
+  ASSERT_FALSE(is_home());
+  int stayed = 0;
+  const placement* home = nullptr;
+  for (; home == nullptr; ++stayed) {
+    ASSERT_LT(stayed, 20);
+    home = planner_.stays(a_);
+  }
+  EXPECT_GT(stayed, 1);
+  ASSERT_EQ(home->how, placement::kind::one);
+  ASSERT_EQ(home->home, 0);
+  come_home();
+  EXPECT_EQ(planner_.stays(a_), nullptr);
+}
+
+TEST_F(Homes, LaunchesThatDisagreeDoNotMoveAnArrayToAndFro) {
+  int moves = 0;
+  for (int n = 0; n < 1000; ++n) {
+    moves += launch(1, [](bool spread) { return spread ? 0.0005 : 0.001; }).moves;
+    if (planner_.stays(a_) == nullptr) continue;
+    come_home();
+    ++moves;
+  }
+  EXPECT_LE(moves, 2);
+}
+
+// The spread gains more by each of its launches than the others lose.
+TEST_F(Homes, AnArrayStaysDealtOutForTheKernelThatGainsMost) {
+  int home = 0;
+  for (int n = 0; n < 1000; ++n) {
+    launch(1, [](bool spread) { return spread ? 0.05 : 0.1; });
+    if (planner_.stays(a_) == nullptr) continue;
+    come_home();
+    ++home;
+  }
+  EXPECT_EQ(home, 0);
+  EXPECT_FALSE(is_home());
+}
+
+TEST_F(Homes, AReturnThatDidNotHappenIsNotAskedForAgain) {
+  launch(3, [](bool spread) { return spread ? 0.05 : 0.1; });
+  int asked = 0;
+  for (int n = 0; n < 100; ++n) asked += planner_.stays(a_) != nullptr ? 1 : 0;
+  EXPECT_EQ(asked, 1);
+  ++a_.version;
+  for (int n = 0; n < 100; ++n) asked += planner_.stays(a_) != nullptr ? 1 : 0;
+  EXPECT_EQ(asked, 2) << "the array has changed";
+}
+
+/// The number of the launch that deals the array out; each launch takes 1 ms on one device.
+int first_spread(const std::function<bool()>& launch) {
+  for (int number = 1; number <= 1000; ++number)
+    if (launch()) return number;
+  return 0;
+}
+
+TEST_F(Homes, CheapMovesComeSoonAndDearOnesLate) {
+  const auto seconds = [](bool spread) { return spread ? 0.0005 : 0.001; };
+  const auto one_launch = [&] { return launch(1, seconds).moves == 1; };
+  const move_work half{1 + 2 * devices, static_cast<double>(a_.bytes) / 2};
+  for (int n = 0; n < 20; ++n) planner_.moved(half, 0.0002);
+  EXPECT_EQ(first_spread(one_launch), 3);
+  come_home();
+  for (int n = 0; n < 20; ++n) planner_.moved(half, 0.1);
+  const int late = first_spread(one_launch);
+  EXPECT_GT(late, 150) << "each launch loses 0.5 ms";
+  EXPECT_LT(late, 250);
+}
+
+TEST_F(Homes, OneMeasuredMoveChangesThePriceOfTheNext) {
+  const double before = price();
+  const move_work half{1 + 2 * devices, static_cast<double>(a_.bytes) / 2};
+  planner_.moved(half, 3 * before);
+  EXPECT_NEAR(price(), 3 * before, 0.5 * before);
+  planner_.moved(half, 1e3);
+  EXPECT_LT(price(), 12 * before) << "a stall of the machine tells little";
+}
+
+TEST(MovePrice, TellsRangesFromBytes) {
+  move_price p(1e-4, 1e-11);
+  const move_work small{5, 4e6}, large{5, 4e9};
+  const auto seconds = [](const move_work& w) { return w.ranges * 3e-4 + w.bytes * 2e-12; };
+  for (int n = 0; n < 20; ++n) {
+    p.took(small, seconds(small));
+    p.took(large, seconds(large));
+  }
+  for (const move_work& w : {small, large, move_work{300, 1e9}})
+    EXPECT_NEAR(p.seconds(w), seconds(w), 0.05 * seconds(w));
+}
+
+TEST(MovePrice, IsReadAsItWasWritten) {
+  move_price p(1e-4, 1e-11);
+  p.took({5, 4e9}, 0.02);
+  const auto read = move_price::from_text(p.as_text());
+  ASSERT_TRUE(read);
+  EXPECT_NEAR(read->seconds({1, 0}), p.seconds({1, 0}), 1e-9);
+  EXPECT_NEAR(read->seconds({0, 1e9}), p.seconds({0, 1e9}), 1e-6);
+}
+
+TEST(MovePrice, StaysThatOfAMachine) {
+  move_price cheap(1e-4, 1e-11), dear(1e-4, 1e-11);
+  for (int n = 0; n < 100; ++n) {
+    cheap.took({5, 4e9}, 1e-9);
+    dear.took({5, 4e9}, 1e9);
+  }
+  for (const move_price& p : {cheap, dear}) EXPECT_TRUE(move_price::from_text(p.as_text())) << p.as_text();
+  dear.took({5, 4e9}, 1e-3);  // and goes on to learn
+  EXPECT_LT(dear.seconds({5, 4e9}), 0.6 * (5 * 0.1 + 4e9 * 1e-8));
+}
+
+TEST(MovePrice, IsNearWithinATenth) {
+  const move_price p(1e-4, 1e-11);
+  EXPECT_TRUE(p.is_near({1.05e-4, 0.95e-11}));
+  EXPECT_FALSE(p.is_near({1.2e-4, 1e-11}));
+  EXPECT_FALSE(p.is_near({1e-4, 0.8e-11}));
+}
+
+TEST(MovePrice, AMalformedTextIsIgnored) {
+  for (const char* text : {"", "1e-4", "1e-4 many", "0 1e-11", "-1e-4 1e-11", "1e-4 nan", "inf 1e-11", "1e-4 1e-11 5",
+                           "50 1e-11", "1e-4 1"})
+    EXPECT_FALSE(move_price::from_text(text)) << text;
+}
+
+TEST(MovePrice, CountsTheRangesThatAMoveMaps) {
+  allocation a;
+  a.bytes = 8 * granule;
+  a.homes = {{0, a.bytes, 0}};
+  const auto work = [&](const std::vector<home_run>& to) { return work_of_move(a, to); };
+  EXPECT_TRUE(work(a.homes).none());
+  EXPECT_EQ(work({{0, a.bytes, 1}}).ranges, 3);
+  EXPECT_EQ(work({{0, a.bytes, 1}}).bytes, static_cast<double>(a.bytes));
+  const std::vector<home_run> halves{{0, a.bytes / 2, 0}, {a.bytes / 2, a.bytes, 1}};
+  EXPECT_EQ(work(halves).ranges, 5);
+  EXPECT_EQ(work(halves).bytes, static_cast<double>(a.bytes) / 2);
+  a.homes = halves;
+  EXPECT_EQ(work({{0, a.bytes, 0}}).ranges, 3) << "the half that lies there stays";
+}
+
+TEST_F(Homes, MemoryThatCannotMoveStays) {
+  allocation fixed = a_;
+  fixed.granule = 0;
+  fixed.homes = {{0, a_.bytes / 2, 0}, {a_.bytes / 2, a_.bytes, 1}};
+  for (int n = 0; n < 100; ++n) ASSERT_EQ(planner_.stays(fixed), nullptr);
+}
+
+}  // namespace
+}  // namespace hpe::spread::test

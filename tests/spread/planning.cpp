@@ -1,0 +1,298 @@
+// What plans cost: they are made once for launches that are alike, within a share of the time, and what was measured
+// corrects them.
+
+#include <gtest/gtest.h>
+
+#include "tests/spread/fixture.h"
+
+namespace hpe::spread::test {
+namespace {
+
+TEST(TimeBudget, AllowsItsShareOfTheTimeSinceTheFirstLaunch) {
+  time_budget b(0.02);
+  EXPECT_FALSE(b.allows(0, 5)) << "nothing has begun";
+  b.begin(5);
+  b.begin(7);  // a later launch
+  EXPECT_FALSE(b.allows(0.002, 5.09));
+  EXPECT_TRUE(b.allows(0.002, 5.11));
+  b.spend(0.002);
+  EXPECT_FALSE(b.allows(0.002, 5.11));
+  EXPECT_TRUE(b.allows(0.002, 5.21));
+  EXPECT_EQ(b.spent(), 0.002);
+}
+
+TEST(TimeBudget, AllowsMoreByTheAllowance) {
+  time_budget b(0.02);
+  EXPECT_FALSE(b.allows(0, 5, 0.01)) << "nothing has begun";
+  b.begin(5);
+  EXPECT_TRUE(b.allows(0.004, 5, 0.005));
+  b.spend(0.004);
+  EXPECT_FALSE(b.allows(0.004, 5.1, 0.005));
+  EXPECT_TRUE(b.allows(0.004, 5.2, 0.005));
+  EXPECT_FALSE(b.allows(0.004, 5.2)) << "the share counts all work";
+}
+
+constexpr way_record::prediction forty{0.158, 0.040};
+
+/// So many launches, each of which takes the time of its way; returns how many were spread.
+int launches(way_record& r, int count, double alone, double spread, double work = 1) {
+  int spreads = 0;
+  for (int n = 0; n < count; ++n) {
+    const way_record::prediction p{forty.alone * work, forty.spread * work};
+    const way w = r.choose(p);
+    spreads += w == way::spread ? 1 : 0;
+    r.took(w, p, work * (w == way::spread ? spread : alone));
+  }
+  return spreads;
+}
+
+// As a program that computes forces between bodies: predicted 3.97 times as fast, and 3.7 times as slow in fact.
+TEST(WayRecord, LeavesTheSlowerWayAtTheSecondLaunch) {
+  way_record r;
+  EXPECT_EQ(launches(r, 2, 0.158, 0.586), 1);
+  EXPECT_EQ(launches(r, 300, 0.158, 0.586), 0);
+  EXPECT_NEAR(r.expected(way::spread, forty), 0.586, 1e-9);
+  EXPECT_NEAR(r.expected(way::alone, forty), 0.158, 1e-9);
+}
+
+TEST(WayRecord, TriesTheSlowerWayForOnePercentOfTheTime) {
+  way_record r;
+  launches(r, 2, 0.158, 0.586);
+  const int tried = launches(r, 10000, 0.158, 0.586);
+  EXPECT_GE(tried, 20);
+  EXPECT_LE(tried * 0.586, 0.0101 * (10000 * 0.158 + tried * 0.586));
+  // The program has come to a part where spreading pays: that is found out.
+  EXPECT_GT(launches(r, 2000, 0.158, 0.040), 1000);
+  EXPECT_EQ(launches(r, 10, 0.158, 0.040), 10);
+}
+
+TEST(WayRecord, KeepsTheFasterWay) {
+  way_record r;
+  const int spreads = launches(r, 10000, 0.158, 0.060);
+  EXPECT_LT(spreads, 10000) << "the time on one device is measured too";
+  EXPECT_LE((10000 - spreads) * 0.158, 0.0101 * (spreads * 0.060 + (10000 - spreads) * 0.158));
+}
+
+// The first launch loads code and makes copies.
+TEST(WayRecord, OneSlowLaunchTellsNothingUnlessItIsVerySlow) {
+  way_record r;
+  r.took(way::alone, forty, 0.158);
+  r.took(way::spread, forty, 0.3);
+  EXPECT_EQ(r.choose(forty), way::spread);
+  r.took(way::spread, forty, 0.05);
+  EXPECT_NEAR(r.expected(way::spread, forty), 0.05, 1e-9);
+  EXPECT_EQ(r.choose(forty), way::spread);
+}
+
+TEST(WayRecord, CorrectsThePredictionOfLaunchesWithOtherWork) {
+  way_record r;
+  launches(r, 2, 0.158, 0.586);
+  const way_record::prediction small{forty.alone / 100, forty.spread / 100};
+  static_cast<void>(r.choose(small));  // so small a launch may be one of the tries
+  EXPECT_EQ(r.choose(small), way::alone);
+  EXPECT_NEAR(r.expected(way::spread, small), 0.00586, 1e-9);
+}
+
+TEST(WayRecord, MeasuresTheFirstLaunchesOfEachWayAndLaterOneInSixteen) {
+  way_record r;
+  for (const way w : {way::alone, way::spread})
+    for (int n = 0; n < 8; ++n) {
+      EXPECT_TRUE(r.is_due(w));
+      EXPECT_EQ(r.is_on_trial(w), n < 2);
+      r.took(w, forty, forty.of(w));
+    }
+  for (int times = 0; times < 3; ++times) {
+    for (int n = 0; n < 15; ++n) EXPECT_FALSE(r.is_due(way::spread));
+    EXPECT_TRUE(r.is_due(way::spread));
+    r.took(way::spread, forty, forty.spread);
+  }
+}
+
+TEST(WayRecord, TellsWhatSpreadLaunchesSave) {
+  way_record r;
+  EXPECT_EQ(r.took(way::spread, forty, 0.06), 0) << "one device was never measured";
+  EXPECT_EQ(r.took(way::alone, forty, 0.2), 0);
+  EXPECT_NEAR(r.took(way::spread, forty, 0.06), 0.14, 1e-9);
+  EXPECT_NEAR(r.took(way::spread, forty, 0.3), -0.1, 1e-9);
+  for (int n = 0; n < 5; ++n) r.took(way::spread, forty, 0.06);
+  for (int n = 0; n < 15; ++n) ASSERT_FALSE(r.is_due(way::spread));
+  EXPECT_NEAR(r.took(way::spread, forty, 0.06), 16 * 0.14, 1e-9) << "launches that were not measured save too";
+}
+
+TEST(WayRecord, TheTimeOfLaunchesThatAreNotMeasuredAllowsTriesToo) {
+  way_record r;
+  launches(r, 2, 0.158, 0.586);
+  int tried = 0, measured = 0;
+  for (int n = 0; n < 10000; ++n) {
+    const way w = r.choose(forty);
+    tried += w == way::spread ? 1 : 0;
+    if (!r.is_due(w)) continue;
+    ++measured;
+    r.took(w, forty, w == way::spread ? 0.586 : 0.158);
+  }
+  EXPECT_LT(measured, 10000 / 16 + 50);
+  EXPECT_GE(tried, 20);
+  EXPECT_LE(tried * 0.586, 0.012 * (10000 * 0.158));
+}
+
+/// rows(a, b, n, t): a[t * n + i] += 1 for the global index i.
+constexpr const char* text = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry rows(.param .u64 a, .param .u64 b, .param .u32 n, .param .u32 t) {
+  .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p;
+  ld.param.u64 %d0, [a]; ld.param.u64 %d1, [b]; ld.param.u32 %r0, [n]; ld.param.u32 %r1, [t];
+  cvta.to.global.u64 %d0, %d0; cvta.to.global.u64 %d1, %d1;
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.s32 %r5, %r2, %r3, %r4; add.s32 %r5, %r5, %r1;
+  setp.ge.s32 %p, %r5, %r0; @%p bra END;
+  mul.wide.s32 %d2, %r5, 4; add.s64 %d3, %d0, %d2; add.s64 %d4, %d1, %d2;
+  ld.global.u32 %r6, [%d4]; add.u32 %r6, %r6, 1; st.global.u32 [%d3], %r6;
+END: ret;
+}
+)";
+
+class Planning : public testing::Test {
+ protected:
+  static constexpr int count = 1 << 28;
+  const dimension grid_{count / 256, 1, 1}, block_{256, 1, 1};
+  std::shared_ptr<const ptx::program> program_ = ptx::parse({text});
+  const kernel_model rows_{program_, "rows"};
+  // Each look at the clock takes a millisecond, so that a plan does.
+  double time_ = 0, look_ = 1e-3;
+  program_on on_{2};
+
+  planner made(when_planned when) {
+    return planner(program_on::machine_of(2), {}, when, [this] { return time_ += look_; });
+  }
+  [[nodiscard]] program_on::arguments with(const allocation& a, const allocation& b, int t = 0, int n = count) const {
+    program_on::arguments all(*program_->find_kernel("rows"));
+    all << a << b << n << t;
+    return all;
+  }
+  const decision& decide(planner& p, const program_on::arguments& a, dimension grid) {
+    const launch l{grid, block_, a.data(), rows_.analysis().kernel->formals_size};
+    const std::vector<const allocation*> arrays = program_on::arrays_of(rows_, a);
+    return p.decide(rows_, l, arrays);
+  }
+  const decision& decide(planner& p, const program_on::arguments& a) { return decide(p, a, grid_); }
+};
+
+TEST_F(Planning, TheFirstPlansAreMadeAtOnce) {
+  planner p = made(when_planned::in_time);
+  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
+  EXPECT_TRUE(decide(p, with(a, b)).is_spread());
+  EXPECT_GT(p.planning_seconds(), 0);
+  EXPECT_LE(p.planning_seconds(), planner::allowance);
+}
+
+TEST_F(Planning, ALaunchWithoutAPlanRunsOnOneDeviceUntilThereIsTime) {
+  planner p = made(when_planned::in_time);
+  // Arrays of other sizes need another plan.
+  std::uint64_t bytes = 4ULL * count;
+  const auto other = [&] { return &on_.allocate(bytes += std::uint64_t{2} << 20U); };
+  const allocation *a = other(), *b = other();
+  const auto decide_again = [&]() -> const decision& { return decide(p, with(*a, *b)); };
+  for (int n = 0; decide_again().is_spread(); a = other(), b = other())
+    ASSERT_LT(++n, 100000) << "the allowance has an end";
+  const double spent = p.planning_seconds(), first = time_;
+  EXPECT_LE(spent, planner::allowance + planner::share * time_);
+  look_ = 0;
+  const decision without = decide_again();
+  look_ = 1e-3;
+  EXPECT_FALSE(without.is_spread());
+  EXPECT_EQ(without.how.parts.at(0).blocks(), grid_[0]);
+  EXPECT_NE(without.reason.find("not planned yet"), std::string::npos) << without.reason;
+  EXPECT_EQ(p.measured().record, nullptr);
+  EXPECT_EQ(p.planning_seconds(), spent);
+  while (!decide_again().is_spread()) ASSERT_LT(time_, first + 1);
+  EXPECT_GT(p.planning_seconds(), spent);
+  EXPECT_LE(p.planning_seconds(), planner::allowance + planner::share * time_);
+}
+
+TEST_F(Planning, PlanningTakesItsShareWhateverIsLaunched) {
+  planner p = made(when_planned::in_time);
+  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
+  int spread = 0;
+  for (int n = 0; n < 3000; ++n) {  // each shape is another
+    const int t = n * 256;
+    spread += decide(p, with(a, b, t), {grid_[0] - static_cast<unsigned>(n), 1, 1}).is_spread() ? 1 : 0;
+    ASSERT_LE(p.planning_seconds(), planner::allowance + planner::share * time_ + 1e-3) << "by less than a plan";
+  }
+  EXPECT_GT(spread, 2500) << "shapes without a plan are cut as others of about their size";
+}
+
+TEST_F(Planning, OtherNumbersNeedNoPlan) {
+  planner p = made(when_planned::at_once);
+  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
+  EXPECT_TRUE(decide(p, with(a, b)).is_spread());
+  const double once = p.planning_seconds();
+  for (int t = 1; t < 1000; ++t) {
+    EXPECT_TRUE(decide(p, with(a, b, t)).is_spread());
+    ASSERT_LE(p.planning_seconds(), once + planner::share * time_);
+  }
+  // With time, launches are looked at again: now nearly all threads have nothing to do.
+  const auto bytes = [](const decision& d) { return d.alternatives.front().local_bytes; };
+  const double before = bytes(decide(p, with(a, b)));
+  time_ += 10;
+  for (int n = 0; n < 10000; ++n) decide(p, with(a, b, 0, 4096));
+  EXPECT_LT(bytes(decide(p, with(a, b, 0, 4096))), before / 2);
+}
+
+TEST_F(Planning, ArraysThatLieAlikeNeedNoOtherPlan) {
+  planner p = made(when_planned::at_once);
+  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count), &c = on_.allocate(4ULL * count);
+  EXPECT_TRUE(decide(p, with(a, b)).is_spread());
+  const double once = p.planning_seconds();
+  EXPECT_TRUE(decide(p, with(b, a)).is_spread());
+  EXPECT_TRUE(decide(p, with(a, c)).is_spread());
+  for (int n = 0; n < 10; ++n) {
+    ++c.version;  // another allocation of the same size, at the same address
+    EXPECT_TRUE(decide(p, with(a, c)).is_spread());
+  }
+  p.forget(c.address);
+  EXPECT_TRUE(decide(p, with(a, c)).is_spread());
+  EXPECT_EQ(p.planning_seconds(), once);
+  allocation& on_one = on_.allocate(4ULL * count, true);
+  decide(p, with(a, on_one));
+  EXPECT_GT(p.planning_seconds(), once);
+}
+
+// The launches after a move find their plan: it was what the move was for.
+TEST_F(Planning, AMoveNeedsNoOtherPlan) {
+  planner p = made(when_planned::at_once);
+  allocation &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
+  for (int t = 0;; ++t) {
+    ASSERT_LT(t, 1000) << "losses of launches with different numbers belong to one account";
+    const decision d = decide(p, with(a, b, t));
+    if (d.arrays.at(0).move_to.how == placement::kind::stay) continue;
+    program_on::move(rows_, with(a, b), d, 2);
+    break;
+  }
+  const double before = p.planning_seconds();
+  const decision d = decide(p, with(a, b));
+  EXPECT_TRUE(d.is_spread());
+  EXPECT_EQ(d.arrays.at(0).move_to.how, placement::kind::stay);
+  EXPECT_EQ(p.planning_seconds(), before);
+}
+
+TEST_F(Planning, WhatWasMeasuredDecides) {
+  planner p = made(when_planned::at_once);
+  allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
+  int spread = 0, measured = 0;
+  for (int t = 0; t < 100; ++t) {
+    const bool is_spread = decide(p, with(a, b, t)).is_spread();
+    spread += is_spread ? 1 : 0;
+    const planner::measurement m = p.measured();
+    if (m.record == nullptr) continue;  // the launch is not to be measured
+    ++measured;
+    EXPECT_EQ(m.how, is_spread ? way::spread : way::alone);
+    m.took(is_spread ? 1.0 : 0.01);
+  }
+  EXPECT_GE(measured, 9);
+  EXPECT_LT(measured, 20);
+  EXPECT_LE(spread, 2);
+  EXPECT_NE(decide(p, with(a, b)).reason.find("were measured to be "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hpe::spread::test

@@ -1,0 +1,39 @@
+// Random kernels that are cut in time, because their array is larger than the device's memory, compute what they
+// compute in one piece. The seeds are printed.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <sstream>
+#include <string>
+
+#include "tests/shell.h"
+
+namespace {
+
+// Of the kernels of these seeds, each has a footprint that is small enough. Of the others, one in ten has.
+constexpr const char* cut_seeds = " 4 16 39 40 47 48 54 76 80 102";
+
+TEST(CutInTime, RandomKernelsComputeTheSame) {
+  std::string program = std::string("HPE_DEVICES=soft:1 " HPE_TEST_CUT_PROGRAM) + cut_seeds;
+  std::random_device random;
+  for (unsigned n = 0; n < 10; ++n) program += fmt::format(" {}", random() % 1000000);
+  fmt::print("{}\n", program);
+  const outcome whole = shell(program), cut = shell("HPE_DEVICE_MEMORY=12M " + program);
+  ASSERT_EQ(exit_status(whole), 0) << whole.text;
+  ASSERT_EQ(exit_status(cut), 0) << cut.text;
+  std::istringstream of_whole(whole.text), of_cut(cut.text);
+  const std::string mark = " in parts";
+  unsigned compared = 0;
+  for (std::string one, other; std::getline(of_whole, one) && std::getline(of_cut, other);) {
+    if (other.find("however the grid is cut") != std::string::npos) continue;
+    if (other.find("outside of the array") != std::string::npos) continue;
+    ASSERT_TRUE(other.ends_with(mark)) << other;
+    EXPECT_EQ(other.substr(0, other.size() - mark.size()), one);
+    ++compared;
+  }
+  EXPECT_GE(compared, 10U) << cut.text;
+}
+
+}  // namespace

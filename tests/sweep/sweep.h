@@ -1,0 +1,77 @@
+#pragma once
+
+/// The processes of a sweep: which call fails in which scenario, and what comes of it. A program that links driver.cpp
+/// and main.cpp gives its scenarios and runs one of them with each failure in turn.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tests/sweep/injection.h"
+
+namespace sweep {
+
+/// Which view of memory is checked first.
+enum class order : std::uint8_t { host_first, devices_first };
+
+struct sweep_of {
+  const char* scenario = nullptr;
+  failure kind = failure::none;
+  order first = order::host_first;
+  std::uint64_t k = 1;
+  std::uint64_t stride = 1;
+};
+
+/// Runs one kind of failure of one scenario in processes, and monitors them. most: about how many calls fail, evenly
+/// distributed in place of which.stride; 0: as which.stride says.
+struct tally {
+  std::uint64_t calls = 0;
+  std::uint64_t failures = 0;  ///< injected
+  std::uint64_t findings = 0;
+  std::uint64_t hangs = 0;
+  std::uint64_t crashes = 0;
+
+  tally& operator+=(const tally& other);
+};
+[[nodiscard]] tally drive(const sweep_of& which, std::uint64_t most, bool verbose);
+
+// ---- what the program gives
+
+struct subject {
+  const char* name;
+  bool starts = false;  ///< each failure needs a new process
+};
+[[nodiscard]] std::vector<subject> subjects();
+[[nodiscard]] std::span<const failure> kinds_of_failure();
+[[nodiscard]] std::span<const order> orders();
+
+/// Runs in a separate process. Sends its findings to the driver by a reporter.
+int run_sweep(const sweep_of& which, int report_to);
+/// The main function of another process of a scenario.
+int other_process(const std::string& role);
+
+/// Writes lines to the driver:
+///   at <k>             this run begins
+///   finding <k> <text>
+///   again <k>          the process cannot continue; another process continues with k
+///   done <calls>       the number of calls; each has failed once
+class reporter {
+ public:
+  explicit reporter(int to) : to_(to) {}
+
+  [[nodiscard]] int to() const noexcept { return to_; }
+  void at(std::uint64_t k) const { line("at " + std::to_string(k)); }
+  void finding(std::uint64_t k, const std::string& text) const {
+    line("finding " + std::to_string(k) + " " + injected().what() + ": " + text);
+  }
+  void again(std::uint64_t k) const { line("again " + std::to_string(k)); }
+  void done(std::uint64_t calls) const { line("done " + std::to_string(calls)); }
+
+ private:
+  void line(const std::string& text) const;
+
+  int to_;
+};
+
+}  // namespace sweep

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+
+namespace sweep {
+
+/// Copies bytes as CPU code does, from or to memory that hpe serves; false if that raised SIGSEGV.
+[[nodiscard]] bool touch(void* to, const void* from, std::size_t bytes);
+/// Installs a handler for faults that hpe does not answer. Called before hpe starts.
+void install_touch_handler();
+
+}  // namespace sweep
