@@ -20,7 +20,7 @@ std::string in_words(const problem& p) {
   return p.batch > 1 ? text + ", batch of " + std::to_string(p.batch) : text;
 }
 
-void check(const problem& p, const machine& on) {
+void check_problem(const problem& p, const machine& on) {
   if (p.rows < 1 || p.length < 1 || p.batch < 1)
     refuse(std::to_string(p.rows) + " rows, length " + std::to_string(p.length) + ", batch " + std::to_string(p.batch) +
            ": each must be at least 1");
@@ -112,7 +112,7 @@ const char* name_of(form how) {
 }
 
 choice choose(const problem& p, const settings& wish, const machine& on) {
-  check(p, on);
+  check_problem(p, on);
   choice made;
   made.how = wish.how == form::automatic ? pick(p, wish, on) : wish.how;
   made.devices = on.devices;

@@ -171,15 +171,15 @@ std::string explain(const parameters& machine, const problem& what) {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-json of_levels(const std::vector<level>& levels) {
-  json all = json::array();
+ordered_json of_levels(const std::vector<level>& levels) {
+  ordered_json all = ordered_json::array();
   for (const level& l : levels)
     all.push_back({{"capacity", l.capacity}, {"seconds", l.seconds}, {"thrashes", l.thrashes}});
   return all;
 }
-json of_times(const access_times& t) {
+ordered_json of_times(const access_times& t) {
   return {{"hit", t.hit},
           {"levels", of_levels(t.levels)},
           {"first_use", t.first_use},
@@ -189,17 +189,18 @@ json of_times(const access_times& t) {
 }
 
 /// A finite number of at least 0.
-double number(const json& from, const char* name) {
+double number(const ordered_json& from, const char* name) {
   const double value = from.at(name).get<double>();
   if (!(value >= 0) || std::isinf(value)) throw bad_input(fmt::format("{} must be a number of at least 0", name));
   return value;
 }
-std::vector<level> levels_of(const json& from) {
+std::vector<level> levels_of(const ordered_json& from) {
   std::vector<level> all;
-  for (const json& l : from) all.push_back({number(l, "capacity"), number(l, "seconds"), l.at("thrashes").get<bool>()});
+  for (const ordered_json& l : from)
+    all.push_back({number(l, "capacity"), number(l, "seconds"), l.at("thrashes").get<bool>()});
   return all;
 }
-access_times times_of(const json& from) {
+access_times times_of(const ordered_json& from) {
   return {number(from, "hit"),         levels_of(from.at("levels")),      number(from, "first_use"),
           number(from, "transaction"), levels_of(from.at("partitioned")), number(from, "partition")};
 }
@@ -209,25 +210,25 @@ constexpr int format = 3;  ///< of the file; 2: levels hold what the run before 
 }  // namespace
 
 std::string as_json(const parameters& m) {
-  json curve = json::array();
+  ordered_json curve = ordered_json::array();
   for (const sequential_time& s : m.sequential) curve.push_back({{"bytes", s.bytes}, {"seconds", s.seconds}});
-  const json all{{"format", format},
-                 {"device", m.device},
-                 {"soft", m.soft},
-                 {"line", m.line},
-                 {"together", m.together},
-                 {"most_chunks", m.most_chunks},
-                 {"launch", m.launch},
-                 {"pass", m.pass},
-                 {"sequential", curve},
-                 {"gather", of_times(m.gather)},
-                 {"scatter", of_times(m.scatter)}};
+  const ordered_json all{{"format", format},
+                         {"device", m.device},
+                         {"soft", m.soft},
+                         {"line", m.line},
+                         {"together", m.together},
+                         {"most_chunks", m.most_chunks},
+                         {"launch", m.launch},
+                         {"pass", m.pass},
+                         {"sequential", curve},
+                         {"gather", of_times(m.gather)},
+                         {"scatter", of_times(m.scatter)}};
   return command_line::text_of(all, 2) + "\n";
 }
 
 parameters parameters_of_json(const std::string& text, const std::string& file) {
   try {
-    const json all = json::parse(text);
+    const ordered_json all = ordered_json::parse(text);
     if (all.at("format").get<int>() != format) throw bad_input("another version of hpe wrote it");
     parameters m;
     m.device = all.at("device").get<std::string>();
@@ -237,12 +238,13 @@ parameters parameters_of_json(const std::string& text, const std::string& file) 
     m.most_chunks = number(all, "most_chunks");
     m.launch = number(all, "launch");
     m.pass = number(all, "pass");
-    for (const json& s : all.at("sequential")) m.sequential.push_back({number(s, "bytes"), number(s, "seconds")});
+    for (const ordered_json& s : all.at("sequential"))
+      m.sequential.push_back({number(s, "bytes"), number(s, "seconds")});
     m.gather = times_of(all.at("gather"));
     m.scatter = times_of(all.at("scatter"));
     if (m.line < 1 || m.together < 1) throw bad_input("line and together must be at least 1");
     return m;
-  } catch (const json::exception& wrong) {
+  } catch (const ordered_json::exception& wrong) {
     throw bad_input(fmt::format("{} is not a gather-model file: {}", file, wrong.what()));
   } catch (const bad_input& wrong) {
     throw bad_input(fmt::format("{} is not a gather-model file: {}", file, wrong.what()));

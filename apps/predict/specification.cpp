@@ -150,8 +150,8 @@ exchange_formulas read_exchange(const table& t) {
           t.flag("overlap", false)};
 }
 
-const std::vector<std::string> top{"name",  "about", "source", "assumed",  "possible",
-                                   "sizes", "work",  "memory", "transfer", "exchange"};
+const std::vector<std::string> top_keys{"name",  "about", "source", "assumed",  "possible",
+                                        "sizes", "work",  "memory", "transfer", "exchange"};
 const std::vector<std::string> in_work{
     "devices",  "iterations",        "units",           "granule",         "block",
     "launches", "reference_seconds", "reference_units", "reference_bytes", "cpu_seconds"};
@@ -220,7 +220,7 @@ specification specification::read(const std::string& file) {
 specification specification::parse(const std::string& text, const std::string& file) {
   try {
     const toml::table all = toml::parse(text, file);
-    return read_table({all, file, "", top});
+    return read_table({all, file, "", top_keys});
   } catch (const toml::parse_error& wrong) {
     throw bad_input(fmt::format("{}:{}: no TOML: {}", file, wrong.source().begin.line, wrong.description()));
   }

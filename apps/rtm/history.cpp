@@ -8,12 +8,11 @@
 
 #include "apps/rtm/keep/revolve.h"
 #include "kernels/boxes.h"
+#include "runtime/base/granule.h"
 
 namespace hpe::rtm {
 
 namespace {
-
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
 std::size_t cells_of(const kernels::window& w) { return static_cast<std::size_t>(w.nx * w.ny * w.nz); }
 

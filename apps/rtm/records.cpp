@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 namespace hpe::rtm {
 
@@ -12,7 +13,7 @@ namespace {
 namespace segy = files::segy;
 using segy::in_trace::depth_scalar, segy::in_trace::scalar;
 
-constexpr double pi = 3.14159265358979323846, microseconds = 1e6, milliseconds = 1e3, feet = 0.3048;
+constexpr double microseconds = 1e6, milliseconds = 1e3, feet = 0.3048;
 
 /// Metres in the survey's coordinates.
 struct place {
@@ -67,8 +68,8 @@ std::vector<float> resample(const std::vector<std::vector<double>>& samples, dou
     double weights[2 * lobes];
     for (std::int64_t k = 0; k < 2 * lobes; ++k) {
       const double u = at - static_cast<double>(before + k - lobes + 1);
-      const double window = std::abs(u) < lobes ? 0.5 + 0.5 * std::cos(pi * u / lobes) : 0;
-      weights[k] = std::abs(u) < 1e-9 ? 1 : window * std::sin(pi * u) / (pi * u);
+      const double window = std::abs(u) < lobes ? 0.5 + 0.5 * std::cos(std::numbers::pi * u / lobes) : 0;
+      weights[k] = std::abs(u) < 1e-9 ? 1 : window * std::sin(std::numbers::pi * u) / (std::numbers::pi * u);
     }
     const std::int64_t from = std::max<std::int64_t>(0, before - lobes + 1), to = std::min(count, before + lobes + 1);
     for (std::size_t i = 0; i < samples.size(); ++i) {

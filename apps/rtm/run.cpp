@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -18,7 +19,7 @@ namespace hpe::rtm {
 
 namespace {
 
-constexpr double pi = 3.14159265358979323846, microsecond = 1e-6;
+constexpr double microsecond = 1e-6;
 constexpr std::string_view name_of_format = "hpe rtm sums";
 
 struct wavelet {
@@ -59,7 +60,7 @@ double peak_frequency(const wavelet& w) {
   for (std::size_t k = 1; k <= frequencies; ++k) {
     double real = 0, imaginary = 0;
     for (std::size_t i = 0; i < w.samples.size(); ++i) {
-      const double angle = 2 * pi * static_cast<double>(k) * static_cast<double>(i) / n;
+      const double angle = 2 * std::numbers::pi * static_cast<double>(k) * static_cast<double>(i) / n;
       real += w.samples[i] * std::cos(angle);
       imaginary += w.samples[i] * std::sin(angle);
     }

@@ -24,8 +24,8 @@ namespace hpe::rtm {
 namespace {
 
 /// The kinds of values, by where they go.
-using number = double*;
-using whole = std::int64_t*;
+using real_number = double*;
+using whole_number = std::int64_t*;
 using yes_or_no = bool*;
 using words = std::vector<std::string>*;
 using cell = sides*;
@@ -63,7 +63,7 @@ named to_named(Value* to, const std::vector<std::pair<std::string, Value>>& valu
 
 struct field {
   std::string table, key;
-  std::variant<number, whole, yes_or_no, cell, text, path, one_of, named, number_of, list, words> value;
+  std::variant<real_number, whole_number, yes_or_no, cell, text, path, one_of, named, number_of, list, words> value;
   std::string help;
   double least = -HUGE_VAL;  ///< of a number
 };
@@ -157,8 +157,8 @@ std::vector<field> fields_of(survey& s) {
 
 std::string type_of(const field& f) {
   struct {
-    std::string operator()(number) const { return "number"; }
-    std::string operator()(whole) const { return "whole number"; }
+    std::string operator()(real_number) const { return "number"; }
+    std::string operator()(whole_number) const { return "whole number"; }
     std::string operator()(yes_or_no) const { return "true or false"; }
     std::string operator()(cell) const { return "number or 3 numbers"; }
     std::string operator()(const text&) const { return "text"; }
@@ -181,8 +181,8 @@ class given {
 
   void store() const { std::visit(*this, field_.value); }
 
-  void operator()(number to) const { *to = checked(node_); }
-  void operator()(whole to) const {
+  void operator()(real_number to) const { *to = checked(node_); }
+  void operator()(whole_number to) const {
     const auto value = node_.value_exact<std::int64_t>();
     if (!value) refuse();
     *to = static_cast<std::int64_t>(checked(node_));

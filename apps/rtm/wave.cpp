@@ -5,6 +5,8 @@
 #include <string>
 #include <type_traits>
 
+#include "runtime/base/granule.h"
+
 namespace hpe::rtm {
 
 namespace {
@@ -15,8 +17,6 @@ std::string kernel_name(const std::string& name) {
 }
 
 std::size_t cells(const kernels::window& w) { return static_cast<std::size_t>(w.nx * w.ny * w.nz); }
-
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
 
 /// The most room of one kept field that one device has.
 template <class T>

@@ -62,6 +62,9 @@ CUresult in_context(const char* function, Body&& body) noexcept {
   });
 }
 
+/// An address as a pointer: the driver takes device addresses as numbers.
+inline void* pointer_of(CUdeviceptr address) noexcept { return reinterpret_cast<void*>(address); }
+
 /// The object to which a pointer of the program points. Throws cudaErrorInvalidValue if the pointer is null.
 template <class T>
 T& given(T* pointer) {

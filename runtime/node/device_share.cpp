@@ -28,7 +28,7 @@ namespace {
 constexpr unsigned version_of_layout = 1;
 constexpr std::chrono::seconds longest_patience{1'000'000};
 
-std::size_t size_of_file() { return round_up(sizeof(share_page), os::page_size()); }
+std::size_t size_of_page() { return round_up(sizeof(share_page), os::page_size()); }
 
 std::string path_of(const std::string& group, const std::string& device) {
   constexpr std::size_t longest = 64;
@@ -98,7 +98,7 @@ device_share::device_share(std::string group, const std::string& device, std::ui
   }
   HPE_REQUIRE(done, HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": {} processes share this device already", group_,
               share_page::most_processes);
-  memory_ = os::reservation(0, size_of_file(), os::page_size());
+  memory_ = os::reservation(0, size_of_page(), os::page_size());
   os::map_file(memory_.data(), memory_.size(), os::access::read_write, file_.get(), 0);
   page_ = reinterpret_cast<share_page*>(memory_.data());
   std::uint32_t used = page_->used.load();
@@ -124,10 +124,10 @@ bool device_share::open_and_lock() {
               file_ && about.st_uid != ::geteuid() ? "it belongs to another user"
                                                    : std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
   // Makes the pages too: an access to a page for which the file system has no room would end the process.
-  if (const int failure = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(size_of_file())); failure != 0) {
+  if (const int failure = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(size_of_page())); failure != 0) {
     remove_if_last();
     HPE_THROW(HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": the file {} cannot have {} bytes: {}", group_, path_,
-              size_of_file(), std::strerror(failure));  // NOLINT(concurrency-mt-unsafe)
+              size_of_page(), std::strerror(failure));  // NOLINT(concurrency-mt-unsafe)
   }
   for (index_ = 0; index_ < share_page::most_processes; ++index_)
     if (lock_slots(file_.get(), index_, 1, F_WRLCK)) return ::fstat(file_.get(), &about) == 0 && about.st_nlink != 0;

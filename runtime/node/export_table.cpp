@@ -42,7 +42,7 @@ namespace {
 
 constexpr std::uint64_t stamp = 0x68706531'00000000 + sizeof(export_page);
 
-std::size_t size_of_file() { return round_up(sizeof(export_page), os::page_size()); }
+std::size_t size_of_table() { return round_up(sizeof(export_page), os::page_size()); }
 
 std::optional<exported> read(const export_page& page, const export_table::key& which) {
   if (which.entry >= entries || which.token == 0) return std::nullopt;
@@ -57,7 +57,7 @@ std::optional<exported> read(const export_page& page, const export_table::key& w
 }  // namespace
 
 export_table::export_table()
-    : file_(os::create_memory_file("hpe-exports", size_of_file())), memory_(0, size_of_file(), os::page_size()) {
+    : file_(os::create_memory_file("hpe-exports", size_of_table())), memory_(0, size_of_table(), os::page_size()) {
   os::map_file(memory_.data(), memory_.size(), os::access::read_write, file_.get(), 0);
   page_ = reinterpret_cast<export_page*>(memory_.data());
   page_->stamp.store(stamp);
@@ -101,9 +101,9 @@ void export_table::retire(std::uint64_t memory) {
 
 std::optional<exported> export_table::find(const key& which) const { return read(*page_, which); }
 
-export_view::export_view(const os::file_descriptor& file) : memory_(0, size_of_file(), os::page_size()) {
+export_view::export_view(const os::file_descriptor& file) : memory_(0, size_of_table(), os::page_size()) {
   struct stat found {};
-  HPE_REQUIRE(::fstat(file.get(), &found) == 0 && static_cast<std::size_t>(found.st_size) == size_of_file(),
+  HPE_REQUIRE(::fstat(file.get(), &found) == 0 && static_cast<std::size_t>(found.st_size) == size_of_table(),
               HPE_ERROR_SYSTEM, "the exporting process uses another build of hpe");
   os::map_file(memory_.data(), memory_.size(), os::access::read, file.get(), 0);
   page_ = reinterpret_cast<const export_page*>(memory_.data());

@@ -10,7 +10,7 @@ namespace hpe::spread {
 
 namespace {
 
-void append(std::vector<home_run>& runs, home_run next) {
+void append_run(std::vector<home_run>& runs, home_run next) {
   if (next.first >= next.last) return;
   if (!runs.empty() && runs.back().home == next.home) {
     runs.back().last = next.last;
@@ -86,14 +86,14 @@ std::vector<home_run> homes_under(const placement& p, const allocation& a, std::
   switch (p.how) {
     case placement::kind::stay:
     case placement::kind::replicated: return a.homes;
-    case placement::kind::one: append(runs, {0, a.bytes, p.home}); break;
+    case placement::kind::one: append_run(runs, {0, a.bytes, p.home}); break;
     case placement::kind::parts:
       for (std::uint32_t d = 0; d < devices; ++d)
-        append(runs, {std::min(p.bounds[d], a.bytes), std::min(p.bounds[d + 1], a.bytes), static_cast<int>(d)});
+        append_run(runs, {std::min(p.bounds[d], a.bytes), std::min(p.bounds[d + 1], a.bytes), static_cast<int>(d)});
       break;
     case placement::kind::cyclic:
       for (std::uint64_t at = 0, n = 0; at < a.bytes; at += p.run, ++n)
-        append(runs, {at, std::min(at + p.run, a.bytes), static_cast<device_number>(n % devices)});
+        append_run(runs, {at, std::min(at + p.run, a.bytes), static_cast<device_number>(n % devices)});
       break;
   }
   return runs;

@@ -31,7 +31,7 @@ constexpr std::array<const char*, way_count> names{"to devices, staged by hpe", 
                                                    "from devices, staged by hpe", "from devices, by the driver",
                                                    "between allocations of hpe",  "any copy, staged by hpe",
                                                    "any copy, by the driver",     "touches of device memory"};
-constexpr std::size_t most_lines = 12;
+constexpr std::size_t most_printed_lines = 12;
 
 double seconds(std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); }
 
@@ -138,7 +138,7 @@ std::string profile::report() const {
   auto touched = regions();
   std::erase_if(touched, [](const auto& r) { return r.second.to_device + r.second.to_host == 0; });
   if (!touched.empty()) line("  device memory that CPU code used");
-  for (std::size_t i = 0; i < std::min(most_lines, touched.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(most_printed_lines, touched.size()); ++i) {
     const auto& [address, t] = touched[i];
     line(fmt::format("  {:#18x} of {:>12} bytes: {:>10.1f} MiB to the host, {:>10.1f} MiB to the device", address,
                      t.region_bytes, double(t.to_host) / (1 << 20), double(t.to_device) / (1 << 20)));
@@ -146,7 +146,7 @@ std::string profile::report() const {
 
   const std::vector<place> order = places();
   if (!order.empty()) line("  where the time went");
-  for (std::size_t i = 0; i < std::min(most_lines, order.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(most_printed_lines, order.size()); ++i) {
     const auto& [what, s] = order[i];
     line(fmt::format("  {:>12.6f} s {:>10} calls {:>12.1f} MiB  {}: {}", seconds(s.time), s.calls,
                      double(s.bytes) / (1 << 20), names[what.first], what.second));

@@ -159,17 +159,17 @@ bool is_of_a_module(std::string_view line) noexcept {
   return false;
 }
 
-constexpr std::size_t most_lines = 4096;
+constexpr std::size_t most_known_lines = 4096;
 constinit std::array<char, std::size_t{1} << 18> texts{};
 constinit std::atomic<std::size_t> used{0};
-constinit std::array<std::atomic<const char*>, most_lines> known{};
+constinit std::array<std::atomic<const char*>, most_known_lines> known{};
 
 // The one address of a line; nullptr if there is no room for it.
 const char* kept(std::string_view line) noexcept {
   const char* mine = nullptr;
   const std::size_t first = std::hash<std::string_view>{}(line);
-  for (std::size_t i = 0; i < most_lines; ++i) {
-    std::atomic<const char*>& slot = known[(first + i) % most_lines];
+  for (std::size_t i = 0; i < most_known_lines; ++i) {
+    std::atomic<const char*>& slot = known[(first + i) % most_known_lines];
     const char* there = slot.load(std::memory_order_acquire);
     if (there == nullptr) {
       if (mine == nullptr) {

@@ -34,7 +34,7 @@ using std::chrono::milliseconds;
 constexpr std::size_t most_events = std::size_t{1} << 16;
 constexpr std::size_t most_samples = 512;
 
-double seconds(std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); }
+double to_seconds(std::chrono::nanoseconds t) { return std::chrono::duration<double>(t).count(); }
 
 /// The counters of this process at one time.
 struct sample {
@@ -140,14 +140,14 @@ class report_part {
                              json_text(page.device_table[d].name.data()), page.device_table[d].memory);
     std::string rows;
     for (const sample& s : samples_)
-      rows += fmt::format(R"({}{{"seconds":{:.6f},"values":{}}})", rows.empty() ? "" : ",", seconds(s.when - began_),
+      rows += fmt::format(R"({}{{"seconds":{:.6f},"values":{}}})", rows.empty() ? "" : ",", to_seconds(s.when - began_),
                           list(s.values));
     return fmt::format(
         R"({{"process":{},"rank":{},"host":{},"command":{},"complete":{},"began":{:.6f},"seconds":{:.6f},)"
         R"("began_ticks":{:.3f},"devices":[{}],"value_names":{},"samples":[{}],"profile":{},"trace":{}}})"
         "\n",
-        process_, json_text(rank_), json_text(host_), json_text(command_), complete, seconds(since_epoch),
-        seconds(now - began_), std::chrono::duration<double, std::micro>(began_.time_since_epoch()).count(), devices,
+        process_, json_text(rank_), json_text(host_), json_text(command_), complete, to_seconds(since_epoch),
+        to_seconds(now - began_), std::chrono::duration<double, std::micro>(began_.time_since_epoch()).count(), devices,
         names_of_values, rows, profile::active()->json(), recorder::active()->complete_text());
   }
 

@@ -14,7 +14,7 @@ namespace {
 using namespace ptx::analysis;
 using nlohmann::json;
 
-constexpr const char* axis_names[] = {"x", "y", "z"};
+constexpr const char* axis_keys[] = {"x", "y", "z"};
 constexpr const char* kind_names[] = {"read", "write", "atomic"};
 
 class kernel_json {
@@ -39,7 +39,7 @@ class kernel_json {
                 {"loops", json::array()},
                 {"accesses", json::array()}};
     for (std::size_t axis = 0; axis < kernel_.axes.size(); ++axis)
-      if (kernel_.axes[axis]) object["axes"].push_back(axis_names[axis]);
+      if (kernel_.axes[axis]) object["axes"].push_back(axis_keys[axis]);
     for (const array_use& a : kernel_.arrays) object["arrays"].push_back(of(a));
     for (std::size_t n = 0; n < kernel_.loops.size(); ++n)
       object["loops"].push_back({{"counter", fmt::format("k{}", n + 1)}, {"place", words_.place(kernel_.loops[n])}});
@@ -55,13 +55,13 @@ class kernel_json {
                 {"writes", a.writes},      {"atomics", a.updates},     {"class", name_of(a.how)},
                 {"cut_by", json::array()}, {"patterns", json::array()}};
     for (unsigned axis = 0; axis < 3; ++axis)
-      if (a.is_cut_by(axis)) object["cut_by"].push_back(axis_names[axis]);
+      if (a.is_cut_by(axis)) object["cut_by"].push_back(axis_keys[axis]);
     for (const access_pattern& p : a.patterns) {
       json pattern{{"class", name_of(p.how)},  {"block", json::object()},    {"inside", words_.of(p.local)},
                    {"reads", p.reads},         {"writes", p.writes},         {"atomics", p.updates},
                    {"offsets", json::array()}, {"neighbours", json::array()}};
       for (unsigned axis = 0; axis < 3; ++axis)
-        if (p.blocks[axis] != 0) pattern["block"][axis_names[axis]] = words_.of(p.blocks[axis]);
+        if (p.blocks[axis] != 0) pattern["block"][axis_keys[axis]] = words_.of(p.blocks[axis]);
       for (const expression_id e : p.offsets) pattern["offsets"].push_back(words_.of(e));
       for (const expression_id e : p.neighbours) pattern["neighbours"].push_back(words_.of(e));
       object["patterns"].push_back(std::move(pattern));

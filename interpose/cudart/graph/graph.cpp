@@ -11,7 +11,7 @@
 namespace hpe::cudart {
 namespace {
 
-std::uint64_t next_id() {
+std::uint64_t next_node_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
 }
@@ -38,7 +38,7 @@ bool live_objects::has(const void* object) const {
 }
 
 graph_node::graph_node(graph& owner, std::shared_ptr<const operation> what, int device, std::uint64_t origin)
-    : owner_(owner), id_(next_id()), origin_(origin), device_(device), what_(std::move(what)) {
+    : owner_(owner), id_(next_node_id()), origin_(origin), device_(device), what_(std::move(what)) {
   owner_.live_->enter(this);
 }
 

@@ -13,7 +13,7 @@
 namespace hpe::cudart {
 namespace {
 
-std::uint64_t next_id() {
+std::uint64_t next_exec_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
 }
@@ -32,7 +32,7 @@ bool can_be_disabled(cudaGraphNodeType type) {
 graph_exec::graph_exec(const graph& from, unsigned long long flags)
     : flags_(flags),
       kept_(std::make_shared<const std::vector<std::shared_ptr<void>>>(from.kept())),
-      id_(next_id()),
+      id_(next_exec_id()),
       plan_(std::make_shared<const plan>(make_plan(from))) {}
 
 void graph_exec::append(plan& steps, const graph& from, const std::vector<std::size_t>& roots_depend_on) {

@@ -17,7 +17,7 @@
 namespace hpe::cudart {
 namespace {
 
-std::uint64_t next_id() {
+std::uint64_t next_capture_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
 }
@@ -38,7 +38,7 @@ void require_no_implicit_capture(stream& where) {
 }  // namespace
 
 capture::capture(std::shared_ptr<graph> into, cudaStreamCaptureMode mode)
-    : graph_(std::move(into)), mode_(mode), id_(next_id()) {}
+    : graph_(std::move(into)), mode_(mode), id_(next_capture_id()) {}
 
 void capture::begin(const std::shared_ptr<stream>& origin, std::span<graph_node* const> after) {
   require(origin->kind() != stream_kind::legacy, cudaErrorStreamCaptureUnsupported);

@@ -50,7 +50,7 @@ bool start_thread(std::function<void()> run) {
   }
 }
 
-std::uint64_t next_id() {
+std::uint64_t next_stream_id() {
   static std::atomic<std::uint64_t> last{0};
   return ++last;
 }
@@ -130,7 +130,12 @@ struct device_order {
 };
 
 stream::stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority)
-    : order_(std::move(order)), kind_(kind), device_(device), flags_(flags), priority_(priority), id_(next_id()) {}
+    : order_(std::move(order)),
+      kind_(kind),
+      device_(device),
+      flags_(flags),
+      priority_(priority),
+      id_(next_stream_id()) {}
 
 cudaError_t stream::push(std::function<void()> run, std::vector<point> after, point* end) {
   const std::scoped_lock order(order_->mutex);

@@ -15,10 +15,9 @@ using hpe::cudart::copy_now;
 using hpe::cudart::flat_copy;
 using hpe::cudart::set_in_stream;
 using hpe::cudart::set_now;
+using hpe::libcuda::pointer_of;
 
 namespace {
-
-void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 CUresult copy(const char* function, const cudaMemcpy3DParms& what) {
   return in_context(function, [&] { return copy_now(what); });

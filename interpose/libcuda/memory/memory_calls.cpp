@@ -17,10 +17,10 @@ using hpe::cudart::allocation;
 using hpe::cudart::memory_kind;
 using hpe::cudart::process;
 using hpe::cudart::require;
+using hpe::libcuda::pointer_of;
 
 namespace {
 
-void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 CUdeviceptr address_of(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 CUmemLocation location_of(CUdevice device) {

@@ -24,8 +24,6 @@ using cudart::require;
 
 namespace {
 
-void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
-
 bool is_whole(std::size_t bytes) { return bytes > 0 && bytes % virtual_memory::granularity == 0; }
 
 void require_device(const CUmemLocation& location) {

@@ -21,7 +21,7 @@ namespace {
 // A message of up to this size does not wait for its receiver: MPI itself would send it eagerly, and programs rely on
 // that, though MPI does not promise it. Most receivers take the offer before the sender's patience ends.
 constexpr std::size_t sent_at_once = 4096;
-constexpr std::chrono::microseconds patience{100};
+constexpr std::chrono::microseconds offer_patience{100};
 
 // A lost device must be reported before the receiver gets the envelope.
 void require_device(const std::byte* p) {
@@ -120,7 +120,7 @@ int outgoing::start() {
   code_ = MPI_SUCCESS;
   failure_.reset();
   if (offer_) {
-    patient_until_ = std::chrono::steady_clock::now() + patience;
+    patient_until_ = std::chrono::steady_clock::now() + offer_patience;
     watch_offer();
     if (unasked_) await_unasked_copy();
   }
@@ -163,7 +163,7 @@ bool outgoing::look_at_offer() {
     return false;
   }
   if (at == offer_board::stage::asked && board->begin_push(*offer_)) {
-    record_part("sender waits to be asked for a copy", patient_until_ - patience, what_.rows.bytes());
+    record_part("sender waits to be asked for a copy", patient_until_ - offer_patience, what_.rows.bytes());
     push();
     return true;
   }

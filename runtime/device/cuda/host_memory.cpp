@@ -41,7 +41,7 @@ constexpr std::size_t prepared_between_checks = 128 * granule_size;
 // More threads would only wait for each other in the kernel and in the driver.
 unsigned thread_count() { return std::clamp(os::usable_cores() / 2, 1U, 8U); }
 
-void* pointer(std::uintptr_t address) {
+void* host_pointer(std::uintptr_t address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): it was a pointer before
 }
 
@@ -57,10 +57,10 @@ host_memory::~host_memory() {
   }
   changed_.notify_all();
   for (std::thread& t : threads_) t.join();
-  for (const auto& [begin, p] : pieces_) cu_.cuMemHostUnregister(pointer(begin));
+  for (const auto& [begin, p] : pieces_) cu_.cuMemHostUnregister(host_pointer(begin));
 }
 
-bool host_memory::in_space(std::uintptr_t address) const noexcept { return layout_.contains(pointer(address)); }
+bool host_memory::in_space(std::uintptr_t address) const noexcept { return layout_.contains(host_pointer(address)); }
 
 void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) {
   const std::lock_guard lock(mutex_);
@@ -86,11 +86,11 @@ void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std:
 
 void host_memory::pin_for_kernels(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) const {
   // The pages must be accessible while they are pinned; later mappings over them change nothing.
-  os::map_file(pointer(address), bytes, os::access::read_write, fd, static_cast<std::uint64_t>(offset));
+  os::map_file(host_pointer(address), bytes, os::access::read_write, fd, static_cast<std::uint64_t>(offset));
   const CUresult result =
-      cu_.cuMemHostRegister(pointer(address), bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+      cu_.cuMemHostRegister(host_pointer(address), bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   if (result == CUDA_SUCCESS) return;
-  os::unmap_to_reserved(pointer(address), bytes);
+  os::unmap_to_reserved(host_pointer(address), bytes);
   HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{} bytes of host memory cannot be pinned for the devices: {}", bytes,
             cu_.words_for(result));
 }
@@ -101,7 +101,7 @@ void host_memory::erase(std::uintptr_t address, std::size_t bytes) {
   const auto found = ranges_.find(address);
   HPE_REQUIRE(found != ranges_.end() && found->first == address && found->second.end == address + bytes,
               HPE_ERROR_INVALID_ARGUMENT, "the {} bytes at {:#x} were not registered", bytes, address);
-  if (found->second.value.in_space) os::unmap_to_reserved(pointer(address), bytes);
+  if (found->second.value.in_space) os::unmap_to_reserved(host_pointer(address), bytes);
   ranges_.erase(found);
 }
 
@@ -216,7 +216,7 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
 
 CUresult host_memory::register_in_turn(gap where) {
   const std::lock_guard lock(registering_);
-  const CUresult result = cu_.cuMemHostRegister(pointer(where.begin), where.size(), CU_MEMHOSTREGISTER_PORTABLE);
+  const CUresult result = cu_.cuMemHostRegister(host_pointer(where.begin), where.size(), CU_MEMHOSTREGISTER_PORTABLE);
   const auto end = std::chrono::steady_clock::now() + between_registrations;
   while (std::chrono::steady_clock::now() < end) __builtin_ia32_pause();
   return result;
@@ -230,9 +230,9 @@ bool host_memory::pin(locked& lock, gap where, purpose why) {
   pinned_ += bytes;
   if (prepares) prepared_ += bytes;
   lock.unlock();
-  os::populate_with_huge_pages(pointer(where.begin), bytes);
+  os::populate_with_huge_pages(host_pointer(where.begin), bytes);
   const CUresult result = why == purpose::copy
-                              ? cu_.cuMemHostRegister(pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE)
+                              ? cu_.cuMemHostRegister(host_pointer(where.begin), bytes, CU_MEMHOSTREGISTER_PORTABLE)
                               : register_in_turn(where);
   lock.lock();
   const auto made = pieces_.find(where.begin);
@@ -374,7 +374,7 @@ void host_memory::unpin(locked& lock, pieces::iterator p) {
   count_as_used(p->second.value, bytes);
   lock.unlock();
   // Fails after the loss of the device in whose context it was pinned; the process's end then releases the pages.
-  const CUresult result = cu_.cuMemHostUnregister(pointer(p->first));
+  const CUresult result = cu_.cuMemHostUnregister(host_pointer(p->first));
   if (result != CUDA_SUCCESS) log(log_level::debug, "unpinning host memory: {}", cu_.words_for(result));
   lock.lock();
   pieces_.erase(p);

@@ -18,8 +18,6 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-constexpr u32 warp_size = 32;
-
 // Element e of a thread's fragment. Elements are packed, from the first register on.
 u64 element_of(const std::uint64_t* registers, unsigned e, type t) {
   const unsigned per_register = std::max(4 / bytes_of(t), 1U);

@@ -16,8 +16,6 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-constexpr u32 warp_size = 32;
-
 bool is_byte(type t) { return t == type::s8 || t == type::u8; }
 
 // Whether PTX has this combination of types and k.

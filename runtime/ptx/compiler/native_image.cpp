@@ -29,8 +29,6 @@ namespace hpe::ptx {
 
 namespace {
 
-constexpr std::uint32_t warp_size = 32;
-
 using region_function = std::uint32_t (*)(block_context*, std::uint32_t first, std::uint32_t last);
 
 std::string take_message(llvm::Error error) { return llvm::toString(std::move(error)); }

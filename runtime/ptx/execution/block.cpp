@@ -8,6 +8,7 @@
 
 #include "runtime/base/demangled.h"
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/ptx/execution/thread_memory.h"
 #include "runtime/ptx/program/call_graph.h"
 
@@ -19,8 +20,6 @@ constexpr std::size_t before = (std::size_t{1} << 32) + (64 << 10);
 constexpr std::size_t behind = before;
 constexpr std::size_t page = 4096;
 constexpr std::size_t alignment = 1024;
-
-std::size_t rounded(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
 
 std::uint8_t* reserve(std::size_t bytes) {
   void* const place = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -120,7 +119,7 @@ shared_memory::shared_memory(std::size_t bytes) {
     data_ = nothing;
     return;
   }
-  const std::size_t used = rounded(bytes, alignment), open = rounded(used, page);
+  const std::size_t used = round_up(bytes, alignment), open = round_up(used, page);
   mapping_ = kept != nullptr && kept->open == open ? std::move(kept) : std::make_unique<mapping>(open);
   data_ = mapping_->begin + before + open - used;
 }

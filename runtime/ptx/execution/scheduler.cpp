@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "runtime/base/error.h"
+#include "runtime/base/granule.h"
 #include "runtime/ptx/program/call_graph.h"
 #include "runtime/ptx/races/race_finder.h"
 
@@ -14,14 +15,9 @@ namespace hpe::ptx {
 
 namespace {
 
-constexpr std::uint32_t warp_size = 32;
 constexpr std::int32_t turns_before_pause = 512;
 
 thread_local block_context* in_this_thread = nullptr;
-
-std::uint32_t rounded(std::uint64_t value, std::uint64_t step) {
-  return static_cast<std::uint32_t>((value + step - 1) / step * step);
-}
 
 constexpr std::size_t cache_line = 64;  // bytes; also those of the largest vector register
 
@@ -42,14 +38,14 @@ block_context* scheduler::running() { return in_this_thread; }
 scheduler::scheduler(engine& runs, const launch_configuration& configuration)
     : engine_(runs),
       configuration_(configuration),
-      shared_(rounded(configuration.kernel->shared_size, 16) + std::size_t{configuration.dynamic_shared}) {
+      shared_(round_up(configuration.kernel->shared_size, 16) + std::size_t{configuration.dynamic_shared}) {
   const auto threads = static_cast<std::uint32_t>(configuration.block.count());
   block_.configuration = &configuration;
   block_.thread_count = threads;
   block_.ntid = configuration.block;
   block_.nctaid = configuration.grid;
   block_.parameters = static_cast<const std::uint8_t*>(configuration.parameters);
-  block_.static_shared_size = rounded(configuration.kernel->shared_size, 16);
+  block_.static_shared_size = static_cast<std::uint32_t>(round_up(configuration.kernel->shared_size, 16));
   block_.dynamic_shared_offset = block_.static_shared_size;
   block_.dynamic_shared_size = configuration.dynamic_shared;
   block_.shared = shared_.data();
@@ -57,7 +53,7 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
   // Padding keeps stacks of neighbouring threads out of the same cache line. A stride that is a power of two would map
   // all threads' variables to few cache sets.
   block_.local_stride =
-      rounded(configuration.kernel->local_size + (calls(*configuration.kernel) ? configuration.local_limit : 0), 64) +
+      round_up(configuration.kernel->local_size + (calls(*configuration.kernel) ? configuration.local_limit : 0), 64) +
       64;
   local_.resize(block_.local_stride * threads + cache_line);
   block_.local = on_cache_line(local_.data());

@@ -6,6 +6,8 @@
 
 namespace hpe::ptx {
 
+inline constexpr std::uint32_t warp_size = 32;
+
 class scheduler {
  public:
   /// In state waiting, no thread can continue before other blocks of the cluster arrive at a barrier.

@@ -14,8 +14,6 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-constexpr u32 warp_size = 32;
-
 struct meeting {
   block_context& block;
   const engine& points;

@@ -38,7 +38,7 @@ const std::vector<instruction_form>& forms() {
   return all;
 }
 
-std::unordered_map<std::string_view, const instruction_form*> make_index() {
+std::unordered_map<std::string_view, const instruction_form*> forms_by_name() {
   std::unordered_map<std::string_view, const instruction_form*> index;
   for (const instruction_form& form : forms()) index.emplace(form.mnemonic, &form);
   return index;
@@ -52,7 +52,7 @@ const instruction_form& form_of(opcode op) { return forms()[static_cast<std::siz
 
 const instruction_form* find_form(std::string_view mnemonic) {
   // Never destroyed, because programs launch kernels as they exit.
-  static const auto& index = *new const std::unordered_map<std::string_view, const instruction_form*>(make_index());
+  static const auto& index = *new const std::unordered_map<std::string_view, const instruction_form*>(forms_by_name());
   const auto found = index.find(mnemonic);
   return found == index.end() ? nullptr : found->second;
 }

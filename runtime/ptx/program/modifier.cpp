@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(modifier::count)
 #undef PTX_MODIFIER
 };
 
-std::unordered_map<std::string_view, modifier> make_index() {
+std::unordered_map<std::string_view, modifier> modifiers_by_name() {
   std::unordered_map<std::string_view, modifier> index;
   for (std::size_t i = 0; i < names.size(); ++i) index.emplace(names[i], static_cast<modifier>(i));
   return index;
@@ -23,7 +23,7 @@ std::unordered_map<std::string_view, modifier> make_index() {
 
 std::optional<modifier> modifier_of_name(std::string_view name) {
   // Never destroyed, because programs launch kernels as they exit.
-  static const auto& index = *new const std::unordered_map<std::string_view, modifier>(make_index());
+  static const auto& index = *new const std::unordered_map<std::string_view, modifier>(modifiers_by_name());
   if (const auto found = index.find(name); found != index.end()) return found->second;
   if (name.starts_with("L1::")) return modifier::L1;
   if (name.starts_with("L2::")) return modifier::L2;

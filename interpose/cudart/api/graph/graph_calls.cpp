@@ -14,6 +14,8 @@ using namespace hpe::cudart;
 
 namespace hpe::cudart {
 
+graph_node& node_of(cudaGraphNode_t handle) { return process().graphs().find(handle); }
+
 std::vector<graph_node*> nodes_of(const cudaGraphNode_t* handles, std::size_t count) {
   require(handles != nullptr || count == 0, cudaErrorInvalidValue);
   std::vector<graph_node*> result(count);
@@ -33,8 +35,6 @@ void require_plain_edges(const cudaGraphEdgeData* edges, std::size_t count) {
 namespace {
 
 graph& graph_of(cudaGraph_t handle) { return process().graphs().find(handle); }
-graph_node& node_of(cudaGraphNode_t handle) { return process().graphs().find(handle); }
-
 /// Programs query a list twice: without `out`, for the number of nodes, and then with it; unused places of `out` become
 /// null.
 void tell_nodes(const std::vector<graph_node*>& nodes, cudaGraphNode_t* out, size_t* count) {

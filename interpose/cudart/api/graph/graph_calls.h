@@ -13,6 +13,9 @@
 
 namespace hpe::cudart {
 
+/// The node with this handle. Throws cudaErrorInvalidValue if there is none.
+graph_node& node_of(cudaGraphNode_t handle);
+
 /// The nodes with the given handles. Throws cudaErrorInvalidValue if the list is null or contains a value that is not
 /// the handle of a node.
 std::vector<graph_node*> nodes_of(const cudaGraphNode_t* handles, std::size_t count);

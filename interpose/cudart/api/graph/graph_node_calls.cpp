@@ -46,8 +46,6 @@ void add_conditional(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphN
   parameters.phGraph_out = node.add_bodies(std::move(bodies));
 }
 
-graph_node& node_of(cudaGraphNode_t handle) { return process().graphs().find(handle); }
-
 /// A node's operation. Throws if it is of another kind.
 template <class Operation>
 const Operation& operation_of(cudaGraphNode_t handle) {

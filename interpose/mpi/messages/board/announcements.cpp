@@ -14,7 +14,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-std::atomic<announcement_board*> the_board{nullptr};
+std::atomic<announcement_board*> the_announcements{nullptr};
 
 // The memory for the announcements grows with the square of the number of ranks: 16 MiB for so many.
 constexpr int most_ranks = 32;
@@ -26,7 +26,7 @@ offer_board::offer unpacked(std::uint64_t word) noexcept {
 
 }  // namespace
 
-announcement_board* announcement_board::current() noexcept { return the_board.load(std::memory_order_acquire); }
+announcement_board* announcement_board::current() noexcept { return the_announcements.load(std::memory_order_acquire); }
 
 announcement_board::announcement_board(pair* pairs, std::vector<int> place, std::size_t members, int rank)
     : pairs_(pairs),
@@ -45,12 +45,12 @@ void announcement_board::open(const job& of, MPI_Comm machine) {
   const auto count = static_cast<std::size_t>(members);
   void* const shared = shared_by_machine(of, "announcements", count * count * sizeof(pair), machine);
   if (shared == nullptr) return;
-  the_board.store(new announcement_board(static_cast<pair*>(shared), std::move(place), count, of.rank),
-                  std::memory_order_release);
+  the_announcements.store(new announcement_board(static_cast<pair*>(shared), std::move(place), count, of.rank),
+                          std::memory_order_release);
 }
 
 // The board is never destroyed: other threads may be using it.
-void announcement_board::close() noexcept { the_board.store(nullptr, std::memory_order_release); }
+void announcement_board::close() noexcept { the_announcements.store(nullptr, std::memory_order_release); }
 
 announcement_board::communicator_name announcement_board::name_of(MPI_Comm comm) noexcept {
   constexpr unsigned equal_bits = 4;  // addresses of communicators are multiples of 16

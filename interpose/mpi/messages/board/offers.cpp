@@ -7,11 +7,11 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-std::atomic<offer_board*> the_board{nullptr};
+std::atomic<offer_board*> the_offers{nullptr};
 
 }  // namespace
 
-offer_board* offer_board::current() noexcept { return the_board.load(std::memory_order_acquire); }
+offer_board* offer_board::current() noexcept { return the_offers.load(std::memory_order_acquire); }
 
 offer_board::offer_board(row* rows, int rank, std::size_t ranks)
     : rows_(rows), rank_(rank), of_no_use_(new std::atomic<bool>[ranks]()) {
@@ -24,12 +24,12 @@ void offer_board::open(const job& of, MPI_Comm machine) {
   if (mapped == nullptr)
     return log(log_level::info,
                "the ranks cannot share memory in /dev/shm: messages of device memory pass through the host");
-  the_board.store(new offer_board(static_cast<row*>(mapped), of.rank, of.same_machine.size()),
-                  std::memory_order_release);
+  the_offers.store(new offer_board(static_cast<row*>(mapped), of.rank, of.same_machine.size()),
+                   std::memory_order_release);
 }
 
 // The board is never destroyed: other threads may be using it.
-void offer_board::close() noexcept { the_board.store(nullptr, std::memory_order_release); }
+void offer_board::close() noexcept { the_offers.store(nullptr, std::memory_order_release); }
 
 std::optional<offer_board::offer> offer_board::make(bool kept) {
   if (free_.empty()) return std::nullopt;

@@ -1,0 +1,13 @@
+# hpe_targets(RESULT): lists the targets of the whole project.
+function(hpe_targets result)
+  set(found "")
+  set(waiting ${PROJECT_SOURCE_DIR})
+  while(waiting)
+    list(POP_FRONT waiting folder)
+    get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+    get_property(subfolders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+    list(APPEND found ${targets})
+    list(APPEND waiting ${subfolders})
+  endwhile()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
