@@ -9,11 +9,11 @@
 
 namespace hpe::kernels {
 
-/// The most boxes of a launch: one for each side of a model.
+/// The largest number of boxes in a launch: one for each side of a model.
 inline constexpr int64_t most_boxes = 6;
 
-/// Copies the cells of the boxes to `packed`, one box behind the other with z fastest; with `restore`, copies them
-/// back. Boxes are inside the grid and do not overlap. Tiles and threads share the rows of each box.
+/// Copies the cells of the boxes to `packed`, one box after the other with z fastest; with `restore`, copies them back.
+/// Boxes are inside the grid and do not overlap. Tiles and threads share the rows of each box.
 template <class T>
 struct copy_boxes {
   T* packed;

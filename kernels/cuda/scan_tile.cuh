@@ -136,7 +136,7 @@ struct segment {
     vector_of<T> v[rows];
     unsigned heads[rows];      // bit i: a problem begins at element i of the vector
     unsigned beginning[rows];  // bit i: a problem begins in lane i
-    T sum[rows];               // combinations of the vectors up to this lane's, from the last start of a problem on
+    T sum[rows];               // combination of the vectors up to this lane's, from the last start of a problem on
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
       v[r] = load(r);
