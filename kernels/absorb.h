@@ -96,7 +96,7 @@ struct absorb {
   }
 };
 
-/// On GPUs, a block processes this many rows, one for each warp, or this many cells at the ends of other rows.
+/// On GPUs: how many rows a block processes, one row for each warp; and how many cells at the ends of other rows.
 inline constexpr int64_t absorb_block_rows = march_threads / 32, absorb_block_cells = 4096;
 struct absorb_blocks {
   int64_t rows;  ///< rows in a layer of x or y
@@ -112,7 +112,8 @@ struct absorb_blocks {
   [[nodiscard]] constexpr int64_t of_ends() const { return (ends + absorb_block_cells - 1) / absorb_block_cells; }
 };
 
-/// The shape of a launch of absorb. On soft devices, a tile is a plane. GPUs have kernels for orders 4, 8, 12 and 16.
+/// Returns the shape of a launch of absorb. On soft devices, a tile is a plane. GPUs have kernels for orders 4, 8, 12
+/// and 16.
 template <class T>
 [[nodiscard]] constexpr hpeShape absorb_shape(const absorb<T>& p, bool on_gpu) {
   const int64_t planes = p.x1 - p.x0;

@@ -24,7 +24,7 @@ struct copy_boxes {
   int32_t restore;
 };
 
-/// The shape of a launch of copy_boxes for this number of cells.
+/// Returns the shape of a launch of copy_boxes for this number of cells.
 [[nodiscard]] constexpr hpeShape boxes_shape(int64_t cells, bool soft) {
   constexpr int64_t cells_each = 4096, most = 2048;
   const int64_t tiles = (cells + cells_each - 1) / cells_each;

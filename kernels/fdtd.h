@@ -46,7 +46,7 @@ struct fdtd_pack : fdtd_face<T> {};
 template <class T>
 struct fdtd_unpack : fdtd_face<T> {};
 
-/// The shape of a launch of fdtd_pack and fdtd_unpack, on any device.
+/// Returns the shape of a launch of fdtd_pack and fdtd_unpack, on any device.
 template <class T>
 [[nodiscard]] constexpr hpeShape face_shape(const fdtd_face<T>& p) {
   constexpr int64_t cells_each = 4096, most = 1024;

@@ -30,7 +30,8 @@ struct scene {
 };
 static_assert(sizeof(scene) == 13548);
 
-/// Computes pixels of the rows first, first + distance, ...: red, green and blue are the bytes from the lowest on.
+/// Computes the pixels of the rows first, first + distance, ... The lowest byte of a pixel is red, the next green, the
+/// third blue.
 struct trace_rays {
   const scene* state;
   uint32_t* pixels;  // part x width

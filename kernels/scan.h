@@ -71,7 +71,7 @@ inline constexpr uint32_t single_pass_threads = 864;
 /// The number of bytes of a vector. Tiles with this alignment are the fastest.
 inline constexpr uint32_t scan_vector_alignment = 16;
 
-/// The most devices that take part in one scan.
+/// The largest number of devices that take part in one scan.
 inline constexpr unsigned scan_devices = 16;
 
 /// How several devices share the tiles of each problem: in chunks of consecutive tiles, dealt out one by one.

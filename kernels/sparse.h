@@ -14,7 +14,7 @@
 
 namespace hpe::kernels {
 
-/// Threads in a block on GPUs.
+/// The number of threads in a block on GPUs.
 inline constexpr uint32_t sparse_threads = 256;
 
 /// Kernel sparse_multiply: y = A x. The grid may have any size. On GPUs `lanes` threads, a power of two up to 32, share

@@ -146,7 +146,7 @@ struct slab {
   return part;
 }
 
-/// The shape of a launch of wave_step.
+/// Returns the shape of a launch of wave_step.
 [[nodiscard]] constexpr hpeShape step_shape(const slab& part, const section& across) {
   if (part.tile_z == 0) return {{part.tiles_x(), part.tiles_y(across), 1}, {1, 1, 1}};
   const int64_t columns = int64_t(part.tiles_y(across)) * part.tiles_z(across);
@@ -169,7 +169,7 @@ struct slab {
 /// Computes the cells of `across` in the planes of `part`. Reads: now in planes x0 - radius to x1 + radius. Writes and
 /// reads: next in planes x0 to x1. Reads the potential, if any, in the same cells as speed. taper_z has z1 elements
 /// rounded up to row_multiple. On GPUs taper_z is aligned to 16 bytes, z0 is a multiple of 4, and up to three elements
-/// of next behind z1 are overwritten: rim cells of boxes, which are received again before they are read, or zeros,
+/// of next after z1 are overwritten: rim cells of boxes, which are received again before they are read, or zeros,
 /// which stay zero.
 template <class T>
 struct wave_step {
@@ -223,7 +223,7 @@ struct window {
   int64_t nx, ny, nz;
 };
 
-/// The shape of a launch of keep or correlate.
+/// Returns the shape of a launch of keep or correlate.
 [[nodiscard]] constexpr hpeShape window_shape(const slab& part, const window& cells) {
   if (part.tile_z == 0) return {{part.tiles_x(), 1, 1}, {1, 1, 1}};
   constexpr int64_t rows_each = 32, most = 2048;

@@ -27,7 +27,7 @@ struct compressed_part {
         blocks((nz + block_cells - 1) / block_cells),
         lane(static_cast<int>(threadIdx.x % gpu::warp_size)) {}
 
-  /// The block of this lane if the warp's first cell is `begin`.
+  /// Returns the block of this lane if the warp's first cell is `begin`.
   __device__ int64_t block(int64_t begin) const { return begin / block_cells + lane / lanes_of_block; }
 };
 

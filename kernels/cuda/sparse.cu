@@ -72,8 +72,8 @@ __device__ __forceinline__ void multiply_of_type(const sparse_multiply_parameter
   p.each <= 2 ? multiply_with_lanes<T, 2>(p) : multiply_with_lanes<T, 4>(p);
 }
 
-/// Appends for each active thread with `wanted`: returns its position, beginning at the old `*count`. The active
-/// threads of a warp increment `*count` together.
+/// Returns, for each active thread with `wanted`, the position at which it appends an element. Positions begin at the
+/// old `*count`. The active threads of a warp increment `*count` together.
 __device__ __forceinline__ uint32_t append(uint32_t* count, bool wanted) {
   const unsigned active = __activemask(), all = __ballot_sync(active, wanted);
   if (!wanted) return 0;

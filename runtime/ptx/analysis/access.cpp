@@ -46,8 +46,8 @@ dependence dependences::own(const quantity& q) const {
   return d;
 }
 
-// Ends because passes only add dependences. Where quantity q uses another quantity outside of the loops in which that
-// one varies, q sees the value of their last iteration. So q depends on what decides when these loops end.
+// Ends because passes only add dependences. If a quantity is used after a loop in which it varies, its value is that of
+// the last iteration. So the user also depends on what decides when the loop ends.
 bool dependences::pass() {
   const expressions& table = walk_.table();
   bool changed = false;
@@ -234,7 +234,7 @@ class access_finder {
     found_.push_back(std::move(found));
   }
 
-  // Whether the base is a variable in shared or local memory, or the parameters.
+  // Returns whether the base is a variable in shared or local memory, or the parameters.
   [[nodiscard]] bool is_elsewhere(const address_form& f) const {
     for (const term& t : table_.at(f.whole)) {
       if (t.of.count != 1 || t.factor != 1) continue;

@@ -49,7 +49,7 @@ class dependences {
 
 /// How an address depends on the block index, from the most to the least precise class.
 enum class address_class : std::uint8_t {
-  local,           // no dependence, except that loops of blocks may iterate a different number of times
+  local,           // no dependence, but blocks may repeat loops a different number of times
   affine,          // sum of (block index of an axis) * (factor, the same in the whole grid), plus a local part
   irregular,       // another dependence, for example through a division
   data_dependent,  // a dependence through values that were loaded from memory

@@ -39,7 +39,7 @@ class words {
   const program& program_;
   const kernel_analysis& kernel_;
   mutable unsigned depth_ = 0;  // nesting depth of the expression that is being written
-  mutable unsigned parts_ = 0;  // expressions written inside the outermost one
+  mutable unsigned parts_ = 0;  // number of expressions written inside the outermost one
 };
 
 [[nodiscard]] std::string_view name_of(address_class how);

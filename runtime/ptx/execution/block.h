@@ -83,7 +83,7 @@ struct launch_configuration {
   const function* kernel = nullptr;
   dimensions grid, block;
   std::uint32_t dynamic_shared = 0;
-  const void* parameters = nullptr;   // formals_size bytes, laid out by the kernel's formals
+  const void* parameters = nullptr;   // formals_size bytes, in the layout that the kernel declares
   std::uint64_t number = 0;           // %gridid
   std::optional<dimensions> cluster;  // cluster size in blocks; none: the size that the kernel declares
   void* workspace = nullptr;          // for grid.sync in cooperative launches: 16 zeroed bytes, aligned to 16

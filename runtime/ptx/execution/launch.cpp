@@ -86,7 +86,7 @@ class gang {
         if (cluster == none) return;
         admit(cluster);
         patient_until = {};
-        if (is_single()) take_turn(*seats_.front());  // most blocks end at once
+        if (is_single()) take_turn(*seats_.front());  // most blocks end in their first turn
       }
       bool is_progress = false;
       for (const auto& each : seats_)

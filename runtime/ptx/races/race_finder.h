@@ -21,7 +21,7 @@ namespace hpe::ptx {
 
 class race_finder {
  public:
-  /// Checks blocks of one size, which must all run in one host thread.
+  /// Checks blocks of one size, which must all run in one CPU thread.
   race_finder(race_report& report, std::uint32_t threads_of_a_block, std::uint32_t blocks);
 
   /// Call this when other blocks begin and replace the previous ones.

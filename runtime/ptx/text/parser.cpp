@@ -112,7 +112,7 @@ void lay_out_shared(program& p) {
     variable_set beside(p.symbols.size());  // variables that may not overlap this one
     for (const std::uint32_t f : users[n]) beside |= used[f];
     beside &= placed;
-    std::map<std::uint64_t, std::uint64_t> taken;  // by begin: the end of a piece that is in use
+    std::map<std::uint64_t, std::uint64_t> taken;  // the pieces in use: end by begin
     for (auto other = beside.find_first(); other != variable_set::npos; other = beside.find_next(other)) {
       const symbol& o = p.symbols[other];
       std::uint64_t& end = taken[o.shared_offset];

@@ -83,7 +83,7 @@ TEST_P(Certainty, AgreesWithEachLane) {
 const char* const text = R"(.version 8.6
 .target sm_90
 .address_size 64
-// out[4 (tid - 3)] += tid for indices below 240; those of threads 0 to 2 overflow to large ones.
+// out[4 (tid - 3)] += tid for indices below 240. The indices of threads 0 to 2 wrap around to large numbers.
 .visible .entry apart(.param .u64 out) {
   .reg .pred %p<2>;
   .reg .b32 %r<6>;

@@ -222,7 +222,7 @@ extern "C" __global__ void spmv_ell(float* y, const float* values, const unsigne
   y[row] = sum;
 }
 
-// JDS: rows in descending order of length; element k of all rows that have one lies together, from starts[k] on.
+// JDS format: rows in descending order of length; the k-th elements of all rows are contiguous, from starts[k] on.
 extern "C" __global__ void spmv_jds(float* y, const float* values, const unsigned* columns, const unsigned* starts,
                                     const unsigned* lengths, const unsigned* order, const float* x, unsigned count) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
