@@ -208,8 +208,7 @@ extern "C" __global__ void spmv_coo(float* y, const float* values, const unsigne
   if (i < elements) atomicAdd(&y[rows[i]], values[i] * x[columns[i]]);
 }
 
-// ELL format: one thread for each row; element k of all rows is contiguous. HYB is ELL, with COO for the other
-// elements.
+// ELL format: one thread for each row; the k-th elements of all rows are contiguous. HYB is ELL, and COO for the rest.
 extern "C" __global__ void spmv_ell(float* y, const float* values, const unsigned* columns, const float* x,
                                     unsigned count, unsigned width) {
   const unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
