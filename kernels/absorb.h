@@ -19,8 +19,9 @@
 
 namespace hpe::kernels {
 
-/// The number of memories (values of low passes) of a cell in a layer, for each axis, and the number of the axis's
-/// rates: the decay of a memory in a step, its gain, and the gain times -2d, -d', d^2, 2 d d' and -d^2 d'.
+/// The number of memories (values of low passes) of a cell in a layer, for each axis. The number of rates of a layer's
+/// cell, for each axis: the decay of a memory in a step, its gain, and the gain times -2d, -d', d^2, 2 d d' and -d^2
+/// d'.
 inline constexpr int64_t layer_memories = 3, layer_rates = 7;
 
 /// The layers at the two ends of an axis of n cells.
@@ -28,13 +29,13 @@ struct layer_ends {
   int64_t n, before, after;
 
   [[nodiscard]] constexpr int64_t width() const { return before + after; }
-  /// The number of cell i among the cells of the layers; -1: the cell is in no layer.
+  /// Returns the number of cell i among the cells of the layers; -1: the cell is in no layer.
   [[nodiscard]] constexpr int64_t number(int64_t i) const {
     return i < before ? i : i >= n - after ? before + i - (n - after) : -1;
   }
-  /// The cell with this number: the inverse of number().
+  /// Returns the cell with this number: the inverse of number().
   [[nodiscard]] constexpr int64_t cell(int64_t number) const { return number < before ? number : n - width() + number; }
-  /// The number of cells of the layers before cell i.
+  /// Returns how many cells before cell i are in layers.
   [[nodiscard]] constexpr int64_t below(int64_t i) const {
     return (i < before ? i : before) + (i > n - after ? i - (n - after) : 0);
   }
@@ -67,25 +68,25 @@ struct absorb {
     }
   }
 
-  /// The number of planes of the slab that are in layers of x.
+  /// Returns the number of planes of the slab that are in layers of x.
   [[nodiscard]] constexpr int64_t layer_planes() const { return ends[0].below(x1) - ends[0].below(x0); }
-  /// The first plane of the slab that is in no layer of x.
+  /// Returns the first plane of the slab that is in no layer of x.
   [[nodiscard]] constexpr int64_t first_other_plane() const { return x0 > ends[0].before ? x0 : ends[0].before; }
-  /// The number of cells of the slab that are in layers of an axis.
+  /// Returns the number of cells of the slab that are in layers of an axis.
   [[nodiscard]] constexpr int64_t cells(int axis) const {
     if (axis == 0) return layer_planes() * layout.ny * layout.nz;
     if (axis == 1) return (x1 - x0) * ends[1].width() * layout.nz;
     return (x1 - x0) * layout.ny * ends[2].width();
   }
   [[nodiscard]] constexpr int64_t memory_size() const { return layer_memories * (cells(0) + cells(1) + cells(2)); }
-  /// The index of a cell's first memory for an axis; the cell must be in a layer of this axis. The next memory is
-  /// cells(axis) elements further on.
+  /// Returns the index of a cell's first memory for an axis; the cell must be in a layer of this axis. The index of the
+  /// next memory is larger by cells(axis).
   [[nodiscard]] constexpr int64_t place(int axis, int64_t x, int64_t y, int64_t z) const {
     if (axis == 0) return ((ends[0].number(x) - ends[0].below(x0)) * layout.ny + y) * layout.nz + z;
     if (axis == 1) return layer_memories * cells(0) + ((x - x0) * ends[1].width() + ends[1].number(y)) * layout.nz + z;
     return layer_memories * (cells(0) + cells(1)) + ((x - x0) * layout.ny + y) * ends[2].width() + ends[2].number(z);
   }
-  /// The address of a cell's first rate for an axis; the next rate is ends[axis].width() elements further on.
+  /// Returns the address of a cell's first rate for an axis; the next rate is ends[axis].width() elements further on.
   [[nodiscard]] constexpr const T* rates_of(int axis, int64_t number) const {
     const int64_t before = axis == 0 ? 0 : ends[0].width() + (axis == 1 ? 0 : ends[1].width());
     return rates + layer_rates * before + number;
@@ -95,7 +96,7 @@ struct absorb {
   }
 };
 
-/// On GPUs, a block processes this many rows, one for each warp, or this many cells at the ends of other rows.
+/// On GPUs: how many rows a block processes, one row for each warp; and how many cells at the ends of other rows.
 inline constexpr int64_t absorb_block_rows = march_threads / 32, absorb_block_cells = 4096;
 struct absorb_blocks {
   int64_t rows;  ///< rows in a layer of x or y
@@ -111,7 +112,8 @@ struct absorb_blocks {
   [[nodiscard]] constexpr int64_t of_ends() const { return (ends + absorb_block_cells - 1) / absorb_block_cells; }
 };
 
-/// The shape of a launch of absorb. On soft devices, a tile is a plane. GPUs have kernels for orders 4, 8, 12 and 16.
+/// Returns the shape of a launch of absorb. On soft devices, a tile is a plane. GPUs have kernels for orders 4, 8, 12
+/// and 16.
 template <class T>
 [[nodiscard]] constexpr hpeShape absorb_shape(const absorb<T>& p, bool on_gpu) {
   const int64_t planes = p.x1 - p.x0;

@@ -9,11 +9,11 @@
 
 namespace hpe::kernels {
 
-/// The most boxes of a launch: one for each side of a model.
+/// The largest number of boxes in a launch: one for each side of a model.
 inline constexpr int64_t most_boxes = 6;
 
-/// Copies the cells of the boxes to `packed`, one box behind the other with z fastest; with `restore`, copies them
-/// back. Boxes are inside the grid and do not overlap. Tiles and threads share the rows of each box.
+/// Copies the cells of the boxes to `packed`, one box after the other with z fastest; with `restore`, copies them back.
+/// Boxes are inside the grid and do not overlap. Tiles and threads share the rows of each box.
 template <class T>
 struct copy_boxes {
   T* packed;
@@ -24,7 +24,7 @@ struct copy_boxes {
   int32_t restore;
 };
 
-/// The shape of a launch of copy_boxes for this number of cells.
+/// Returns the shape of a launch of copy_boxes for this number of cells.
 [[nodiscard]] constexpr hpeShape boxes_shape(int64_t cells, bool soft) {
   constexpr int64_t cells_each = 4096, most = 2048;
   const int64_t tiles = (cells + cells_each - 1) / cells_each;

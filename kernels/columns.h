@@ -49,8 +49,8 @@ struct column_tile {
   return uint32_t(cut.whole + (columns - cut.whole) * ((planes + cut.tile_x - 1) / cut.tile_x));
 }
 
-/// Returns tile number n. Neighbours in y and z have consecutive numbers, so that they find each other's cells in the
-/// cache.
+/// Returns tile number n. Tiles with the same range of x are numbered one after the other, so that neighbours in y and
+/// z run at about the same time and find their shared cells in the cache.
 [[nodiscard]] constexpr column_tile find_tile(const column_cut& cut, int64_t columns, int64_t planes, int64_t n) {
   if (n < cut.whole) return {n, 0, planes};
   const int64_t left = columns - cut.whole, part = (n - cut.whole) / left, x0 = part * cut.tile_x;

@@ -32,8 +32,8 @@ constexpr void set_cells(wave_step<T>& p, const cell_range& c, int64_t multiproc
                                 : make_cuda_slab(p.across, p.ends, c.x0, c.x1, multiprocessors);
 }
 
-/// Copies cells of a box between the field and `packed`, where z is fastest: fdtd_pack copies to `packed`, fdtd_unpack
-/// back.
+/// Copies the cells of a box between the field and `packed`, in which z is fastest: fdtd_pack copies to `packed`,
+/// fdtd_unpack copies back.
 template <class T>
 struct fdtd_face {
   T* packed;
@@ -46,7 +46,7 @@ struct fdtd_pack : fdtd_face<T> {};
 template <class T>
 struct fdtd_unpack : fdtd_face<T> {};
 
-/// The shape of a launch of fdtd_pack and fdtd_unpack, on any device.
+/// Returns the shape of a launch of fdtd_pack and fdtd_unpack, on any device.
 template <class T>
 [[nodiscard]] constexpr hpeShape face_shape(const fdtd_face<T>& p) {
   constexpr int64_t cells_each = 4096, most = 1024;

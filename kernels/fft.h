@@ -3,7 +3,7 @@
 /// The kernels of Fourier transforms: their results and their parameters. Programs and kernel bodies include this
 /// header: a program fills in the structs, a kernel body reads them. The header needs only <stdint.h>.
 ///
-/// Notation: w_n = exp(2 pi i / n). sign, a factor of exponents of w, is -1 in forward transforms and +1 in inverse
+/// Notation: w_n = exp(2 pi i / n). Exponents of w have the factor `sign`: -1 in forward transforms, +1 in inverse
 /// ones. Results are not scaled. Counts and distances are in complex elements; matrices are stored row by row without
 /// gaps.
 
@@ -17,15 +17,15 @@ struct complex_number {
   T re, im;
 };
 
-/// The edge of the squares in which transposes are done, one square for each tile. On a GPU, the launch may have fewer
-/// blocks than tiles.
+/// The edge of the squares in which transposes are done; each tile of a grid is one square. On a GPU, the launch may
+/// have fewer blocks than tiles.
 inline constexpr int64_t transpose_edge = 32;
 
 [[nodiscard]] constexpr int64_t parts_of(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
 /// target[r][c] = source[c][r] * w_root^(sign r c) for rows begin <= r < end of a target of rows * columns elements.
-/// The rows of the target are target_row elements apart; target points to row `begin`. If root is 0, the factor is left
-/// out. Otherwise root = rows * columns, so that r c < root.
+/// The rows of the target are target_row elements apart; target points to row `begin`. If root is 0, there is no
+/// factor. Otherwise root = rows * columns, so that r c < root.
 ///
 /// When all devices transpose at once, each device reads from every other device. Neighbouring tiles therefore read
 /// source rows in different parts of the source: `spread` parts, starting with part `first`. Results depend neither on
@@ -45,7 +45,7 @@ struct fft_transpose {
   [[nodiscard]] constexpr int64_t tiles_down() const { return parts_of(end - begin, transpose_edge); }
   [[nodiscard]] constexpr int64_t tiles() const { return spread * tiles_across() * tiles_down(); }
 
-  /// The first row and column of a tile. A tile behind the last column is empty.
+  /// The first row and column of a tile. A tile after the last column is empty.
   struct corner {
     int64_t r, c;
   };
@@ -71,8 +71,8 @@ struct fft_twiddle {
 inline constexpr int64_t tile_elements = 4096;
 
 /// The radix-2 step between two parts, by decimation in frequency. For begin <= j < end: lower[j] = a[j] + b[j], and
-/// upper[j] = (a[j] - b[j]) * w_root^(sign (offset + j)). Either a is lower and b is upper, or neither overlaps lower
-/// or upper.
+/// upper[j] = (a[j] - b[j]) * w_root^(sign (offset + j)). Either a is the same array as lower, and b the same as upper,
+/// or a and b do not overlap lower and upper.
 template <class T>
 struct fft_butterfly {
   const complex_number<T>* a;
@@ -121,9 +121,9 @@ struct fft_multiply {
 /// How long FFTW searches for a good plan; the names are FFTW's.
 enum class fft_effort : int32_t { estimate, measure, patient };
 
-/// Transforms of one or two dimensions on a soft device, by FFTW: `count` arrays one behind the other, `per_tile` of
-/// them in each tile. lengths[0] is 1 for one dimension. target is source, or does not overlap it. The first launch
-/// with new lengths and options makes FFTW's plans.
+/// Transforms of one or two dimensions on a soft device, by FFTW: `count` consecutive arrays, `per_tile` of them in
+/// each tile. lengths[0] is 1 for one dimension. target is the same array as source, or does not overlap it. The first
+/// launch with new lengths and options makes FFTW's plans.
 template <class T>
 struct fft_local {
   const complex_number<T>* source;

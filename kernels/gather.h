@@ -3,8 +3,8 @@
 /// Gather and scatter: the parameters of the kernels, and the division of a table into chunks. Programs and kernel
 /// bodies include this header; it needs only <stdint.h>. The table is the array that is accessed at random: gather sets
 /// values[i] = table[indices[i]], scatter sets table[indices[i]] = values[i]. Elements have 4, 8, 16 or 32 bytes;
-/// indices are unsigned and have 4 or 8 bytes. An index that is not below the length of the table is out of range: its
-/// element is skipped, and gather_status keeps the lowest place of an index out of range.
+/// indices are unsigned and have 4 or 8 bytes. If an index is out of range (not below the length of the table), its
+/// element is skipped, and gather_status records the lowest place of such an index.
 
 #include <stdint.h>
 
@@ -16,12 +16,12 @@
 
 namespace hpe::kernels {
 
-/// The upper 64 bits of a product.
+/// Returns the upper 64 bits of a product.
 [[nodiscard]] HPE_GATHER_BOTH uint64_t upper_product(uint64_t a, uint64_t b) {
   return uint64_t((static_cast<unsigned __int128>(a) * b) >> 64);
 }
 
-/// Number i of a sequence of random bits: splitmix64 (G. Steele et al., "Fast splittable pseudorandom number
+/// Returns number i of a sequence of random bits: splitmix64 (G. Steele et al., "Fast splittable pseudorandom number
 /// generators", 2014).
 [[nodiscard]] HPE_GATHER_BOTH uint64_t scrambled(uint64_t i, uint64_t seed) {
   uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15U + seed * 0xd1342543de82ef95U;
@@ -38,15 +38,15 @@ struct gather_types {
   uint32_t element, index;
 };
 
-/// Equal chunks of a table; the last one may be shorter. Made by divide(), with a reciprocal, so that kernels find the
-/// chunk of an index by multiplication instead of division.
+/// Equal chunks of a table; the last chunk may be shorter. divide() makes them and computes a reciprocal, with which
+/// kernels find the chunk of an index by multiplication instead of division.
 struct gather_chunks {
-  uint64_t table;       ///< elements of the table
-  uint64_t chunk;       ///< elements of a chunk
+  uint64_t table;       ///< number of elements of the table
+  uint64_t chunk;       ///< number of elements of a chunk
   uint64_t reciprocal;  ///< 2^64 / chunk, rounded down
-  uint32_t count;       ///< chunks; at most gather_most_chunks
+  uint32_t count;       ///< number of chunks; at most gather_most_chunks
 
-  /// The chunk of an index; `count` if the index is out of range.
+  /// Returns the chunk of an index; `count` if the index is out of range.
   [[nodiscard]] HPE_GATHER_BOTH uint32_t of(uint64_t index) const {
     if (index >= table) return count;
     const uint64_t quotient = upper_product(index, reciprocal);
@@ -54,8 +54,8 @@ struct gather_chunks {
   }
 };
 
-/// The most chunks of a partition: on soft devices, so that its buffers fit into a second-level cache, and on GPUs, so
-/// that its counters fit into shared memory.
+/// The largest number of chunks of a partition. On soft devices, the partition's buffers then fit into a second-level
+/// cache; on GPUs, its counters fit into shared memory.
 inline constexpr uint32_t gather_most_chunks = 1024, gather_most_chunks_gpu = 256;
 
 [[nodiscard]] inline gather_chunks divide(uint64_t table, uint64_t chunk) {
@@ -72,7 +72,7 @@ struct gather_status {
 };
 
 /// `count` indices and values. If `begin` is not null, the stream is only the part [*begin, *end) of these arrays; an
-/// earlier kernel has computed the two bounds.
+/// earlier kernel has computed these two bounds.
 struct gather_stream {
   const void* indices;
   void* values;
@@ -88,15 +88,15 @@ struct gather_access_parameters {
   gather_types types;
   void* table;
   uint64_t table_count, from, to;
-  const uint64_t* winners;  ///< scatter: see gather_mark; null: of equal indices, any may win
+  const uint64_t* winners;  ///< scatter: see gather_mark; null: if indices are equal, any of their values may be stored
   uint64_t first_place;     ///< place of the first stream's first index
   gather_status* status;    ///< null: indices out of range are not reported
   uint32_t stream_count;
   gather_stream streams[gather_most_devices];
 };
 
-/// Kernel gather_mark: sets winners[x] to 1 + the greatest place at which the index x occurs. `winners` is zero before.
-/// The grid may have any size.
+/// Kernel gather_mark: sets winners[x] to 1 + the greatest place at which the index x occurs. Before, all of `winners`
+/// must be zero. The grid may have any size.
 struct gather_mark_parameters {
   uint32_t index_bytes;
   const void* indices;
@@ -105,8 +105,8 @@ struct gather_mark_parameters {
 };
 
 /// A partition: `count` indices are moved to streams, one for each chunk of the table and a last one for indices out of
-/// range. Each of `parts` parts of the indices has its own segment of each stream: segment [chunk * parts + part]
-/// begins at offsets[chunk * parts + part].
+/// range. The indices are divided into `parts` parts, each of which has its own segment of each stream: segment [chunk
+/// * parts + part] begins at offsets[chunk * parts + part].
 struct gather_partition {
   gather_types types;
   gather_chunks chunks;
@@ -117,7 +117,7 @@ struct gather_partition {
   gather_status* status;
 
   [[nodiscard]] HPE_GATHER_BOTH uint64_t part_begin(uint32_t part) const {
-    // Parts begin at cache lines.
+    // Parts begin at the beginning of cache lines.
     const uint64_t unit = 64, units = (count + unit - 1) / unit;
     const uint64_t begin = (units / parts * part + units % parts * part / parts) * unit;
     return begin < count ? begin : count;
@@ -129,9 +129,9 @@ struct gather_partition {
 /// into the offsets. The grid has one tile, of gather_offsets_threads threads on GPUs.
 inline constexpr uint32_t gather_offsets_threads = 1024;
 
-/// Threads in a block on GPUs, and the number of elements that a thread of gather_move has in flight. A thread of
-/// gather_access has one in flight, as in a plain kernel: with more, fewer threads fit on a multiprocessor, and the
-/// kernel was slower.
+/// The number of threads in a block on GPUs, and the number of elements that a thread of gather_move has in flight. A
+/// thread of gather_access has one element in flight, as in a plain kernel: with more elements, fewer threads fit on a
+/// multiprocessor, and the kernel was slower.
 inline constexpr uint32_t gather_access_threads = 256, gather_move_threads = 256;
 [[nodiscard]] HPE_GATHER_BOTH constexpr uint32_t gather_move_each(uint32_t element) {
   return element <= 8 ? 8 : 64 / element;

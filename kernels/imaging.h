@@ -58,8 +58,9 @@ struct convolve {
   }
 };
 
-/// How a kernel loads values that all threads read: plainly, through the path for data that no thread writes
-/// (ld.global.nc; soft devices load plainly), or anew each time, past the first-level cache.
+/// How a kernel loads values that all threads read. plain: an ordinary load. read_only: the path for data that no
+/// thread writes (ld.global.nc; soft devices use ordinary loads). uncached: a new load each time, which bypasses the
+/// first-level cache.
 enum class load_path : uint32_t { plain, read_only, uncached };
 struct plain_load {
   HPE_IMAGING_BOTH float operator()(const float* from) const { return *from; }
@@ -97,7 +98,7 @@ struct filter_image {
   }
 
  private:
-  /// Values of a row.
+  /// Returns the number of values in a row.
   [[nodiscard]] HPE_IMAGING_BOTH uint32_t line() const { return uint32_t(columns) * uint32_t(channels); }
   [[nodiscard]] HPE_IMAGING_BOTH static int32_t within(int32_t place, int32_t end) {
     return place < 0 ? 0 : place < end ? place : end - 1;
@@ -146,7 +147,7 @@ struct fit_paths {
       }
   }
 
-  /// The inverse of a matrix, by its adjugate; 0 if its determinant is 0.
+  /// Computes the inverse of a matrix, by its adjugate; 0 if the determinant is 0.
   HPE_IMAGING_BOTH static void invert(const float (&m)[9], float (&inverse)[9]) {
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < 3; ++j) {
@@ -167,14 +168,14 @@ struct tomography {
   [[nodiscard]] HPE_IMAGING_BOTH float shift(int32_t view, int32_t slice) const {
     return (float(view) - 0.5F * float(views - 1)) * step * float(slice);
   }
-  /// Interpolates between two columns of a line. Beyond its ends, the line has the value at the nearest end.
+  /// Interpolates between two columns of a line. Beyond the ends of the line, returns the value at the nearest end.
   [[nodiscard]] HPE_IMAGING_BOTH float at(const float* line, float column) const {
     const float within = fminf(fmaxf(column, 0), float(columns - 1));
     const int32_t left = int32_t(within), right = left + 1 < columns ? left + 1 : left;
     const float share = within - float(left);
     return (1 - share) * line[left] + share * line[right];
   }
-  /// The mean of all slices along the ray that hits a pixel of a view.
+  /// Returns the mean of all slices along the ray that hits a pixel of a view.
   [[nodiscard]] HPE_IMAGING_BOTH float projection(const float* volume, int32_t view, int32_t y, int32_t x) const {
     float sum = 0;
     for (int32_t z = 0; z < slices; ++z)
@@ -233,7 +234,7 @@ struct multiply_matrices {
   float* c;        // rows x columns
   int32_t rows, inner, columns, accumulate;
 };
-/// On GPUs, a block of threads computes a square of the product with this side; each square is a tile of the grid.
+/// On GPUs, a block of threads computes a square of the product with this side. Each square is a tile of the grid.
 inline constexpr int32_t multiply_side = 64;
 
 }  // namespace hpe::kernels

@@ -21,14 +21,15 @@ namespace hpe::kernels {
 
 enum class radix_order : uint32_t { without_sign, with_sign, floating };
 
-/// An element begins with its key. Sizes are in bytes: a key has 4 or 8, an element is a key, or a key and a value.
+/// An element begins with its key. Sizes are in bytes: a key has 4 or 8 bytes; an element is a key, or a key and a
+/// value.
 struct radix_types {
   uint32_t element, key;
   radix_order order;
 };
 
-/// Converts the bits of a key to an unsigned number. The numbers ascend as the keys do. The two zeros of floating-point
-/// keys become equal.
+/// Converts the bits of a key to an unsigned number. The numbers have the same order as the keys. The two zeros of
+/// floating-point keys become equal.
 template <class Bits>
 [[nodiscard]] HPE_RADIX_BOTH Bits radix_of(Bits bits, radix_order order) {
   constexpr Bits sign = Bits{1} << (8 * sizeof(Bits) - 1);
@@ -38,7 +39,7 @@ template <class Bits>
   return (bits & sign) != 0 ? static_cast<Bits>(~bits) : static_cast<Bits>(bits | sign);
 }
 
-/// The index at which piece n begins if `count` elements are divided into `pieces` pieces.
+/// Returns the index at which piece n begins if `count` elements are divided into `pieces` pieces.
 [[nodiscard]] HPE_RADIX_BOTH uint64_t radix_bound(uint64_t count, uint64_t n, uint64_t pieces) {
   return count / pieces * n + count % pieces * n / pieces;
 }
@@ -46,15 +47,16 @@ template <class Bits>
 inline constexpr uint32_t radix_bits = 8, radix_digits = 1 << radix_bits;
 inline constexpr uint32_t radix_most_devices = 16, radix_most_splitters = 31;
 
-/// The state of a search for splitters, which finds the digits of a splitter one by one, from the uppermost on. The
-/// digits that are not known yet are 0. At first, ranks are the boundaries' places in the sorted array, in ascending
-/// order.
+/// The state of a search for splitters, which finds the digits of each splitter one by one, the uppermost digit first.
+/// Digits that are not known yet are 0. At first, rank[] contains the boundaries' places in the sorted array, in
+/// ascending order.
 struct radix_splitters {
   uint64_t key[radix_most_splitters];   ///< results of radix_of, in the upper bits
   uint64_t rank[radix_most_splitters];  ///< the boundary's place among the elements whose upper digits are those of
                                         ///< key; 0: key is the splitter itself
 
-  /// The first incomplete splitter with the same known digits as splitter s. Its counts are also those of s.
+  /// Returns the first incomplete splitter with the same known digits as splitter s. The counts for this splitter are
+  /// also those for s.
   [[nodiscard]] HPE_RADIX_BOTH uint32_t counted_by(uint32_t s) const {
     while (s > 0 && key[s - 1] == key[s] && rank[s - 1] != 0) --s;
     return s;
@@ -69,7 +71,7 @@ struct radix_part {
   uint32_t splitter_count;
   const radix_splitters* splitters;
 
-  /// The index of the first element of tile `tile`, of `tiles` tiles.
+  /// Returns the index of the first element of tile `tile`, if there are `tiles` tiles.
   [[nodiscard]] HPE_RADIX_BOTH uint64_t begin_of(uint64_t tile, uint64_t tiles) const {
     return radix_bound(count, tile, tiles);
   }
@@ -79,7 +81,7 @@ struct radix_part {
 /// splitter s and the next digit d, for each s with counted_by(s) == s whose rank is not 0. The grid may have any size.
 struct radix_digits_parameters {
   radix_part part;
-  uint32_t digit;  ///< 0: the uppermost
+  uint32_t digit;  ///< 0: the uppermost digit
   uint64_t* counts;
 };
 
@@ -102,8 +104,8 @@ struct radix_classes_parameters {
   [[nodiscard]] HPE_RADIX_BOTH uint32_t classes() const { return 2 * part.splitter_count + 1; }
 };
 
-/// Kernel radix_offsets: turns counts of classes into places, ordered by class, then by device, then by the device's
-/// tile. The grid has one tile, of radix_digits threads on GPUs.
+/// Kernel radix_offsets: replaces the counts of classes by places, ordered by class, then by device, then by the
+/// device's tile. The grid has one tile, of radix_digits threads on GPUs.
 struct radix_offsets_parameters {
   uint32_t classes, devices;
   uint32_t tiles[radix_most_devices];
@@ -116,7 +118,7 @@ struct radix_offsets_parameters {
 struct radix_ranges_parameters {
   radix_types types;
   void *elements, *other;
-  uint32_t in_other;  ///< whether the result is to be in `other`
+  uint32_t in_other;  ///< whether the result must be in `other`
   uint64_t bounds[radix_most_splitters + 2];
 };
 

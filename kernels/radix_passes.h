@@ -2,17 +2,17 @@
 
 /// Sorting by radix over several GPUs: the parameters of the kernels, and which bits of the keys each pass orders.
 ///
-/// Elements are sorted by digits from the lowest. Splitters, found in a sample, divide the keys into one range for each
-/// device. The first pass orders the elements of each device by range, and those of a range by their lowest bits, all
-/// in the memory of the device. So the elements of one range with the same lowest bits are one *run* on each device. In
-/// the second pass a device reads the runs of its range from all devices, in the order of the lowest bits, and orders
-/// them by the next bits; the later passes work on its range alone. So the exchange needs no pass of its own, and the
-/// links carry long sequences.
+/// Elements are sorted digit by digit, the lowest digit first. Splitters, found in a sample, divide the keys into one
+/// range for each device. The first pass orders the elements of each device by range, and the elements of a range by
+/// their lowest bits, all in the memory of the device. So on each device, the elements of one range with the same
+/// lowest bits are one *run*. In the second pass, a device reads the runs of its range from all devices, in the order
+/// of the lowest bits, and orders them by the next bits. The later passes only work on the device's own range. So the
+/// exchange needs no pass of its own, and the links carry long sequences.
 ///
-/// Elements of a pass are read in tiles. For splitters, equal keys of different tiles count as different, in the order
-/// of tiles, so that ranges have about the same length even if many keys are equal. Counts determine where ranges
-/// begin: near the bounds of the devices' parts of the array, but seldom exactly there. A few elements at each bound
-/// are therefore written to another device.
+/// The elements of a pass are read in tiles. For splitters, equal keys in different tiles are treated as different, in
+/// the order of tiles, so that ranges have about the same length even if many keys are equal. Counts determine where
+/// ranges begin: near the bounds of the devices' parts of the array, but rarely exactly there. So a few elements at
+/// each bound are written to another device.
 
 #include <stdint.h>
 
@@ -24,7 +24,7 @@ inline constexpr uint32_t radix_pass_threads = 384;
 inline constexpr uint32_t radix_most_bins = 512, radix_first_bits = 9;
 inline constexpr uint32_t radix_most_later_passes = 7;
 inline constexpr uint32_t radix_samples = 1 << 14;
-/// The limit on elements: sums of tiles are 32-bit words, of which two bits are marks.
+/// The largest number of elements: sums of tiles are 32-bit words, of which two bits are marks.
 inline constexpr uint64_t radix_most_elements = uint64_t{1} << 30;
 
 /// The number of elements of a tile: as many as fit into the registers and the shared memory of a block.
@@ -51,7 +51,7 @@ struct radix_sequence {
 struct radix_digits_of_passes {
   uint32_t key_bytes, devices;
 
-  /// The number of key bits in a bin of the first pass; the other bits of the bin are the range.
+  /// Returns the number of key bits in a bin of the first pass; the other bits of the bin are the range.
   [[nodiscard]] HPE_RADIX_BOTH uint32_t low_bits() const {
     uint32_t range_bits = 0;
     while (uint32_t{1} << range_bits < devices) ++range_bits;
@@ -69,12 +69,12 @@ struct radix_digits_of_passes {
     for (uint32_t before = 0; before < pass; ++before) result += bits(before);
     return result;
   }
-  /// The number of bins of the kernel that makes the pass.
+  /// Returns the number of bins of the kernel that makes the pass.
   [[nodiscard]] HPE_RADIX_BOTH uint32_t bins(uint32_t pass) const { return pass > 0 && bits(pass) <= 8 ? 256 : 512; }
 };
 
-/// Counts of the elements that a device has at first: of each bin of the first pass, and of each range and digit of
-/// each later pass. Zero before kernel radix_count_NAME.
+/// How many of a device's original elements are in each bin of the first pass, and how many have each range and digit
+/// of each later pass. Must be zero before kernel radix_count_NAME.
 struct radix_pass_counts {
   uint64_t first[radix_most_bins];
   uint64_t later[radix_most_later_passes][radix_most_devices][radix_most_bins];
@@ -83,11 +83,12 @@ struct radix_pass_counts {
 /// The state of a device's own work.
 struct radix_pass_state {
   uint64_t splitter_keys[radix_most_devices], splitter_places[radix_most_devices];
-  uint64_t offsets[1 + radix_most_later_passes][radix_most_bins];  ///< by pass: where a bin begins in the output
-  radix_sequence range;                                            ///< the device's part of the sorted array
-  radix_sequence runs[radix_most_bins];                            ///< the input of pass 1
+  // by pass and bin: where the bin begins in the output
+  uint64_t offsets[1 + radix_most_later_passes][radix_most_bins];
+  radix_sequence range;                                ///< the device's part of the sorted array
+  radix_sequence runs[radix_most_bins];                ///< the input of pass 1
   uint32_t run_count, run_tiles[radix_most_bins + 1];  ///< run_tiles: number of tiles in all runs before each run
-  uint32_t next_tile[1 + radix_most_later_passes];     ///< of each pass
+  uint32_t next_tile[1 + radix_most_later_passes];     ///< by pass
 };
 
 /// The parameters of all kernels of a sort, on one device. In the names of kernels, NAME is the name of a type in
@@ -100,12 +101,12 @@ struct radix_pass_state {
 /// radix_pass_threads. Kernel radix_pass_wide_NAME is for passes of 512 bins, radix_pass_first_NAME for the first pass.
 struct radix_pass_parameters {
   radix_types types;
-  uint32_t devices, device;  ///< number of devices, and the number of this one
+  uint32_t devices, device;  ///< the number of devices, and the number of this device
   uint64_t begins[radix_most_devices + 1];
   radix_pass_counts* counts[radix_most_devices];
   radix_pass_state* state;
-  const void* from;  ///< the elements of all devices
-  void* to;          ///< the elements of all devices; used by passes only
+  const void* from;  ///< by device: its elements
+  void* to;          ///< by device: its elements; only passes use this
   uint32_t pass;
   uint32_t *sums, *next_sums;  ///< sums of tiles, by bin; next_sums may be null
 
@@ -115,7 +116,7 @@ struct radix_pass_parameters {
 };
 inline constexpr uint32_t radix_sample_threads = 1024;
 
-/// The number of words in each of the two arrays of sums of a device, for the worst division into ranges.
+/// Returns the number of words in each of the two arrays of sums of a device, for the worst division into ranges.
 [[nodiscard]] inline uint64_t radix_sum_words(const radix_pass_parameters& p) {
   const uint64_t first = uint64_t{p.own().tiles(p.tile())} * radix_most_bins;
   const uint64_t tiles = p.begins[p.devices] / p.tile() + 2 * radix_most_bins;

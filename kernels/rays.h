@@ -21,8 +21,8 @@ struct sphere {
   float radius, mirror, spare;
 };
 
-/// A scene with this number of spheres has 13548 bytes, as the scene of Schaa and Kaeli. Spheres stay in a cube from -1
-/// to 1.
+/// The number of spheres. With it, a scene has 13548 bytes, like the scene of Schaa and Kaeli. Spheres stay in a cube
+/// from -1 to 1.
 inline constexpr int32_t spheres = 282;
 struct scene {
   vector3 light;
@@ -30,7 +30,8 @@ struct scene {
 };
 static_assert(sizeof(scene) == 13548);
 
-/// Computes pixels of the rows first, first + distance, ...: red, green and blue are the bytes from the lowest on.
+/// Computes the pixels of the rows first, first + distance, ... The lowest byte of a pixel is red, the next green, the
+/// third blue.
 struct trace_rays {
   const scene* state;
   uint32_t* pixels;  // part x width
@@ -67,7 +68,7 @@ struct trace_rays {
     return nearest;
   }
 
-  /// The colour that a ray sees if it hits at most `hits` spheres.
+  /// Returns the colour that a ray sees if it hits at most `hits` spheres.
   [[nodiscard]] HPE_IMAGING_BOTH vector3 colour(vector3 from, vector3 ray, int32_t hits) const {
     vector3 seen{0, 0, 0};
     float share = 1;

@@ -3,9 +3,9 @@
 /// Batched scans: the parameters of their kernels and how problems are cut into tiles. Programs and kernel bodies
 /// include this header; it needs only <stdint.h>.
 ///
-/// G problems of N elements each are stored one behind the other. Element i of a problem becomes the combination of its
-/// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: the first one becomes the operator's identity). The output
-/// may be the input itself; otherwise the two do not overlap.
+/// G problems of N elements each are stored one after the other. Element i of a problem becomes the combination of its
+/// elements 0 to i (inclusive), or 0 to i - 1 (exclusive: element 0 becomes the operator's identity). The output may be
+/// the input itself; otherwise the two do not overlap.
 
 #include <stdint.h>
 
@@ -16,19 +16,19 @@ namespace hpe::kernels {
 struct scan_tiling {
   uint64_t length;             ///< N
   uint64_t problems;           ///< G
-  uint64_t count;              ///< tiles in all; kernels count at most 2^31
-  uint64_t tiles_per_problem;  ///< 0: several problems in a tile
+  uint64_t count;              ///< number of all tiles; kernels count at most 2^31
+  uint64_t tiles_per_problem;  ///< 0: a tile has several problems
   uint32_t part;  ///< elements in each tile but the last of a problem (of the launch if several problems are in a tile)
 
   [[nodiscard]] constexpr bool several_problems() const { return tiles_per_problem == 0; }
-  /// The number of tiles that are dealt out to devices as one sequence: the tiles of a problem, or all tiles if a tile
-  /// has several problems.
+  /// Returns the number of tiles that are dealt out to devices as one sequence: the tiles of a problem, or all tiles if
+  /// a tile has several problems.
   [[nodiscard]] constexpr uint64_t sequence() const { return several_problems() ? count : tiles_per_problem; }
 };
 
-/// Makes tiles of at most `room` elements. If a tile may begin at any element, and not only at a multiple of `vector`
-/// elements in memory, up to vector - 1 elements of the room are for elements before the tile. Long problems are cut
-/// into full tiles, so that tiles begin at the bounds of granules; short problems are cut into equal tiles.
+/// Makes tiles of at most `room` elements. If tiles may begin at any element, and not only at multiples of `vector`
+/// elements in memory, tiles have up to vector - 1 elements less. Long problems are cut into full tiles, so that tiles
+/// begin at the bounds of granules; short problems are cut into equal tiles.
 [[nodiscard]] constexpr scan_tiling make_tiling(uint64_t length, uint64_t problems, uint32_t room, uint32_t vector,
                                                 bool input_aligned) {
   if (length == 0 || problems == 0) return {length, problems, 0, 1, 0};
@@ -46,11 +46,11 @@ struct scan_tiling {
   return {length, problems, needed * problems, needed, uint32_t(part)};
 }
 
-/// A tile: the position of its elements, counted from the first element of the first problem.
+/// A tile. begin: the position of its first element, counted from the first element of the first problem.
 struct scan_tile {
   uint64_t begin;
   uint64_t first;  ///< number of the first tile of its problem
-  uint64_t index;  ///< its place among the tiles of its problem
+  uint64_t index;  ///< the tile's place among the tiles of its problem
   uint32_t count;
 };
 
@@ -65,24 +65,24 @@ struct scan_tile {
   return {problem * tiling.length + offset, number - index, index, uint32_t(rest < tiling.part ? rest : tiling.part)};
 }
 
-/// The bytes of a tile of the single-pass kernels on GPUs, and the threads of a block.
+/// The number of bytes of a tile of the single-pass kernels on GPUs, and the number of threads of a block.
 inline constexpr uint32_t single_pass_tile_bytes = 32768;
 inline constexpr uint32_t single_pass_threads = 864;
-/// The bytes of a vector. Tiles with this alignment are the fastest.
+/// The number of bytes of a vector. Tiles with this alignment are the fastest.
 inline constexpr uint32_t scan_vector_alignment = 16;
 
-/// The most devices that take part in one scan.
+/// The largest number of devices that take part in one scan.
 inline constexpr unsigned scan_devices = 16;
 
 /// How several devices share the tiles of each problem: in chunks of consecutive tiles, dealt out one by one.
 struct scan_deal {
   uint32_t device, devices;
   uint32_t chunk;               ///< tiles, at most scan_chunk_tiles
-  uint32_t chunks_per_problem;  ///< the last one of a problem may have fewer tiles
-  uint32_t chunks_each;         ///< the most chunks of a device
+  uint32_t chunks_per_problem;  ///< the last chunk of a problem may have fewer tiles
+  uint32_t chunks_each;         ///< the largest number of chunks that a device has
 
-  /// The place of a chunk's total: the totals that one device writes are adjacent, because cache lines that several
-  /// devices write are slow.
+  /// Returns the place of a chunk's total. The totals that one device writes are adjacent, because writing cache lines
+  /// to which several devices write is slow.
   [[nodiscard]] constexpr uint32_t place_of_total(uint32_t chunk) const {
     return chunk % devices * chunks_each + chunk / devices;
   }
@@ -98,9 +98,9 @@ inline constexpr uint32_t scan_chunk_tiles = 128;
 
 /// The tile that a ticket of a device stands for.
 struct dealt_tile {
-  uint64_t number;  ///< of the tile
-  uint32_t chunk;   ///< the chunk that it is in
-  uint32_t place;   ///< its place in the chunk
+  uint64_t number;  ///< the number of the tile
+  uint32_t chunk;   ///< the chunk that contains the tile
+  uint32_t place;   ///< the tile's place in the chunk
   bool none;        ///< the ticket stands for no tile; later tickets may
   bool last;        ///< neither this ticket nor any later one stands for a tile
 };
@@ -119,7 +119,7 @@ struct dealt_tile {
 /// Data that the blocks of a single-pass scan share on a device, besides totals. Zero before the first launch; each
 /// launch resets it to zero.
 struct scan_tickets {
-  unsigned long long next;  ///< tickets handed out
+  unsigned long long next;  ///< number of tickets that have been taken
   unsigned long long left;  ///< number of blocks that have taken their last ticket
 };
 
@@ -133,12 +133,12 @@ struct scan_single_pass {
   scan_deal deal;
   uint64_t reciprocal;  ///< several problems in a tile: 2^32 / length, rounded up
   uint32_t inclusive;
-  uint32_t launch;  ///< the mark: different from those of earlier launches, and not 0
+  uint32_t launch;  ///< the mark of the launch: different from the marks of earlier launches, and not 0
   uint32_t stream;  ///< soft devices: results do not fit into the caches and are written past them
   scan_tickets* tickets;
-  void* totals[scan_devices];  ///< a word of twice the element's size for each tile, on every device
+  void* totals[scan_devices];  ///< for each tile a word of twice the element's size, on every device
   // Several GPUs, which pass each other the totals of chunks:
-  void* chunk_totals[scan_devices];  ///< a word like those of totals for each chunk, on every device
+  void* chunk_totals[scan_devices];  ///< for each chunk a word like those in totals, on every device
 };
 
 /// A device's share of a batch: elements [from, to) of each of `problems` problems, in chunks.

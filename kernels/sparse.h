@@ -14,7 +14,7 @@
 
 namespace hpe::kernels {
 
-/// Threads in a block on GPUs.
+/// The number of threads in a block on GPUs.
 inline constexpr uint32_t sparse_threads = 256;
 
 /// Kernel sparse_multiply: y = A x. The grid may have any size. On GPUs `lanes` threads, a power of two up to 32, share
@@ -72,8 +72,8 @@ struct hash_slots_parameters {
   uint32_t* indices;
 };
 
-/// Kernel hash_settle: appends to `rest` each of the entries whose slot holds an entry with another key; found[i] is
-/// the entry in the slot of entries[i]. *rest_count must be zero at the start. The grid may have any size.
+/// Kernel hash_settle: appends to `rest` each entry whose slot contains an entry with another key. found[i] is the
+/// entry in the slot of entries[i]. *rest_count must be zero at the start. The grid may have any size.
 struct hash_settle_parameters {
   const uint64_t* entries;
   const uint64_t* found;
@@ -82,8 +82,8 @@ struct hash_settle_parameters {
   uint32_t* rest_count;
 };
 
-/// Kernel hash_match: looks at found[i], the entry in the slot of keys[i]. If the entry has this key, its value is
-/// written to results[places[i]]; if the slot is empty, `missing` is written there. Otherwise the key and its place are
+/// Kernel hash_match: tests found[i], the entry in the slot of keys[i]. If the entry has this key, its value is written
+/// to results[places[i]]; if the slot is empty, `missing` is written there. Otherwise the key and its place are
 /// appended to the rest, for the next level. If places is null, the place is i. *rest_count must be zero at the start.
 /// The grid may have any size.
 struct hash_match_parameters {

@@ -41,8 +41,8 @@ inline constexpr int64_t most_radius = 8, usual_radius = 4;
   return w / double(k * k);
 }
 
-/// The largest eigenvalue of the negative second derivative for spacing 1, from which the limit of the time step
-/// follows. The weights alternate in sign, like the values of the shortest wave.
+/// Returns the largest eigenvalue of the negative second derivative for spacing 1, which determines the largest time
+/// step. The weights alternate in sign, like the values of the shortest wave.
 [[nodiscard]] constexpr double stencil_bound(int64_t radius) {
   double largest = -stencil_weight(radius, 0);
   for (int64_t k = 1; k <= radius; ++k)
@@ -50,13 +50,13 @@ inline constexpr int64_t most_radius = 8, usual_radius = 4;
   return largest;
 }
 
-/// Kernel bodies process whole vectors of this many cells; rows are padded to a multiple of it.
+/// Kernel bodies process whole vectors of this many cells, so the lengths of rows are multiples of it.
 inline constexpr int64_t row_multiple = 16;
 
 /// The memory layout of the cells of a wave field. Counts and distances are in elements.
 struct field_layout {
   int64_t nx, ny, nz;
-  int64_t radius;  ///< number of planes before the first and behind the last one
+  int64_t radius;  ///< number of planes before the first and after the last plane
   int64_t lead;    ///< elements before the first cell of a row; make_layout sets row_multiple under a free surface,
                    ///< otherwise 0
   int64_t row;     ///< distance from a cell to its neighbour in y
@@ -66,7 +66,7 @@ struct field_layout {
   [[nodiscard]] constexpr int64_t index(int64_t x, int64_t y, int64_t z) const {
     return origin + x * plane + y * row + z;
   }
-  /// The number of elements of the whole array.
+  /// Returns the number of elements of the whole array.
   [[nodiscard]] constexpr int64_t size() const { return (nx + 2 * radius) * plane; }
 };
 
@@ -93,8 +93,8 @@ struct section {
   int64_t y0, y1, z0, z1;
 };
 
-/// Returns all rows of a layout of make_layout, in whole vectors: cells behind a row are zero and stay zero, because
-/// their speed is zero.
+/// Returns all rows of a layout of make_layout, in whole vectors. Cells after the end of a row are zero and stay zero,
+/// because their speed is zero.
 [[nodiscard]] constexpr section whole_section(const field_layout& layout) {
   return {0, layout.ny, 0, whole_vectors(layout.nz)};
 }
@@ -146,7 +146,7 @@ struct slab {
   return part;
 }
 
-/// The shape of a launch of wave_step.
+/// Returns the shape of a launch of wave_step.
 [[nodiscard]] constexpr hpeShape step_shape(const slab& part, const section& across) {
   if (part.tile_z == 0) return {{part.tiles_x(), part.tiles_y(across), 1}, {1, 1, 1}};
   const int64_t columns = int64_t(part.tiles_y(across)) * part.tiles_z(across);
@@ -169,7 +169,7 @@ struct slab {
 /// Computes the cells of `across` in the planes of `part`. Reads: now in planes x0 - radius to x1 + radius. Writes and
 /// reads: next in planes x0 to x1. Reads the potential, if any, in the same cells as speed. taper_z has z1 elements
 /// rounded up to row_multiple. On GPUs taper_z is aligned to 16 bytes, z0 is a multiple of 4, and up to three elements
-/// of next behind z1 are overwritten: rim cells of boxes, which are received again before they are read, or zeros,
+/// of next after z1 are overwritten: rim cells of boxes, which are received again before they are read, or zeros,
 /// which stay zero.
 template <class T>
 struct wave_step {
@@ -204,7 +204,7 @@ struct wave_step {
   }
 };
 
-/// Whether the steps of this order accept a potential.
+/// Returns whether the steps of this order accept a potential.
 [[nodiscard]] constexpr bool takes_potential(int64_t order) { return order % 4 == 0; }
 
 /// wave_step as a kernel for each order, which is twice the radius of the layout: wave_step_2_f32 to wave_step_16_f32
@@ -216,14 +216,14 @@ using wave_step_f32 = wave_step_of<float, order>;
 template <int64_t order>
 using wave_step_f64 = wave_step_of<double, order>;
 
-/// The cells of a grid that are kept: nx * ny * nz cells from (x, y, z) on, packed with z fastest. A launch processes
+/// The cells of a grid that are stored: nx * ny * nz cells from (x, y, z) on, packed with z fastest. A launch processes
 /// the cells whose x is in its slab.
 struct window {
   int64_t x, y, z;
   int64_t nx, ny, nz;
 };
 
-/// The shape of a launch of keep or correlate.
+/// Returns the shape of a launch of keep or correlate.
 [[nodiscard]] constexpr hpeShape window_shape(const slab& part, const window& cells) {
   if (part.tile_z == 0) return {{part.tiles_x(), 1, 1}, {1, 1, 1}};
   constexpr int64_t rows_each = 32, most = 2048;
@@ -266,7 +266,7 @@ struct block_range {
   T least, step;
 };
 
-/// Bytes of a compressed row of nz cells.
+/// Returns the number of bytes of a compressed row of nz cells.
 template <class T>
 [[nodiscard]] constexpr int64_t compressed_row(int64_t nz, int64_t bits) {
   const int64_t blocks = (nz + block_cells - 1) / block_cells;
@@ -284,7 +284,7 @@ struct keep_compressed {
   int64_t bits;
 };
 
-/// The same as correlate, with a compressed window.
+/// Does the same as correlate, with a compressed window.
 template <class T>
 struct correlate_compressed {
   T* image;

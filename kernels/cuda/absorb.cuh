@@ -1,7 +1,7 @@
 #pragma once
 
-/// The body of the kernel of kernels/absorb.h for GPUs. The first blocks process the rows that are in a layer of x or y
-/// as a whole: a warp processes a row, so that its lanes use neighbouring cells and the rates of both axes stay in
+/// The body of the kernel of kernels/absorb.h for GPUs. The first blocks process the rows that are entirely in a layer
+/// of x or y: a warp processes a row, so that its lanes use neighbouring cells and the rates of both axes stay in
 /// registers. The other blocks process the ends of all other rows, which are in layers of z.
 ///
 /// The operations of a cell and their order are those of kernels/host/absorb_bodies.h.
@@ -81,7 +81,8 @@ __device__ void absorb_row(const absorb<T>& p, int64_t x, int64_t y) {
   }
 }
 
-/// Processes block number `block` of the rows that are in a layer of x or y; rows of planes in layers of x come first.
+/// Processes the rows of CUDA block `block`, among all rows that are in a layer of x or y. Rows in layers of x come
+/// first.
 template <int radius, class T>
 __device__ void absorb_rows(const absorb<T>& p, const absorb_blocks& blocks, uint32_t block) {
   const auto ny = static_cast<uint32_t>(p.layout.ny), wide_y = static_cast<uint32_t>(p.ends[1].width());
@@ -100,11 +101,12 @@ __device__ void absorb_rows(const absorb<T>& p, const absorb_blocks& blocks, uin
   absorb_row<radius, false, true>(p, p.first_other_plane() + n / wide_y, p.ends[1].cell(n % wide_y));
 }
 
-/// Processes block number `block` of the cells at the ends of rows that are in no layer of x or y.
+/// Processes the cells of CUDA block `block`, among all cells at the ends of rows that are in no layer of x or y.
 template <int radius, class T>
 __device__ void absorb_ends(const absorb<T>& p, const absorb_blocks& blocks, uint32_t block) {
   const auto wide = static_cast<uint32_t>(p.ends[2].width()), each = static_cast<uint32_t>(absorb_block_cells);
-  const auto rows = static_cast<uint32_t>(p.layout.ny - p.ends[1].width());  // of a plane
+  // rows of a plane that are in no layer of y
+  const auto rows = static_cast<uint32_t>(p.layout.ny - p.ends[1].width());
   const int64_t apart = p.cells(2), x0 = p.first_other_plane();
   const uint32_t begin = block * each, end = min(begin + each, static_cast<uint32_t>(blocks.ends));
   for (uint32_t n = begin + threadIdx.x; n < end; n += blockDim.x) {

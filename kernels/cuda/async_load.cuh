@@ -1,7 +1,7 @@
 #pragma once
 
-/// Asynchronous loads of 16 bytes from device memory, of this device or a peer, into shared memory (PTX ISA: cp.async).
-/// A thread puts its loads into groups and waits for groups. Data that other threads loaded is visible once those
+/// Asynchronous loads of 16 bytes from the memory of this device or a peer into shared memory (PTX ISA: cp.async). A
+/// thread puts its loads into groups and waits for groups. Data that other threads loaded is visible after those
 /// threads have waited for it and a __syncthreads has followed.
 
 #include <stdint.h>

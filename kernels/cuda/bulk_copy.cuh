@@ -15,7 +15,7 @@ class barrier {
   __device__ __forceinline__ void begin(unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
   }
-  /// Makes barriers visible to the copy engine. Called after begin.
+  /// Makes barriers visible to the copy engine. Call this after begin.
   static __device__ __forceinline__ void publish() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
@@ -23,7 +23,7 @@ class barrier {
   __device__ __forceinline__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
   }
-  /// Arrives, and announces bytes that copies will deliver.
+  /// Arrives, and announces the number of bytes that copies will deliver.
   __device__ __forceinline__ void arrive_expecting(unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
   }
@@ -47,8 +47,8 @@ class barrier {
   uint64_t state_;
 };
 
-/// Starts a bulk copy of `bytes` from device memory. The bytes must already be announced on `done`. Addresses and bytes
-/// are multiples of 16.
+/// Starts a bulk copy of `bytes` from device memory. The thread must already have announced the bytes to `done`.
+/// Addresses and bytes are multiples of 16.
 __device__ __forceinline__ void bulk_load(void* to_shared, const void* from, unsigned bytes, const barrier& done) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    static_cast<unsigned>(__cvta_generic_to_shared(to_shared))),

@@ -13,7 +13,7 @@ inline constexpr int cells_of_lane = 2, cells_of_warp = cells_of_lane * static_c
 inline constexpr int lanes_of_block = static_cast<int>(block_cells) / cells_of_lane;
 static_assert(gpu::warp_size % lanes_of_block == 0, "the lanes of a warp share whole blocks");
 
-/// A row, and this lane's part in it.
+/// A row, and what this lane processes of it.
 template <class T, class Byte>
 struct compressed_part {
   Byte* ranges;
@@ -27,7 +27,7 @@ struct compressed_part {
         blocks((nz + block_cells - 1) / block_cells),
         lane(static_cast<int>(threadIdx.x % gpu::warp_size)) {}
 
-  /// The block of this lane if the warp's first cell is `begin`.
+  /// Returns the block of this lane if the warp's first cell is `begin`.
   __device__ int64_t block(int64_t begin) const { return begin / block_cells + lane / lanes_of_block; }
 };
 
@@ -64,7 +64,7 @@ __device__ void run(const keep_compressed<T>& p) {
   for_rows(p, [&](int64_t row, int64_t field) {
     const compressed_part<T, uint8_t> part(p.kept + row * compressed_row<T>(nz, p.bits), nz);
     for (int64_t begin = 0; begin < nz; begin += cells_of_warp) {
-      // Lanes behind the row's end repeat the first cell of their block, or the last cell of the row.
+      // Lanes after the row's end repeat the first cell of their block, or the last cell of the row.
       const int64_t block = part.block(begin), i = begin + cells_of_lane * part.lane;
       const int64_t spare = min(block * block_cells, nz - 1);
       const T* const cells = p.field + field;

@@ -29,7 +29,7 @@ __device__ __forceinline__ void report(gather_status* status, uint64_t place) {
   atomicMin(reinterpret_cast<unsigned long long*>(&status->first_out_of_range), static_cast<unsigned long long>(place));
 }
 
-// Data that are used once must not push the table out of the second-level cache.
+// Loads a value that is used once, so that it does not evict the table from the second-level cache.
 template <class T>
 __device__ __forceinline__ T load_once(const T* from) {
   return __ldcs(from);
@@ -101,11 +101,12 @@ __device__ void count_part(const gather_partition& p, uint32_t* counts) {
 constexpr uint32_t move_warps = gather_move_threads / warp_size;
 struct move_memory {
   uint64_t cursors[most_streams];
-  uint32_t of_warp[move_warps][most_streams + 1];  // the last one counts places behind the end
+  uint32_t of_warp[move_warps][most_streams + 1];  // the last element counts positions after the end of the part
 };
 
-/// Moves one part. The place of an element in its stream follows from the part's indices alone: a part is processed in
-/// tiles, a tile has a row of 32 indices for each warp and step. So the way back finds the places of the way there.
+/// Moves one part. The position of an element in its stream follows from the part's indices alone: a part is processed
+/// in tiles, and in each step each warp takes a row of 32 indices of the tile. So moving values back finds the
+/// positions to which they were moved.
 template <class Element, class Index>
 __device__ __forceinline__ void move_part(const gather_move_parameters& m, move_memory& shared) {
   constexpr uint32_t each = gather_move_each(sizeof(Element)), warps = move_warps;
@@ -141,7 +142,8 @@ __device__ __forceinline__ void move_part(const gather_move_parameters& m, move_
       __syncwarp();
     }
     __syncthreads();
-    // From counts to the offsets of warps; a thread keeps the total until all have used the cursor.
+    // Replace the counts by the offsets of warps. Each thread keeps the totals of its streams until all threads have
+    // used the cursors.
     constexpr uint32_t own = (most_streams + gather_move_threads - 1) / gather_move_threads;
     uint32_t total[own];
 #pragma unroll
@@ -210,7 +212,7 @@ extern "C" __global__ void gather_count(const gather_partition p) {
 }
 
 extern "C" __global__ void __launch_bounds__(gather_offsets_threads) gather_offsets(const gather_partition p) {
-  // Each thread has a run of the counts.
+  // Each thread adds up a sequence of consecutive counts.
   __shared__ uint64_t sums[gather_offsets_threads];
   const uint64_t all = (uint64_t{p.chunks.count} + 1) * p.parts, run = (all + blockDim.x - 1) / blockDim.x;
   const uint64_t begin = threadIdx.x * run < all ? threadIdx.x * run : all, end = begin + run < all ? begin + run : all;

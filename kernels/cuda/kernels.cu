@@ -9,10 +9,10 @@
 namespace hpe::kernels::cuda {
 namespace {
 
-/// Blocks that a multiprocessor can hold, which bounds the registers of a thread.
+/// The number of blocks that run on a multiprocessor at a time, which limits the registers of a thread.
 template <class Parameters>
 inline constexpr int blocks_at_once = march_blocks;
-/// More of them hide the latency of memory, and three do without spilling registers.
+/// Three blocks hide the latency of memory better than two, and do not need to spill registers.
 template <>
 inline constexpr int blocks_at_once<absorb<float>> = 3;
 

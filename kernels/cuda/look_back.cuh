@@ -62,8 +62,8 @@ using tile_total = tile_total_word<sizeof(T)>;
 inline constexpr unsigned tiles_per_group = scan_chunk_tiles;
 static_assert(tiles_per_group == 4 * warp_size, "each lane takes four");
 
-/// Finds the prefixes of tiles for one warp, which asks for tiles in ascending order. `totals` has the totals of all
-/// tiles of a launch.
+/// Finds the prefixes of tiles for one warp, which must ask for tiles in ascending order. `totals` contains the totals
+/// of all tiles of a launch.
 template <class T, class Op>
 class look_back {
  public:

@@ -12,8 +12,8 @@
 namespace hpe::kernels::gpu {
 
 /// The sizes of a merge in steps. While a block merges one step, it loads the next. All elements of a step may come
-/// from one side, so the room suffices for two steps of each side. Each thread's number of outputs is odd, to avoid
-/// bank conflicts in shared memory.
+/// from one side, so each side has memory for two steps. Each thread's number of outputs is odd, to avoid bank
+/// conflicts in shared memory.
 template <class T>
 struct merge_shape {
   static_assert(sizeof(T) <= 32, "elements of merges on GPUs have at most 32 bytes");
@@ -27,7 +27,7 @@ struct merge_shape {
 template <class T>
 struct merge_memory {
   using shape = merge_shape<T>;
-  // The arrays are bytes, because shared memory cannot hold objects with constructors.
+  // The arrays are bytes, because variables in shared memory cannot have constructors.
   alignas(16) unsigned char sides[2 * shape::capacity * sizeof(T)];
   alignas(16) unsigned char merged[shape::step * sizeof(T)];
   uint64_t bounds[2];

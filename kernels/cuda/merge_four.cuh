@@ -1,6 +1,6 @@
 #pragma once
 
-/// Merges up to four sorted runs on a GPU, reading each once.
+/// Merges up to four sorted runs on a GPU, reading each run once.
 
 #include <string.h>
 
@@ -26,14 +26,14 @@ struct merge_four_shape {
 template <class T>
 struct merge_four_memory {
   using shape = merge_four_shape<T>;
-  // The rings of the runs, and those of the halves.
+  // The rings of the runs, followed by the rings of the halves.
   alignas(16) unsigned char near[(sort_runs * shape::capacity + 2 * shape::half) * sizeof(T)];
   alignas(16) unsigned char merged[shape::step * sizeof(T)];
   uint64_t bounds[2][sort_runs];
   uint32_t from_half, from_run[2];
 };
 
-/// Returns the element that another lane has.
+/// Returns the value that `value` has in another lane.
 template <class T>
 [[nodiscard]] __device__ __forceinline__ T element_of_lane(const T& value, unsigned lane) {
   unsigned words[(sizeof(T) + 3) / 4] = {};
@@ -115,7 +115,8 @@ __device__ __forceinline__ void fill_halves(typename merge_four_shape<T>::run (&
     const uint32_t missing = wanted > halves.count[h] ? wanted - halves.count[h] : 0;
     added[h] = endless || missing < there ? missing : there;
   }
-  // The first threads add to the first half, the next ones to the second. Usually one round of all threads is enough.
+  // The first threads add to the first half, the next threads to the second. Usually each thread adds elements only
+  // once.
   const uint32_t first = (added[0] + each - 1) / each, both = first + (added[1] + each - 1) / each;
   for (uint32_t i = threadIdx.x; i < both; i += merge_threads) {
     const uint32_t h = i < first ? 0 : 1, place = (h == 0 ? i : i - first) * each;
@@ -160,7 +161,7 @@ __device__ __forceinline__ void merge_halves(halves_of_four& halves, uint32_t co
   }
 }
 
-/// merge_part for four runs.
+/// Does for four runs what merge_part does for two.
 template <class T, class Less>
 __device__ void merge_four_part(const sort_merge_four<T>& p, merge_four_memory<T>& shared) {
   const Less less{};
@@ -195,7 +196,7 @@ __device__ void merge_four_part(const sort_merge_four<T>& p, merge_four_memory<T
     else
       fill_halves<false>(runs, halves, step, shared, less);
     load();
-    // merge_halves<true> needs steps of `each` outputs for each thread, and halves that cannot end before the step.
+    // merge_halves<true> requires that every thread writes `each` outputs, and that no half ends within the step.
     constexpr bool of_all_threads = shape::step == shape::each * merge_threads;
     if (of_all_threads && step == shape::step && halves.count[0] >= step && halves.count[1] >= step)
       merge_halves<true>(halves, step, shared, less);

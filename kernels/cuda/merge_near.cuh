@@ -1,6 +1,6 @@
 #pragma once
 
-/// Common parts of the merges: the division among blocks, and merges within shared memory.
+/// Code that both merges use: the division among blocks, and merges within shared memory.
 
 #include <stdint.h>
 
@@ -18,8 +18,8 @@ struct output_range {
   uint64_t begin, end;
 };
 
-/// The part of outputs [from, to) that this block computes; it may be empty. All parts but the last are multiples of
-/// `unit`.
+/// Returns the part of outputs [from, to) that this block computes; it may be empty. The lengths of all parts but the
+/// last are multiples of `unit`.
 [[nodiscard]] __device__ __forceinline__ output_range part_of_block(uint64_t from, uint64_t to, uint32_t unit) {
   const uint64_t count = to - from;
   const uint64_t part = ((count + gridDim.x - 1) / gridDim.x + unit - 1) / unit * unit, before = part * blockIdx.x;
@@ -30,7 +30,7 @@ struct output_range {
 /// `count` elements in shared memory, from place `begin` on, in a ring of mask + 1 places that begins at `base`.
 struct near_sequence {
   uint32_t base, begin, mask, count;
-  /// The index in shared memory of place `i` of the ring, which repeats after mask + 1 places.
+  /// Returns the index in shared memory of place `i` of the ring; places repeat after mask + 1.
   [[nodiscard]] __device__ __forceinline__ uint32_t place(uint32_t i) const { return base + (i & mask); }
 };
 
@@ -57,7 +57,7 @@ template <bool endless, uint32_t each, class T, class Less>
 __device__ __forceinline__ uint32_t merge_near(const T* near, const near_sequence& left, const near_sequence& right,
                                                uint32_t place, uint32_t count, T (&merged)[each], Less less) {
   const uint32_t low = near_pivot(near, left, right, place, less);
-  // May load elements behind the ends, which are not used.
+  // These loads may read elements after the ends; such elements are not used.
   uint32_t l = left.begin + low, r = right.begin + place - low;
   const uint32_t left_end = left.begin + left.count, right_end = right.begin + right.count;
   T of_left = near[left.place(l)], of_right = near[right.place(r)];

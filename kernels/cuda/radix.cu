@@ -16,7 +16,8 @@ __device__ __forceinline__ Key number_at(const radix_pass_parameters& p, uint64_
   return radix_of(*reinterpret_cast<const Key*>(element), p.types.order);
 }
 
-/// Samples are spread over the elements, one in each of `count` equal pieces, at a place that looks random.
+/// Returns the place of a sample. Samples are distributed over the elements: one in each of `count` equal pieces, at a
+/// pseudo-random place.
 __device__ __forceinline__ uint64_t place_of_sample(uint64_t elements, uint32_t sample, uint32_t count) {
   const uint64_t begin = radix_bound(elements, sample, count),
                  length = radix_bound(elements, sample + 1, count) - begin;
@@ -29,8 +30,8 @@ struct sample_memory {
   uint32_t digit, rank;
 };
 
-/// The digit of the element with rank `rank` among those counted, and its rank among those with this digit. Clears the
-/// counts.
+/// Finds the digit of the element with rank shared.rank among the counted elements, and the element's rank among those
+/// with this digit. Clears the counts.
 __device__ void find_digit(sample_memory& shared) {
   __syncthreads();
   if (threadIdx.x < warp_size) {
@@ -53,7 +54,8 @@ __device__ void find_digit(sample_memory& shared) {
   __syncthreads();
 }
 
-/// The splitter above range blockIdx.x: by digits of keys, then of the numbers of samples with equal keys.
+/// Finds the splitter above range blockIdx.x: first the digits of its key; then, among the samples with this key, the
+/// digits of the sample's number.
 template <class Key>
 __device__ void sample(const radix_pass_parameters& p) {
   __shared__ sample_memory shared;
@@ -69,7 +71,7 @@ __device__ void sample(const radix_pass_parameters& p) {
   if (threadIdx.x < radix_digits) shared.counts[threadIdx.x] = 0;
   if (threadIdx.x == 0) shared.rank = uint32_t(uint64_t{blockIdx.x + 1} * count / p.devices);
   __syncthreads();
-  Key key = 0;  // its digits that are not known yet are 0
+  Key key = 0;  // digits that are not known yet are 0
   for (uint32_t shift = key_bits; shift > 0;) {
     shift -= radix_bits;
 #pragma unroll
@@ -96,13 +98,13 @@ __device__ void sample(const radix_pass_parameters& p) {
   p.state->splitter_places[blockIdx.x] = place_of_sample(elements, sample, count);
 }
 
-/// Counters in shared memory, for as many later passes at a time as they suffice for.
+/// Counters in shared memory. If they do not suffice for all later passes, the elements are counted in several rounds.
 struct count_memory {
   static constexpr uint32_t counters = 18 * radix_most_bins;
   uint32_t first[radix_most_bins], later[counters];
 };
 
-/// Where the digits of the passes lie in a key.
+/// The positions of the passes' digits in a key.
 template <class Key>
 struct digit_places {
   static constexpr uint32_t later = sizeof(Key) == 4 ? 3 : radix_most_later_passes;
@@ -117,7 +119,8 @@ struct digit_places {
   }
 };
 
-/// Counts an element of range `range`: for later passes `begin` to `end`, and in the first round for the first pass.
+/// Counts an element of range `range`: for the later passes from `begin` to `end`, and in the first round also for the
+/// first pass.
 template <class Key>
 __device__ __forceinline__ void count_number(Key number, uint32_t range, const digit_places<Key>& places,
                                              uint32_t begin, uint32_t end, uint32_t devices, count_memory& shared) {
@@ -155,7 +158,7 @@ __device__ __forceinline__ void count(const radix_pass_parameters& p) {
       __syncthreads();
       splitters.set(p, part.begin);
       __syncthreads();
-      constexpr uint32_t each = 8;  // elements on the way to a thread at once
+      constexpr uint32_t each = 8;  // number of elements that a thread loads at the same time
       const auto* const first = from + part.begin;
       const auto length = uint32_t(part.end - part.begin);
       for (uint32_t i = threadIdx.x; i < length; i += each * radix_pass_threads) {
@@ -180,10 +183,10 @@ __device__ __forceinline__ void count(const radix_pass_parameters& p) {
   }
 }
 
-/// Sums over a block of radix_most_bins threads, for one value of each.
+/// Sums over a block of radix_most_bins threads. Each thread contributes one value.
 class block_sums {
  public:
-  /// The values of the threads before, and of all.
+  /// Returns the sum of the values of all threads before this one. Sets `all` to the sum of all values.
   __device__ uint64_t before(uint64_t own, uint64_t& all) {
     __shared__ typename scan::TempStorage memory;
     uint64_t result;
@@ -218,7 +221,7 @@ extern "C" __global__ __launch_bounds__(hpe::kernels::radix_most_bins) void radi
   gpu::block_sums sums;
   radix_pass_state& state = *p.state;
   const uint32_t bin = threadIdx.x, low = p.digits().low_bits(), range = bin >> low;
-  // Runs of this device's range: by the lowest bits, then by device.
+  // The runs of this device's range are sorted by the lowest bits, then by device.
   uint64_t of_ranges_before = 0, of_range = 0;
   for (uint32_t d = 0; d < p.devices; ++d) {
     const uint64_t own = p.counts[d]->first[bin], begin = p.begins[d] + sums.before(own);
@@ -265,7 +268,8 @@ struct radix_form<sort_pair<Key, Value>> {
   static constexpr radix_order order = radix_form<Key>::order;
 };
 
-/// Blocks that a multiprocessor can hold, which bounds the registers of a thread: as many as without spilling them.
+/// The number of blocks that run on a multiprocessor at a time, which limits the registers of a thread. With these
+/// numbers, no registers are spilled.
 template <class T>
 inline constexpr unsigned radix_blocks_at_once = sizeof(T) == 4 ? 3 : 2;
 

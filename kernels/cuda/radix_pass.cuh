@@ -15,8 +15,8 @@ struct alignas(sizeof(Key) * keys) radix_element {
   Key words[keys];
 };
 
-/// The bin of an element in a later pass. The asm keeps the compiler from reusing an element's bin, because stored bins
-/// would need more registers than a thread has.
+/// Returns the bin of an element in a later pass. The asm prevents the compiler from storing an element's bin for later
+/// use, because stored bins would need more registers than a thread has.
 template <class Key>
 struct later_bin {
   uint32_t shift, mask;
@@ -29,7 +29,7 @@ struct later_bin {
 };
 
 /// The splitters for the elements of one tile. The greatest key is above all splitters, because it also stands for
-/// places without an element, which belong behind all other elements.
+/// places without an element, which must come after all other elements.
 template <class Key>
 struct tile_splitters {
   Key least[radix_most_devices];  ///< the least key above each splitter
@@ -51,7 +51,7 @@ struct tile_splitters {
   }
 };
 
-/// The bin of an element in the first pass.
+/// Returns the bin of an element in the first pass.
 template <class Key>
 struct first_bin {
   const tile_splitters<Key>& splitters;
@@ -208,7 +208,7 @@ __device__ __forceinline__ void radix_pass_tile(const radix_pass_parameters& p, 
     const Element e = shared.elements[place];
     const uint64_t offset = shared.offsets[extractor.Digit(e.words[0])];
     if (whole || place < count) to[offset + place] = e;
-    __syncwarp();  // otherwise the compiler keeps all elements in registers, which are too few
+    __syncwarp();  // otherwise the compiler holds all elements in registers, which do not suffice
   }
 }
 
@@ -227,7 +227,7 @@ __device__ __forceinline__ void radix_pass(const radix_pass_parameters& p) {
   const uint32_t tiles = tiles_of_pass(p, p.pass);
   if (p.next_sums != nullptr) clear_sums(p.next_sums, tiles_of_pass(p, p.pass + 1), digits.bins(p.pass + 1));
   const uint32_t shift = digits.shift(p.pass), mask = (1U << digits.bits(p.pass)) - 1;
-  for (;;) {  // once, if there is a block for each tile
+  for (;;) {  // a single tile, if there is a block for each tile
     if (threadIdx.x == 0) shared.tile = atomicAdd(&p.state->next_tile[p.pass], 1);
     __syncthreads();
     const uint32_t tile = shared.tile;

@@ -1,8 +1,7 @@
 #pragma once
 
-/// Streams a sequence from device memory through shared memory: a block of threads loads each element once, in order,
-/// whole lines at a time and ahead of its use. So reading a sequence on this device or on a peer is as fast as copying
-/// it.
+/// Streams a sequence from device memory through shared memory. A block of threads loads each element once, in order,
+/// in whole lines and before it is used. So reading a sequence on this device or on a peer is as fast as copying it.
 
 #include "kernels/cuda/async_load.cuh"
 
@@ -26,7 +25,7 @@ class ring {
     const auto address = reinterpret_cast<uintptr_t>(sequence);
     by_vectors_ = vectors && address % sizeof(T) == 0;
     const uint64_t shift = by_vectors_ ? address % line_bytes / sizeof(T) : 0;
-    // From here on elements are counted from the beginning of the sequence's first line.
+    // From here on, elements are counted from the beginning of the first line of the sequence.
     source_ = sequence - shift;
     head_ = from + shift;
     end_ = to + shift;
@@ -35,14 +34,14 @@ class ring {
 
   /// The number of elements that are left.
   [[nodiscard]] __device__ __forceinline__ uint64_t left() const { return end_ - head_; }
-  /// The place in the room of the i-th element that is left; valid for any i.
+  /// Returns the place in the ring's memory of the i-th element that is left; valid for any i.
   [[nodiscard]] __device__ __forceinline__ uint32_t place(uint32_t i) const {
     return (static_cast<uint32_t>(head_) + i) & (capacity - 1);
   }
 
-  /// Starts to load as many elements as the room can hold: at least the first capacity - line + 1. The elements are in
-  /// shared memory once every thread has called end_loads() and waited for its groups, and all threads have then met at
-  /// a barrier.
+  /// Starts to load as many elements as fit into the ring: at least the first capacity - line + 1. The elements are in
+  /// shared memory after every thread has called end_loads() and waited for its groups, and all threads have then met
+  /// at a barrier.
   __device__ __forceinline__ void load() {
     if (by_vectors_) {
       constexpr uint32_t vector = vectors ? async_load_bytes / sizeof(T) : 1;

@@ -2,9 +2,9 @@
 
 /// Scans in one pass over the data: every element is read once and written once.
 ///
-/// The launch has as many blocks as run at once (as in Liu and Aluru, LightScan, section 4). Blocks take tickets for
-/// tiles, so that a tile for which others wait always belongs to a running block. The warps of a block have different
-/// tasks. They pass tiles on in a ring of stages in shared memory, each of which holds one tile.
+/// The launch has as many blocks as can run at the same time (as in Liu and Aluru, LightScan, section 4). Blocks take
+/// tickets for tiles, so that a tile for which others wait always belongs to a running block. The warps of a block have
+/// different tasks. They pass tiles to each other through a ring of stages in shared memory; each stage holds one tile.
 ///
 /// The loader takes tickets and starts bulk copies into free stages, several tiles ahead. The reducers combine the
 /// segments of a tile as soon as it is loaded. The publisher combines the totals of the segments, and publishes the
@@ -12,7 +12,7 @@
 /// them. The scanners scan one segment each, continuing from the results of the publisher and the look-back warp, and
 /// write it.
 ///
-/// So totals are published long before they are needed, and the memory is always busy.
+/// So totals are published long before they are needed, and memory is never idle.
 
 #include <stdint.h>
 
@@ -144,8 +144,8 @@ class single_pass {
     }
   }
 
-  /// The place of a stage's element in its problem, for tiles with several problems, which begin with the first element
-  /// of a problem.
+  /// Returns the index of a stage's element in its problem. Only for tiles with several problems; such a tile begins
+  /// with the first element of a problem.
   [[nodiscard]] __device__ __forceinline__ uint64_t offset(unsigned place, const window_of_tile& window) const {
     const auto length = static_cast<uint32_t>(p_.tiling.length);
     const uint32_t at = place - window.from + vector_length<T> * length;
@@ -162,8 +162,8 @@ class single_pass {
     return window.from == 0 && window.to == Shape::template room<T>;
   }
 
-  /// For tiles with several problems: whether problems begin and end only where segments do. In this case, no element
-  /// has to be checked for the beginning of a problem.
+  /// Only for tiles with several problems. Returns whether problems begin and end only where segments do. If so, no
+  /// element has to be checked for the beginning of a problem.
   [[nodiscard]] __device__ __forceinline__ bool is_even(const window_of_tile& window) const {
     return window.from == 0 && (window.to | static_cast<unsigned>(p_.tiling.length)) % segment_length == 0;
   }
@@ -188,7 +188,7 @@ class single_pass {
         } else if (slot.window.to > n * segment_length) {
           total = segment_of<false>(stage, n, slot.window).total();
         }
-        // All lanes have the same values, and write them.
+        // All lanes write the same values.
         shared_.totals[stage][n] = total;
         shared_.heads[stage][n] = head;
       }
@@ -200,7 +200,7 @@ class single_pass {
   [[nodiscard]] __device__ __forceinline__ tile_total<T>* own_totals() const {
     return static_cast<tile_total<T>*>(p_.totals[p_.deal.device]);
   }
-  /// The number of tiles in a chunk whose first tile has the place `index` in its problem.
+  /// Returns the number of tiles in a chunk whose first tile has the place `index` in its problem.
   [[nodiscard]] __device__ __forceinline__ unsigned tiles_from(uint64_t index) const {
     const uint64_t rest = p_.tiling.tiles_per_problem - index;
     return rest < p_.deal.chunk ? static_cast<unsigned>(rest) : p_.deal.chunk;
@@ -242,7 +242,7 @@ class single_pass {
       __syncwarp();
       const bool chunked = !several && p_.deal.devices > 1;
       typename memory::slot own;
-      if (chunked) own = slot;  // after the arrival the next tile may replace this one
+      if (chunked) own = slot;  // a copy, because the next tile may replace the slot after the arrival
       __syncwarp();
       if (is_leader()) shared_.known[stage].arrive();
       if (chunked) publish_chunk(own);

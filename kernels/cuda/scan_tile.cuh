@@ -94,7 +94,7 @@ struct segment {
   /// Scans the segment, continuing from `before`, and writes the result.
   __device__ __forceinline__ void scan(T* output, T before, bool inclusive, bool aligned) const {
     vector_of<T> v[rows];
-    T sum[rows];  // combinations of the vectors up to this lane's
+    T sum[rows];  // by row: combination of the vectors up to this lane's
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) v[r] = load(r);
 #pragma unroll
@@ -104,7 +104,7 @@ struct segment {
       sum[r] = v[r].at[V - 1];
     }
     warp_scan_rows(sum, op, lane);
-    T ahead[rows];  // combinations of the vectors before this lane's
+    T ahead[rows];  // by row: combination of the vectors before this lane's
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
       ahead[r] = shuffle_up(sum[r], 1);
@@ -136,7 +136,7 @@ struct segment {
     vector_of<T> v[rows];
     unsigned heads[rows];      // bit i: a problem begins at element i of the vector
     unsigned beginning[rows];  // bit i: a problem begins in lane i
-    T sum[rows];               // combinations of the vectors up to this lane's, from the last start of a problem on
+    T sum[rows];               // combination of the vectors up to this lane's, from the last start of a problem on
 #pragma unroll
     for (unsigned r = 0; r < rows; ++r) {
       v[r] = load(r);

@@ -52,8 +52,9 @@ __device__ __forceinline__ unsigned lane_number() {
   return lane;
 }
 
-/// True in one lane. The asm is volatile, because a compiler that knew the result for a whole loop would make one loop
-/// for that lane and another for the rest; the lanes would then meet only in shuffles, which is slow.
+/// Returns true in one lane. The asm is volatile: if the compiler knew that the result stays the same in a loop, it
+/// would make one loop for this lane and another for the other lanes. The lanes would then converge only in shuffles,
+/// which is slow.
 __device__ __forceinline__ bool is_leader() {
   unsigned lane;
   asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -83,11 +84,11 @@ __device__ __forceinline__ T warp_scan(T value, Op op, unsigned lane) {
 }
 
 /// Like warp_scan_rows, but within segments: bit i of heads is set if a segment begins in lane i of the row. The value
-/// of that lane must combine only the elements from the last start of a segment in the lane on.
+/// of such a lane must combine only the lane's elements from the last start of a segment on.
 template <unsigned count, class T, class Op>
 __device__ __forceinline__ void warp_segmented_scan_rows(T (&value)[count], const unsigned (&heads)[count], Op op,
                                                          unsigned lane) {
-  unsigned reach[count];  // how many lanes the sum may go back
+  unsigned reach[count];  // the number of lanes before this one that the sum may include
 #pragma unroll
   for (unsigned r = 0; r < count; ++r) {
     const unsigned up_to_here = heads[r] & (all_lanes >> (warp_size - 1 - lane));

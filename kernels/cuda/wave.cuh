@@ -43,7 +43,7 @@ __device__ T laplacian(const wave_step<T>& p, const T* cell, int64_t y) {
   const auto along = [](int64_t stride) { return [stride](int k) { return k * stride; }; };
   const T(&w)[3][most_radius] = p.weights;
   const int64_t row = p.layout.row, plane = p.layout.plane, ny = p.layout.ny;
-  // A single product rounds like a product that is added to -0.
+  // multiply() rounds a product in the same way as a fused multiply-add that adds it to -0.
   const T z = axis<radius>(w[2], multiply(p.centre, *cell), cell, along(-1), along(1));
   const T x = axis<radius>(w[0], T(-0.0), cell, along(-plane), along(plane));
   const T sum = add(z, x);
@@ -69,7 +69,7 @@ __device__ void step_cells(const wave_step<T>& p, const tile& t) {
   }
 }
 
-/// Computes the cells of a quad of a march, without a potential.
+/// Computes the cells of a quad in a march, without a potential.
 struct damped_point {
   const wave_step<float>& p;
   float taper_y, twice;
@@ -85,7 +85,7 @@ struct damped_point {
   }
 };
 
-/// Computes the cells of a quad of a march, with a potential; the quad of the next plane's potential is fetched ahead.
+/// Computes the cells of a quad in a march, with a potential. Loads the potential of the next plane's quad ahead.
 struct potential_point : damped_point {
   const float* place;
   int64_t last;  ///< the last plane of the range
@@ -186,8 +186,8 @@ __device__ void run(const wave_step_of<T, order>& p) {
   }
 }
 
-/// Calls row(number of the packed row, place of the row in the field) for every row of the window in the slab. A warp
-/// processes one row at a time, and its lanes make the call together.
+/// Calls row(number of the packed row, place of the row in the field) for every row of the window that is in the slab.
+/// A warp processes one row at a time, and its lanes make the call together.
 template <class Parameters, class Row>
 __device__ void for_rows(const Parameters& p, Row row) {
   constexpr int lanes = 32;
@@ -200,7 +200,7 @@ __device__ void for_rows(const Parameters& p, Row row) {
   }
 }
 
-/// Calls cell(place in the packed cells, place in the field) for every cell of the window in the slab.
+/// Calls cell(place in the packed cells, place in the field) for every cell of the window that is in the slab.
 template <class Parameters, class Cell>
 __device__ void for_cells(const Parameters& p, Cell cell) {
   constexpr int lanes = 32;

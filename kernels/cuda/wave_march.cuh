@@ -25,7 +25,7 @@ __device__ inline quad load_quad(const float* p) {
 __device__ inline void store_once(float* p, const quad& q) {
   __stcs(reinterpret_cast<float4*>(p), make_float4(q.v[0], q.v[1], q.v[2], q.v[3]));
 }
-// Starts a copy to shared memory; writes zeros if `there` is false.
+// Starts a copy to shared memory. If `there` is false, writes zeros instead.
 __device__ inline void copy_async(quad* to, const float* from, bool there) {
   const auto place = static_cast<unsigned>(__cvta_generic_to_shared(to));
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(there ? 16 : 0)
@@ -37,16 +37,17 @@ __device__ void await_all_groups_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(later) : "memory");
 }
 
-/// The cells that a march computes: [x0, x1) x [y0, y1) x [z0, z1), of which this block has the tile at (tile_y0,
-/// tile_z0). z0 and tile_z0 are multiples of 4. Up to three cells behind z1 are written too, if z1 is not a multiple of
-/// 4. The march also reads the cells up to `radius` beyond the range in all directions, along z in whole quads.
+/// The cells that a march computes: [x0, x1) x [y0, y1) x [z0, z1). This block computes the tile of these cells at
+/// (tile_y0, tile_z0). z0 and tile_z0 are multiples of 4. If z1 is not a multiple of 4, up to three cells after z1 are
+/// written too. The march also reads the cells up to `radius` beyond the range in all directions, along z in whole
+/// quads.
 struct march_range {
   int64_t x0, x1, y1, z1;
   int64_t tile_y0, tile_z0;
 };
 
-/// The place of a thread in its tile, and the quads of a plane's rim that it fetches: the rows before and after the
-/// tile, and quads before and after each of its rows.
+/// The position of a thread in its tile, and the quads of a plane's rim that the thread loads: the rows before and
+/// after the tile, and quads before and after each row of the tile.
 template <int radius, int tile_z, int tile_y>
 struct place {
   static constexpr int lanes = tile_z / 4;
@@ -61,8 +62,8 @@ struct place {
   int64_t y, z;
   bool reads, writes;          // whether its cells are read, and whether they are computed
   int64_t column;              // index of its first cell in plane 0
-  int64_t rim_from[rim_each];  // likewise; < 0: zeros
-  int rim_to[rim_each];        // place in the plane in shared memory; < 0: fetches nothing
+  int64_t rim_from[rim_each];  // index of the quads that it loads, in plane 0; < 0: zeros
+  int rim_to[rim_each];        // place in the plane in shared memory; < 0: loads nothing
 
   template <class Layout>
   __device__ place(const Layout& layout, const march_range& range) {
@@ -71,7 +72,7 @@ struct place {
     row = me / lanes;
     y = range.tile_y0 + row;
     z = range.tile_z0 + 4 * lane;
-    // Reads only cells that a cell of the range needs, and none beyond the end of a row.
+    // Only cells that a cell of the range needs are read, and none after the end of a row.
     const auto readable = [&](int64_t y, int64_t z) {
       return y < range.y1 + radius && z < range.z1 + 4 * beside && z < layout.row - layout.lead;
     };
@@ -96,8 +97,8 @@ struct place {
   }
 };
 
-/// The shared memory of a march: fetched quads for the plane itself, for the plane `radius` planes ahead, and for the
-/// rims of the planes. A quad is read by the thread that fetched it, except for rims.
+/// The shared memory of a march: loaded quads of the plane itself, of the plane `radius` planes ahead, and of the rims
+/// of the planes. Except for rims, the thread that loads a quad also reads it.
 template <int radius, int tile_z, int tile_y, int depth>
 struct march_memory {
   using my = place<radius, tile_z, tile_y>;
@@ -106,9 +107,10 @@ struct march_memory {
 };
 
 /// Computes next from now, next, speed and the laplacian of now in the range, with a block of tile_z / 4 * tile_y
-/// threads that fetch `depth` planes ahead. p has the members now, next, speed, layout, centre and weights[3], like the
-/// parameters of the steps. start(whether the thread computes anything, y, z, its first plane) and plane(x) tell
-/// `point` its place; step(i, here, before, speed, laplacian) returns cell i of its quad.
+/// threads, which load data `depth` planes ahead. p has the members now, next, speed, layout, centre and weights[3],
+/// like the parameters of the steps. point.start(whether the thread computes anything, y, z, its first plane) is called
+/// once, point.plane(x) before each plane, and point.step(i, here, before, speed, laplacian) returns cell i of the
+/// thread's quad.
 template <int radius, int tile_z, int tile_y, int depth, class Parameters, class Point>
 __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const Parameters& p,
                       const march_range& range, Point point) {
@@ -151,8 +153,8 @@ __device__ void march(march_memory<radius, tile_z, tile_y, depth>& memory, const
     column[2 * radius] = ahead[slot][me];
     const quad old = before[slot][me], c2 = speed[slot][me];
     plane[at.row + radius][at.lane + my::beside] = here;
-    // After this barrier the plane is complete, and no thread reads the previous plane, whose place the next fetch
-    // fills.
+    // After this barrier the plane is complete, and no thread reads the previous plane any more, which the next load
+    // overwrites.
     __syncthreads();
     fetch(x + depth, slot, plane_slot == 0 ? depth : plane_slot - 1);
 

@@ -24,7 +24,7 @@ inline number<T> times(number<T> a, number<T> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-// w_n^(sign m), 0 <= m < n.
+// Returns w_n^(sign m), 0 <= m < n.
 inline number<double> root(const root_table& t, int64_t m, int32_t sign) {
   number<double> w = times(t.coarse[m >> t.shift], t.fine[m & t.mask]);
   if (sign < 0) w.im = -w.im;
@@ -36,10 +36,11 @@ inline number<T> rounded(number<double> w) {
   return {static_cast<T>(w.re), static_cast<T>(w.im)};
 }
 
-// The length of the table of powers by which one multiplication extends a geometric sequence of roots.
+// The length of a table of powers. A geometric sequence of roots is computed in pieces of this length: each root is the
+// first root of its piece times a power.
 constexpr int64_t stretch = 64;
 
-// The first `count` of 1, w^step, w^(2 step) ...
+// Sets list to the first `count` of 1, w^step, w^(2 step) ...
 template <class T>
 void powers(const root_table& t, int64_t step, int64_t count, int32_t sign, number<T> (&list)[stretch]) {
   for (int64_t j = 0; j < count; ++j) list[j] = rounded<T>(root(t, j * step, sign));
@@ -52,11 +53,12 @@ inline void scale_by(number<T>* x, number<T> first, const number<T>* list, int64
   for (int64_t j = 0; j < count; ++j) x[j] = times(x[j], times(first, list[j]));
 }
 
-// A cache line, as words of 8 bytes; elements are one or two of them.
+// A cache line, as words of 8 bytes. An element has one or two words.
 typedef int64_t words __attribute__((vector_size(64), aligned(8), may_alias));
 constexpr int64_t words_in_line = 8;
 
-// Exchanges bit `step` of the words' places with the bit that distinguishes the two lines.
+// A step of a transposition: exchanges bit `step` in the positions of the words with the bit that says in which of the
+// two lines a word is.
 template <int64_t step, int64_t... word>
 inline void exchange(words& a, words& b, std::integer_sequence<int64_t, word...> /*all*/) {
   const words first = __builtin_shufflevector(a, b, ((word & step) != 0 ? words_in_line + word - step : word)...);
@@ -87,7 +89,7 @@ inline void transpose_block(const number<T>* from, int64_t from_row, number<T>* 
   for (int64_t r = 0; r < edge; ++r) *reinterpret_cast<words*>(to + r * to_row) = line[r];
 }
 
-// Rows r0 to r1 and columns c0 to c1 of the target.
+// Computes rows r0 to r1 and columns c0 to c1 of the target.
 template <class T>
 void transpose_box(const fft_transpose<T>& p, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
   constexpr int64_t edge = 64 / sizeof(number<T>);
@@ -124,7 +126,7 @@ void run(const fft_transpose<T>& p, const hpeTiles& tiles) {
   }
 }
 
-// A tile is a row.
+// A tile of this grid is a row.
 template <class T>
 void run(const fft_twiddle<T>& p, const hpeTiles& tiles) {
   const root_table roots = roots_of_unity(p.root);

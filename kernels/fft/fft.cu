@@ -40,12 +40,12 @@ __device__ W times(W a, W b) {
   return {a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x};
 }
 
-// exp(2 pi i turns sign), -1/2 <= turns <= 1/2.
+// Returns exp(2 pi i turns sign), -1/2 <= turns <= 1/2, in w.
 __device__ inline void turn(double turns, int sign, float2& w) {
   const int quarter = __double2int_rn(4 * turns);
   float s, c;
   sincospif(static_cast<float>(2 * fma(-0.25, static_cast<double>(quarter), turns)), &s, &c);
-  // A quarter turn more each time: (c, s), (-s, c), (-c, -s), (s, -c).
+  // After 0, 1, 2 and 3 quarter turns: (c, s), (-s, c), (-c, -s), (s, -c).
   const bool odd = (quarter & 1) != 0;
   const float re = odd ? s : c, im = odd ? c : s;
   const int q = quarter & 3;
@@ -58,7 +58,7 @@ __device__ inline void turn(double turns, int sign, double2& w) {
   w = {c, sign < 0 ? -s : s};
 }
 
-// w_n^(sign m), 0 <= m < n; part is 1 / n.
+// Returns w_n^(sign m), 0 <= m < n. part: 1 / n.
 template <class T>
 __device__ word_of<T> root(long long m, long long n, double part, int sign) {
   word_of<T> w;
@@ -66,8 +66,8 @@ __device__ word_of<T> root(long long m, long long n, double part, int sign) {
   return w;
 }
 
-// Squares go through shared memory, so that both source and target are accessed along rows. A block takes every
-// gridDim-th square and reads the next square while it writes one, so that a few blocks keep the links busy.
+// Transposes squares through shared memory, so that both source and target are accessed along rows. A block processes
+// every gridDim-th square, and reads the next square while it writes one, so that a few blocks keep the links busy.
 template <class T>
 struct square {
   static constexpr int edge = transpose_edge, step = 256 / edge, each = edge / step;

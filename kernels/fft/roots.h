@@ -16,7 +16,7 @@ struct root_table {
   int64_t mask;
 };
 
-/// The tables for n >= 1. They are made at the first call and live as long as the process. Any thread.
+/// Returns the tables for n >= 1, which are made at the first call and live as long as the process. Thread-safe.
 __attribute__((visibility("default"))) root_table roots_of_unity(int64_t n);
 
 }  // namespace hpe::kernels

@@ -1,8 +1,7 @@
 #pragma once
 
-/// Arithmetic for the bodies for soft devices. The source text of the bodies fixes each rounding and the order of
-/// operations: contraction is off, and fused operations are written out. HPE_FUSED says whether a * b + c is one
-/// operation.
+/// Arithmetic for the bodies for soft devices. The source text of the bodies determines each rounding and the order of
+/// operations: contraction is off, and fused operations are written as such. HPE_FUSED: a * b + c is one operation.
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 namespace {
 
-/// The ranges and the integers of a compressed row.
+/// Where the ranges and the integers of a compressed row are.
 template <class T, class Byte>
 struct compressed_parts {
   Byte* ranges;
@@ -37,7 +37,7 @@ void compress_block(const T* cells, int64_t count, int64_t bits, uint8_t* range,
   const auto levels = static_cast<int32_t>((1 << bits) - 1);
   const bool both_signs = lowest < 0 && largest > 0;
   const T step = (largest - lowest) / T(both_signs ? levels - 1 : levels);
-  // The inverse of a smaller step would be infinite.
+  // The inverse of an even smaller step would be infinite.
   const T inverse = step > T(1e-37) ? 1 / step : T(0);
   const block_range<T> r{both_signs ? -step * T(static_cast<int32_t>(-lowest * inverse + T(0.5))) : lowest, step};
   int32_t q[block_cells] = {};

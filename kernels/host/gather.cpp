@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t line_bytes = 64;
 
-/// Bits that are only moved.
+/// An element, whose bits are only moved.
 template <uint32_t bytes>
 struct alignas(bytes < 16 ? bytes : 16) element {
   uint32_t words[bytes / 4];
@@ -35,7 +35,7 @@ void with_types(const gather_types& types, const Body& body) {
   types.index == 4 ? with_index(uint32_t{}) : with_index(uint64_t{});
 }
 
-/// The elements, of `count`, that these tiles process.
+/// The range of elements, out of `count`, that these tiles process.
 struct range {
   uint64_t begin, end;
 };
@@ -51,7 +51,8 @@ void report(gather_status* status, uint64_t place) {
   }
 }
 
-/// Values written in order: past the caches if they are many, since a cache would first read their lines.
+/// Writes values in order. If there are many, the writes bypass the caches, because a cache would read each line before
+/// it is written.
 template <class Element>
 class ordered_writer {
  public:
@@ -84,15 +85,15 @@ class ordered_writer {
   const bool bypass_;
 };
 
-/// How many accesses ahead an element is fetched into the cache: more than a processor can have under way at once.
+/// The number of accesses by which prefetches are ahead: more than a processor can have in flight.
 constexpr uint64_t ahead = 128;
 
-/// Calls body(i, indices[i]) for i in a range, and fetches the elements `ahead` of it.
+/// Calls body(i, indices[i]) for i in a range, and prefetches the element of the access `ahead` iterations later.
 template <bool writes, class Element, class Index, class Body>
 void visit(const Element* table, const Index* indices, range where, const Body& body) {
   const uint64_t fetching = where.end - where.begin > ahead ? where.end - ahead : where.begin;
   for (uint64_t i = where.begin; i < fetching; ++i) {
-    __builtin_prefetch(table + indices[i + ahead], writes ? 1 : 0);  // its address need not be valid
+    __builtin_prefetch(table + indices[i + ahead], writes ? 1 : 0);  // the address need not be valid
     body(i, indices[i]);
   }
   for (uint64_t i = fetching; i < where.end; ++i) body(i, indices[i]);
@@ -112,7 +113,7 @@ void access_stream(const gather_access_parameters& p, const gather_stream& s, co
     return false;
   };
   if (p.types.way == gather_way::gather)
-    // Ordinary stores: those past the caches take the buffers that the fetched lines arrive in.
+    // Ordinary stores: stores that bypass the caches would occupy the buffers in which prefetched lines arrive.
     visit<false>(table, indices, mine, [&](uint64_t i, uint64_t x) {
       if (in_chunk(i, x)) values[i] = table[x];
     });
@@ -153,8 +154,8 @@ void count_part(const gather_partition& p, uint32_t part) {
   report(p.status, p.first_place + i);
 }
 
-/// Collects the elements of each stream until they fill a cache line, and writes whole lines past the cache: a line
-/// written in pieces would first be read.
+/// Collects the elements of each stream until they fill a cache line, and writes whole lines that bypass the cache: a
+/// cache would read a line before a part of it is written.
 template <class T>
 class line_writer {
  public:
@@ -172,7 +173,7 @@ class line_writer {
     for (int i = 0; i < 4; ++i) _mm_stream_si128(to + i, _mm_load_si128(from + i));
   }
 
-  /// Writes the lines that are not full. ends: the place behind the last element of each stream.
+  /// Writes the lines that are not full. ends: by stream, the place after its last element.
   void finish(const uint64_t* ends) {
     for (uint32_t s = 0; s < streams_; ++s) {
       const uint64_t line = ends[s] / per_line * per_line;
@@ -194,7 +195,7 @@ class line_writer {
   alignas(line_bytes) T lines_[gather_most_chunks + 1][per_line];
 };
 
-/// The places of one part's segments.
+/// Where the segments of one part begin, by stream, and where their next elements go.
 struct cursors {
   cursors(const gather_partition& p, uint32_t part) {
     for (uint32_t c = 0; c <= p.chunks.count; ++c) begin[c] = next[c] = p.offsets[uint64_t{c} * p.parts + part];

@@ -34,13 +34,13 @@ void with_types(const radix_types& types, const Body& body) {
     pair ? with_order(element<uint64_t, 2>{}) : with_order(element<uint64_t, 1>{});
 }
 
-/// The number of a key.
+/// Returns the key of an element as an unsigned number (radix_of).
 template <radix_order order, class Key, uint32_t keys>
 Key number_of(const element<Key, keys>& e) {
   return radix_of(e.words[0], order);
 }
 
-/// A splitter as the number of a key.
+/// Returns the key of a splitter.
 template <class Key>
 Key as_key(uint64_t splitter) {
   return Key(splitter >> (64 - 8 * sizeof(Key)));
@@ -50,7 +50,7 @@ template <radix_order order, class Key, uint32_t keys>
 void count_digits(const radix_digits_parameters& p, const element<Key, keys>* from, const element<Key, keys>* to) {
   const radix_splitters& s = *p.part.splitters;
   const uint32_t shift = 8 * sizeof(Key) - radix_bits * (p.digit + 1);
-  // Blocks that stay in the first-level cache while they are counted for each splitter.
+  // A block stays in the first-level cache while its elements are counted for each splitter.
   constexpr int64_t block = 2048;
   uint64_t counts[radix_most_splitters][radix_digits];
   uint32_t counting[radix_most_splitters], counters = 0;
@@ -73,7 +73,7 @@ void count_digits(const radix_digits_parameters& p, const element<Key, keys>* fr
         __atomic_fetch_add(p.counts + counting[c] * radix_digits + d, counts[c][d], __ATOMIC_RELAXED);
 }
 
-/// The classes of keys.
+/// Returns the class of a key (kernels/radix.h).
 template <class Key>
 class classifier {
  public:
@@ -99,7 +99,7 @@ void each_of(const radix_part& part, uint64_t tile, uint64_t tiles, const Elemen
   for (const Element* e = elements + part.begin_of(tile, tiles); e < end; ++e) body(*e, class_of(number_of<order>(*e)));
 }
 
-/// Sorts `count` elements; `other` is the second array.
+/// Sorts `count` elements; `other` is an array of the same size.
 template <radix_order order, class Key, uint32_t keys>
 void sort_by_digits(element<Key, keys>* from, element<Key, keys>* other, uint64_t count, bool in_other) {
   constexpr uint32_t digits = sizeof(Key) * 8 / radix_bits;
@@ -111,7 +111,7 @@ void sort_by_digits(element<Key, keys>* from, element<Key, keys>* other, uint64_
   auto *here = from, *there = other;
   for (uint32_t d = 0; d < digits; ++d) {
     uint64_t* const places = counts[d];
-    // A digit that all keys share moves nothing.
+    // If all keys have the same digit, this pass would move no element.
     if (count == 0 || places[number_of<order>(here[0]) >> (d * radix_bits) & (radix_digits - 1)] == count) continue;
     uint64_t sum = 0;
     for (uint32_t v = 0; v < radix_digits; ++v) {
@@ -145,7 +145,7 @@ HPE_HOST_KERNEL(radix_choose_digits, radix_choice_parameters) {
   if (tiles->begin != 0) return;
   const radix_choice_parameters& p = *parameters;
   radix_splitters& s = *p.splitters;
-  // From the last to the first, since splitters use the counts of earlier ones.
+  // Processes the last splitter first, because counted_by compares a splitter's digits with those of earlier splitters.
   for (uint32_t i = p.splitter_count; i-- > 0;) {
     if (s.rank[i] == 0) continue;
     const uint32_t from = s.counted_by(i) * radix_digits;

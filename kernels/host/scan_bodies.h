@@ -80,7 +80,7 @@ template <class T>
 inline void store(T* to, vec<T> v) {
   memcpy(to, &v, sizeof v);
 }
-// Stores past the caches; `to` is aligned to a vector.
+// Stores a vector so that the store bypasses the caches. `to` must be aligned to a vector.
 template <class T>
 inline void stream(T* to, vec<T> v) {
   __m128i part[sizeof(v) / 16];
@@ -115,7 +115,7 @@ inline vec<T> last_lane(vec<T> v) {
   return last_lane<T>(v, std::make_integer_sequence<int, lanes<T>>());
 }
 
-// Combines all elements, in order unless it combines them in vectors.
+// Combines all elements: in vectors if the operator allows it, otherwise in order.
 template <class T, class Op>
 inline T reduce(const T* data, uint64_t count) {
   constexpr Op op{};
@@ -139,7 +139,7 @@ struct manner {
   bool inclusive, past_caches;
 };
 
-// Scans element by element; returns `before` combined with all elements.
+// Scans element by element. Returns `before` combined with all elements.
 template <class T, class Op>
 inline T scan_slowly(const T* input, T* output, uint64_t count, T before, bool inclusive) {
   constexpr Op op{};
@@ -169,7 +169,7 @@ inline T scan_vectors(const T* input, T* output, uint64_t count, T before) {
   return carry[0];
 }
 
-// Scans elements that follow `before`; returns `before` combined with all elements.
+// Scans elements that follow `before`. Returns `before` combined with all elements.
 template <class T, class Op>
 inline T scan_run(const T* input, T* output, uint64_t count, T before, manner how) {
   uint64_t done = 0;
@@ -241,8 +241,8 @@ struct total_word {
   alignas(T) uint32_t mark;
 };
 
-// Finds the prefixes of tiles for one thread, which asks for tiles in ascending order: keeps the prefix of the last
-// tile and adds the totals of the tiles in between.
+// Finds the prefixes of tiles for one thread, which must ask for tiles in ascending order. Stores the prefix of the
+// last tile, and adds the totals of the tiles in between.
 template <class T, class Op>
 class prefixes {
  public:
@@ -258,7 +258,7 @@ class prefixes {
       const total_word<T>& word = totals_[first_ + known_];
       for (unsigned looks = 1; __atomic_load_n(&word.mark, __ATOMIC_ACQUIRE) != launch_; ++looks) {
         _mm_pause();
-        if (looks % 256 == 0) sched_yield();  // the thread that has the tile may need this core
+        if (looks % 256 == 0) sched_yield();  // the thread that processes the tile may need this core
       }
       before_ = Op{}(before_, word.value);
     }

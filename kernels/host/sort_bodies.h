@@ -32,7 +32,7 @@ struct places {
   uint64_t from, to;
 };
 
-/// The part of outputs [from, to) that these tiles compute.
+/// Returns the part of outputs [from, to) that these tiles compute.
 inline places part_of(uint64_t from, uint64_t to, const hpeTiles& tiles) {
   const auto place_of = [&](uint64_t tile) { return from + uint64_t(__uint128_t(to - from) * tile / tiles.grid[0]); };
   return {place_of(tiles.begin), place_of(tiles.end)};
@@ -48,7 +48,7 @@ void merge_here(const sort_merge<T>& p, const hpeTiles& tiles) {
   const T* right = p.right + (from - uint64_t(left - p.left));
   const T* const right_end = p.right + (to - uint64_t(left_end - p.left));
   T* output = p.output + from;
-  // The loop avoids a branch on the data, which would be mispredicted half of the time.
+  // This loop has no branch on the data, which would be mispredicted half of the time.
   while (left != left_end && right != right_end) {
     const bool from_right = less(*right, *left);
     *output++ = from_right ? *right : *left;

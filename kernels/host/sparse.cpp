@@ -9,7 +9,7 @@ namespace hpe::kernels {
 
 namespace {
 
-/// The elements, of `count`, that these tiles process.
+/// The range of elements, out of `count`, that these tiles process.
 struct range {
   uint64_t begin, end;
 };
@@ -18,7 +18,7 @@ range share(uint64_t count, const hpeTiles& tiles) {
   return {at(tiles.begin), at(tiles.end)};
 }
 
-/// How many accesses ahead an element is fetched into the cache. The address of a prefetch need not be valid.
+/// The number of accesses by which prefetches are ahead. The address of a prefetch need not be valid.
 constexpr uint64_t ahead = 32;
 
 template <class T>
@@ -41,7 +41,7 @@ void multiply(const sparse_multiply_parameters& p, const range& rows) {
   }
 }
 
-/// Collects elements and appends them together, so that threads seldom meet at the counter.
+/// Collects elements and appends many at a time, so that threads rarely change the shared counter at the same time.
 class appender {
  public:
   appender(uint32_t* count) : count_(count) {}
@@ -50,7 +50,7 @@ class appender {
     kept_[size_++] = element;
     if (size_ == capacity) flush(store);
   }
-  /// store(place, element) for each kept element.
+  /// Appends the collected elements: calls store(place, element) for each of them.
   template <class Store>
   void flush(const Store& store) {
     const uint32_t begin = __atomic_fetch_add(count_, size_, __ATOMIC_RELAXED);

@@ -32,7 +32,8 @@ inline neighbours rows_about(const field_layout& layout, y_ends ends, int64_t y)
   return n;
 }
 
-// Steps one row of several planes at once, so that a value loaded for one plane is also the x neighbour in the others.
+// Steps one row of several planes at once. So a value that is loaded as the neighbour in x of one plane is also used
+// for the other planes.
 template <class T, int radius, bool with_y, bool with_potential, int planes>
 void step_rows(const wave_step<T>& p, int64_t x, int64_t y0, const neighbours& rows) {
   const int64_t first = p.layout.index(x, y0, p.across.z0), count = p.across.z1 - p.across.z0;
@@ -82,7 +83,7 @@ void step_rows(const wave_step<T>& p, int64_t x, int64_t y0, const neighbours& r
   }
 }
 
-// The cells of one tile: planes x0 to x1, rows y0 to y1.
+// The cells of one tile: planes x0 to x1 and rows y0 to y1.
 struct box {
   int64_t x0, x1, y0, y1;
   [[nodiscard]] bool has(const point& p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
@@ -150,7 +151,7 @@ void run(const wave_step_of<T, order>& p, const hpeTiles& tiles) {
   }
 }
 
-// Calls row(place of the packed row, place of the row in the field) for every row of the window in the tiles.
+// Calls row(place of the packed row, place of the row in the field) for every row of the window that is in the tiles.
 template <class Parameters, class Row>
 inline void for_rows(const Parameters& p, const hpeTiles& tiles, Row row) {
   const window& w = p.cells;

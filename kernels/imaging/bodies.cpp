@@ -14,7 +14,7 @@
   }
 #include "kernels/imaging/imaging.def"
 
-// Each value of a row of a meets a whole row of b, in pieces that stay in the cache.
+// Multiplies each value of a row of a by a whole row of b, in pieces of b that stay in the cache.
 HPE_HOST_KERNEL(imaging_multiply, hpe::kernels::multiply_matrices) {
   const auto& p = *parameters;
   const uint64_t all = uint64_t{tiles->grid[0]} * tiles->grid[1] * tiles->grid[2];

@@ -24,7 +24,7 @@ class sum_of_traffic {
     } else if (at == device) {
       local_[device] += bytes;
     } else {
-      // Data of a read goes from the home to the reader, data of a write to the home.
+      // A read moves data from the home to the reader, a write moves data to the home.
       const std::size_t from = writes ? device : at, to = writes ? at : device;
       links_[from * machine_.devices + to] += bytes / (writes ? machine_.write_rate : machine_.read_rate);
       served_[at] += bytes;
@@ -71,8 +71,8 @@ class sum_of_traffic {
   }
 
   const machine& machine_;
-  std::vector<double> local_, served_, from_host_, instructions_;  // of each device
-  std::vector<double> links_;  // seconds that the data from one device to another one takes
+  std::vector<double> local_, served_, from_host_, instructions_;  // by device
+  std::vector<double> links_;  // by pair of devices: the seconds that the data from one to the other takes
 };
 
 }  // namespace

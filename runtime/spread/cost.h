@@ -8,16 +8,16 @@
 
 namespace hpe::spread {
 
-/// The memory in which an array is during the launch.
+/// The memory that contains an array during the launch.
 struct array_place {
-  const std::vector<home_run>* homes = nullptr;  // null: the memory is not known and counts as host memory
-  bool is_replicated = false;                    // reads are local
+  const std::vector<home_run>* homes = nullptr;  // null: the memory is not known and is treated as host memory
+  bool is_replicated = false;                    // all reads are local
 };
 
 struct cost {
   double seconds = 0;
   double local_bytes = 0, remote_bytes = 0, host_bytes = 0;
-  double imbalance = 0;  // largest part / mean part - 1
+  double imbalance = 0;  // blocks of the largest part / blocks of the mean part - 1
 
   [[nodiscard]] double remote_share() const {
     const double all = local_bytes + remote_bytes + host_bytes;
@@ -25,13 +25,13 @@ struct cost {
   }
 };
 
-/// For each sampled block: how many blocks of its part the sampled block represents.
+/// Returns for each sampled block how many blocks of its part it represents.
 [[nodiscard]] std::vector<double> weights_of(const traffic& t, const cut& c);
 
-/// The number of the part that contains a block.
+/// Returns the number of the part that contains a block.
 [[nodiscard]] std::size_t part_of(const cut& c, const dimension& block);
 
-/// Predicts the cost of a launch. `places` has one entry for each pointer of the kernel.
+/// Predicts the cost of a launch. `places` has one element for each pointer of the kernel.
 [[nodiscard]] cost predict(const traffic& t, const cut& c, std::span<const array_place> places, const machine& m);
 
 }  // namespace hpe::spread

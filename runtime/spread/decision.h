@@ -1,6 +1,7 @@
 #pragma once
 
-/// The result of a decision: on which devices the blocks of a grid run, and in which memory its arrays should be.
+/// What the planner decides about a launch: which devices run which blocks of the grid, and which memory should contain
+/// its arrays.
 
 #include <string>
 #include <vector>
@@ -9,7 +10,7 @@
 
 namespace hpe::spread {
 
-/// Blocks first <= index < first + count of each axis.
+/// The blocks with first <= index < first + count on each axis.
 struct block_range {
   dimension first{0, 0, 0}, count{0, 0, 0};
   [[nodiscard]] std::uint64_t blocks() const { return std::uint64_t{count[0]} * count[1] * count[2]; }
@@ -19,27 +20,28 @@ struct block_range {
 
 /// The parts of a grid: each block is in exactly one part.
 struct cut {
-  std::array<std::uint32_t, 3> pieces{1, 1, 1};  // along each axis
-  std::vector<block_range> parts;                // parts by device; if a part has no blocks, the device runs nothing
+  std::array<std::uint32_t, 3> pieces{1, 1, 1};  // the number of pieces along each axis
+  std::vector<block_range> parts;                // by device; if a part has no blocks, the device runs nothing
   [[nodiscard]] bool is_spread() const { return pieces[0] * pieces[1] * pieces[2] > 1; }
 };
 
-/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts, one for each device. The parts are as equal as
-/// possible with whole blocks, and are numbered along x first.
+/// Splits the grid into pieces[0] * pieces[1] * pieces[2] parts, one for each device. The sizes of the parts differ as
+/// little as whole blocks allow. Parts are numbered along x first.
 [[nodiscard]] cut cut_grid(const dimension& grid, const std::array<std::uint32_t, 3>& pieces);
 /// Cuts the grid into about equal parts along the last axis that has several blocks, because arrays in row order are
-/// divided along that axis. If the grid has fewer blocks than there are devices, the last devices get no blocks.
+/// usually divided along this axis. If the grid has fewer blocks than there are devices, the last devices get no
+/// blocks.
 [[nodiscard]] cut cut_evenly(const dimension& grid, std::uint32_t devices);
-/// The whole grid on one device.
+/// Returns a cut that leaves the whole grid on one device.
 [[nodiscard]] cut whole_grid(const dimension& grid, std::uint32_t devices, device_number on);
 
 struct placement {
   enum class kind : std::uint8_t {
-    stay,        // where it is now; also for host memory and arrays that cannot move
+    stay,        // where the array is now; also for host memory and arrays that cannot move
     one,         // in the memory of one device, `home`
     parts,       // device d has bytes bounds[d] <= offset < bounds[d + 1]; bounds are multiples of the granule
     cyclic,      // runs of `run` bytes (whole granules) on one device after the other
-    replicated,  // each device has a copy; only for arrays that the kernel does not write
+    replicated,  // each device has a replica; only for arrays that the kernel does not write
   };
   kind how = kind::stay;
   device_number home = 0;
@@ -48,37 +50,37 @@ struct placement {
   bool operator==(const placement&) const = default;
 };
 
-/// The homes that an allocation has with a placement. For the placements stay and replicated, these are its present
-/// homes.
+/// Returns the homes that an allocation has with a placement. For the placements stay and replicated, these are its
+/// present homes.
 [[nodiscard]] std::vector<home_run> homes_under(const placement& p, const allocation& a, std::uint32_t devices);
-/// Describes a placement for reports, for example "parts of 512 MiB".
+/// Returns the description of a placement for reports, for example "parts of 512 MiB".
 [[nodiscard]] std::string words_of(const placement& p);
 
-/// A plan that the decision compared with others, and the plan's predicted time.
+/// A plan that was compared with the chosen one, and its predicted time.
 struct alternative {
   std::string name;         // "one device", "cut along y", "cut along y, arrays moved"
-  double seconds = 0;       // seconds of the kernel, including the launches
-  double move_seconds = 0;  // seconds of the moves before the kernel, which happen only once
+  double seconds = 0;       // predicted seconds of the kernel, including its launches
+  double move_seconds = 0;  // predicted seconds of the moves before the kernel, which happen only once
   double remote_bytes = 0, local_bytes = 0;
-  double imbalance = 0;  // largest part / mean part - 1
+  double imbalance = 0;  // blocks of the largest part / blocks of the mean part - 1
 };
 
 /// The decision about one pointer of the kernel (kernel_model::pointers).
 struct array_decision {
-  placement move_to;         // before this launch; `stay` means no move
-  bool use_replica = false;  // each device's part of the launch uses the device's own copy
+  placement move_to;         // the placement before this launch; `stay`: no move
+  bool use_replica = false;  // each device's part of the launch uses the device's own replica
 };
 
 struct decision {
   cut how;
   std::vector<array_decision> arrays;
-  double seconds = 0;         // predicted for this launch
-  double seconds_on_one = 0;  // predicted for one device, with the arrays in its memory
+  double seconds = 0;         // predicted seconds of this launch
+  double seconds_on_one = 0;  // predicted seconds on one device, with the arrays in its memory
   std::vector<alternative> alternatives;
-  std::string reason;  // one sentence that says why the launch is spread as it is, or why it stays on one device
+  std::string reason;  // one sentence: why the launch is spread as it is, or why it stays on one device
 
   [[nodiscard]] bool is_spread() const { return how.is_spread(); }
-  /// Whether homes of arrays change. Replicas do not count.
+  /// Returns whether arrays get other homes. Replicas do not count.
   [[nodiscard]] bool gives_homes() const;
   [[nodiscard]] bool uses_copies() const;
   [[nodiscard]] decision without_moves() const;

@@ -28,7 +28,8 @@ footprint::footprint(const kernel_model& kernel, const launch& l, std::span<cons
   numbers_.go_to(place_);
 }
 
-// A base that is only perhaps a pointer tells nothing where the rest of the address is not known either.
+// Returns why the footprint is unknown, or an empty string. If a base is only possibly a pointer, and the rest of the
+// address depends on data, the access may be to any memory.
 std::string footprint::find_obstacle() const {
   constexpr const char* unknown = "it reads pointers from memory, or makes accesses that hpe cannot analyse";
   if (!kernel_.analysis().walk->is_complete()) return "it has control flow that hpe cannot analyse";
@@ -104,7 +105,8 @@ void footprint::add(const access& a, const address_form& f) {
 
 namespace {
 
-constexpr double enough = 1.0 / 3;  // while one part runs, the next one comes in and the last one goes out
+// so that one part can run while the memory of the next is copied in and that of the previous is copied out
+constexpr double enough = 1.0 / 3;
 constexpr std::uint64_t most_parts = 4096;
 constexpr std::size_t looked_at = 64;
 
@@ -120,10 +122,11 @@ class cutter {
   [[nodiscard]] double load() const { return now_; }
   [[nodiscard]] const std::vector<part_of_devices>& parts() const { return parts_; }
 
-  /// Looks at all parts, not only at some that stand for all.
+  /// Computes the load of all parts. (try_pieces computes it for some of the parts.)
   void look_at_all() { now_ = load_of(parts_, parts_.size()); }
 
-  /// Halves the parts along the axis where that helps most. False if it helps nowhere, even repeatedly.
+  /// Cuts the parts further, along the axis where this reduces the load most. Returns false if no axis reduces it, with
+  /// up to 16 times as many pieces.
   bool cut_further() {
     constexpr std::uint32_t finest = 16;
     for (std::uint32_t times = 2; times <= finest; times *= 2) {
@@ -181,7 +184,8 @@ cut_in_time cut_for_room(footprint& memory, const kernel_model& kernel, const pa
                          const std::string& obstacle, function_ref<double(const std::vector<used_bytes>&)> load) {
   if (!memory.obstacle().empty()) return {{}, memory.obstacle()};
   cutter by(memory, whole, load);
-  // Of a part, such an access is often one of blocks that a guard stops, at the end of the grid.
+  // Tested only after the whole grid: in a part, such an access is often that of a block at the end of the grid, which
+  // the kernel's guard prevents.
   if (memory.leaves_arrays()) return {{}, "it uses memory outside of the array to which its pointer points"};
   if (by.load() <= 1) return {by.parts(), {}};
   if (!obstacle.empty()) return {{}, obstacle};

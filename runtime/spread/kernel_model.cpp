@@ -83,8 +83,8 @@ void kernel_model::find_pointers() {
 
 namespace {
 
-/// Whether a quantity is computed from the address in a parameter, for each number of a quantity. Loaded values do not
-/// count as computed from the address that they were loaded from.
+/// Returns for each quantity whether it is computed from the address in a parameter. Values loaded through this address
+/// do not count.
 std::vector<bool> that_follow_from(const expressions& table, std::uint32_t parameter) {
   std::vector<bool> follows(table.quantities());
   const auto mentions = [&](const std::vector<expression_id>& list) {
@@ -106,7 +106,7 @@ std::vector<bool> that_follow_from(const expressions& table, std::uint32_t param
   return follows;
 }
 
-/// Whether an instruction uses a source operand only to make an address, or to load from it.
+/// Returns whether an instruction uses a source operand only to compute an address, or to load from it.
 bool only_addresses(const ptx::instruction& i, std::size_t source) {
   using ptx::kind;
   using ptx::modifier;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The facts about a kernel that the decision needs, collected once for each kernel.
+/// The facts about a kernel that the planner needs, collected once for each kernel.
 
 #include <memory>
 #include <optional>
@@ -17,7 +17,7 @@ namespace hpe::spread {
 
 class kernel_model {
  public:
-  /// Keeps the program alive. `name` is the name of one of its kernels in the PTX.
+  /// Shares ownership of the program. `name` is the name of one of its kernels in the PTX.
   kernel_model(std::shared_ptr<const ptx::program> program, const std::string& name);
 
   /// An array that the kernel accesses through a pointer among its parameters.
@@ -30,24 +30,24 @@ class kernel_model {
     bool may_be_copied = false;
   };
   [[nodiscard]] const std::vector<pointer>& pointers() const { return pointers_; }
-  /// The number of the pointer that is the base of an address; empty if the base is a variable or not known.
+  /// Returns the number of the pointer that is the base of an address; empty if the base is a variable or not known.
   [[nodiscard]] std::optional<std::uint32_t> pointer_of(const ptx::analysis::address_form& form) const;
 
-  /// Bytes of the parameters, without pointers, on which addresses, conditions or numbers of iterations depend.
-  /// Launches that differ only in other bytes access the same memory.
+  /// A piece of the parameters, not a pointer, that influences addresses, conditions or numbers of iterations. Launches
+  /// whose parameters differ only elsewhere access the same memory.
   struct bytes {
     std::uint32_t offset = 0, size = 0;
   };
   [[nodiscard]] const std::vector<bytes>& decisive_parameters() const { return decisive_; }
 
-  /// Whether an access has a base that is neither a parameter nor a variable: a pointer in memory, or a pointer that
-  /// hpe cannot follow.
+  /// Returns whether an access has a base that is neither a parameter nor a variable: a pointer in memory, or a pointer
+  /// that hpe cannot follow.
   [[nodiscard]] bool finds_pointers() const { return finds_pointers_; }
-  /// Whether a store or atomic operation may write to any memory, because the base of its address is not known.
+  /// Returns whether a store or atomic operation may write to any memory, because the base of its address is not known.
   [[nodiscard]] bool writes_anywhere() const { return writes_anywhere_; }
-  /// The number, counted from 1, of the parameter at this offset.
+  /// Returns the number, counted from 1, of the parameter at this offset.
   [[nodiscard]] std::size_t parameter_at(std::uint32_t offset) const;
-  /// Why the kernel has to run on one device; empty if it may be spread.
+  /// Why the kernel must run on one device; empty if it may be spread.
   [[nodiscard]] const std::string& obstacle() const { return obstacle_; }
   [[nodiscard]] const ptx::analysis::kernel_analysis& analysis() const { return analysis_; }
   [[nodiscard]] const loop_counts& counts() const { return counts_; }

@@ -1,7 +1,8 @@
 #pragma once
 
 /// The input of a decision about a launch: its shape and parameters, the arrays that the kernel uses and their homes,
-/// and the rates of the machine. Plain values, without devices or a driver. Units: bytes, bytes per second, seconds.
+/// and the rates of the machine. These are plain values, which need no devices and no driver. Units: bytes, bytes per
+/// second, seconds.
 
 #include <array>
 #include <cstdint>
@@ -13,25 +14,24 @@ namespace hpe::spread {
 
 using dimension = std::array<std::uint32_t, 3>;
 
-/// Devices are numbered from 0 in the order in which the caller spreads launches; a home below 0 is host memory.
+/// Devices are numbered from 0 in the order in which the caller spreads launches. A home below 0 is host memory.
 using device_number = std::int32_t;
 inline constexpr device_number host = -1;
 
-/// Bytes first <= offset < last of an allocation, and the device in whose memory these bytes are.
+/// The bytes first <= offset < last of an allocation, and the device whose memory contains them.
 struct home_run {
   std::uint64_t first = 0, last = 0;
   device_number home = 0;
   bool operator==(const home_run&) const = default;
 };
 
-/// An allocation, and the devices on which its bytes are. Several pointers of one launch may point into the same
-/// allocation.
+/// An allocation, and the homes of its bytes. Several pointers of one launch may point into the same allocation.
 struct allocation {
   std::uint64_t address = 0, bytes = 0;
-  std::uint64_t granule = 0;    // the unit in which homes may change; 0: the allocation cannot move
-  std::vector<home_run> homes;  // ascending, without gaps; neighbours have different homes
-  bool may_replicate = true;    // all writes to the allocation are known, so that copies of it can be valid
-  bool is_replicated = false;   // each device has a valid copy; `homes` says where the original is
+  std::uint64_t granule = 0;    // homes can change in units of so many bytes; 0: the allocation cannot move
+  std::vector<home_run> homes;  // in ascending order, without gaps; neighbours have different homes
+  bool may_replicate = true;    // hpe knows all writes to the allocation, so replicas of it can be valid
+  bool is_replicated = false;   // each device has a valid replica; `homes` says where the original is
   bool is_empty = false;        // never written, so a move copies nothing
   /// A number that changes whenever one of these members changes, or when another allocation is made at the same
   /// address.
@@ -47,22 +47,22 @@ struct launch {
   const void* parameters = nullptr;
   std::uint64_t parameter_bytes = 0;
 
-  /// Whether a CUDA driver accepts a grid and blocks of these sizes.
+  /// Returns whether a CUDA driver accepts a grid and blocks of these sizes.
   [[nodiscard]] bool is_possible() const;
 };
 
-/// Appends the bytes of a value to a key of a table.
+/// Appends the bytes of a value to a key, with which tables are searched.
 template <class T>
 void append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// The work of the devices in a move of an array to other homes.
+/// The work that a move of an array to other homes requires.
 struct move_work {
-  /// Ranges with memory of their own that are mapped or unmapped: each range of the array that loses memory; and each
-  /// part of it with one new home twice, because its bytes wait in temporary memory.
+  /// How many ranges of memory are mapped or unmapped. If a range of the array with one home loses bytes, it counts
+  /// once, and each part of it with one new home counts twice, because the part's bytes wait in temporary memory.
   double ranges = 0;
-  double bytes = 0;  // with another home
+  double bytes = 0;  // the number of bytes that get another home
   [[nodiscard]] bool none() const { return ranges == 0 && bytes == 0; }
   move_work& operator+=(const move_work& other) {
     ranges += other.ranges;
@@ -71,21 +71,22 @@ struct move_work {
   }
 };
 
-/// How long moves take: predicted, and corrected by each move that was measured.
+/// Predicts how long moves take, and corrects the prediction after each measured move.
 class move_price {
  public:
   constexpr move_price(double range_seconds, double byte_seconds)
       : range_seconds_(range_seconds), byte_seconds_(byte_seconds) {}
 
   [[nodiscard]] double seconds(const move_work& w) const { return w.ranges * range_seconds_ + w.bytes * byte_seconds_; }
-  /// A move has taken so many seconds. The first measured move counts in full, each later one as much as all before it.
+  /// Call this when a move has taken `seconds`. The first measured move corrects the price fully, each later one by
+  /// half.
   void took(const move_work& w, double seconds);
 
-  /// Whether both prices differ by less than a tenth.
+  /// Returns whether both prices differ by less than a tenth.
   [[nodiscard]] bool is_near(const move_price& other) const;
-  /// One line for cache_file.
+  /// Returns the price as one line for cache_file.
   [[nodiscard]] std::string as_text() const;
-  /// Empty if the text is not from as_text(), or its times are not those of a machine.
+  /// Returns the price in a text from as_text(). Empty if the text is another one, or if no machine has such times.
   [[nodiscard]] static std::optional<move_price> from_text(const std::string& text);
 
  private:
@@ -108,9 +109,10 @@ struct machine {
   // Before the first measurement. Bytes: hpe moved 1 GB between two H100 in about 10 ms, including new memory, its
   // clearing and the copies. Ranges: an estimate of the driver's time to create, map and unmap memory.
   move_price moves{1e-4, 1e-11};
-  bool moves_empty_arrays_free = true;              // the move of an array that was never written takes no time
-  std::uint64_t replica_bytes = ~std::uint64_t{0};  // largest array of which each device can have a replica
-  /// The device that runs launches that are not spread; below 0: the device on which most of the launch's bytes are.
+  bool moves_empty_arrays_free = true;  // moving an array that was never written takes no time
+  // the size of the largest array of which each device can have a replica
+  std::uint64_t replica_bytes = ~std::uint64_t{0};
+  /// The device that runs launches that are not spread. Below 0: the device that has most of the launch's bytes.
   device_number alone = -1;
 };
 

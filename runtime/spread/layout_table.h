@@ -9,15 +9,16 @@
 
 namespace hpe::spread {
 
-/// Allocations of the same size, homes and flags have the same number, whatever their addresses. For one thread at a
-/// time.
+/// Gives each layout a number. Allocations with the same size, granule, homes and flags get the same number, whatever
+/// their addresses. For one thread at a time.
 class layout_table {
  public:
   using number = std::uint32_t;
 
-  /// The number for the layout of an allocation; 0 for null. The version of the allocation says whether it has changed.
+  /// Returns the number for the layout of an allocation; 0 for null. Computes it again only if the allocation's version
+  /// has changed.
   [[nodiscard]] number of(const allocation* a);
-  /// The number for the layout of an allocation that does not exist yet. Its address and version are ignored.
+  /// Returns the number for the layout of an allocation that does not exist yet. Its address and version are ignored.
   [[nodiscard]] number of_homes(const allocation& a);
   /// Call this when the allocation is freed.
   void forget(std::uint64_t address) { known_.erase(address); }

@@ -12,7 +12,7 @@ using namespace ptx::analysis;
 
 namespace {
 
-/// Whether a predicate compares a value in memory with a constant, for equality.
+/// Returns whether a predicate tests a value in memory and a constant for equality.
 bool is_of_flag(const expressions& table, expression_id predicate) {
   for (const term& t : table.at(predicate)) {
     for (std::size_t n = 0; n < t.of.count; ++n) {
@@ -40,7 +40,8 @@ std::vector<double> shares_of_threads(const kernel_analysis& k) {
     double share = 1;
     if (k.walk->is_complete() && k.walk->flow().blocks()[b].is_reachable)
       for (const condition& c : k.walk->conditions_at(b))
-        if (is_of_flag(table, c.predicate)) share = share_with_flag;  // several flags may say the same
+        // not multiplied: several flags may have the same meaning
+        if (is_of_flag(table, c.predicate)) share = share_with_flag;
     shares.push_back(share);
   }
   return shares;
@@ -52,7 +53,7 @@ loop_counts::loop_counts(const kernel_analysis& k)
   const flow_graph& flow = walk.flow();
   for (std::uint32_t l = 0; l < ways_out_.size(); ++l) {
     order_.push_back(l);
-    if (!walk.is_complete()) continue;  // no branch is known
+    if (!walk.is_complete()) continue;  // the branches are not known
     const flow_loop& loop = flow.loops()[l];
     bool uniform = true;
     for (const std::uint32_t b : loop.blocks) {
@@ -62,7 +63,7 @@ loop_counts::loop_counts(const kernel_analysis& k)
       if (!always || !walk.may_leave(l, b) || end.kind == ptx::kind::branch_table) continue;
       const auto decision = walk.decision_of(b);
       if (!decision) continue;
-      // Without targets the instruction ends the threads whose predicate holds.
+      // An instruction without targets ends the threads whose predicate holds.
       const bool target_inside = !end.targets.empty() && end.targets[0] < k.kernel->code.size() &&
                                  flow.blocks()[flow.block_at(end.targets[0])].loops.has(l);
       ways_out_[l].push_back(make_way_out(k, decision->of, !target_inside));
@@ -82,7 +83,7 @@ loop_counts::way_out loop_counts::make_way_out(const kernel_analysis& k, express
   expressions& table = k.walk->table();
   const condition stays{predicate, !leaves_if, 0};
   way_out found{predicate, leaves_if, std::nullopt, comparisons_of(table, std::span(&stays, 1))};
-  // 1 - p is the opposite of p.
+  // 1 - p is the negation of the predicate p.
   const polynomial& p = table.at(predicate);
   const bool opposite =
       p.size() == 2 && p[0].of.is_one() && p[0].factor == 1 && p[1].factor == -1 && p[1].of.count == 1;
@@ -98,7 +99,7 @@ loop_counts::way_out loop_counts::make_way_out(const kernel_analysis& k, express
   return found;
 }
 
-// Whether a way out is taken, with the evaluator's counters.
+// Returns whether a thread leaves the loop through one of the exits, with the evaluator's present counters.
 std::optional<bool> loop_counts::leaves(std::uint32_t loop, evaluator& numbers) const {
   bool known = false;
   for (const way_out& w : ways_out_[loop]) {
@@ -113,8 +114,9 @@ std::optional<bool> loop_counts::leaves(std::uint32_t loop, evaluator& numbers) 
 
 namespace {
 
-/// In which iteration, at the latest, a comparison does not hold that compares a register which grows or shrinks by the
-/// same step with one that stays as it is. A register that leaves its range is not followed.
+/// A comparison holds in all iterations of a loop but the last. Returns an upper bound of the last iteration's number,
+/// if the comparison compares a register that changes by the same step in each iteration with a register that does not
+/// change. Returns nothing if the first register may leave the range of its type.
 std::optional<std::int64_t> last_while(const comparison& c, std::uint32_t loop, bounds& all) {
   if (!all.assumptions_hold(c.assumes)) return std::nullopt;
   auto left = all.line_of(c.left, loop), right = all.line_of(c.right, loop);
@@ -131,7 +133,7 @@ std::optional<std::int64_t> last_while(const comparison& c, std::uint32_t loop, 
   range bound = right->start;
   if (!start.lies_in(registers) || !bound.lies_in(registers)) return std::nullopt;
   const __int128 step = left->step;
-  __int128 way = 0;  // from the start to a number for which the comparison does not hold
+  __int128 way = 0;  // the distance from the start to a number for which the comparison does not hold
   switch (how) {
     case relation::unequal:
       if (step == 1 && start.high <= bound.low)
@@ -167,7 +169,7 @@ std::optional<std::int64_t> loop_counts::most_of(std::uint32_t loop, bounds& all
     for (const comparison& c : w.stays_while)
       if (const auto last = last_while(c, loop, all); last && (!most || *last < *most)) most = last;
   if (most || !is_uniform(loop)) return most;
-  // A thread that comes so far leaves the loop there.
+  // The loop's counter never exceeds `last` if a thread that reaches this iteration leaves the loop in it.
   const std::int64_t last = last_of(loop, numbers, counter);
   counter = last;
   numbers.forget();
@@ -193,10 +195,11 @@ std::int64_t loop_counts::last_of(std::uint32_t loop, evaluator& numbers, std::i
     const auto first = difference_at(0), second = difference_at(1);
     if (!first || !second || *first == *second) return assumed;
     const __int128 last = -*first / (*second - *first);
-    // Below 0: the numbers were equal before the loop, which does not run then.
+    // Below 0: the numbers were equal before the loop, so the loop does not run.
     return last > most ? assumed : std::max<std::int64_t>(static_cast<std::int64_t>(last), -1);
   }
-  // A way out stays open once it is open: loops count up or down to a bound.
+  // Assume that an exit which is taken in one iteration would be taken in all later ones, because loops count up or
+  // down to a bound. So the first such iteration can be found by bisection.
   std::int64_t inside = -1, outside = 0;
   for (;; outside = 2 * outside + 1) {
     const auto leaves = leaves_at(outside);

@@ -1,16 +1,16 @@
 #pragma once
 
-/// How many times the loops of a kernel are repeated in a thread, and how many threads run code that depends on flags
-/// in memory.
+/// Estimates how many times the loops of a kernel are repeated in a thread, and how many threads run code that depends
+/// on flags in memory.
 
 #include "runtime/ptx/analysis/bounds.h"
 #include "runtime/ptx/analysis/evaluator.h"
 
 namespace hpe::spread {
 
-/// For each block of the kernel's control flow, the fraction of threads that is assumed to run it. A flag is a value in
-/// memory that the kernel compares with a constant, for example the mark of a graph search on the nodes of its
-/// frontier. Few flags are assumed to be set.
+/// Returns for each block of the kernel's control flow the fraction of threads that is assumed to run it. A flag is a
+/// value in memory that the kernel compares with a constant, for example the mark that a graph search sets on the nodes
+/// of its frontier. Few flags are assumed to be set.
 [[nodiscard]] std::vector<double> shares_of_threads(const ptx::analysis::kernel_analysis& k);
 inline constexpr double share_with_flag = 1.0 / 16;
 
@@ -19,18 +19,18 @@ class loop_counts {
   /// The analysis must outlive the object.
   explicit loop_counts(const ptx::analysis::kernel_analysis& k);
 
-  /// The value that a loop's counter has in its last iteration, for the evaluator's place, which contains the counters
-  /// of the outer loops. The result is -1 if the loop does not run, and `assumed` if the value depends on data.
-  /// `counter` is the loop's own counter at that place; this function changes it.
+  /// Returns the value of a loop's counter in the last iteration. The evaluator's place contains the counters of the
+  /// outer loops; `counter` is the loop's own counter in that place, which this function changes. Returns -1 if the
+  /// loop does not run, and `assumed` if the value depends on data.
   [[nodiscard]] std::int64_t last_of(std::uint32_t loop, ptx::analysis::evaluator& numbers,
                                      std::int64_t& counter) const;
-  /// A number that the counter of a loop exceeds in no thread of the blocks of `all`; nothing if none is known.
-  /// `numbers` must not guess; its place may be any of these threads. `counter` as in last_of.
+  /// Returns an upper bound of the loop's counter for all threads of the blocks of `all`; nothing if no bound is known.
+  /// `numbers` must not guess; its place may be any of these threads. `counter`: see last_of.
   [[nodiscard]] std::optional<std::int64_t> most_of(std::uint32_t loop, ptx::analysis::bounds& all,
                                                     ptx::analysis::evaluator& numbers, std::int64_t& counter) const;
-  /// Whether last_of is the same in all threads of a launch.
+  /// Returns whether last_of is the same in all threads of a launch.
   [[nodiscard]] bool is_uniform(std::uint32_t loop) const { return uniform_[loop]; }
-  /// The loops, in an order in which each loop follows all loops that contain it and all loops that end before it.
+  /// The loops in an order in which each loop follows all loops that contain it and all loops that end before it.
   [[nodiscard]] const std::vector<std::uint32_t>& order() const { return order_; }
 
   static constexpr std::int64_t assumed = 15;
@@ -39,12 +39,12 @@ class loop_counts {
   struct way_out {
     ptx::analysis::expression_id predicate = 0;
     bool leaves_if = true;
-    /// For a loop that ends when two numbers are equal: the expressions of these numbers.
+    /// For a loop that ends when two values are equal: the expressions of these values.
     struct pair {
       ptx::analysis::expression_id left = 0, right = 0;
     };
     std::optional<pair> until_equal;
-    std::vector<ptx::analysis::comparison> stays_while;  // each holds in all iterations but the last
+    std::vector<ptx::analysis::comparison> stays_while;  // comparisons that hold in all iterations but the last
   };
   [[nodiscard]] std::optional<bool> leaves(std::uint32_t loop, ptx::analysis::evaluator& numbers) const;
   [[nodiscard]] static way_out make_way_out(const ptx::analysis::kernel_analysis& k,

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The facts about the kernels of a module that launches over several devices need.
+/// What launches over several devices need to know about the kernels of a module.
 
 #include <functional>
 #include <map>
@@ -21,14 +21,14 @@ class module_model {
   struct kernel {
     std::unique_ptr<kernel_model> model;
     ptx::patch::patched_kernel patched;
-    std::string obstacle;  // why the patched texts omit the kernel, as one sentence; empty if they do not
-    /// Why the kernel stays on one GPU in a program that does not call hpe: the obstacle, or memory that hpe cannot
-    /// name.
+    std::string obstacle;  // why the patched texts omit the kernel, as a sentence; empty if they contain the kernel
+    /// Why the kernel stays on one GPU in a program that does not call hpe: the obstacle, or accesses to memory that
+    /// hpe cannot name.
     std::string obstacle_in_programs;
   };
-  /// The kernels, by their names in the PTX.
+  /// The kernels by their names in the PTX.
   [[nodiscard]] const std::map<std::string, kernel>& kernels() const { return kernels_; }
-  /// The texts that contain the kernels that can run a part of their grid, and the texts' tables of variables.
+  /// The texts whose kernels can run a part of their grid, and the tables of variables of these texts.
   [[nodiscard]] const ptx::patch::patched_module& patched() const { return patched_; }
 
  private:

@@ -18,7 +18,7 @@ struct use {
 };
 
 struct uses {
-  std::vector<use> known;  // ascending by offset
+  std::vector<use> known;  // in ascending order of offsets
   double scattered = 0, all = 0;
   std::vector<double> by_device;
 };
@@ -62,8 +62,8 @@ double remote_bytes(const uses& u, const std::vector<home_run>& homes, std::uint
   return remote;
 }
 
-/// Chooses the bounds between the devices' parts so that most bytes are used by the device that has them. A bound is
-/// halfway between the last use by one device and the first use by the next.
+/// Chooses the bounds between the devices' parts so that as many bytes as possible are in the memory of the device that
+/// uses them. A bound is halfway between the last use by one device and the first use by the next.
 placement parts_for(const uses& u, const allocation& a, std::uint32_t devices) {
   placement p;
   p.how = placement::kind::parts;
@@ -72,7 +72,7 @@ placement parts_for(const uses& u, const allocation& a, std::uint32_t devices) {
   for (std::uint32_t d = 1; d < devices; ++d) {
     double above = 0;
     for (const use& each : u.known) above += each.device >= d ? each.bytes : 0;
-    // With the bound before use n, what lies below it is right for devices below d.
+    // below: the bytes before the bound that devices before d use. above: the bytes after it that other devices use.
     double below = 0, best = above;
     std::uint64_t low = 0, high = u.known.empty() ? end : u.known.front().offset;
     for (std::size_t n = 0; n < u.known.size(); ++n) {
@@ -106,7 +106,7 @@ placement best_place(const placed_allocation& a, const traffic& t, const cut& c,
   const double now =
       what.is_replicated && a.may_replicate && c.is_spread() ? 0 : remote_bytes(u, what.homes, m.devices);
   double remote = now;
-  const double enough = 0.01 * u.all;  // fewer bytes make no difference
+  const double enough = 0.01 * u.all;  // fewer bytes do not justify another placement
   const auto consider = [&](const placement& p, double of) {
     if (of + enough >= remote) return;
     remote = of;
@@ -126,7 +126,7 @@ placement best_place(const placed_allocation& a, const traffic& t, const cut& c,
     cyclic.run = s.bytes / m.devices;
     consider(cyclic, remote_bytes(u, homes_under(cyclic, what, m.devices), m.devices));
   }
-  // A halo is not worth a copy of the whole array.
+  // If only a halo is remote, replicas of the whole array are not worthwhile.
   if (a.may_replicate && what.bytes <= m.replica_bytes && remote > 0.05 * u.all) {
     placement replicated;
     replicated.how = placement::kind::replicated;
@@ -157,17 +157,18 @@ move_work work_of_move(const allocation& a, const std::vector<home_run>& homes) 
 
 namespace {
 
-// No machine is outside of these: seconds to map or unmap a range, seconds to copy a byte.
+// The limits for a machine's prices: seconds to map or unmap a range, and seconds to copy a byte.
 constexpr double least_range = 1e-6, most_range = 0.1, least_byte = 1e-13, most_byte = 1e-8;
 
 }  // namespace
 
 void move_price::took(const move_work& w, double seconds) {
-  constexpr double most = 8;  // times the prediction: more is a stall of the machine
+  constexpr double most = 8;  // if a move takes even longer than predicted, the machine has stalled
   const double predicted = this->seconds(w);
   if (predicted <= 0 || seconds <= 0) return;
   const double ratio = std::clamp(seconds / predicted, 1 / most, most);
-  // Each rate takes the share of the correction that it has of the price. So a few moves of different sizes tell both.
+  // Each price is corrected in proportion to its fraction of the predicted time. So a few moves of different sizes
+  // determine both prices.
   const double weight = std::exchange(is_measured_, true) ? 0.5 : 1;
   const double of_ranges = w.ranges * range_seconds_ / predicted;
   range_seconds_ = std::clamp(range_seconds_ * std::pow(ratio, weight * of_ranges), least_range, most_range);

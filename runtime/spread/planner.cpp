@@ -1,14 +1,15 @@
-// A plan depends on the kernel, the shape, the other parameters and on how the arrays lie: their sizes, homes and
-// flags, but not their addresses. The layout of an array is a number for these. Plans are kept by kernel, shape and
-// layouts (outlooks); the memory that sampled blocks access (sampled) is kept for all layouts of arrays of the same
-// sizes.
+// A plan depends on the kernel, on the shape of the launch, on the parameters other than pointers, and on the layouts
+// of the arrays: their sizes, homes and flags, but not their addresses. layout_table gives each layout a number. The
+// plans (outlooks) are stored by kernel, shape and layouts. The traffic of sampled blocks (sampled) is stored by
+// kernel, shape and sizes of the arrays, because it does not depend on the homes.
 //
-// A launch finds its outlook through the cases of its kernel: shapes with the addresses and versions of arrays,
-// compared one by one. Only a launch that is no known case looks at layouts. So arrays that swap, and temporary ones,
-// are cases seen before or find the same outlook.
+// A launch finds its outlook through the known cases of its kernel: a case is a shape with the addresses and versions
+// of the arrays, and the cases are compared one by one. Layouts are only computed if no known case matches. So a
+// program that swaps arrays, or uses temporary arrays, finds a known case or the same outlook.
 //
-// An account belongs to a kernel and the allocations that may move. It counts the seconds that launches have lost by
-// the place of these allocations, and records how long launches took, spread and on one device.
+// Each kernel has an account for each set of allocations that may move. The account counts the seconds that launches
+// have lost because of the placement of these allocations, and records how long launches took, spread and on one
+// device.
 
 #include "runtime/spread/planner.h"
 
@@ -27,68 +28,73 @@ namespace hpe::spread {
 
 namespace {
 
-constexpr std::size_t most_cases = 16;      // of a kernel; beyond, the one that was made first is replaced
-constexpr std::size_t most_outlooks = 256;  // of a kernel; beyond, all of the kernel are forgotten
+constexpr std::size_t most_cases = 16;      // of a kernel; if there are more, the oldest case is replaced
+constexpr std::size_t most_outlooks = 256;  // of a kernel; if there are more, all outlooks of the kernel are removed
 
-/// How many launches lie between two looks at the other parameters. The number grows while the decision stays the same.
+/// The plan of a case is compared with the other parameters only after a pause of some launches. The pause grows while
+/// the decision does not change.
 constexpr std::uint32_t longest_pause = 4096, pause_without_time = 16;
 
-/// The first launches of a kernel over its arrays that may deal them out, or bring them home.
+/// The number of launches of a kernel over its arrays from which on arrays may be distributed, or moved back to one
+/// device.
 constexpr std::uint64_t launches_before_a_move = 3, launches_before_a_return = 2;
-/// A try of the way that was measured to be slower moves arrays there and, when they have lost as much, back.
+/// The price of a trial of the way that was measured to be slower, in moves: the arrays move there, launches lose as
+/// much as a move takes, and the arrays move back.
 constexpr double moves_of_a_try = 3;
 
-// Without the call of memcmp that operator== makes.
+// Faster than operator==, which calls memcmp.
 bool is_same(const dimension& a, const dimension& b) { return a[0] == b[0] && a[1] == b[1] && a[2] == b[2]; }
 
 }  // namespace
 
-/// The accesses of sampled blocks.
+/// The traffic of sampled blocks.
 struct planner::sampled {
-  std::string scalars;  // that the sample was made for
+  std::string scalars;  // the values for which the sample was made
   traffic what;
 };
 
-/// The plan for arrays that lie in one way.
+/// The plans for one layout of the arrays.
 struct planner::outlook {
   /// A plan that moves or copies arrays.
   struct move {
     decision how;
-    double seconds = 0;     // of a launch, predicted, with its share of the copies; 0: there is no such plan
-    move_work work;         // of arrays that get other homes
-    double copying = 0;     // seconds, of arrays that are copied
-    double least_loss = 0;  // that a launch without the move counts as, if the move saves only remote reads
+    double seconds = 0;  // predicted seconds of a launch and its share of the copies; 0: there is no such plan
+    move_work work;      // the work of moving arrays to other homes
+    double copying = 0;  // seconds to copy the arrays that get replicas
+    // the loss that counts at least for a launch without the move, if the move saves only remote reads
+    double least_loss = 0;
     [[nodiscard]] double price(const move_price& of) const { return of.seconds(work) + copying; }
   };
-  std::string scalars;        // that the plan was made for
-  decision stay, alone;       // without moves of arrays: the faster way, and one device
-  std::array<move, 2> moves;  // for each way
-  bool was_measured = false;  // alone.reason tells of measured launches
-  double stake = 0;           // seconds that a launch gains where its arrays lie well
+  std::string scalars;        // the values for which the plans were made
+  decision stay, alone;       // the fastest plan without moves, and the plan for one device
+  std::array<move, 2> moves;  // by way: the plan with moves or copies
+  bool was_measured = false;  // alone.reason mentions measured launches
+  double stake = 0;           // seconds by which the best placement is faster than arrays dealt granule by granule
   [[nodiscard]] move& to(way w) { return moves[static_cast<std::size_t>(w)]; }
-  /// Whether the launch is predicted to gain by a move of its arrays to several devices.
+  /// Returns whether moving the arrays to several devices is predicted to make the launch faster.
   [[nodiscard]] bool may_be_spread() {
     return to(way::spread).seconds > 0 && to(way::spread).seconds < worth_while * alone.seconds;
   }
 };
 
-/// The move that a launch wishes.
+/// The move that would make a launch faster.
 struct planner::wish {
-  outlook::move* what = nullptr;  // null: the arrays lie well
+  outlook::move* what = nullptr;  // null: no move would
   double loss = 0;                // seconds that the launch loses without the move
-  bool is_try = false;            // of the way that was measured to be slower
+  bool is_try = false;            // a trial of the way that was measured to be slower
 };
 
 struct planner::account {
-  std::vector<std::uint64_t> addresses;  // of the allocations that may move, ascending
-  double lost = 0;                       // by launches since the arrays lie where they do
-  std::uint64_t launches = 0;            // since then
-  bool is_try = false;                   // the arrays have moved for a try, which was not measured yet
-  std::uint64_t asked_version = 0;       // of the array of a resident, as stays() asked for its last move
-  const known_case* asked = nullptr;     // the case whose last decision was to move arrays to other homes
-  bool has_copies = false;               // made for these launches, and valid at the last one
-  double uses = 0;                       // launches since they were made
-  double uses_expected = std::numeric_limits<double>::infinity();  // of copies, before they are outdated
+  std::vector<std::uint64_t> addresses;  // of the allocations that may move, in ascending order
+  double lost = 0;                       // seconds that launches have lost since the arrays were moved last
+  std::uint64_t launches = 0;            // the number of launches since then
+  bool is_try = false;                   // the arrays were moved for a trial that has not been measured yet
+  // for an account in residents_: the version of the array when stays() last asked for a move
+  std::uint64_t asked_version = 0;
+  const known_case* asked = nullptr;  // the case whose last decision was to move arrays to other homes
+  bool has_copies = false;  // the launches use replicas that were made for them, and that were valid at the last launch
+  double uses = 0;          // the number of launches since these replicas were made
+  double uses_expected = std::numeric_limits<double>::infinity();  // of a replica before it is outdated
   std::shared_ptr<way_record> record = std::make_shared<way_record>();
   /// The latest launch that was planned to be spread.
   dimension grid{}, block{};
@@ -96,17 +102,17 @@ struct planner::account {
   std::string reason;
 };
 
-/// The shape of a launch and its arrays, with the versions of the arrays.
+/// A launch that hpe has seen: its shape and arrays, with the versions of the arrays.
 struct planner::known_case {
   struct array {
     std::uint64_t address = 0, version = 0, offset = 0;
     bool operator==(const array&) const = default;
   };
   dimension grid{}, block{};
-  std::vector<array> arrays;  // of the pointers; zeros for null
+  std::vector<array> arrays;  // by pointer; zeros for null
   account* of = nullptr;
-  outlook* now = nullptr;  // null: there was no time for a plan
-  bool stays = false;      // a move has failed
+  outlook* now = nullptr;  // null: there was no time to make a plan
+  bool stays = false;      // no moves, because a move has failed
   std::uint32_t pause = 1, until_look = 1;
 };
 
@@ -117,7 +123,7 @@ struct planner::known_kernel {
   std::unordered_map<std::string, std::unique_ptr<outlook>> outlooks;
   std::unordered_map<std::string, std::unique_ptr<sampled>> samples;
   std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
-  double plan_seconds = 0.002;  // of the latest plan; before it a guess
+  double plan_seconds = 0.002;  // seconds that the latest plan took; at first a guess
 };
 
 double planner::seconds_now() {
@@ -228,7 +234,7 @@ planner::outlook planner::make_outlook(const query& q, const sampled& traffic, d
 std::string planner::key_of(const std::string& key_of_traffic, const std::vector<std::uint32_t>& layouts, double uses) {
   std::string key = key_of_traffic;
   for (const std::uint32_t layout : layouts) append(key, layout);
-  // The order of magnitude of the launches that use a copy.
+  // The order of magnitude of the number of launches that use a replica.
   append(key, std::isfinite(uses) ? std::ilogb(std::max(uses, 1.0)) : -1);
   return key;
 }
@@ -294,7 +300,7 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
   std::vector<std::uint32_t> layouts;
   for (std::size_t n = 0; n < q.arrays.size(); ++n) {
     if (q.arrays[n] != nullptr) {
-      // Another pointer into the same allocation has the same place.
+      // If another pointer points into the same allocation, it has the same placement.
       after[n] = *q.arrays[n];
       after[n].homes = homes_under(move.arrays[n].move_to, after[n], machine_.devices);
       after[n].is_replicated = move.arrays[n].use_replica;
@@ -311,7 +317,7 @@ void planner::expect(known_kernel& kernel, const query& q, const decision& move,
   budget_.spend(watch.seconds());
 }
 
-// Where the plan spreads the launch, the record has the last word.
+// If the plan spreads the launch, the measured times decide.
 way planner::choose(account& a, outlook& now) {
   if (!now.stay.is_spread()) return way::alone;
   if (a.is_try) return way::spread;
@@ -332,7 +338,8 @@ planner::wish planner::wish_of(account& a, outlook& now, way chosen) {
   for (const way w : {way::alone, way::spread}) {
     outlook::move& m = now.to(w);
     if (m.seconds == 0) continue;
-    // One device that was never measured is corrected like the spread: it does the same work.
+    // If no launch on one device was measured, its time is corrected like that of spread launches, because both do the
+    // same work.
     const double expected = r.expected(w == way::alone && r.count(w) == 0 ? chosen : w, m.seconds);
     if (m.least_loss > 0 && w == chosen && best.what == nullptr) {
       best = {&m, std::max(stays - expected, m.least_loss)};
@@ -341,7 +348,7 @@ planner::wish planner::wish_of(account& a, outlook& now, way chosen) {
       fastest = expected;
     }
   }
-  // The arrays are at home, because spread launches were measured to be slower than predicted.
+  // The arrays are on one device, because spread launches were measured to be slower than predicted.
   outlook::move& spread = now.to(way::spread);
   if (best.what == nullptr && chosen == way::alone && r.count(way::spread) > 0 && now.may_be_spread() &&
       r.may_try(moves_of_a_try * spread.price(machine_.moves) + r.expected(way::spread, spread.seconds)))
@@ -349,7 +356,7 @@ planner::wish planner::wish_of(account& a, outlook& now, way chosen) {
   return best;
 }
 
-// Launches are measured if the record may change later decisions, and if nothing but the kernel takes its time.
+// Launches are measured if the result may change later decisions, and if the time is that of the kernel alone.
 void planner::measure(account& a, outlook& now, way how, double spread) {
   if (how == way::alone && !now.stay.is_spread() && !now.may_be_spread()) return;
   const bool is_try = std::exchange(a.is_try, false);
@@ -361,7 +368,8 @@ void planner::measure(account& a, outlook& now, way how, double spread) {
   is_measured_ = true;
 }
 
-// One device, or the cut of a launch over the same arrays whose grid has about the same size.
+// Returns the decision without a plan: the cut of an earlier launch over the same arrays whose grid has about the same
+// size, or one device.
 const decision& planner::without_plan(const account& of, const query& q) {
   unplanned_ = {};
   unplanned_.arrays.resize(q.arrays.size());
@@ -391,7 +399,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     }
     c = &add_case(k, q);
   } else if (c->of->asked == c) {
-    c->stays = true;  // the arrays have other homes after a move, so the move has failed
+    c->stays = true;  // the homes differ again after hpe has asked for a move, so the move has failed
   }
   account& a = *c->of;
   a.asked = nullptr;
@@ -415,7 +423,8 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
     a.has_copies = move.how.uses_copies();
     a.uses = 1;
     a.is_try = wished.is_try;
-    // A move of arrays is no part of the time that launches of this way take; copies are made again and again.
+    // A launch that moves arrays to other homes is not measured, because later launches do not repeat the move. A
+    // launch that only copies arrays is measured, because such copies are made again and again.
     if (a.asked == nullptr) measure(a, now, way::spread, move.how.seconds + move.price(machine_.moves));
     expect(k, q, move.how, a.uses_expected);
     return move.how;
@@ -428,9 +437,9 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   return now.stay;
 }
 
-// The launches of an unmodified program are measured. The first one takes longer than others, as code is loaded, so the
-// gain of a spread is known from the third one on, which then counts what the launches before it have lost too. After a
-// move, one launch is measured before the next move.
+// The launches of an unmodified program are measured. The first launch is slower than the others, because code is
+// loaded, so the gain of spreading is known only from the third launch on. The loss of that launch also counts for the
+// launches before it. After a move, one launch is measured before arrays may move back.
 bool planner::is_due(account& a, const wish& wished) {
   const double price = wished.what->price(machine_.moves);
   if (wished.is_try || price == 0) return true;
@@ -449,7 +458,7 @@ const placement* planner::stays(const allocation& array) {
   if (array.granule == 0 || machine_.alone < 0) return nullptr;
   const std::vector<home_run> home{{0, array.bytes, machine_.alone}};
   const move_work back = work_of_move(array, home);
-  const double rate = 1 / machine_.read_rate - 1 / machine_.local_rate;  // seconds that a remote byte takes more
+  const double rate = 1 / machine_.read_rate - 1 / machine_.local_rate;  // seconds by which a remote byte is slower
   if (back.none()) {
     settle({&array.address, 1}, static_cast<double>(array.bytes) * (machine_.devices - 1) / machine_.devices * rate);
     return nullptr;
@@ -459,7 +468,7 @@ const placement* planner::stays(const allocation& array) {
     entry = std::make_unique<account>();
     entry->addresses = {array.address};
   }
-  if (entry->asked_version == array.version) return nullptr;  // the move has failed
+  if (entry->asked_version == array.version) return nullptr;  // the move that stays() asked for has failed
   if (entry->lost == 0) unhappy_[array.address].push_back(entry.get());
   entry->lost += back.bytes * rate;
   if (entry->lost < machine_.moves.seconds(back)) return nullptr;
@@ -468,8 +477,8 @@ const placement* planner::stays(const allocation& array) {
   return &home_;
 }
 
-// Arrays that programs write between launches outdate their replicas, which then cost each launch its share of a copy.
-// Returns whether the decisions have to be made again.
+// If the program writes arrays between launches, their replicas become outdated. Then each launch must bear its share
+// of the time to copy them again. Returns whether the plans must be made again for that reason.
 bool planner::count_uses(account& a, const outlook& now) {
   if (!a.has_copies) return false;
   if (now.stay.uses_copies()) return ++a.uses, false;
@@ -477,7 +486,7 @@ bool planner::count_uses(account& a, const outlook& now) {
   return std::exchange(a.uses_expected, a.uses) != a.uses;
 }
 
-// A launch whose arrays lie well speaks against moving them.
+// Called for a launch whose arrays are placed well: reduces the losses of launches that would move these arrays.
 void planner::settle(std::span<const std::uint64_t> addresses, double stake) {
   if (stake <= 0 || unhappy_.empty()) return;
   for (const std::uint64_t address : addresses) {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Decides for each launch of a kernel whether it is spread, how its grid is cut, and in which memory its arrays should
-/// be.
+/// Decides for each launch of a kernel whether it is spread, how its grid is cut, and which memory should contain its
+/// arrays.
 ///
 /// A decision minimises the predicted time (cost.h), which depends on the bytes that a device uses in its own memory,
 /// the bytes that cross each link, the instructions, the size of the largest part of the grid, and the cost of
@@ -10,11 +10,11 @@
 /// from another placement. So a program that alternates between kernels does not move arrays back and forth: an array
 /// keeps the placement that is best for the kernel with the largest gain. Placing an empty array costs nothing.
 ///
-/// Making a plan takes milliseconds, so one plan serves all launches of a kernel with the same shape over arrays of the
-/// same layout, with any addresses and other parameters. hpe plans again for other parameters only as long as planning
-/// has taken no more than a small fraction of the time since the first launch. With when_planned::in_time, the time for
-/// first plans is also limited: to this fraction plus planner::allowance, which is enough for the kernels of short
-/// programs.
+/// Making a plan takes milliseconds, so one plan serves all launches of a kernel with the same shape and arrays of the
+/// same layouts, whatever their addresses and other parameters. If other parameters change, hpe plans again, but only
+/// while planning has taken no more than a small fraction of the time since the first launch. With
+/// when_planned::in_time, the time for first plans is also limited: to this fraction plus planner::allowance, which is
+/// enough for the kernels of short programs.
 
 #include <functional>
 #include <memory>
@@ -33,7 +33,7 @@ namespace hpe::spread {
 
 enum class when_planned : std::uint8_t {
   at_once,  // a launch waits for its first plan
-  in_time,  // a launch waits for its plan within planner::allowance; after that, it runs on one device
+  in_time,  // a launch waits for its plan as long as planner::allowance suffices; after that, it runs on one device
 };
 
 /// For one thread at a time.
@@ -41,8 +41,8 @@ class planner {
  public:
   /// The fraction of the time since the first launch that planning may take.
   static constexpr double share = 0.02;
-  /// How many seconds more than this fraction first plans may take. This is enough for the first kernels of a program,
-  /// whose plans take 2 to 10 ms each, and no more than CUDA takes to start on a second GPU (100 ms).
+  /// How many more seconds first plans may take. This is enough for the first kernels of a program, whose plans take 2
+  /// to 10 ms each, and no more than CUDA takes to start on a second GPU (100 ms).
   static constexpr double allowance = 0.1;
   /// Returns the time in seconds.
   using clock = std::function<double()>;
@@ -58,13 +58,12 @@ class planner {
   /// call.
   const decision& decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays);
 
-  /// Records the measured time of the last decision's launch. If `record` is null, the launch does not have to be
-  /// measured.
+  /// How to record the time of the last decision's launch. If `record` is null, the launch need not be measured.
   struct measurement {
     std::shared_ptr<way_record> record;
     way how = way::alone;
     way_record::prediction predicted;
-    bool is_on_trial = false;  // the way has not been measured often enough to be judged
+    bool is_on_trial = false;  // too few launches have been measured in this way to judge it
     /// See way_record::took.
     double took(double seconds) const {
       return record->took(how, predicted, seconds);
@@ -72,19 +71,19 @@ class planner {
   };
   [[nodiscard]] measurement measured() const { return is_measured_ ? measurement_ : measurement{}; }
 
-  /// Call this for an array of a launch that stays on the machine's device `alone`, because no plan can spread it. The
-  /// launch counts as reading the array once. Returns the placement to which the array should move before the launch;
+  /// Call this for an array of a launch that runs on the device machine::alone because no plan can spread it. The
+  /// launch is assumed to read the array once. Returns the placement to which the array should move before the launch;
   /// null if the array stays.
   [[nodiscard]] const placement* stays(const allocation& array);
-  /// Whether launches have lost time because of the placement of arrays that may still move.
+  /// Returns whether launches have lost time because of the placement of arrays that may still move.
   [[nodiscard]] bool has_losses() const { return !unhappy_.empty(); }
 
-  /// An array has moved, in so many seconds. Corrects the price of later moves.
+  /// Call this when an array has moved in `seconds`. Corrects the price of later moves.
   void moved(const move_work& work, double seconds) { machine_.moves.took(work, seconds); }
 
-  /// Forgets all launches that used an allocation, which is freed.
+  /// Removes all launches that used an allocation. Call this when the allocation is freed.
   void forget(std::uint64_t address);
-  /// Forgets a kernel, whose module is unloaded.
+  /// Removes a kernel. Call this when its module is unloaded.
   void forget(const kernel_model& kernel);
 
   /// See placing.h.
@@ -93,7 +92,7 @@ class planner {
   }
 
   [[nodiscard]] const machine& rates() const { return machine_; }
-  /// The seconds that planning has taken.
+  /// Returns the seconds that planning has taken.
   [[nodiscard]] double planning_seconds() const { return budget_.spent(); }
 
  private:
@@ -110,25 +109,26 @@ class planner {
   [[nodiscard]] known_kernel& known(const kernel_model& kernel);
   [[nodiscard]] known_case* find_case(known_kernel& kernel, const query& q);
   known_case& add_case(known_kernel& kernel, const query& q);
-  /// The outlook for the case; null if no time is left to make the outlook.
+  /// Returns the outlook for the case; null if no time is left to make one.
   outlook* outlook_of(known_kernel& kernel, known_case& c, const query& q);
   /// Makes the plan again from time to time if the other parameters have changed.
   void refresh(known_kernel& kernel, known_case& c, const query& q);
-  /// `beyond`: by how many seconds the plan may exceed the share.
+  /// `beyond`: the number of seconds by which the plan may exceed `share`.
   [[nodiscard]] bool may_plan(const known_kernel& kernel, double beyond) const;
   [[nodiscard]] outlook make_outlook(const query& q, const sampled& traffic, double uses) const;
   [[nodiscard]] std::unique_ptr<sampled> sample(const query& q) const;
-  /// Stores the outlook for the placement of the arrays after a move.
+  /// Stores the outlook for the layouts that the arrays will have after a move.
   void expect(known_kernel& kernel, const query& q, const decision& move, double uses);
   static void remember(account& a, const query& q, const outlook& made);
   const decision& without_plan(const account& of, const query& q);
-  /// How a launch runs if its arrays stay: as planned, or on one device if that was measured to be faster.
+  /// Returns how a launch runs if its arrays do not move: as planned, or on one device if that was measured to be
+  /// faster.
   [[nodiscard]] static way choose(account& a, outlook& now);
-  /// The move that would make the launch faster, as far as the measured launches show.
+  /// Returns the move that would make the launch faster, judged by predictions and measured launches.
   [[nodiscard]] wish wish_of(account& a, outlook& now, way chosen);
-  /// Counts the loss. Returns whether the launches have lost as much time as the move takes.
+  /// Adds the loss of this launch. Returns whether launches have lost as much time as the move takes.
   [[nodiscard]] bool is_due(account& a, const wish& wished);
-  /// `spread`: seconds that a spread launch is predicted to take.
+  /// `spread`: the predicted seconds of a spread launch.
   void measure(account& a, outlook& now, way how, double spread);
   [[nodiscard]] bool count_uses(account& a, const outlook& now);
   void settle(std::span<const std::uint64_t> addresses, double stake);
@@ -145,14 +145,15 @@ class planner {
   time_budget budget_{share};
   using kernel_table = std::unordered_map<const kernel_model*, std::unique_ptr<known_kernel>>;
   kernel_table kernels_;
-  kernel_table::value_type* latest_ = nullptr;                             // of the last decision
-  std::unordered_map<std::uint64_t, std::unique_ptr<account>> residents_;  // of launches that no plan can spread
-  std::unordered_map<std::uint64_t, std::vector<account*>> unhappy_;       // accounts with a loss, by allocation
-  placement home_;                                                         // home for launches that no plan can spread
+  kernel_table::value_type* latest_ = nullptr;  // the kernel of the last decision
+  // by address: arrays of launches that no plan can spread
+  std::unordered_map<std::uint64_t, std::unique_ptr<account>> residents_;
+  std::unordered_map<std::uint64_t, std::vector<account*>> unhappy_;  // by allocation: the accounts with a loss
+  placement home_;  // where arrays of launches that no plan can spread should be
   layout_table layouts_;
   decision unplanned_;
-  measurement measurement_;   // of the latest launch that was to be measured
-  bool is_measured_ = false;  // the last decision's launch is
+  measurement measurement_;   // for the latest launch that had to be measured
+  bool is_measured_ = false;  // the last decision's launch must be measured
 };
 
 }  // namespace hpe::spread

@@ -15,7 +15,8 @@ std::string words_of(const cut& c) {
   return axes.empty() ? "one device" : "cut along " + axes;
 }
 
-/// The fastest one that `may` be chosen; spreading has to be worth while.
+/// Returns the fastest plan for which `may` is true. A spread plan replaces one on one device only if it is worth
+/// while.
 template <class Condition>
 const plan* fastest_of(const std::vector<plan>& all, Condition may) {
   const plan* best = nullptr;
@@ -133,7 +134,8 @@ const plan& comparison_of_plans::fastest_without_moves() const {
   return *fastest_of(all_, [](const plan& p) { return !p.moves_arrays(); });
 }
 
-// The prediction lets reads over links overlap with all else, which loops that wait for each value do not reach.
+// The prediction assumes that reads over links overlap with all other work. This is not true for loops that wait for
+// each value, so a plan with replicas is preferred if it is predicted to be about as fast.
 const plan& comparison_of_plans::with_copies(const plan& best) const {
   constexpr double about = 1.02, many = 0.1;
   if (best.predicted.remote_share() < many) return best;

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The plans for a launch that a decision compares: cuts of its grid, with the present and with better placements of
-/// its arrays.
+/// The plans for a launch that are compared: cuts of its grid, with the present and with better placements of its
+/// arrays.
 
 #include <span>
 #include <string>
@@ -21,41 +21,41 @@ inline constexpr double worth_while = 0.95;
 struct plan {
   std::string name;
   cut how;
-  std::vector<placement> moves;              // of each allocation
+  std::vector<placement> moves;              // by allocation
   std::vector<std::vector<home_run>> homes;  // the homes that result from the moves
   std::vector<bool> replicated;
   cost predicted;
-  move_work work;           // of the moves
-  double copy_seconds = 0;  // of new replicas
-  double seconds = 0;       // predicted, with the launch's share of the copies
+  move_work work;           // the work of the moves
+  double copy_seconds = 0;  // seconds to make new replicas
+  double seconds = 0;       // predicted seconds of the launch and its share of the copies
   [[nodiscard]] bool moves_arrays() const;
 };
 
-/// The cuts that are compared: all cuts along one or more axes into one part for each device. Empty for a kernel with
-/// an obstacle.
+/// Returns the cuts that are compared: all cuts along one or more axes into one part for each device. Empty for a
+/// kernel with an obstacle.
 [[nodiscard]] std::vector<cut> cuts_of(const kernel_model& kernel, const dimension& grid, std::uint32_t devices);
 
 /// All plans that are compared for one launch.
 class comparison_of_plans {
  public:
-  /// `launches_of_a_copy`: how many launches use a replica before it is outdated. `t` is the traffic of the launch for
-  /// the cuts of cuts_of(). Keeps references to all arguments except the launch.
+  /// `launches_of_a_copy`: the number of launches that use a replica before it is outdated. `t` is the traffic of the
+  /// launch, sampled for the cuts of cuts_of(). All arguments except the launch must outlive the object.
   comparison_of_plans(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
                       const traffic& t, const machine& m, double launches_of_a_copy);
 
-  /// The fastest of the plans that move or copy arrays, for several devices or for one device; null if no plan moves or
-  /// copies arrays.
+  /// Returns the fastest of the plans that move or copy arrays, for several devices or for one device; null if there is
+  /// no such plan.
   [[nodiscard]] const plan* fastest_with_moves(bool is_spread) const;
-  /// The fastest of the plans that neither move nor copy arrays.
+  /// Returns the fastest of the plans that neither move nor copy arrays.
   [[nodiscard]] const plan& fastest_without_moves() const;
-  /// The plan for one device, with the present placement of all arrays.
+  /// Returns the plan for one device, with the present placement of all arrays.
   [[nodiscard]] const plan& on_one_device() const { return all_.front(); }
-  /// A plan with copies in place of remote reads, if its predicted time is about as short as the time of the fastest
-  /// plan; otherwise the fastest plan.
+  /// Returns a plan with replicas instead of remote reads, if its predicted time is about as short as that of `best`;
+  /// otherwise returns `best`.
   [[nodiscard]] const plan& with_copies(const plan& best) const;
   [[nodiscard]] decision decision_for(const plan& chosen, const kernel_model& kernel) const;
-  /// The predicted time if all movable arrays are distributed granule by granule. This is the estimate for a launch
-  /// whose arrays are placed for another kernel.
+  /// Returns the predicted time if all movable arrays are dealt out granule by granule. This estimates a launch whose
+  /// arrays are placed for another kernel.
   [[nodiscard]] double seconds_elsewhere(const cut& c) const;
 
  private:

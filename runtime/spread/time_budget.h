@@ -6,24 +6,24 @@
 
 namespace hpe::spread {
 
-/// The time that launches may spend on one kind of work, as a fraction of the time since the first launch. All times
-/// are in seconds; the caller passes the current time. For one thread at a time.
+/// Limits the time that launches spend on one kind of work to a fraction of the time since the first launch. All times
+/// are in seconds; the caller passes the present time. For one thread at a time.
 class time_budget {
  public:
-  /// A share of 0 allows no time at all.
+  /// `share` is this fraction; 0 allows no time at all.
   explicit time_budget(double share) : share_(share) {}
 
-  /// Call this at the first launch; the time is counted from there.
+  /// Call this at the first launch, which starts the clock. Later calls have no effect.
   void begin(double now) {
     if (!has_begun_) began_ = now;
     has_begun_ = true;
   }
-  /// Whether work that takes about `seconds` may be done now. The time spent may exceed the share by `allowance`
-  /// seconds.
+  /// Returns whether work that takes about `seconds` may be done now. `allowance`: by how many seconds the time spent
+  /// may exceed the fraction.
   [[nodiscard]] bool allows(double seconds, double now, double allowance = 0) const {
     return has_begun_ && spent_ + seconds <= allowance + share_ * (now - began_);
   }
-  /// Call this when work has been done, or when the caller has decided to do work without a call of allows().
+  /// Call this when work has been done, even if allows() was not asked.
   void spend(double seconds) { spent_ += seconds; }
   [[nodiscard]] double spent() const { return spent_; }
 

@@ -21,7 +21,7 @@ dimension index_in(const dimension& size, std::uint64_t n) {
 
 std::uint64_t count_of(const dimension& d) { return std::uint64_t{d[0]} * d[1] * d[2]; }
 
-/// All blocks, or evenly distributed ones.
+/// Returns all blocks of the grid, or `most` evenly distributed blocks.
 std::vector<dimension> even_blocks(const dimension& grid, std::uint64_t most) {
   std::vector<dimension> chosen;
   const std::uint64_t all = count_of(grid);
@@ -30,7 +30,8 @@ std::vector<dimension> even_blocks(const dimension& grid, std::uint64_t most) {
       chosen.push_back(index_in(grid, n));
       continue;
     }
-    // An even distribution along each axis, in different orders, by multiples of irrational numbers.
+    // Multiples of irrational numbers, modulo 1, distribute the blocks evenly along each axis, in a different order for
+    // each axis.
     constexpr std::array<double, 3> steps{0.8191725133961645, 0.6710436067037893, 0.5497004779019703};
     dimension block{};
     for (std::size_t a = 0; a < grid.size(); ++a) {
@@ -42,7 +43,7 @@ std::vector<dimension> even_blocks(const dimension& grid, std::uint64_t most) {
   return chosen;
 }
 
-/// The first and the last block of each part.
+/// Returns the first and the last block of each part.
 std::vector<dimension> ends_of(std::span<const cut> cuts) {
   std::vector<dimension> ends;
   for (const cut& c : cuts) {
@@ -56,7 +57,7 @@ std::vector<dimension> ends_of(std::span<const cut> cuts) {
   return ends;
 }
 
-/// A number that looks random, below `end`.
+/// Returns a pseudo-random number below `end`.
 std::uint64_t any_below(std::uint64_t end, std::uint64_t seed) {
   seed = (seed + 0x9e3779b97f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
   seed = (seed ^ (seed >> 29U)) * 0x94d049bb133111ebULL;
@@ -85,12 +86,12 @@ class sampler {
     numbers_.guess_choices();
   }
 
-  /// Counts a block's sectors, each once.
+  /// Counts the sectors that a block uses, each sector once.
   void run_in_detail(block_traffic& block) {
     begin(block);
     const std::uint64_t threads = count_of(launch_.block), warps = (threads + warp - 1) / warp;
     const std::uint64_t each = std::max<std::uint64_t>(kernel_.analysis().accesses.size(), 1) * warp;
-    const std::uint64_t budget = size_.accesses / each;  // warps times iterations
+    const std::uint64_t budget = size_.accesses / each;  // the number of warps times the number of iterations
     window_ = std::clamp<std::uint64_t>(budget / warps, 4, budget == ~0ULL / each ? ~0ULL >> 1U : 16);
     const std::uint64_t chosen = std::clamp<std::uint64_t>(budget / window_, 1, warps);
     for (std::uint64_t w = 0; w < chosen; ++w) {
@@ -101,7 +102,7 @@ class sampler {
     collect(block);
   }
 
-  /// Finds places that a block uses.
+  /// Finds out where the bytes are that a block uses.
   void run_roughly(block_traffic& block) {
     begin(block);
     const std::uint64_t threads = count_of(launch_.block);
@@ -112,7 +113,8 @@ class sampler {
     collect(block);
   }
 
-  /// Distances for one more block or iteration, as seen by the first thread of a block.
+  /// Returns the distances in bytes by which the addresses of accesses change from one block, or one loop iteration, to
+  /// the next, for the first thread of a block.
   std::vector<traffic::stride> strides() {
     std::vector<traffic::stride> found;
     place_.block = place_.thread = {0, 0, 0};
@@ -158,7 +160,8 @@ class sampler {
     place_.thread = dimensions_of(index_in(launch_.block, thread));
     std::fill(counters_.begin(), counters_.end(), 0);
     numbers_.go_to(place_);
-    // Each loop stands in its middle while loops inside of it are counted, and at its end behind it.
+    // While a loop is counted, the loops that contain it are assumed to be half done, and loops that end before it are
+    // done.
     for (const std::uint32_t l : counts_.order()) {
       for (std::uint32_t other = 0; other < last_.size(); ++other)
         counters_[other] = contains(other, l) ? last_[other] / 2 : last_[other];
@@ -209,11 +212,11 @@ class sampler {
   void look_now(const access& a, double weight) {
     for (const comparison& c : a.where)
       if (numbers_.holds(c) == false) return;
-    // At each time the address has one of the forms; which one is not known.
+    // In each execution the address has one of the forms; which one is not known, so each form gets an equal weight.
     addresses_.clear();
     for (const address_form& f : a.forms) {
       const auto pointer = kernel_.pointer_of(f);
-      if (f.base && !pointer) continue;  // a variable of the program
+      if (f.base && !pointer) continue;  // a variable of the program, not an array
       const auto address = numbers_.of(f.whole);
       const std::pair found{pointer.value_or(none()), address};
       if (std::find(addresses_.begin(), addresses_.end(), found) == addresses_.end()) addresses_.push_back(found);
@@ -225,7 +228,7 @@ class sampler {
   void add(const access& a, std::uint32_t pointer, const evaluator::number& address, double weight) {
     if (pointer == none() || arrays_[pointer] == nullptr || !address) return add_somewhere(pointer, a, weight);
     const std::uint64_t offset = static_cast<std::uint64_t>(*address) - arrays_[pointer]->address;
-    if (offset >= arrays_[pointer]->bytes) return;  // not reached in fact, or the kernel's own error
+    if (offset >= arrays_[pointer]->bytes) return;  // the kernel does not really make this access, or leaves the array
     const std::uint64_t last = offset + std::max<std::uint64_t>(a.bytes, 1) - 1;
     for (std::uint64_t s = offset / sector; s <= last / sector; ++s) {
       double& known = sectors_[key(pointer, a.what != access_kind::read, s)];
@@ -252,7 +255,7 @@ class sampler {
     somewhere_[key(pointer, a.what != access_kind::read, 0)] += weight * static_cast<double>(sector);
   }
 
-  // Keys sort by pointer, then by place.
+  // Keys are ordered by pointer, then reads before writes, then by offset.
   static std::uint64_t key(std::uint32_t pointer, bool writes, std::uint64_t s) {
     return std::uint64_t{pointer} << 52U | std::uint64_t{writes} << 51U | s;
   }
@@ -263,7 +266,7 @@ class sampler {
     std::uint64_t next = 0;
     for (const auto& [k, weight] : sorted) {
       const double bytes = weight * static_cast<double>(sector);
-      // Runs end at pages, so that all of a run has one home.
+      // Runs end at pages, so that all bytes of a run have the same home.
       if (k == next && k % sectors_of_page != 0 && !block.touches.empty()) {
         block.touches.back().bytes += bytes;
       } else {
@@ -282,12 +285,12 @@ class sampler {
   std::span<const allocation* const> arrays_;
   const sample_size& size_;
   static constexpr std::uint32_t no_loop = ~0U;
-  std::uint64_t window_ = 1;  // iterations of an innermost loop
-  bool at_random_ = false;    // at any time, else in the middle
+  std::uint64_t window_ = 1;  // the number of iterations of an innermost loop that are computed
+  bool at_random_ = false;    // take random iterations; false: iterations in the middle of the loop
   std::uint64_t seed_ = 0;
   std::vector<std::pair<std::uint32_t, evaluator::number>> addresses_;
   const loop_counts& counts_;
-  std::vector<double> shares_;  // of threads, that run each block of the control flow
+  std::vector<double> shares_;  // by block of the control flow: the fraction of threads that run it
   evaluator numbers_;
   thread_place place_;
   std::vector<std::int64_t> counters_, last_;
@@ -299,7 +302,7 @@ class sampler {
 
 namespace {
 
-/// The sum of bytes by pointer and direction.
+/// Returns the number of bytes by pointer and direction.
 std::vector<double> volumes_of(const block_traffic& b, std::size_t pointers) {
   std::vector<double> sums(2 * pointers);
   for (const touch& t : b.touches) sums[2 * t.pointer + (t.writes ? 1 : 0)] += t.bytes;
@@ -322,7 +325,7 @@ traffic sample_traffic(const kernel_model& kernel, const launch& l, std::span<co
     result.blocks = std::move(detailed);
     return result;
   }
-  // Places of many blocks, with the bytes of a mean block.
+  // Many blocks show where the bytes are; the amounts are scaled to the mean of the detailed blocks.
   block_traffic mean;
   std::vector<double> volumes(2 * arrays.size()), rough(2 * arrays.size());
   const auto share = 1 / static_cast<double>(detailed.size());
@@ -357,12 +360,12 @@ traffic sample_traffic(const kernel_model& kernel, const launch& l, std::span<co
 
 namespace {
 
-/// Null if the launch has fewer parameters.
+/// Returns a piece of the parameters; null if the launch has fewer parameters.
 const char* bytes_at(const launch& l, const kernel_model::bytes& b) {
   return b.offset + b.size <= l.parameter_bytes ? static_cast<const char*>(l.parameters) + b.offset : nullptr;
 }
 
-/// The first pointer into the same allocation.
+/// Returns the index of the first pointer that points into the same allocation as pointer n.
 std::size_t first_of(std::span<const allocation* const> arrays, std::size_t n) {
   for (std::size_t other = 0; other < n; ++other)
     if (arrays[other] != nullptr && arrays[n] != nullptr && arrays[other]->address == arrays[n]->address) return other;

@@ -9,9 +9,9 @@ namespace hpe::spread {
 
 namespace {
 
-constexpr std::uint64_t always_measured = 8;  // launches of each way
+constexpr std::uint64_t always_measured = 8;  // the first launches of each way
 constexpr std::uint64_t measured_one_in = 16;
-constexpr double much_slower = 3;  // told by one launch
+constexpr double much_slower = 3;  // factor at which one launch is enough to judge
 constexpr double weight_of_latest = 0.5;
 
 }  // namespace
@@ -23,7 +23,7 @@ double way_record::took(way w, const prediction& p, double seconds) {
   const auto launches = static_cast<double>(1 + std::exchange(m.passed_over, 0));
   total_ += seconds * launches;
   const double factor = seconds / p.of(w);
-  // The second launch replaces the factor of the first.
+  // The first launch of a way is slower than later ones, so the second launch replaces its factor.
   m.factor = m.count < launches_that_tell ? factor : m.factor + weight_of_latest * (factor - m.factor);
   ++m.count;
   return w == way::alone || count(way::alone) == 0 ? 0 : launches * (expected(way::alone, p) - seconds);
@@ -46,7 +46,7 @@ way way_record::choose(const prediction& p) {
   if (count(way::spread) == 0) return way::spread;
   const double alone = expected(way::alone, p), spread = expected(way::spread, p);
   const bool is_told = count(way::spread) >= launches_that_tell || spread > much_slower * alone;
-  // Without a launch on one device, its time is only predicted.
+  // If no launch on one device was measured, its time is only a prediction.
   if (count(way::alone) == 0 && is_told && spread > alone) return way::alone;
   const way faster = is_told && count(way::alone) > 0 && alone < spread ? way::alone : way::spread;
   const way other = faster == way::alone ? way::spread : way::alone;

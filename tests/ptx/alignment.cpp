@@ -1,4 +1,5 @@
-// Accesses to addresses that are not multiples of their size: both engines refuse them, with thread and address.
+// Accesses to addresses that are not multiples of the access size: both engines refuse them, and name the thread and
+// the address.
 
 #include <array>
 
@@ -11,9 +12,9 @@ using Alignment = programs_fixture;  // NOLINT(readability-identifier-naming): t
 
 constexpr unsigned blocks = 3, threads = 48;
 
-// k(data, offset): in thread 37 of block 1, adds the offset to %rd1, an address in the memory that `body` uses. In
-// `body`, %r1 is 1, %rd0 is the parameter data, and there is local, shared and dynamic memory; all of it begins at
-// multiples of 64.
+// k(data, offset): in thread 37 of block 1, adds the offset to %rd1, the address that `body` accesses. In `body`, %r1
+// is 1 and %rd0 is the parameter data. The kernel has local, shared and dynamic shared memory, which begin at multiples
+// of 64.
 std::string text_with(const std::string& body) {
   return R"(.version 8.6
 .target sm_90
@@ -112,7 +113,7 @@ TEST_P(Alignment, EachAccessIsChecked) {
   }
 }
 
-// Also for an address outside of all memory, as on a GPU.
+// Misalignment is also reported for an address outside of all memory, as on a GPU.
 TEST_P(Alignment, ComesBeforeWhoseMemoryItIs) {
   kernel_runner runner({text_with(global + "ld.global.u32 %r4, [%rd1];")}, GetParam());
   const auto stopped = runner.launch("k", {{1}, {1}}, std::uint64_t{6}, std::uint64_t{0});
@@ -121,7 +122,7 @@ TEST_P(Alignment, ComesBeforeWhoseMemoryItIs) {
   EXPECT_EQ(stopped->address, 6U);
 }
 
-// Native code checks the accesses of a basic block together, so earlier accesses of the same block may not happen.
+// Native code checks all accesses of a basic block at once, so accesses before the failing one may not happen.
 TEST_P(Alignment, TheThreadStopsThere) {
   kernel_runner runner(
       {text_with("ld.param.u64 %rd2, [offset];\nadd.u64 %rd1, %rd0, %rd2;\nst.global.u32 [%rd0], %r1;\n"
@@ -134,7 +135,7 @@ TEST_P(Alignment, TheThreadStopsThere) {
   EXPECT_EQ((std::array{data[0], data[4], data[8], data[9]}), (std::array{1U, 0U, 0U, 0U}));
 }
 
-// Addresses that depend on earlier reads and writes in the block, so that their checks cannot be moved to the front.
+// The addresses depend on earlier reads and writes in the block, so their checks cannot be moved to the front.
 TEST_P(Alignment, OfAddressesThatAreReadFromMemory) {
   kernel_runner runner(
       {text_with("ld.global.u64 %rd1, [%rd0];\nld.global.u64 %rd3, [%rd1];\nst.global.u32 [%rd1+8], %r1;\n"

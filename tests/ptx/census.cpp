@@ -1,6 +1,6 @@
-// Checks that hpe runs the instructions that CUDA programs use: the mnemonics of a census of 167 public programs
-// (census.txt: mnemonic and occurrences, from the most frequent), and all instructions that nvcc makes of the programs
-// here.
+// Checks that hpe runs the instructions that CUDA programs use: the mnemonics in a census of 167 public programs
+// (census.txt: mnemonic and number of occurrences, the most frequent first), and all instructions in the PTX that nvcc
+// makes of the programs here.
 
 #include <gtest/gtest.h>
 

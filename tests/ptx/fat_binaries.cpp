@@ -1,5 +1,5 @@
-// Fat binaries: what nvcc makes, and damage of every kind. Damaged bytes lie directly in front of unmapped memory, so a
-// read beyond their end is a crash.
+// Fat binaries: those that nvcc makes, and damaged ones of every kind. Damaged bytes are directly in front of unmapped
+// memory, so reading past their end causes a crash.
 
 #include <gtest/gtest.h>
 #include <lz4.h>
@@ -29,7 +29,7 @@ std::string text_with(const std::string& body) {
          "\nret;\n}\n";
 }
 
-// A container in nvcc's format.
+// Returns a container in nvcc's format.
 std::string container(const std::string& ptx, std::uint64_t flags) {
   std::string body = ptx;
   if ((flags & 0x8000) != 0) {
@@ -80,7 +80,7 @@ TEST(FatBinary, ReadsAllCompressions) {
     } const wrapper{0x466243b1, 1, bytes.data(), nullptr};
     EXPECT_EQ(choose_ptx(read_fat_binary_in_memory(&wrapper)).text, ptx);
     EXPECT_EQ(choose_ptx(read_fat_binary_in_memory(bytes.data())).text, ptx);
-    // The address in a file that looks like a wrapper means nothing.
+    // If a file looks like a wrapper, the address in it must not be used.
     EXPECT_THROW(static_cast<void>(read_fat_binary(&wrapper, sizeof wrapper)), error);
   }
 }
@@ -105,7 +105,7 @@ TEST(FatBinary, SurvivesDamage) {
 
 // Found by libFuzzer (tests/fuzz).
 TEST(FatBinary, TakesNoMemoryForASizeThatItsBytesCannotHave) {
-  constexpr std::size_t entry = 16 + 64 + 8;  // behind the container's header and the cubin
+  constexpr std::size_t entry = 16 + 64 + 8;  // the entry after the container's header and the cubin
   constexpr std::uint64_t stated = 0x70000000;
   const auto most_kib = [] {
     struct rusage usage {};
@@ -165,7 +165,7 @@ std::vector<std::string> good_images() {
   return images;
 }
 
-// Reads the bytes in every way, each of which may refuse them.
+// Reads the bytes with every reader. Each reader may refuse them.
 void read_all(const test::bytes_at_end& bytes) {
   const auto tolerantly = [](const auto& read) {
     try {
@@ -195,7 +195,7 @@ TEST(FatBinary, RandomChangesAreRefusedOrReadInsideTheirBytes) {
   for (int round = 0; round < 20000; ++round) {
     std::string bytes = all[random() % all.size()];
     for (auto changes = random() % 4 + 1; changes > 0; --changes) {
-      // Mostly in the headers, and mostly fields at the border of their range.
+      // Most changes are in the headers, and half of the new values are at the limits of a field.
       const std::size_t at = random() % std::min<std::size_t>(bytes.size(), random() % 4 == 0 ? bytes.size() : 168);
       const std::size_t size = std::min<std::size_t>(std::size_t{1} << random() % 4, bytes.size() - at);
       const std::uint64_t value = random() % 2 == 0 ? random() : borders[random() % std::size(borders)];
@@ -209,7 +209,7 @@ TEST(FatBinary, RandomChangesAreRefusedOrReadInsideTheirBytes) {
 TEST(FatBinary, AnEntryEndsInsideItsContainer) {
   const std::string good = container(text_with("add.s32 %r1, %r2, %r3;"), 0);
   std::string shorter = good;
-  const std::uint64_t body = good.size() - 16 - 1;  // the last entry has one byte more
+  const std::uint64_t body = good.size() - 16 - 1;  // the body lacks the last byte of the last entry
   std::memcpy(shorter.data() + 8, &body, sizeof body);
   EXPECT_THROW(static_cast<void>(read_fat_binary(shorter.data(), shorter.size())), error);
   EXPECT_THROW(static_cast<void>(read_fat_binary_in_memory(shorter.data())), error);

@@ -11,14 +11,16 @@
 
 namespace hpe::ptx::test {
 
-/// Accesses have a guard that never holds, so addresses may be any numbers; the check looks at them nevertheless.
+/// Every access has a guard that never holds, so addresses may have any value. The check examines the addresses
+/// nevertheless.
 class kernel_generator {
  public:
   explicit kernel_generator(unsigned seed) : random_(seed) {}
 
   std::string text() { return make_text(false); }
 
-  /// Each thread stores a number made of all values that it knows at its end, in array0 by its number in the grid.
+  /// Returns a kernel in which each thread stores a number made of all values that are known at its end. The index in
+  /// array0 is the thread's number in the grid.
   std::string text_with_results() { return make_text(true); }
 
  private:
@@ -71,7 +73,7 @@ class kernel_generator {
     return fmt::format("%i{}", indices_++);
   }
   std::string any() { return known_[below(static_cast<unsigned>(known_.size()))]; }
-  /// Rather a recent one, so that values are built on others.
+  /// Returns a known value, most often a recent one, so that values are computed from computed values.
   std::string recent() {
     const auto size = static_cast<unsigned>(known_.size());
     return below(3) == 0 ? any() : known_[size - 1 - below(std::min(size, 5U))];
@@ -123,7 +125,7 @@ class kernel_generator {
         line = fmt::format("or.b32 {{}}, {}, {};\n", known_.back(), below(1U << bits));
         break;
       }
-      case 20: {  // bits of two numbers, apart or not
+      case 20: {  // the bits of two numbers; some may be set in both
         const std::string low = make(), high = make();
         body_ +=
             fmt::format("and.b32 {}, {}, {};\nshl.b32 {}, {}, {};\n", low, b, (1U << below(6)) - 1, high, a, below(6));
@@ -131,7 +133,7 @@ class kernel_generator {
         break;
       }
       case 21: line = fmt::format("and.b32 {{}}, {}, {};\n", a, -static_cast<int>(1U << below(8))); break;
-      case 22: {  // b where a is negative
+      case 22: {  // b in threads whose a is negative
         const std::string sign = make();
         body_ += fmt::format("shr.s32 {}, {}, 31;\n", sign, a);
         line = fmt::format("and.b32 {{}}, {}, {};\n", sign, b);
@@ -181,7 +183,8 @@ class kernel_generator {
     }
   }
 
-  // Values that are made in a branch or a loop are not known behind it, but for those that are merged or carried.
+  // After a branch or a loop, values that were made inside of it are not known, except those that are merged or
+  // carried.
   void statements(unsigned depth, unsigned count) {
     for (unsigned n = 0; n < count; ++n) {
       const unsigned which = below(depth > 0 ? 16 : 12);
@@ -234,17 +237,17 @@ class kernel_generator {
     if (limit[0] == '%') {
       body_.insert(0, fmt::format(".reg .b32 {};\n", limit));
       const std::string of = before[below(static_cast<unsigned>(before.size()))];
-      // Computed in front of the loop.
+      // The limit is computed before the loop.
       const std::string head = fmt::format("mov.u32 {}, 0;\nLOOP{}:\n", count, label);
       body_.insert(body_.rfind(head), fmt::format("and.b32 {}, {}, 3;\n", limit, of));
     }
     if (tests_first) body_ += fmt::format("setp.ge.s32 %q, {}, {};\n@%q bra DONE{};\n", count, limit, label);
     statements(depth, 2 + below(4));
-    if (below(4) == 0) {  // a way out that some threads do not come to
+    if (below(4) == 0) {  // an exit that some threads do not reach
       const std::string skips = compare(), leaves = compare();
       body_ += fmt::format("@{0} bra STAY{2};\n@{1} bra DONE{2};\nSTAY{2}:\n", skips, leaves, label);
     }
-    if (tests_first && below(4) == 0)  // another jump back, which takes no steps
+    if (tests_first && below(4) == 0)  // another jump back, which skips the steps
       body_ += fmt::format("@!{0} bra GO{2};\nadd.s32 {1}, {1}, 1;\nbra LOOP{2};\nGO{2}:\n", compare(), count, label);
     for (std::size_t n = 0; n < carried.size(); ++n) {
       switch (below(5)) {

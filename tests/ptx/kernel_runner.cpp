@@ -120,7 +120,7 @@ void kernel_runner::make_parts(bool compile_them, warp_order order) {
   parts_ = std::move(made);
 }
 
-// Cuts the grid at random along each axis, and runs the parts in random order.
+// Cuts the grid at random positions along each axis, and runs the parts in random order.
 std::optional<trap> kernel_runner::launch_in_parts(const patch::patched_kernel& kernel, launch_configuration c) {
   const auto& program = *parts_->program;
   for (const std::string& name : parts_->module.constants) {

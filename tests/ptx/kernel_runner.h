@@ -21,19 +21,19 @@
 
 namespace hpe::ptx::test {
 
-/// In the last two, kernels that may be spread are patched (runtime/ptx/patch), and each grid runs in several parts.
+/// The last two patch the kernels that may be spread (runtime/ptx/patch), and run each of their grids in several parts.
 enum class engine_kind { interpreter, compiler, interpreter_in_parts, compiler_in_parts };
 
-/// Whether this build has LLVM. The build defines it, so that a compiler that does not load is a failure and not a
-/// skip.
+/// Whether this build has LLVM. The build system defines it, so that tests fail, and are not skipped, if the compiler
+/// cannot be loaded.
 inline constexpr bool has_compiler = HPE_PTX_COMPILER != 0;
 
-/// The file's bytes. Throws if there is no such file.
+/// Returns the bytes of a file. Throws if there is no such file.
 std::string read_file(const std::string& path);
 
 class kernel_runner {
  public:
-  /// kept: where compiled kernels are kept; by default nowhere.
+  /// kept: where compiled kernels are stored; by default they are not stored.
   kernel_runner(std::vector<std::string> texts, engine_kind kind, warp_order order = warp_order::independent,
                 const kernel_store& kept = {});
 
@@ -44,7 +44,7 @@ class kernel_runner {
     std::optional<dimensions> cluster = std::nullopt;
   };
 
-  /// Arguments as the kernel declares them, in order.
+  /// Launches a kernel. The arguments are those that the kernel declares, in order.
   template <class... Arguments>
   std::optional<trap> launch(const std::string& kernel, const shape& s, const Arguments&... arguments) {
     const function& f = find(kernel);
@@ -57,7 +57,7 @@ class kernel_runner {
     return launch_with(f, s, parameters.data());
   }
 
-  /// Zeroed memory that kernels may touch.
+  /// Returns zeroed memory that kernels may access.
   void* allocate(std::size_t bytes, std::size_t alignment = 256);
   template <class T>
   T* upload(const std::vector<T>& values) {
@@ -66,25 +66,25 @@ class kernel_runner {
     return memory;
   }
   [[nodiscard]] void* address_of(const std::string& variable) const;
-  /// New races of an interpreted kernel. Unless they are allowed, a launch with a race throws: so the tests of kernels
-  /// also test that no false race is told.
+  /// Returns new races of an interpreted kernel. A launch with a race throws unless races are allowed, so the tests of
+  /// kernels also test that no false race is reported.
   [[nodiscard]] std::vector<std::string> races_of(const std::string& kernel) { return report_for(find(kernel)).take(); }
   void allow_races() { allows_races_ = true; }
   [[nodiscard]] const std::string& printed() const { return printed_; }
   [[nodiscard]] const ptx::program& program() const { return *program_; }
   [[nodiscard]] std::size_t blocks_on_heap() const { return heap_.size(); }
   std::shared_ptr<engine> make_engine(const launch_configuration& c);
-  /// Whether the kernel runs as native code.
+  /// Returns whether the kernel runs as native code.
   [[nodiscard]] bool is_compiled(const std::string& kernel) const {
     return compiled_ != nullptr && compiled_->is_compiled(find(kernel));
   }
   const function& find(const std::string& kernel) const;
   std::optional<trap> launch_with(const function& f, const shape& s, const void* parameters);
-  /// The patched kernels; null unless grids run in parts.
+  /// Returns the patched kernels; null unless grids run in parts.
   [[nodiscard]] const patch::patched_module* patched() const { return parts_ == nullptr ? nullptr : &parts_->module; }
 
  private:
-  /// A second program, whose kernels use the variables of the first one.
+  /// A second program, whose kernels use the variables of the first program.
   struct program_of_parts {
     patch::patched_module module;
     std::shared_ptr<const ptx::program> program;

@@ -1,4 +1,4 @@
-// Loading: messages for text that is no PTX or not supported.
+// Loading: messages for text that is not PTX, or that hpe does not support.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::string text_with(const std::string& body) {
          body + "\nret;\n}\n";
 }
 
-// The status and message of the error that parsing throws.
+// Returns the status and the message of the error that parsing throws.
 std::pair<hpeStatus, std::string> refusal(const std::string& text) {
   try {
     static_cast<void>(parse({text}));
@@ -65,7 +65,7 @@ TEST(Parsing, NamesTheInstructionAndItsLine) {
   EXPECT_NE(sentence.find("dynamic parallelism"), std::string::npos) << sentence;
 }
 
-// The types of a register that ptxas of CUDA 13 accepts in the place of @; it refuses all others.
+// The types of a register that ptxas of CUDA 13 accepts at the position of @; it refuses all others.
 struct accepted {
   const char* instruction;
   const char* types;
@@ -215,7 +215,7 @@ TEST(Parsing, RefusesTextOtherThanPtx) {
   EXPECT_EQ(refusal("").first, HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(refusal(".version 8.0\n.target sm_75\n.address_size 32\n").first, HPE_ERROR_NOT_SUPPORTED);
   const std::string whole = text_with("add.s32 %r1, %r2, %r3;");
-  // Cut off inside of a word, it may name an instruction or a directive that hpe does not know.
+  // If the text ends inside of a word, the rest may name an instruction or a directive that hpe does not know.
   for (std::size_t n = whole.find(".visible") + 1; n + 3 < whole.size(); ++n) {
     const auto [status, sentence] = refusal(whole.substr(0, n));
     EXPECT_TRUE(status == HPE_ERROR_INVALID_ARGUMENT || status == HPE_ERROR_NOT_SUPPORTED) << whole.substr(0, n);
@@ -223,7 +223,7 @@ TEST(Parsing, RefusesTextOtherThanPtx) {
   }
 }
 
-// Each of these would take more stack than there is.
+// Recursion to the depth of each of these texts would need more stack than there is.
 TEST(Parsing, RefusesDeepNesting) {
   const std::string many(1 << 20, ' ');
   for (const char c : {'{', '!', '(', '['}) {
@@ -236,7 +236,7 @@ TEST(Parsing, RefusesDeepNesting) {
   EXPECT_EQ(refusal(text_with(blocks)).first, HPE_SUCCESS);
 }
 
-// Texts that declare more than they use: a register of a family exists once it is named.
+// These texts declare more than they use. A register of a family exists only after it has been named.
 TEST(Parsing, TakesNoMemoryForDeclaredArraysWithoutValues) {
   std::string body;
   for (int n = 0; n < 200; ++n) body += fmt::format(".reg .b64 %a{}_<16000000>;\n", n);
@@ -258,7 +258,8 @@ TEST(Parsing, TakesNoMemoryForDeclaredArraysWithoutValues) {
   expect_refusal(table + ";\n" + uses + "L:", HPE_ERROR_INVALID_ARGUMENT, {"1048576 branch targets"});
 }
 
-// Each kernel may use each shared variable, because their addresses are initial values. Took minutes.
+// Each kernel may use each shared variable, because the addresses of the variables are initial values. This once took
+// minutes.
 TEST(Parsing, LaysOutManySharedVariablesOfManyKernels) {
   constexpr unsigned most = 1500;
   std::string text = ".version 8.6\n.target sm_75\n.address_size 64\n";
@@ -285,7 +286,7 @@ TEST(Parsing, LinksTexts) {
   EXPECT_THROW(static_cast<void>(parse({other, other})), error);
 }
 
-// As nvcc -rdc=true writes them: outside of the kernels.
+// nvcc -rdc=true writes shared variables in this way: outside of the kernels.
 TEST(Parsing, AKernelHasTheSharedVariablesThatItReaches) {
   const auto program = parse({R"(.version 8.6
 .target sm_75
@@ -547,7 +548,7 @@ TEST(Functions, HaveTheLimitsAndParametersThatTheyDeclare) {
   EXPECT_EQ(places, (std::vector<std::tuple<std::size_t, std::size_t>>{{0, 4}, {16, 1}, {32, 8}}));
   EXPECT_TRUE(f.formals[0].is_result);
   EXPECT_FALSE(f.formals[1].is_result);
-  EXPECT_EQ(f.scratch_size, 48U);  // the second block takes the place of the first
+  EXPECT_EQ(f.scratch_size, 48U);  // the second block has the same place as the first
 
   const auto refused = [&](const std::string& text, const char* words) {
     const auto [status, sentence] = refusal(head + text);

@@ -1,5 +1,5 @@
-// mma.sync, ldmatrix, stmatrix and movmatrix, with fragments laid out by the formulas of the PTX ISA (9.7.14), one for
-// each shape, and products of small whole numbers, which are exact in all types.
+// mma.sync, ldmatrix, stmatrix and movmatrix. The fragments are laid out by the formulas of the PTX ISA (9.7.14), one
+// for each shape. Products are of small integers, which are exact in all types.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -21,9 +21,9 @@ struct place {
 
 struct product {
   const char* shape;
-  const char* types;  // of D, A, B and C
+  const char* types;  // types of D, A, B and C
   int m, k;           // n is 8
-  int a, b;           // elements of a thread
+  int a, b;           // number of elements that a thread has of A and of B
   // row and column of element i of lane 4 g + t
   place (*in_a)(int g, int t, int i);
   place (*in_b)(int g, int t, int i);
@@ -69,7 +69,7 @@ std::uint64_t coded(int value, const std::string& t) {
   if (t == "f64") return std::bit_cast<std::uint64_t>(static_cast<double>(value));
   if (t == "f32" || t == "tf32") return std::bit_cast<std::uint32_t>(static_cast<float>(value));
   if (t == "bf16") return std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16;
-  if (t == "f16") {  // 0, and whole numbers up to 2048
+  if (t == "f16") {  // 0, and integers up to 2048
     const int size = std::abs(value), exponent = 31 - std::countl_zero(static_cast<unsigned>(size | 1));
     const int bits = size == 0 ? 0 : (exponent + 15) << 10 | ((size << (10 - std::min(exponent, 10))) & 0x3ff);
     return static_cast<std::uint64_t>(bits | (value < 0 ? 0x8000 : 0));
@@ -177,8 +177,8 @@ TEST_P(MatrixPrograms, SumsThatLeaveTheRangeOfIntegers) {
   }
 }
 
-// Eight rows of eight halves each, in shared memory with gaps; half h of lane l is at row l / 4, column l mod 4 * 2 +
-// h.
+// Eight rows of eight halves each, in shared memory with gaps between rows; half h of lane l is at row l / 4, column l
+// mod 4 * 2 + h.
 TEST_P(MatrixPrograms, MovesOfMatrices) {
   for (const int count : {1, 2, 4}) {
     for (const bool transposed : {false, true}) {
@@ -259,11 +259,11 @@ TEST(Matrices, UnsupportedShapesAreRefusedAtLoading) {
   }
 }
 
-// wmma with the shapes of a single type: A, B and C are loaded, and D is stored, by rows or by columns.
+// wmma shapes that exist for a single type. A, B and C are loaded, and D is stored, by rows or by columns.
 struct wide_product {
   const char *shape, *operand, *sum, *rounding;
   int m, n, k;
-  int a, b, c;  // registers of a thread
+  int a, b, c;  // number of registers of a thread
 };
 
 constexpr wide_product wide_products[] = {{"m16n16k8", "tf32", "f32", "", 16, 16, 8, 4, 4, 8},

@@ -1,5 +1,5 @@
-// What old GPUs and compilers allowed. PTX for sm_1x leaves out what newer PTX must say: each instruction gives, bit
-// for bit, what its full form gives. Lanes in lockstep need not be in their own mask.
+// What old GPUs and compilers allowed. PTX for sm_1x may omit what newer PTX must contain: each short instruction
+// returns the same bits as its full form. A lane that runs in lockstep need not be in its own mask.
 
 #include <bit>
 #include <cmath>
@@ -16,7 +16,7 @@ struct form {
   std::string old, full;
 };
 
-// %f1 to %f3 and %fd1 to %fd3 are numbers; the result goes to %f0 or %fd0.
+// %f1 to %f3 and %fd1 to %fd3 are numbers; the result must be in %f0 or %fd0.
 const std::vector<form>& forms() {
   static const std::vector<form> all = {
       {"mad.f32 %f0, %f1, %f2, %f3;", "fma.rn.ftz.f32 %f0, %f1, %f2, %f3;"},
@@ -80,8 +80,8 @@ TEST_P(OldPtx, MeansWhatTheFullFormMeans) {
   constexpr unsigned threads = 256;
   std::vector<std::uint64_t> in(3 * threads);
   for (std::uint64_t& each : in) {
-    // The lower half is a float, which is subnormal in one of four cases; the upper half makes a double of a usual
-    // size.
+    // The lower half is a float; one in four of these is subnormal. The upper half makes the 64 bits a double of
+    // ordinary magnitude.
     const std::uint32_t exponent = random_() % 4 == 0 ? 0 : 110 + random_() % 30;
     const std::uint32_t single = (random_() & 0x807fffffU) | exponent << 23;
     each = std::uint64_t{0x3ff00000U + (random_() & 0xfffffU)} << 32 | single;
@@ -103,7 +103,7 @@ TEST_P(OldPtx, NewerPtxMustSayItsRounding) {
     EXPECT_THROW(kernel_runner({text_of("sm_20", body)}, GetParam()), error) << body;
 }
 
-// out[lane] = the lane from which the value came, 10 lanes further on.
+// out[lane] = the number of the lane from which the value came, which is 10 lanes further on.
 std::string shuffle_with_mask(const std::string& mask) {
   return R"(.version 7.0
 .target sm_70
@@ -126,7 +126,7 @@ std::string shuffle_with_mask(const std::string& mask) {
 }
 
 TEST_P(OldPtx, LanesInLockstepNeedNotBeInTheirMask) {
-  // The same mask for all lanes, which has half of them, and a mask for each lane, which has only its neighbour.
+  // First, one mask for all lanes that names half of them; then, for each lane, a mask that names only its neighbour.
   for (const char* const mask :
        {"mov.u32 %r2, 0xffff;", "xor.b32 %r4, %r1, 1;\nmov.u32 %r5, 1;\nshl.b32 %r2, %r5, %r4;"}) {
     kernel_runner in_lockstep({shuffle_with_mask(mask)}, GetParam(), warp_order::lockstep);

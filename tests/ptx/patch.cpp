@@ -1,5 +1,5 @@
-// Patched kernels: what they contain, and that parts of a grid do what the whole grid does. tests/ptx/programs*.cpp run
-// all kernels of the test programs in parts as well.
+// Patched kernels: what their text contains, and that the parts of a grid compute the same as the whole grid.
+// tests/ptx/programs*.cpp also run all kernels of the test programs in parts.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ patch::patched_module patched(const std::string& text) {
   return patch::patch(*p, pointers);
 }
 
-/// The statement of the patched kernel that the statement of the kernel becomes.
+/// Returns the statement that replaces a statement of a kernel in the patched kernel.
 std::string patched_statement(const std::string& statement) {
   const auto made =
       patched(fmt::format("{}.visible .entry k(.param .u64 a) {{\n.reg .b64 %rd<3>;\n.reg .b32 %r<3>;\nld.param.u64 "
@@ -72,8 +72,8 @@ TEST(Patch, KernelsThatMustStayTogetherAreLeftOut) {
                   .texts.empty());
 }
 
-// Functions that read the block index, directly and through others, with arguments and results and without; variables
-// with offsets, as operands and in addresses; a variable whose initial value is an address.
+// Functions that read the block index, directly or through other functions, with and without arguments and results;
+// variables with offsets, as operands and in addresses; and a variable whose initial value is an address.
 TEST(Patch, FunctionsAndVariables) {
   const std::string text = std::string(head) +
                            R"(.visible .global .align 4 .u32 counter;
@@ -129,7 +129,8 @@ TEST(Patch, FunctionsAndVariables) {
   }
 }
 
-// Variables that no kernel writes are copied as constants are; those of the compiler's functions need nothing.
+// Variables that no kernel writes are copied, like constants. The tables of the compiler's functions need not be
+// copied.
 TEST(Patch, VariablesThatAreOnlyRead) {
   const std::string text = std::string(head) +
                            R"(.visible .global .align 4 .u32 table[4] = {1, 2, 3, 4};
@@ -154,7 +155,8 @@ TEST(Patch, VariablesThatAreOnlyRead) {
   EXPECT_EQ(made.tables[0].variables, std::vector<std::string>{"written"});
   for (const engine_kind kind : {engine_kind::interpreter, engine_kind::interpreter_in_parts}) {
     kernel_runner runner({text}, kind);
-    static_cast<std::uint32_t*>(runner.address_of("table"))[1] = 20;  // as a program does before the launch
+    // as a program writes the variable before the launch
+    static_cast<std::uint32_t*>(runner.address_of("table"))[1] = 20;
     auto* const out = runner.upload(std::vector<std::uint32_t>(8));
     const auto stopped = runner.launch("k", {{8}, {1}}, out);
     ASSERT_FALSE(stopped) << stopped->message();

@@ -1,4 +1,5 @@
-// Kernels that nvcc compiled, run by the interpreter and as native code; results are compared with the expected ones.
+// Kernels that nvcc compiled, run by the interpreter and as native code. Their results are compared with expected
+// results.
 
 #include <algorithm>
 #include <cmath>
@@ -107,13 +108,14 @@ TEST_P(Programs, SharedAddressesWrapIn32Bits) {
   EXPECT_EQ(run("ld.shared.u32 %r3, [%r2+2147483640];", 0x80000010), "41");
   EXPECT_EQ(run("ld.shared.u32 %r3, [%r2+-2147483640];", 0x80000000), "41");
   EXPECT_EQ(run("atom.shared.add.u32 %r3, [%r2+64], 1;", minus(56)), "41");
-  if (GetParam() != engine_kind::interpreter) return;  // native code faults: tests/device/ptx_test.cpp
+  // native code causes a page fault, which tests/device/ptx_test.cpp tests
+  if (GetParam() != engine_kind::interpreter) return;
   EXPECT_NE(
       run("ld.shared.u32 %r3, [%r2+64];", minus(68)).find("(shared memory, offset -4, where the block has 128 bytes)"),
       std::string::npos);
 }
 
-// Each block waits for the next one, all in one thread.
+// Each block waits for the block after it. All blocks run in one CPU thread.
 TEST_P(Programs, BlocksThatWaitForLaterOnes) {
   kernel_runner runner({waiting_blocks}, GetParam());
   constexpr unsigned blocks = 70;
@@ -238,7 +240,7 @@ TEST_P(Programs, GridSync) {
   std::vector<int> expected(n);
   for (int& x : expected) x = static_cast<int>(random_() % 10);
   auto* const data = runner.upload(expected);
-  // A cooperative launch: word 1 of the grid's workspace is where grid.sync counts.
+  // A cooperative launch. grid.sync counts in word 1 of the grid's workspace.
   EXPECT_RUNS(runner.launch("grid_stages", {{4}, {64}, 0, true}, data, n, 5));
   for (int r = 0; r < 5; ++r)
     for (unsigned i = n; i-- > 1;) expected[i] += expected[i - 1];
@@ -362,7 +364,7 @@ TEST_P(Programs, Atomics) {
   EXPECT_EQ(df[0], 1.5F * n);
   EXPECT_EQ(df[1], 2.0F);
   EXPECT_EQ(dd[0], 0.5 * n);
-  EXPECT_EQ(dh[0], 0x56005600);  // 96 as two halves
+  EXPECT_EQ(dh[0], 0x56005600);  // 96, in each of the two halves
   EXPECT_EQ(dh[1], 0x5600);
   EXPECT_EQ(db[0], 0x42c042c0);
   EXPECT_EQ(ds[0], 1 - n);

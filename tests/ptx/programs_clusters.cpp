@@ -1,5 +1,5 @@
-// Clusters, barriers in shared memory, and copies that they count: kernels that nvcc compiled, and a few in PTX;
-// results are compared with the expected ones.
+// Clusters, barriers in shared memory, and copies that signal these barriers: kernels that nvcc compiled, and a few in
+// PTX. Their results are compared with expected results.
 
 #include <fmt/core.h>
 
@@ -143,7 +143,7 @@ std::string text_with(const std::string& body) {
          body + "ret;\n}\n";
 }
 
-// One thread does all arrivals; results are words at %rd0.
+// One thread makes all arrivals. The results are words at %rd0.
 TEST_P(ClusterPrograms, EachOperationOfABarrier) {
   kernel_runner runner({text_with("mbarrier.init.shared.b64 [bar], 3;\n"
                                   "mbarrier.arrive.shared.b64 %rd1, [bar];\n"
@@ -155,7 +155,7 @@ TEST_P(ClusterPrograms, EachOperationOfABarrier) {
                                   "mbarrier.arrive_drop.shared.b64 %rd3, [bar];\n"
                                   "mbarrier.test_wait.shared.b64 %p1, [bar], %rd1;\n"
                                   "selp.u32 %r1, 1, 0, %p1;\nst.global.u32 [%rd0+12], %r1;\n"
-                                  // the second phase expects two
+                                  // the second phase expects two arrivals
                                   "mbarrier.arrive.shared.b64 %rd4, [bar];\n"
                                   "mbarrier.pending_count.b64 %r1, %rd4;\nst.global.u32 [%rd0+16], %r1;\n"
                                   "mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 48;\n"
@@ -165,7 +165,8 @@ TEST_P(ClusterPrograms, EachOperationOfABarrier) {
                                   "mbarrier.complete_tx.relaxed.cta.shared.b64 [bar], 48;\n"
                                   "mbarrier.try_wait.parity.shared.b64 %p1, [bar], 1, 100;\n"
                                   "selp.u32 %r1, 1, 0, %p1;\nst.global.u32 [%rd0+24], %r1;\n"
-                                  // copies' arrival: expected in addition, or not
+                                  // arrivals of copies: the first increments the pending count, the second (noinc) does
+                                  // not
                                   "cp.async.mbarrier.arrive.shared.b64 [bar];\n"
                                   "cp.async.mbarrier.arrive.noinc.shared.b64 [bar];\n"
                                   "mbarrier.arrive.shared.b64 %rd6, [bar];\n"
@@ -180,7 +181,8 @@ TEST_P(ClusterPrograms, EachOperationOfABarrier) {
 }
 
 TEST_P(ClusterPrograms, MulticastAndAddressesInSharedCluster) {
-  // Rank 1 of 3 copies 32 bytes to ranks 0 and 2; each block adds to a word of the next one, and reads where it lies.
+  // Rank 1 of 3 copies 32 bytes to ranks 0 and 2. Each block adds to a word of the next block, and asks for the rank of
+  // that word's address.
   kernel_runner runner(
       {text_with("mbarrier.init.shared.b64 [bar], 1;\nmov.u32 %r1, 0;\nst.shared.v4.u32 [box], {%r1, %r1, %r1, %r1};\n"
                  "st.shared.v4.u32 [box+16], {%r1, %r1, %r1, %r1};\nst.shared.u32 [box+64], %r1;\n"

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Tests of nvcc-compiled programs, with the interpreter and as native code.
+/// Tests of programs that nvcc compiled, with the interpreter and as native code.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class programs_fixture : public ::testing::TestWithParam<engine_kind> {
   std::mt19937 random_{std::random_device{}()};
 };
 
-/// A comparison of setp for integers, and the same in C++.
+/// A comparison of setp for integers, and the same comparison in C++.
 struct comparison {
   const char* name;
   std::function<bool(std::int64_t, std::int64_t)> holds;
@@ -58,7 +58,7 @@ inline const char* name_of(engine_kind kind) {
   INSTANTIATE_TEST_SUITE_P(, suite, ::testing::Values(engine_kind::interpreter, engine_kind::compiler), \
                            [](const auto& info) { return name_of(info.param); })
 
-/// Also with each grid in several parts.
+/// Like INSTANTIATE_FOR_ENGINES, and also runs the tests with each grid in several parts.
 #define INSTANTIATE_FOR_ENGINES_AND_PARTS(suite)                                                                 \
   INSTANTIATE_TEST_SUITE_P(, suite,                                                                              \
                            ::testing::Values(engine_kind::interpreter, engine_kind::compiler,                    \

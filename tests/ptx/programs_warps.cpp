@@ -1,4 +1,4 @@
-// Warps, CUB, halves, matrices, mathematics, textures, asynchronous copies and faults, of nvcc-compiled programs.
+// Warps, CUB, halves, matrices, mathematics, textures, asynchronous copies and faults, in programs that nvcc compiled.
 
 #include <sys/mman.h>
 
@@ -53,7 +53,7 @@ TEST_P(WarpPrograms, ShufflesVotesAndDivergence) {
     r += sum + static_cast<unsigned>(largest) + exclusive + static_cast<unsigned>(smallest);
     if (lane < 10) {
       r += static_cast<unsigned>(lane + 1 < 10 ? at(lane + 1) : at(lane));
-      // the lane beyond the mask is undefined; __activemask is that of the lanes here
+      // the value of the lane after the mask is undefined; __activemask names the lanes that run this code
       if (lane == 9) continue;
       r ^= 0x3ff;
     } else {
@@ -68,7 +68,7 @@ TEST_P(WarpPrograms, ShufflesVotesAndDivergence) {
   EXPECT_RUNS(runner.launch("leaves_early", {{1}, {100}}, named));
 }
 
-// The finite values of an 8-bit format without sign, by code, from its definition.
+// Returns the finite values of an 8-bit format without sign, by code, computed from the definition of the format.
 std::vector<double> values_of(int mantissa_bits, int bias, int codes) {
   std::vector<double> values;
   for (int code = 0; code < codes; ++code) {
@@ -176,7 +176,7 @@ TEST_P(WarpPrograms, CubInABlock) {
 
 TEST_P(WarpPrograms, MatrixProducts) {
   auto runner = load("halves");
-  // Small whole numbers are exact in halves.
+  // Small integers are exact in halves.
   const auto half = [](int x) {
     if (x == 0) return std::uint16_t{0};
     const int magnitude = std::abs(x), top = static_cast<int>(std::bit_width(static_cast<unsigned>(magnitude))) - 1;
@@ -331,7 +331,7 @@ TEST_P(WarpPrograms, AnAccessOutOfBoundsIsReportedWithItsPlace) {
   ::munmap(closed, 4096);
 }
 
-// The results may be the operands.
+// The result registers may also be operands.
 TEST_P(WarpPrograms, VectorsOfAtomics) {
   kernel_runner runner(
       {".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 data) {\n.reg .b32 "

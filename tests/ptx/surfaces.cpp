@@ -25,7 +25,7 @@ struct place {
   std::int32_t layer, x, y, z;
 };
 
-// Registers that hold elements of a type.
+// Returns the letter of the registers that hold elements of this size.
 char letters_of(unsigned bytes) { return bytes <= 2 ? 'h' : bytes == 4 ? 'r' : 'd'; }
 std::string list_of(char prefix, unsigned from, unsigned count) {
   std::string text;
@@ -49,7 +49,7 @@ std::string coordinates_of(const geometry& g) {
   return g.dimensions == 1 ? "{%r1}" : g.dimensions == 2 ? "{%r1, %r2}" : "{%r1, %r2, %r3, %r3}";
 }
 
-// The elements of a thread's data lie at every eighth byte.
+// The elements of a thread's data are at multiples of eight bytes.
 std::string moves(const char* instruction, unsigned bytes, unsigned vector) {
   std::string text;
   for (unsigned n = 0; n < vector; ++n) {
@@ -91,7 +91,7 @@ std::vector<form> all_forms() {
   return found;
 }
 
-// Memory with gaps between rows and between planes, and its expected contents.
+// Memory with gaps between rows and between planes, and its expected content.
 class model {
  public:
   static constexpr int width = 5, height = 3, planes = 4, element = 16;
@@ -112,7 +112,7 @@ class model {
     object_ = runner.upload(std::vector<texture>{t});
   }
 
-  // Coordinates that the geometry lacks are random, and must be ignored.
+  // Coordinates that the geometry does not have are random, and must be ignored.
   [[nodiscard]] place random_place(std::mt19937& random, unsigned size, bool inside) const {
     const auto any = [&](int count) {
       return inside ? static_cast<int>(random() % static_cast<unsigned>(count))
@@ -122,7 +122,7 @@ class model {
     return {any(planes), any(steps) * static_cast<int>(size), any(height), any(planes)};
   }
 
-  // -1 if the place is outside
+  // Returns -1 if the place is outside.
   [[nodiscard]] int offset_of(place p, unsigned size, bool clamps) const {
     const auto put = [&](int& i, int last) {
       if (clamps) i = std::clamp(i, 0, last);
@@ -196,7 +196,7 @@ TEST_P(Surfaces, StoresWriteThoseBytesAndNoOthers) {
     const bool traps = std::string(f.boundary) == "trap", clamps = std::string(f.boundary) == "clamp";
     const std::vector<std::uint8_t> values = noise(threads * 32);
     const auto* const in = runner.upload(values);
-    for (unsigned t = 0; t < threads; ++t) {  // one by one: places may be the same
+    for (unsigned t = 0; t < threads; ++t) {  // one after the other, because several threads may have the same place
       const place p = m.random_place(random_, f.size(), traps);
       const auto stopped =
           runner.launch("k", {{1}, {1}}, m.object(), runner.upload(std::vector<place>{p}), in + std::size_t{t} * 32);
@@ -290,7 +290,7 @@ TEST_P(Surfaces, FormattedStoresCountElements) {
   struct outcome {
     std::int32_t x;
     const char* boundary;
-    int element;  // written to; -1 for none
+    int element;  // the element to which the thread writes; -1 for none
   };
   for (const outcome& each :
        {outcome{2, "clamp", 2}, outcome{5, "clamp", 4}, outcome{-1, "clamp", 0}, outcome{0x40000000, "clamp", 4},

@@ -22,7 +22,8 @@ constexpr int width = 7, height = 5, planes = 3;
 constexpr std::array<int, 3> sizes{width, height, planes};
 constexpr float border = 99;
 
-// The guide's rule for a normalized coordinate: the element that the centre of element i becomes; -1 for the border.
+// The guide's rule for a normalised coordinate at the centre of element i: returns the element that is read; -1 for the
+// border.
 int element_by_rule(int i, int size, addressing mode) {
   double x = (i + 0.5) / size;
   const double below = std::floor(x);
@@ -47,7 +48,7 @@ class Textures : public testing::Test {
     it_.slice = height * it_.pitch;
   }
 
-  // Uses the memory as an array of `dimensions` dimensions, or as layers of arrays.
+  // Treats the memory as an array of `dimensions` dimensions, or as layers of arrays.
   void shape(unsigned dimensions, bool layered) {
     it_.height = dimensions > 1 ? height : 0;
     it_.depth = dimensions > 2 ? planes : 0;
@@ -108,7 +109,7 @@ TEST_F(Textures, PointSamplingTakesTheElementThatTheCoordinateLiesIn) {
   }
 }
 
-// Weights of 8 bits have an error of at most 1/512 in each dimension.
+// With weights of 8 bits, the error is at most 1/512 in each dimension.
 TEST_F(Textures, FilteringWeighsTheNeighbours) {
   it_.linear = true;
   for (const auto& [dimensions, layered] : kinds) {
@@ -140,7 +141,7 @@ TEST_F(Textures, FilteringWeighsTheNeighbours) {
   }
 }
 
-// Fixed point of 9 bits, 8 of them fraction, which can represent 1.
+// Weights are fixed-point numbers of 9 bits, 8 of which are the fraction, so that they can represent 1.
 TEST_F(Textures, WeightsAreMultiplesOfOne256th) {
   values_[0] = 0;
   values_[1] = 256;
@@ -223,10 +224,10 @@ TEST_F(Textures, FetchesAreZeroOutside) {
     EXPECT_EQ(fetch(x, y, 0), 0);
 }
 
-// What an H200 reads is compared by tests/interpose/programs/mipmaps.cu; here are the parts that it cannot show
-// exactly.
+// tests/interpose/programs/mipmaps.cu compares textures with an H200. These tests cover what that comparison cannot
+// show exactly.
 
-// A texture of levels, each of one value.
+// A texture with several levels. All elements of a level have the same value.
 class Levels : public testing::Test {
  protected:
   Levels() {
@@ -276,7 +277,7 @@ TEST_F(Levels, FollowTheLongerGradient) {
   EXPECT_EQ(read(level_of({}, {})), 0);
 }
 
-// A cube of 2 x 2 elements on each face, all of the face's number.
+// A cube of 2 x 2 elements on each face. All elements of a face are the face's number.
 class Cube : public testing::Test {
  protected:
   Cube() {
@@ -299,12 +300,12 @@ TEST_F(Cube, IsFilteredAcrossEdgesWhereItIsSeamless) {
   EXPECT_EQ(read(1, 0.99F, 0), 0);
   it_.seamless = true;
   EXPECT_EQ(read(1, 0, 0), 0);
-  EXPECT_NEAR(read(1, 0.9999F, 0), 1, 0.01);    // between +x, 0, and +y, 2
-  EXPECT_NEAR(read(0.9999F, 1, 0), 1, 0.01);    // and from the other side
-  EXPECT_NEAR(read(0, -0.9999F, -1), 4, 0.01);  // between -y, 3, and -z, 5
+  EXPECT_NEAR(read(1, 0.9999F, 0), 1, 0.01);    // between +x, which is 0, and +y, which is 2
+  EXPECT_NEAR(read(0.9999F, 1, 0), 1, 0.01);    // the same from the other side
+  EXPECT_NEAR(read(0, -0.9999F, -1), 4, 0.01);  // between -y, which is 3, and -z, which is 5
   EXPECT_NEAR(read(0, -1, -0.9999F), 4, 0.01);
-  EXPECT_NEAR(read(1, 0.9999F, 0.9999F), 2, 0.01);  // the corner of +x, 0, +y, 2, and +z, 4
-  EXPECT_NEAR(read(-1, -1, -0.9999F), 3, 0.01);     // the corner of -x, 1, -y, 3, and -z, 5
+  EXPECT_NEAR(read(1, 0.9999F, 0.9999F), 2, 0.01);  // the corner of +x (0), +y (2) and +z (4)
+  EXPECT_NEAR(read(-1, -1, -0.9999F), 3, 0.01);     // the corner of -x (1), -y (3) and -z (5)
 }
 
 TEST_F(Cube, GradientsAreThoseOfItsFaces) {

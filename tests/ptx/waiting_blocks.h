@@ -2,8 +2,8 @@
 
 #include <string>
 
-/// A kernel, "chain", in which each block waits until the block after it has set its flag. `flags` has a zero for each
-/// block; at the end each is the number of blocks.
+/// The kernel "chain": each block waits until the block after it has set its flag. `flags` has a zero for each block;
+/// at the end, each flag is the number of blocks.
 inline const std::string waiting_blocks = R"(.version 8.6
 .target sm_75
 .address_size 64

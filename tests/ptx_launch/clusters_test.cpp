@@ -5,8 +5,9 @@
 namespace ptx_launch {
 namespace {
 
-// Each block writes a number to its shared memory and reads that of the next block of its cluster. For block b, out[4
-// b] is that number; then come the block's rank, the size of the cluster, and whether clusters were requested.
+// Each block writes a number to its shared memory, and reads the number of the next block of its cluster. For block b,
+// out[4 b] is the number that it read. Then come the block's rank, the size of the cluster, and whether clusters were
+// requested.
 std::string kernel_text(const std::string& name, const std::string& directives) {
   return ".visible .entry " + name + "(.param .u64 out)\n" + directives + R"({
   .shared .align 4 .u32 mine;
@@ -53,7 +54,7 @@ std::string all_kernels() {
 
 class Clusters : public random_numbers {
  protected:
-  // Launches and compares, on each device.
+  // Launches the kernel on each device, and compares the results.
   void runs(const std::string& kernel, const hpeGrid& shape, std::uint32_t width, std::uint32_t height, bool is_asked) {
     const std::uint32_t columns = shape.grid[0], rows = shape.grid[1];
     for (int device = 0; device < device_count(); ++device) {

@@ -1,4 +1,5 @@
-// Launches whose order the program keeps (hpeLaunchGridAfter): they overlap, and all other work sees them in order.
+// Launches whose order the program itself ensures (hpeLaunchGridAfter): they may overlap, and all other work is ordered
+// with respect to them.
 
 #include <sys/utsname.h>
 
@@ -14,7 +15,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 class Concurrent : public random_numbers {};
 
-// A kernel that spins until another kernel writes a flag: if hpe ordered them, neither would end.
+// A kernel spins until another kernel writes a flag. If hpe ordered the two kernels, neither would end.
 TEST_F(Concurrent, LaunchesRunAtOnce) {
   const module m;
   for (int device = 0; device < device_count(); ++device) {
@@ -48,7 +49,7 @@ TEST_F(Concurrent, LaunchesRunAfterWhatTheyName) {
   EXPECT_EQ(result[0], 20U);
 }
 
-// Ordered work on the memory, and freeing it, wait as always.
+// Ordered work on the memory, and freeing the memory, wait for the launches as usual.
 TEST_F(Concurrent, LaunchesKeepHostMemoryAlive) {
   const module m;
   constexpr std::uint32_t n = 100000;
@@ -81,14 +82,14 @@ TEST_F(Concurrent, LaunchesAreInOrderWithEverythingElse) {
   for (int round = 0; round < 10; ++round) {
     for (std::uint32_t i = 0; i < n; ++i) values[i] = expected = random() % 1000 + 1;
     for (std::uint32_t& v : values) v = expected;
-    m.launch_after({}, 0, "add_number", shape, values.data(), n, 1U);    // after the host
-    m.launch(last, "add_number", shape, values.data(), n, 1U);           // after a concurrent one
-    m.launch_after({}, 0, "add_number", shape, values.data(), n, 1U);    // after one that is not
+    m.launch_after({}, 0, "add_number", shape, values.data(), n, 1U);    // after the host's writes
+    m.launch(last, "add_number", shape, values.data(), n, 1U);           // after a concurrent launch
+    m.launch_after({}, 0, "add_number", shape, values.data(), n, 1U);    // after an ordered launch
     ASSERT_TRUE(works(hpeMemcpy(copy.data(), values.data(), n * 4)));    // a copy between devices
-    m.launch_after({}, last, "add_number", shape, copy.data(), n, 1U);   // after it
+    m.launch_after({}, last, "add_number", shape, copy.data(), n, 1U);   // after the copy
     ASSERT_TRUE(works(hpeMemcpy(ordinary.data(), copy.data(), n * 4)));  // a copy to ordinary memory
     m.launch_after({}, 0, "add_number", shape, values.data(), n, 1U);
-    ASSERT_TRUE(works(hpeMemcpy(values.data(), ordinary.data(), 4)));  // a copy from there
+    ASSERT_TRUE(works(hpeMemcpy(values.data(), ordinary.data(), 4)));  // a copy from ordinary memory
     for (std::uint32_t i = 0; i < n; ++i) ASSERT_EQ(ordinary[i], expected + 4);
     for (std::uint32_t i = 0; i < n; ++i) ASSERT_EQ(values[i], expected + 4) << i;
     m.launch_after({}, last, "add_number", shape, copy.data(), n, 1U);
@@ -98,8 +99,8 @@ TEST_F(Concurrent, LaunchesAreInOrderWithEverythingElse) {
   }
 }
 
-// Threads like the streams of a CUDA program: each orders its own launches; the host and copies of other threads come
-// in between.
+// Each thread orders its own launches, like a stream of a CUDA program. The host's accesses and the copies of other
+// threads come in between.
 TEST_F(Concurrent, StreamsKeepTheirData) {
   const module m;
   constexpr std::uint32_t n = 3001, rounds = 60, threads = 5;
@@ -156,7 +157,7 @@ TEST_F(Concurrent, LaunchesFailAndAreRefusedAsOthers) {
                     HPE_ERROR_INVALID_ARGUMENT));
 }
 
-// A system call that hpe does not see finds closed pages and answers EFAULT.
+// hpe does not intercept this system call, so the call fails with EFAULT if the pages are closed.
 bool system_writes(void* p) { return ::uname(static_cast<utsname*>(p)) == 0; }
 
 TEST_F(Concurrent, OpenMemoryIsOpenFromTheStartAndWhileKernelsRun) {
@@ -177,13 +178,13 @@ TEST_F(Concurrent, OpenMemoryIsOpenFromTheStartAndWhileKernelsRun) {
     auto* const stop = static_cast<std::uint32_t*>(opened);
     stop[0] = 0;
     numbers result(1);
-    // Ordered and concurrent launches: a host that waited for the kernel would never write the flag.
+    // An ordered launch: if the host waited for the kernel before writing the flag, neither would end.
     const hpeWork ordered = m.launch(0, "spin", blocks_of(1, 1), stop, result.data());
     std::atomic_ref(stop[0]).store(5);
     EXPECT_TRUE(works(hpeWorkWait(ordered, nullptr)));
     EXPECT_EQ(result[0], 5U);
     EXPECT_TRUE(system_writes(opened) && system_writes(last_page)) << bytes;
-    // Calls that hpe sees wait for the kernels.
+    // Calls that hpe knows wait for the kernels.
     stop[0] = 1;
     for (int i = 0; i < 10; ++i) m.launch(device_count() - 1, "add_number", blocks_of(1, 1), stop, 1U, 1U);
     std::uint32_t read = 0;

@@ -1,4 +1,4 @@
-// Kernels that fail on soft devices: the errors that the program gets; devices and data survive.
+// Kernels that fail on soft devices: the program gets errors, and devices and data are not lost.
 
 #include <csignal>
 #include <cstdlib>
@@ -20,7 +20,8 @@ class Faults : public random_numbers {
     for (std::uint32_t i = 0; i < witness.size(); ++i) witness[i] = i;
   }
 
-  // The work failed with this fault, which is reported once; the device and its data are unchanged.
+  // Expects that the work failed with this fault, that the fault is reported only once, and that the device works and
+  // its data is unchanged.
   void expect_fault(hpeWork work, hpeFault wanted, std::initializer_list<std::string> words) {
     hpeFault fault = HPE_FAULT_NONE;
     EXPECT_TRUE(fails(hpeWorkWait(work, &fault), HPE_ERROR_LAUNCH_FAILED, words));
@@ -62,7 +63,7 @@ TEST_F(Faults, NameKernelBlockThreadAndAddress) {
   at(reinterpret_cast<std::uintptr_t>(large.data() + large.size()));
 }
 
-// Ordinary memory of the program does not belong to the device, at any address.
+// Ordinary memory of the program, at whatever address, does not belong to the device.
 TEST_F(Faults, ComeFromOrdinaryMemory) {
   std::vector<std::uint32_t> small(4, 77), large(std::size_t{1} << 24, 77);
   std::uint32_t on_stack = 77;
@@ -74,7 +75,7 @@ TEST_F(Faults, ComeFromOrdinaryMemory) {
   }
 }
 
-// Below the room that accesses a little below an allocation meet.
+// The address is below the guard area for accesses slightly before the first allocation.
 TEST_F(Faults, FarBelowTheFirstAllocation) {
   const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(witness.data()) >> 40 << 40, below = base - (1 << 20);
   expect_fault(m.launch(0, "write_at", blocks_of(1, 1), below, 0U, 0U), HPE_FAULT_ADDRESS, {words_for(below)});
@@ -144,7 +145,7 @@ TEST_F(Faults, InCooperativeLaunches) {
                {"thread (1, 0, 0)", "block (2, 0, 0)"});
 }
 
-// hpeSynchronize reports, once each, failures of work whose status was not requested.
+// If a program does not ask for the status of its work, hpeSynchronize reports each failure once.
 TEST_F(Faults, AreToldBySynchronizeElse) {
   const hpeWork first = m.launch(0, "write_at", blocks_of(1, 1), std::uintptr_t{0x40}, 0U, 0U);
   m.launch(0, "trap_at", blocks_of(1, 64), 3U);
@@ -169,7 +170,7 @@ TEST(LostDevicesDeathTest, FailTheirLaunches) {
     numbers values(100, hpe::placement::on_device(0));
     m.launch_on({hpe::inout(values)}, 0, "add_number", blocks_of(1, 100), values.data(), 100U, 3U);
     check(values[99] == 3, "another device");
-    const module after;  // loaded while devices work
+    const module after;  // loaded while the devices have work
     void* address = nullptr;
     check(bool(fails(hpeModuleGetVariable(&address, nullptr, after.handle(), "counter", 1), HPE_ERROR_DEVICE_LOST)),
           "a variable");

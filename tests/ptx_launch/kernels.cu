@@ -1,4 +1,4 @@
-// The kernels of these tests. kernels.ptx is what nvcc makes of them, kept so that the tests run without the toolkit:
+// The kernels of these tests. kernels.ptx is stored, so that the tests run without the toolkit. nvcc makes it:
 //
 //   nvcc -ptx -std=c++17 -arch=compute_75 kernels.cu
 
@@ -16,7 +16,7 @@ extern "C" __global__ void add_number(unsigned* values, unsigned n, unsigned num
   if (i < n) values[i] += number;
 }
 
-// Each block reverses its part, in dynamic shared memory beside static shared memory.
+// Each block reverses its elements, in dynamic shared memory next to static shared memory.
 extern "C" __global__ void reverse_blocks(unsigned* values) {
   extern __shared__ unsigned part[];
   __shared__ unsigned last;
@@ -35,7 +35,7 @@ extern "C" __global__ void write_indices(uint3* blocks, uint3* threads) {
   threads[block * size + thread] = threadIdx;
 }
 
-// Variables: initialised, with the address of a variable, with that of a function, and incremented by every launch.
+// Variables: one that each launch increments, constants, and the addresses of a variable and of a function.
 __device__ unsigned counter = 40;
 __constant__ unsigned factors[3] = {2, 3, 5};
 __device__ unsigned* counter_address = &counter;
@@ -84,7 +84,7 @@ extern "C" __global__ void recurse(unsigned* stop, unsigned* result) { *result =
 
 extern "C" __global__ void call_pointer(unsigned (*function)(unsigned), unsigned* result) { *result = function(4); }
 
-// Sums all values in all blocks, with two meetings of the grid.
+// Sums all values with all blocks, which meet twice at a grid barrier.
 extern "C" __global__ void sum_together(unsigned* values, unsigned* totals) {
   const auto grid = cooperative_groups::this_grid();
   totals[grid.thread_rank()] = values[grid.thread_rank()];
@@ -95,7 +95,7 @@ extern "C" __global__ void sum_together(unsigned* values, unsigned* totals) {
   totals[grid.thread_rank()] = sum;
 }
 
-// A list of lists on the device's heap, which outlives the launch.
+// Builds a list of lists on the device's heap, which remain after the launch.
 extern "C" __global__ void build_list(unsigned** lists, unsigned n) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   unsigned* const list = static_cast<unsigned*>(malloc(n * sizeof(unsigned)));

@@ -1,4 +1,4 @@
-// Kernels of PTX on soft devices, through <hpe/ptx.h>: their data, shapes, variables, and order.
+// Kernels from PTX on soft devices, through <hpe/ptx.h>: their data, shapes, variables and order.
 
 #include <array>
 #include <atomic>
@@ -16,7 +16,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 class Launches : public random_numbers {};
 
-// Odd sizes, one element among them: the host writes, the kernel runs, the host reads.
+// Odd sizes, including a single element: the host writes, the kernel runs, the host reads.
 TEST_F(Launches, AddVectorsOnEachDevice) {
   const module m;
   for (int device = 0; device < device_count(); ++device) {
@@ -36,7 +36,7 @@ TEST_F(Launches, AddVectorsOnEachDevice) {
   EXPECT_TRUE(works(hpeSynchronize()));
 }
 
-// Devices and the host add to the same numbers in turn: each sees the results of the earlier ones.
+// Devices and the host add to the same numbers in turn, and each sees the earlier results.
 TEST_F(Launches, SeeWhatTheHostAndPeersWrote) {
   const module m;
   constexpr std::uint32_t n = 70001;
@@ -130,7 +130,7 @@ TEST_F(Launches, UseTheHeapOfTheDevice) {
   constexpr std::uint32_t count = 500, n = 100;
   hpe::array<std::uint32_t*> lists(count);
   numbers sums(count);
-  for (int round = 0; round < 60; ++round) {  // needs more memory than the device has unless lists are freed
+  for (int round = 0; round < 60; ++round) {  // unless lists are freed, this needs more memory than the device has
     m.launch(0, "build_list", blocks_of(count / 50, 50), lists.data(), n);
     m.launch(0, "sum_list", blocks_of(count / 50, 50), lists.data(), n, sums.data());
   }
@@ -149,7 +149,7 @@ TEST_F(Launches, KeepTheVariablesOfTheirModule) {
       EXPECT_EQ(result[1], 30U);
       EXPECT_EQ(result[2], 42U);
     }
-    // The host reads and writes them like any memory, also if the launch names its accesses.
+    // The host reads and writes variables like any memory, also if the launch names its accesses.
     auto* const counter = one.variable<std::uint32_t>("counter", device);
     auto* const factors = one.variable<std::uint32_t>("factors", device);
     EXPECT_EQ(*counter, 43U);
@@ -255,7 +255,7 @@ TEST_F(Launches, TakeAsManyParametersAsCudaAllows) {
   const module m({text_with(many.size(), 0)});
   for (int device = 0; device < device_count(); ++device) {
     numbers out(2);
-    // More launches than a stream's queue has room for, each with other parameters.
+    // More launches than fit into a stream's queue, each with other parameters.
     for (std::uint32_t n = 1; n <= 300; ++n) {
       many.front() = n;
       many.back() = 7 * n;

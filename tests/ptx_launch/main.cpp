@@ -1,4 +1,4 @@
-// Runs the tests on two soft devices with memory for all of them, unless the environment says otherwise.
+// Runs the tests on two soft devices with enough memory for all tests, unless the environment sets these variables.
 
 #include <gtest/gtest.h>
 

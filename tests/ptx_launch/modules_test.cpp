@@ -10,7 +10,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 const std::string head = ".version 8.6\n.target sm_80\n.address_size 64\n";
 
-// A kernel k that writes a number.
+// Returns a kernel k that writes a number.
 std::string writer_of(std::uint32_t number) {
   return head +
          ".visible .entry k(.param .u64 to) {\n.reg .b64 %rd1;\nld.param.u64 %rd1, [to];\nst.global.u32 [%rd1], " +
@@ -101,7 +101,7 @@ TEST(Modules, GiveTheirMemoryBack) {
   const auto free_now = [] { return hpe::device_info(0).memory_free; };
   { const module warm({text}); }
   const std::uint64_t before = free_now();
-  for (int i = 0; i < 40; ++i) {  // needs more memory than the device has unless modules free theirs
+  for (int i = 0; i < 40; ++i) {  // unless modules free their memory, this needs more memory than the device has
     numbers result(1);
     module m({text});
     EXPECT_EQ(*m.variable<std::uint32_t>("room", 0), 0U);

@@ -1,5 +1,5 @@
-// The output of kernels appears on the program's standard output: completely, in order, and in order with the program's
-// own output.
+// The output of kernels appears on the program's standard output: it is complete and in order, also with respect to the
+// program's own output.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(Output, IsOrderedWithTheProgramsOwn) { expect_in_order(lines_of("turns"), 2
 TEST(Output, ComesWhenItsWorkIsWaitedFor) { expect_in_order(lines_of("work"), 20); }
 TEST(Output, OfFailedLaunchesIsKept) { expect_in_order(lines_of("failing"), 2); }
 
-// 16 MB, which is more than a device of CUDA keeps by default.
+// 16 MB is more than CUDA's buffer on a device can hold by default.
 TEST(Output, HasNoLimit) {
   std::vector<std::string> lines = lines_of("much");
   ASSERT_EQ(lines.size(), 200000U);

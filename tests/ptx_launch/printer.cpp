@@ -1,4 +1,4 @@
-// Prints from kernels and from the program in turns, in the way that its argument names; output_test checks the
+// Prints from kernels and from the program in turns, in the way that the argument selects. output_test checks the
 // output.
 
 #include <cstdio>
@@ -15,12 +15,12 @@ void print(const module& m, int device, int number) {
   m.launch_on({}, device, "print_line", blocks_of(3, 64), number, static_cast<const char*>(nullptr));
 }
 
-// Does not wait: the output appears at the end of the program.
+// Does not wait for the kernels: their output appears at the end of the program.
 void at_exit(const module& m) {
   for (int i = 0; i < 10; ++i) print(m, i % device_count(), i);
 }
 
-// In order with the program's own lines.
+// The output of kernels and the program's own lines appear in order.
 void in_turns(const module& m) {
   for (int i = 0; i < 20; i += 4) {
     std::printf("%d host\n", i);
@@ -32,7 +32,7 @@ void in_turns(const module& m) {
   }
 }
 
-// Waits for the work, which writes its output.
+// Waits for each piece of work, which writes the work's output.
 void by_work(const module& m) {
   for (int i = 0; i < 20; i += 2) {
     hpeWork work =
@@ -47,7 +47,7 @@ void much(const module& m) {
   EXPECT_TRUE(works(hpeSynchronize()));
 }
 
-// Neither the output of a kernel before it failed is lost, nor that of later kernels.
+// The output of a kernel that then fails, and that of later kernels, must not be lost.
 void failing(const module& m) {
   print(m, 0, 0);
   m.launch_on({}, 0, "write_at", blocks_of(1, 1), std::uintptr_t{8}, 0U, 0U);
@@ -59,7 +59,7 @@ void failing(const module& m) {
 
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
-  // Loaded until the end of the process, as in CUDA programs.
+  // The module stays loaded until the end of the process, as in CUDA programs.
   static auto* const m = new module;  // NOLINT(cppcoreguidelines-owning-memory)
   if (how == "exit") at_exit(*m);
   if (how == "turns") in_turns(*m);

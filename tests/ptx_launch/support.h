@@ -25,13 +25,13 @@ inline std::string read_file(const std::string& path) {
   return text.str();
 }
 
-/// The kernels of kernels.cu.
+/// Returns the PTX of the kernels of kernels.cu.
 inline const std::string& kernels_text() {
   static const std::string text = read_file(PTX_LAUNCH_KERNELS);
   return text;
 }
 
-/// Whether the call failed with this status and a message with these words.
+/// Returns whether the call failed with this status and a message that contains these words.
 inline testing::AssertionResult fails(hpeStatus got, hpeStatus wanted, std::initializer_list<std::string> words = {}) {
   const std::string text = hpeGetLastErrorMessage();
   if (got != wanted)
@@ -46,12 +46,12 @@ inline testing::AssertionResult works(hpeStatus got) {
   return testing::AssertionFailure() << hpeStatusName(got) << ": " << hpeGetLastErrorMessage();
 }
 
-/// A launch's shape in one dimension.
+/// Returns the shape of a one-dimensional launch.
 inline hpeGrid blocks_of(std::uint32_t blocks, std::uint32_t threads, std::uint32_t shared = 0) {
   return {{blocks, 1, 1}, {threads, 1, 1}, shared, 0, {}};
 }
 
-/// A loaded module; unloaded at the end.
+/// A loaded module. The destructor unloads it.
 class module {
  public:
   module() :module({kernels_text()}) {}
@@ -86,7 +86,7 @@ class module {
     return static_cast<T*>(address);
   }
 
-  /// A launch that may use any allocation. Arguments are as the kernel declares them.
+  /// Launches a kernel that may access any allocation. The arguments are those that the kernel declares.
   template <class... Arguments>
   hpeStatus try_launch(hpeWork* work, int device, const std::string& name, const hpeGrid& shape,
                        const Arguments&... arguments) const {
@@ -99,7 +99,7 @@ class module {
     EXPECT_TRUE(works(try_launch(&work, device, name, shape, arguments...))) << name;
     return work;
   }
-  /// A launch concurrent with others of its kind, after some work.
+  /// Launches a kernel after the work in `after`. Such launches may run at the same time.
   template <class... Arguments>
   hpeWork launch_after(const std::vector<hpeWork>& after, int device, const std::string& name, const hpeGrid& shape,
                        const Arguments&... arguments) const {
@@ -110,7 +110,7 @@ class module {
         << name;
     return work;
   }
-  /// A launch with named accesses.
+  /// Launches a kernel and names its accesses.
   template <class... Arguments>
   hpeWork launch_on(const std::vector<hpeAccess>& accesses, int device, const std::string& name, const hpeGrid& shape,
                     const Arguments&... arguments) const {
@@ -148,7 +148,7 @@ inline int device_count() {
   return count;
 }
 
-/// New random numbers for each test; a test that fails prints the seed.
+/// Each test has new random numbers. A test that fails prints the seed.
 class random_numbers : public testing::Test {
  protected:
   std::uint32_t seed = std::random_device{}();

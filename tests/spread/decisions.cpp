@@ -108,7 +108,7 @@ TEST_F(Decisions, ASearchWithScatteredWritesStaysOnOneDevice) {
   EXPECT_GE(gain(d), 0.95);
 }
 
-// Few nodes are in the frontier of a search, so that a level of a small one takes less time than launches on more
+// Few nodes are in the frontier of a search, so a level of a small search takes less time than launching on more
 // devices. The rates are those of soft devices.
 TEST_F(Decisions, ASmallSearchStaysOnOneDevice) {
   machine slow = program_on::machine_of(2);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Launches of kernels that are only decided on, with allocations that are only numbers.
+/// Decisions about launches that do not happen. Allocations are only descriptions, without memory.
 
 #include <cstring>
 #include <deque>
@@ -29,7 +29,7 @@ class program_on {
     return m;
   }
 
-  /// In parts over all devices, or, if is_on_one, on device 0.
+  /// Makes an allocation: in parts over all devices or, if is_on_one, on device 0.
   allocation& allocate(std::uint64_t bytes, bool is_on_one = false) {
     allocation& a = allocations_.emplace_back();
     a.address = next_;
@@ -43,7 +43,7 @@ class program_on {
     return a;
   }
 
-  /// Numbers are parameters of their own; allocations are pointers to their first byte.
+  /// The parameters of a launch. A number is its own value; an allocation becomes a pointer to its first byte.
   class arguments {
    public:
     explicit arguments(const ptx::function& f) : function_(f), bytes_(f.formals_size + 16) {}
@@ -80,7 +80,7 @@ class program_on {
     return planner_.decide(k, l, arrays_of(k, a));
   }
 
-  /// Moves the arrays as a decision says.
+  /// Moves the arrays as the decision demands.
   static void move(const kernel_model& k, const arguments& a, const decision& d, std::uint32_t devices) {
     for (std::size_t n = 0; n < d.arrays.size(); ++n) {
       auto* const moved = const_cast<allocation*>(a.at(k.pointers()[n].offset));

@@ -1,5 +1,5 @@
-// Whatever a block of a part of the grid accesses is in the footprint of the part; and the footprints of kernels whose
-// addresses are affine are no larger than what the blocks access. HPE_TEST_SEED repeats a random kernel.
+// The footprint of a part of the grid contains all accesses of the part's blocks. If all addresses of a kernel are
+// affine, its footprints are no larger than these accesses. HPE_TEST_SEED repeats a random kernel.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace hpe::spread::test {
 namespace {
 
-/// Notes the first and the last byte of each array that the blocks access.
+/// Records the first and the last byte of each array that the blocks access.
 class access_recorder final : public ptx::watcher {
  public:
   access_recorder(const ptx::analysis::kernel_analysis& kernel, const std::vector<allocation>& arrays)
@@ -44,7 +44,7 @@ class access_recorder final : public ptx::watcher {
   const std::vector<allocation>& arrays_;
 
  public:
-  std::vector<std::uint64_t> first, last;  // of each array; nothing: first > last
+  std::vector<std::uint64_t> first, last;  // by array; if nothing was accessed, first > last
 };
 
 block_range random_part(std::mt19937& random, const dimension& grid) {
@@ -130,11 +130,11 @@ TEST(Footprints, ContainWhatBlocksOfRandomKernelsAccess) {
   for (unsigned n = 0; n < 400 && !HasFailure(); ++n) test_one(first + n, count);
   fmt::print("{} kernels not known; {} ranges, {} of them narrow; {} with accesses\n", count.unknown, count.ranges,
              count.narrow, count.accessed);
-  EXPECT_GT(count.accessed, 100U);  // the check says something
+  EXPECT_GT(count.accessed, 100U);  // otherwise the test would check too little
   EXPECT_GT(count.narrow, count.ranges / 20);
 }
 
-/// A kernel of one array with its body; x is the global index.
+/// Returns a kernel with one array and this body; x is the global index.
 std::string kernel_of(const std::string& body) {
   return ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 array, .param .u32 n) {\n"
          ".reg .pred %p;\n.reg .b32 %x, %i, %k, %n, %s, %t<4>;\n.reg .b64 %base, %raw, %w;\n"
@@ -188,7 +188,7 @@ TEST(Footprints, OfALoopThatAllThreadsRunEquallyOften) {
                  10, two_blocks, {128 * 40, 192 * 40});
 }
 
-// A loop over the grid that runs once where the grid has a thread for each element.
+// A grid-stride loop. If the grid has a thread for each element, each thread runs it at most once.
 TEST(Footprints, OfALoopOverTheGrid) {
   const std::string loop = std::string(
                                "mov.u32 %t3, %nctaid.x;\nmul.lo.s32 %s, %t1, %t3;\nmov.u32 %i, %x;\n"
@@ -201,11 +201,11 @@ TEST(Footprints, OfALoopOverTheGrid) {
 TEST(Footprints, AreTheWholeArrayWhereTheAnalysisTellsNoBounds) {
   expect_bytes(std::string("mov.u32 %i, %x;\n") + load_at_i + "mov.u32 %i, %t3;\n" + load_at_i, 0, two_blocks,
                {0, mib});
-  // The index wraps round for large n.
+  // For large n, the 32-bit index wraps around.
   expect_bytes(std::string("mul.lo.s32 %i, %x, %n;\n") + load_at_i, 0x40000000, two_blocks, {0, mib});
 }
 
-// A kernel may get the end of an array, which is the beginning of the next one.
+// A program may pass a pointer to the end of an array, which is the beginning of the next array.
 TEST(Footprints, TellThatAnAccessIsOutsideOfTheArrayOfItsPointer) {
   const kernel_model model(ptx::parse({kernel_of(std::string("not.b32 %i, %x;\n") + load_at_i)}), "k");
   allocation array;
@@ -225,7 +225,7 @@ TEST(Footprints, TellThatAnAccessIsOutsideOfTheArrayOfItsPointer) {
   EXPECT_EQ(none.obstacle, "it uses memory outside of the array to which its pointer points");
 }
 
-// The least number of min.relu and max.relu is 0, which no operand has.
+// Results of min.relu and max.relu are at least 0, even if no operand can be 0.
 TEST(Footprints, OfAnIndexThatIsLimitedFromBelow) {
   expect_bytes(std::string("add.s32 %i, %x, -150;\nmin.relu.s32 %i, %i, 1000;\n") + load_at_i, 0, two_blocks, {0, mib});
 }
@@ -265,7 +265,7 @@ TEST(CutInTime, PartsAreAThirdOfTheRoom) {
 
 TEST(CutInTime, EachDeviceRunsPartsOfItsShare) {
   const cut_in_time of_three = cut_of(std::string("mov.u32 %i, %x;\n") + load_at_i, 1024, "", 3);
-  ASSERT_EQ(of_three.parts.size(), 5U);  // the smallest share has five blocks
+  ASSERT_EQ(of_three.parts.size(), 5U);  // the device with the fewest blocks has five
   std::vector<bool> seen(16);
   for (const part_of_devices& part : of_three.parts)
     for (std::uint32_t d = 0; d < 3; ++d)
@@ -277,7 +277,8 @@ TEST(CutInTime, EachDeviceRunsPartsOfItsShare) {
   EXPECT_EQ(std::ranges::count(seen, true), 16);
 }
 
-// With the first half of an array on one device and the second one on another, two parts need as much as one.
+// The first half of the array is on one device and the second half on another. Cutting the grid into two parts does not
+// reduce the memory that a part needs on one device.
 TEST(CutInTime, HalvesAgainWhereHalvingDoesNotHelp) {
   const std::string text = kernel_of(std::string("mov.u32 %i, %x;\n") + load_at_i);
   const kernel_model model(ptx::parse({text}), "k");
@@ -307,7 +308,7 @@ TEST(CutInTime, TellsWhyALaunchCannotBeCut) {
   EXPECT_EQ(cut_of(each, 100).obstacle,
             "it uses 128 bytes of parameter 1 in every part of its grid, however the grid is cut");
   EXPECT_EQ(cut_of(each, 1024, "it is in the way").obstacle, "it is in the way");
-  EXPECT_EQ(cut_of(each, 2048, "it is in the way").parts.size(), 1U);  // which is not cut
+  EXPECT_EQ(cut_of(each, 2048, "it is in the way").parts.size(), 1U);  // the grid fits, so it is not cut
   const std::string chases = "ld.global.u64 %w, [%base];\nld.global.u32 %t3, [%w];\n";
   EXPECT_EQ(cut_of(chases, 1024).obstacle, "it reads pointers from memory, or makes accesses that hpe cannot analyse");
 }

@@ -1,4 +1,4 @@
-// Cuts have each block once, and placements each byte.
+// Every cut contains each block once, and every placement contains each byte once.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What a planner remembers: arrays move when launches have lost as much as the move takes, and lie for the kernel that
-// gains most.
+// What a planner remembers: arrays move when launches have lost as much time as the move takes, and are then placed for
+// the kernel that gains most.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t devices = 2;
 
 /// scale(a, n, factor): a[i] *= factor for the global index i < n.
-/// columns(a, rows, width): a[k * width + i] += 1 for all k < rows, which wants each row dealt out.
+/// columns(a, rows, width): a[k * width + i] += 1 for all k < rows; fastest if each row is divided among the devices.
 constexpr const char* text = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -175,7 +175,8 @@ TEST_F(History, OnlyPointersThatAreNothingButAddressesMayNameACopy) {
   EXPECT_EQ(may, (std::vector<bool>{false, true, false, false, false}));
 }
 
-// An array that a program writes between launches: it is copied again each time, as one launch gains more.
+// A program writes the array between launches. It is copied again each time, because one launch gains more than the
+// copy takes.
 TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
   const kernel_model k(program_, "table");
   constexpr std::uint32_t blocks = 4096, n = 1U << 22U;
@@ -196,13 +197,14 @@ TEST_F(History, AReplicaThatIsOutdatedIsMadeAgain) {
     EXPECT_EQ(d.arrays.at(1).move_to.how, placement::kind::stay);
     EXPECT_TRUE(d.arrays.at(1).use_replica);
   }
-  in.may_replicate = false;  // memory is too short
+  in.may_replicate = false;  // there is not enough memory for replicas
   in.is_replicated = false;
   in.version = 3;
   EXPECT_FALSE(on_.decide(k, {blocks, 1, 1}, block_, a).arrays.at(1).use_replica);
 }
 
-// The instructions take as long as the remote reads, which the prediction lets overlap: a copy is cheap and safer.
+// The prediction assumes that the remote reads overlap with the instructions, which take as long. A replica is cheap,
+// and does not depend on this assumption.
 TEST_F(History, ACopyTakesThePlaceOfRemoteReadsThatCostNothingByPrediction) {
   const kernel_model k(program_, "table");
   constexpr std::uint32_t blocks = 1U << 16U, n = 1U << 18U;
@@ -221,7 +223,8 @@ TEST_F(History, ACopyTakesThePlaceOfRemoteReadsThatCostNothingByPrediction) {
   EXPECT_EQ(d.arrays.at(1).move_to.how, placement::kind::replicated) << d.reason;
 }
 
-// Each block reads the whole array, and few do, so that a copy for one launch takes longer than all on one device.
+// There are few blocks, and each reads the whole array. So making a replica for one launch takes longer than running
+// the launch on one device.
 TEST_F(History, ReplicasThatOneLaunchUsesAreNotMadeForever) {
   const kernel_model k(program_, "table");
   constexpr std::uint32_t blocks = 8, n = 1U << 24U;

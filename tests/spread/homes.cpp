@@ -1,5 +1,5 @@
-// Arrays of a program that knows of one device begin there. Launches that gain by it deal them out, and launches that
-// lose by it bring them home: as far as the launches are measured, whatever was predicted.
+// In a program that was written for one device, all arrays begin on this device. Launches that gain by it distribute
+// their arrays, and launches that lose by it bring them home. Measured times decide, not predictions.
 
 #include <gtest/gtest.h>
 
@@ -48,16 +48,16 @@ class Homes : public testing::Test {
     a_.homes = {{0, a_.bytes, 0}};
     ++a_.version;
   }
-  /// Of a move of half the array.
+  /// The price of moving half of the array.
   [[nodiscard]] double price() const {
     return planner_.rates().moves.seconds({1 + 2 * devices, static_cast<double>(a_.bytes) / 2});
   }
 
   struct sum {
     int spread = 0, moves = 0;
-    double seconds = 0;  // of launches and moves
+    double seconds = 0;  // total time of launches and moves
   };
-  /// Launches the kernel; seconds(is_spread) is the time that a launch then takes.
+  /// Launches the kernel several times; seconds(is_spread) is the time that a launch takes.
   sum launch(int launches, const std::function<double(bool)>& seconds, int n = count) {
     sum all;
     for (int number = 0; number < launches; ++number) {
@@ -92,7 +92,7 @@ TEST_F(Homes, ArraysStayForTheFirstTwoLaunches) {
   EXPECT_TRUE(is_home());
 }
 
-// Predicted 0.6 ms; the move takes 6 ms.
+// A launch is predicted to take 0.6 ms, and the move 6 ms. The measured launches take far longer.
 TEST_F(Homes, LaunchesThatAreMeasuredToBeLongDealOutAtTheThird) {
   EXPECT_EQ(launch(3, [](bool spread) { return spread ? 0.05 : 0.1; }).moves, 1);
   EXPECT_FALSE(is_home());
@@ -115,7 +115,7 @@ TEST_F(Homes, ArraysMoveWhenLaunchesHaveLostAsMuchAsTheMoveTakes) {
   EXPECT_LT(all.seconds, 0.56);
 }
 
-// As a kernel that waits for its values: predicted to gain, and slower on several devices.
+// Such a kernel waits for the values that it loads: it is predicted to be faster on several devices, but is slower.
 TEST_F(Homes, ArraysComeHomeOnceIfTheSpreadIsSlower) {
   const auto seconds = [](bool spread) { return spread ? 0.2 : 0.1; };
   const sum first = launch(100, seconds);
@@ -162,7 +162,7 @@ TEST_F(Homes, LaunchesThatDisagreeDoNotMoveAnArrayToAndFro) {
   EXPECT_LE(moves, 2);
 }
 
-// The spread gains more by each of its launches than the others lose.
+// Each launch of the kernel gains more by being spread than the other launches lose.
 TEST_F(Homes, AnArrayStaysDealtOutForTheKernelThatGainsMost) {
   int home = 0;
   for (int n = 0; n < 1000; ++n) {
@@ -185,7 +185,7 @@ TEST_F(Homes, AReturnThatDidNotHappenIsNotAskedForAgain) {
   EXPECT_EQ(asked, 2) << "the array has changed";
 }
 
-/// The number of the launch that deals the array out; each launch takes 1 ms on one device.
+/// Returns the number of the launch that distributes the array. On one device, each launch takes 1 ms.
 int first_spread(const std::function<bool()>& launch) {
   for (int number = 1; number <= 1000; ++number)
     if (launch()) return number;
@@ -242,7 +242,7 @@ TEST(MovePrice, StaysThatOfAMachine) {
     dear.took({5, 4e9}, 1e9);
   }
   for (const move_price& p : {cheap, dear}) EXPECT_TRUE(move_price::from_text(p.as_text())) << p.as_text();
-  dear.took({5, 4e9}, 1e-3);  // and goes on to learn
+  dear.took({5, 4e9}, 1e-3);  // the price still adapts to measurements
   EXPECT_LT(dear.seconds({5, 4e9}), 0.6 * (5 * 0.1 + 4e9 * 1e-8));
 }
 

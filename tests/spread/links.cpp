@@ -1,4 +1,4 @@
-// The predicted time of data on links: of each pair of devices, of ports that all pairs of a device share, of host
+// The predicted time of traffic: on links of pairs of devices, on ports that all pairs of a device share, and in host
 // memory.
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace hpe::spread::test {
 namespace {
 
 constexpr std::uint32_t devices = 4;
-constexpr std::uint64_t part = 64 * mib;  // of an array on each device
+constexpr std::uint64_t part = 64 * mib;  // bytes of the array on each device
 
 machine one_byte_a_second() {
   machine m = program_on::machine_of(devices);
@@ -22,7 +22,7 @@ machine one_byte_a_second() {
   return m;
 }
 
-/// One block for each device, which uses `bytes` of the memory of each home.
+/// Returns the traffic of one block on each device; each block uses `bytes` of the memory of each home.
 traffic of_homes(const std::vector<device_number>& homes, bool writes, double bytes) {
   traffic t;
   for (std::uint32_t d = 0; d < devices; ++d) {
@@ -71,7 +71,7 @@ TEST(Links, HostMemoryIsOne) {
   EXPECT_DOUBLE_EQ(seconds(of_homes({host}, false, 10), m), 20);
 }
 
-// Each block of a grid-stride loop uses all parts of its arrays, so that one device with all of them is faster.
+// In a grid-stride loop, each block uses all parts of the arrays, so one device that has all of the arrays is faster.
 TEST(Links, GridStrideLoopsLoseBehindASwitch) {
   const std::shared_ptr<const ptx::program> program =
       ptx::parse({ptx::test::read_file(std::string(HPE_PTX_PROGRAMS) + "/course.ptx")});

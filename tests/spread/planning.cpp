@@ -1,5 +1,5 @@
-// What plans cost: they are made once for launches that are alike, within a share of the time, and what was measured
-// corrects them.
+// Tests of planning: similar launches share one plan, planning takes at most its share of the run time, and measured
+// times correct the predictions.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ TEST(TimeBudget, AllowsItsShareOfTheTimeSinceTheFirstLaunch) {
   time_budget b(0.02);
   EXPECT_FALSE(b.allows(0, 5)) << "nothing has begun";
   b.begin(5);
-  b.begin(7);  // a later launch
+  b.begin(7);  // at a later launch
   EXPECT_FALSE(b.allows(0.002, 5.09));
   EXPECT_TRUE(b.allows(0.002, 5.11));
   b.spend(0.002);
@@ -34,7 +34,7 @@ TEST(TimeBudget, AllowsMoreByTheAllowance) {
 
 constexpr way_record::prediction forty{0.158, 0.040};
 
-/// So many launches, each of which takes the time of its way; returns how many were spread.
+/// Records `count` launches, each of which takes the time of the way that is chosen. Returns how many were spread.
 int launches(way_record& r, int count, double alone, double spread, double work = 1) {
   int spreads = 0;
   for (int n = 0; n < count; ++n) {
@@ -46,7 +46,8 @@ int launches(way_record& r, int count, double alone, double spread, double work 
   return spreads;
 }
 
-// As a program that computes forces between bodies: predicted 3.97 times as fast, and 3.7 times as slow in fact.
+// Such a program computes forces between bodies: spreading is predicted to be 3.97 times as fast, but is 3.7 times as
+// slow.
 TEST(WayRecord, LeavesTheSlowerWayAtTheSecondLaunch) {
   way_record r;
   EXPECT_EQ(launches(r, 2, 0.158, 0.586), 1);
@@ -61,7 +62,7 @@ TEST(WayRecord, TriesTheSlowerWayForOnePercentOfTheTime) {
   const int tried = launches(r, 10000, 0.158, 0.586);
   EXPECT_GE(tried, 20);
   EXPECT_LE(tried * 0.586, 0.0101 * (10000 * 0.158 + tried * 0.586));
-  // The program has come to a part where spreading pays: that is found out.
+  // Now spread launches are faster (0.040 s instead of 0.158 s); the record must notice this and choose them.
   EXPECT_GT(launches(r, 2000, 0.158, 0.040), 1000);
   EXPECT_EQ(launches(r, 10, 0.158, 0.040), 10);
 }
@@ -73,7 +74,7 @@ TEST(WayRecord, KeepsTheFasterWay) {
   EXPECT_LE((10000 - spreads) * 0.158, 0.0101 * (spreads * 0.060 + (10000 - spreads) * 0.158));
 }
 
-// The first launch loads code and makes copies.
+// The first spread launch is slow because it loads code and makes copies.
 TEST(WayRecord, OneSlowLaunchTellsNothingUnlessItIsVerySlow) {
   way_record r;
   r.took(way::alone, forty, 0.158);
@@ -88,7 +89,7 @@ TEST(WayRecord, CorrectsThePredictionOfLaunchesWithOtherWork) {
   way_record r;
   launches(r, 2, 0.158, 0.586);
   const way_record::prediction small{forty.alone / 100, forty.spread / 100};
-  static_cast<void>(r.choose(small));  // so small a launch may be one of the tries
+  static_cast<void>(r.choose(small));  // a launch as short as this may be a trial
   EXPECT_EQ(r.choose(small), way::alone);
   EXPECT_NEAR(r.expected(way::spread, small), 0.00586, 1e-9);
 }
@@ -157,7 +158,7 @@ class Planning : public testing::Test {
   const dimension grid_{count / 256, 1, 1}, block_{256, 1, 1};
   std::shared_ptr<const ptx::program> program_ = ptx::parse({text});
   const kernel_model rows_{program_, "rows"};
-  // Each look at the clock takes a millisecond, so that a plan does.
+  // Each call of the clock adds a millisecond, so that planning takes some time.
   double time_ = 0, look_ = 1e-3;
   program_on on_{2};
 
@@ -187,7 +188,7 @@ TEST_F(Planning, TheFirstPlansAreMadeAtOnce) {
 
 TEST_F(Planning, ALaunchWithoutAPlanRunsOnOneDeviceUntilThereIsTime) {
   planner p = made(when_planned::in_time);
-  // Arrays of other sizes need another plan.
+  // Arrays of another size need another plan.
   std::uint64_t bytes = 4ULL * count;
   const auto other = [&] { return &on_.allocate(bytes += std::uint64_t{2} << 20U); };
   const allocation *a = other(), *b = other();
@@ -213,7 +214,7 @@ TEST_F(Planning, PlanningTakesItsShareWhateverIsLaunched) {
   planner p = made(when_planned::in_time);
   allocation &a = on_.allocate(4ULL * count), &b = on_.allocate(4ULL * count);
   int spread = 0;
-  for (int n = 0; n < 3000; ++n) {  // each shape is another
+  for (int n = 0; n < 3000; ++n) {  // each launch has another shape
     const int t = n * 256;
     spread += decide(p, with(a, b, t), {grid_[0] - static_cast<unsigned>(n), 1, 1}).is_spread() ? 1 : 0;
     ASSERT_LE(p.planning_seconds(), planner::allowance + planner::share * time_ + 1e-3) << "by less than a plan";
@@ -230,7 +231,7 @@ TEST_F(Planning, OtherNumbersNeedNoPlan) {
     EXPECT_TRUE(decide(p, with(a, b, t)).is_spread());
     ASSERT_LE(p.planning_seconds(), once + planner::share * time_);
   }
-  // With time, launches are looked at again: now nearly all threads have nothing to do.
+  // After enough time, the plan is compared with the parameters again. Now nearly all threads have nothing to do.
   const auto bytes = [](const decision& d) { return d.alternatives.front().local_bytes; };
   const double before = bytes(decide(p, with(a, b)));
   time_ += 10;
@@ -246,7 +247,7 @@ TEST_F(Planning, ArraysThatLieAlikeNeedNoOtherPlan) {
   EXPECT_TRUE(decide(p, with(b, a)).is_spread());
   EXPECT_TRUE(decide(p, with(a, c)).is_spread());
   for (int n = 0; n < 10; ++n) {
-    ++c.version;  // another allocation of the same size, at the same address
+    ++c.version;  // like another allocation of the same size at the same address
     EXPECT_TRUE(decide(p, with(a, c)).is_spread());
   }
   p.forget(c.address);
@@ -257,7 +258,7 @@ TEST_F(Planning, ArraysThatLieAlikeNeedNoOtherPlan) {
   EXPECT_GT(p.planning_seconds(), once);
 }
 
-// The launches after a move find their plan: it was what the move was for.
+// Launches after a move already have a plan: the plan for which the move was made.
 TEST_F(Planning, AMoveNeedsNoOtherPlan) {
   planner p = made(when_planned::at_once);
   allocation &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
@@ -283,7 +284,7 @@ TEST_F(Planning, WhatWasMeasuredDecides) {
     const bool is_spread = decide(p, with(a, b, t)).is_spread();
     spread += is_spread ? 1 : 0;
     const planner::measurement m = p.measured();
-    if (m.record == nullptr) continue;  // the launch is not to be measured
+    if (m.record == nullptr) continue;  // the launch need not be measured
     ++measured;
     EXPECT_EQ(m.how, is_spread ? way::spread : way::alone);
     m.took(is_spread ? 1.0 : 0.01);

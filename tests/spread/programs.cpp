@@ -1,4 +1,5 @@
-// Programs for one GPU give the results of the CPU on one device, with patched kernels, and spread over 2 to 4 devices.
+// Programs for one GPU have the same results on the CPU, on one device, with patched kernels, and spread over 2 to 4
+// devices.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +31,7 @@ TEST_P(Programs, GiveTheResultsOfTheCpu) {
   contents expected;
   for (const int n : program.results) expected.push_back(memory[static_cast<std::size_t>(n)]);
   plain.run();
-  // Elements that no kernel writes keep their NaNs, which are equal as words.
+  // Elements that no kernel writes stay NaN; they are compared as integers, so that they are equal.
   EXPECT_EQ(differences(plain.results(), expected, program), 0U);
 
   running_program patched(program, kernels(), way::patched, 1);

@@ -1,5 +1,5 @@
-// Random kernels with affine addresses, guards, loops and halos: the bytes that are predicted to be remote are those
-// that the interpreter counts, for random cuts and random homes. HPE_TEST_SEED repeats one.
+// Random kernels with affine addresses, guards, loops and halos, with random cuts and random homes: the number of bytes
+// that are predicted to be remote agrees with the interpreter's. HPE_TEST_SEED repeats one kernel.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::uint64_t array_bytes = 256 * kib, small_granule = 4 * kib;
 
-/// k(array0, array1, array2, n): accesses at elements a*x + b*y + c*k + d of the global index x, y and a loop's k.
+/// k(array0, array1, array2, n): accesses elements a*x + b*y + c*k + d, where x and y are the global indices and k is a
+/// loop counter.
 std::string random_kernel(std::mt19937& random) {
   const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
   std::string body;
@@ -45,7 +46,7 @@ std::string random_kernel(std::mt19937& random) {
   return text + body + "END:\nret;\n}\n";
 }
 
-/// Counts each sector once for each block that reads it, and once for each that writes it.
+/// Counts each sector once for each block that reads it, and once for each block that writes it.
 class sector_counter final : public ptx::watcher {
  public:
   sector_counter(const ptx::function& kernel, const cut& c, const std::vector<allocation>& arrays)

@@ -1,5 +1,5 @@
-// Random kernels (kernel_generator.h) over an array of 16 MiB, each launched once as announced work. Prints for each
-// the digest of the array, or the error of a launch that cannot be cut.
+// Random kernels (kernel_generator.h) over an array of 16 MiB, each launched once as announced work. For each kernel,
+// prints the digest of the array, or the error if the launch cannot be cut.
 //   spread-cut-program SEED...
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Random kernels that are cut in time, because their array is larger than the device's memory, compute what they
-// compute in one piece. The seeds are printed.
+// Random kernels whose launches are cut in time, because their array is larger than the device's memory, have the same
+// results as in one piece. The seeds are printed.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Of the kernels of these seeds, each has a footprint that is small enough. Of the others, one in ten has.
+// Seeds of kernels whose footprints are small enough. Among all seeds, one in ten is like these.
 constexpr const char* cut_seeds = " 4 16 39 40 47 48 54 76 80 102";
 
 TEST(CutInTime, RandomKernelsComputeTheSame) {

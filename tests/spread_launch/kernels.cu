@@ -1,4 +1,4 @@
-// Kernels as programs for one GPU have them. kernels.ptx is made of this file:
+// Typical kernels of programs for one GPU. kernels.ptx is made from this file:
 //   nvcc -ptx -arch=compute_80 -std=c++17 -o kernels.ptx kernels.cu
 
 #include <cooperative_groups.h>
@@ -26,7 +26,7 @@ extern "C" __global__ void stencil2d(float* out, const float* in, int nx, int ny
   out[i] = 0.2f * (in[i] + in[i - 1] + in[i + 1] + in[i - nx] + in[i + nx]);
 }
 
-// With weights in constant memory.
+// The weights are in constant memory.
 extern "C" __global__ void stencil3d(float* out, const float* in, int nx, int ny, int nz) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
   const int z = blockIdx.z * blockDim.z + threadIdx.z;
@@ -98,7 +98,7 @@ __device__ void finish(unsigned* result, const unsigned* parts, unsigned* counte
   *counter = 0;
 }
 
-// The last block that finishes adds the sums of all; its counter is a parameter, or a variable of the program.
+// The last block to finish adds the sums of all blocks. Its counter is a parameter, or a variable of the program.
 extern "C" __global__ void reduce_last(unsigned* result, unsigned* parts, unsigned* counter, const unsigned* values,
                                        size_t n) {
   const unsigned sum = sum_of_block(values, n);
@@ -111,14 +111,14 @@ extern "C" __global__ void reduce_with_variable(unsigned* result, unsigned* part
   finish(result, parts, &finished);
 }
 
-// A function of its own, which reads the block index.
+// A separate function that reads the block index.
 __device__ __noinline__ size_t my_element() { return blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x; }
 extern "C" __global__ void scale(float* data, size_t n) {
   const size_t i = my_element();
   if (i < n) data[i] *= factor;
 }
 
-// Finds its arrays in memory.
+// The pointers to the arrays are in memory.
 extern "C" __global__ void add_rows(float* const* rows, int count, size_t n) {
   const size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (i >= n) return;
@@ -127,7 +127,7 @@ extern "C" __global__ void add_rows(float* const* rows, int count, size_t n) {
 
 extern "C" __global__ void print_block() { printf("block %u of %u\n", blockIdx.x, gridDim.x); }
 
-// Kernels that have to stay on one device.
+// Kernels that must stay on one device.
 extern "C" __global__ void spin(volatile unsigned* flag, unsigned* out) {
   if (blockIdx.x == 0) {
     out[0] = 1;

@@ -1,5 +1,5 @@
-// Kernels as programs for one GPU have them, over all devices: each prints, computes and counts what it does on one.
-// Runs on 1 to 4 soft devices, and on GPUs with HPE_DEVICES=cuda.
+// Typical kernels of programs for one GPU, spread over all devices: they print, compute and count the same as on one
+// device. Runs on 1 to 4 soft devices, and on GPUs with HPE_DEVICES=cuda.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ const hpe::ptx_module& kernels() {
 
 class OnDevices : public ::testing::Test {
  protected:
-  /// Whether the launch had as many parts as there are devices. Where predicted times decide, it need not.
+  /// Returns whether the launch had as many parts as there are devices. Always true if predicted times decide about the
+  /// launch.
   static testing::AssertionResult is_spread(const hpeSpread& how) {
     const char* const cut = std::getenv("HPE_SPREAD_CUT");
     if (cut == nullptr || std::string(cut) != "even") return testing::AssertionSuccess();
@@ -44,7 +45,7 @@ class OnDevices : public ::testing::Test {
     hpe::copy(to.data(), values.data(), values.size() * sizeof values[0]);
   }
 
-  /// Whether work(devices) has the same result on one device and on all, bits included.
+  /// Expects that work(devices) has the same result, bit for bit, on one device and on all devices.
   template <class Work>
   static void expect_same(const Work& work) {
     const auto one = work(std::vector<int>{0});
@@ -78,7 +79,7 @@ TEST_F(OnDevices, LaunchesFollowEachOtherAndTheHost) {
   ndarray<float, 1> x({n}), y({n});
   x.fill(1);
   for (int round = 0; round < 5; ++round) {
-    x(n - 1) += 1;  // the host between launches
+    x(n - 1) += 1;  // the host writes between launches
     launch_over(kernels()["saxpy"], {n / 256}, {256}, y, x, 2.0F, n);
   }
   EXPECT_EQ(y(0), 10);
@@ -261,7 +262,7 @@ TEST_F(OnDevices, ChosenParts) {
   ndarray<float, 2> in({n, n}), out({n, n});
   put(in, values);
   const int last = hpe::device_count() - 1;
-  // Columns 0 to 2 and 3 to 7 of blocks; rows 5 to 7 of the latter run on another device.
+  // Device 0 runs columns 0 to 2 of blocks, device `last` columns 3 to 7 without rows 5 to 7, and device 0 the rest.
   const hpePart parts[] = {{0, {0, 0, 0}, {3, 8, 1}}, {last, {3, 0, 0}, {5, 5, 1}}, {0, {3, 5, 0}, {5, 3, 1}}};
   const hpeGrid shape{{8, 8, 1}, {32, 8, 1}, 0, 0, {}};
   const struct {
@@ -289,7 +290,7 @@ TEST_F(OnDevices, FaultyLaunchesAreRefusedOrReported) {
   EXPECT_EQ(hpeLaunchOver(twice, 0, kernels()["scale"], &shape, nullptr, 0, nullptr), HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(hpeLaunchOver(nullptr, 0, kernels()["scale"], &shape, nullptr, 0, nullptr), HPE_ERROR_INVALID_ARGUMENT);
   EXPECT_THROW(launch_over(kernels()["scale"], {1}, {32}, x), hpe::error);
-  EXPECT_THROW(launch_over(kernels()["scale"], {1}, {32}, x, 64), hpe::error);  // an int for a size_t
+  EXPECT_THROW(launch_over(kernels()["scale"], {1}, {32}, x, 64), hpe::error);  // an int instead of a size_t
   EXPECT_THROW(launch_over(kernels()["scale"], {1}, {2048}, x, x.size()), hpe::error);
   if (hpe::device_info(0).kind == HPE_DEVICE_CUDA) return;  // a fault makes all GPUs unusable
   launch_over(kernels()["scale"], {2}, {32}, static_cast<float*>(nullptr), std::size_t{64});

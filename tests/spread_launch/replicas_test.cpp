@@ -1,5 +1,5 @@
-// Copies of arrays on the devices that read them whole. Where links between devices are slow (HPE_SOFT_PEER_LINK),
-// launches make such copies; elsewhere the tests check the results only.
+// Replicas of arrays on devices that read the whole array. If links between devices are slow (HPE_SOFT_PEER_LINK),
+// launches make replicas; otherwise the tests only check the results.
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 
 namespace {
 
-/// sums(out, in, n): each thread adds the elements of `in` whose index is its own in the block, modulo the block's
-/// size.
+/// sums(out, in, n): each thread adds the elements of `in` whose index, modulo the block size, is the thread's index in
+/// its block.
 constexpr const char* text = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -47,7 +47,7 @@ class Replicas : public ::testing::Test {
     hpe::copy(in_.data(), input_.data(), n * sizeof(unsigned));
   }
 
-  /// Whether the launch used copies, where it should.
+  /// Returns whether the launch used replicas. Always true if it need not use them.
   static testing::AssertionResult uses_copies(const hpeSpread& how) {
     const bool should = std::getenv("HPE_SOFT_PEER_LINK") != nullptr && hpe::device_count() > 1;
     if (!should || std::string(how.reason).find("its own copy of parameter 2") != std::string::npos)
@@ -58,7 +58,7 @@ class Replicas : public ::testing::Test {
   hpeSpread launch(const std::vector<int>& devices = {}, std::uint32_t skipped = 0) {
     return hpe::launch_over(devices, module_["sums"], {blocks}, {threads}, out_, in_.data() + skipped, n - skipped);
   }
-  /// Whether each thread has the sum that the input gives.
+  /// Returns whether each thread has the right sum of the present input.
   testing::AssertionResult is_right(std::uint32_t skipped = 0) {
     std::vector<unsigned> sums(threads);
     for (std::uint32_t i = 0; i < n - skipped; ++i) sums[i % threads] += input_[skipped + i];
@@ -66,13 +66,14 @@ class Replicas : public ::testing::Test {
       if (out_(i) != sums[i % threads]) return testing::AssertionFailure() << "thread " << i << ": " << out_(i);
     return testing::AssertionSuccess();
   }
-  /// Whether allocations fail when a device has no room.
+  /// Returns whether allocations fail if a device has not enough memory.
   static bool is_memory_limited() {
     const char* const oversubscribes = std::getenv("HPE_OVERSUBSCRIBE");
     return oversubscribes != nullptr && std::string(oversubscribes) == "off" &&
            hpe::device_info(0).kind != HPE_DEVICE_CUDA;
   }
-  /// How many chunks the last device has room for. They are freed again, or kept in `to`.
+  /// Allocates chunks on the last device until an allocation fails, and appends them to `to`. Returns how many there
+  /// are.
   static std::size_t room_for(std::vector<void*>& to) {
     void* made = nullptr;
     while (hpeMallocOn(&made, chunk, hpe::device_count() - 1) == HPE_SUCCESS) to.push_back(made);
@@ -105,21 +106,21 @@ TEST_F(Replicas, SeeEachWriteBetweenLaunches) {
   launch();
   EXPECT_TRUE(is_right());
   for (int round = 0; round < 2; ++round) {
-    in_(77) = input_[77] = 5000U + static_cast<unsigned>(round);  // by CPU code
+    in_(77) = input_[77] = 5000U + static_cast<unsigned>(round);  // CPU code writes
     EXPECT_TRUE(uses_copies(launch()));
     EXPECT_TRUE(is_right());
 
-    hpe::launch_over(module_["add_one"], {n / threads}, {threads}, in_);  // by a kernel
+    hpe::launch_over(module_["add_one"], {n / threads}, {threads}, in_);  // a kernel writes
     for (unsigned& x : input_) ++x;
     launch();
     EXPECT_TRUE(is_right());
 
-    std::fill(input_.begin() + 300, input_.begin() + 40000, 0x05050505U);  // by a memset
+    std::fill(input_.begin() + 300, input_.begin() + 40000, 0x05050505U);  // a memset writes
     hpe::fill(in_.data() + 300, 5, 39700 * sizeof(unsigned));
     launch();
     EXPECT_TRUE(is_right());
 
-    std::iota(input_.begin() + n / 2, input_.end(), static_cast<unsigned>(round));  // by a copy
+    std::iota(input_.begin() + n / 2, input_.end(), static_cast<unsigned>(round));  // a copy writes
     hpe::copy(in_.data() + n / 2, input_.data() + n / 2, n / 2 * sizeof(unsigned));
     launch();
     EXPECT_TRUE(is_right());

@@ -9,8 +9,8 @@ namespace hpe::ptx::analysis {
 namespace {
 
 constexpr std::size_t most_forms = 8;
-constexpr unsigned most_choices = 6;      // taken apart in one address
-constexpr unsigned most_predicates = 64;  // looked at for one access
+constexpr unsigned most_choices = 6;  // the number of choices that are replaced by their alternatives in one address
+constexpr unsigned most_predicates = 64;  // the number of predicates that are examined for one access
 
 }  // namespace
 
@@ -46,8 +46,8 @@ dependence dependences::own(const quantity& q) const {
   return d;
 }
 
-// Dependences only grow, so this ends. A quantity that does not vary in a loop takes from it the number of the last
-// iteration, so it depends on what ended the loop: as the start of the next iteration of a loop around it does.
+// Ends because passes only add dependences. If a quantity is used after a loop in which it varies, its value is that of
+// the last iteration. So the user also depends on what decides when the loop ends.
 bool dependences::pass() {
   const expressions& table = walk_.table();
   bool changed = false;
@@ -71,7 +71,7 @@ bool dependences::pass() {
 }
 
 dependence dependences::of_quantity(quantity_id q, std::uint32_t block) const {
-  if (q >= quantities_.size()) {  // made later: nothing is known of it
+  if (q >= quantities_.size()) {  // added after the dependences were computed: may depend on anything
     dependence d;
     d.data = true;
     return d;
@@ -79,7 +79,8 @@ dependence dependences::of_quantity(quantity_id q, std::uint32_t block) const {
   return inside(q, walk_.flow().blocks()[block].loops);
 }
 
-// Behind a loop, its counter depends on what ended the loop.
+// Outside of a loop, a quantity that varies in the loop has the value of the last iteration, so it depends on what
+// decides when the loop ends.
 dependence dependences::inside(quantity_id q, loop_set loops) const {
   dependence d = quantities_[q];
   const loop_set ended = walk_.table().of(q).varies.without(loops);
@@ -105,15 +106,15 @@ assumption_set dependences::assumes(expression_id e) const {
 
 namespace {
 
-// Looks at a limited number of predicates.
+// Examines a limited number of predicates.
 class comparison_finder {
  public:
   explicit comparison_finder(expressions& table) : table_(table) {}
 
-  // Adds the comparisons that follow from a predicate.
+  // Appends the comparisons that follow from a predicate to `to`.
   void split(const condition& c, std::vector<comparison>& to) {
     if (++predicates_ > most_predicates) return;
-    // 1 - p is the opposite of p.
+    // 1 - p is the negation of the predicate p.
     const polynomial& p = table_.at(c.predicate);
     if (p.size() == 2 && p[0].of.is_one() && p[0].factor == 1 && p[1].factor == -1 && p[1].of.count == 1)
       return split({table_.single(p[1].of.factors[0]), !c.holds, c.assumes}, to);
@@ -211,7 +212,7 @@ class access_finder {
     using enum modifier;
     const modifier space =
         i.modifiers.one_of(global, shared, shared_cta, local, constant, param, param_entry, param_func);
-    const bool copies = i.kind == kind::copy_async || i.kind == kind::routine;  // between global and shared memory
+    const bool copies = i.kind == kind::copy_async || i.kind == kind::routine;  // copy between global and shared memory
     if (!copies && space != global && space != modifier::count) return;
     const operand::kind where = i.sources[operand].what;
     if (where == operand::kind::formal || where == operand::kind::scratch || where == operand::kind::local) return;
@@ -223,7 +224,7 @@ class access_finder {
     const value address = walk_.address_of(position, operand);
     expand(address.of, address.assumes, 0, most_forms, found.forms);
     std::erase_if(found.forms, [this](const address_form& f) { return is_elsewhere(f); });
-    if (found.forms.empty()) return;  // in shared or local memory
+    if (found.forms.empty()) return;  // the address is in shared memory, local memory or the parameters
     found.how = address_class::local;
     for (const address_form& f : found.forms) found.how = std::max(found.how, f.how);
     std::vector<condition> conditions;
@@ -233,7 +234,7 @@ class access_finder {
     found_.push_back(std::move(found));
   }
 
-  // Whether the base is a variable in shared or local memory, or the parameters.
+  // Returns whether the base is a variable in shared or local memory, or the parameters.
   [[nodiscard]] bool is_elsewhere(const address_form& f) const {
     for (const term& t : table_.at(f.whole)) {
       if (t.of.count != 1 || t.factor != 1) continue;
@@ -256,7 +257,7 @@ class access_finder {
     return selects ? 2 : 0;
   }
 
-  // Replaces choices by what is chosen, so that each alternative becomes a form; up to `most` forms in all.
+  // Replaces each choice by its alternatives, so that each alternative becomes a form. Stops at `most` forms in all.
   void expand(expression_id address, assumption_set assumes, unsigned choices, std::size_t most,
               std::vector<address_form>& forms) {
     for (const term& t : table_.at(address)) {
@@ -279,7 +280,7 @@ class access_finder {
           if (std::none_of(all.begin(), all.end(), [&](const auto& other) { return other.first == *with; }))
             all.emplace_back(*with, needs);
           if (a + 1 == count) {
-            // Each of those that follow needs room for one form.
+            // Leave room in `forms` for one form of each remaining alternative.
             for (std::size_t k = 0; k < all.size(); ++k)
               expand(all[k].first, all[k].second, choices + 1, most - (all.size() - 1 - k), forms);
             return;
@@ -320,11 +321,11 @@ class access_finder {
     return form;
   }
 
-  // Sets the axis for a term of class affine.
+  // Returns the class of a term. For class affine, also sets the axis.
   address_class class_of(const term& t, std::optional<std::uint32_t>& axis) const {
     dependence others;
     std::optional<std::uint32_t> index;
-    bool whole_grid = false;  // a multiple of the grid's size
+    bool whole_grid = false;  // the term is a multiple of the grid's size
     for (std::size_t n = 0; n < t.of.count; ++n) {
       const quantity& q = table_.of(t.of.factors[n]);
       whole_grid |= q.what == quantity::kind::grid_size;
@@ -339,12 +340,12 @@ class access_finder {
       axis = index;
       return address_class::affine;
     }
-    // A loop over whole grids may begin at a place that depends on the block: its blocks come round all the same.
+    // In a grid-stride loop, blocks may repeat the loop a different number of times. The address is still local.
     if (index || (others.on_block() && !(whole_grid && counts_only(t)))) return address_class::irregular;
     return address_class::local;
   }
 
-  // Whether all factors that depend on anything are counters.
+  // Returns whether every factor of the term is a loop counter or uniform (dependence::is_uniform).
   [[nodiscard]] bool counts_only(const term& t) const {
     for (std::size_t n = 0; n < t.of.count; ++n) {
       const quantity& q = table_.of(t.of.factors[n]);
@@ -353,8 +354,8 @@ class access_finder {
     return true;
   }
 
-  // The one term that can be a pointer: a variable, a parameter that is used as one, or else a 64-bit parameter or
-  // constant that stands alone.
+  // Finds the term that is a pointer: a variable, or a parameter that the kernel uses as a pointer; if there is
+  // neither, the only 64-bit term that is a parameter or a constant.
   [[nodiscard]] std::optional<quantity_id> base_of(expression_id address) const {
     std::vector<quantity_id> sure, possible;
     for (const term& t : table_.at(address)) {

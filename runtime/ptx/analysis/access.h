@@ -25,29 +25,31 @@ class dependences {
  public:
   explicit dependences(kernel_walk& walk);
 
-  /// The dependence of an expression as seen by code of the basic block `block`.
+  /// Returns the dependence of an expression whose value is used in the basic block `block`.
   [[nodiscard]] dependence of(expression_id e, std::uint32_t block) const;
   [[nodiscard]] dependence of_quantity(quantity_id q, std::uint32_t block) const;
-  /// All assumptions that the expression needs, including the assumptions of quantities on which its quantities depend.
+  /// Returns all assumptions that the expression needs, including those of the quantities on which its quantities
+  /// depend.
   [[nodiscard]] assumption_set assumes(expression_id e) const;
 
  private:
   [[nodiscard]] dependence own(const quantity& q) const;
-  /// The dependence of a quantity as seen by code in these loops, after the end of all other loops in which the
-  /// quantity varies.
+  /// Returns the dependence of a quantity whose value is used inside these loops, and after the end of all other loops
+  /// in which the quantity varies.
   [[nodiscard]] dependence inside(quantity_id q, loop_set loops) const;
   bool pass();
 
   kernel_walk& walk_;
   std::vector<dependence> quantities_;
   std::vector<assumption_set> assumes_;
-  std::vector<std::vector<kernel_walk::decision>> endings_;  // of each loop
-  std::vector<dependence> ends_;  // of the conditions that determine how often each loop iterates
+  // by loop: the decisions that determine how often it iterates
+  std::vector<std::vector<kernel_walk::decision>> endings_;
+  std::vector<dependence> ends_;  // by loop: the dependence of these decisions
 };
 
 /// How an address depends on the block index, from the most to the least precise class.
 enum class address_class : std::uint8_t {
-  local,           // no dependence, except that loops of blocks may iterate a different number of times
+  local,           // no dependence, but blocks may repeat loops a different number of times
   affine,          // sum of (block index of an axis) * (factor, the same in the whole grid), plus a local part
   irregular,       // another dependence, for example through a division
   data_dependent,  // a dependence through values that were loaded from memory
@@ -55,8 +57,8 @@ enum class address_class : std::uint8_t {
 
 /// One form of an address: base + sum of blocks[a] * (block index a) + rest.
 struct address_form {
-  std::optional<quantity_id> base;        // a pointer parameter or a variable; none: not known
-  std::array<expression_id, 3> blocks{};  // for class affine
+  std::optional<quantity_id> base;        // the pointer parameter or variable; none: not known
+  std::array<expression_id, 3> blocks{};  // the factors of the block indices, for class affine
   expression_id rest = 0;
   expression_id whole = 0;
   address_class how = address_class::data_dependent;
@@ -74,23 +76,23 @@ struct comparison {
   assumption_set assumes = 0;
 };
 
-/// The comparisons that follow from predicates which hold, or do not hold.
+/// Returns the comparisons that follow from conditions.
 [[nodiscard]] std::vector<comparison> comparisons_of(expressions& table, std::span<const condition> conditions);
 
 enum class access_kind : std::uint8_t { read, write, atomic };
 
 struct access {
-  std::uint32_t position = 0;  // of the instruction
-  std::uint32_t operand = 0;   // the source operand that is the address
+  std::uint32_t position = 0;  // the index of the instruction
+  std::uint32_t operand = 0;   // the index of the source operand that contains the address
   access_kind what = access_kind::read;
-  std::uint32_t bytes = 0;  // 0: the size is not constant
+  std::uint32_t bytes = 0;  // the size of the access; 0: the size is not constant
   address_class how = address_class::data_dependent;
-  std::vector<address_form> forms;  // each execution uses an address of one of these forms
+  std::vector<address_form> forms;  // each execution uses an address that has one of these forms
   std::vector<comparison> where;
   const function* inside = nullptr;  // the called function that contains the access; null: the kernel itself
 };
 
-/// The accesses in a function's own code, not including accesses in functions that it calls.
+/// Returns the accesses in a function's own code, without those in functions that it calls.
 [[nodiscard]] std::vector<access> find_accesses(const program& p, const function& f, kernel_walk& walk,
                                                 const dependences& known);
 

@@ -9,7 +9,8 @@ namespace hpe::ptx::analysis {
 
 namespace {
 
-// The kernel, and all functions that it calls directly or through others. After a call through a pointer these are all.
+// Returns the kernel and all functions that it may call, directly or through other functions. A call through a pointer
+// may call any function of the program that is not a kernel.
 std::vector<const function*> functions_of(const program& p, const function& kernel) {
   std::vector<const function*> all{&kernel};
   std::set<const function*> seen{&kernel};
@@ -60,7 +61,7 @@ class array_collector {
       for (access_pattern& p : array.patterns) sort(p.offsets);
     for (array_use& array : all_)
       for (access_pattern& p : array.patterns) find_neighbours(p);
-    // Parameters in their order, then variables, then what is not known.
+    // Order: parameters by their offsets, then variables, then the accesses with unknown base.
     const auto place = [this](const array_use& a) {
       if (!a.base) return std::pair(~0U, 0U);
       return std::pair(static_cast<std::uint32_t>(table_.of(*a.base).what), table_.of(*a.base).number);
@@ -121,7 +122,7 @@ class array_collector {
     sort(p.neighbours);
   }
 
-  // Numbers first, in ascending order.
+  // Sorts constants in ascending order, before all other expressions.
   void sort(std::vector<expression_id>& offsets) const {
     std::stable_sort(offsets.begin(), offsets.end(), [this](expression_id a, expression_id b) {
       const auto x = table_.constant_of(a), y = table_.constant_of(b);

@@ -15,7 +15,7 @@
 
 namespace hpe::ptx::analysis {
 
-/// Accesses to one array that differ by offsets which are the same for the whole grid.
+/// The accesses to one array whose addresses differ only by offsets that are the same in the whole grid.
 struct access_pattern {
   std::array<expression_id, 3> blocks{};
   expression_id local = 0;  // the part of the address that depends on thread index and loop counters
@@ -26,14 +26,14 @@ struct access_pattern {
   /// halo.
   std::vector<expression_id> neighbours;
   bool reads = false, writes = false, updates = false;
-  std::optional<expression_id> written;  // an offset that is written
+  std::optional<expression_id> written;  // one of the offsets that are written
 };
 
 /// An array: all accesses with one base.
 struct array_use {
-  std::optional<quantity_id> base;                   // empty for the accesses whose base is not known
-  std::uint32_t element = 0;                         // bytes of the widest access; 0: not known
-  std::uint32_t reads = 0, writes = 0, updates = 0;  // instructions
+  std::optional<quantity_id> base;                   // nullopt: these accesses have an unknown base
+  std::uint32_t element = 0;                         // size of the widest access in bytes; 0: not known
+  std::uint32_t reads = 0, writes = 0, updates = 0;  // the number of instructions
   address_class how = address_class::local;
   std::vector<access_pattern> patterns;
 
@@ -51,17 +51,19 @@ struct kernel_analysis {
   const function* kernel = nullptr;
   std::unique_ptr<kernel_walk> walk;
   std::unique_ptr<dependences> known;
-  std::vector<access> accesses;    // includes accesses of called functions, for which only the kind is known
-  bool uses_other_memory = false;  // textures, surfaces, kernels that it launches, or code that hpe does not know
+  std::vector<access> accesses;  // called functions: only access::what is known
+  // the kernel uses textures or surfaces, launches kernels, or contains code that hpe does not know
+  bool uses_other_memory = false;
   std::vector<array_use> arrays;
   std::vector<loop_use> loops;
   analysis::verdict verdict;
 
-  /// By axis: whether the code depends on the block index, so that a grid may have several blocks along the axis.
+  /// By axis (x, y, z): whether the code depends on the block index. Only then does a grid need several blocks along
+  /// the axis.
   std::array<bool, 3> axes{};
 };
 
-/// `kernel` must belong to `p`, and `p` must outlive the result. Thread-safe.
+/// Analyses a kernel. `kernel` must belong to `p`, and `p` must outlive the result. Thread-safe.
 [[nodiscard]] kernel_analysis analyse(const program& p, const function& kernel);
 
 }  // namespace hpe::ptx::analysis

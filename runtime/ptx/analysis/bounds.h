@@ -1,6 +1,6 @@
 #pragma once
 
-/// The numbers that an expression can be in all threads of a box of blocks, at any time.
+/// Computes in which range the value of an expression lies, for all threads of a box of blocks, at any time.
 
 #include <vector>
 
@@ -8,32 +8,34 @@
 
 namespace hpe::ptx::analysis {
 
-/// For one launch. A number is never outside of its range as long as the assumptions of the expression hold
-/// (assumptions_hold). Reads the analysis only, so several threads may have objects for the same one.
+/// Computes ranges for one launch. A value is never outside of its range as long as the assumptions of the expression
+/// hold (assumptions_hold). Objects only read the analysis, so several threads may use one analysis, each with its own
+/// object.
 class bounds {
  public:
-  /// parameters: as many bytes as the kernel has. The analysis and the parameters must outlive the object.
+  /// parameters: the values of all parameters of the kernel. The analysis and the parameters must outlive the object.
   bounds(const kernel_analysis& k, const dimensions& grid, const dimensions& block_size,
          const std::uint8_t* parameters);
 
-  /// Later calls are about blocks from `first` to `last`, both included. Forgets the limits of loops.
+  /// Later calls compute ranges for the blocks from `first` to `last`, both included. Removes the limits of loops.
   void go_to(const dimensions& first, const dimensions& last);
-  /// No thread of these blocks begins the loop again more often than this. Loops without a limit may run forever.
+  /// Sets a limit: no thread of these blocks repeats loop `loop` more than `last` times. Loops without a limit may run
+  /// forever.
   void limit(std::uint32_t loop, std::int64_t last);
 
   [[nodiscard]] range of(expression_id e);
-  /// Of an expression as the content of a register, read as a signed or unsigned number.
+  /// Returns the range of an expression, read as the content of a register of `bits` bits.
   [[nodiscard]] range of_register(expression_id e, unsigned bits, bool is_signed);
-  /// start + step * counter of the loop; nothing if the expression changes in another way from one iteration to the
-  /// next.
+  /// The values of an expression in the iterations of a loop: start + step * counter. line_of returns nothing if the
+  /// expression changes in another way.
   struct line {
     range start;
     __int128 step = 0;
   };
   [[nodiscard]] std::optional<line> line_of(expression_id e, std::uint32_t loop);
-  /// Whether they hold in all these threads. False where the ranges do not prove it.
+  /// Returns whether the assumptions hold in all threads of the blocks. Returns false if the ranges do not prove it.
   [[nodiscard]] bool assumptions_hold(assumption_set needed);
-  /// Whether the comparison holds in none of these threads. False where the ranges do not prove it.
+  /// Returns whether the comparison holds in no thread of the blocks. Returns false if the ranges do not prove it.
   [[nodiscard]] bool never_holds(const comparison& c);
 
  private:
@@ -50,7 +52,7 @@ class bounds {
   const dimensions grid_, block_size_;
   const std::uint8_t* const parameters_;
   dimensions first_{}, last_{};
-  std::vector<range> counters_;  // of each loop
+  std::vector<range> counters_;  // by loop: how many times it has been repeated
   std::vector<known_range> known_;
   std::uint64_t now_ = 1;
 };

@@ -12,7 +12,8 @@
 
 namespace hpe::ptx::analysis {
 
-/// Pass an object of this class to the interpreter that runs blocks of the kernel. Each object serves one launch.
+/// A watcher that compares addresses with the analysis. Pass an object of this class to the interpreter that runs
+/// blocks of the kernel. Each object serves one launch.
 class record_check final : public watcher {
  public:
   /// Both arguments must outlive the object.
@@ -23,18 +24,19 @@ class record_check final : public watcher {
 
   /// One sentence for each record that is wrong.
   [[nodiscard]] const std::vector<std::string>& contradictions() const { return contradictions_; }
-  /// The number of accesses whose address was computed from the form, with the right result.
+  /// The number of accesses whose address is equal to the value of a form.
   [[nodiscard]] std::uint64_t exact() const { return exact_; }
-  /// The number of accesses whose form contains a part that cannot be computed, but was the same in all blocks.
+  /// The number of accesses for which no form's value can be computed, but the part without block indices was the same
+  /// in all blocks.
   [[nodiscard]] std::uint64_t alike() const { return alike_; }
-  /// The number of accesses for which an assumption does not hold.
+  /// The number of accesses that were not checked because an assumption of a form does not hold.
   [[nodiscard]] std::uint64_t outside_assumptions() const { return outside_; }
-  /// The number of accesses without a description that can be checked.
+  /// The number of accesses for which no form can be checked.
   [[nodiscard]] std::uint64_t unchecked() const { return unchecked_; }
 
  private:
   struct thread_state {
-    std::uint32_t last = ~0U;  // the kernel's last instruction
+    std::uint32_t last = ~0U;  // the index of the instruction that the kernel executed last
     std::vector<std::int64_t> counters;
   };
   using number = evaluator::number;
@@ -50,15 +52,14 @@ class record_check final : public watcher {
   const image& variables_;
   const kernel_analysis& kernel_;
   evaluator evaluator_;
-  std::vector<std::vector<const access*>> at_;  // of each instruction
+  std::vector<std::vector<const access*>> at_;  // by instruction: its accesses
   std::map<std::uint64_t, std::vector<thread_state>> blocks_;
-  // Parts of addresses that do not depend on the block indices. The key consists of access, form, thread and loop
-  // counters.
+  // By access, form, thread and loop counters: the part of the address that does not depend on block indices.
   std::map<std::vector<std::int64_t>, std::uint64_t> remainders_;
   std::vector<std::string> contradictions_;
   std::uint64_t exact_ = 0, alike_ = 0, outside_ = 0, unchecked_ = 0;
 
-  // Set while an access is checked.
+  // Valid while an access is checked.
   std::uint32_t thread_ = 0;
   const thread_state* state_ = nullptr;
   thread_place place_;

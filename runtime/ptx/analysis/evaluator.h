@@ -14,12 +14,12 @@
 
 namespace hpe::ptx::analysis {
 
-/// A thread, and how many times it has repeated each loop.
+/// A thread of a launch, and how many times it has repeated each loop.
 struct thread_place {
   dimensions grid, block_size;
   dimensions block, thread;
   const std::uint8_t* parameters = nullptr;
-  const std::int64_t* counters = nullptr;  // of each loop
+  const std::int64_t* counters = nullptr;  // by loop: how many times the thread has repeated it
 };
 
 /// Evaluates expressions for one launch: all places must have the same grid, block size and parameters.
@@ -27,30 +27,29 @@ class evaluator {
  public:
   using number = std::optional<__int128>;
 
-  /// `address_of` returns the address of a variable, given the variable's symbol, or nothing. For the same symbol it
-  /// must always return the same result. The analysis must outlive the object.
+  /// `address_of` gets the symbol of a variable, and returns the variable's address, or nothing if the address is not
+  /// known. For one symbol it must always return the same result. The analysis must outlive the object.
   evaluator(const kernel_analysis& k, std::function<number(std::uint32_t)> address_of);
 
-  /// From now on, the value of each choice is that of its first alternative with a known value. The numbers are then
-  /// estimates.
+  /// From now on, a choice has the value of its first alternative whose value is known. Results are then estimates.
   void guess_choices() { guesses_ = true; }
 
   /// Later calls evaluate expressions at this place, which must stay valid.
   void go_to(const thread_place& place);
-  /// Call this when the counters of the place have changed.
+  /// Call this after the counters of the place have changed.
   void forget() { ++times_[static_cast<std::size_t>(changes::by_counter)]; }
 
   /// The value of an expression; empty if it depends on data or is too large.
   [[nodiscard]] number of(expression_id e);
   [[nodiscard]] std::optional<bool> holds(const comparison& c);
-  /// Whether all assumptions hold; also false if the value in one of the assumptions is not known.
+  /// Returns whether all assumptions hold. Returns false if the value in one of the assumptions is not known.
   [[nodiscard]] bool assumptions_hold(assumption_set needed);
 
  private:
   /// The event that can change a number.
   enum class changes : std::uint8_t { never, by_thread, by_counter };
   struct known_number {
-    std::uint64_t when = 0;  // change counts of its dependencies when the number was computed
+    std::uint64_t when = 0;  // the value of times_ for the quantity's `changes`, when the number was computed
     number value;
   };
   /// An expression in which the parts that never change are replaced by numbers.
@@ -80,16 +79,16 @@ class evaluator {
   bool guesses_ = false;
 };
 
-/// The result of a node whose operands are these numbers.
+/// Computes the result of a node from the values of its operands.
 [[nodiscard]] std::int64_t result_of(const quantity& node, std::span<const __int128> operands);
 
-/// The parameter of a launch that a quantity is.
+/// Returns the value of a parameter of a launch. `q` is the quantity of this parameter.
 [[nodiscard]] __int128 parameter_of(const quantity& q, const std::uint8_t* parameters);
 
-/// The size or index along an axis: x, y or z for 0, 1 or 2.
+/// Returns the size or index along an axis: x, y or z for 0, 1 or 2.
 [[nodiscard]] std::uint32_t index_of(const dimensions& d, std::size_t axis);
 
-/// The low bits of a number.
+/// Returns the `count` low bits of a number.
 [[nodiscard]] std::uint64_t low_bits(__int128 value, unsigned count);
 
 }  // namespace hpe::ptx::analysis

@@ -11,7 +11,7 @@ constexpr __int128 largest = static_cast<__int128>(1) << 100;
 
 __int128 saturated(__int128 value) { return std::clamp(value, -largest, largest); }
 
-// Exact while both factors are below 2^63; otherwise saturates.
+// Returns the product of two numbers: exact if both are below 2^63, otherwise a bound that saturates.
 __int128 product_of(__int128 a, __int128 b) {
   __int128 result = 0;
   if (!__builtin_mul_overflow(a, b, &result)) return saturated(result);
@@ -35,7 +35,7 @@ std::int64_t wrapped_sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-// Sorts terms and adds those of the same product.
+// Sorts the terms of a polynomial, and adds up terms with the same product.
 void normalise(polynomial& p) {
   std::sort(p.begin(), p.end(), [](const term& a, const term& b) { return a.of < b.of; });
   std::size_t kept = 0;
@@ -47,7 +47,7 @@ void normalise(polynomial& p) {
   p.resize(kept);
 }
 
-// The bits that may be set in numbers of a range.
+// Returns the bits that may be set in a number of this range.
 std::uint64_t bits_within(const range& r) {
   constexpr std::uint64_t all = ~std::uint64_t{0};
   if (r.low < 0 || r.high > static_cast<__int128>(all)) return all;
@@ -55,8 +55,8 @@ std::uint64_t bits_within(const range& r) {
   return high == 0 ? 0 : all >> std::countl_zero(high);
 }
 
-// The bits that may be set in the sum of two numbers with these bits. A bit that both may have carries into all bits
-// above.
+// Returns the bits that may be set in the sum of two numbers with these bits. If a bit may be set in both numbers, all
+// higher bits may be set in the sum.
 std::uint64_t bits_of_sum(std::uint64_t a, std::uint64_t b) {
   const std::uint64_t both = a & b;
   return both == 0 ? a | b : a | b | ~((both & (~both + 1)) - 1);
@@ -83,7 +83,7 @@ range product_of(const range& a, const range& b) {
 expressions::expressions() { static_cast<void>(intern(polynomial{})); }
 
 quantity_id expressions::intern(quantity q, std::uint32_t distinction) {
-  // Nodes are equal wherever they are computed; results differ by the instruction.
+  // Equal nodes and choices are one quantity wherever they are computed. A result is identified by its instruction.
   const bool is_function = q.what == quantity::kind::node || q.what == quantity::kind::choice;
   const bool is_recurrence = q.what == quantity::kind::recurrence;
   identity key{q.what,
@@ -149,7 +149,7 @@ std::optional<expression_id> expressions::times(expression_id a, expression_id b
 }
 
 expression_id expressions::reduced(expression_id e, unsigned bits) {
-  if (bits >= 64 || bits < 2) return e;  // predicates are no sums
+  if (bits >= 64 || bits < 2) return e;  // predicates are not treated as sums
   polynomial result = at(e);
   const unsigned cut = 64 - bits;
   for (term& t : result) t.factor = static_cast<std::int64_t>(static_cast<std::uint64_t>(t.factor) << cut) >> cut;

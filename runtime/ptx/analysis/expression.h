@@ -1,7 +1,7 @@
 #pragma once
 
 /// Values of registers as polynomials over quantities: block and thread index, sizes of block and grid, parameters,
-/// loop counters, and those results of instructions that no polynomial can express.
+/// loop counters, and those results of instructions that cannot be written as polynomials.
 ///
 /// A polynomial represents the content of a register of w bits, modulo 2^w. Quantities are integers: a quantity of w
 /// bits is read as a signed number of w bits, so arithmetic on registers needs no assumption. Only the extension of a
@@ -27,8 +27,7 @@ using quantity_id = std::uint32_t;
 using expression_id = std::uint32_t;
 using assumption_set = std::uint64_t;
 
-/// An integer range. Its bounds are wide enough that sums of products rarely overflow them; bounds that would overflow
-/// saturate.
+/// An integer range. Its 128-bit bounds hold most sums of products exactly; larger bounds saturate.
 struct range {
   __int128 low = 0, high = 0;
   [[nodiscard]] bool lies_in(const range& other) const { return low >= other.low && high <= other.high; }
@@ -48,10 +47,11 @@ struct quantity {
     variable,      // the address of a variable; number: symbol
     formals,       // the address of the kernel's parameters
     counter,       // how many times a loop has been repeated; number: the loop
-    node,          // a function of the operands
+    node,          // a function of the operands, computed by an instruction
     choice,        // one of the operands, selected by the conditions
-    recurrence,    // a register at a loop's header, not affine in the counter; operands: values at entry and at latches
-    result,        // the result of an instruction that has no expression; depends on the operands
+    // a loop header's register that is not affine in the counter; operands: its values at entry and at latches
+    recurrence,
+    result,  // the result of an instruction that has no expression; depends on the operands
   };
   kind what = kind::result;
   std::uint32_t number = 0;  // for a node, choice or result: the position of the instruction
@@ -94,7 +94,7 @@ struct term {
 /// Terms in ascending order of their products; no factor is 0.
 using polynomial = std::vector<term>;
 
-/// A table of quantities and expressions. Each has a number; equal ones have the same number. Expression 0 is the
+/// A table of quantities and expressions. Equal quantities or expressions have the same number. Expression 0 is the
 /// constant 0.
 class expressions {
  public:
@@ -107,11 +107,11 @@ class expressions {
   [[nodiscard]] std::size_t quantities() const { return quantities_.size(); }
   [[nodiscard]] std::size_t size() const { return polynomials_.size(); }
 
-  /// Returns the quantity in the table whose kind, number, operands and function are those of `q`. If the table does
-  /// not contain this quantity, adds `q`.
+  /// Returns the number of the quantity that is equal to `q`; adds `q` if the table does not contain it. Two nodes are
+  /// equal if their functions and operands are, two results if their instructions and `distinction` are.
   quantity_id intern(quantity q, std::uint32_t distinction = 0);
   void mark_pointer(quantity_id q) { quantities_[q].is_pointer = true; }
-  /// Sets the dependencies of a recurrence and the assumptions of its operands.
+  /// Sets the operands of a recurrence, on which its value depends, and the assumptions of these operands.
   void set_dependence(quantity_id q, std::vector<expression_id> operands, assumption_set assumes) {
     quantities_[q].operands = std::move(operands);
     quantities_[q].assumes = assumes;
@@ -120,23 +120,23 @@ class expressions {
   expression_id constant(std::int64_t value);
   expression_id single(quantity_id q);
   expression_id intern(polynomial p);
-  /// The sum and the product of two expressions; empty if the result has too many terms, or a term has too many
-  /// factors.
+  /// sum() returns a + b * factor_of_b, and times() returns a * b; empty if the result has too many terms, or a term
+  /// has too many factors.
   std::optional<expression_id> sum(expression_id a, expression_id b, std::int64_t factor_of_b = 1);
   std::optional<expression_id> times(expression_id a, expression_id b);
-  /// The expression with each factor reduced modulo 2^bits to a signed number.
+  /// Returns the expression with each factor reduced modulo 2^bits to a signed number.
   expression_id reduced(expression_id e, unsigned bits);
-  /// The expression in which quantity `q` is replaced by the expression `by`.
+  /// Returns the expression after replacing quantity `q` by the expression `by`.
   std::optional<expression_id> replaced(expression_id e, quantity_id q, expression_id by);
 
   [[nodiscard]] std::optional<std::int64_t> constant_of(expression_id e) const;
   [[nodiscard]] std::optional<quantity_id> single_of(expression_id e) const;
   [[nodiscard]] range range_of(expression_id e) const;
-  /// The bits that may be set in a 64-bit register with this value. For a narrower register, the caller uses the low
-  /// bits of the result.
+  /// Returns the bits that may be set in a 64-bit register with this value. For a narrower register, the caller uses
+  /// the low bits of the result.
   [[nodiscard]] std::uint64_t possible_bits(expression_id e) const;
-  /// The sum of the terms whose bits are all inside a mask. Empty if a term has bits both inside and outside of the
-  /// mask, or if adding the terms may carry. `bits` is the width of the register.
+  /// Computes e & mask as the sum of those terms whose bits are all inside the mask. Empty if a term has bits both
+  /// inside and outside of the mask, or if the addition of the terms may carry. `bits` is the width of the register.
   [[nodiscard]] std::optional<expression_id> masked(expression_id e, std::uint64_t mask, unsigned bits);
   [[nodiscard]] loop_set varies(expression_id e) const;
   [[nodiscard]] assumption_set assumes(expression_id e) const;
@@ -163,7 +163,7 @@ struct assumption {
 
 class assumption_table {
  public:
-  /// Adds the assumption if it is new, and returns the set that contains only it; empty if the table is full.
+  /// Adds the assumption if it is new. Returns the set that contains only this assumption; empty if the table is full.
   [[nodiscard]] std::optional<assumption_set> number_of(const assumption& a);
   [[nodiscard]] const std::vector<assumption>& all() const { return all_; }
 

@@ -28,11 +28,11 @@ class loop_set {
 };
 
 struct flow_block {
-  std::uint32_t first = 0, last = 0;  // instructions first <= n < last
+  std::uint32_t first = 0, last = 0;  // instructions n with first <= n < last
   std::vector<std::uint32_t> successors, predecessors;
   std::uint32_t dominator = 0;           // the immediate dominator; for the entry block, the block itself
-  std::uint32_t order = 0;               // place in a reverse postorder
-  std::uint32_t opened = 0, closed = 0;  // when a traversal of the dominator tree enters and leaves the block
+  std::uint32_t order = 0;               // position in a reverse postorder of the flow graph
+  std::uint32_t opened = 0, closed = 0;  // counts when a traversal of the dominator tree enters and leaves the block
   bool is_reachable = false;
   loop_set loops;                      // the loops that contain the block
   std::optional<std::uint32_t> heads;  // the loop whose header is this block
@@ -40,7 +40,7 @@ struct flow_block {
 
 struct flow_loop {
   std::uint32_t header = 0;
-  std::vector<std::uint32_t> blocks;   // with the header
+  std::vector<std::uint32_t> blocks;   // the loop's blocks, including the header
   std::vector<std::uint32_t> latches;  // blocks that jump back to the header
   std::uint32_t depth = 0;             // 0: not nested in another loop
 };
@@ -51,7 +51,7 @@ class flow_graph {
 
   [[nodiscard]] const std::vector<flow_block>& blocks() const { return blocks_; }
   [[nodiscard]] const std::vector<flow_loop>& loops() const { return loops_; }
-  /// Reachable blocks, each before the blocks that it dominates.
+  /// The reachable blocks, sorted so that each block comes before the blocks that it dominates.
   [[nodiscard]] const std::vector<std::uint32_t>& order() const { return order_; }
   [[nodiscard]] std::uint32_t block_at(std::uint32_t instruction) const { return block_of_[instruction]; }
   [[nodiscard]] bool dominates(std::uint32_t above, std::uint32_t below) const {

@@ -1,14 +1,16 @@
-// A register that one instruction writes, without a guard, has one expression wherever that instruction dominates.
-// Other registers have slots in the state at the entry and the end of each block; where paths with different values
-// meet, the value is a choice.
+// If only one instruction writes a register, and has no guard, the register has the same expression wherever this
+// instruction dominates. Each other register has a slot in the state at the entry and at the end of each block. Where
+// paths with different values meet, the value is a choice.
 //
-// At the header of a loop each slot that the loop writes begins as a quantity of its own, a recurrence. If every
-// iteration adds the same step to it, the next walk makes it initial value + step * counter. Loops are settled from the
-// outside to the inside, one walk for each depth, so steps are in terms of settled quantities. The last walk proves by
-// induction that every iteration adds its step; a slot for which this fails becomes a recurrence again.
+// At the header of a loop, each slot that the loop writes first has a quantity of its own, a recurrence. If every
+// iteration adds the same step to the slot, the next walk replaces the recurrence by initial value + step * counter.
+// One walk for each nesting depth, from the outermost loops inward, finds the steps, so that steps contain only
+// quantities of outer loops that have been settled. The last walk proves by induction that every iteration adds its
+// step; a slot for which this fails becomes a recurrence again.
 //
-// The counter of a loop keeps its last number behind the loop. No expression there can mean an earlier one: the
-// register would have to be carried around an outer loop, whose header gives it a new value.
+// After a loop, the loop's counter has its last number. No expression there can refer to an earlier number of the
+// counter, because a register with such a number would have to be carried around an outer loop, whose header gives the
+// register a new value.
 
 #include "runtime/ptx/analysis/kernel_walk.h"
 
@@ -18,7 +20,7 @@ namespace hpe::ptx::analysis {
 
 namespace {
 
-constexpr std::size_t most_state = 1 << 22;  // values of all blocks together
+constexpr std::size_t most_state = 1 << 22;  // the number of values in the states of all blocks
 constexpr std::size_t most_expressions = 1 << 18;
 constexpr unsigned most_attempts = 4;
 
@@ -26,12 +28,12 @@ bool is_parameter_load(const instruction& i) {
   return i.has(modifier::param) || i.has(modifier::param_entry) || i.has(modifier::param_func);
 }
 
-// A ret or exit with a guard.
+// Returns whether the instruction is a ret or exit with a guard.
 bool ends_some_threads(const instruction& i) {
   return i.guard.is_register() && (i.kind == kind::ret || i.kind == kind::exit);
 }
 
-// Memory that no thread of a kernel writes.
+// Returns whether the instruction reads memory that no thread of a kernel writes.
 bool reads_constants(const instruction& i) { return i.has(modifier::constant) || is_parameter_load(i); }
 
 }  // namespace
@@ -174,7 +176,8 @@ value kernel_walk::merged(std::uint32_t block, std::uint32_t slot, const std::ve
   return alternatives[0];
 }
 
-// What decides from which of its predecessors a block is reached: the branches between its dominator and itself.
+// Returns the values that decide through which predecessor a thread reaches the block: the conditions of the branches
+// between the block's dominator and the block.
 std::vector<value> kernel_walk::deciding(std::uint32_t block) const {
   std::vector<value> all;
   std::vector<bool> seen(flow_.blocks().size());
@@ -195,12 +198,12 @@ std::vector<value> kernel_walk::deciding(std::uint32_t block) const {
   return all;
 }
 
-// The branches of a loop that decide to which of the goals (blocks of the loop) a thread comes first. The place behind
-// the last block says whether a way out of the loop is a goal too.
+// Returns the branches of a loop that decide which of the goals a thread reaches first. `goals` has an element for each
+// block, and a last one that is true if the exits of the loop are a goal too.
 std::vector<kernel_walk::decision> kernel_walk::forks(std::uint32_t loop, const std::vector<bool>& goals) const {
   const auto outside = static_cast<std::uint32_t>(flow_.blocks().size());
   constexpr std::uint32_t several = none - 1;
-  std::vector<std::uint32_t> first(outside, none);  // the goal to which a thread comes from the end of a block
+  std::vector<std::uint32_t> first(outside, none);  // the goal that a thread reaches first from the end of a block
   const auto after = [&](std::uint32_t block) {
     std::uint32_t found = first[block];
     const auto include = [&found](std::uint32_t goal) {
@@ -236,7 +239,7 @@ std::vector<kernel_walk::decision> kernel_walk::endings_of(std::uint32_t loop) c
   return forks(loop, goals);
 }
 
-// What decides by which jump back to the header an iteration ends.
+// Returns the branches that decide through which latch an iteration returns to the header.
 std::vector<kernel_walk::decision> kernel_walk::latch_choices(std::uint32_t loop) const {
   if (flow_.loops()[loop].latches.size() < 2) return {};
   std::vector<bool> goals(flow_.blocks().size() + 1);
@@ -374,7 +377,7 @@ void kernel_walk::settle(std::uint32_t depth) {
   }
 }
 
-// Also tells recurrences on what they depend.
+// Returns whether every iteration adds its step to each affine slot. Also sets the dependences of recurrences.
 bool kernel_walk::verified() {
   bool all = true;
   for (std::uint32_t l = 0; l < flow_.loops().size(); ++l) {
@@ -429,7 +432,7 @@ std::vector<condition> kernel_walk::conditions_at(std::uint32_t block) const {
     const flow_block& above = flow_.blocks()[here.predecessors[0]];
     const instruction& branch = function_.code[above.last - 1];
     if (!branch.guard.is_register() || branch.kind == kind::branch_table) continue;
-    const bool leaves = branch.targets.empty();  // ret or exit, for threads whose predicate holds
+    const bool leaves = branch.targets.empty();  // a ret or exit, which ends the threads whose predicate holds
     if (!leaves && above.successors.size() != 2) continue;
     const value& guard = used_[above.last - 1].guard;
     const bool is_taken =

@@ -7,7 +7,7 @@
 
 namespace hpe::ptx::analysis {
 
-/// A predicate, and the value that the predicate has whenever the code runs.
+/// A predicate, and the value that it has whenever the code runs.
 struct condition {
   expression_id predicate = 0;
   bool holds = true;
@@ -25,7 +25,7 @@ class kernel_walk {
   /// Whether the walk covered the whole function. If not, no expression is known.
   [[nodiscard]] bool is_complete() const { return complete_; }
 
-  /// The address in source operand n of an instruction. The instruction must be in a reachable block.
+  /// Returns the address in source operand n of an instruction, which must be in a reachable block.
   [[nodiscard]] value address_of(std::uint32_t position, std::size_t n);
   /// The value of a source operand.
   [[nodiscard]] const value& source_of(std::uint32_t position, std::size_t n) const {
@@ -37,21 +37,21 @@ class kernel_walk {
   [[nodiscard]] std::optional<condition> guard_of(std::uint32_t position) const;
   /// Whether a thread can leave a loop at the end of one of its blocks: by a jump to a block outside, or by ending.
   [[nodiscard]] bool may_leave(std::uint32_t loop, std::uint32_t block) const;
-  /// The value that decides the branch at the end of a block.
+  /// Returns the value that decides the branch at the end of a block; empty if the block does not end with a branch.
   [[nodiscard]] std::optional<value> decision_of(std::uint32_t block) const;
   struct decision {
     std::uint32_t block = 0;  // the block that ends with the branch
     value what;
   };
-  /// All decisions that determine how often a loop is repeated: the branches out of the loop, and the branches that
-  /// decide which of these branches a thread reaches.
+  /// Returns all decisions that determine how often a loop is repeated: the branches that leave the loop, and the
+  /// branches that decide which of these a thread reaches.
   [[nodiscard]] std::vector<decision> endings_of(std::uint32_t loop) const;
 
  private:
   using state = std::vector<value>;  // the values of the registers that several instructions write
   enum class progress : std::uint8_t { unknown, affine, recurrent };
   struct loop_register {
-    bool is_changed = false;  // the loop writes it
+    bool is_changed = false;  // the loop writes the register
     progress how = progress::unknown;
     value initial;
     expression_id step = 0;
@@ -89,14 +89,15 @@ class kernel_walk {
   assumption_table assumptions_;
   value_rules rules_;
   bool complete_ = true;
-  std::vector<std::uint32_t> slot_of_;     // the slot of each register; none if only one instruction writes it
-  std::vector<std::uint32_t> written_at_;  // the writing instruction of each register with one writer
-  std::vector<std::uint32_t> registers_;   // of each slot
-  std::vector<value> single_;              // the value of each register with one writer
-  std::vector<std::vector<loop_register>> loop_registers_;  // registers of each loop and slot
+  std::vector<std::uint32_t> slot_of_;  // the slot of each register; none if only one instruction writes it
+  // for registers with one writer: the index of the instruction that writes the register
+  std::vector<std::uint32_t> written_at_;
+  std::vector<std::uint32_t> registers_;                    // by slot: its register
+  std::vector<value> single_;                               // the value of each register with one writer
+  std::vector<std::vector<loop_register>> loop_registers_;  // by loop and slot
   std::vector<quantity_id> counters_;
-  std::vector<state> at_entry_, at_end_;  // of each block
-  std::vector<used_operands> used_;       // of each instruction
+  std::vector<state> at_entry_, at_end_;  // by block
+  std::vector<used_operands> used_;       // by instruction
 };
 
 }  // namespace hpe::ptx::analysis

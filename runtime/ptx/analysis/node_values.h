@@ -1,6 +1,6 @@
 #pragma once
 
-/// The possible values and bits of an instruction's result that no polynomial expresses.
+/// Computes which values and bits are possible in the result of an instruction that cannot be written as a polynomial.
 
 #include <span>
 
@@ -8,10 +8,10 @@
 
 namespace hpe::ptx::analysis {
 
-/// The range of possible results in a register of `bits` bits, if the operands are in these ranges.
+/// Returns the range of possible results in a register of `bits` bits, if the operands are in these ranges.
 [[nodiscard]] range values_of_node(const instruction& i, std::span<const range> operands, unsigned bits);
 
-/// The bits that may be set in the result after its sign extension to 64 bits (quantity::possible).
+/// Returns the bits that may be set in the result after its sign extension to 64 bits (quantity::possible).
 [[nodiscard]] std::uint64_t possible_bits_of_node(const expressions& table, const instruction& i,
                                                   const std::vector<expression_id>& operands, unsigned bits);
 

@@ -1,5 +1,5 @@
-// Sums, differences, products and shifts of registers of w bits are those of their polynomials modulo 2^w. Other
-// functions become nodes.
+// In registers of w bits, sums, differences, products and shifts are those of the polynomials modulo 2^w. The results
+// of other functions become nodes.
 
 #include "runtime/ptx/analysis/value_rules.h"
 
@@ -32,10 +32,10 @@ bool is_packed(type t) { return t == type::u16x2 || t == type::s16x2; }
 constexpr unsigned narrowest_sum = 8;  // bits; narrower registers, such as predicates, are not treated as sums
 
 struct axis_register {
-  special_register first;  // of the axis x; y and z follow
+  special_register first;  // the register of axis x; y and z follow
   quantity::kind kind;
-  bool is_index;                                     // the index along an axis; false: the size
-  const std::array<std::uint32_t, 3>& largest_size;  // of the axes
+  bool is_index;                                     // true: the index along an axis; false: the size
+  const std::array<std::uint32_t, 3>& largest_size;  // by axis
 };
 
 constexpr axis_register axis_registers[] = {
@@ -96,7 +96,7 @@ value value_rules::of_operand(const operand& o, unsigned bits) {
       if (o.value != 0) v.of = *expressions_.sum(v.of, expressions_.constant(static_cast<std::int64_t>(o.value)));
       return v;
     default:
-      // Here the operand is the address of local memory, of a call's parameter or of a function.
+      // The operand is the address of local memory, of a call's parameter, or of a function.
       q.what = quantity::kind::result;
       q.number = static_cast<std::uint32_t>(o.what);
       q.is_thread = o.what == operand::kind::local;
@@ -133,7 +133,7 @@ value value_rules::opaque(const instruction& i, std::uint32_t position, unsigned
   return v;
 }
 
-// The most threads that a block may have along an axis.
+// Returns the largest number of threads that a block may have along an axis.
 std::int64_t value_rules::most_threads(std::uint32_t axis) const {
   if (function_.required_block[axis] != 0) return function_.required_block[axis];
   return function_.max_threads != 0 ? function_.max_threads : std::numeric_limits<std::int64_t>::max();
@@ -253,7 +253,7 @@ value value_rules::node(const instruction& i, std::uint32_t position, const std:
   q.assumes = all_of(operands);
   value v;
   v.assumes = q.assumes;
-  // Operations of different widths may share their function.
+  // Instructions of different widths may have the same function, so the widths distinguish their nodes.
   const std::uint32_t widths = static_cast<std::uint32_t>(q.bits) << 8 | q.widths[0];
   v.of = expressions_.single(expressions_.intern(std::move(q), widths));
   return v;
@@ -271,7 +271,7 @@ std::optional<value> value_rules::multiplied(const value& a, const value& b, uns
   return value{expressions_.reduced(*product, bits), a.assumes | b.assumes};
 }
 
-// The content of a narrow register as an integer, in a wider register.
+// Converts the content of a register of `from` bits to an integer in a register of `to` bits.
 value value_rules::widened(std::uint32_t position, const value& v, unsigned from, unsigned to, bool is_signed,
                            loop_set inside) {
   if (from >= to) return {expressions_.reduced(v.of, to), v.assumes};
@@ -283,7 +283,7 @@ value value_rules::widened(std::uint32_t position, const value& v, unsigned from
   if (expressions_.range_of(narrow).lies_in(range_of_bits(from, is_signed))) return {narrow, v.assumes};
   if (const auto fits = assumptions_.number_of({narrow, static_cast<std::uint8_t>(from), is_signed}))
     return {narrow, v.assumes | *fits};
-  // No room for another assumption.
+  // The table of assumptions is full.
   return unknown(position, ~v.of, to, inside);
 }
 
@@ -295,14 +295,15 @@ value value_rules::convert(const instruction& i, std::uint32_t position, const v
   if (bits_of(to) > bits_of(from))
     result = widened(position, result, bits_of(from), bits_of(to), is_signed(from), inside);
   result.of = expressions_.reduced(result.of, bits_of(to));
-  // A register that is wider than the type.
+  // Also extend the result if the register is wider than the type.
   const bool keeps = bits_of(to) > bits_of(from) && is_signed(from) == is_signed(to);
   if (wide > bits_of(to) && !keeps) result = widened(position, result, bits_of(to), wide, is_signed(to), inside);
   return result;
 }
 
-// x & (0xffffffff << s), where x is a multiple of 1 << s: the lower 32 bits of x >> s as an unsigned number, shifted.
-// Compilers write the widening of an index and its multiplication by the size of an element so.
+// Computes x & (0xffffffff << s), where x is a multiple of 1 << s, as the lower 32 bits of x >> s, extended without
+// sign and shifted left by s. Compilers emit this to extend an index to 64 bits and to multiply it by the size of an
+// element.
 std::optional<value> value_rules::low_word(std::uint32_t position, const std::vector<value>& operands, unsigned bits,
                                            loop_set inside) {
   const auto mask = expressions_.constant_of(operands[1].of);
@@ -318,8 +319,8 @@ std::optional<value> value_rules::low_word(std::uint32_t position, const std::ve
   return combined(value{}, widened(position, low, 32, 64, false, inside), std::int64_t{1} << shift, bits);
 }
 
-// The value of x & m in two cases: m is a constant, and each term of x has its bits either inside or outside of m; or m
-// is -1 or 0, made from a sign or a condition, so that the result is x or 0.
+// Computes x & m in two cases. Either m is a constant, and all bits of each term of x are inside of m or all are
+// outside. Or m can only be 0 or -1 (from a sign or a condition), so that the result is 0 or x.
 std::optional<value> value_rules::masked(std::uint32_t position, const std::vector<value>& operands, unsigned bits,
                                          loop_set inside) {
   for (const std::size_t n : {std::size_t{0}, std::size_t{1}}) {
@@ -339,14 +340,14 @@ std::optional<value> value_rules::masked(std::uint32_t position, const std::vect
   return std::nullopt;
 }
 
-// Puts the low bits of one number in the place of some bits of another. The result is a sum if the border of these bits
-// cuts through no term of either number.
+// Computes bfi: replaces some bits of a number by the low bits of another number. The result is a sum if each term of
+// either number lies entirely inside or entirely outside of the replaced bits.
 std::optional<value> value_rules::inserted(const std::vector<value>& operands, unsigned bits) {
   const auto at = expressions_.constant_of(operands[2].of), count = expressions_.constant_of(operands[3].of);
   if (!at || !count || *at < 0 || *at >= bits || *count <= 0 || *count > bits) return std::nullopt;
   const std::uint64_t field = bits_below(static_cast<unsigned>(*count));
   const auto others = expressions_.masked(operands[1].of, ~(field << *at), bits);
-  // Bits beyond the register are lost anyway.
+  // Bits above the register's width are lost anyway, so no mask is needed.
   const auto low =
       *at + *count >= bits ? std::optional(operands[0].of) : expressions_.masked(operands[0].of, field, bits);
   if (!others || !low) return std::nullopt;
@@ -386,7 +387,7 @@ std::optional<value> value_rules::affine(const instruction& i, std::uint32_t pos
     }
     case opcode::or_:
     case opcode::xor_: {
-      // A sum where no bit is in both.
+      // If no bit is set in both operands, the result is their sum.
       const std::uint64_t both =
           expressions_.possible_bits(operands[0].of) & expressions_.possible_bits(operands[1].of);
       if (bits < narrowest_sum || (both & bits_below(bits)) != 0) return std::nullopt;

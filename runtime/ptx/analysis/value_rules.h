@@ -10,7 +10,7 @@ namespace hpe::ptx::analysis {
 struct value {
   expression_id of = 0;
   assumption_set assumes = 0;
-  bool is_undefined = false;  // not written on any path to this position
+  bool is_undefined = false;  // no path to this instruction writes the register
 };
 
 class value_rules {
@@ -18,30 +18,31 @@ class value_rules {
   value_rules(const function& f, expressions& e, assumption_table& a)
       : function_(f), expressions_(e), assumptions_(a) {}
 
-  /// The result of a pure instruction or of cvta. `inside`: the loops that contain the instruction.
+  /// Returns the result of a pure instruction or of cvta. `inside`: the loops that contain the instruction.
   value compute(const instruction& i, std::uint32_t position, const std::vector<value>& operands, loop_set inside);
-  /// A special register.
+  /// Returns the value of a special register.
   value special(const instruction& i, std::uint32_t position, loop_set inside);
-  /// The offset, among the kernel's parameters, of the bytes that a load from `address` reads. Empty if the address is
-  /// in other memory, or if the offset varies.
+  /// Returns the offset, among the kernel's parameters, of the bytes that a load from `address` reads. Empty if the
+  /// address is not among the parameters, or if the offset varies.
   [[nodiscard]] std::optional<std::uint32_t> parameter_at(const instruction& i, const value& address) const;
-  /// The value that a load from the kernel's parameters at `offset` returns; for a load of a vector, element n of its
-  /// result.
+  /// Returns the value that a load from the kernel's parameters at `offset` returns. If the load returns a vector,
+  /// returns its element n.
   value parameter(const instruction& i, std::uint32_t offset, unsigned n);
-  /// A result that has no expression. `is_data`: the result was loaded from memory, or is a property of the hardware.
+  /// Makes a quantity for a result that has no expression. `is_data`: the result was loaded from memory, or is a
+  /// property of the hardware.
   value opaque(const instruction& i, std::uint32_t position, unsigned number, const std::vector<value>& depends,
                loop_set inside, bool is_data);
-  /// An unknown value; `number` distinguishes unknown values at one position.
+  /// Makes a quantity for an unknown value. `number` distinguishes unknown values at one position.
   value unknown(std::uint32_t position, std::uint32_t number, unsigned bits, loop_set inside);
-  /// A choice among alternatives, which are values of registers of `bits` bits; the conditions decide which alternative
-  /// is the value. `number` distinguishes choices at one position.
+  /// Makes a choice of one of the alternatives, which are values of registers of `bits` bits; the conditions decide
+  /// which alternative is chosen. `number` distinguishes choices at one position.
   value choose(std::uint32_t position, std::uint32_t number, unsigned bits, const std::vector<value>& alternatives,
                const std::vector<value>& conditions, loop_set inside);
-  /// The value of an operand that is not a register.
+  /// Returns the value of an operand that is not a register.
   value of_operand(const operand& o, unsigned bits);
-  /// The address that a load, a store or an atomic operation uses.
+  /// Returns the address that a load, a store or an atomic operation uses.
   value address(const operand& o, const value& of_register);
-  /// The width in bits of an operand that is a register or an immediate.
+  /// Returns the width in bits of an operand that is a register or an immediate.
   [[nodiscard]] unsigned bits_of_operand(const instruction& i, std::size_t n) const;
 
  private:

@@ -12,9 +12,10 @@ namespace hpe::ptx::analysis {
 
 namespace {
 
-constexpr std::size_t most_letters = 300;  // of a quantity made of others
+// the length of the text of an operand, above which the text of the node is shortened to "(...)"
+constexpr std::size_t most_letters = 300;
 constexpr unsigned most_depth = 6;
-constexpr unsigned most_parts = 500;  // expressions inside one
+constexpr unsigned most_parts = 500;  // the number of expressions that are written inside one expression
 
 std::string axis(const char* name, std::uint32_t number) { return fmt::format("{}.{}", name, "xyz"[number % 3]); }
 
@@ -30,7 +31,8 @@ std::string_view name_of(address_class how) {
   return names[static_cast<std::size_t>(how)];
 }
 
-// nvcc and clang name the parameters of f as f_param_0, f_param_1 and so on.
+// nvcc and clang name the parameters of a kernel f as f_param_0, f_param_1 and so on; these become arg0, arg1 and so
+// on.
 std::string words::of_parameter(const quantity& q) const {
   for (std::size_t n = 0; n < kernel_.kernel->formals.size(); ++n) {
     const formal_parameter& f = kernel_.kernel->formals[n];
@@ -45,7 +47,7 @@ std::string words::of_parameter(const quantity& q) const {
 std::string words::of_node(const quantity& q) const {
   std::vector<std::string> parts;
   for (const expression_id e : q.operands) {
-    // Expressions may be nested deeply.
+    // Limit the depth of recursion.
     if (depth_ < most_depth) parts.push_back(of(e));
     if (depth_ >= most_depth || parts.back().size() > most_letters)
       return fmt::format("{}(...)", form_of(q.made_by->op).mnemonic);
@@ -105,7 +107,7 @@ std::string words::of_quantity(quantity_id id) const {
 std::string words::of_sum(const polynomial& p) const {
   if (p.empty()) return "0";
   std::string text;
-  const std::size_t first = p[0].of.is_one() ? 1 : 0;  // a constant comes last
+  const std::size_t first = p[0].of.is_one() ? 1 : 0;  // a constant is written last
   for (std::size_t n = 0; n < p.size(); ++n) {
     const term& t = p[(n + first) % p.size()];
     const bool is_negative = t.factor < 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Writes expressions and records as CUDA programmers do: blockIdx.x*blockDim.x + threadIdx.x.
+/// Writes expressions and records as CUDA programmers write them: blockIdx.x*blockDim.x + threadIdx.x.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace hpe::ptx::analysis {
 
-/// For one thread at a time.
+/// One thread at a time may use an object.
 class words {
  public:
   /// Both arguments must outlive the object.
@@ -17,13 +17,15 @@ class words {
   [[nodiscard]] std::string of(expression_id e) const;
   [[nodiscard]] std::string of_quantity(quantity_id q) const;
   [[nodiscard]] std::string of(const comparison& c) const;
-  /// For example "blockIdx.x * blockDim.x + threadIdx.x fits into 32 bits, signed".
+  /// Returns the text of an assumption, for example "blockIdx.x * blockDim.x + threadIdx.x fits into 32 bits, signed".
   [[nodiscard]] std::string of(const assumption& a) const;
-  /// The name of the array, which is the name of its parameter or variable.
+  /// Returns the name of the array's parameter or variable.
   [[nodiscard]] std::string of_base(std::optional<quantity_id> base) const;
-  /// The expression divided by a number of bytes if the division is exact; otherwise the expression and "bytes".
+  /// Returns the text of an expression that is a number of bytes: divided by `element` if the division is exact;
+  /// otherwise with "bytes" appended.
   [[nodiscard]] std::string in_elements(expression_id e, std::uint32_t element) const;
-  /// The position of an instruction in the source code if the PTX states it; otherwise its position in the PTX.
+  /// Returns the position of an instruction in the source code if the PTX contains it; otherwise its position in the
+  /// PTX.
   [[nodiscard]] std::string place(const instruction& i) const;
   [[nodiscard]] std::string place(const loop_use& l) const;
 
@@ -37,7 +39,7 @@ class words {
   const program& program_;
   const kernel_analysis& kernel_;
   mutable unsigned depth_ = 0;  // nesting depth of the expression that is being written
-  mutable unsigned parts_ = 0;  // expressions written inside the outermost one
+  mutable unsigned parts_ = 0;  // number of expressions written inside the outermost one
 };
 
 [[nodiscard]] std::string_view name_of(address_class how);

@@ -1,4 +1,4 @@
-// wmma: moves fragments from and to memory, and multiplies them by plain arithmetic.
+// wmma: loads and stores fragments, and multiplies them in plain floating-point arithmetic.
 
 #include "runtime/ptx/arithmetic/matrix.h"
 
@@ -18,7 +18,8 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
-// Element e of a thread's fragment. Elements are packed, from the first register on.
+// Returns element e of a thread's fragment. Each register holds as many elements as fit; elements are numbered from the
+// first register on.
 u64 element_of(const std::uint64_t* registers, unsigned e, type t) {
   const unsigned per_register = std::max(4 / bytes_of(t), 1U);
   return registers[e / per_register] >> (bits_of(t) * (e % per_register)) & (~u64{0} >> (64 - bits_of(t)));
@@ -29,7 +30,7 @@ void put_element(std::uint64_t* registers, unsigned e, type t, u64 raw) {
   registers[e / per_register] |= raw << (bits_of(t) * (e % per_register));
 }
 
-// The offset of an element in memory, in elements.
+// Returns the distance from the first element of the matrix to an element, in elements.
 u64 memory_index(const matrix_part& part, unsigned number, bool by_rows, u64 stride) {
   const unsigned row = number / part.columns, column = number % part.columns;
   return by_rows ? row * stride + column : column * stride + row;
@@ -127,7 +128,7 @@ void meet_matrices(block_context& block, const instruction& what, std::uint32_t 
     u64 registers[8] = {};
     for (unsigned e = 0; e < mine; ++e) {
       const unsigned row = (lane * mine + e) / shape.d.columns, column = (lane * mine + e) % shape.d.columns;
-      double sum = parts[2][row * shape.c.columns + column];  // exact for integers, which stay below 2^53
+      double sum = parts[2][row * shape.c.columns + column];  // exact for integers: the sums stay below 2^53
       for (unsigned k = 0; k < shape.a.columns; ++k)
         sum = std::fma(parts[0][row * shape.a.columns + k], parts[1][k * shape.b.columns + column], sum);
       const u64 raw = whole ? encode_integer(sum, what.has(modifier::satfinite)) : encode_element(sum, shape.d.element);

@@ -18,7 +18,7 @@ using u64 = std::uint64_t;
 
 bool is_byte(type t) { return t == type::s8 || t == type::u8; }
 
-// Whether PTX has this combination of types and k.
+// Returns whether PTX supports this combination of types and k.
 bool is_supported(const mma_shape& s) {
   const bool accumulates_float =
       (s.d == type::f32 && s.c == type::f32) || (s.a == type::f16 && s.d == type::f16 && s.c == type::f16);
@@ -39,7 +39,7 @@ class fragments {
   fragments(const block_context& block, const instruction& what, u32 first, const mma_shape& s)
       : block_(block), what_(what), first_(first), shape_(s) {}
 
-  // Element e of a lane's fragment, whose first register is source number `from`.
+  // Returns element e of a lane's fragment, whose first register is source operand `from`.
   [[nodiscard]] double element(u32 lane, std::size_t from, unsigned e, type t) const {
     const unsigned per = mma_shape::elements_of(t);
     const u64 raw = value_of(block_, first_ + lane, what_.sources[from + e / per]);
@@ -88,7 +88,7 @@ std::uint8_t* row_of(block_context& block, const instruction& what, u32 thread) 
   return at;
 }
 
-// The row and column of a half of a lane's register.
+// The row and the column of one 16-bit half of a lane's register.
 struct half_place {
   u32 row, column;
 };
@@ -169,7 +169,7 @@ void move_matrices(block_context& block, const instruction& what, std::uint32_t 
     }
     return;
   }
-  // Results are written last, because a result register may also be the address.
+  // The results are written after all loads, because a result register may also contain the address.
   u64 loaded[4][warp_size];
   const bool is_load = what.op == opcode::ldmatrix;
   for (unsigned m = 0; m < what.vector; ++m) {

@@ -10,26 +10,27 @@
 
 namespace hpe::ptx {
 
-/// D = A * B + C with m rows, n columns and k products. Threads hold elements as in the ISA's figures. If a register
-/// holds w elements, register r of lane g * 4 + t holds, of A, w columns of row g + 8 (r mod 2), beginning with column
-/// w t + 4 w (r / 2); and of B, w rows of column g, beginning with row w t + 4 w r. Element e of C and D is in row g +
-/// 8 (e / 2) and column 2 t + e mod 2.
+/// D = A * B + C, where D has m rows and n columns, and A has k columns. The ISA's figures say which thread holds which
+/// element. If a register has w elements, register r of lane 4 g + t contains:
+///   of A, w elements of row g + 8 (r mod 2), from column w t + 4 w (r / 2) on;
+///   of B, w elements of column g, from row w t + 4 w r on.
+/// Element e of C and D is in row g + 8 (e / 2) and column 2 t + e mod 2.
 struct mma_shape {
   unsigned m = 0, n = 0, k = 0;
   type a = type::none, b = type::none, c = type::none, d = type::none;
 
-  /// Elements in one register.
+  /// Returns the number of elements in one register.
   [[nodiscard]] static unsigned elements_of(type t);
   [[nodiscard]] unsigned a_registers() const { return m * k / 32 / elements_of(a); }
   [[nodiscard]] unsigned b_registers() const { return n * k / 32 / elements_of(b); }
   [[nodiscard]] unsigned accumulator_registers(type t) const { return m * n / 32 / elements_of(t); }
 };
 
-/// Empty if the combination is not supported. Not supported are shapes of Volta, elements with fewer than 8 bits, and
-/// 8-bit floating-point elements.
+/// Returns the shape of an mma instruction; empty if hpe does not support it. Unsupported are the shapes of Volta,
+/// elements of fewer than 8 bits, and 8-bit floating-point elements.
 [[nodiscard]] std::optional<mma_shape> mma_shape_of(const instruction& i);
 
-/// Execute an mma instruction or a matrix move for a warp; `first` is the thread of lane 0.
+/// These functions execute an mma instruction or a matrix move for a warp; `first` is the thread of lane 0.
 void multiply_fragments(block_context& block, const instruction& what, std::uint32_t first);
 void move_matrices(block_context& block, const instruction& what, std::uint32_t first);
 

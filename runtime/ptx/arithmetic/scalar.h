@@ -1,8 +1,8 @@
 #pragma once
 
-/// The functions that compute pure instructions: one for each opcode and type. The interpreter calls these functions;
-/// compiled code calls them for instructions for which the compiler emits no code of its own. Where the PTX ISA leaves
-/// results open, the beginning of each file says which results hpe computes.
+/// The functions that compute pure instructions: one for each opcode and type. The interpreter calls these functions.
+/// Compiled code calls them for those instructions for which the compiler emits no code of its own. Where the PTX ISA
+/// leaves a result undefined, the beginning of each file says what hpe returns.
 ///
 /// The fourth argument is the fourth operand. If an instruction has fewer operands, the fourth argument is the
 /// instruction's descriptor, which contains rounding, saturation, comparison and the types of a conversion.
@@ -37,10 +37,10 @@ struct descriptor {
 
 [[nodiscard]] descriptor describe(const instruction& i);
 
-/// Null if the combination of types and modifiers is not supported.
+/// Returns the function of an instruction; null if hpe does not support the combination of types and modifiers.
 [[nodiscard]] scalar_function find_scalar(const instruction& i);
 
-// Each function finds the functions of one kind of instruction, and returns null for other instructions.
+// Each of these functions returns the function of an instruction of one kind, and null for other instructions.
 [[nodiscard]] scalar_function find_integer_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_bit_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_video_scalar(const instruction& i);
@@ -49,9 +49,9 @@ struct descriptor {
 [[nodiscard]] scalar_function find_compare_scalar(const instruction& i);
 [[nodiscard]] scalar_function find_conversion_scalar(const instruction& i);
 
-/// ex2.approx, in the interpreter and in compiled code: 2^x = 2^n * p(x - n), where n is the integer nearest to x and p
-/// is the polynomial with these coefficients. The polynomial is evaluated in double precision by Horner's rule with
-/// fused multiply-adds. Before that, |x| is limited to exp2_limit.
+/// The interpreter and compiled code compute ex2.approx as 2^x = 2^n * p(x - n), where n is the integer nearest to x
+/// and p is the polynomial with these coefficients. They first limit |x| to exp2_limit, and evaluate p in double
+/// precision by Horner's rule with fused multiply-adds.
 inline constexpr double exp2_coefficients[] = {  // ln(2)^k / k!
     0x1p+0,
     0x1.62e42fefa39efp-1,
@@ -67,7 +67,7 @@ inline constexpr double exp2_coefficients[] = {  // ln(2)^k / k!
     0x1.e8cac7351bb25p-32,
     0x1.c3bd650fc2986p-36};
 inline constexpr double exp2_limit = 200;  // if |x| is larger, the f32 result is infinite or 0
-/// Adding this to a number of small magnitude leaves the nearest integer in the low bits of the sum.
+/// If this is added to a number of small magnitude, the low bits of the sum contain the nearest integer.
 inline constexpr double exp2_rounder = 0x1.8p52;
 
 }  // namespace hpe::ptx

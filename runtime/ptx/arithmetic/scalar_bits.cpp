@@ -1,4 +1,5 @@
-// Logic, shifts and moves of bits. Shifts by the width or more give zeros, or sign bits (.s types).
+// Logic, shifts and moves of bits. A shift by the width or more gives only zeros, or only copies of the sign bit (.s
+// types).
 
 #include <algorithm>
 #include <bit>
@@ -25,7 +26,7 @@ scalar_function for_width(type t, Make make) {
   }
 }
 
-// `expression` sees the operands as a, b, c, d and the unsigned type of the width as U.
+// `expression` refers to the operands as a, b, c, d, and to the unsigned type of the width as U.
 #define HPE_BITS(expression)                                                                                           \
   for_width(t, []<class U>() -> scalar_function {                                                                      \
     return []([[maybe_unused]] u64 a, [[maybe_unused]] u64 b, [[maybe_unused]] u64 c, [[maybe_unused]] u64 d) -> u64 { \
@@ -53,14 +54,14 @@ u64 reversed(u64 a) {
   return result;
 }
 
-// For fields of 32 bits, position and length are bytes (PTX ISA, bfe). For fields of 64 bits, an H200 uses all 32 bits
-// of them.
+// Returns the position or length operand of bfe or bfi. For 32-bit fields, only its low byte counts (PTX ISA, bfe). For
+// 64-bit fields, all 32 bits count, as on an H200.
 template <class U>
 u32 field_operand(u64 raw) {
   return sizeof(U) == 4 ? raw & 0xff : static_cast<u32>(raw);
 }
 
-// Bits beyond the top are the sign.
+// bfe: bits of the field above the top of `a` are copies of the sign.
 template <class U>
 u64 extract(u64 a, u64 b, u64 c, bool with_sign) {
   constexpr unsigned top = 8 * sizeof(U) - 1;
@@ -87,7 +88,8 @@ u64 inserted(u64 a, u64 b, u64 c, u64 d) {
   return static_cast<U>((b & ~mask) | (a << position & mask));
 }
 
-// The highest bit that is set (for a negative number: that is clear); all ones if there is none.
+// bfind: returns the number of the highest bit that is 1 (0 if the number is negative), or all ones if there is no such
+// bit.
 template <class U, bool with_sign>
 u64 find_top(u64 a, u64, u64, u64 d) {
   U value = static_cast<U>(a);
@@ -131,7 +133,8 @@ u64 extended(u64 a, u64 b, u64, u64 d) {
 
 u64 find_nth(u64 mask, u64 base, u64 offset, u64) {
   const auto steps = static_cast<std::int32_t>(offset);
-  if (steps == std::numeric_limits<std::int32_t>::min()) return 0;  // as on an H200: its magnitude does not fit 32 bits
+  // as on an H200: the magnitude does not fit into 32 bits
+  if (steps == std::numeric_limits<std::int32_t>::min()) return 0;
   auto position = static_cast<std::int64_t>(base);
   if (steps == 0) return position < 32 && (mask >> position & 1) != 0 ? base : ~u32{0};
   for (std::int64_t count = std::abs(std::int64_t{steps}); position >= 0 && position<32; position += steps> 0 ? 1 : -1)
@@ -151,7 +154,7 @@ u64 permuted(u64 a, u64 b, u64 selector) {
   return result;
 }
 
-// The modes of prmt, as the selectors that they abbreviate, by the two low bits of c (PTX ISA, prmt).
+// The modes of prmt: each mode is a short form of four selectors, which the two low bits of c choose (PTX ISA, prmt).
 template <unsigned s0, unsigned s1, unsigned s2, unsigned s3>
 u64 permuted_by_mode(u64 a, u64 b, u64 c, u64) {
   constexpr unsigned selectors[4] = {s0, s1, s2, s3};
@@ -173,7 +176,7 @@ scalar_function find_top_scalar(type t) {
   return is_signed(t) ? find_top<std::uint64_t, true> : find_top<std::uint64_t, false>;
 }
 
-// The operands are the elements of a vector, the lowest first.
+// The operands are the elements of a vector, the lowest element first.
 scalar_function find_pack(type whole, std::size_t elements) {
   if (elements == 2 && bits_of(whole) == 64) return [](u64 a, u64 b, u64, u64) -> u64 { return a | b << 32; };
   if (elements == 2 && bits_of(whole) == 32) return [](u64 a, u64 b, u64, u64) -> u64 { return a | b << 16; };

@@ -23,7 +23,7 @@ template <class T>
 bool compare(modifier how, T a, T b) {
   switch (how) {
     case modifier::eq: return a == b;
-    case modifier::ne: return a < b || a > b;  // for floating point: ordered
+    case modifier::ne: return a < b || a > b;  // for floating point: an ordered comparison
     case modifier::lt:
     case modifier::lo: return a < b;
     case modifier::le:
@@ -96,7 +96,7 @@ scalar_function find_set_predicate(type t) {
   }
 }
 
-// The value of "true" in the result of set: one for floating point, else all ones.
+// Returns the value of "true" in the result of set: 1.0 for floating-point types, otherwise all ones.
 u64 truth(type t) {
   switch (t) {
     case type::f16: return 0x3c00;
@@ -130,7 +130,7 @@ u64 test_property(u64 a, u64, u64, u64 d) {
     case modifier::infinite: return std::isinf(value) ? 1 : 0;
     case modifier::number: return std::isnan(value) ? 0 : 1;
     case modifier::notanumber: return std::isnan(value) ? 1 : 0;
-    case modifier::normal:  // an H200 counts zero as normal
+    case modifier::normal:  // an H200 treats zero as normal
       return value == 0 || (std::isfinite(value) && std::fabs(value) >= smallest) ? 1 : 0;
     case modifier::subnormal: return value != 0 && std::fabs(value) < smallest ? 1 : 0;
     default: return 0;

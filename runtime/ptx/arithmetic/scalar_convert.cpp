@@ -1,10 +1,10 @@
-// cvt. A value is converted to the exact form for its type, an integer or a double, and rounded once to the result.
+// cvt. A value is converted to its exact value, as an integer or a double, and then rounded once to the result.
 // Compiled with -frounding-math.
 //
-// The PTX ISA leaves NaNs open; results are those of an H200. To an integer: 0, but from f64 and to 64 bits only the
-// top bit is set. Between formats of which one is f64: sign and payload stay, and the NaN becomes quiet. bf16 to f32
-// only appends zeros, and tf32 only removes bits. Otherwise the format's canonical NaN; that of e4m3 and e5m2, 0x7f,
-// was not compared with a GPU.
+// The PTX ISA does not define the results for a NaN. Those of hpe are the results of an H200: A NaN becomes the integer
+// 0, but from f64 or to a 64-bit integer only the top bit is set. If one of two floating-point formats is f64, sign and
+// payload are preserved, and the NaN becomes quiet. bf16 to f32 only appends zeros, and to tf32 only removes bits. All
+// other conversions give the canonical NaN of the format; the one of e4m3 and e5m2, 0x7f, was not compared with a GPU.
 
 #include <algorithm>
 #include <bit>
@@ -61,7 +61,7 @@ u64 encode_single(double value, rounding round) {
   return std::bit_cast<std::uint32_t>(static_cast<float>(out));
 }
 
-// A NaN from or to f64: the top bit of the payload stays the top bit.
+// Converts a NaN from or to f64: the top bit of the payload remains the top bit.
 u64 converted_nan(u64 raw, type from, type to) {
   struct layout {
     unsigned width, mantissa;
@@ -73,7 +73,8 @@ u64 converted_nan(u64 raw, type from, type to) {
   };
   const layout in = layout_of(from), out = layout_of(to);
   const u64 sign = raw >> (in.width - 1) & 1;
-  const u64 payload = (raw & ((u64{1} << in.mantissa) - 1)) << (63 - in.mantissa);  // its top bit is bit 62
+  // bit 62 is the top bit of the payload
+  const u64 payload = (raw & ((u64{1} << in.mantissa) - 1)) << (63 - in.mantissa);
   const u64 exponent = ((u64{1} << (out.width - 1 - out.mantissa)) - 1) << out.mantissa;
   return sign << (out.width - 1) | exponent | u64{1} << (out.mantissa - 1) | payload >> (63 - out.mantissa);
 }
@@ -93,7 +94,7 @@ u64 encode_float(double value, const descriptor& how) {
   }
 }
 
-// The limits of an integer type.
+// The smallest and the largest number of an integer type.
 i128 lowest(type t) { return is_signed(t) ? -(i128{1} << (bits_of(t) - 1)) : 0; }
 i128 highest(type t) { return (i128{1} << (bits_of(t) - (is_signed(t) ? 1 : 0))) - 1; }
 
@@ -136,13 +137,13 @@ u64 convert(u64 a, u64, u64, u64 d) {
   const i128 value = integer_value(a, how.from);
   if (!is_float(how.to)) {
     const i128 kept = how.sat ? std::clamp(value, lowest(how.to), highest(how.to)) : value;
-    return static_cast<u64>(integer_value(static_cast<u64>(kept), how.to));  // sign bits fill a wider register
+    return static_cast<u64>(integer_value(static_cast<u64>(kept), how.to));  // sign-extended if the register is wider
   }
   if (how.to == type::f64) return double_from_integer(value, how.round);
   return encode_float(integer_to_odd(value < 0, static_cast<u64>(value < 0 ? -value : value)), how);
 }
 
-// cvt.f16x2.f32 d, a, b: a becomes the upper half.
+// cvt.f16x2.f32 d, a, b: converts a to the upper half of d, and b to the lower half.
 u64 convert_pair(u64 a, u64 b, u64, u64 d) {
   descriptor how = descriptor::unpack(d);
   how.to = how.to == type::f16x2 ? type::f16 : type::bf16;
@@ -158,7 +159,7 @@ u64 encode_byte(double value, const descriptor& how) {
   return encode_finite(value, format_of_bytes(how.to));
 }
 
-// cvt.e4m3x2.f32 d, a, b: a becomes the upper byte.
+// cvt.e4m3x2.f32 d, a, b: converts a to the upper byte of d, and b to the lower byte.
 u64 convert_floats_to_bytes(u64 a, u64 b, u64, u64 d) {
   const descriptor how = descriptor::unpack(d);
   return encode_byte(float_value(a, how.from), how) << 8 | encode_byte(float_value(b, how.from), how);
@@ -176,7 +177,7 @@ u64 convert_bytes_to_halves(u64 a, u64, u64, u64 d) {
   return encode_float(decode(a >> 8 & 0xff, format), how) << 16 | encode_float(decode(a & 0xff, format), how);
 }
 
-// Whether a conversion needs a rounding modifier: between integers and floats, and to a narrower float.
+// Returns whether a conversion needs a rounding modifier: between integers and floats, and to a narrower float.
 bool needs_rounding(const instruction& i) {
   const type to = i.types[0], from = i.second_type();
   if (is_float(to) && !is_float(from)) return true;

@@ -1,10 +1,10 @@
-// f32 and f64 arithmetic. Compiled with -frounding-math: directed rounding sets the processor's mode.
+// f32 and f64 arithmetic. Compiled with -frounding-math: directed rounding sets the processor's rounding mode.
 //
-// A NaN result of f32 is 0x7fffffff (PTX ISA). A NaN result of f64, which PTX leaves open, is as on an H200 an operand
-// that is a NaN, made quiet (the second before the third before the first; in a division the first before the second),
-// or 0xfff8000000000000 if no operand is a NaN. The .approx functions give the correctly rounded value or a neighbour,
-// within the bounds of the PTX ISA, except sine and cosine, which reproduce the hardware's error of the argument.
-// Special cases are those of an H200.
+// An f32 result that is a NaN is 0x7fffffff (PTX ISA). PTX does not define which NaN an f64 result is; hpe returns the
+// same as an H200. If operands are NaNs, it is one of them, made quiet: the second operand before the third before the
+// first, but in a division the first before the second. If no operand is a NaN, it is 0xfff8000000000000. The .approx
+// functions return the correctly rounded value or a neighbour of it, within the bounds of the PTX ISA. Sine and cosine
+// instead reproduce the error that the hardware makes in the argument. Special cases are as on an H200.
 
 #include <bit>
 #include <cmath>
@@ -31,14 +31,14 @@ T get(u64 raw) {
 constexpr u64 quiet_bit = u64{1} << 51;
 constexpr u64 invalid_result = 0xfff8000000000000;
 
-// The NaN result of an f64 operation; the operands are given in order of precedence.
+// Returns the NaN that an f64 operation returns. The operands are in order of precedence.
 u64 nan_of(u64 first, u64 second, u64 third) {
   for (const u64 raw : {first, second, third})
     if (std::isnan(get<double>(raw))) return raw | quiet_bit;
   return invalid_result;
 }
 
-// Not for a NaN operand of an f64 operation.
+// Returns the bits of a result. Do not use this if an operand of an f64 operation is a NaN.
 template <class T>
 u64 put(T value) {
   if (std::isnan(value)) return sizeof(T) == 4 ? 0x7fffffffU : invalid_result;
@@ -66,14 +66,14 @@ u64 output(T value, const descriptor& how) {
   return put(value);
 }
 
-// Keeps the compiler from moving an operation out of the scope that sets its rounding mode.
+// Prevents the compiler from moving an operation out of the scope in which its rounding mode is set.
 template <class T>
 T held(T value) {
   asm volatile("" : "+x"(value));
   return value;
 }
 
-// `expression` sees the operands as a, b, c and the type as T.
+// `expression` refers to the operands as a, b, c, and to the type as T.
 #define HPE_FLOAT(expression)                                                                            \
   (t == type::f32 ? float_function<float>([]<class T>([[maybe_unused]] T a, [[maybe_unused]] T b,        \
                                                       [[maybe_unused]] T c) -> T { return expression; }) \
@@ -127,7 +127,8 @@ u64 extreme(u64 a, u64 b, u64, u64 d) {
   return put(result);
 }
 
-// neg, abs and copysign change only the sign. neg and abs treat a NaN like other operations.
+// neg, abs and copysign change only the sign bit. A NaN operand of neg and abs gives the same NaN as in other
+// operations.
 template <class T>
 u64 with_sign_bit(u64 raw, bool sign) {
   constexpr u64 top = u64{1} << (8 * sizeof(T) - 1);
@@ -156,13 +157,14 @@ u64 absolute(u64 a, u64, u64, u64 d) {
   return with_sign_bit<T>(flushed_bits<T>(a, d), false);
 }
 
-// PTX: copysign d, a, b gives b with the sign of a.
+// PTX: copysign d, a, b returns b with the sign of a.
 template <class T>
 u64 sign_copied(u64 a, u64 b, u64, u64) {
   return with_sign_bit<T>(b, sign_of<T>(a));
 }
 
-// The hardware's rcp and rsqrt of f64 use only the upper half of the operand and give only that of the result.
+// The f64 versions of rcp.approx and rsqrt.approx use only the upper 32 bits of the operand, and the lower 32 bits of
+// the result are 0, as on the hardware.
 u64 coarse(double value) { return (std::isnan(value) ? 0x7fffffffffffffffU : put(value)) & 0xffffffff00000000U; }
 
 u64 coarse_reciprocal(u64 a, u64, u64, u64) {
@@ -175,17 +177,18 @@ u64 coarse_reciprocal_root(u64 a, u64, u64, u64) {
   return coarse(1 / std::sqrt(flushed(x)));
 }
 
-// The angle of which the hardware takes the sine: it multiplies by 1/2pi in f32, truncated, and keeps 24 bits of the
-// turn. So the sine of an angle below 2^-25 turns, or of 2^24 turns and more, is 0.
+// Returns the angle whose sine the hardware computes. The hardware multiplies by 1/2pi, truncates the product to f32,
+// and uses 24 bits of the fraction of a turn. So the sine is 0 for angles below 2^-25 turns, and for 2^24 turns and
+// more.
 double angle(double x) {
   constexpr double turns_per_radian = 0x1.45f306p-3;  // as f32
-  const double exact = x * turns_per_radian;          // of 48 bits
+  const double exact = x * turns_per_radian;          // has 48 bits
   const double turns = std::bit_cast<double>(std::bit_cast<u64>(exact) & ~((u64{1} << 29) - 1));
   const double part = turns - std::trunc(turns);
   return std::copysign(std::nearbyint(part * 0x1p24) * 0x1p-24, x) * 6.283185307179586;
 }
 
-// See exp2_coefficients. A NaN stays one.
+// Returns 2^x (see exp2_coefficients); a NaN if x is a NaN.
 double power_of_two(double x) {
   const double limited = x > exp2_limit ? exp2_limit : x < -exp2_limit ? -exp2_limit : x;
   const double rounded = limited + exp2_rounder;
@@ -195,7 +198,7 @@ double power_of_two(double x) {
   return sum * std::bit_cast<double>((std::bit_cast<u64>(rounded) + 1023) << 52);
 }
 
-// A divisor whose reciprocal is subnormal counts as infinite (PTX ISA, div.approx).
+// If the reciprocal of the divisor is subnormal, the divisor is treated as infinite (PTX ISA, div.approx).
 float quotient_by_reciprocal(float a, float b) {
   if (std::fabs(b) > 0x1p126F && std::isfinite(b)) return a * std::copysign(0.0F, b);
   return static_cast<float>(static_cast<double>(a) / static_cast<double>(b));

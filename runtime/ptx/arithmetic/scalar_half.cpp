@@ -1,5 +1,5 @@
-// f16 and bf16 arithmetic, scalar and packed. Sums, products and fma are computed in double with rounding to odd and
-// then rounded once to the format, which is exact (float_format.h). A NaN result is 0x7fff.
+// f16 and bf16 arithmetic, scalar and packed. Sums, products and fma are computed in double with rounding to odd, and
+// then rounded once to the format. This gives the correctly rounded result (float_format.h). A NaN result is 0x7fff.
 
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 
 using u64 = std::uint64_t;
 
-// For f16 only; bf16 has no .ftz.
+// Only f16 has .ftz.
 u64 flushed_half(u64 raw, const descriptor& how) {
   return how.ftz && (raw & 0x7c00) == 0 ? raw & 0x8000 : raw & 0xffff;
 }
@@ -64,7 +64,7 @@ scalar_function for_half(type t, Body body) {
   }
 }
 
-// min, max, neg and abs work on the bits, which they preserve.
+// min, max, neg and abs work on the bits of the operands, and return them without rounding.
 template <class Format, class Body>
 scalar_function bitwise(bool pair, Body) {
   if (pair)
@@ -116,7 +116,7 @@ struct extreme {
   }
 };
 
-// A NaN becomes the canonical NaN.
+// A NaN operand gives the canonical NaN.
 struct negation {
   template <class Format>
   static u64 apply(u64 a, u64, const descriptor& how) {
@@ -132,7 +132,7 @@ struct magnitude {
 };
 
 double fused(double a, double b, double c) {
-  const double product = a * b;  // exact: at most 22 bits
+  const double product = a * b;  // exact: the product has at most 22 bits
   return add_to_odd(product, c);
 }
 

@@ -1,6 +1,6 @@
-// Integer arithmetic. Operands are extended to 64 bits by their type; results are truncated to it.
+// Integer arithmetic. Operands are extended to 64 bits according to their type; results are truncated to the type.
 //
-// The PTX ISA leaves division by zero open: quotient and remainder are all ones, as on an H200.
+// The PTX ISA does not define division by zero: quotient and remainder are all ones, as on an H200.
 
 #include <algorithm>
 #include <limits>
@@ -47,7 +47,7 @@ scalar_function for_type(type t, Make make) {
   }
 }
 
-// `expression` sees the operands as a, b, c, d (raw) and A, B, C (extended to 64 bits), and the type as T.
+// `expression` refers to the operands as a, b, c, d (raw bits) and A, B, C (extended to 64 bits), and to the type as T.
 #define HPE_INTEGER(expression)                                                                                        \
   for_type(t, []<class T>() -> scalar_function {                                                                       \
     return []([[maybe_unused]] u64 a, [[maybe_unused]] u64 b, [[maybe_unused]] u64 c, [[maybe_unused]] u64 d) -> u64 { \
@@ -108,7 +108,7 @@ scalar_function multiply(const instruction& i, bool add) {
   return add ? HPE_INTEGER(A * B + C) : HPE_INTEGER(A * B);
 }
 
-// The low 24 bits of each operand, sign-extended for signed types; .hi gives bits 16 to 47 of the product.
+// Multiplies the low 24 bits of the operands, sign-extended for signed types. .hi returns bits 16 to 47 of the product.
 template <class T>
 u64 product24(u64 a, u64 b, bool high) {
   const auto low24 = [](u64 v) {
@@ -149,7 +149,7 @@ u64 dot2(u64 a, u64 b, u64 c, u64 d) {
 }
 
 scalar_function find_carry(const instruction& i) {
-  const type t = bits_of(i.types[0]) == 32 ? type::u32 : type::u64;  // carries are those of the unsigned sum
+  const type t = bits_of(i.types[0]) == 32 ? type::u32 : type::u64;  // the carry is that of the unsigned sum
   switch (i.op) {
     case opcode::carry_out:
       return for_type(t, []<class T>() -> scalar_function {

@@ -1,5 +1,6 @@
-// The SIMD video instructions: on two halves or four bytes of a 32-bit register (PTX ISA, section 9.7.17). With .add
-// the results of the parts are added to c; otherwise each replaces its part of c (all parts, if there is no mask).
+// The SIMD video instructions, on two halves or four bytes of a 32-bit register (PTX ISA, section 9.7.17). With .add,
+// the results for all halves or bytes are added to c. Otherwise each result replaces the same half or byte of c, if the
+// mask selects it; without a mask, all are selected.
 
 #include <algorithm>
 #include <cstdlib>

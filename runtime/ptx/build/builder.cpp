@@ -1,4 +1,4 @@
-// From statements to instructions: operands, and the dispatch to the forms (builder_*.cpp).
+// Converts statements to instructions: operands, and the choice of the function that builds the form (builder_*.cpp).
 
 #include "runtime/ptx/build/builder.h"
 
@@ -174,8 +174,9 @@ instruction builder::make() const {
   return i;
 }
 
-// PTX for sm_1x, of 2010 and before, may leave out the rounding, and its f32 arithmetic has no subnormal numbers. The
-// modifiers are those that NVIDIA's compiler adds for newer architectures (PTX ISA, the notes on sm_1x).
+// Adds the modifiers that code for sm_1x (2010 and before) may omit. It may omit the rounding, and its f32 arithmetic
+// has no subnormal numbers. NVIDIA's compiler adds the same modifiers for newer architectures (PTX ISA, the notes on
+// sm_1x).
 void builder::add_implied(instruction& i) const {
   constexpr std::uint32_t first_with_rounding = 20;
   const std::uint32_t architecture = context_.program.architecture;

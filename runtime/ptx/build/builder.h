@@ -1,13 +1,14 @@
 #pragma once
 
-/// Appends the instructions of a statement to a function: looks up names, and lowers forms with several results.
+/// Appends the instructions of a statement to a function: resolves names, and splits instructions that have several
+/// results.
 
 #include "runtime/ptx/program/scope.h"
 #include "runtime/ptx/program/statement.h"
 
 namespace hpe::ptx {
 
-/// The parser's state for the function that it reads.
+/// The parser's state of the function that is being parsed.
 struct function_context {
   ptx::program& program;
   ptx::function& function;
@@ -17,14 +18,15 @@ struct function_context {
 
   std::uint32_t scratch_top = 0;
   std::uint32_t source_file = 0, source_line = 0;
-  // Labels are numbered in order of appearance. The targets of branches are these numbers until resolve_labels replaces
-  // them.
+  // Labels are numbered in order of appearance. Branch targets are these numbers until resolve_labels replaces them by
+  // positions.
   std::unordered_map<std::string_view, std::uint32_t> label_numbers;
   std::vector<std::uint32_t> label_positions;  // unplaced until the label is defined
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> branch_tables;  // .branchtargets
-  std::size_t table_targets = 0;  // of all branches that use these lists; each branch has a copy
+  std::size_t table_targets = 0;  // the sum over all branches that use these lists; each branch has a copy of its list
   static constexpr std::uint32_t unplaced = ~0U;
-  std::optional<std::uint32_t> carry;  // the predicate register that holds the carry flag; none until the flag is used
+  // the predicate register with the carry flag; none until an instruction uses the flag
+  std::optional<std::uint32_t> carry;
 
   std::uint32_t label(std::string_view name);
   std::uint32_t new_register(type t, std::string_view name = "");
@@ -42,7 +44,7 @@ class builder {
   [[noreturn]] void fail(const std::string& what) const;
   [[noreturn]] void unsupported(const std::string& what) const;
 
-  // operands
+  // Operands:
   operand lookup(const operand_syntax& syntax, type t);
   operand result(const operand_syntax& syntax);  // empty operand for "_"
   operand address(const operand_syntax& syntax);
@@ -53,7 +55,7 @@ class builder {
   const operand_syntax& written(std::size_t n) const;
   void expect(std::size_t at_least, std::size_t at_most) const;
 
-  // instructions
+  // Instructions:
   instruction make(opcode op, type t = type::none) const;
   instruction make() const;  // has the statement's own opcode, types and modifiers
   void add_implied(instruction& i) const;
@@ -61,7 +63,7 @@ class builder {
   void append(opcode op, type t, std::vector<operand> results, std::vector<operand> sources);
   operand temporary(type t);
 
-  // forms
+  // Forms:
   void build_pure();
   void build_mov();
   void build_setp();
@@ -100,8 +102,8 @@ void resolve_labels(function_context& context);
 /// test, or if it only loads between barriers of a warp. Call before resolve_labels.
 void insert_pauses(function_context& context);
 /// Inserts meetings before stores, and before loads that may run after a store. All lanes of the warp that can reach a
-/// meeting wait there, so no lane makes the access before the others have made the accesses that precede it in the
-/// code. After a branch, diverged lanes continue in the order of the code. Call after resolve_labels.
+/// meeting wait there. So no lane makes an access before the others have made the accesses that precede it in the code.
+/// After a branch, diverged lanes continue in the order of the code. Call after resolve_labels.
 void insert_convergence(function& f);
 
 }  // namespace hpe::ptx

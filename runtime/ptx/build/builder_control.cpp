@@ -26,7 +26,7 @@ void builder::build_branch() {
   append(std::move(i));
 }
 
-// An argument that is a register or a number is passed through a piece of scratch of its own.
+// An argument that is a register or a number gets its own piece of scratch memory, through which it is passed.
 argument builder::call_argument(const operand_syntax& syntax, bool is_result, std::vector<instruction>& after) {
   if (syntax.what == operand_syntax::kind::word && !syntax.is_sink())
     if (const auto name = context_.names.find(syntax.text); name && name->what == operand::kind::scratch)
@@ -76,7 +76,7 @@ void builder::build_warp() {
   instruction i = make();
   if (statement_.form->op != opcode::activemask && !statement_.has(modifier::sync))
     unsupported("the form without .sync");
-  // results: the register, and for d|p also the predicate
+  // results: the register; for d|p, also the predicate
   const operand_syntax& d = written(0);
   i.results = {result(d)};
   if (!d.second.empty()) i.results.push_back(result(d.second[0]));
@@ -95,7 +95,7 @@ void builder::build_warp() {
   append(std::move(i));
 }
 
-// sources: the barrier's number (or the mask of bar.warp), the number of threads or none, the predicate of bar.red or
+// sources: the barrier's number (or the mask of bar.warp); the number of threads, or none; the predicate of bar.red, or
 // none
 void builder::build_barrier() {
   instruction i = make();
@@ -151,7 +151,8 @@ std::vector<bool> read_registers(const function& f) {
   return read;
 }
 
-// Whether a loop with this instruction may wait for another thread. An atomic whose result is unused does not count.
+// Returns whether a loop with this instruction may wait for another thread. An atomic operation whose result is not
+// used does not wait.
 bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
   if (i.op == opcode::mbarrier) return i.has(modifier::test_wait) || i.has(modifier::try_wait);
@@ -166,7 +167,7 @@ bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
 void insert_pauses(function_context& context) {
   std::vector<instruction>& code = context.function.code;
   const std::vector<bool> read = read_registers(context.function);
-  // Finds the backward jumps of loops that may wait before inserting anything; inserts from the last to the first.
+  // All counts are made before the first insertion; insertions go from the end of the code to its beginning.
   const auto count_of = [&](const auto& holds) {  // the number of such instructions before each position
     std::vector<std::uint32_t> until(code.size() + 1, 0);
     for (std::size_t n = 0; n < code.size(); ++n) until[n + 1] = until[n] + (holds(code[n]) ? 1 : 0);

@@ -21,7 +21,7 @@ void builder::require_bits(const std::vector<operand>& fragment, unsigned bits) 
       fail(fmt::format("the registers of a fragment must have {} bits", bits));
 }
 
-// sources: for a load the address and the stride; for a store the address, the stride and the fragment; for mma the
+// sources: for a load, the address and the stride; for a store, the address, the stride and the fragment; for mma, the
 // three fragments
 void builder::build_wmma() {
   instruction i = make();
@@ -91,7 +91,7 @@ void builder::build_mma() {
   append(std::move(i));
 }
 
-// sources: for ldmatrix the address of a row; for stmatrix also the registers; for movmatrix the register
+// sources: for ldmatrix, the address of a row; for stmatrix, also the registers; for movmatrix, the register
 void builder::build_matrix_move() {
   instruction i = make();
   if (!i.has(modifier::m8n8) || !i.has(modifier::sync) || i.types[0] != type::b16) unsupported("this shape or type");
@@ -107,7 +107,7 @@ void builder::build_matrix_move() {
   if (i.vector == 0) fail("neither .x1 nor .x2 nor .x4");
   const bool is_load = i.op == opcode::ldmatrix;
   operand row = address(written(is_load ? 1 : 0));
-  if (!row.is_register()) {  // meetings read registers only
+  if (!row.is_register()) {  // meetings can only read registers
     const operand place = row;
     row = temporary(type::b64);
     append(opcode::mov, type::b64, {row}, {place});

@@ -30,7 +30,7 @@ unsigned builder::vector_length() const {
 }
 
 void builder::build_load() {
-  expect(2, 3);  // the third is a cache policy
+  expect(2, 3);  // the third operand is a cache policy
   instruction i = make();
   if (statement_.types.size() != 1) fail("a load must have one type");
   i.vector = static_cast<std::uint8_t>(vector_length());
@@ -68,7 +68,7 @@ void builder::build_store_async() {
   append(std::move(i));
 }
 
-// The sources are the operands in the order of the text, without the result.
+// The sources are the operands in the order of the text, except for the result.
 void builder::build_routine() {
   instruction i = make();
   i.kind = kind::routine;
@@ -114,7 +114,7 @@ void builder::build_atomic() {
     if (swap) i.sources.push_back(lookup(written(first + 2), i.types[0]));
     return append(std::move(i));
   }
-  // The registers of the results may also be operands, so the results are kept in temporaries first.
+  // The registers of the results may also be operands, so the results are first stored in temporary registers.
   std::vector<operand> kept;
   for (unsigned n = 0; n < length; ++n) {
     instruction one = i;
@@ -143,7 +143,8 @@ void builder::build_copy_async() {
   const bool tells = statement_.has(modifier::complete_bytes), groups = statement_.has(modifier::bulk_group);
   if (arrives || (statement_.has(modifier::bulk) && tells != groups)) return build_routine();
   if (i.modifiers.one_of(modifier::commit_group, modifier::wait_group, modifier::wait_all) != modifier::count) {
-    // Copies complete when they start, so there is nothing to wait for. The race finder asks which group is meant.
+    // Copies are complete as soon as they start, so the engines need not wait. The race finder needs to know which
+    // group the statement names.
     i.kind = kind::nothing;
     if (!statement_.operands.empty()) i.sources = {lookup(written(0), type::u32)};
     return append(std::move(i));

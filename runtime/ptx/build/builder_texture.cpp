@@ -32,7 +32,8 @@ operand absent_coordinate() {
 
 }  // namespace
 
-// [object, {layer, x, y, z}], with the coordinates of the geometry; extra elements of the vector are ignored.
+// Reads [object, {layer, x, y, z}], with as many coordinates as the geometry has. Extra elements of the vector are
+// ignored.
 std::vector<operand> builder::texture_place(const operand_syntax& where, type coordinates) {
   if (where.what != operand_syntax::kind::address || where.parts.size() != 2)
     fail("an operand with an object and its coordinates is missing");
@@ -64,7 +65,7 @@ void builder::build_texture() {
 
 void builder::build_texture_read() {
   const std::size_t more = statement_.has(modifier::level) ? 1 : statement_.has(modifier::grad) ? 2 : 0;
-  expect(2 + more, 2 + more);  // without an offset and a depth to compare with
+  expect(2 + more, 2 + more);  // offsets and depth comparisons are not supported
   instruction i = make();
   i.results = elements(written(0), i.types[0], true);
   if (i.results.size() != 4) unsupported("a result that is not a vector of four");

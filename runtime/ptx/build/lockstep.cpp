@@ -1,6 +1,6 @@
-// Warps in lockstep, for code that was written for GPUs before Volta. Between two accesses to memory a thread changes
-// only its own registers, which no other thread sees. So lanes that meet before each store, and before each load that
-// may follow a store, read and write memory as if they executed every instruction together.
+// Lets warps run in lockstep, for code that was written for GPUs before Volta. Between two accesses to memory a thread
+// changes only its own registers, which no other thread sees. So if lanes meet before each store, and before each load
+// that may follow a store, they read and write memory as if they executed every instruction together.
 
 #include "runtime/ptx/build/builder.h"
 
@@ -8,7 +8,7 @@ namespace hpe::ptx {
 
 namespace {
 
-// Whether other threads may see the access, or change the value that it reads.
+// Returns whether other threads may see the access, or may change the value that it reads.
 bool is_seen_by_others(const instruction& i) {
   switch (i.kind) {
     case kind::load:
@@ -35,7 +35,7 @@ void insert_convergence(function& f) {
     for (const std::uint32_t target : i.targets) is_target[target] = true;
   std::vector<instruction> code;
   std::vector<std::uint32_t> positions(f.code.size() + 1);
-  // Loads may follow each other without a meeting, but not across a jump or a call.
+  // Loads that follow each other need no meeting between them, unless there is a jump, a label or a call between them.
   bool follows_loads = false;
   for (std::size_t n = 0; n < f.code.size(); ++n) {
     instruction& i = f.code[n];

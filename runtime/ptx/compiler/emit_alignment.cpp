@@ -1,8 +1,9 @@
-// Accesses to addresses that are not multiples of their size: a GPU refuses them, this machine would execute them.
+// Accesses to addresses that are not multiples of the access size. A GPU refuses them; this machine's processor would
+// execute them.
 //
 // One test and one branch, which is normally not taken, cover all accesses of a basic block whose addresses are known
-// before the first of them. The code that computes these addresses is therefore emitted before the test. This changes
-// no values, because it is only moved past code if neither writes a register that the other uses.
+// before the first of these accesses. So the code that computes the addresses is emitted before the test. It is only
+// moved past code if neither writes a register that the other uses, so this changes no values.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -27,13 +28,13 @@ unsigned alignment_of(const instruction& i) {
 
 namespace {
 
-constexpr std::size_t most_ahead = 300;  // instructions examined for one test
+constexpr std::size_t most_ahead = 300;  // the number of instructions examined for one test
 
 bool can_share_a_check(const instruction& i) {
   return alignment_of(i) > 1 && i.sources[0].is_register() && !i.guard.is_register();
 }
 
-// Whether an instruction only computes its results and may be executed at any time.
+// Returns whether an instruction only computes its results and may be executed at any time.
 bool can_be_early(const instruction& i) {
   if (i.kind == kind::load) return i.sources[0].what == operand::kind::formal;
   return i.kind == kind::pure ||
@@ -47,7 +48,7 @@ void add_reads(const instruction& i, numbers& to) {
     if (o.is_register()) to.insert(o.index);
   if (!i.guard.is_register()) return;
   to.insert(i.guard.index);
-  for (const operand& o : i.results)  // a guarded write may keep the old value
+  for (const operand& o : i.results)  // the old value may remain after a guarded write
     if (o.is_register()) to.insert(o.index);
 }
 
@@ -60,7 +61,7 @@ bool meet(const numbers& a, const numbers& b) {
   return std::any_of(a.begin(), a.end(), [&](std::uint32_t n) { return b.contains(n); });
 }
 
-// Marks the instructions that compute addresses of accesses.
+// Returns for each instruction whether it computes the address of an access.
 std::vector<bool> find_address_code(std::span<const instruction> code) {
   std::vector<bool> result(code.size());
   numbers wanted;
@@ -76,7 +77,7 @@ std::vector<bool> find_address_code(std::span<const instruction> code) {
   return result;
 }
 
-// Moves that code to the front, if it does not depend on the code that it passes.
+// Moves the instructions that compute addresses to the front, unless they depend on instructions that they would pass.
 std::vector<const instruction*> with_addresses_first(std::span<const instruction> code) {
   const std::vector<bool> is_address_code = find_address_code(code);
   std::vector<const instruction*> early, late;
@@ -97,7 +98,7 @@ std::vector<const instruction*> with_addresses_first(std::span<const instruction
   return early;
 }
 
-// The accesses whose addresses are known before the first instruction, and which may share a test.
+// Returns the accesses that may share a test, and whose addresses are known before the first instruction.
 std::vector<const instruction*> with_known_addresses(std::span<const instruction* const> code) {
   std::vector<const instruction*> result;
   numbers written;
@@ -152,7 +153,8 @@ void emitter::emit_in_lanes(std::span<const instruction> code, const std::functi
     at.CreateCondBr(condition, then, otherwise, llvm::MDBuilder(c).createBranchWeights(16, 1));
   };
   Value* const before = mask;
-  // A branch of its own, because lanes that all come from one place are known to be all.
+  // Branch on the mask separately: if all lanes come from one block, LLVM knows that the mask is full, and removes the
+  // branch.
   usually(all(mask), full, partial);
   at.SetInsertPoint(full);
   mask = nullptr;
@@ -185,7 +187,7 @@ void emitter::check_alignment(std::span<const instruction* const> accesses) {
   llvm::BasicBlock* const rest = llvm::BasicBlock::Create(c, "", function_);
   at.CreateCondBr(is_wrong(any), wrong, rest, llvm::MDBuilder(c).createBranchWeights(1, 1 << 20));
 
-  // Reports the first access of the group that is misaligned.
+  // At run time, find the first access of the group that is misaligned, and report it.
   at.SetInsertPoint(wrong);
   for (const instruction* const i : accesses) {
     llvm::BasicBlock* const here = at.GetInsertBlock();

@@ -1,4 +1,4 @@
-// Comparisons of integers, f32 and f64 to a predicate. Scalar functions execute all others.
+// Comparisons of integers, f32 and f64 that set a predicate. Scalar functions execute all other comparisons.
 
 #include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"

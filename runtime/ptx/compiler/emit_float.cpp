@@ -1,4 +1,5 @@
-// Floating point: f32 and f64 rounded to nearest, and conversions. Scalar functions execute other roundings and halves.
+// Floating point: f32 and f64 operations that round to nearest, and conversions. Scalar functions execute halves and
+// most operations with other rounding.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -15,13 +16,13 @@ bool rounds_to_integral(const instruction& i) {
   return i.modifiers.one_of(modifier::rni, modifier::rzi, modifier::rmi, modifier::rpi) != modifier::count;
 }
 
-// Whether there is code for an instruction here; for conversions to integers see emit_float_conversion.
+// Returns whether emit_float emits code for the instruction. emit_float_conversion emits conversions to integers.
 bool is_emitted(const instruction& i) {
   const type t = i.types[0];
   if (i.kind != kind::pure || (t != type::f32 && t != type::f64)) return false;
   if (i.modifiers.one_of(modifier::rz, modifier::rp, modifier::nan_, modifier::xorsign) != modifier::count)
     return false;
-  // expf of CUDA's library uses these two.
+  // fma and mad may also round down (.rm) in f32, because expf of CUDA's library uses this.
   const bool is_fused = i.op == opcode::fma || i.op == opcode::mad;
   if (i.has(modifier::rm) && (t != type::f32 || !is_fused)) return false;
   if (i.has(modifier::sat)) {
@@ -59,14 +60,15 @@ bool is_emitted(const instruction& i) {
 
 }  // namespace
 
-// Not a conversion from f64, whose NaN keeps sign and payload.
+// A conversion from f64 is not loose, because its NaN keeps sign and payload.
 bool is_loose_operation(const instruction& i) {
   return i.types[0] == type::f32 && is_emitted(i) && !(i.op == opcode::cvt && i.second_type() == type::f64);
 }
 
 loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t registers)
     : types_(registers, type::none) {
-  // Optimistic: a register that such an operation writes is loose, unless another write of the register refutes it.
+  // First assumes that each register is loose that such an operation writes, until another write of the register
+  // refutes this.
   std::vector<bool> refused(registers);
   for (const instruction& i : code)
     if (is_loose_operation(i) && i.results[0].is_register()) {
@@ -83,7 +85,7 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
         type& t = types_[d.index];
         if (moves && i.sources[0].is_register() && !refused[i.sources[0].index] &&
             types_[i.sources[0].index] != type::none) {
-          // passes a NaN on unchanged, if all other writes allow it
+          // mov copies a NaN unchanged, so the result can be loose too, if all other writes allow it
           if (t == type::none && bits_of(i.types[0]) == bits_of(types_[i.sources[0].index])) {
             t = types_[i.sources[0].index];
             changed = true;
@@ -91,13 +93,14 @@ loose_floats::loose_floats(const std::vector<instruction>& code, std::size_t reg
           if (t == types_[i.sources[0].index]) continue;
         }
         if (moves && i.sources[0].what == operand::kind::immediate) {
-          if ((i.sources[0].value & 0x7fffffffU) <= 0x7f800000U) continue;  // no NaN: reads the same, canonical or not
+          // not a NaN: the bits are the same, canonical or not
+          if ((i.sources[0].value & 0x7fffffffU) <= 0x7f800000U) continue;
         }
         refused[d.index] = true;
         changed = true;
       }
     }
-    // A refusal may turn movs from that register into plain writes, so the search repeats.
+    // If a register is refused, a mov from it becomes an ordinary write, so the search starts again.
     for (std::size_t r = 0; r < registers; ++r)
       if (refused[r]) types_[r] = type::none;
   }
@@ -127,14 +130,14 @@ Value* emitter::emit_conversion_to_float(const instruction& i) {
   if (rounds_to_integral(i)) {
     value = to_integral(i, flushed(value, ftz));
   } else if (from != t) {
-    // The NaN of the f32 shows in the f64, so it must be the exact one; with .ftz it is canonical.
+    // The f64 result shows the bits of the NaN, so the f32 must have its exact bits; with .ftz they are canonical.
     if (t == type::f64) {
       Value* bits = get(i.sources[0], 32);
       if (ftz) bits = canonical(bits, type::f32);
       value = at.CreateBitCast(bits, floats(32));
     }
     value = at.CreateFPCast(flushed(value, ftz), as);
-    if (t == type::f32) {  // quiet, even if LLVM finds that the f64 was converted from an f32
+    if (t == type::f32) {  // make a NaN quiet, even if LLVM sees that the f64 was converted from an f32
       Value* const bits = at.CreateBitCast(value, ints(32));
       Value* const quiet = at.CreateSelect(at.CreateFCmpUNO(value, value), at.CreateOr(bits, 0x400000), bits);
       value = at.CreateBitCast(quiet, as);
@@ -147,11 +150,12 @@ Value* emitter::saturated(Value* value, bool is_wanted) {
   if (!is_wanted) return value;
   Value *const zero = llvm::ConstantFP::get(value->getType(), 0.0), *const one =
                                                                         llvm::ConstantFP::get(value->getType(), 1.0);
-  value = at.CreateSelect(at.CreateFCmpOGT(value, zero), value, zero);  // 0 for a NaN
+  value = at.CreateSelect(at.CreateFCmpOGT(value, zero), value, zero);  // a NaN becomes 0
   return at.CreateSelect(at.CreateFCmpOGT(value, one), one, value);
 }
 
-// a * b + c in f32, rounded down. In f64 the product is exact, and the sum is exact with its error (Knuth's TwoSum).
+// Computes a * b + c in f32, rounded down. The f64 product is exact, and so is the f64 sum together with its error
+// (Knuth's TwoSum).
 Value* emitter::fused_rounded_down(Value* a, Value* b, Value* c) {
   Value* const product = at.CreateFMul(at.CreateFPExt(a, floats(64)), at.CreateFPExt(b, floats(64)));
   Value* const addend = at.CreateFPExt(c, floats(64));
@@ -168,14 +172,14 @@ Value* emitter::fused_rounded_down(Value* a, Value* b, Value* c) {
       at.CreateSelect(at.CreateFCmpOEQ(back, zero), number(32, 0x80000001),
                       at.CreateSelect(at.CreateICmpSLT(bits, zero_bits), at.CreateAdd(bits, number(32, 1)),
                                       at.CreateSub(bits, number(32, 1))));
-  // A sum of zero is negative unless both operands are +0.
+  // If the sum is zero, it is -0 unless both operands are +0.
   Value* const both = at.CreateOr(at.CreateBitCast(product, ints(64)), at.CreateBitCast(addend, ints(64)));
   Value* const of_zero = at.CreateSelect(at.CreateICmpEQ(both, number(64, 0)), zero_bits, number(32, 0x80000000));
   Value* const exact = at.CreateSelect(at.CreateFCmpOEQ(sum, zero), of_zero, bits);
   return at.CreateBitCast(at.CreateSelect(is_above, below, exact), floats(32));
 }
 
-// power_of_two of scalar_float.cpp.
+// Emits what power_of_two of scalar_float.cpp computes.
 Value* emitter::power_of_two(Value* x) {
   const auto number_of = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
   const auto limit = [&](double most, bool is_above) {
@@ -194,7 +198,7 @@ Value* emitter::power_of_two(Value* x) {
   return at.CreateFMul(sum, at.CreateBitCast(exponent, x->getType()));
 }
 
-// Like the scalar functions: computes in double and rounds once.
+// Computes in double and rounds once, as the scalar functions do.
 Value* emitter::emit_approximate(const instruction& i) {
   const bool ftz = i.has(modifier::ftz);
   const auto precise = [&](std::size_t n) {
@@ -206,7 +210,7 @@ Value* emitter::emit_approximate(const instruction& i) {
   switch (i.op) {
     case opcode::div: {
       Value *const a = precise(0), *b = precise(1);
-      if (i.has(modifier::approx)) {  // quotient_by_reciprocal of scalar_float.cpp
+      if (i.has(modifier::approx)) {  // as quotient_by_reciprocal of scalar_float.cpp
         Value* const infinity = llvm::ConstantFP::getInfinity(floats(64));
         Value* const large = at.CreateFCmpOGT(at.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, b),
                                               llvm::ConstantFP::get(floats(64), 0x1p126));
@@ -224,7 +228,8 @@ Value* emitter::emit_approximate(const instruction& i) {
   return flushed(at.CreateFPTrunc(result, floats(32)), ftz);
 }
 
-// min and max: of a NaN and a number, the number; of two zeros, the one with the right sign.
+// min and max. If one operand is a NaN, the result is the other operand. Of two zeros, min returns -0 if there is one,
+// and max +0.
 Value* emitter::emit_extreme(bool minimum, Value* a, Value* b) {
   llvm::Type* const bits = ints(a->getType()->getScalarSizeInBits());
   Value *const x = at.CreateBitCast(a, bits), *const y = at.CreateBitCast(b, bits);
@@ -242,7 +247,7 @@ Value* emitter::emit_float(const instruction& i) {
   std::vector<Value*> s;
   for (const operand& o : i.sources) s.push_back(flushed(get_float(o, t), ftz));
   Value* result = nullptr;
-  std::vector<Value*> nans{s[0]};  // in order of precedence
+  std::vector<Value*> nans{s[0]};  // the operands in order of precedence, if they are NaNs
   if (s.size() == 2) nans = {s[1], s[0]};
   if (s.size() == 3) nans = {s[1], s[2], s[0]};
   switch (i.op) {
@@ -288,7 +293,7 @@ Value* emitter::emit_float_conversion(const instruction& i) {
   Value* const whole = at.CreateIntrinsic(is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
                                           {bits, value->getType()}, {value});
   Value* result = whole;
-  if (bits_of(to) == 64 || from == type::f64)  // as in scalar_convert.cpp
+  if (bits_of(to) == 64 || from == type::f64)  // a NaN becomes the top bit (scalar_convert.cpp)
     result = at.CreateSelect(at.CreateFCmpUNO(value, value),
                              llvm::ConstantInt::get(bits, std::uint64_t{1} << (bits_of(to) - 1)), whole);
   return is_signed(to) ? at.CreateSExt(result, ints(64)) : at.CreateZExt(result, ints(64));

@@ -1,6 +1,7 @@
-// f16 and bf16, scalar and packed, computed in f32 or f64 and rounded once, as in scalar_half.cpp. The sum of two f16,
-// or of two bf16, and the product of two f16, are rounded from f32 as from the exact result, because f32 has more than
-// twice their digits; other results are rounded to odd on their way from f64 to f32.
+// f16 and bf16, scalar and packed, computed in f32 or f64 and rounded once, as in scalar_half.cpp. f32 has more than
+// twice as many digits. So the sum of two f16 or bf16 values, and the product of two f16 values, may be computed in
+// f32: rounded to 16 bits, they are equal to the rounded exact result. Other results are computed in f64, and rounded
+// to odd when they are converted to f32.
 
 #include "runtime/ptx/arithmetic/scalar.h"
 #include "runtime/ptx/compiler/emitter.h"
@@ -15,9 +16,9 @@ bool is_pair(type t) { return t == type::f16x2 || t == type::bf16x2; }
 bool is_half(type t) { return t == type::f16 || t == type::f16x2; }
 bool is_brain(type t) { return t == type::bf16 || t == type::bf16x2; }
 
-constexpr std::uint64_t half_nan = 0x7fff;  // of both formats
+constexpr std::uint64_t half_nan = 0x7fff;  // the canonical NaN of both formats
 
-/// Code for numbers of 16 bits, in one value or in a vector of any length.
+/// Emits code for 16-bit numbers, for one value or for a vector of any length.
 class half_code {
  public:
   half_code(llvm::IRBuilder<>& at, bool is_brain, bool has_conversions)
@@ -25,7 +26,7 @@ class half_code {
 
   [[nodiscard]] bool is_possible() const { return is_brain_ || has_conversions_; }
 
-  /// A type with as many elements as the value has.
+  /// Returns a type with elements of type `element`, and with as many elements as `value` has.
   static llvm::Type* like(Value* value, llvm::Type* element) {
     const auto* const vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
     return vector == nullptr ? element : llvm::FixedVectorType::get(element, vector->getNumElements());
@@ -35,7 +36,7 @@ class half_code {
   Value* is_nan(Value* bits) {
     return at_.CreateICmpUGT(at_.CreateAnd(bits, number(bits, 0x7fff)), number(bits, is_brain_ ? 0x7f80 : 0x7c00));
   }
-  /// A subnormal f16 becomes a zero.
+  /// Replaces a subnormal f16 by a zero.
   Value* flushed(Value* bits, bool ftz) {
     if (!ftz || is_brain_) return bits;
     Value* const tiny = at_.CreateICmpEQ(at_.CreateAnd(bits, number(bits, 0x7c00)), number(bits, 0));
@@ -48,7 +49,8 @@ class half_code {
     return at_.CreateBitCast(wide, like(bits, at_.getFloatTy()));
   }
 
-  /// The nearest value of the format, even if two are as near. A NaN becomes the format's.
+  /// Rounds an f32 to the nearest value of the format, and ties to even. Any NaN becomes the canonical NaN, which is
+  /// the same in f16 and bf16.
   Value* of_single(Value* value) {
     llvm::Type* const i16 = like(value, at_.getInt16Ty());
     Value* rounded = nullptr;
@@ -62,7 +64,7 @@ class half_code {
     return at_.CreateSelect(at_.CreateFCmpUNO(value, value), number(rounded, half_nan), rounded);
   }
 
-  /// An f64 as f32, rounded to odd.
+  /// Converts an f64 to f32, rounded to odd.
   Value* odd_single(Value* value) {
     llvm::Type* const i32 = like(value, at_.getInt32Ty());
     Value* const near = at_.CreateFPTrunc(value, like(value, at_.getFloatTy()));
@@ -76,7 +78,7 @@ class half_code {
     return at_.CreateBitCast(at_.CreateSelect(is_exact_or_odd, bits, at_.CreateAdd(bits, step)), near->getType());
   }
 
-  /// a + b in f64, rounded to odd (add_to_odd of float_format.cpp).
+  /// Computes a + b in f64, rounded to odd (add_to_odd of float_format.cpp).
   Value* odd_sum(Value* a, Value* b) {
     Value* const sum = at_.CreateFAdd(a, b);
     Value* const part = at_.CreateFSub(sum, a);
@@ -86,13 +88,13 @@ class half_code {
     Value* const grows = at_.CreateICmpEQ(at_.CreateZExt(at_.CreateFCmpOGT(error, zero), bits->getType()),
                                           at_.CreateZExt(at_.CreateFCmpOGT(sum, zero), bits->getType()));
     Value* const step = at_.CreateSelect(grows, number(bits, 1), number(bits, ~std::uint64_t{0}));
-    // The error of an infinite sum is a NaN.
+    // If the sum is infinite, the error is a NaN; the sum then stays.
     Value* const stays = at_.CreateOr(at_.CreateFCmpUEQ(error, zero),
                                       at_.CreateICmpNE(at_.CreateAnd(bits, number(bits, 1)), number(bits, 0)));
     return at_.CreateBitCast(at_.CreateSelect(stays, bits, at_.CreateAdd(bits, step)), sum->getType());
   }
 
-  /// The exact result, as an f32 that rounds to the format as it does.
+  /// These functions return an f32 that rounds to the same 16-bit value as the exact result does.
   Value* product(Value* a, Value* b) {
     if (!is_brain_) return at_.CreateFMul(to_single(a), to_single(b));
     return odd_single(at_.CreateFMul(to_double(a), to_double(b)));
@@ -126,7 +128,7 @@ Value* emitter::emit_half(const instruction& i) {
       i.modifiers.one_of(modifier::rz, modifier::rm, modifier::rp) != modifier::count)
     return nullptr;
   const bool ftz = i.has(modifier::ftz);
-  // The halves of pairs side by side, in one vector.
+  // Both halves of packed pairs are elements of one vector.
   const unsigned count = (is_wide() ? lane_count() : 1) * (is_pair(t) ? 2 : 1);
   llvm::Type* parts = at.getInt16Ty();
   if (count > 1) parts = llvm::FixedVectorType::get(parts, count);
@@ -149,7 +151,8 @@ Value* emitter::emit_half(const instruction& i) {
       const bool minimum = i.op == opcode::min;
       Value *const x = code.to_single(s[0]), *const y = code.to_single(s[1]);
       Value *const x_nan = at.CreateFCmpUNO(x, x), *const y_nan = at.CreateFCmpUNO(y, y);
-      Value* const equal = minimum ? at.CreateOr(s[0], s[1]) : at.CreateAnd(s[0], s[1]);  // of zeros: the right sign
+      // for two zeros: the sign that min or max gives
+      Value* const equal = minimum ? at.CreateOr(s[0], s[1]) : at.CreateAnd(s[0], s[1]);
       Value* bits = at.CreateSelect(minimum ? at.CreateFCmpOLT(x, y) : at.CreateFCmpOGT(x, y), s[0], s[1]);
       bits = at.CreateSelect(at.CreateFCmpOEQ(x, y), equal, bits);
       bits = at.CreateSelect(x_nan, s[1], at.CreateSelect(y_nan, s[0], bits));
@@ -167,7 +170,7 @@ Value* emitter::single_of_half(const operand& o, type t, bool ftz) {
   return code.is_possible() ? code.to_single(code.flushed(get(o, 16), ftz)) : nullptr;
 }
 
-// Conversions to f16 and bf16, rounded to nearest, and to pairs of them.
+// Conversions to f16 and bf16, rounded to nearest, and to packed pairs of these types.
 Value* emitter::emit_conversion_to_half(const instruction& i) {
   const type to = i.types[0], from = i.second_type();
   half_code code(at, is_brain(to), shared_.has_half_conversions);

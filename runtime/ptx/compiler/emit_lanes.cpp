@@ -1,8 +1,8 @@
 // Code that runs several threads at once, in lanes (lanes.h).
 //
-// The emitter has a view of registers: the code that it emits computes the value of lane 0, of one lane in a loop over
-// the running lanes, or of every lane. A register that is uniform or linear has only the value of lane 0. One that is
-// widened has that, the values of every lane, and whether these are linear.
+// The emitter has a view: the code that it emits computes the value of lane 0, of one lane in a loop over the running
+// lanes, or of every lane. For a register that is uniform or linear, only the value of lane 0 is stored. For a widened
+// register, the value of lane 0, the values of all lanes, and a flag that says whether these are linear are stored.
 
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/MDBuilder.h>
@@ -56,7 +56,7 @@ Value* emitter::in_all_lanes(std::uint32_t r, bool is_raw) {
 Value* emitter::restore(std::uint32_t r, Value* values) {
   const in_view every(*this, view::every);
   const lane_shape shape = shape_of(r);
-  // Of whole slots: this needs the fewest instructions.
+  // Compare whole 64-bit slots, because this needs the fewest instructions.
   Value* const all_equal = all(at.CreateICmpEQ(values, splat(at.CreateExtractElement(values, std::uint64_t{0}))));
   values = at.CreateTrunc(values, of_lanes(type_of(r)));
   if (shape.what == lane_shape::kind::varying) {
@@ -92,7 +92,8 @@ void emitter::emit_in_lanes(const instruction& i) {
     case kind::load: emit_load_in_lanes(i); break;
     case kind::store: emit_store_in_lanes(i); break;
     case kind::atomic:
-      // Lane by lane without a loop, values need not go through memory, where their loads wait for earlier stores.
+      // Without a loop, the values of the lanes need not go through memory, where their loads would wait for earlier
+      // stores.
       mask == nullptr&& is_inline_atomic(i) && (is_shared_access(i) || !is_float(i.types[0]))
           ? for_all_lanes([&] { emit_atomic(i); })
           : for_each_lane([&] { emit_atomic(i); });
@@ -122,7 +123,7 @@ void emitter::emit_in_views(const instruction& i) {
   for (const view v : views_of(what)) emit_once(v);
 }
 
-// Emits code for each lane, with registers and thread of that lane. All lanes run.
+// Emits code once for each lane, with the registers and the thread of that lane. All lanes must run.
 void emitter::for_all_lanes(const std::function<void()>& body) {
   Value* const group = thread;
   for (unsigned lane = 0; lane < lane_count(); ++lane) {
@@ -136,7 +137,7 @@ void emitter::for_all_lanes(const std::function<void()>& body) {
   set_member(offsetof(block_context, current), group);
 }
 
-// Emits code in a loop over the running lanes, with registers and thread of one lane.
+// Emits code in a loop over the running lanes, with the registers and the thread of one lane.
 void emitter::for_each_lane(const std::function<void()>& body) {
   llvm::LLVMContext& c = at.getContext();
   llvm::Type* const bits = at.getIntNTy(lane_count());
@@ -169,7 +170,7 @@ Value* emitter::offset_of(const instruction& i, view v) {
   return window_of(i) == address_window::own_shared ? shared_offset_of(i.sources[0]) : address_of(i.sources[0]);
 }
 
-// Its low bits, in a type that takes as few registers as possible.
+// Returns the low bits of the offset, in a type that takes as few vector registers as possible.
 Value* emitter::low_offset_of(const instruction& i, view v) {
   if (window_of(i) != address_window::own_shared || !i.sources[0].is_register()) return offset_of(i, v);
   const in_view here(*this, v);
@@ -183,7 +184,7 @@ Value* emitter::pointers_of(const instruction& i, view v) {
   return pointer_of(i, i.sources[0]);
 }
 
-// The mask of an access whose lanes have adjacent elements.
+// Returns the mask, by element, of an access whose lanes have adjacent elements.
 Value* emitter::mask_of_elements(unsigned of_each_lane) {
   if (mask == nullptr)
     return llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(at.getInt1Ty(), lane_count() * of_each_lane));
@@ -196,7 +197,7 @@ Value* emitter::mask_of_elements(unsigned of_each_lane) {
 void emitter::check_alignment_in_lanes(const instruction& i) {
   const std::uint64_t bytes = alignment_of(i);
   if (bytes <= 1 || simple_.contains(&i)) return;
-  // If the step is a multiple of the size, all lanes are aligned alike.
+  // If the step is a multiple of the alignment, it is enough to check lane 0.
   const lane_shape shape = lanes->shape_of(i.sources[0]);
   const bool is_alike = shape.is_uniform() || (shape.has_step() && shape.step % static_cast<std::int64_t>(bytes) == 0);
   Value* wrong = nullptr;
@@ -222,7 +223,7 @@ void emitter::check_alignment_in_lanes(const instruction& i) {
   at.SetInsertPoint(rest);
 }
 
-// Sets a register of the running lanes.
+// Sets a register in the running lanes.
 void emitter::set_every(const operand& o, Value* values) {
   if (!o.is_register()) return;
   const in_view every(*this, view::every);
@@ -262,7 +263,7 @@ void emitter::emit_load_in_lanes(const instruction& i) {
     }
     return;
   }
-  // Distributes the elements of all lanes, which follow each other, to the registers.
+  // Distributes the loaded elements to the result registers. The elements of one lane are adjacent.
   const auto set_elements = [&](Value* whole) {
     for (unsigned n = 0; n < i.vector; ++n) {
       std::vector<int> places;
@@ -283,7 +284,7 @@ void emitter::emit_load_in_lanes(const instruction& i) {
       return set_elements(users(at.CreateMaskedGather(whole, pointers, llvm::Align(bytes), mask_of_elements(1),
                                                       llvm::Constant::getNullValue(whole))));
     }
-    // Lanes that do not run load from memory that always exists.
+    // Lanes that do not run load from the block's context instead, which is always mapped.
     if (mask != nullptr) pointers = at.CreateSelect(mask, pointers, splat(context));
     llvm::Type* const of_lane = llvm::FixedVectorType::get(element, i.vector);
     std::vector<Value*> loaded;
@@ -300,7 +301,8 @@ void emitter::access_piece_or_scattered(const instruction& i, const std::functio
   if (!shape.has_step()) return scattered(pointers_of(i, view::every));
   const auto with_step = [&] {
     if (lanes->has_step_of_size(i)) return piece();
-    // A scalar and constants, which the processor's instructions for lanes and for single accesses add.
+    // The addresses are a scalar plus constants. The processor adds constants as part of a gather instruction or a
+    // scalar access.
     scattered(at.CreateGEP(at.getInt8Ty(), pointers_of(i, view::first), steps(at.getInt64Ty(), shape.step)));
   };
   Value* const has_step = keeps_step(i);
@@ -329,7 +331,7 @@ void emitter::emit_store_in_lanes(const instruction& i) {
   const auto store_piece = [&] {
     Value* whole = values(0);
     for (unsigned n = 1; n < i.vector; ++n) {
-      // Widens both to the final size, and takes element k from lane k / vector of value k % vector.
+      // Both vectors get the final length. Then element k is the value number k % vector of lane k / vector.
       std::vector<int> wider(std::size_t{lane_count()} * i.vector, -1);
       std::iota(wider.begin(), wider.begin() + lane_count(), 0);
       Value* const more = at.CreateShuffleVector(values(n), wider);
@@ -359,7 +361,7 @@ void emitter::emit_store_in_lanes(const instruction& i) {
                                      llvm::Align(bytes), mask_of_elements(1)));
       return;
     }
-    // Lanes that do not run store into memory that nobody reads.
+    // Lanes that do not run store into memory that no code reads.
     constexpr unsigned most_bytes = 32;
     if (mask != nullptr)
       pointers = at.CreateSelect(mask, pointers, splat(allocate(llvm::ArrayType::get(at.getInt8Ty(), most_bytes), 16)));

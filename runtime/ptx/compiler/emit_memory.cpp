@@ -1,4 +1,4 @@
-// Memory, and other instructions that are neither pure nor branches.
+// Memory accesses, and other instructions that are neither pure nor branches.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -37,7 +37,7 @@ Value* emitter::address_of(const operand& o) {
 
 namespace {
 
-// An immediate that can be added to a shared address in 64 bits.
+// Returns whether an immediate may be added to a shared address in 64 bits.
 bool is_small(std::int32_t immediate) {
   constexpr std::int32_t most = 1 << 30;
   return immediate < most && immediate > -most;
@@ -45,9 +45,10 @@ bool is_small(std::int32_t immediate) {
 
 }  // namespace
 
-// A shared address has 32 bits, and a register plus an immediate wraps. The sum of both in 64 bits, sign-extended, is
-// the same for every offset in the shared memory if the immediate is small; it costs no instruction, because the
-// processor adds the immediate. Other sums are page faults (shared_memory).
+// A shared address has 32 bits, so a register plus an immediate wraps at 32 bits. If the immediate is small, the 64-bit
+// sum of the sign-extended register and the immediate is the same for every valid offset in shared memory. This sum
+// costs no instruction, because the processor adds the immediate in the access. Any other sum causes a page fault
+// (shared_memory).
 Value* emitter::shared_offset_of(const operand& o) {
   const auto immediate = static_cast<std::int32_t>(o.value);
   Value* const offset = at.CreateSExt(narrow_shared_offset_of(o), ints(64));
@@ -128,7 +129,7 @@ bool emitter::is_inline_atomic(const instruction& i) {
   return !i.has(modifier::op_inc) && !i.has(modifier::op_dec);
 }
 
-// The bits of the sum of two floats, as of the instruction that adds.
+// Returns the bits of the sum of two floats. A NaN has the same bits as in the result of the add instruction.
 Value* emitter::sum_of_bits(type t, Value* a, Value* b) {
   Value* const x = at.CreateBitCast(a, floats(bits_of(t)));
   Value* const y = at.CreateBitCast(b, floats(bits_of(t)));
@@ -136,7 +137,7 @@ Value* emitter::sum_of_bits(type t, Value* a, Value* b) {
   return canonical(at.CreateBitCast(sum, ints(bits_of(t))), t == type::f32 ? t : type::none);
 }
 
-// Adds a float in memory that other threads may change at the same time.
+// Atomically adds to a float in memory that other CPU threads may change.
 Value* emitter::emit_atomic_sum(type t, Value* pointer, Value* with) {
   llvm::LLVMContext& c = at.getContext();
   const llvm::MaybeAlign alignment(bytes_of(t));
@@ -159,7 +160,7 @@ Value* emitter::emit_atomic_sum(type t, Value* pointer, Value* with) {
   return old;
 }
 
-// All threads of a block run in one thread of the machine, so shared memory needs no atomic instructions.
+// One CPU thread runs all threads of a block, so shared memory needs no atomic instructions.
 Value* emitter::emit_atomic_inline(const instruction& i, Value* pointer) {
   if (!is_inline_atomic(i)) return nullptr;
   const type t = i.types[0];
@@ -258,7 +259,7 @@ void emitter::emit_address_space(const instruction& i) {
   if (!converts || !is_shared_access(i)) return set(i.results[0], convert());
   Value* const base = at.CreatePtrToInt(member(offsetof(block_context, shared), at.getPtrTy()), at.getInt64Ty());
   if (!i.has(modifier::to)) return set(i.results[0], at.CreateAdd(address, spread(base)));
-  // An address in another block's shared memory is rare.
+  // The address is rarely in the shared memory of another block.
   Value* const offset = at.CreateSub(address, base);
   Value* const size = at.CreateAdd(member(offsetof(block_context, dynamic_shared_offset), at.getInt32Ty()),
                                    member(offsetof(block_context, dynamic_shared_size), at.getInt32Ty()));
@@ -324,7 +325,7 @@ void emitter::emit_special(const instruction& i) {
 }
 
 void emitter::emit_fence(const instruction& i) {
-  // All threads of a block run in one thread of the machine.
+  // One CPU thread runs all threads of a block, so a fence of scope .cta only has to stop the compiler.
   at.CreateFence(llvm::AtomicOrdering::SequentiallyConsistent,
                  i.has(modifier::cta) ? llvm::SyncScope::SingleThread : llvm::SyncScope::System);
 }

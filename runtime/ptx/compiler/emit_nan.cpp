@@ -1,8 +1,9 @@
-// NaNs of f64. The NaN result of an operation is an operand that is a NaN, made quiet (scalar_float.cpp). Neither LLVM
-// nor the processor defines which operand, so it must be selected.
+// NaNs of f64. If an operand of an operation is a NaN, the result is this NaN, made quiet (scalar_float.cpp). If
+// several are, neither LLVM nor the processor defines which one the result is, so emitted code must select it.
 //
-// A sequence of pure instructions is emitted twice: first without that selection, which gives right numbers and some
-// NaN where there is one; and once more with it, for the case that a result which is read later is a NaN.
+// A sequence of pure instructions is emitted twice. The first version has no such selection: its numbers are right, and
+// its NaNs are NaNs with arbitrary bits. The second version has the selection; it runs if a result that later code
+// reads is a NaN.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -31,7 +32,8 @@ bool is_arithmetic(const instruction& i) {
   }
 }
 
-// Whether a NaN operand makes the result a NaN, or if only its being a NaN counts.
+// Returns whether the instruction may read a NaN with arbitrary bits: its result is then also a NaN, or does not depend
+// on the bits.
 bool passes_nan(const instruction& i) {
   return is_arithmetic(i) || (i.op == opcode::setp && i.types[0] == type::f64) ||
          ((i.op == opcode::neg || i.op == opcode::abs) && i.types[0] == type::f64);
@@ -61,9 +63,9 @@ std::size_t emitter::emit_pure_sequence(std::span<const instruction* const> code
     reads_.resize(registers_.size());
     for (const instruction& i : code_) for_each_read(i, [&](std::uint32_t r) { ++reads_[r]; });
   }
-  // Registers that are read before they are written, and arithmetic results that later code reads.
+  // exposed: registers that are read before they are written. seen: results that code outside of the sequence reads.
   std::set<std::uint32_t> written, exposed, results, seen;
-  std::map<std::uint32_t, std::uint32_t> passed;  // how often arithmetic of this sequence reads a register
+  std::map<std::uint32_t, std::uint32_t> passed;  // by register: the number of reads for which passes_nan
   for (const instruction* const i : code) {
     for_each_read(*i, [&](std::uint32_t r) {
       if (!written.contains(r)) exposed.insert(r);

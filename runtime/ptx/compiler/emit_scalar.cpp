@@ -1,4 +1,4 @@
-// Pure instructions on integers and bits. Scalar functions execute the rare ones.
+// Pure instructions on integers and bits. Scalar functions execute the rare instructions.
 
 #include <bit>
 
@@ -12,7 +12,7 @@ using llvm::Value;
 void emitter::emit_pure(const instruction& i) {
   const operand& d = i.results[0];
   if (!d.is_register()) return;
-  // Read before the result is written, because it may be the guard.
+  // The guard is read before the result is written, because the result may be the guard.
   Value* const before = i.guard.is_register() ? get_raw(d.index) : nullptr;
   Value* const holds = i.guard.is_register() ? condition(i.guard) : nullptr;
   if (i.op == opcode::mov && i.sources[0].is_register() && loose_.of(d.index) != type::none &&
@@ -60,7 +60,7 @@ bool is_plain_integer(type t) {
 
 }  // namespace
 
-// For a divisor of zero, and for the smallest number by -1, the results are those of scalar_integer.cpp.
+// Division by zero, and division of the smallest number by -1, give the results of scalar_integer.cpp.
 Value* emitter::quotient(const instruction& i, bool rest) {
   const unsigned w = bits_of(i.types[0]);
   Value *const a = get(i.sources[0], w), *const b = get(i.sources[1], w);
@@ -137,7 +137,7 @@ Value* emitter::emit_bits(const instruction& i) {
   const auto source = [&](std::size_t n) { return get(i.sources[n], w); };
   const auto amount = [&](std::size_t n) { return get(i.sources[n], 32); };
   const auto own_number = [&](std::uint64_t v) { return number(w, v); };
-  // As in scalar_bits.cpp.
+  // Returns the position or length of a bit field, as in scalar_bits.cpp.
   const auto field_operand = [&](const operand& o) { return o.value & (w == 32 ? 0xffU : 0xffffffffU); };
   switch (i.op) {
     case opcode::and_: return at.CreateAnd(source(0), source(1));
@@ -235,7 +235,7 @@ Value* emitter::emit_bits(const instruction& i) {
   }
 }
 
-// Conversions from integers to integers. emit_float.cpp has those of floats.
+// Conversions from integers to integers. emit_float.cpp contains those from and to floats.
 Value* emitter::emit_conversion(const instruction& i) {
   if (i.op != opcode::cvt) return nullptr;
   const type to = i.types[0], from = i.second_type();

@@ -1,5 +1,5 @@
-// Meetings of the lanes of a warp that are all there, as instructions of vectors. They give what meet() of warp.cpp
-// gives.
+// Meetings of the lanes of a warp that have all arrived, as vector instructions. The results are those of meet() in
+// warp.cpp.
 
 #include <llvm/IR/IntrinsicsX86.h>
 
@@ -34,7 +34,8 @@ emitter::members_of_meeting emitter::find_members(const instruction& i, Value* a
   Value* const members = at.CreateAnd(names, splat(alive));
   Value* const lane = steps(at.getInt32Ty(), 1);
   Value* const first_member = at.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, members, at.getFalse());
-  // The sets are those of their first lanes, and are disjoint: together they have as many members as lanes run.
+  // Each lane must belong to the set that it names, and must name the same set as the first lane of this set. If the
+  // sets are disjoint, their sizes add up to the number of lanes that run.
   Value* const has_itself = is_member(members, lane);
   Value* const all_run = at.CreateICmpEQ(at.CreateAnd(members, splat(at.CreateNot(run))), number(32, 0));
   Value* const as_first = at.CreateICmpEQ(permuted(names, at.CreateAnd(first_member, number(32, 31))), names);
@@ -48,11 +49,11 @@ emitter::members_of_meeting emitter::find_members(const instruction& i, Value* a
   return {at.CreateAnd(at.CreateICmpEQ(at.CreateAnd(fits, run), run), is_disjoint), members};
 }
 
-// In each lane: whether a set of lanes has a lane, which is below 32.
+// Returns for each lane whether the set `members` contains lane `lane`, which is below 32.
 Value* emitter::is_member(Value* members, Value* lane) { return at.CreateTrunc(at.CreateLShr(members, lane), ints(1)); }
 
-// Emits code for each meeting, whose lanes are then those of the mask. The mask is left as it is if all lanes that run
-// are in one meeting.
+// Emits code that runs once for each meeting, with the meeting's lanes as the mask. If all lanes that run have one
+// meeting, the mask is not changed.
 void emitter::for_each_meeting(Value* members, const std::function<void(Value* group)>& body) {
   if (!members->getType()->isVectorTy()) return body(members);
   Value* const run = mask;
@@ -75,7 +76,7 @@ void emitter::for_each_meeting(Value* members, const std::function<void(Value* g
   at.SetInsertPoint(rest);
 }
 
-// Sets a register to a value that all lanes have in common.
+// Sets a register to a value that is the same in all lanes.
 void emitter::set_common(const operand& o, Value* value) {
   if (!o.is_register()) return;
   if (!shape_of(o.index).is_uniform()) return set_every(o, splat(at.CreateZExt(value, at.getInt64Ty())));
@@ -101,7 +102,7 @@ void emitter::emit_meeting(const instruction& i, Value* members) {
   }
 }
 
-// Element from[n] of 32 values in place n, for indices below 32.
+// Returns a vector whose element n is values[from[n]]. All indices are below 32.
 Value* emitter::permuted(Value* values, Value* from) {
   if (auto* const constant = llvm::dyn_cast<llvm::Constant>(from)) {
     std::vector<int> places;
@@ -124,8 +125,8 @@ Value* emitter::permuted(Value* values, Value* from) {
   return at.CreateShuffleVector(chosen(0), chosen(16), both);
 }
 
-// find_source of warp.cpp, in all lanes. LLVM computes it if the operands are constants. A lane that would read from a
-// lane outside its meeting gets its own value.
+// Computes find_source of warp.cpp in all lanes. If the operands are constants, LLVM computes the sources. A lane whose
+// source is not in its meeting gets its own value.
 void emitter::emit_shuffle(const instruction& i, Value* members) {
   const in_view every(*this, view::every);
   Value* const values = get(i.sources[0], 32);
@@ -186,7 +187,7 @@ void emitter::emit_match(const instruction& i, Value* members) {
       if (i.results.size() > 1) set_common(i.results[1], equal);
     });
   }
-  // One round for each different value.
+  // The loop runs once for each different value.
   llvm::BasicBlock* const before = at.GetInsertBlock();
   llvm::BasicBlock* const loop = llvm::BasicBlock::Create(at.getContext(), "", function_);
   llvm::BasicBlock* const rest = llvm::BasicBlock::Create(at.getContext(), "", function_);

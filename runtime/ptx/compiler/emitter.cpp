@@ -1,4 +1,4 @@
-// Registers, operands, and the runtime's own memory.
+// Registers, operands, and accesses to the runtime's own memory.
 
 #include "runtime/ptx/compiler/emitter.h"
 
@@ -29,7 +29,7 @@ llvm::Constant* module_context::variable(std::uint32_t symbol) const {
   llvm::Type* const byte = llvm::Type::getInt8Ty(module.getContext());
   auto* const found =
       llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(link_names::name_of_variable(symbol), byte));
-  constexpr std::uint32_t most = 256;  // that memory for variables always has
+  constexpr std::uint32_t most = 256;  // the memory for variables always has this alignment
   found->setAlignment(llvm::Align(std::min(most, image.program().symbols[symbol].alignment)));
   return found;
 }
@@ -68,7 +68,7 @@ llvm::AllocaInst* emitter::linear_slot(std::uint32_t r) {
   return result;
 }
 
-// Emitted last, but placed first, because the set of used registers is only known at the end.
+// Emitted last, because the set of used registers is only known at the end, but placed at the beginning.
 void emitter::clear_registers() {
   for (llvm::AllocaInst* const slot : used_)
     at.CreateStore(llvm::Constant::getNullValue(slot->getAllocatedType()), slot);
@@ -112,7 +112,7 @@ Value* emitter::canonical(Value* bits, type t) {
   return at.CreateSelect(at.CreateFCmpUNO(value, value), number(32, 0x7fffffff), bits);
 }
 
-// The address is a multiple of 16; the mask lets LLVM know.
+// The address is a multiple of 16, and the mask tells LLVM so.
 Value* emitter::known_aligned(Value* address) { return at.CreateAnd(address, ~std::uint64_t{15}); }
 
 Value* emitter::address_value(const operand& o) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Emits LLVM code for PTX instructions. Private to the compiler.
+/// Emits LLVM code for PTX instructions. Used only in the compiler.
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -19,28 +19,28 @@
 
 namespace hpe::ptx {
 
-/// The registers that may hold an f32 NaN that is not yet canonical. Arithmetic instructions read the NaN unchanged, so
-/// loops of arithmetic have no extra cost. All other instructions could expose its bits, so they read the canonical NaN
-/// instead. For f64 there is no canonical NaN: each operation produces the right NaN.
+/// The registers that may contain an f32 NaN that is not yet canonical. Arithmetic instructions read such a NaN
+/// unchanged, so loops of arithmetic have no extra cost. Any other instruction could expose its bits, so it reads the
+/// canonical NaN instead. For f64 there is no canonical NaN: each operation produces the right NaN.
 class loose_floats {
  public:
   loose_floats(const std::vector<instruction>& code, std::size_t registers);
-  /// f32 for a loose register, none for any other register.
+  /// Returns f32 for a loose register, none for any other register.
   [[nodiscard]] type of(std::uint32_t r) const { return types_[r]; }
 
  private:
   std::vector<type> types_;
 };
 
-/// Whether the compiler emits an instruction as f32 operations whose NaN results are not canonical.
+/// Returns whether the compiler emits an instruction as f32 operations whose NaN results are not canonical.
 [[nodiscard]] bool is_loose_operation(const instruction& i);
 
-/// Whether a function's parameters, and its result if it has one, fit into registers. The function's signature is then
-/// i64(block_context*, i32 thread, i64 local, i64 local_end, i64...), which returns the result or 0. Otherwise the
-/// signature is void(block_context*, i32 thread, i64 local, i64 local_end, ptr).
+/// Returns whether a function's parameters, and its result if it has one, fit into registers. If so, the LLVM function
+/// is i64(block_context*, i32 thread, i64 local, i64 local_end, i64...), and returns the result or 0. Otherwise it is
+/// void(block_context*, i32 thread, i64 local, i64 local_end, ptr).
 [[nodiscard]] bool has_scalar_parameters(const function& f);
 
-/// Whether an operand of a load or store is in the memory for parameters and arguments, which the compiled code
+/// Returns whether an operand of a load or store is in the memory for parameters and arguments, which the compiled code
 /// provides.
 [[nodiscard]] inline bool is_runtime_memory(const operand& o) {
   return o.what == operand::kind::formal || o.what == operand::kind::scratch;
@@ -54,11 +54,11 @@ void for_each_read(const instruction& i, const Body& body) {
     if (o.is_register()) body(o.index);
 }
 
-/// The LLVM predicate for a comparison of integers; BAD_ICMP_PREDICATE if `how` is none.
+/// Returns the LLVM predicate for a comparison of integers; BAD_ICMP_PREDICATE if `how` is none.
 [[nodiscard]] llvm::CmpInst::Predicate integer_predicate(modifier how, bool is_signed);
 
-/// The alignment for which the emitted code must check an access; 1 if it needs no check, for example because
-/// find_in_cluster makes the check.
+/// Returns the alignment for which the emitted code must check an access; 1 if it need not check, for example because
+/// find_in_cluster does.
 [[nodiscard]] unsigned alignment_of(const instruction& i);
 
 /// State that all functions of one LLVM module share.
@@ -76,9 +76,9 @@ struct module_context {
   bool has_fast_gathers = false;      // the processor has fast instructions for loads and stores of scattered lanes
 
   module_context(const ptx::image& i, const link_names& n, llvm::Module& m);
-  /// The constant for an address; link_names must have a name for the address.
+  /// Returns the constant for an address; link_names must have a name for the address.
   [[nodiscard]] llvm::Constant* pointer(const void* p) const;
-  /// The address of a variable in global or constant memory.
+  /// Returns the address of a variable in global or constant memory.
   [[nodiscard]] llvm::Constant* variable(std::uint32_t symbol) const;
 };
 
@@ -87,7 +87,7 @@ class emitter {
   emitter(module_context& shared, llvm::Function* into, const std::vector<instruction>& code,
           const std::vector<type>& registers, const loose_floats& loose);
 
-  // set by the code that emits the function around the instructions
+  // Set by the code that emits the function around the instructions:
   llvm::Value* context = nullptr;    // block_context*
   llvm::Value* thread = nullptr;     // i32
   llvm::Value* local = nullptr;      // i64: address of the function's local memory, a multiple of 16
@@ -99,20 +99,20 @@ class emitter {
   // For code that runs in lanes. In this code, `thread` is the thread of lane 0.
   const lane_analysis* lanes = nullptr;
   llvm::Value* mask = nullptr;         // vector of lane_count() i1: the lanes that run; null: all
-  const register_set* kept = nullptr;  // registers whose values in all other lanes must not change
+  const register_set* kept = nullptr;  // registers whose values must not change in the lanes that do not run
   llvm::IRBuilder<> at;
 
   /// Emits one instruction that is not a meeting and does not end its basic block.
   void emit(const instruction& i);
-  /// Emits several instructions of this kind from one basic block. They must outlive the emitted code.
+  /// Emits several such instructions from one basic block. They must outlive the emitted code.
   void emit(std::span<const instruction> code);
-  /// Like emit, for code that runs in lanes. `end` emits the end of the basic block. The code and its end are emitted
-  /// twice if that saves tests: once with a null mask, for groups whose lanes all run and access contiguous, aligned
-  /// memory, and once for all other groups.
+  /// Like emit, for code that runs in lanes. `end` emits the end of the basic block. If it saves tests, the code and
+  /// its end are emitted twice: with a null mask, for groups whose lanes all run and access contiguous, aligned memory;
+  /// and once for all other groups.
   void emit_in_lanes(std::span<const instruction> code, const std::function<void()>& end);
 
-  // registers
-  llvm::Value* get(const operand& o, unsigned bits);  // its canonical bits
+  // Registers:
+  llvm::Value* get(const operand& o, unsigned bits);  // the canonical bits
   llvm::Value* get_float(const operand& o, type t);   // a NaN may not be canonical
   llvm::Value* get_raw(std::uint32_t r);
   void set(const operand& o, llvm::Value* value);  // an integer, truncated or zero-extended
@@ -124,17 +124,17 @@ class emitter {
   [[nodiscard]] llvm::IntegerType* type_of(std::uint32_t r) {
     return at.getIntNTy(std::max(1U, bits_of(registers_[r])));
   }
-  /// Sets a register to values that were in memory, one for each lane. Returns an i1: whether the values fit the
-  /// register's shape.
+  /// Sets a register to values that were in memory, one value for each lane. Returns an i1: whether the values agree
+  /// with the register's shape.
   llvm::Value* restore(std::uint32_t r, llvm::Value* values);
-  /// The values of a register in all lanes: the raw bits, or the canonical bits.
+  /// Returns the values of a register in all lanes: the raw bits, or the canonical bits.
   llvm::Value* in_all_lanes(std::uint32_t r, bool is_raw);
-  /// An i1: whether any lane of a mask is set (any), or whether all lanes are set (all). A null mask means all lanes.
+  /// Return an i1: whether any lane of a mask is set, or whether all lanes are set. A null mask means all lanes.
   llvm::Value* any(llvm::Value* mask);
   llvm::Value* all(llvm::Value* mask);
-  /// The lanes of the mask in which a guard holds.
+  /// Returns the lanes of the mask in which a guard holds.
   llvm::Value* lanes_where(const operand& guard);
-  /// The result of a test of a condition for all lanes with a few scalar instructions. `all` is an i1 that is true only
+  /// The result of testing a condition for all lanes with a few scalar instructions. `all` is an i1 that is true only
   /// if the condition holds in every lane; `none` is true only if it holds in no lane. Both may be false.
   struct certainty {
     llvm::Value *all, *none;
@@ -142,9 +142,9 @@ class emitter {
   /// `before`: the instructions of the basic block at whose end the condition is tested; they have been emitted.
   [[nodiscard]] certainty certainty_of(const operand& condition, std::span<const instruction> before);
   [[nodiscard]] unsigned lane_count() const { return lanes->count(); }
-  /// An i1: whether all lanes run and the meeting needs all of them, as emit_meeting requires.
+  /// Returns an i1: whether all lanes run and the meeting needs all of them, as emit_meeting requires.
   llvm::Value* is_of_all_lanes(const instruction& i);
-  /// The lanes that take part in a meeting, for the lanes that run.
+  /// The lanes that take part in the meetings of the lanes that run.
   struct members_of_meeting {
     llvm::Value* are_there;  ///< i1: all members run, and all name the same members; if false, do not use `lanes`
     llvm::Value* lanes;      ///< bits: an i32 if the lanes that run have one meeting, otherwise an i32 for each lane
@@ -153,13 +153,13 @@ class emitter {
   [[nodiscard]] members_of_meeting find_members(const instruction& i, llvm::Value* alive);
   /// Emits a meeting of the lanes that run. members: see members_of_meeting::lanes.
   void emit_meeting(const instruction& i, llvm::Value* members);
-  /// The lanes of a mask as the bits of an integer. A null mask means all lanes.
+  /// Returns the lanes of a mask as the bits of an integer. A null mask means all lanes.
   llvm::Value* lane_bits(llvm::Value* of);
   llvm::Value* splat(llvm::Value* value) { return at.CreateVectorSplat(lane_count(), value); }
-  /// Sets all registers to zero, at the beginning of a thread.
+  /// Emits code that sets all registers to zero, at the beginning of a thread.
   void clear_registers();
 
-  // memory of the runtime
+  // Memory of the runtime:
   llvm::Value* member(std::size_t offset, llvm::Type* t, bool invariant = true);
   void set_member(std::size_t offset, llvm::Value* value);
   llvm::Instruction* own(llvm::Instruction* access);
@@ -173,12 +173,12 @@ class emitter {
   [[nodiscard]] module_context& shared() { return shared_; }
 
  private:
-  /// The lanes for which the emitted code computes values: the first lane (or the only thread), the lane whose number
-  /// is lane_, or every lane.
+  /// The lanes for which emitted code computes values: the first lane (or the only thread), lane number lane_, or every
+  /// lane.
   enum class view : std::uint8_t { first, one, every };
   static constexpr std::size_t views = 3;
 
-  /// Sets the view until the end of a scope.
+  /// Sets the view until the object is destroyed.
   class in_view {
    public:
     in_view(emitter& e, view v) : emitter_(e), before_(std::exchange(e.view_, v)) {}
@@ -191,10 +191,10 @@ class emitter {
     view before_;
   };
 
-  /// The views for which a register of this shape stores a value.
+  /// Returns the views for which a register of this shape stores a value.
   [[nodiscard]] static std::vector<view> views_of(lane_shape::kind what);
   llvm::AllocaInst* slot(std::uint32_t r, view v);
-  /// For a widened register: an i1 that says whether its values are linear.
+  /// Returns the slot of a widened register's flag, an i1: whether the register's values are linear.
   llvm::AllocaInst* linear_slot(std::uint32_t r);
   llvm::AllocaInst* allocate_slot(llvm::Type* t);
   [[nodiscard]] bool is_wide() const { return view_ == view::every; }
@@ -210,12 +210,12 @@ class emitter {
   llvm::Value* canonical(llvm::Value* bits, type t);
   llvm::Value* address_value(const operand& o);
 
-  // instructions in lanes
+  // Instructions in lanes:
   void emit_in_lanes(const instruction& i);
   void emit_in_views(const instruction& i);
   void emit_load_in_lanes(const instruction& i);
   void emit_store_in_lanes(const instruction& i);
-  llvm::Value* offset_of(const instruction& i, view v);  // the address; for shared memory, the offset in it
+  llvm::Value* offset_of(const instruction& i, view v);  // the address; for shared memory, the offset
   llvm::Value* low_offset_of(const instruction& i, view v);
   llvm::Value* pointers_of(const instruction& i, view v);
   llvm::Value* keeps_step(const instruction& i);
@@ -232,12 +232,12 @@ class emitter {
   void for_all_lanes(const std::function<void()>& body);
   void set_every(const operand& o, llvm::Value* values);
   llvm::Value* mask_of_elements(unsigned of_each_lane);
-  /// Emits an access in two ways: piece() emits it for lanes that access one contiguous piece of memory, and
-  /// scattered(pointers) emits it for other lanes, given the lanes' pointers.
+  /// Emits an access in two versions. piece() emits the version for lanes that together access one contiguous piece of
+  /// memory. scattered(pointers) emits the version for other lanes, whose addresses are `pointers`.
   void access_piece_or_scattered(const instruction& i, const std::function<void()>& piece,
                                  const std::function<void(llvm::Value*)>& scattered);
 
-  // meetings that lanes pass
+  // Meetings that lanes pass:
   void emit_shuffle(const instruction& i, llvm::Value* members);
   void emit_vote(const instruction& i, llvm::Value* members);
   void emit_match(const instruction& i, llvm::Value* members);
@@ -250,19 +250,19 @@ class emitter {
   llvm::Value* permuted(llvm::Value* values, llvm::Value* from);
   void set_common(const operand& o, llvm::Value* value);
 
-  // Pure instructions. Null means that the function emits no code for the instruction, so that the scalar function must
-  // be called.
+  // Pure instructions. A null result means that the function has emitted no code, so the scalar function must be
+  // called.
   llvm::Value* emit_scalar(const instruction& i);
   llvm::Value* emit_integer(const instruction& i);
   llvm::Value* emit_bits(const instruction& i);
   llvm::Value* emit_compare(const instruction& i);
   llvm::Value* emit_half(const instruction& i);
   llvm::Value* emit_conversion_to_half(const instruction& i);
-  /// An f16 or bf16 converted to f32; null if the compiler emits no code for the conversion.
+  /// Returns an f16 or bf16, converted to f32; null if the compiler emits no code for the conversion.
   llvm::Value* single_of_half(const operand& o, type t, bool ftz);
-  llvm::Value* limited(const instruction& i, llvm::Value* value);  // by .sat and .relu
+  llvm::Value* limited(const instruction& i, llvm::Value* value);  // limits a value by .sat and .relu
   llvm::Value* emit_conversion(const instruction& i);
-  llvm::Value* emit_float(const instruction& i);  // a float or a double
+  llvm::Value* emit_float(const instruction& i);  // returns a float or a double
   llvm::Value* emit_conversion_to_float(const instruction& i);
   llvm::Value* emit_approximate(const instruction& i);
   llvm::Value* emit_extreme(bool minimum, llvm::Value* a, llvm::Value* b);
@@ -271,7 +271,7 @@ class emitter {
   llvm::Value* fused_rounded_down(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   llvm::Value* power_of_two(llvm::Value* x);  // x: an f32 that was converted to f64
   llvm::Value* with_exact_nan(llvm::Value* result, llvm::ArrayRef<llvm::Value*> in_order);
-  /// Emits the pure instructions at the beginning of the code; returns their number.
+  /// Emits the pure instructions at the beginning of the code, and returns their number.
   std::size_t emit_pure_sequence(std::span<const instruction* const> code);
   llvm::Value* emit_float_conversion(const instruction& i);
   llvm::Value* call_scalar(const instruction& i);
@@ -279,12 +279,12 @@ class emitter {
   llvm::Value* quotient(const instruction& i, bool rest);
   void emit_pure(const instruction& i);
 
-  // memory and calls
+  // Memory and calls:
   llvm::Value* address_of(const operand& o);               // i64; for shared memory, an offset (low 32 bits valid)
   llvm::Value* shared_offset_of(const operand& o);         // i64; at most 4 GiB away from 0
   llvm::Value* narrow_shared_offset_of(const operand& o);  // i32, which may wrap
   llvm::Value* pointer_of(const instruction& i, const operand& o);
-  /// The pointer of an access. Emits code that first checks the address, unless the access is in checked_.
+  /// Returns the pointer of an access. Emits code that checks the address first, unless the access is in checked_.
   llvm::Value* aligned_pointer_of(const instruction& i);
   void check_alignment(std::span<const instruction* const> accesses);
   llvm::BasicBlock* misaligned_block();
@@ -320,7 +320,7 @@ class emitter {
   bool is_exact_ = true;                    // an f64 NaN must have the right bits
   std::vector<std::uint32_t> reads_;        // by register: number of reads in the code; empty until needed
   std::set<const instruction*> checked_;    // accesses whose alignment was checked in advance
-  std::set<const instruction*> simple_;     // accesses in lanes that are known to be aligned and contiguous
+  std::set<const instruction*> simple_;     // accesses in lanes that were tested to be aligned and contiguous
   llvm::BasicBlock* misaligned_ = nullptr;  // reports a misaligned access and does not return
   llvm::PHINode* misaligned_address_ = nullptr;
   llvm::PHINode* misaligned_access_ = nullptr;

@@ -1,5 +1,5 @@
-// Tests of lane 0 that tell something of all lanes: whether linear values overflow, whether accesses are aligned and
-// have their step, and whether lanes agree on a condition.
+// Tests of the value of lane 0 that are conclusive for all lanes: whether linear values overflow, whether accesses are
+// aligned and have their step, and whether all lanes agree on a condition.
 
 #include <llvm/IR/Instructions.h>
 
@@ -14,7 +14,7 @@ namespace hpe::ptx {
 
 using llvm::Value;
 
-// Whether no lane's value of 32 bits overflows, if lane 0 has `first`.
+// Emits a test: whether the 32-bit values `first` + lane * `step` of all lanes do not overflow.
 Value* emitter::stays_in_range(Value* first, std::int64_t step, bool is_signed) {
   const std::int64_t span = step * (lane_count() - 1);
   const std::int64_t least = is_signed ? std::numeric_limits<std::int32_t>::min() : 0;
@@ -25,20 +25,21 @@ Value* emitter::stays_in_range(Value* first, std::int64_t step, bool is_signed) 
   return is_signed ? at.CreateICmpSGE(first, bound) : at.CreateICmpUGE(first, bound);
 }
 
-// Whether the values of a uniform, linear or widened operand are linear.
+// Emits a test: whether the values of a uniform, linear or widened operand are linear.
 Value* emitter::is_linear(const operand& o) {
   if (!o.is_register() || shape_of(o.index).what != lane_shape::kind::widened) return at.getTrue();
   return at.CreateLoad(at.getInt1Ty(), linear_slot(o.index));
 }
 
-// Whether the values that an instruction gives to a widened register are linear.
+// Emits a test: whether the values that an instruction gives to a widened register are linear.
 Value* emitter::has_linear_result(const instruction& i) {
   const in_view first(*this, view::first);
   Value* result = at.getTrue();
   for (const operand& o : i.sources) {
     if (!o.is_register()) continue;
     const lane_shape shape = shape_of(o.index);
-    const bool is_narrow = shape.what == lane_shape::kind::linear;  // the instruction widens it
+    // a linear operand has 32 bits; the instruction widens it to 64
+    const bool is_narrow = shape.what == lane_shape::kind::linear;
     const type narrow = i.op == opcode::cvt ? i.second_type() : i.types[0];
     result = at.CreateAnd(result, is_narrow ? stays_in_range(get(o, 32), shape.step, is_signed(narrow)) : is_linear(o));
   }
@@ -46,7 +47,7 @@ Value* emitter::has_linear_result(const instruction& i) {
   return at.CreateSelect(condition(i.guard), result, is_linear(i.results[0]));
 }
 
-// Whether the lanes' addresses have the step of their shape; null if that is so.
+// Emits a test: whether the lanes' addresses have the step of their shape. Null if they always do.
 Value* emitter::keeps_step(const instruction& i) {
   if (simple_.contains(&i)) return nullptr;
   const operand& address = i.sources[0];
@@ -59,7 +60,7 @@ Value* emitter::keeps_step(const instruction& i) {
   return at.CreateAnd(linear, stays_in_range(narrow_shared_offset_of(address), shape.step, true));
 }
 
-// Whether the address of lane 0 may tell all about an access.
+// Returns whether a test of lane 0's address can be enough for an access of all lanes.
 bool emitter::is_simple_if_full(const instruction& i) const {
   const lane_shape shape = lanes->shape_of(i.sources[0]);
   if (i.kind == kind::load && shape.is_uniform()) return true;
@@ -67,7 +68,7 @@ bool emitter::is_simple_if_full(const instruction& i) const {
          shape.step % static_cast<std::int64_t>(alignment_of(i)) == 0;
 }
 
-// Whether each of the accesses is aligned and has the step of its shape.
+// Emits a test: whether all accesses are aligned and have the step of their shape.
 Value* emitter::are_simple(std::span<const instruction* const> accesses) {
   Value* result = at.getTrue();
   Value* wrong = at.getInt64(0);
@@ -80,7 +81,7 @@ Value* emitter::are_simple(std::span<const instruction* const> accesses) {
 }
 
 emitter::certainty emitter::certainty_of(const operand& condition, std::span<const instruction> before) {
-  constexpr std::size_t most = 8;  // instructions that one condition is made of
+  constexpr std::size_t most = 8;  // the number of instructions that are examined for one condition
   std::size_t left = most;
   return certainty_at(condition, before, before.size(), left);
 }
@@ -101,8 +102,8 @@ bool writes_any_source(std::span<const instruction> code, const instruction& of)
 
 }  // namespace
 
-// Of a condition before code[end]. The registers of the instructions that it is made of still have the same values at
-// the end of the code; otherwise nothing is known.
+// Tests a condition in front of code[end]. Nothing is certain if code from `end` on changes a register that the test
+// would read.
 emitter::certainty emitter::certainty_at(const operand& condition, std::span<const instruction> code, std::size_t end,
                                          std::size_t& left) {
   const certainty nothing{at.getFalse(), at.getFalse()};
@@ -132,7 +133,7 @@ emitter::certainty emitter::certainty_at(const operand& condition, std::span<con
   return condition.negated ? certainty{known.none, known.all} : known;
 }
 
-// Of a comparison of a linear value with a uniform one.
+// Tests a comparison of a linear value with a uniform value.
 emitter::certainty emitter::certainty_of_comparison(const instruction& i) {
   const certainty nothing{at.getFalse(), at.getFalse()};
   const type t = i.types[0];

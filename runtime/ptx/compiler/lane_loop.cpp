@@ -1,5 +1,5 @@
-// The loop of a region over groups of threads that run in lanes. What is left of the block's threads, and threads whose
-// registers do not have the expected shapes, run one by one, by the kernel's code for one lane.
+// The loop of a region over groups of threads that run in lanes. Threads that do not fill a group, and threads whose
+// registers do not have the expected shapes, run one by one, in the kernel's code for one lane.
 
 #include <llvm/IR/MDBuilder.h>
 
@@ -31,8 +31,8 @@ std::vector<std::uint32_t> region_emitter::block_values_at(std::uint32_t point) 
   return result;
 }
 
-// Groups must have thread indices that follow each other in x and are equal in y and z. If the block has values of its
-// own, all its threads must come.
+// Emits a test: whether threads can run in groups. The threads of a group must have consecutive indices in x, and the
+// same indices in y and z. If registers have values of the whole block, all threads of the block must run.
 Value* region_emitter::can_group(emitter& e, llvm::Function* f, std::uint32_t point) {
   const unsigned lane_count = lanes_->count();
   Value* const width = e.member(offsetof(block_context, ntid.x), e.at.getInt32Ty());
@@ -70,7 +70,7 @@ void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   e.formals = emit_parameters(e);
   e.at.CreateCondBr(can_group(e, f, point), prepare, others);
 
-  // The values of the block, before threads write those of the next meeting.
+  // Load the values of the whole block first, before threads store the registers of the next meeting.
   e.at.SetInsertPoint(prepare);
   e.thread = f->getArg(1);
   std::map<std::uint32_t, Value*> known;
@@ -84,7 +84,7 @@ void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   thread->addIncoming(f->getArg(1), prepare);
   before->addIncoming(e.at.getInt32(helpers::no_outcome), prepare);
   e.thread = thread;
-  // Volatile, because the handler of page faults reads it.
+  // Volatile, because the page-fault handler reads it.
   e.own(e.at.CreateStore(thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)),
                          true));
   e.at.CreateBr(start);
@@ -142,7 +142,7 @@ void region_emitter::emit_lane_loop(llvm::Function* f, std::uint32_t point) {
   e.at.CreateRet(outcome);
 }
 
-// Runs the threads from `first` on alone. Returns the outcome of all.
+// Runs the threads from `first` on one by one. Returns the outcome of all threads of the range.
 Value* region_emitter::emit_rest_alone(emitter& e, std::uint32_t point, Value* first, Value* before) {
   llvm::Function* const f = e.function();
   llvm::Constant* const own = shared_.module.getOrInsertGlobal(
@@ -151,7 +151,7 @@ Value* region_emitter::emit_rest_alone(emitter& e, std::uint32_t point, Value* f
                 {e.context, e.at.getInt32(point), f->getArg(1), first, f->getArg(2), before, own});
 }
 
-// The point at which all lanes leave a region; null if there are several.
+// Returns the point at which all lanes leave a region; null if there are several such points.
 llvm::ConstantInt* region_emitter::only_outcome_of(emitter& e, const lane_region& region) const {
   std::optional<std::uint32_t> only;
   for (const std::uint32_t block : region.order) {
@@ -163,8 +163,8 @@ llvm::ConstantInt* region_emitter::only_outcome_of(emitter& e, const lane_region
   return only ? e.at.getInt32(*only) : nullptr;
 }
 
-// The outcome of the groups up to this one. Groups write block.next only once outcomes differ, because in many regions
-// most groups do little else.
+// Returns the common outcome of all groups up to this one. Groups write block.next only after outcomes have differed,
+// because in many regions these writes would be most of a group's work.
 Value* region_emitter::emit_lane_outcome(emitter& e, Value* first, Value* thread, Value* before,
                                          llvm::ConstantInt* only_outcome) {
   llvm::LLVMContext& c = e.at.getContext();
@@ -216,8 +216,8 @@ Value* region_emitter::emit_lane_outcome(emitter& e, Value* first, Value* thread
   return result;
 }
 
-// Gives registers their known values, and loads the others from the frame. Returns whether they have their shapes:
-// threads that come from different iterations of a loop may not.
+// Sets registers to the values in `known`, and loads all others from the frame. Returns whether the registers have
+// their shapes, which may be false if threads come from different iterations of a loop.
 Value* region_emitter::restore_in_lanes(emitter& e, std::uint32_t point, const std::map<std::uint32_t, Value*>& known) {
   std::vector<std::pair<std::uint32_t, Value*>> restored(known.begin(), known.end());
   if (point != 0)
@@ -254,7 +254,7 @@ void region_emitter::emit_block_in_lanes(emitter& e, const lane_region& region, 
   e.kept = nullptr;
 }
 
-// Sends the lanes of e.mask to the blocks behind a block.
+// Sends the lanes of e.mask to the successors of a block.
 void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, std::uint32_t block) {
   const basic_block& b = flow_.blocks()[block];
   const instruction& end = kernel_.code[b.last - 1];
@@ -264,7 +264,7 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
   if (outcomes.size() == 1 && outcomes[0].size() == 1) {
     send(e, region, block, *outcomes[0].begin(), e.mask);
     go_on(e, region, block, outcomes[0]);
-  } else if (outcomes.size() == 2) {  // taken or not by all
+  } else if (outcomes.size() == 2) {  // all lanes jump, or no lane does
     llvm::BasicBlock* const ways[] = {llvm::BasicBlock::Create(e.at.getContext(), "", e.function()),
                                       llvm::BasicBlock::Create(e.at.getContext(), "", e.function())};
     e.at.CreateCondBr(e.condition(end.guard), ways[0], ways[1]);
@@ -279,7 +279,7 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
     const std::uint32_t taken = *outcomes[0].begin() == after ? *outcomes[0].rbegin() : *outcomes[0].begin();
     const auto known = e.certainty_of(end.guard, std::span(kernel_.code).subspan(b.first, b.last - 1 - b.first));
     for (const auto& [is_so, to] : {std::pair{known.all, taken}, {known.none, after}}) {
-      if (llvm::isa<llvm::ConstantInt>(is_so)) continue;  // false
+      if (llvm::isa<llvm::ConstantInt>(is_so)) continue;  // never true
       llvm::BasicBlock* const together = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
       llvm::BasicBlock* const rest = llvm::BasicBlock::Create(e.at.getContext(), "", e.function());
       e.at.CreateCondBr(is_so, together, rest);
@@ -298,7 +298,8 @@ void region_emitter::emit_end_in_lanes(emitter& e, const lane_region& region, st
   }
 }
 
-// The lanes of e.mask pass a meeting at the end of a block if all lanes that it needs are there, else they leave.
+// The lanes of e.mask pass the meeting at the end of a block if all lanes that it needs have arrived. Otherwise they
+// leave.
 void region_emitter::emit_passage(emitter& e, const lane_region& region, std::uint32_t block) {
   const basic_block& b = flow_.blocks()[block];
   const instruction& meeting = kernel_.code[b.last - 1];
@@ -349,10 +350,10 @@ void region_emitter::store_in_frame(emitter& e, std::uint32_t r, Value* bits, Va
                          : e.at.CreateMaskedStore(bits, place, llvm::Align(8), lanes));
 }
 
-// Lets lanes wait for a block, or lets them leave. lanes is null for all.
+// Lets lanes wait for block `to`, or lets them leave the region. If `lanes` is null, this affects all lanes.
 void region_emitter::send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, Value* lanes) {
   if (to != lane_region::gone) {
-    if (region.waiting[to].empty()) return;  // all lanes are there
+    if (region.waiting[to].empty()) return;  // no lane waits for another block while `to` runs, so `to` needs no mask
     Value* const more = lanes == nullptr ? full_mask(e) : lanes;
     Value* const waiting = e.at.CreateLoad(of_lanes(e, e.at.getInt1Ty()), waiting_[to]);
     e.at.CreateStore(e.at.CreateOr(waiting, more), waiting_[to]);
@@ -362,14 +363,14 @@ void region_emitter::send(emitter& e, const lane_region& region, std::uint32_t b
   if (point != block_context::ended) {
     for (const auto& [r, is_shown] : kept_at(point)) store_in_frame(e, r, e.in_all_lanes(r, !is_shown), lanes);
   }
-  if (lanes == nullptr) return;  // go_on tells the outcome
+  if (lanes == nullptr) return;  // go_on passes on the outcome
   llvm::Type* const i32 = e.at.getInt32Ty();
   Value* outcome = e.splat(e.at.getInt32(point));
   outcome = e.at.CreateSelect(lanes, outcome, e.at.CreateLoad(of_lanes(e, i32), lane_outcomes_));
   e.at.CreateStore(outcome, lane_outcomes_);
 }
 
-// Goes on with the first block that lanes wait for, or with the next group.
+// Continues with the first block for which lanes wait, or with the next group.
 void region_emitter::go_on(emitter& e, const lane_region& region, std::uint32_t block,
                            const std::set<std::uint32_t>& outcome) {
   if (e.mask == nullptr && outcome == std::set{lane_region::gone}) {

@@ -1,5 +1,5 @@
-// The kernels of an image as native code. Each kernel is an object file of its own, made at its first use or taken from
-// the kernel cache, and linked by LLVM's JIT.
+// The kernels of an image as native code. Each kernel has an object file of its own. It is compiled when the kernel is
+// first used, or taken from the kernel cache, and LLVM's JIT links it.
 
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
@@ -49,19 +49,19 @@ void check(llvm::Error error) {
 
 class native_image;
 
-/// The code of a kernel for a number of lanes. Lives as long as the image.
+/// The code of a kernel for a certain number of lanes. Lives as long as the image.
 struct native_kernel {
   native_image* image = nullptr;
   const function* origin = nullptr;
-  std::atomic<const native_kernel*> alone{nullptr};  // the code for one lane, if it was needed
-  flat_kernel flat;                                  // messages refer to its instructions
+  std::atomic<const native_kernel*> alone{nullptr};  // the code for one lane; null until it is needed
+  flat_kernel flat;                                  // the code refers to its instructions in error messages
   region_table table;
   std::vector<region_function> regions;
   std::vector<bool> is_block_barrier;  // by point
-  bool passes = false;                 // its lanes are whole warps, which pass meetings
+  bool passes = false;                 // lanes are whole warps, which pass meetings in this code
 };
 
-/// Gives the linker the addresses that link_names names.
+/// Gives the linker the addresses for the names of link_names.
 class name_generator final : public llvm::orc::DefinitionGenerator {
  public:
   name_generator(const link_names& names, native_kernel& own) : names_(names), own_(own) {}
@@ -99,8 +99,8 @@ class native_engine final : public engine {
   [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
 
  private:
-  // Runs the region behind a point, and those behind the points at which all threads meet next while `goes_on` says so
-  // of them. Compiled frames own no objects, so a trap may leave them by longjmp.
+  // Runs the region after a point. While all threads meet next at one point, and goes_on(that point) is true, runs the
+  // region after that point. Compiled frames own no objects, so a trap may leave them by longjmp.
   template <class GoesOn>
   std::uint32_t run_regions(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last,
                             const GoesOn& goes_on) {
@@ -120,9 +120,9 @@ class native_engine final : public engine {
     return next;
   }
 
-  // A group of threads has touched a wrong address. Its threads run once more, one by one, so that the trap names the
-  // right one. The memory that they write meanwhile has no meaning any more, because the kernel has failed. Where the
-  // group passed meetings of its warp, its threads pass them too.
+  // A group of threads has used a wrong address. Its threads run once more, one by one, so that the trap names the
+  // right thread. What they write meanwhile does not matter, because the kernel has failed. If the group has passed
+  // meetings of its warp, its threads pass them too.
   void find_thread(block_context& block, std::uint32_t point, std::uint32_t last) {
     const trap first = block.trap;
     block.may_group = 0;
@@ -136,13 +136,13 @@ class native_engine final : public engine {
       }
       block.trap = first;
     } catch (const trap_exception&) {
-      // block.trap names the thread now
+      // block.trap now names the thread
     }
     block.may_group = 1;
   }
 
   const native_kernel& kernel_;
-  std::uint32_t running_ = 0;  // the point behind which threads run
+  std::uint32_t running_ = 0;  // the point after which threads run
 };
 
 class native_image final : public compiled_image {
@@ -158,7 +158,7 @@ class native_image final : public compiled_image {
     host.setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
     // LLVM 19 gives wrong code for a comparison of eight f16 under a mask. Without the feature, it computes in f32.
     host.getFeatures().AddFeature("avx512fp16", false);
-    // As LLJIT's linker wants it.
+    // Required by the linker of LLJIT.
     host.setRelocationModel(llvm::Reloc::PIC_);
     host.setCodeModel(llvm::CodeModel::Small);
     target_ = checked(host.createTargetMachine());
@@ -178,7 +178,7 @@ class native_image final : public compiled_image {
 
   bool is_compiled(const function& kernel) override { return find(kernel, lanes_for(kernel, {warp_size})) != nullptr; }
 
-  /// The code for one lane of a kernel that is compiled for several.
+  /// Returns the code for one lane of a kernel that is compiled for several lanes.
   const native_kernel& alone(native_kernel& kernel) {
     const native_kernel* found = kernel.alone.load(std::memory_order_acquire);
     if (found == nullptr) kernel.alone.store(found = find(*kernel.origin, 1), std::memory_order_release);
@@ -187,8 +187,9 @@ class native_image final : public compiled_image {
   }
 
  private:
-  // The number of lanes in which blocks of a shape run; 1: their threads run one by one. A kernel is compiled for the
-  // numbers that its launches need, because each takes about as long to compile as the rest of the kernel.
+  // Returns the number of lanes in which blocks of a shape run; 1: their threads run one by one. A kernel is compiled
+  // only for the numbers that its launches need, because compiling it for one more number takes about as long as all
+  // the rest.
   unsigned lanes_for(const function& kernel, const dimensions& block) const {
     if (has_wide_vectors_ && block.x % warp_size == 0 && graph_.meets_in_warps(kernel_numbers_.at(&kernel)))
       return warp_size;
@@ -201,7 +202,7 @@ class native_image final : public compiled_image {
     std::unique_ptr<native_kernel> code;  // null: the kernel is interpreted
   };
 
-  // Several threads may compile different kernels at once.
+  // Several CPU threads may compile different kernels at once.
   const native_kernel* find(const function& kernel, unsigned lanes) {
     entry* place = nullptr;
     {
@@ -212,7 +213,7 @@ class native_image final : public compiled_image {
     return place->code.get();
   }
 
-  // The functions that a kernel reaches by calls that are not inlined.
+  // Returns the functions that a kernel reaches through calls that are not inlined.
   std::vector<std::uint32_t> reached(const flat_kernel& flat) const {
     std::vector<bool> seen(image_.program().functions.size());
     std::vector<std::uint32_t> open, all;
@@ -274,7 +275,8 @@ class native_image final : public compiled_image {
     llvm::raw_string_ostream stream(message);
     HPE_REQUIRE(!llvm::verifyModule(module, &stream), HPE_ERROR_INTERNAL,
                 "defect in hpe: the code of kernel {} is not valid: {}", kernel.name, message);
-    const std::unique_ptr<llvm::TargetMachine> target = checked(host_->createTargetMachine());  // for one thread
+    // not shared with other CPU threads
+    const std::unique_ptr<llvm::TargetMachine> target = checked(host_->createTargetMachine());
     optimise(module, *target);
     auto object = checked(llvm::orc::SimpleCompiler(*target)(module));
     {
@@ -306,8 +308,8 @@ class native_image final : public compiled_image {
     return llvm::Error::success();
   }
 
-  // The code of a kernel depends on the texts, the order of warps, the processor, the parser, which numbers
-  // instructions and variables, this compiler, and LLVM.
+  // Returns the cache, whose key contains everything on which code depends: the texts, the order of warps, the
+  // processor, the parser (which numbers instructions and variables), this compiler, and LLVM.
   std::unique_ptr<kernel_cache> make_cache(const compile_request& request) const {
     const auto llvm = static_cast<llvm::StringRef (*)()>(&llvm::sys::getHostCPUName);
     std::vector<std::string_view> inputs{target_->getTargetCPU(), target_->getTargetFeatureString()};
@@ -325,7 +327,7 @@ class native_image final : public compiled_image {
     return std::make_unique<kernel_cache>(request.kept, inputs);
   }
 
-  /// Whether the processor has these features, in LLVM's words. Takes longer than a small launch.
+  /// Returns whether the processor has these features, which LLVM names. Takes longer than a small launch.
   bool has(const char* features) const { return target_->getMCSubtargetInfo()->checkFeatures(features); }
 
   static void optimise(llvm::Module& module, llvm::TargetMachine& target) {
@@ -351,13 +353,13 @@ class native_image final : public compiled_image {
   std::map<const function*, std::uint32_t> kernel_numbers_;
   const std::vector<loaded_object> objects_;
   std::unique_ptr<llvm::TargetMachine> target_;
-  bool has_wide_vectors_ = false;  // of 512 bits
+  bool has_wide_vectors_ = false;  // vectors of 512 bits
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   std::unique_ptr<kernel_cache> cache_;
   std::optional<llvm::orc::JITTargetMachineBuilder> host_;
   std::atomic<unsigned> libraries_ = 0;
-  std::mutex mutex_;  // of the cache, and of the map, but not of its entries
-  std::map<std::pair<const function*, unsigned>, entry> kernels_;  // by number of lanes, too
+  std::mutex mutex_;  // guards cache_ and the map kernels_, but not the entries of kernels_
+  std::map<std::pair<const function*, unsigned>, entry> kernels_;  // by kernel and number of lanes
 };
 
 }  // namespace

@@ -77,10 +77,10 @@ bool is_cheap(const instruction& i) {
 
 }  // namespace
 
-// A register with one write, which is cheap and reads only registers of this kind, is computed again after a meeting
-// instead of being kept in the frame: indices, addresses, parameters.
+// Finds registers that are computed again after a meeting instead of being stored in the frame: indices, addresses,
+// parameters. Such a register is written once, by a cheap instruction that reads only such registers.
 void region_emitter::find_repeated() {
-  constexpr std::uint32_t most = 12;  // instructions for one register
+  constexpr std::uint32_t most = 12;  // the number of instructions for one register
   const std::size_t count = kernel_.registers.size();
   std::vector<std::uint32_t> writes(count);
   for (const instruction& i : kernel_.code)
@@ -119,7 +119,7 @@ void region_emitter::emit_repeated(emitter& e, const std::vector<std::uint32_t>&
     if (repeated_[r] != nullptr) emit(emit, r);
 }
 
-// Assigns a slot to each register that is alive after a meeting, or that a meeting reads or writes.
+// Assigns a slot to each register that is live after a meeting, or that a meeting reads or writes.
 void region_emitter::assign_slots() {
   slot_of_.assign(kernel_.registers.size(), no_slot);
   const auto need = [&](std::uint32_t r) {
@@ -161,7 +161,8 @@ llvm::BasicBlock* region_emitter::target(emitter& e, std::uint32_t block) {
   return emitted_[block];
 }
 
-// The registers that are needed after a meeting, and whether the scheduler sees them.
+// Returns the registers that must be in the frame at a meeting, and for each whether the meeting itself reads it (shown
+// to the scheduler).
 std::vector<std::pair<std::uint32_t, bool>> region_emitter::kept_at(std::uint32_t point) const {
   const instruction& what = kernel_.code[points_[point]];
   register_set kept(kernel_.registers.size());
@@ -175,7 +176,7 @@ std::vector<std::pair<std::uint32_t, bool>> region_emitter::kept_at(std::uint32_
     shown[o.index] = true;
   }
   std::vector<std::pair<std::uint32_t, bool>> result;
-  for (const std::uint32_t r : kept.members())  // otherwise its slot has the value since the region began
+  for (const std::uint32_t r : kept.members())  // a register that the region does not write is still in its slot
     if (shown[r] || (written_.has(r) && repeated_[r] == nullptr)) result.emplace_back(r, shown[r]);
   return result;
 }
@@ -185,7 +186,7 @@ std::uint32_t region_emitter::point_after(std::uint32_t block) const {
   return point != 0 ? point : block_context::ended;
 }
 
-// Stores the registers that are needed later, and goes on with the next thread.
+// Stores the registers that are needed later, and continues with the next thread.
 void region_emitter::emit_leave(emitter& e, std::uint32_t point) {
   for (const auto& [r, is_shown] : kept_at(point)) {
     Value* const bits =
@@ -250,7 +251,8 @@ void region_emitter::emit_block(emitter& e, std::uint32_t block) {
   }
 }
 
-// The registers that the code of a region writes; all at the entry, where slots have no values.
+// Finds the registers that the code of a region writes. At the kernel's entry all registers count, because slots have
+// no values yet.
 void region_emitter::find_written(const lane_region& region, bool everything) {
   written_ = register_set(kernel_.registers.size());
   if (everything) {
@@ -275,7 +277,7 @@ void region_emitter::find_written(const lane_region& region, bool everything) {
   }
 }
 
-// Code for several lanes has no code for single threads, which is that of the kernel for one lane.
+// The code for several lanes does not contain code for single threads: it calls the kernel's code for one lane.
 void region_emitter::emit_region(std::uint32_t point) {
   llvm::LLVMContext& c = shared_.module.getContext();
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
@@ -283,7 +285,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   llvm::Function* const f = llvm::Function::Create(signature, llvm::Function::ExternalLinkage,
                                                    "region_" + std::to_string(point), shared_.module);
   f->setDoesNotThrow();
-  // Lets LLVM read invariant members of the block and the parameters once, before the loop.
+  // These attributes let LLVM read invariant members of the block and the parameters once, before the loop.
   f->addDereferenceableParamAttr(0, sizeof(block_context));
   f->addParamAttr(0, llvm::Attribute::getWithAlignment(c, llvm::Align(alignof(block_context))));
   llvm::BasicBlock::Create(c, "entry", f);
@@ -296,7 +298,7 @@ void region_emitter::emit_region(std::uint32_t point) {
   e.at.CreateRet(emit_rest_alone(e, point, f->getArg(1), e.at.getInt32(helpers::no_outcome)));
 }
 
-// The parameters of the kernel, read at the beginning of a region.
+// Reads the address of the kernel's parameters, at the beginning of a region.
 Value* region_emitter::emit_parameters(emitter& e) const {
   Value* const parameters = e.member(offsetof(block_context, parameters), e.at.getPtrTy());
   const auto say = [&](unsigned what, std::uint64_t value) {
@@ -309,7 +311,7 @@ Value* region_emitter::emit_parameters(emitter& e) const {
   return parameters;
 }
 
-// The loop of a region over single threads.
+// Emits the loop of a region over single threads.
 void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
   llvm::LLVMContext& c = shared_.module.getContext();
   llvm::Type* const i32 = llvm::Type::getInt32Ty(c);
@@ -330,7 +332,7 @@ void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
   llvm::PHINode* const thread = e.at.CreatePHI(i32, 2);
   thread->addIncoming(f->getArg(1), entry);
   e.thread = thread;
-  // Volatile, because the handler of page faults reads it.
+  // Volatile, because the page-fault handler reads it.
   llvm::StoreInst* const current = e.at.CreateStore(
       thread, e.at.CreateConstGEP1_64(e.at.getInt8Ty(), e.context, offsetof(block_context, current)), true);
   e.own(current);
@@ -360,8 +362,8 @@ void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
     emit_block(e, block);
   }
 
-  // The set of used registers is known now. They begin as zero, except for those that are alive here, which are loaded
-  // from the frame.
+  // Now the set of used registers is known. Registers begin as zero, except for those that are live here, which are
+  // loaded from the frame.
   e.at.SetInsertPoint(start);
   std::vector<std::pair<std::uint32_t, Value*>> restored;
   if (point != 0) {
@@ -382,7 +384,7 @@ void region_emitter::emit_alone(emitter& e, std::uint32_t point) {
   e.at.CreateBr(start);
 
   // If all threads leave for the same point, the region returns that point. Otherwise each thread stores its own point,
-  // and the loop checks whether all were equal.
+  // and the loop compares the points of all threads.
   e.at.SetInsertPoint(latch_);
   Value* result = outcomes_->hasConstantValue();
   if (result == nullptr) {

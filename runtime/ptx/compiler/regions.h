@@ -6,7 +6,7 @@
 /// next meeting or its end. Between regions, the block's frame stores the registers that a thread needs later. So
 /// threads that stay together run in one loop, which LLVM optimises like any other loop, and threads that diverge still
 /// run correctly (compare Karrenberg and Hack, "Improving Performance of OpenCL on CPUs", 2012; Jaeskelaeinen et al.,
-/// "pocl", 2015). The regions are those of pocl, but hpe finds them from every meeting instead of from a tree.
+/// "pocl", 2015). These regions are the same as in pocl, but hpe finds them from every meeting instead of from a tree.
 
 #include "runtime/ptx/compiler/emitter.h"
 #include "runtime/ptx/flow/block_values.h"
@@ -15,7 +15,7 @@
 
 namespace hpe::ptx {
 
-/// The data about a compiled kernel that the scheduler needs.
+/// What the scheduler needs to know about a compiled kernel.
 struct region_table {
   std::vector<instruction> points;  // the meetings, with slots in place of registers; [0] is empty
   std::uint32_t slots = 0;
@@ -25,8 +25,8 @@ class region_emitter {
  public:
   region_emitter(module_context& shared, const flat_kernel& kernel);
   [[nodiscard]] const region_table& table() const { return table_; }
-  /// Emits the functions of the regions, "region_0", "region_1", ..., i32(block_context*, i32 first, i32 last); see
-  /// engine::run.
+  /// Emits the functions of the regions: "region_0", "region_1" and so on, with the type i32(block_context*, i32 first,
+  /// i32 last); see engine::run.
   void emit();
 
  private:
@@ -43,13 +43,15 @@ class region_emitter {
   llvm::BasicBlock* target(emitter& e, std::uint32_t block);
   void emit_leave(emitter& e, std::uint32_t point);
   void leave_to(emitter& e, std::uint32_t next);
-  /// The point at which threads continue that have left a region from this block, or `ended`.
+  /// Returns the point at which a thread continues if it leaves the region at the end of this block; `ended` if the
+  /// thread ends there.
   [[nodiscard]] std::uint32_t point_after(std::uint32_t block) const;
   void find_written(const lane_region& region, bool everything);
   llvm::Value* frame_place(emitter& e, std::uint32_t r);
 
   // Threads in lanes (lane_loop.cpp).
-  /// The registers that have the same value in all threads of the block if all threads come from this point.
+  /// Returns the registers that have the same value in all threads of the block, if all its threads continue from this
+  /// point.
   [[nodiscard]] std::vector<std::uint32_t> block_values_at(std::uint32_t point) const;
   llvm::Value* can_group(emitter& e, llvm::Function* f, std::uint32_t point);
   void emit_lane_loop(llvm::Function* f, std::uint32_t point);
@@ -66,7 +68,7 @@ class region_emitter {
   void send(emitter& e, const lane_region& region, std::uint32_t block, std::uint32_t to, llvm::Value* lanes);
   void go_on(emitter& e, const lane_region& region, std::uint32_t block, const std::set<std::uint32_t>& outcome);
 
-  // Groups that have nothing to do (idle_groups.cpp).
+  // Groups without work (idle_groups.cpp).
   using per_index = std::array<llvm::Value*, 3>;  // for x, y and z
   [[nodiscard]] std::optional<per_index> differences_of(emitter& e, const operand& of) const;
   static llvm::Value* emit_growth(emitter& e, const per_index& difference);
@@ -78,19 +80,19 @@ class region_emitter {
   control_flow flow_;
   loose_floats loose_;
   std::vector<std::uint32_t> points_;         // positions of meetings in the code; [0] is unused
-  std::vector<std::uint32_t> point_of_;       // by position in the code; 0: no meeting
+  std::vector<std::uint32_t> point_of_;       // by position in the code: its point; 0: no meeting
   std::vector<std::uint32_t> slot_of_;        // by register
   std::vector<const instruction*> repeated_;  // by register: recomputes it after a meeting; null: it is in the frame
   std::optional<lane_analysis> lanes_;        // none: threads run one by one
   std::vector<bool> has_block_value_;         // by register (find_block_values)
   region_table table_;
-  // the region that is being emitted
+  // State of the region that is being emitted:
   std::vector<llvm::BasicBlock*> emitted_;
   std::vector<std::uint32_t> open_;
   register_set written_;
   llvm::BasicBlock* latch_ = nullptr;
   llvm::PHINode* outcomes_ = nullptr;  // in the latch: the point where the thread continues
-  // for the region's loop in lanes
+  // State of the region's loop in lanes:
   std::vector<llvm::BasicBlock*> lane_blocks_;
   std::vector<llvm::AllocaInst*> waiting_;     // by block: the mask of the lanes that wait for this block
   llvm::AllocaInst* lane_outcomes_ = nullptr;  // by lane, for groups whose lanes do not all leave at the same time

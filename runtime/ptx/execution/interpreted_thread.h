@@ -1,6 +1,6 @@
 #pragma once
 
-/// One thread in the interpreter while it runs. Private to the interpreter.
+/// One thread while the interpreter runs it. Used only in the interpreter.
 
 #include "runtime/ptx/execution/interpreter.h"
 #include "runtime/ptx/execution/thread_memory.h"
@@ -16,7 +16,7 @@ struct interpreter::frame {
   std::vector<std::uint64_t> registers;
   std::vector<std::uint8_t> formals, scratch;
   std::uint64_t local = 0;               // offset of the call's local memory in the thread's local memory
-  const instruction* pending = nullptr;  // the call whose return this frame awaits
+  const instruction* pending = nullptr;  // the call that this frame executes at the moment
 };
 
 struct interpreter::thread {
@@ -41,7 +41,7 @@ class interpreted_thread {
   void call(const instruction& i);
   void take_results(const instruction& i, const function& callee, const std::vector<std::uint8_t>& formals);
 
-  // memory
+  // Memory:
   std::uint8_t* checked(const instruction& i, const operand& where, std::uint64_t bytes, std::uint64_t alignment);
   std::uint8_t* checked(address_window window, std::uint64_t address, std::uint64_t bytes, std::uint64_t alignment);
   void load(const instruction& i);

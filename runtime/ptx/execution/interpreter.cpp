@@ -45,7 +45,7 @@ std::uint32_t interpreter::run(block_context& block, std::uint32_t point, std::u
              : block_context::mixed;
 }
 
-// Compares the calls that the lanes are in, the outermost first.
+// Compares the positions in all calls that the lanes are in, the outermost call first.
 std::uint32_t interpreter::earliest(const block_context& /*block*/, std::uint32_t first, std::uint32_t lanes) const {
   const auto compare = [](const thread& a, const thread& b) {
     return std::lexicographical_compare_three_way(
@@ -122,7 +122,7 @@ std::uint64_t interpreted_thread::value(const operand& o) const {
   }
 }
 
-// The address that an operand names; an offset in shared memory.
+// Returns the address that an operand names; for shared memory, the offset.
 std::uint64_t interpreted_thread::address(const operand& o) const {
   switch (o.what) {
     case operand::kind::reg: return top_->registers[o.index] + o.value;
@@ -193,7 +193,7 @@ void interpreted_thread::execute(const instruction& i) {
     case kind::trap: fail(trap::reason::trap, 0);
     default:
       if (i.op == opcode::cp && block_.races != nullptr) order_copies(i);
-      return;  // no effect, or a meeting
+      return;  // the instruction has no effect, or is a meeting
   }
 }
 

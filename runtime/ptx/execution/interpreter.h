@@ -17,16 +17,16 @@ class watcher {
   watcher& operator=(const watcher&) = delete;
   virtual ~watcher() = default;
 
-  /// Called when a thread reaches an instruction of `f`. `runs`: whether the instruction's guard holds, so that the
-  /// thread executes it. `registers` are the registers of this call of `f`, before the instruction.
+  /// The interpreter calls this when a thread reaches an instruction of `f`. `runs`: the instruction's guard holds, so
+  /// the thread executes it. `registers` are the registers of this call of `f` before the instruction.
   virtual void comes_to(const block_context& block, std::uint32_t thread, const function& f, std::uint32_t position,
                         const std::uint64_t* registers, bool runs) = 0;
 };
 
 class interpreter final : public engine {
  public:
-  /// An interpreter runs blocks of one size of one image. The program, and the watcher if there is one, must outlive
-  /// the interpreter. Only one thread may use it at a time.
+  /// The object runs blocks of one size of one image. The program, and the watcher if there is one, must outlive it.
+  /// Only one CPU thread at a time may use it.
   explicit interpreter(const program& p, ptx::watcher* watcher = nullptr);
   ~interpreter() override;
 
@@ -47,8 +47,9 @@ class interpreter final : public engine {
 
   const program& program_;
   ptx::watcher* const watcher_;
-  std::vector<const instruction*> points_;                                   // all meeting points of the program
-  std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;  // point of each instruction; 0: none
+  std::vector<const instruction*> points_;  // all meeting points of the program
+  // by position: the point of an instruction; 0: none
+  std::unordered_map<const function*, std::vector<std::uint32_t>> numbers_;
   std::vector<std::unique_ptr<thread>> threads_;
 };
 

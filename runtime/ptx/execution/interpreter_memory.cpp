@@ -1,4 +1,4 @@
-// Memory accesses of the interpreter. All of them are checked.
+// Memory accesses of the interpreter, which checks each access.
 
 #include <cstring>
 
@@ -68,7 +68,7 @@ std::uint8_t* interpreted_thread::checked(const instruction& i, const operand& w
   return checked(window_of(i), at, bytes, alignment);
 }
 
-// A race finder sees each access; the value is what a write stores.
+// Reports an access to the race finder, if there is one. `value` points to the bytes that a write stores.
 void interpreted_thread::touch(const instruction& i, const std::uint8_t* at, std::uint64_t bytes, memory_use how,
                                const void* value) {
   if (block_.races == nullptr) return;
@@ -84,7 +84,7 @@ void interpreted_thread::touch_fragment(const instruction& i, const std::uint8_t
   for (const std::uint64_t offset : fragment_offsets(i, number_ % 32, stride)) touch(i, matrix + offset, bytes, how);
 }
 
-// The groups of cp.async: commit_group, wait_group n, wait_all.
+// Reports the groups of cp.async to the race finder: commit_group, wait_group n, wait_all.
 void interpreted_thread::order_copies(const instruction& i) {
   if (i.has(modifier::commit_group) || i.has(modifier::wait_all)) block_.races->commit_copies(block_, number_);
   if (i.has(modifier::wait_all)) block_.races->wait_for_copies(block_, number_, 0);
@@ -142,7 +142,7 @@ void interpreted_thread::update(const instruction& i) {
   if (!i.results.empty()) set(i.results[0], old);
 }
 
-// cp.async: bytes beyond the given source size become zero.
+// cp.async: the bytes after the given source size become zero.
 void interpreted_thread::copy(const instruction& i) {
   const std::uint64_t size = value(i.sources[2]);
   const std::uint64_t given = i.sources.size() > 3 ? std::min(value(i.sources[3]), size) : size;

@@ -18,7 +18,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-// Clusters that are resident at the same time and take turns in this thread.
+// The clusters that are resident in this CPU thread at the same time and take turns.
 class gang {
  public:
   gang(const launch_configuration& c, std::function<std::shared_ptr<engine>()> engines, block_room room = {})
@@ -35,11 +35,13 @@ class gang {
     clusters_ = {g.x / size_.x, g.y / size_.y, g.z / size_.z};
   }
 
-  // In place of a cluster's number. Optional numbers would go through memory, in two parts, for each block.
+  // Stands for no cluster. std::optional would be slower, because each number would be passed through memory in two
+  // parts.
   static constexpr std::uint64_t none = ~std::uint64_t{0};
 
   [[nodiscard]] std::uint64_t cluster_count() const { return configuration_.grid.count() / size_.count(); }
-  /// The number of the cluster whose first block this is, with blocks in grid order; none for other blocks.
+  /// Returns the number of the cluster that begins with this block; none if no cluster begins with it. Blocks are
+  /// numbered in grid order.
   [[nodiscard]] std::uint64_t cluster_that_begins(std::uint64_t block) const {
     if (is_single()) return block;  // saves divisions
     const dimensions& g = configuration_.grid;
@@ -69,11 +71,12 @@ class gang {
         }
   }
 
-  /// Runs resident clusters, and those that `next` gives, until all have ended and `next` gives no more. The next one
-  /// becomes resident when all others have ended. If they do not end, because they may wait for blocks that are not
-  /// resident, as many as there are become resident beside them, until the room is full.
+  /// Runs the resident clusters and the clusters whose numbers `next` returns, until all have ended and `next` returns
+  /// none. The next cluster becomes resident when all others have ended. If the resident clusters do not end, they may
+  /// be waiting for blocks that are not resident. Then as many further clusters become resident, until the limit is
+  /// reached.
   ///
-  /// A template, because small blocks take tens of nanoseconds.
+  /// This is a template because small blocks take only tens of nanoseconds.
   template <class Next>
   void run(const Next& next) {
     steady::time_point patient_until{};
@@ -83,7 +86,7 @@ class gang {
         if (cluster == none) return;
         admit(cluster);
         patient_until = {};
-        if (is_single()) take_turn(*seats_.front());  // most blocks end at once
+        if (is_single()) take_turn(*seats_.front());  // most blocks end in their first turn
       }
       bool is_progress = false;
       for (const auto& each : seats_)
@@ -114,7 +117,7 @@ class gang {
     std::unique_ptr<scheduler> block;
     bool has_ended = true;
   };
-  // The place of a cluster.
+  // What a resident cluster needs: its blocks with their engines.
   struct seat {
     std::vector<resident> residents;
     cluster_members cluster;
@@ -132,7 +135,8 @@ class gang {
     return own[0] == 0 ? dimensions{} : dimensions{own[0], own[1], own[2]};
   }
 
-  // The place of a cluster in the grid, in clusters. Most follow the one before, which saves divisions.
+  // Returns the position of a cluster in the grid of clusters. Most clusters follow the previous one, and then no
+  // division is needed.
   const dimensions& place_of(std::uint64_t cluster) {
     if (cluster == following_ && place_.x + 1 < clusters_.x) {
       ++place_.x;
@@ -162,14 +166,16 @@ class gang {
     return made;
   }
 
-  // As many blocks as the whole device claims to hold, because one thread may have all of them; more if they are small.
+  // Returns how many clusters may be resident. One CPU thread may have to run all blocks that the device claims to hold
+  // at the same time, so the limit is that of the whole device, or more if the blocks are small.
   [[nodiscard]] std::size_t most_seats() const {
     constexpr std::size_t most_blocks = 1024, most_bytes = std::size_t{256} << 20;
     const std::size_t blocks = std::min(most_bytes / seats_.front()->residents.front().block->bytes(), most_blocks);
     return std::max<std::size_t>(1, std::max<std::size_t>(blocks, room_.least) / size_.count());
   }
 
-  // Lets each block of a cluster run. Returns whether a block ended or the cluster completed a phase of its barrier.
+  // Advances each block of a cluster once. Returns whether a block ended or the cluster completed a phase of its
+  // barrier.
   bool take_turn(seat& here) {
     bool is_progress = false, all_have_ended = true, all_wait = true;
     for (resident& r : here.residents) {
@@ -203,9 +209,9 @@ class gang {
   const block_room room_;
   const dimensions size_;
   const std::uint64_t blocks_of_cluster_ = size_.count();
-  dimensions clusters_;             // of the grid
-  dimensions place_;                // the place of the last cluster that became resident
-  std::uint64_t following_ = none;  // the number behind its number
+  dimensions clusters_;             // the size of the grid in clusters
+  dimensions place_;                // the position of the cluster that became resident last
+  std::uint64_t following_ = none;  // the number of that cluster, plus 1
   std::vector<std::unique_ptr<seat>> seats_;
   std::size_t taken_ = 0;
 };
@@ -214,7 +220,7 @@ class gang {
 
 std::optional<trap> run_blocks(engine& runs, const launch_configuration& configuration, block_range blocks,
                                const std::function<std::optional<block_range>()>& more, const block_room& room) {
-  // The caller owns the first engine.
+  // The caller owns this engine, so the pointer does not delete it.
   std::shared_ptr<engine> first(&runs, [](engine*) {});
   try {
     gang residents(
@@ -238,7 +244,8 @@ std::optional<trap> run_blocks(engine& runs, const launch_configuration& configu
 
 std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>& engines,
                                  const launch_configuration& given) {
-  // %envreg1 and 2 lead cooperative groups here: to the workspace's size and the word in which grid.sync counts.
+  // %envreg1 and %envreg2 contain the address of this workspace. Cooperative groups read its size from it, and the word
+  // in which grid.sync counts.
   alignas(16) std::uint32_t workspace[4] = {16, 0, 0, 0};
   launch_configuration configuration = given;
   if (configuration.workspace == nullptr) configuration.workspace = workspace;
@@ -255,7 +262,7 @@ std::optional<trap> run_together(const std::function<std::shared_ptr<engine>()>&
 void land_page_fault(std::uint64_t address) {
   block_context* const block = scheduler::running();
   if (block == nullptr || !block->in_compiled_code) return;
-  // longjmp leaves the signal handler without restoring the signal mask.
+  // longjmp leaves the signal handler, but does not restore the signal mask.
   sigset_t faults;
   sigemptyset(&faults);
   sigaddset(&faults, SIGSEGV);

@@ -1,5 +1,6 @@
-// Invariants: while together_ is a point, all threads of the block go on after it, and warps_ is not valid. Otherwise a
-// thread whose bit in warp::ready is set goes on after next[t]; any other thread waits at next[t], or has ended.
+// Invariants: while together_ is a point, all threads of the block continue after this point, and warps_ is not valid.
+// Otherwise a thread t whose bit in warp::ready is set continues after the point next[t]; any other thread waits at
+// that point, or has ended.
 
 #include "runtime/ptx/execution/scheduler.h"
 
@@ -19,9 +20,10 @@ constexpr std::int32_t turns_before_pause = 512;
 
 thread_local block_context* in_this_thread = nullptr;
 
-constexpr std::size_t cache_line = 64;  // bytes; also those of the largest vector register
+constexpr std::size_t cache_line = 64;  // bytes; a vector register has at most as many
 
-// A vector that crosses a cache line takes two accesses. The memory must have room for one line more.
+// Returns the first address in `memory` at which a cache line begins, because a vector that crosses two lines takes two
+// accesses. The memory must be one line larger than needed.
 template <class T>
 T* on_cache_line(T* memory) {
   return reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(memory) + cache_line - 1) / cache_line * cache_line);
@@ -50,8 +52,8 @@ scheduler::scheduler(engine& runs, const launch_configuration& configuration)
   block_.dynamic_shared_size = configuration.dynamic_shared;
   block_.shared = shared_.data();
 
-  // Padding keeps stacks of neighbouring threads out of the same cache line. A stride that is a power of two would map
-  // all threads' variables to few cache sets.
+  // The padding gives the stacks of neighbouring threads different cache sets. If the stride were a power of two, the
+  // variables of all threads would share few cache sets.
   block_.local_stride =
       round_up(configuration.kernel->local_size + (calls(*configuration.kernel) ? configuration.local_limit : 0), 64) +
       64;
@@ -136,7 +138,7 @@ scheduler::state scheduler::advance() {
   }
 }
 
-// All threads of the block go on after the same point. Runs them as long as that is so.
+// Runs the threads of the block while all of them continue after the same point.
 scheduler::state scheduler::run_together() {
   const std::uint32_t threads = block_.thread_count;
   for (;;) {
@@ -151,7 +153,7 @@ scheduler::state scheduler::run_together() {
       block_.races->meet_all(block_);
       continue;
     }
-    std::fill(next_.begin(), next_.end(), point);  // barriers of the block do not read it
+    std::fill(next_.begin(), next_.end(), point);  // meetings below read it; barriers of the block do not
     if (what.op == opcode::converge && stand_together()) {
       for (std::uint32_t w = 0; w < warps_.size(); ++w) note_lockstep(w);
       continue;
@@ -163,19 +165,20 @@ scheduler::state scheduler::run_together() {
   return state::paused;
 }
 
-// Whether the threads of each warp, which all wait at the same point, came there by the same calls.
+// The threads of each warp wait at the same point. Returns whether they have also reached it through the same calls.
 bool scheduler::stand_together() const {
   for (std::uint32_t w = 0; w < warps_.size(); ++w)
     if (engine_.earliest(block_, w * warp_size, warps_[w].lanes) != warps_[w].lanes) return false;
   return true;
 }
 
-// Lanes that pass a converge go on after all accesses that other lanes of the warp have made.
+// Tells the race finder that the lanes of a warp have passed a converge: each lane's next accesses come after all
+// earlier accesses of the others.
 void scheduler::note_lockstep(std::uint32_t w) {
   if (block_.races != nullptr) block_.races->meet_lanes(block_, w * warp_size, warps_[w].lanes);
 }
 
-// Divides the block into warps, which the scheduler then examines one by one. All threads wait.
+// Divides the block into warps, which are then examined one by one. All threads of the block must wait.
 void scheduler::part() {
   together_ = block_context::mixed;
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
@@ -195,7 +198,7 @@ void scheduler::look_at(std::uint32_t w) {
   warps_[w].point = different == 0 ? next_[first] : block_context::mixed;
 }
 
-// Runs every ready thread; adjacent threads at the same point run together.
+// Runs every ready thread. Adjacent threads that continue after the same point run together.
 void scheduler::run_ready() {
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
     while (warps_[w].ready != 0) {
@@ -215,12 +218,12 @@ void scheduler::run_ready() {
   }
 }
 
-// Whether an instruction is a meeting of those lanes of a warp that can come, without a mask.
+// Returns whether an instruction is a meeting that has no mask, so that it waits only for the lanes that can reach it.
 bool scheduler::is_maskless(const instruction& what) {
   return what.op == opcode::activemask || what.op == opcode::converge;
 }
 
-// Whether an instruction is a meeting of all lanes of a warp.
+// Returns whether an instruction is a meeting of all lanes of a warp.
 bool scheduler::is_whole(const instruction& what) {
   if (what.kind == kind::matrix) return true;
   if (what.kind != kind::warp || is_maskless(what)) return false;
@@ -228,7 +231,7 @@ bool scheduler::is_whole(const instruction& what) {
   return mask.what == operand::kind::immediate && static_cast<std::uint32_t>(mask.value) == ~0U;
 }
 
-// As is_whole, but also accepts masks in registers. All threads of the block must wait at the instruction.
+// Like is_whole, but also accepts masks in registers. All threads of the block must wait at the instruction.
 bool scheduler::names_all_lanes(const instruction& what) const {
   if (is_whole(what)) return true;
   if (what.kind != kind::warp || is_maskless(what) || !what.sources.back().is_register()) return false;
@@ -238,9 +241,9 @@ bool scheduler::names_all_lanes(const instruction& what) const {
   return true;
 }
 
-// Meetings with a mask come first. A meeting without a mask runs only when no other lane of the warp can advance, and
-// only for the lanes at the earliest point, so that diverged lanes reconverge as on a GPU. A paused lane can still
-// reach a converge, which waits for it.
+// Completes meetings with a mask first. A meeting without a mask is completed only when no other lane of the warp can
+// advance, and only for the lanes at the earliest point, so that diverged lanes reconverge as on a GPU. A converge also
+// waits for paused lanes, because they may still reach it.
 bool scheduler::meet_warps() {
   bool any = false;
   for (std::uint32_t w = 0; w < warps_.size(); ++w) {
@@ -312,7 +315,7 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
       if (its.op == what.op && its.kind == what.kind && mask_of(first + other, its) == wanted) group |= 1U << other;
     }
     open &= ~group;
-    if (group != (wanted & alive)) continue;  // some lanes have not arrived
+    if (group != (wanted & alive)) continue;  // some lanes have not arrived yet
     if (what.kind == kind::matrix) {
       meet_matrices(block_, what, first);
     } else {
@@ -324,7 +327,8 @@ bool scheduler::meet_named(std::uint32_t w, std::uint32_t waiting) {
   return any;
 }
 
-// GPUs do not look for a lane in its own mask: in lockstep, all lanes that wait at the instruction take part.
+// Returns whether the lane's mask lacks the lane itself. GPUs do not check this: in lockstep, all lanes that wait at
+// the instruction take part.
 bool scheduler::is_stray(std::uint32_t lane, std::uint32_t thread, const instruction& what) const {
   if (!configuration_.image->program().in_lockstep || is_maskless(what)) return false;
   return (mask_of(thread, what) >> lane & 1) == 0;

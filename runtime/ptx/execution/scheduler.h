@@ -1,6 +1,7 @@
 #pragma once
 
-/// Runs one block with an engine: runs its threads, and completes meetings of threads that wait for each other.
+/// Runs one block with an engine: runs the threads of the block, and completes meetings of threads that wait for each
+/// other.
 
 #include "runtime/ptx/execution/block.h"
 
@@ -10,7 +11,7 @@ inline constexpr std::uint32_t warp_size = 32;
 
 class scheduler {
  public:
-  /// In state waiting, no thread can continue before other blocks of the cluster arrive at a barrier.
+  /// waiting: no thread can continue before other blocks of the cluster arrive at a barrier.
   enum class state : std::uint8_t { ended, paused, waiting };
 
   /// Both arguments must outlive the scheduler. As on a GPU, static shared memory is not initialised.
@@ -19,29 +20,29 @@ class scheduler {
   scheduler& operator=(const scheduler&) = delete;
   ~scheduler();
 
-  /// Begins another block, which has the index (x, y, z) in the grid, in the memory of the previous block. All blocks
-  /// of a cluster must begin before the first of them advances, and `cluster` must outlive the run.
+  /// Begins another block, which has the index (x, y, z) in the grid, and reuses the memory of the previous block. All
+  /// blocks of a cluster must begin before the first of them advances, and `cluster` must outlive the run.
   void begin(std::uint32_t x, std::uint32_t y, std::uint32_t z, cluster_members* cluster = nullptr);
-  /// Runs until all threads have ended, or until the remaining threads only wait, in loops or for the cluster; then
-  /// other blocks should run. Throws trap_exception, also if threads wait for something that cannot happen.
+  /// Runs threads until all have ended, or until the remaining threads only wait, in loops or for the cluster. Other
+  /// blocks should run then. Throws trap_exception, also if threads wait for something that cannot happen.
   state advance();
-  /// Whether all threads that have not ended have arrived at the cluster's barrier at least `times` times.
+  /// Returns whether all threads that have not ended have arrived at the cluster's barrier at least `times` times.
   [[nodiscard]] bool has_arrived(std::uint64_t times) const;
   /// Stops the kernel because its threads wait for something that cannot happen.
   [[noreturn]] void report_deadlock();
   [[nodiscard]] block_context& context() { return block_; }
-  /// The size in bytes of the block's state, without the registers of the interpreter.
+  /// Returns the size in bytes of the block's state, without the registers of the interpreter.
   [[nodiscard]] std::size_t bytes() const;
 
-  /// The block that the calling thread runs; null if it runs none. For the handler of page faults.
+  /// Returns the block that the calling thread runs; null if it runs none. The page-fault handler uses this.
   [[nodiscard]] static block_context* running();
 
  private:
   struct warp {
     std::uint32_t lanes = 0;  // the lanes that the warp has
     std::uint32_t alive = 0;  // the lanes that have not ended
-    std::uint32_t ready = 0;  // the lanes that can go on
-    std::uint32_t point = 0;  // the point of all lanes, or mixed
+    std::uint32_t ready = 0;  // the lanes that can continue
+    std::uint32_t point = 0;  // the point at which all lanes are, or mixed
   };
 
   state run_together();
@@ -76,18 +77,19 @@ class scheduler {
   std::vector<std::uint32_t> next_, tid_x_, tid_y_, tid_z_;
   std::vector<warp> warps_;                  // not valid while together_ is a point
   std::uint32_t together_ = 0;               // the point after which all threads of the block continue, or mixed
-  std::array<std::uint32_t, 16> arrived_{};  // arrivals by bar.arrive, per barrier
-  std::vector<std::uint64_t> arrivals_;      // by thread: arrivals at the cluster's barrier; empty before the first
+  std::array<std::uint32_t, 16> arrived_{};  // by barrier: the number of arrivals by bar.arrive
+  // by thread: the number of arrivals at the cluster's barrier; empty before the first arrival
+  std::vector<std::uint64_t> arrivals_;
 };
 
-/// Executes a meeting of some lanes of a warp and writes the lanes' results. All of these lanes must wait at an
-/// instruction of the same opcode. `first` is the thread of lane 0; bit n of `lanes` stands for lane n.
+/// Executes a meeting of some lanes of a warp and writes the results of the lanes. All of these lanes must wait at
+/// instructions with the same opcode. `first` is the thread of lane 0; bit n of `lanes` is lane n.
 void meet(block_context& block, const engine& points, std::uint32_t first, std::uint32_t lanes);
 
-/// Executes a meeting for which all 32 lanes of the warp wait at the same instruction.
+/// Executes a meeting of a whole warp: all 32 lanes must wait at the same instruction.
 void meet_together(block_context& block, const engine& points, const instruction& what, std::uint32_t first);
 
-/// The value of an operand of the instruction at which a thread waits.
+/// Returns the value of an operand of the instruction at which a thread waits.
 [[nodiscard]] std::uint64_t value_of(const block_context& block, std::uint32_t thread, const operand& o);
 void set_result(block_context& block, std::uint32_t thread, const operand& o, std::uint64_t value);
 

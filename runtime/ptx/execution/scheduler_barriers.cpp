@@ -72,7 +72,8 @@ bool scheduler::meet_barriers() {
     if (!barriers[n].complete) continue;
     arrived_[n] = 0;
     if (block_.races == nullptr) continue;
-    // Threads that have ended wrote before this barrier of all others.
+    // If all threads that have not ended have met, the barrier orders all accesses of the block, including those of
+    // threads that have ended.
     if (met[n].size() == alive) {
       block_.races->meet_all(block_);
     } else {
@@ -88,8 +89,8 @@ bool scheduler::has_arrived(std::uint64_t times) const {
   return true;
 }
 
-// Counts arrivals at the cluster's barrier, and releases threads whose phase of it is complete. launch.cpp completes
-// phases between the turns of the blocks.
+// Counts arrivals at the cluster's barrier, and releases the threads that wait for a phase that is complete. launch.cpp
+// completes phases between the turns of the blocks.
 bool scheduler::meet_cluster() {
   bool any = false;
   for (std::uint32_t t = 0; t < block_.thread_count; ++t) {
@@ -97,7 +98,7 @@ bool scheduler::meet_cluster() {
     const instruction& what = engine_.at(next_[t]);
     if (what.kind != kind::barrier || !what.has(modifier::cluster)) continue;
     if (arrivals_.empty()) arrivals_.resize(block_.thread_count);
-    // Each phase's barrier is a flag of its own, until the phase after the next one.
+    // The flag of a phase is 0 or 1 in turns, so it is used again only in the phase after the next.
     if (what.has(modifier::arrive)) {
       ++arrivals_[t];
       if (block_.races != nullptr) block_.races->release(block_, t, arrivals_[t] % 2);

@@ -1,7 +1,7 @@
-// nvcc links every program with a section .nvFatBinSegment, even one without kernels; it holds the fat binaries to
-// register. The function that registers them, __cudaRegisterFatBinary, is an undefined dynamic symbol if the runtime is
-// a shared library. If the runtime is linked statically, it is no dynamic symbol at all, and the runtime's names of
-// errors are among the constants. A program that calls only the driver has neither.
+// nvcc gives every program a section .nvFatBinSegment, even a program without kernels. The section contains the fat
+// binaries to register. They are registered by __cudaRegisterFatBinary: an undefined dynamic symbol if the runtime is a
+// shared library, no dynamic symbol if the runtime is linked statically. A static runtime is recognised by its names of
+// errors among the constants. A program that calls only the driver has neither the symbol nor these names.
 
 #include "runtime/ptx/files/cuda_parts.h"
 
@@ -44,7 +44,7 @@ std::optional<cuda_parts> read_cuda_parts(const std::string& path, code_to_read 
   const mapped_file file(path);
   const elf_file elf(file.content());
   if (elf.named(".nvFatBinSegment").empty()) return std::nullopt;
-  if (elf.needs("libhpe.so.")) return std::nullopt;  // its kernels run where hpe has its devices
+  if (elf.needs("libhpe.so.")) return std::nullopt;  // hpe launches the program's kernels on its own devices
   cuda_parts result;
   result.has_own_runtime = !elf.imports("__cudaRegisterFatBinary") && !elf.needs("libcudart.so") &&
                            holds_names_of_errors(elf.named(".rodata"));

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The CUDA parts of an ELF file (a program or a library). They are found through section names and dynamic symbols,
-/// which `strip` keeps.
+/// The CUDA parts of an ELF file (a program or a library). hpe finds them through section names and dynamic symbols,
+/// which `strip` does not remove.
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,8 @@ struct cuda_parts {
   std::set<std::uint32_t> ptx_architectures, machine_code_architectures;
 };
 
-/// How much of the device code is read. PTX is decompressed, so reading all code of a large library takes seconds.
+/// How much of the device code is read. Reading all code of a large library takes seconds, because PTX is decompressed.
+/// up_to_ptx: stop after the first PTX.
 enum class code_to_read : std::uint8_t { up_to_ptx, all };
 
 /// Reads a file. Returns nothing if the file does not exist, is not a 64-bit ELF file, is damaged, or was not linked by
@@ -28,15 +29,17 @@ enum class code_to_read : std::uint8_t { up_to_ptx, all };
 [[nodiscard]] std::optional<cuda_parts> read_cuda_parts(const std::string& path,
                                                         code_to_read what = code_to_read::up_to_ptx);
 
-/// The names of the shared CUDA runtimes that a file is linked with: libcudart.so.13, or the name of a copy in a Python
-/// wheel (libcudart.3eda8113.so.13). Reads only a few pages of files without such a runtime. Thread-safe; never throws
-/// because of a file's content.
+/// Returns the names of the shared CUDA runtimes that a file is linked with: libcudart.so.13, or the name of a copy in
+/// a Python wheel (libcudart.3eda8113.so.13). Reads only a few pages of files without such a runtime. Thread-safe;
+/// never throws because of a file's content.
 [[nodiscard]] std::vector<std::string> linked_runtimes(const std::string& path);
 
-/// Whether a file is one of NVIDIA's compilers (NVRTC), by its name. A compiler contains a runtime, but needs no GPU.
+/// Returns whether a file is one of NVIDIA's compilers (NVRTC), judged by its name. A compiler contains a runtime, but
+/// needs no GPU.
 [[nodiscard]] bool is_compiler(const std::string& path);
 
-/// Whether a file is one of NVIDIA's libraries of kernels (cuBLAS, cuFFT), by its name. Only NVIDIA can relink them.
+/// Returns whether a file is one of NVIDIA's libraries of kernels (cuBLAS, cuFFT), judged by its name. Only NVIDIA can
+/// relink these libraries.
 [[nodiscard]] bool needs_gpu(const std::string& path);
 
 }  // namespace hpe::ptx

@@ -16,7 +16,7 @@ bool has_ptx(const std::vector<fat_binary_entry>& entries) {
                      [](const fat_binary_entry& e) { return e.what == fat_binary_entry::kind::ptx; });
 }
 
-// The text for the newest architecture of each fat binary.
+// Returns from each fat binary the PTX text for the newest architecture.
 std::vector<std::string> texts_in(file_bytes section, unsigned& without_ptx) {
   std::vector<std::string> texts;
   visit_fat_binaries(section, [&](const std::vector<fat_binary_entry>& entries) {

@@ -9,7 +9,8 @@ namespace hpe::ptx {
 
 namespace {
 
-// Reads no more of the table than the name, because a damaged file can have many names in one long string.
+// Returns whether the string at `offset` begins with `name`. Reads no more of the table, because a damaged file can
+// contain many names in one long string.
 bool begins(file_bytes table, std::uint64_t offset, std::string_view name) {
   const file_bytes found = part(table, offset, name.size());
   return !found.empty() && std::string_view(found.data(), found.size()) == name;
@@ -69,7 +70,7 @@ void elf_file::for_each_needed(const See& see) const {
 }
 
 std::vector<std::string> elf_file::needed() const {
-  constexpr std::size_t longest_name = 255;  // of a file
+  constexpr std::size_t longest_name = 255;  // the largest length of a file name
   std::vector<std::string> names;
   for_each_needed([&](file_bytes strings, std::uint64_t offset) {
     if (offset >= strings.size()) return true;

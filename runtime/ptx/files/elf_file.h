@@ -31,11 +31,11 @@ class mapped_file {
   file_bytes content_;
 };
 
-/// The `size` bytes from `offset` on; empty if `all` does not contain all of them.
+/// Returns the `size` bytes from `offset` on; empty if `all` does not contain all of them.
 [[nodiscard]] file_bytes part(file_bytes all, std::uint64_t offset, std::uint64_t size);
 
-/// An object of type T, copied because it may be misaligned in the file; nothing if `all` does not contain all of its
-/// bytes.
+/// Returns a copy of an object of type T, because the object may be misaligned in the file. Returns nothing if `all`
+/// does not contain all bytes of the object.
 template <class T>
 [[nodiscard]] std::optional<T> read(file_bytes all, std::uint64_t offset) {
   const file_bytes from = part(all, offset, sizeof(T));
@@ -52,17 +52,17 @@ class elf_file {
   explicit elf_file(file_bytes content);
 
   [[nodiscard]] bool is_elf() const { return is_elf_; }
-  /// The content of a section; empty if the file has no section of this name.
+  /// Returns the content of a section; empty if the file has no section of this name.
   [[nodiscard]] file_bytes named(std::string_view name) const;
-  /// The names of the shared objects that the file is linked with.
+  /// Returns the names of the shared objects that the file is linked with.
   [[nodiscard]] std::vector<std::string> needed() const;
-  /// Whether one of these names begins with `library`.
+  /// Returns whether the file is linked with a shared object whose name begins with `library`.
   [[nodiscard]] bool needs(std::string_view library) const;
-  /// Whether the file has an undefined dynamic symbol of this name.
+  /// Returns whether the file has an undefined dynamic symbol of this name.
   [[nodiscard]] bool imports(std::string_view name) const;
 
  private:
-  /// Calls see(table of strings, offset of the name) for each needed shared object, until `see` returns false.
+  /// Calls see(string table, offset of the name) for each needed shared object, until `see` returns false.
   template <class See>
   void for_each_needed(const See& see) const;
   [[nodiscard]] Elf64_Shdr section(unsigned number) const;

@@ -54,9 +54,10 @@ class reader {
   std::size_t bytes_;
 };
 
-// A damaged container may state any size. So neither function takes more memory than the bytes can fill; zstd could
-// fill any amount, so larger texts have a largest ratio to their bytes. Both are empty where the bytes are not `size`
-// bytes of text.
+// A damaged container may state any size. So these functions limit the memory that they allocate by the number of
+// compressed bytes. LZ4 can expand its input at most 255 times. zstd has no such limit, so texts above small_text are
+// refused if they are more than largest_zstd_ratio times as large as the input. Both functions return nothing if the
+// result does not have `size` bytes.
 std::optional<std::string> decompress_lz4(const char* data, std::size_t bytes, std::uint64_t size) {
   constexpr std::uint64_t largest_ratio = 255;
   if (bytes > LZ4_MAX_INPUT_SIZE || size > LZ4_MAX_INPUT_SIZE || size > largest_ratio * bytes) return std::nullopt;

@@ -16,8 +16,8 @@ struct fat_binary_entry {
   std::string text;                // PTX text, decompressed
 };
 
-/// Reads a container (magic 0xba55ed50) from at most `bytes` bytes. PTX is decompressed; cubins are listed without
-/// their code.
+/// Reads a container (magic 0xba55ed50) from at most `bytes` bytes. PTX is decompressed. Cubins are listed, but their
+/// code is not returned.
 ///
 /// Throws HPE_ERROR_INVALID_ARGUMENT if the data is not a container, is truncated, has an entry that reaches beyond the
 /// size that the container states, or cannot be decompressed.
@@ -27,11 +27,11 @@ struct fat_binary_entry {
 /// (magic 0x466243b1), which points to a container. Reads only mapped memory.
 [[nodiscard]] std::vector<fat_binary_entry> read_fat_binary_in_memory(const void* image);
 
-/// Whether a container or a wrapper begins at `image`. Stops reading at the first byte that differs.
+/// Returns whether a container or a wrapper begins at `image`. Stops reading at the first byte that differs.
 [[nodiscard]] bool begins_with_fat_binary(const char* image);
 
-/// The PTX for the newest architecture among the entries. Throws HPE_ERROR_NOT_SUPPORTED if no entry is PTX; the
-/// message names the nvcc option to use.
+/// Returns the PTX for the newest architecture among the entries. Throws HPE_ERROR_NOT_SUPPORTED if no entry is PTX;
+/// the message names the nvcc option to use.
 [[nodiscard]] const fat_binary_entry& choose_ptx(const std::vector<fat_binary_entry>& entries);
 
 }  // namespace hpe::ptx

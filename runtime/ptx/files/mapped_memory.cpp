@@ -1,5 +1,5 @@
-// mincore fails with ENOMEM if any page of a range is unmapped. So the ranges that are asked for halve until the first
-// unmapped page is found.
+// mincore fails with ENOMEM if any page of a range is unmapped. So after each failure, the function halves the range,
+// until it has found the first unmapped page.
 
 #include "runtime/ptx/files/mapped_memory.h"
 
@@ -20,7 +20,7 @@ std::size_t mapped_bytes(const void* address, std::size_t most) {
   std::uintptr_t at = begin & ~(page - 1);
   for (std::uintptr_t pages = states.size(); at < end && pages > 0;) {
     pages = std::min(pages, (end - at + page - 1) / page);
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): of a page in front of an address of the caller
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): `at` is the address of a page
     if (::mincore(reinterpret_cast<void*>(at), pages * page, states.data()) == 0) {
       at += pages * page;
     } else {

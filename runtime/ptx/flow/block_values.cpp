@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint32_t none = ~0U;
 
-// The block through which all ways from a block to the end of the kernel lead, the first of them; the number of blocks
-// if it is the end itself. (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001, on the reversed
-// graph.) Blocks in endless loops have none.
+// Returns for each block its immediate post-dominator: the first block that lies on all paths from the block to the end
+// of the kernel, or the number of blocks if only the end itself lies on all of them. (Cooper, Harvey and Kennedy, "A
+// Simple, Fast Dominance Algorithm", 2001, on the reversed graph.) Blocks that cannot reach the end have none.
 std::vector<std::uint32_t> find_joins(const std::vector<basic_block>& blocks) {
   const auto end = static_cast<std::uint32_t>(blocks.size());
   std::vector<std::vector<std::uint32_t>> before(blocks.size() + 1);
@@ -25,7 +25,8 @@ std::vector<std::uint32_t> find_joins(const std::vector<basic_block>& blocks) {
   for (std::uint32_t b = 0; b < end; ++b)
     for (const std::uint32_t to : successors(b)) before[to].push_back(b);
 
-  std::vector<std::uint32_t> order, place(blocks.size() + 1, none);  // postorder of the reversed graph, from the end
+  // order: postorder of the reversed graph, from the end
+  std::vector<std::uint32_t> order, place(blocks.size() + 1, none);
   std::vector<bool> is_seen(blocks.size() + 1);
   std::vector<std::pair<std::uint32_t, std::size_t>> path{{end, 0}};
   is_seen[end] = true;
@@ -63,7 +64,7 @@ std::vector<std::uint32_t> find_joins(const std::vector<basic_block>& blocks) {
   return joins;
 }
 
-// Whether an instruction gives all threads the same result if its operands are the same.
+// Returns whether an instruction gives all threads the same result if its operands are the same.
 bool keeps_values(const instruction& i) {
   switch (i.kind) {
     case kind::pure: return true;
@@ -112,7 +113,8 @@ class block_values {
            std::any_of(i.sources.begin(), i.sources.end(), [&](const operand& o) { return differs(o); });
   }
 
-  // Returns whether a register that it writes is a new one with different values.
+  // Marks the registers that an instruction writes as different, if their values may differ. Returns whether a register
+  // was newly marked.
   bool look_at(const instruction& i, std::uint32_t block) {
     if (keeps_values(i) && !differs(i) && !is_optional_[block]) return false;
     bool changed = false;
@@ -124,8 +126,8 @@ class block_values {
     return changed;
   }
 
-  // Notes the blocks that only some threads may come to, after a branch on different values. Returns false if threads
-  // meet or end on such a way.
+  // After a branch on different values, marks the blocks that only some of the threads may reach. Returns false if
+  // threads meet or end in such a block.
   bool note_ways(std::uint32_t branch) {
     std::vector<std::uint32_t> open = flow_.blocks()[branch].successors;
     const instruction& leaves = code_[flow_.blocks()[branch].last - 1];
@@ -149,8 +151,8 @@ class block_values {
   const std::vector<instruction>& code_;
   const control_flow& flow_;
   const std::vector<std::uint32_t> joins_;
-  std::vector<bool> differs_;      // by register
-  std::vector<bool> is_optional_;  // by block
+  std::vector<bool> differs_;      // by register: its values may differ
+  std::vector<bool> is_optional_;  // by block: perhaps only some threads reach it
   std::set<std::uint32_t> parts_;  // blocks that end with a branch on different values
 };
 
@@ -158,7 +160,7 @@ class block_values {
 
 std::vector<bool> find_block_values(const std::vector<instruction>& code, std::size_t registers,
                                     const control_flow& flow) {
-  constexpr std::size_t most = 4096;  // blocks: the time grows with their square
+  constexpr std::size_t most = 4096;  // the limit of the number of blocks: the time grows with its square
   const bool meets = std::any_of(code.begin(), code.end(), is_meeting);
   if (!meets || flow.blocks().size() > most) return std::vector<bool>(registers);
   return block_values(code, registers, flow).find();

@@ -8,8 +8,8 @@
 
 namespace hpe::ptx {
 
-/// By register: whether the register has the same value in all threads of a block that wait at the same barrier of the
-/// whole block. False for all registers if threads may take different paths from one meeting to another.
+/// Returns for each register whether it has the same value in all threads of a block that wait at the same barrier of
+/// the whole block. False for all registers if threads may take different paths from one meeting to another.
 ///
 /// A register has this property if all instructions that write it have only operands with this property, and if no
 /// branch on other values decides whether threads reach these instructions (the divergence analysis of Karrenberg and

@@ -13,12 +13,12 @@ std::uint32_t number_of(const program& p, const function& f) {
   return 0;
 }
 
-// Copies the code of functions into one list, with registers, memory and labels renumbered so that they do not clash.
+// Copies the code of functions into one list. Renumbers registers, memory and labels, so that they do not clash.
 class flattener {
  public:
   flattener(const program& p, const call_graph& graph, flat_kernel& into) : program_(p), graph_(graph), into_(into) {}
 
-  // formals: offset of the parameters in scratch; none for the kernel itself.
+  // formals: the offset of the parameters in scratch memory; none for the kernel itself
   bool append(const function& f, std::optional<std::uint32_t> formals) {
     const auto first_register = static_cast<std::uint32_t>(into_.registers.size());
     into_.registers.insert(into_.registers.end(), f.registers.begin(), f.registers.end());
@@ -95,7 +95,7 @@ class flattener {
       copy(call, r.offset, formals + p.offset, std::min(r.size, p.size));
     }
     if (skip != 0) into_.code[skip - 1].targets = {static_cast<std::uint32_t>(into_.code.size())};
-    // The target of the returns and of the skipped call must be an instruction.
+    // This instruction is the target of the function's returns, and of the jump that skips the call.
     instruction nothing = call;
     nothing.op = opcode::pmevent;
     nothing.kind = kind::nothing;
@@ -143,7 +143,7 @@ class flattener {
 }  // namespace
 
 std::optional<flat_kernel> flatten(const program& p, const call_graph& graph, const function& kernel) {
-  // Functions that may be called through pointers must not meet, wherever the call is.
+  // Threads must not meet in any function that may be called through a pointer, wherever the call is.
   std::vector<bool> seen(p.functions.size());
   std::vector<std::uint32_t> open{number_of(p, kernel)};
   while (!open.empty()) {

@@ -50,14 +50,15 @@ idle_ways::idle_ways(const std::vector<instruction>& code, const control_flow& f
     if (is_common_[block]) add_results(written_, code_, flow_.blocks()[block]);
 }
 
-// Whether all threads that come to the end of a block only compute in it, and go on in the region on the same way.
+// Returns whether all threads that reach the end of a block have only computed in the block, and continue in the same
+// block of the region.
 bool idle_ways::is_common_branch(std::uint32_t block) const {
   const instruction& end = code_[flow_.blocks()[block].last - 1];
   if (!only_computes_[block] || leaves(end)) return false;
   return !end.guard.is_register() || has_block_value_[end.guard.index];
 }
 
-// Begins with all blocks, and removes those to which another way leads.
+// First assumes that all blocks are common, and then removes those that threads may also reach by another path.
 void idle_ways::find_common() {
   for (const std::uint32_t block : region_.order) is_common_[block] = true;
   for (bool changed = true; changed;) {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Paths through a region on which a thread only computes, for example in `if (t < s) { ... } __syncthreads();` a
-/// thread with t >= s.
+/// Finds paths through a region on which a thread only computes. For example, in `if (t < s) { ... } __syncthreads();`,
+/// a thread with t >= s takes such a path.
 
 #include <optional>
 #include <vector>
@@ -17,7 +17,7 @@ class idle_ways {
   /// value in all threads on the path.
   struct way {
     std::vector<std::uint32_t> blocks;  // the last one ends with a barrier of the whole block of threads, or an exit
-    register_set written;               // registers written from the region's beginning to the path's end
+    register_set written;               // registers written between the beginning of the region and the end of the path
   };
 
   /// `region` must begin after a barrier of the whole block of threads. `has_block_value`: see find_block_values. All
@@ -25,8 +25,8 @@ class idle_ways {
   idle_ways(const std::vector<instruction>& code, const control_flow& flow, const std::vector<bool>& has_block_value,
             const lane_region& region);
 
-  /// The path of threads that continue in block `to` after the end of block `block` of the region; empty if these
-  /// threads do not all follow one path of this kind.
+  /// Returns the path of the threads that leave block `block` of the region for block `to`; empty if these threads do
+  /// not all follow one path of this kind.
   [[nodiscard]] std::optional<way> behind(std::uint32_t block, std::uint32_t to) const;
 
  private:
@@ -38,9 +38,9 @@ class idle_ways {
   const control_flow& flow_;
   const std::vector<bool>& has_block_value_;
   const lane_region& region_;
-  std::vector<bool> only_computes_;  // by block: all instructions except the last only compute
-  std::vector<bool> is_common_;      // by block: all threads reach the block, and only compute before it
-  register_set written_;             // by common blocks
+  std::vector<bool> only_computes_;  // by block: all instructions except the last one only compute
+  std::vector<bool> is_common_;      // by block: all threads reach it, and have only computed before
+  register_set written_;             // the registers that common blocks write
 };
 
 }  // namespace hpe::ptx

@@ -1,4 +1,5 @@
-// What lanes cost and save. The unit is an instruction of one thread, or of all lanes.
+// Estimates whether it pays to run a region in vector lanes. The unit of cost is one instruction, of one thread or of
+// all lanes together.
 
 #include <algorithm>
 
@@ -8,17 +9,18 @@ namespace hpe::ptx {
 
 namespace {
 
-// An access of one lane at an address of its own. Without gathers, the address leaves a vector register and the value
-// comes back to one.
+// The cost, for each lane, of an access whose lanes have unrelated addresses: with gather instructions, and without.
+// Without them, each address is extracted from a vector register, and the value is inserted into one.
 constexpr double gathered = 1, moved = 4;
-// Lanes that have left a loop wait until the last one leaves it.
+// The factor for blocks of loops that some lanes leave before others: these lanes wait until the last one leaves.
 constexpr double partly_filled = 1.5;
-// One pass of the loop over lanes that executes an atomic instruction.
+// The cost, for each lane, of an atomic instruction, which runs in a loop over the lanes.
 constexpr double looped = 4;
-// A meeting that lanes pass, and one for each thread that leaves the code for it.
+// The cost of a meeting that lanes pass without leaving the code, and the cost for one thread that leaves the code for
+// a meeting.
 constexpr double passage = 8, meeting = 30;
 
-// How often a block runs, as if all loops had few iterations.
+// Estimates how often a block runs. Every loop is assumed to have few iterations.
 double runs_of(const lane_region& region, std::uint32_t block) {
   constexpr double iterations = 8, most = 512;
   const std::uint32_t place = region.position[block];

@@ -1,5 +1,5 @@
-// A statement is changed token by token, so that formats and operands that do not matter here stay as they are.
-// Code that has to run before a statement (loads of addresses, arguments of calls) is inserted in front of it, behind
+// A statement is changed token by token, so that formats and operands that do not concern the patch stay as they are.
+// Code that must run before a statement (loads of addresses, arguments of calls) is inserted between the statement and
 // its label.
 
 #include "runtime/ptx/patch/body_patch.h"
@@ -14,7 +14,7 @@ namespace hpe::ptx::patch {
 
 namespace {
 
-constexpr unsigned part_words = 6;  // of a grid_part
+constexpr unsigned part_words = 6;  // the number of 32-bit words of a grid_part
 
 class patcher {
  public:
@@ -50,7 +50,7 @@ class patcher {
   }
 
  private:
-  // .loc has no end of its own.
+  // .loc has no terminator, so its operands are counted.
   void location() {
     const auto accept = [this](char c) { return tokens_.peek().is(c) && (tokens_.take(), true); };
     for (int n = 0; n < 3; ++n) tokens_.take();
@@ -96,7 +96,7 @@ class patcher {
     changes_.append(inside);
   }
 
-  // Atomic operations, fences and ordered accesses of device scope become those of system scope.
+  // Changes the scope of atomic operations, fences and ordered accesses from the device to the system.
   static void widen_scope(std::string_view mnemonic, std::span<const token> parts, edits& inside) {
     const auto find = [&](std::initializer_list<std::string_view> names) {
       return std::find_if(parts.begin() + 1, parts.end(),
@@ -134,7 +134,8 @@ class patcher {
         const std::string into = fmt::format("%hpe_at{}", addresses++);
         before += fmt::format("ld.const.u64 {}, [{}+{}];\n", into, names_.table, 8 * variable->second);
         std::size_t end = t.end;
-        // A register in brackets may have an offset, another one not.
+        // In brackets, PTX allows an offset after a register. Elsewhere it does not, so the offset is added in the code
+        // before.
         if (brackets == 0 && n + 2 < operands.size() && operands[n + 1].is('+')) {
           const bool minus = operands[n + 2].is('-');
           const token& offset = operands[n + (minus ? 3 : 2)];
@@ -172,7 +173,7 @@ class patcher {
     }
   }
 
-  // The part is read once. A kernel that uses none of it needs nothing.
+  // The kernel reads its grid_part once, at its beginning. A kernel that uses no word of it needs no prologue.
   [[nodiscard]] std::string prologue() const {
     std::string text;
     if (most_addresses_ > 0) text += fmt::format("\n.reg .b64 %hpe_at<{}>;", most_addresses_);

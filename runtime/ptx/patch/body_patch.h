@@ -1,6 +1,6 @@
 #pragma once
 
-/// The changes to the body of one function or kernel.
+/// Patches the body of one function or kernel.
 
 #include <set>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace hpe::ptx::patch {
 
-/// The functions and variables to which the names in one text refer.
+/// The functions and variables that the names in one text refer to.
 struct text_names {
   std::unordered_map<std::string_view, const function*> functions;
   std::unordered_map<std::string_view, std::uint32_t> variables;  // indices in the table of addresses
@@ -20,12 +20,12 @@ struct text_names {
 
 struct body_patch {
   edits changes;
-  std::size_t end = 0;   // behind the body
+  std::size_t end = 0;   // the offset after the body
   std::string obstacle;  // not empty: the body cannot be patched
 };
 
-/// Reads a body, from the token after its '{' up to and including its '}'. `parameter` is the name of the function's
-/// grid_part parameter; empty if the function has no such parameter. The functions of `takes_part` have a grid_part
+/// Patches a body, from the token after its '{' up to and including its '}'. `parameter` is the name of the function's
+/// grid_part parameter; empty if the function has no such parameter. `takes_part`: the functions that have a grid_part
 /// parameter.
 [[nodiscard]] body_patch patch_body(lexer& tokens, const text_names& names, const std::string& parameter,
                                     const std::set<const function*>& takes_part);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Replacements in a PTX text, and a function that reads the tokens of one statement.
+/// Replacements of pieces of a PTX text, and a function that reads the tokens of one statement.
 
 #include <string>
 #include <string_view>
@@ -35,7 +35,7 @@ class edits {
   std::vector<edit> all_;
 };
 
-/// The tokens up to and including the next ';'.
+/// Returns the tokens up to and including the next ';'.
 inline std::vector<token> take_statement(lexer& from) {
   std::vector<token> all;
   do all.push_back(from.take());

@@ -17,14 +17,15 @@ constexpr std::size_t most_parameters = 4096;
 constexpr std::uint64_t most_constants = 65536;
 constexpr std::uint32_t first_with_scopes = 60;  // the first architecture that has instructions of system scope
 
-// Made by the compiler, so nothing writes them: texts of literals, which printf needs on its own device, and tables of
-// the mathematical functions.
+// Returns whether the compiler made the variable and no code writes it: string literals, which printf needs on the
+// device that prints, and tables of the mathematical functions.
 bool is_literal(const symbol& s) {
   return s.name.starts_with("$str") || s.name.starts_with("_$_str") || s.name.starts_with("__unnamed_") ||
          (s.is_only_read() && s.name.starts_with("__cudart_"));
 }
 
-// Constants, and variables that no kernel writes. Only the host gives them other bytes, so each device has its own.
+// Returns whether each device has its own copy: constants, and variables that no kernel writes. Only the host changes
+// their bytes.
 bool is_copied(const symbol& s) {
   if (s.size == 0) return false;
   if (s.where == symbol::space::constant) return true;
@@ -38,14 +39,14 @@ bool is_redirected(const symbol& s) {
 /// The changes to one function with a body.
 struct patched_function {
   const function* what = nullptr;
-  std::size_t begin = 0, end = 0;  // in the text
+  std::size_t begin = 0, end = 0;  // offsets in the text; end is 0 for a declaration
   edits changes;
   std::string obstacle;
 };
 
 struct patched_text {
   std::vector<patched_function> functions;
-  std::map<std::size_t, edits> others;  // declarations and variables, by their first character
+  std::map<std::size_t, edits> others;  // patches of declarations and variables, by the offset of their first character
   bool has_table = false;
 };
 
@@ -74,7 +75,7 @@ class module_patch {
   }
 
  private:
-  /// Visits the function and all that it calls directly or through others.
+  /// Calls `visit` for the function and for all functions that it calls, directly or through other functions.
   template <class Visit>
   void for_each_called(const function& first, const Visit& visit) const {
     std::vector<const function*> open{&first};
@@ -170,11 +171,11 @@ class module_patch {
     return result;
   }
 
-  // A declaration has end 0.
+  // For a declaration, the member `end` of the result is 0.
   patched_function patch_function(lexer& tokens, const text_names& names, bool is_kernel) const {
     patched_function f;
     std::size_t last = 0;
-    const auto skip_list = [&] {  // returns whether it is empty
+    const auto skip_list = [&] {  // returns whether the list is empty
       bool empty = true;
       tokens.take();
       for (; !tokens.peek().is(')'); tokens.take()) empty = false;
@@ -206,8 +207,8 @@ class module_patch {
     return f;
   }
 
-  // Variables that the table replaces go. Constants get their bytes from the original module, so initial values which
-  // name variables are not needed.
+  // Removes the variables that the table replaces. Also removes initial values that name variables or functions:
+  // constants get their bytes from the original module.
   void patch_variables(lexer& tokens, const text_names& names, std::size_t begin, edits& change) const {
     const std::vector<token> all = take_statement(tokens);
     unsigned depth = 0;
@@ -229,7 +230,8 @@ class module_patch {
     if (!is_replaced && names_others) change.replace(value, all.back().begin, "");
   }
 
-  // Debug information names labels of kernels that are left out; lines need the strings only.
+  // Removes debug sections, because they name labels of kernels that the text omits. Keeps debug_str, which line
+  // numbers need.
   static void patch_section(lexer& tokens, std::size_t begin, edits& change) {
     const token name = tokens.take();
     unsigned depth = 0;
@@ -278,7 +280,8 @@ class module_patch {
     return bytes;
   }
 
-  // Functions lie between the other changes; kernels that are not kept go.
+  // Combines the changes to functions with all other changes in the order of the text, and removes the kernels that are
+  // not in `kept`.
   static std::string assemble(const std::string& text, const patched_text& patched,
                               const std::set<const function*>& kept) {
     std::map<std::size_t, edits> all = patched.others;
@@ -297,7 +300,7 @@ class module_patch {
 
   const program& program_;
   const std::span<const analysis::kernel_analysis* const> kernels_;
-  std::set<const function*> takes_part_;  // functions that are no kernels
+  std::set<const function*> takes_part_;  // functions, other than kernels, that have a grid_part parameter
   std::map<std::string, std::uint32_t> places_;
   std::vector<std::string> variables_;
   std::string ambiguous_;

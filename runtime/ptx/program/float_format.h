@@ -1,6 +1,6 @@
 #pragma once
 
-/// Binary floating point formats, and conversions between them that the processor does not have.
+/// Binary floating-point formats, and those conversions between them that the processor cannot do.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ struct float_format {
   unsigned exponent_bits;
   unsigned mantissa_bits;
   std::uint64_t nan;         // the canonical NaN
-  bool has_infinity = true;  // false: only the code of all ones is a NaN; other codes with its exponent are numbers
+  bool has_infinity = true;  // false: among the codes with the largest exponent, only that of all ones is a NaN
 };
 inline constexpr float_format half_format{5, 10, 0x7fff};
 inline constexpr float_format brain_format{8, 7, 0x7fff};
@@ -21,22 +21,22 @@ inline constexpr float_format tensor_format{8, 10, 0x3ffff};  // tf32 without it
 inline constexpr float_format e4m3_format{4, 3, 0x7f, false};
 inline constexpr float_format e5m2_format{5, 2, 0x7f};
 
-/// Rounds a value to the format in the given direction. Overflow gives infinity (NaN in a format without infinity), or
-/// the largest finite value if the direction forbids infinity. A NaN becomes the format's canonical NaN.
+/// Rounds a value to the format in the given direction. Overflow returns infinity (NaN in a format without infinity),
+/// or the largest finite value if the direction does not allow infinity. For a NaN, returns the format's canonical NaN.
 [[nodiscard]] std::uint64_t encode(double value, const float_format& format, rounding round);
-/// Like encode with rounding to nearest, but values beyond the largest finite one, and infinity, become that largest
+/// Like encode with rounding to nearest, but replaces infinity and all values above the largest finite value by that
 /// value.
 [[nodiscard]] std::uint64_t encode_finite(double value, const float_format& format);
 [[nodiscard]] double decode(std::uint64_t bits, const float_format& format);
 
-/// a + b, rounded to odd: an inexact result becomes the neighbouring double with an odd mantissa. Rounding this double
-/// once more, to a format with at most 50 bits, gives the same result as rounding the exact sum once (Boldo and
-/// Melquiond, 2008).
+/// Returns a + b, rounded to odd: if the sum is inexact, the result is the neighbouring double with an odd mantissa. If
+/// the result is then rounded to a format with at most 50 bits, this gives the same as rounding the exact sum once
+/// (Boldo and Melquiond, 2008).
 [[nodiscard]] double add_to_odd(double a, double b);
 /// Converts an integer to double, rounded to odd.
 [[nodiscard]] double integer_to_odd(bool negative, std::uint64_t magnitude);
 
-/// Sets the processor's rounding mode while an object exists.
+/// Sets the processor's rounding mode as long as the object exists.
 class rounding_scope {
  public:
   explicit rounding_scope(rounding round);

@@ -11,32 +11,35 @@ namespace hpe::ptx {
 
 class image {
  public:
-  /// Allocates memory for a variable, which must live as long as the image and need not be zeroed. Throws if there is
-  /// not enough memory.
+  /// Allocates memory for a variable. The memory must live as long as the image and need not be zeroed. Throws if there
+  /// is not enough memory.
   using allocator = std::function<void*(std::size_t bytes, std::size_t alignment)>;
 
   /// Allocates and initialises the variables in global and constant memory.
   image(std::shared_ptr<const ptx::program> program, const allocator& allocate);
 
   /// Places the variables at the given addresses, one for each symbol (0 for a shared or empty variable). The addresses
-  /// may belong to another process. The constructor does not touch the memory; contents_of returns the initial content.
+  /// may belong to another process. The constructor does not write to the memory; contents_of returns the initial
+  /// content.
   image(std::shared_ptr<const ptx::program> program, std::vector<std::uint64_t> addresses);
 
   [[nodiscard]] const ptx::program& program() const { return *program_; }
-  /// The address of a variable in global or constant memory.
+  /// Returns the address of a variable in global or constant memory.
   [[nodiscard]] std::uint64_t address_of(std::uint32_t symbol) const { return addresses_[symbol]; }
-  /// The address that kernels use for a function. It is the same in all processes that have parsed the same texts.
+  /// Returns the address that kernels use for a function. It is the same in all processes that have parsed the same
+  /// texts.
   [[nodiscard]] static std::uint64_t address_of_function(std::uint32_t function) {
     return first_function + std::uint64_t{function} * function_step;
   }
-  /// The function at an address; null if the value is not the address of a function.
+  /// Returns the function at an address; null if the value is not the address of a function.
   [[nodiscard]] const function* function_at(std::uint64_t address) const;
 
-  /// The initial bytes of a variable, including the addresses of other symbols. The rest of the variable is zero.
+  /// Returns the initial bytes of a variable, including the addresses of other symbols. The rest of the variable is
+  /// zero.
   [[nodiscard]] std::vector<std::uint8_t> contents_of(std::uint32_t symbol) const;
 
  private:
-  // Low addresses, where nothing is mapped (vm.mmap_min_addr).
+  // Addresses of functions are low, so that no memory is mapped at them (vm.mmap_min_addr).
   static constexpr std::uint64_t first_function = 0x1000;
   static constexpr std::uint64_t function_step = 16;
 

@@ -56,7 +56,7 @@ struct instruction_form {
 };
 
 [[nodiscard]] const instruction_form& form_of(opcode op);
-/// Null if no instruction has this mnemonic.
+/// Returns the form of an instruction; null if no instruction has this mnemonic.
 [[nodiscard]] const instruction_form* find_form(std::string_view mnemonic);
 
 }  // namespace hpe::ptx

@@ -4,20 +4,21 @@ namespace hpe::ptx {
 
 namespace {
 
-struct dimensions {
+struct tile_size {
   unsigned m, n, k;
 };
 
-std::optional<dimensions> dimensions_of(const instruction& i) {
-  if (i.has(modifier::m8n8k4)) return dimensions{8, 8, 4};
-  if (i.has(modifier::m16n16k8)) return dimensions{16, 16, 8};
-  if (i.has(modifier::m16n16k16)) return dimensions{16, 16, 16};
-  if (i.has(modifier::m32n8k16)) return dimensions{32, 8, 16};
-  if (i.has(modifier::m8n32k16)) return dimensions{8, 32, 16};
+std::optional<tile_size> tile_size_of(const instruction& i) {
+  if (i.has(modifier::m8n8k4)) return tile_size{8, 8, 4};
+  if (i.has(modifier::m16n16k8)) return tile_size{16, 16, 8};
+  if (i.has(modifier::m16n16k16)) return tile_size{16, 16, 16};
+  if (i.has(modifier::m32n8k16)) return tile_size{32, 8, 16};
+  if (i.has(modifier::m8n32k16)) return tile_size{8, 32, 16};
   return std::nullopt;
 }
 
-// PTX ISA, "Matrix Fragments for WMMA": f16 operands take eight registers in every shape; elements are there twice.
+// f16 operands have eight registers in every shape, which then contain each element twice (PTX ISA, "Matrix Fragments
+// for WMMA").
 unsigned operand_registers(const matrix_part& part) {
   if (part.element == type::f16) return 8;
   return part.elements_per_thread() * bytes_of(part.element) / bytes_of(part.register_type());
@@ -27,9 +28,9 @@ unsigned accumulator_registers(const matrix_part& part) {
   return part.element == type::f16 ? 4 : part.elements_per_thread();
 }
 
-// Whether matrices A and B of this size may have an element type. The smallest shapes have one type each; the larger
-// ones share a list.
-bool has_operands_of(const dimensions& size, type element) {
+// Returns whether matrices A and B of this size may have an element type. Each of the smallest shapes allows one type;
+// all larger shapes allow the same types.
+bool has_operands_of(const tile_size& size, type element) {
   if (size.k == 4) return element == type::f64;
   if (size.k == 8) return element == type::tf32;
   return element == type::f16 || element == type::bf16 || element == type::s8 || element == type::u8;
@@ -38,7 +39,7 @@ bool has_operands_of(const dimensions& size, type element) {
 }  // namespace
 
 std::optional<matrix_shape> matrix_shape_of(const instruction& i) {
-  const auto size = dimensions_of(i);
+  const auto size = tile_size_of(i);
   if (!size) return std::nullopt;
   type d = i.types[0], a = type::f16, b = type::f16, c = i.types[1];
   if (i.has(modifier::mma)) {

@@ -22,7 +22,7 @@ class modifier_set {
  public:
   [[nodiscard]] bool has(modifier m) const { return bits_[static_cast<std::size_t>(m)]; }
   void add(modifier m) { bits_.set(static_cast<std::size_t>(m)); }
-  /// The one of the given modifiers that is in the set; `count` if none of them is.
+  /// Returns which of the given modifiers is in the set; `count` if none of them is.
   template <class... Modifiers>
   [[nodiscard]] modifier one_of(Modifiers... wanted) const {
     modifier found = modifier::count;

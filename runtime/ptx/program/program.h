@@ -16,12 +16,13 @@
 
 namespace hpe::ptx {
 
-/// CUDA's limits of a launch, for the axes x, y and z.
+/// CUDA's limits for a launch, along x, y and z.
 inline constexpr std::array<std::uint32_t, 3> most_blocks{0x7fffffff, 65535, 65535}, widest_block{1024, 1024, 64};
 
-/// Computes one result from raw operands. Values narrower than 64 bits are zero-extended, predicates are 0 or 1.
+/// Computes one result from the raw bits of the operands. Values narrower than 64 bits are zero-extended; predicates
+/// are 0 or 1.
 using scalar_function = std::uint64_t (*)(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
-/// Applies an atomic operation at an aligned address; returns the old value. `c` is the new value of a
+/// Applies an atomic operation at an aligned address, and returns the old value. `c` is the new value of a
 /// compare-and-swap.
 using atomic_function = std::uint64_t (*)(void* address, std::uint64_t b, std::uint64_t c);
 
@@ -37,7 +38,7 @@ struct operand {
     function,   // the address of a function
   };
   kind what = kind::none;
-  bool negated = false;  // for a predicate
+  bool negated = false;  // for a predicate: use its negation
   std::uint32_t index = 0;
   std::uint64_t value = 0;
 
@@ -57,14 +58,14 @@ struct instruction {
   ptx::kind kind = kind::nothing;
   type types[4] = {type::none, type::none, type::none, type::none};
   modifier_set modifiers;
-  std::uint8_t vector = 1;  // elements of a load or store
-  operand guard;            // none, or the predicate that must hold
+  std::uint8_t vector = 1;  // the number of elements of a load or store
+  operand guard;            // none, or the predicate that must hold for the instruction to be executed
   std::vector<operand> results;
   std::vector<operand> sources;  // in a memory access, the address comes first
   scalar_function scalar = nullptr;
   atomic_function atomic = nullptr;
   std::vector<std::uint32_t> targets;  // branches: positions in the function's code
-  std::uint32_t callee = 0;            // direct calls: number of the function
+  std::uint32_t callee = 0;            // direct calls: the number of the called function
   std::vector<argument> arguments, returns;
   std::uint32_t line = 0;         // line in the PTX text
   std::uint32_t source_file = 0;  // number of the source file, from .loc; 0 if unknown
@@ -91,7 +92,7 @@ struct function {
   std::vector<type> registers;
   std::vector<std::string> register_names;
   std::vector<instruction> code;
-  std::vector<formal_parameter> formals;  // results first
+  std::vector<formal_parameter> formals;  // results come before parameters
   std::uint32_t formals_size = 0;
   std::uint32_t scratch_size = 0;
   std::uint32_t local_size = 0;
@@ -123,14 +124,14 @@ struct symbol {
   bool is_defined = true;
   bool is_managed = false;
   bool may_be_written = false;        // code of the program may write it (find_written_variables)
-  bool is_dynamic_shared = false;     // extern shared: begins at the end of the static variables
+  bool is_dynamic_shared = false;     // extern shared: begins after the static variables
   std::uint32_t shared_offset = 0;    // offset of a static variable in the block's shared memory
   std::uint32_t owner = no_owner;     // the function that declares a shared variable
   std::vector<std::uint8_t> initial;  // shorter than size if the rest is zero
   std::vector<relocation> relocations;
   static constexpr std::uint32_t no_owner = ~0U;
 
-  /// Whether the symbol is a variable in global memory that no code of the program writes.
+  /// Returns whether the symbol is a variable in global memory that no code of the program writes.
   [[nodiscard]] bool is_only_read() const {
     return where == space::global && size > 0 && is_defined && !is_managed && !may_be_written;
   }
@@ -139,18 +140,18 @@ struct symbol {
 /// One PTX text, or several that are linked.
 struct program {
   std::vector<std::string> texts;
-  std::vector<std::string> files;                    // of .file directives
+  std::vector<std::string> files;                    // the names in .file directives
   std::vector<std::unique_ptr<function>> functions;  // their addresses serve as function pointers
   std::vector<symbol> symbols;
   bool in_lockstep = false;        // threads of a warp meet before stores and loads (warp_order)
   std::uint32_t architecture = 0;  // the highest .target of the texts: 75 for sm_75
 
-  /// Removes the code of a function, and stores the reason. From then on, the variables that the code names count as
+  /// Removes the code of a function, and stores the reason. After that, variables that the code named are treated as
   /// written.
   void leave_out(function& f, const std::string& why);
   [[nodiscard]] const function* find_kernel(std::string_view name) const;
   [[nodiscard]] const symbol* find_symbol(std::string_view name) const;
-  /// The text of an instruction, for messages.
+  /// Returns the text of an instruction, for messages.
   [[nodiscard]] std::string text_of(const function& f, const instruction& i) const;
 };
 

@@ -1,6 +1,5 @@
-// Invariants: all threads of a cluster run in one thread of the machine, so barriers in shared memory need no atomic
-// operations. Compiled code may call these functions, so they have no object with a destructor when they stop the
-// kernel.
+// Invariants: one CPU thread runs all threads of a cluster, so barriers in shared memory need no atomic operations.
+// Compiled code may call these functions, so they must have no object with a destructor when they stop the kernel.
 
 #include "runtime/ptx/program/routine.h"
 
@@ -16,7 +15,7 @@ namespace {
 
 using u64 = std::uint64_t;
 
-// An access by one thread's instruction.
+// The memory accesses of one thread's instruction.
 struct access {
   block_context& block;
   std::uint32_t thread;
@@ -36,11 +35,12 @@ struct access {
   void touch(const std::uint8_t* at, u64 size, memory_use how) const {
     if (block.races != nullptr) block.races->touch(block, thread, what, at, size, how);
   }
-  // A barrier in shared memory orders what threads do before they arrive before what others do after their wait.
+  // A barrier in shared memory orders the accesses that threads make before they arrive before the accesses that other
+  // threads make after they wait.
   void arrive_at(const void* barrier) const {
     if (block.races != nullptr) block.races->release(block, thread, reinterpret_cast<u64>(barrier));
   }
-  // The arrival of the thread's asynchronous copies, which are complete then.
+  // Reports that the thread's asynchronous copies have arrived; they are complete then.
   void arrive_with_copies(u64 barrier) const {
     if (block.races == nullptr) return;
     block.races->commit_copies(block, thread);
@@ -106,7 +106,8 @@ u64 run_barrier(const access& by, const u64* sources) {
   return before;
 }
 
-// sources: to, from, bytes; with a barrier also the barrier, and for a multicast the ranks
+// sources: the destination, the source and the number of bytes; with a barrier, also the barrier; for a multicast, also
+// the ranks
 void copy_bulk(const access& by, const u64* sources) {
   const instruction& i = by.what;
   const bool to_cluster = i.has(modifier::shared_cluster), to_global = i.has(modifier::bulk_group);
@@ -127,7 +128,7 @@ void copy_bulk(const access& by, const u64* sources) {
     if (!to_global) shared_barrier(by, to, sources[3]).complete(by, size);
     return;
   }
-  // Multicast: copies to the same offset in several blocks, and completes on the barrier of each.
+  // Multicast: copies to the same offset in several blocks, and signals the barrier of each block.
   const std::uint32_t place = split_cluster_address(by.block, sources[0]).offset;
   const std::uint32_t told = split_cluster_address(by.block, sources[3]).offset;
   for (u64 rest = sources[4] & 0xffff; rest != 0; rest &= rest - 1) {
@@ -211,7 +212,8 @@ std::uint64_t run_routine(block_context& block, std::uint32_t thread, const inst
       }
       by.arrive_with_copies(sources[0]);
       if (i.has(modifier::noinc)) {
-        // Without .noinc the arrival of the copies is expected additionally, so it cancels out.
+        // Without .noinc, the copies first increment the number of pending arrivals, so that their arrival changes
+        // nothing.
         const shared_barrier at(by, window_of(i), sources[0]);
         barrier_word w = at.get();
         by.require(w.arrive(1));
@@ -219,7 +221,7 @@ std::uint64_t run_routine(block_context& block, std::uint32_t thread, const inst
       }
       return 0;
     case opcode::st: store_async(by, sources); return 0;
-    default: return 0;  // createpolicy has no effect: caches are the processor's
+    default: return 0;  // createpolicy has no effect: the processor manages its own caches
   }
 }
 

@@ -12,12 +12,12 @@ namespace hpe::ptx {
 
 inline constexpr std::size_t most_routine_sources = 8;
 
-/// Executes an instruction. `sources` are the values of i.sources, with addresses as in the instruction. Returns the
+/// Executes an instruction. `sources` are the values of i.sources; addresses are as in the instruction. Returns the
 /// result, if the instruction has one. Stops the kernel if an address is invalid.
 std::uint64_t run_routine(block_context& block, std::uint32_t thread, const instruction& i,
                           const std::uint64_t* sources);
 
-/// A barrier in shared memory: the 64 bits that mbarrier instructions use, whose format PTX leaves open (PTX ISA,
+/// A barrier in shared memory: the 64 bits that mbarrier instructions use. PTX does not define their format (PTX ISA,
 /// section "Parallel Synchronization and Communication Instructions: mbarrier"). A phase completes when no arrivals and
 /// no bytes are pending; the next phase begins with the expected number of arrivals.
 class barrier_word {
@@ -26,21 +26,21 @@ class barrier_word {
   static constexpr std::int64_t most_bytes = (1 << 20) - 1;
 
   explicit barrier_word(std::uint64_t bits) : bits_(bits) {}
-  /// 1 <= count <= most_arrivals.
+  /// Returns a barrier for `count` arrivals, with 1 <= count <= most_arrivals.
   [[nodiscard]] static barrier_word of(std::uint64_t count) { return barrier_word(count | count << 20); }
 
   [[nodiscard]] std::uint64_t bits() const { return bits_; }
   [[nodiscard]] std::uint64_t pending() const { return bits_ & most_arrivals; }
   [[nodiscard]] std::uint64_t expected() const { return bits_ >> 20 & most_arrivals; }
   [[nodiscard]] std::int64_t bytes() const { return static_cast<std::int64_t>(bits_ << 2) >> 42; }
-  /// The parity of the current phase: 0, 1, 0, ...
+  /// Returns the parity of the current phase: 0, 1, 0, ...
   [[nodiscard]] std::uint64_t parity() const { return bits_ >> 62 & 1; }
 
-  /// Each function returns false if the operation is not possible, for example because more threads would arrive than
+  /// These functions return false if the operation is not possible, for example because more threads would arrive than
   /// are pending.
   [[nodiscard]] bool arrive(std::uint64_t count);
   [[nodiscard]] bool drop(std::uint64_t count);
-  /// Adds expected bytes. A negative number stands for bytes that have arrived.
+  /// Adds `bytes` to the pending bytes. Call this with a negative number for bytes that have arrived.
   [[nodiscard]] bool expect(std::int64_t bytes);
 
  private:

@@ -31,7 +31,7 @@ class scope {
     struct family {
       std::uint32_t count = 0;
       std::function<std::uint32_t(std::string_view name)> make;
-      std::unordered_map<std::uint32_t, entity> made;  // entities by the number in the name
+      std::unordered_map<std::uint32_t, entity> made;  // by the number in the name
     };
     std::unordered_map<std::string_view, entity> names_;
     std::unordered_map<std::string_view, family> families_;
@@ -40,7 +40,7 @@ class scope {
   scope() { open(); }
   [[nodiscard]] std::size_t depth() const { return levels_.size(); }
   void open(level inner = {}) { levels_.push_back(std::move(inner)); }
-  /// Closes the innermost scope and returns its names, with which it can be opened again.
+  /// Closes the innermost scope and returns its names. With these names, open() can open the scope again.
   level close();
   void declare(std::string_view name, const entity& what) { levels_.back().names_[name] = what; }
   /// `.reg .b32 %r<5>` declares %r0 to %r4. A text can declare far more registers than it uses, so `make` gives a

@@ -1,6 +1,6 @@
 #pragma once
 
-/// One instruction as written in the text, before its names are looked up.
+/// One instruction as it is written in the text, before its names are resolved.
 
 #include <string_view>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace hpe::ptx {
 
-/// An operand as written in the text.
+/// An operand as it is written in the text.
 struct operand_syntax {
   enum class kind : std::uint8_t {
     word,     // text; also the member of "%tid.x", or the value of "name+8"

@@ -37,16 +37,16 @@ enum class type : std::uint8_t {
   e5m2x2,
 };
 
-/// Names are without the leading dot, as in "u32".
+/// Returns the type of a name without the leading dot, such as "u32".
 [[nodiscard]] std::optional<type> type_of_name(std::string_view name);
 [[nodiscard]] std::string_view name_of(type t);
 
-/// 0 for none, 1 for a predicate.
+/// Returns the number of bits of a value: 0 for none, 1 for a predicate.
 [[nodiscard]] unsigned bits_of(type t);
-/// The size of a value in memory; 0 for none and pred.
+/// Returns the size of a value in memory in bytes; 0 for none and pred.
 [[nodiscard]] unsigned bytes_of(type t);
 [[nodiscard]] bool is_signed(type t);
-/// Whether the type is f16, bf16, f32, f64 or a packed form, including e4m3x2 and e5m2x2.
+/// Returns whether the type is f16, bf16, f32, f64 or a packed form, including e4m3x2 and e5m2x2.
 [[nodiscard]] bool is_float(type t);
 
 }  // namespace hpe::ptx

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t no_symbol = ~0U;
 
-/// The addresses of variables in the registers of one function, wherever its instructions stand.
+/// Follows the addresses of variables through the registers of one function. The order of instructions does not matter.
 class addresses_in {
  public:
   addresses_in(const function& f, std::vector<symbol>& symbols)
@@ -50,7 +50,7 @@ class addresses_in {
     }
   }
 
-  // A register that holds addresses of two variables says nothing of either.
+  // If a register may contain addresses of two variables, both variables may be written.
   void put(std::uint32_t symbol, std::uint32_t into) {
     const std::uint32_t before = std::exchange(in_[into], symbol);
     changed_ |= before != symbol && before == no_symbol;
@@ -62,7 +62,7 @@ class addresses_in {
 
   const function& function_;
   std::vector<symbol>& symbols_;
-  std::vector<std::uint32_t> in_;  // of each register
+  std::vector<std::uint32_t> in_;  // by register: the variable whose address it contains
   bool changed_ = false;
 };
 

@@ -6,9 +6,9 @@
 
 namespace hpe::ptx {
 
-/// Sets symbol::may_be_written. A variable counts as only read if all functions use its address for nothing but loads
-/// from the variable: the address is neither stored, nor passed to a function, nor compared with another address, nor
-/// used as an initial value.
+/// Sets symbol::may_be_written. A variable is only read if all functions use its address only to load from the
+/// variable: they never store the address, pass it to a function or compare it with another address, and it is no
+/// initial value.
 void find_written_variables(program& p);
 
 }  // namespace hpe::ptx

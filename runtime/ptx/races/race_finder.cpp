@@ -1,5 +1,5 @@
-// Invariant: a record of a word with an older epoch is ordered before all that comes, unless it is of a copy whose
-// thread has not waited for it.
+// Invariant: if a word has an older epoch, its records are ordered before all later accesses, except records of copies
+// whose thread has not waited for them.
 
 #include "runtime/ptx/races/race_finder.h"
 
@@ -124,7 +124,8 @@ void race_finder::touch_word(word& in, const record& access, const block_context
     where.earlier = access_of(block, *earlier, r);
     report_.add(where);
   }
-  // Later accesses that race with a record which is ordered before this write race with this write too.
+  // If a record is ordered before this write, any later access that races with the record also races with this write.
+  // So the record is no longer needed.
   const std::uint64_t mine = std::uint64_t{1} << (by % 64);
   bool is_there = false;
   for (record& r : in.records) {
@@ -152,7 +153,7 @@ std::shared_ptr<race_finder::times> race_finder::known_to(std::span<const std::u
                                                           const std::shared_ptr<const times>& more) const {
   auto sum = std::make_shared<times>(2 * states_.size());
   if (more != nullptr) merge(*sum, *more);
-  std::vector<const times*> merged;  // threads that met share what they know
+  std::vector<const times*> merged;  // threads that met have the same `known`, which is merged once
   for (const std::uint32_t t : threads) {
     const times* const known = states_[t].known.get();
     if (known == nullptr || std::find(merged.begin(), merged.end(), known) != merged.end()) continue;

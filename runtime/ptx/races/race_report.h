@@ -24,18 +24,18 @@ struct race {
     dimensions block, thread;
   };
   access earlier, later;     // the two accesses, in the order in which they were executed
-  std::uint32_t offset = 0;  // offset, in the shared memory of `owner`, of a byte that both use
+  std::uint32_t offset = 0;  // offset of a byte that both accesses use, in the shared memory of `owner`
   dimensions owner;          // the block that owns this shared memory
 };
 
-/// Keeps one race for each pair of lines. Thread-safe.
+/// Stores one race for each pair of lines. Thread-safe.
 class race_report {
  public:
   /// Both arguments must outlive the report.
   race_report(const ptx::program& program, const function& kernel) : program_(program), kernel_(kernel) {}
 
   void add(const race& found);
-  /// One sentence for each pair of lines that is new since the last call, in the order of the lines.
+  /// Returns one sentence for each pair of lines that is new since the last call, in the order of the lines.
   [[nodiscard]] std::vector<std::string> take();
 
  private:

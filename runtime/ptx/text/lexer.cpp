@@ -12,7 +12,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A table, because std::isalnum is a call for each character.
+// Whether a character may be part of a name. A table is faster than std::isalnum, a call for each character.
 constexpr std::array<bool, 256> letters = [] {
   std::array<bool, 256> result{};
   for (const char c : std::string_view("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$"))

@@ -14,10 +14,10 @@ enum class warp_order : std::uint8_t {
   lockstep,     ///< the lanes run together, one memory access at a time, as on GPUs before Volta
 };
 
-/// How parse treats a function with code that hpe does not know, or a variable of an unknown type.
+/// What parse() does with a function whose code hpe does not know, and with a variable of an unknown type.
 enum class unknown_code : std::uint8_t {
   refused,   ///< parse throws
-  left_out,  ///< the function, or each function that names the variable, has no code; function::left_out says why
+  left_out,  ///< this function, or each function that names the variable, has no code; function::left_out says why
 };
 
 /// Parses texts, links them (.extern symbols of one text to .visible symbols of another) and verifies the program.

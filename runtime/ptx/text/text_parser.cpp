@@ -77,7 +77,7 @@ void text_parser::parse() {
 
 void text_parser::parse_version() {
   has_version_ = true;
-  tokens_.take();  // 9.0
+  tokens_.take();  // the version, such as 9.0
 }
 
 // .target sm_90a, debug
@@ -92,7 +92,8 @@ void text_parser::parse_target() {
   } while (accept(','));
 }
 
-// The program's number for a file number of .file and .loc. nvcc writes .file after the lines that use it.
+// Returns the program's number of the file that .file and .loc number `number`. nvcc writes .file after the lines that
+// use its number.
 std::uint32_t text_parser::file_of(std::uint64_t number) {
   if (number > 1 << 20) fail("the number of a file is too large");
   if (files_.size() <= number) files_.resize(number + 1, 0);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Parses one PTX text into a program that may already contain others.
+/// Parses one PTX text into a program that may already contain other texts.
 
 #include "runtime/ptx/build/builder.h"
 #include "runtime/ptx/text/lexer.h"
@@ -32,7 +32,7 @@ class text_parser {
     bool is_extern = false, is_visible = false, is_weak = false;
   };
 
-  /// One level of nesting of blocks or operands, which the parser reads recursively. Throws if a text has more levels
+  /// One level of nested blocks or operands, which the parser reads recursively. Throws if the text has more levels
   /// than the stack allows.
   class level {
    public:
@@ -48,7 +48,7 @@ class text_parser {
     text_parser& of_;
   };
 
-  // tokens
+  // Tokens:
   [[noreturn]] void fail(const std::string& what) const;
   [[noreturn]] void unsupported(const std::string& what) const;
   bool accept(char c);
@@ -59,7 +59,7 @@ class text_parser {
   void skip_past(char c);
   void skip_braces();
 
-  // directives outside of functions
+  // Directives outside of functions:
   void parse_directive();
   void parse_version();
   void parse_target();
@@ -78,7 +78,7 @@ class text_parser {
   void parse_initial(symbol& s, const variable& v);
   void parse_initial_element(symbol& s, const variable& v, std::uint64_t& offset);
 
-  // the body of a function
+  // The body of a function:
   void parse_body(function& f);
   void parse_block();
   void parse_body_directive();
@@ -93,10 +93,10 @@ class text_parser {
   program& program_;
   linkage& linkage_;
   std::uint32_t text_;
-  const bool leaves_out_;  // code that hpe does not know
+  const bool leaves_out_;  // whether functions with code that hpe does not know are left out
   lexer tokens_;
   scope names_;
-  std::vector<std::uint32_t> files_;     // maps the numbers of .file directives to numbers of files of the program
+  std::vector<std::uint32_t> files_;     // by number of a .file directive: the program's number of the file
   function_context* context_ = nullptr;  // the function that is being read
   bool has_version_ = false;
   unsigned levels_ = 0;

@@ -9,10 +9,10 @@
 
 namespace hpe::ptx {
 
-// As of a GPU: local memory of a thread, and also parameters.
+// The limit for a thread's local memory, as on a GPU; hpe also limits parameters to it.
 static constexpr std::uint64_t most_local_memory = 512 << 10;
 
-// Appends a piece of memory to `end` bytes; returns its offset.
+// Appends a piece of memory to the `end` bytes that are already in use, and returns the offset of the piece.
 std::uint32_t text_parser::append_piece(std::uint32_t& end, std::uint64_t size, std::uint64_t alignment) const {
   const std::uint64_t offset = (end + alignment - 1) / alignment * alignment;
   if (size > most_local_memory || offset + size > most_local_memory)
@@ -21,8 +21,8 @@ std::uint32_t text_parser::append_piece(std::uint32_t& end, std::uint64_t size, 
   return static_cast<std::uint32_t>(offset);
 }
 
-// Parameters of a kernel have the host's layout. Those of functions are at multiples of 16, so that a call through a
-// pointer can compute their offsets from their sizes alone.
+// Parameters of a kernel have the same layout as on the host. Parameters of other functions are at multiples of 16, so
+// that a call through a pointer can compute their offsets from their sizes alone.
 void text_parser::parse_formals(function& f, bool results, scope& names) {
   if (!accept('(')) return;
   while (!accept(')')) {
@@ -72,7 +72,7 @@ void text_parser::parse_limits(function& f) {
 void text_parser::parse_function(bool is_kernel, const qualifiers& q) {
   function header;
   header.is_kernel = is_kernel;
-  names_.open();  // for the formals; the name itself belongs to the outer scope
+  names_.open();  // the scope of the formals; the function's name belongs to the outer scope
   parse_formals(header, true, names_);
   const std::string_view name = expect_word();
   parse_formals(header, false, names_);
@@ -137,7 +137,7 @@ void text_parser::leave_out(function& f, const lexer& from, const std::string& w
 void text_parser::parse_body(function& f) {
   expect('{');
   parse_block();
-  instruction end;  // a body may end without ret
+  instruction end;  // the body may end without ret
   end.op = opcode::ret;
   end.kind = kind::ret;
   end.line = tokens_.peek().line;
@@ -247,7 +247,7 @@ void text_parser::parse_labelled_directive(std::string_view label) {
     return expect(';');
   }
   if (tokens_.peek().is_dotted("callprototype") || tokens_.peek().is_dotted("calltargets")) return skip_past(';');
-  // .loc or similar after a label on the same line: an ordinary label
+  // A directive such as .loc follows the label on the same line: this is an ordinary label.
   context_->label_positions[context_->label(label)] = static_cast<std::uint32_t>(context_->function.code.size());
 }
 

@@ -95,7 +95,7 @@ void text_parser::parse_statement() {
   }
   suffixes_.clear();
   while (tokens_.peek().what == token::kind::dotted) suffixes_.push_back(tokens_.take());
-  s.operands.reserve(4);  // most instructions have no more
+  s.operands.reserve(4);  // most instructions have at most four operands
   while (!tokens_.peek().is(';')) {
     if (tokens_.peek().what == token::kind::end) fail("';' expected");
     s.operands.push_back(parse_operand());

@@ -18,7 +18,7 @@ constexpr std::uint64_t most_size = std::uint64_t{1} << 48;
 // [.align n] [.v2] .type [.ptr ...] name[n][m], for variables and parameters
 text_parser::variable text_parser::parse_declarator(bool with_name) {
   variable v;
-  bool is_of_pointee = false;  // .align behind .ptr is that of the memory that the parameter points to
+  bool is_of_pointee = false;  // an .align after .ptr describes the memory that the parameter points to
   for (;;) {
     if (tokens_.peek().what != token::kind::dotted) break;
     const std::string_view name = tokens_.peek().text;
@@ -96,7 +96,7 @@ std::uint32_t text_parser::declare_symbol(const variable& v, symbol::space where
   return index;
 }
 
-// Outside of functions. One of an unknown type may be left out.
+// Parses a variable outside of functions. A variable of an unknown type may be left out.
 void text_parser::parse_known_variable(symbol::space where, const qualifiers& q) {
   const lexer begin = tokens_;
   try {
@@ -148,7 +148,8 @@ void text_parser::parse_initial(symbol& s, const variable& v) {
   if (offset > s.size) fail(fmt::format("{} has more initial values than elements", s.name));
 }
 
-// A number, the address of a variable or function, generic(address), or one byte of an address as 0xFF00(address).
+// Parses a number, the address of a variable or function, generic(address), or one byte of an address as
+// 0xFF00(address).
 void text_parser::parse_initial_element(symbol& s, const variable& v, std::uint64_t& offset) {
   const std::uint32_t size = bytes_of(v.element);
   std::uint64_t mask = ~std::uint64_t{0};

@@ -7,8 +7,9 @@ namespace hpe::ptx {
 
 namespace {
 
-// Whether a register may be an operand of an instruction's type (PTX ISA, sections "Operand Type Conversion" and
-// "Type Checking Rules"). As in ptxas, only bit and integer types accept packed halves in place of .b32.
+// Returns whether a register of type `declared` may be an operand of type `wanted` (PTX ISA, sections "Operand Type
+// Conversion" and "Type Checking Rules"). As in ptxas, a register of packed halves may be an operand of bit and integer
+// types.
 bool agree(type wanted, type declared) {
   if (wanted == type::pred || declared == type::pred) return wanted == declared;
   const bool is_bits = !is_float(wanted) && name_of(wanted).starts_with('b');
@@ -55,7 +56,8 @@ class function_verifier {
 
   [[nodiscard]] type declared(const operand& o) const { return function_.registers[o.index]; }
 
-  // A register of this type, or of the same size and a type that agrees with it; is_least: or of a larger size.
+  // Requires that a register has the type `wanted`, or another type of the same size that agrees with it. is_least: the
+  // register may also be larger.
   void check(const instruction& i, const operand& o, type wanted, const char* what, bool is_least = false) const {
     if (!o.is_register() || wanted == type::none) return;
     const type has = declared(o);
@@ -66,7 +68,7 @@ class function_verifier {
                         name_of(has), name_of(wanted)));
   }
 
-  // The type of an operand for a letter of the table.
+  // Returns the type that a letter of the table of instructions stands for.
   [[nodiscard]] static type type_of_letter(char letter, const instruction& i) {
     switch (letter) {
       case 't': return i.types[0];
@@ -82,7 +84,7 @@ class function_verifier {
     }
   }
 
-  // A warp's meeting may leave out its second result.
+  // The second result of a warp's meeting may be omitted.
   void check_shape(const instruction& i) const {
     const std::string_view shape = form_of(i.op).operands;
     if (shape == "*") return;
@@ -101,7 +103,7 @@ class function_verifier {
   void check_pure(const instruction& i) const {
     if (i.op == opcode::cvt) return check_conversion(i);
     const type t = i.types[0];
-    // Only products of integers have halves, and only those of 16 and 32 bits have one of twice their size.
+    // Only products of integers have .wide, .lo and .hi, and only 16-bit and 32-bit types have .wide.
     const bool is_product = i.op == opcode::mul || i.op == opcode::mad;
     if (is_product && is_float(t) && i.modifiers.one_of(modifier::wide, modifier::lo, modifier::hi) != modifier::count)
       fail(i, fmt::format(".wide, .lo and .hi are for integers, but .{} is not an integer type", name_of(t)));

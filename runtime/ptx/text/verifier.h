@@ -1,7 +1,7 @@
 #pragma once
 
-/// Checks the operands of instructions: their number must match the table of instructions, and the widths of registers
-/// must match the instructions' types.
+/// Checks the operands of instructions: their number must agree with the table of instructions, and the widths of
+/// registers must agree with the instructions' types.
 
 #include "runtime/ptx/program/program.h"
 

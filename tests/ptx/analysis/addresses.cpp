@@ -1,5 +1,5 @@
-// Addresses as compilers write them for large parameters, for elements of one thread, and for negative indices: each is
-// what the source says, and what the interpreter does.
+// Addresses as compilers write them for large parameters, for elements of one thread, and for negative indices. The
+// analysis finds the address in the source code, and the interpreter accesses it.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@ using analysis::address_class;
 
 constexpr const char* head = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// A kernel over two arrays of 4 KiB, whose parameters begin with their pointers; and what its accesses are.
+/// A kernel over two arrays of 4 KiB, to which its first two parameters point, and the accesses that the analysis
+/// finds.
 class Addresses : public testing::Test {
  protected:
   void analyse(const std::string& text) {
@@ -22,7 +23,8 @@ class Addresses : public testing::Test {
     found_ = analysis::analyse(program_->program(), *kernel_);
   }
 
-  /// Runs the kernel's blocks with numbers as parameters behind the pointers; each access is as its record says.
+  /// Runs the kernel's blocks, with `numbers` as the parameters after the pointers. Every access must agree with its
+  /// record.
   void check(dimensions grid, dimensions block, const std::vector<std::uint64_t>& numbers) {
     std::vector<std::uint64_t> parameters{reinterpret_cast<std::uint64_t>(program_->take(4096)),
                                           reinterpret_cast<std::uint64_t>(program_->take(4096))};
@@ -48,7 +50,7 @@ class Addresses : public testing::Test {
   analysis::kernel_analysis found_;
 };
 
-// As nvcc writes the members of a large functor: the address of the parameter goes through a register.
+// nvcc writes the members of a large functor in this way: the address of the parameter is in a register.
 TEST_F(Addresses, ParametersThroughARegister) {
   analyse(R"(.visible .entry k(.param .align 8 .b8 k_param_0[32]) {
   .reg .b64 %d<9>; .reg .b32 %r<4>; .reg .pred %p;
@@ -60,7 +62,7 @@ TEST_F(Addresses, ParametersThroughARegister) {
   ld.u32 %r1, [%d8+24];
   ret;
 })");
-  ASSERT_EQ(found_.accesses.size(), 2U);  // parameters are no global memory
+  ASSERT_EQ(found_.accesses.size(), 2U);  // parameters are not global memory
   EXPECT_EQ(base(0), "arg0[8]");
   EXPECT_EQ(base(1), "arg0");
   EXPECT_EQ(address(1), "arg0 + 4*blockIdx.x*arg0[16] + 4*threadIdx.x");
@@ -69,7 +71,8 @@ TEST_F(Addresses, ParametersThroughARegister) {
   check({4, 1, 1}, {32, 1, 1}, {32, 5});
 }
 
-// A parameter that is chosen by a loop's counter is not known; the pointer in it is none that the kernel is given.
+// If a loop counter selects the parameter, its value is unknown, and a pointer in it is not one of the kernel's
+// pointers.
 TEST_F(Addresses, ParametersByIndexAreUnknown) {
   analyse(R"(.visible .entry k(.param .align 8 .b8 k_param_0[16], .param .u32 n) {
   .reg .b64 %d<5>; .reg .b32 %r<4>;
@@ -82,7 +85,8 @@ TEST_F(Addresses, ParametersByIndexAreUnknown) {
   EXPECT_NE(found_.walk->table().of(*found_.accesses[0].forms[0].base).what, analysis::quantity::kind::parameter);
 }
 
-// As LLVM writes 1024 * blockIdx.x + 4 * threadIdx.x + 3 where blocks have at most 128 threads: all are `or` and `and`.
+// LLVM writes 1024 * blockIdx.x + 4 * threadIdx.x + 3 with `or` and `and` instead of sums, if blocks have at most 128
+// threads.
 TEST_F(Addresses, ApartBitsAreASum) {
   analyse(R"(.visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1) .reqntid 128, 1, 1 {
   .reg .b64 %d<9>; .reg .b32 %r<9>;
@@ -99,7 +103,7 @@ TEST_F(Addresses, ApartBitsAreASum) {
   check({4, 1, 1}, {128, 1, 1}, {});
 }
 
-// As nvcc writes blockIdx.x << 8 | threadIdx.x.
+// nvcc writes blockIdx.x << 8 | threadIdx.x in this way.
 TEST_F(Addresses, FieldsOfBitsAreASum) {
   analyse(R"(.visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1) .maxntid 128, 1, 1 {
   .reg .b64 %d<9>; .reg .b32 %r<9>;
@@ -116,7 +120,7 @@ TEST_F(Addresses, FieldsOfBitsAreASum) {
   check({4, 1, 1}, {128, 1, 1}, {});
 }
 
-// Bits that meet carry, so that an `or` is no sum.
+// If a bit may be set in both operands, an addition would carry, so the `or` is not a sum.
 TEST_F(Addresses, BitsThatMeetAreNoSum) {
   analyse(R"(.visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1) {
   .reg .b64 %d<9>; .reg .b32 %r<9>;
@@ -131,7 +135,7 @@ TEST_F(Addresses, BitsThatMeetAreNoSum) {
   check({4, 1, 1}, {32, 1, 1}, {});
 }
 
-// A mask that keeps whole terms of a sum.
+// A mask that keeps whole terms of a sum, and removes the others.
 TEST_F(Addresses, MasksKeepTerms) {
   analyse(R"(.visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1) .maxntid 64, 1, 1 {
   .reg .b64 %d<9>; .reg .b32 %r<9>;
@@ -147,7 +151,7 @@ TEST_F(Addresses, MasksKeepTerms) {
   check({4, 1, 1}, {64, 1, 1}, {});
 }
 
-// As Numba writes a[i]: an index below 0 counts from the end.
+// Numba writes a[i] in this way: an index below 0 counts from the end.
 TEST_F(Addresses, IndicesThatWrapAtZero) {
   analyse(
       R"(.visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1, .param .u64 k_param_2, .param .u64 k_param_3) {
@@ -168,7 +172,7 @@ TEST_F(Addresses, IndicesThatWrapAtZero) {
   check({4, 1, 1}, {32, 1, 1}, {1024, std::uint64_t(-40)});
 }
 
-/// Whether code of a program may write a variable `v`.
+/// Returns whether code of a program may write a variable `v`.
 bool may_be_written(const std::string& body, const std::string& before = "",
                     const std::string& variable = ".b8 v[64]") {
   const auto p = parse({head + (".global .align 8 " + variable + ";\n") + before +
@@ -209,7 +213,7 @@ constexpr const char* unknown = R"(
   mul.wide.u32 %d1, %r0, 4; add.s64 %d1, %d0, %d1; st.global.u32 [%d1], %r0; ret; }
 )";
 
-// Kernels that hpe does not know leave the others of their text alone.
+// Kernels with code that hpe does not know do not affect the other kernels of their text.
 TEST(UnknownCode, LeavesOtherKernels) {
   const std::string text = head + std::string(".extern .func missing;\n") + unknown;
   EXPECT_THROW(static_cast<void>(parse({text})), hpe::error);
@@ -233,7 +237,7 @@ TEST(UnknownCode, LeavesOtherKernels) {
   EXPECT_NE(made.texts[0].find(".entry k("), std::string::npos);
 }
 
-// Launched without programmatic dependencies, griddepcontrol waits for nothing.
+// If a kernel is launched without programmatic dependencies, griddepcontrol does not wait.
 TEST(UnknownCode, WaitsForEarlierGridsAreNoObstacle) {
   const auto p =
       parse({head +

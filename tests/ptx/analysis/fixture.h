@@ -1,6 +1,6 @@
 #pragma once
 
-/// Runs kernels in the interpreter while record_check compares what they do with what the analysis says.
+/// Runs kernels in the interpreter, while record_check compares their accesses with the analysis.
 
 #include <memory>
 #include <string>
@@ -15,10 +15,10 @@
 
 namespace hpe::ptx::test {
 
-/// Ends a kernel that executes too many instructions.
+/// Thrown to end a kernel that executes too many instructions.
 struct too_long {};
 
-/// Passes everything on to a check, up to a number of instructions.
+/// Passes all calls on to a check, up to a number of instructions.
 class bounded_watcher final : public watcher {
  public:
   bounded_watcher(watcher& check, bool also_unrun, std::uint64_t most)
@@ -58,7 +58,7 @@ class checked_program {
     return reinterpret_cast<void*>(at);
   }
 
-  /// Runs single blocks, each until it ends, is stopped by a trap, or takes too long.
+  /// Runs single blocks, each until it ends, a trap stops it, or it takes too long.
   void run(watcher& check, const function& kernel, dimensions grid, dimensions block, const void* parameters,
            const std::vector<std::uint64_t>& blocks, bool also_unrun = false) {
     launch_configuration c;

@@ -1,4 +1,4 @@
-// Kernels that no compiler writes: the analysis ends, and says that it knows nothing where it does not.
+// Kernels that no compiler would write. The analysis must end, and must not claim to know what it does not.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(HostileKernels, DeepChains) {
   }
 }
 
-// Each product is made of sums of all earlier ones, so the words for it would be endless.
+// Each product contains sums of all earlier products, so the text for it would grow without limit.
 TEST(HostileKernels, ExpressionsInsideExpressions) {
   std::string body = "mov.u32 %r3, %ntid.x;\n";
   for (unsigned n = 0; n < 300; ++n)
@@ -94,7 +94,7 @@ TEST(HostileKernels, RecursiveFunctionsAndEmptyOnes) {
   EXPECT_TRUE(analysis::analyse(*p, *p->find_kernel("nothing")).verdict.may_be_spread());
 }
 
-// Threads leave the loop by ending.
+// Threads leave the loop with ret.
 TEST(HostileKernels, AWaitThatEndsByRetIsAWait) {
   const auto waiting =
       analysed("LOOP:\nld.volatile.global.u32 %r3, [%d0];\nsetp.ne.u32 %p0, %r3, 0;\n@%p0 ret;\nbra LOOP;\n");
@@ -103,7 +103,7 @@ TEST(HostileKernels, AWaitThatEndsByRetIsAWait) {
   EXPECT_TRUE(counting.found.verdict.may_be_spread());
 }
 
-// A counter behind its loop depends on what ended the loop.
+// After a loop, the loop's counter depends on the condition that ended it.
 TEST(HostileKernels, ACounterThatEndsByTheBlockIndexIsNotLocal) {
   const auto a = analysed(
       "mov.u32 %r3, 0;\nLOOP:\nadd.s32 %r3, %r3, 1;\nsetp.lt.u32 %p0, %r3, %r1;\n@%p0 bra LOOP;\nmul.wide.u32 %d1, "
@@ -118,7 +118,7 @@ TEST(HostileKernels, ACounterThatEndsByTheBlockIndexIsNotLocal) {
   EXPECT_EQ(b.found.accesses[1].how, analysis::address_class::data_dependent);
 }
 
-// A loop that leaves in %r<number> how often it ran.
+// A loop that leaves the number of its iterations in %r<number>.
 std::string loop_of(int number, const std::string& times, const std::string& body = "") {
   return fmt::format(
       "mov.u32 %r{0}, 0;\nLOOP{0}:\n{1}add.s32 %r{0}, %r{0}, 1;\nsetp.lt.u32 %p0, %r{0}, {2};\n"
@@ -138,7 +138,8 @@ analysis::address_class class_of_store(const std::string& body, const std::strin
   return found == all.end() ? analysis::address_class::local : found->how;
 }
 
-// A register that a loop around another one carries depends on how often that one ran in earlier iterations.
+// A register is set after an inner loop and carried by the outer loop. It depends on how often the inner loop ran in
+// earlier iterations of the outer one.
 TEST(HostileKernels, CarriedTripCountsDependOnWhatEndsTheLoop) {
   using enum analysis::address_class;
   const auto nest = [](const std::string& times) {
@@ -147,19 +148,19 @@ TEST(HostileKernels, CarriedTripCountsDependOnWhatEndsTheLoop) {
   EXPECT_EQ(class_of_store(nest("%r1")), irregular);
   EXPECT_EQ(class_of_store(nest("%r0")), local);
   EXPECT_EQ(class_of_store(nest("%r2")), local);
-  // At any depth, and through values that are made of the number.
+  // This is so at any nesting depth, and for values that are computed from the number of iterations.
   EXPECT_EQ(class_of_store("mov.u32 %r20, 7;\n" +
                            loop_of(10, "%r0",
                                    "{store}" + loop_of(11, "%r0", loop_of(12, "%r1") + "shr.u32 %r13, %r12, 1;\n") +
                                        "add.s32 %r20, %r13, 1;\n")),
             irregular);
-  // The number of a thread is no factor of all blocks.
+  // A number that depends on the thread is not a factor that is the same for all blocks.
   const std::string times_block =
       "mul.lo.s32 %r21, %r20, %r1;\nmul.wide.u32 %d1, %r21, 4;\nadd.s64 %d1, %d0, %d1;\nst.global.u32 [%d1], %r2;\n";
   EXPECT_EQ(class_of_store(nest("%r2"), times_block), irregular);
 }
 
-// What is chosen or converted behind a loop depends on what ended it.
+// A value that is chosen by or converted from a trip count depends on the condition that ended the loop.
 TEST(HostileKernels, ValuesMadeOfATripCountDependOnWhatEndsTheLoop) {
   using enum analysis::address_class;
   const auto chosen = [](const std::string& times) {
@@ -176,7 +177,7 @@ TEST(HostileKernels, ValuesMadeOfATripCountDependOnWhatEndsTheLoop) {
   EXPECT_EQ(class_of_store(converted("%r0")), local);
 }
 
-// A branch that only leads to the way out of a loop decides when the loop ends.
+// A branch whose only effect is that threads reach or skip the exit of a loop also decides when the loop ends.
 TEST(HostileKernels, BranchesBeforeAWayOutDecideHowOftenALoopRuns) {
   using enum analysis::address_class;
   const auto with_break = [](const std::string& guard, const std::string& skipped) {
@@ -186,18 +187,19 @@ TEST(HostileKernels, BranchesBeforeAWayOutDecideHowOftenALoopRuns) {
   const std::string leaves = "setp.gt.u32 %p1, %r20, 4;\n@%p1 bra DONE;\n";
   EXPECT_EQ(class_of_store(with_break("%r1", leaves)), irregular);
   EXPECT_EQ(class_of_store(with_break("%r0", leaves)), local);
-  // Also where the threads end.
+  // The same is true if threads end at the exit.
   EXPECT_EQ(class_of_store(with_break("%r1", "setp.gt.u32 %p1, %r20, 4;\n@%p1 ret;\n")), irregular);
-  // A branch that meets its other side before the way out does not.
+  // A branch whose two sides meet again before the exit does not.
   EXPECT_EQ(class_of_store(with_break("%r1", "red.global.add.u32 [%d0], 1;\n")), local);
-  // A wait behind such a branch is a wait.
+  // A loop that waits is still a wait if such a branch decides about its exit.
   const std::string waits =
       "mov.u32 %r20, 0;\nLOOP:\nld.volatile.global.u32 %r3, [%d0];\nsetp.eq.u32 %p0, %r3, 0;\n@%p0 bra LATER;\n"
       "setp.gt.u32 %p1, %r20, %r0;\n@%p1 bra DONE;\nLATER:\nadd.s32 %r20, %r20, 1;\nbra LOOP;\nDONE:\n";
   EXPECT_FALSE(analysed(waits).found.verdict.may_be_spread());
 }
 
-// Two jumps back to a header bring different values; what chooses between the jumps decides the value.
+// Two jumps back to a header bring different values, so the value depends on the condition that chooses between the
+// jumps.
 TEST(HostileKernels, BranchesToOtherJumpsBackDecideWhatIsCarried) {
   using enum analysis::address_class;
   const auto two_latches = [](const std::string& chooser) {

@@ -1,4 +1,4 @@
-// What the analysis says of kernels that nvcc compiled: as the source has it, and as the interpreter does it.
+// The analysis of kernels that nvcc compiled: its results agree with the source code and with the interpreter.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class Course : public ::testing::Test {
     return analysis::analyse(*program_, *f);
   }
 
-  /// The patterns of an array in elements, as "affine x blockDim.x: threadIdx.x [-1, 0, 1]".
+  /// Returns the patterns of an array in elements, for example "affine x blockDim.x: threadIdx.x [-1, 0, 1]".
   static std::vector<std::string> patterns(const analysis::kernel_analysis& k, const std::string& array) {
     const analysis::words words(*program_, k);
     std::vector<std::string> all;
@@ -163,7 +163,7 @@ TEST(Verdicts, NameTheReason) {
   EXPECT_EQ(obstacles("matmul", "matmul"), "");
 }
 
-// Arguments: each 64-bit parameter is an array, each smaller one a small number.
+// Arguments: for each 64-bit parameter an array, for each smaller parameter a small number.
 TEST(Verdicts, KernelsAccessMemoryAsTheAnalysisSays) {
   const unsigned seed = std::random_device{}();
   fmt::print("seed {}\n", seed);
@@ -181,7 +181,8 @@ TEST(Verdicts, KernelsAccessMemoryAsTheAnalysisSays) {
       const analysis::kernel_analysis k = analysis::analyse(program.program(), *f);
       EXPECT_TRUE(k.walk->is_complete()) << file << " " << f->name;
       ++kernels;
-      // These would wait for blocks that do not run, or for a cluster.
+      // Kernels that must not be spread are skipped: they would wait for blocks that this check does not run, or for a
+      // cluster.
       if (!k.verdict.may_be_spread()) continue;
       analysis::record_check check(program.image(), k);
       std::vector<std::uint8_t> parameters(f->formals_size + 16);

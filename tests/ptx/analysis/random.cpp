@@ -1,5 +1,5 @@
-// Random kernels (kernel_generator.h): whatever the analysis says of an access is so in the interpreter. The seeds are
-// printed; HPE_TEST_SEED repeats one.
+// Random kernels (kernel_generator.h): every claim of the analysis about an access is true in the interpreter. The
+// seeds are printed; HPE_TEST_SEED repeats one of them.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(RandomKernels, AccessMemoryAsTheAnalysisSays) {
   fmt::print("{} accesses exact, {} alike in all blocks, {} not judged; {} affine and {} local records\n", exact, alike,
              others, affine, local);
   if (given != nullptr) return;
-  EXPECT_GT(exact, others / 2);  // the check says something
+  EXPECT_GT(exact, others / 2);  // otherwise the test would check too little
   EXPECT_GT(alike, 0U);
   EXPECT_GT(affine, 100U);
   EXPECT_GT(local, 100U);

@@ -1,12 +1,13 @@
-// Native code computes f16 and bf16 in vectors of f32 and f64: numbers of 16 bits of all sizes, beside partners that
-// make ties, overflow, subnormals and cancellation, give what the interpreter gives, which an H200 has confirmed.
+// Native code computes f16 and bf16 in vectors of f32 and f64. For 16-bit numbers of all magnitudes, with partners that
+// cause ties, overflow, subnormals and cancellation, it returns the same as the interpreter, whose results agree with
+// an H200.
 
 #include "tests/ptx/programs_fixture.h"
 
 namespace hpe::ptx::test {
 namespace {
 
-constexpr std::uint32_t numbers = 1 << 13;  // of threads
+constexpr std::uint32_t numbers = 1 << 13;  // number of threads
 
 // Code that sets %r9 from %h1, %h2, %h3 (16 bits), %r1, %r2, %r3 (32 bits), %f1 and %f2.
 std::vector<std::string> half_cases() {
@@ -40,7 +41,7 @@ std::vector<std::string> half_cases() {
          {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"})
       all.push_back(fmt::format("setp.{}.{} %p1, %h1, %h2;\nselp.u32 %r9, 1, 0, %p1;\n", how, t));
   }
-  for (const char* const how : {"ltu", "lt", "geu"})  // under a mask
+  for (const char* const how : {"ltu", "lt", "geu"})  // each under a mask
     all.push_back(
         fmt::format("and.b32 %r9, %r1, 1;\nsetp.ne.u32 %p1, %r9, 0;\n@%p1 setp.{}.f16 %p1, %h1, %h2;\n"
                     "selp.u32 %r9, 1, 0, %p1;\n",
@@ -103,7 +104,8 @@ TEST(Halves, NativeCodeIsTheInterpreterBitForBit) {
     text += fmt::format("{}st.global.u32 [%rd2+{}], %r9;\n", cases[n], n * 4 * numbers);
   text += "ret;\n}\n";
   std::mt19937 random(4);
-  // Partners of each number: any, one of nearly the same size, the same with another sign, and special ones.
+  // Partners of each number: any number, one of nearly the same magnitude, the number with the other sign, or a special
+  // number.
   const std::uint16_t special[] = {0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xbc00,
                                    0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x7d01, 0x007f, 0x0080,
                                    0x3f80, 0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0x3c01};
@@ -122,7 +124,7 @@ TEST(Halves, NativeCodeIsTheInterpreterBitForBit) {
     in.push_back(a | above << 16);
     in.push_back(partner(a) | partner(above) << 16);
     in.push_back(partner(a) | partner(above) << 16);
-    // An f32 at or beside the middle between two halves, or any.
+    // An f32 at or next to the middle between two halves, or any f32.
     const std::uint32_t bits = a << 16 | (random() % 2 == 0 ? 0x8000U + random() % 3 - 1 : random() & 0xffff);
     const std::uint32_t scaled = (bits & 0x80000fff) | ((bits >> 1) & 0x07fff000) | 0x38000000;
     in.push_back(random() % 2 == 0 ? bits : (scaled & ~0x1fffU) | (0x1000U + random() % 3 - 1));
@@ -132,7 +134,8 @@ TEST(Halves, NativeCodeIsTheInterpreterBitForBit) {
   ASSERT_TRUE(native.is_compiled("k"));
   auto* const wanted = interpreted.upload(std::vector<std::uint32_t>(numbers * cases.size()));
   EXPECT_RUNS(interpreted.launch("k", {{numbers / 256}, {256}}, of_interpreted, wanted));
-  // In 16 lanes, where the processor has so wide registers, in 8, and one by one.
+  // Three block shapes: one runs in 16 lanes (8 if the processor lacks AVX-512), one in 8 lanes, and one thread by
+  // thread.
   for (const dimensions block : {dimensions{256}, dimensions{8, 32}, dimensions{4, 64}}) {
     auto* const got = native.upload(std::vector<std::uint32_t>(numbers * cases.size()));
     EXPECT_RUNS(native.launch("k", {{numbers / 256}, block}, of_native, got));

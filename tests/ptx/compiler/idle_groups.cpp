@@ -1,5 +1,5 @@
-// Native code leaves a region early once no later thread has anything to do there (idle_groups.cpp): kernels in which
-// few threads work between two barriers give what the same computation gives here.
+// Native code leaves a region early if no later thread has anything to do in it (idle_groups.cpp). Kernels in which few
+// threads work between two barriers return the same as the same computation in C++.
 
 #include <fmt/format.h>
 
@@ -17,8 +17,8 @@ struct place {
   dimensions block;
 };
 
-// A value that depends on the thread, as PTX and as C++. The PTX has %tid.x, y and z in %r1 to %r3, and %ntid.x and y
-// in %r4 and %r5.
+// A value that depends on the thread, as PTX and as C++. In the PTX, %r1 to %r3 contain %tid.x, y and z, and %r4 and
+// %r5 contain %ntid.x and y.
 struct index_kind {
   const char* name;
   const char* text;
@@ -38,9 +38,9 @@ const std::vector<index_kind>& kinds() {
   return all;
 }
 
-// In each round, threads for which the comparison of index + base with the bound does not hold add the round to their
-// sum, and the bound is halved. out[thread] = the sum, or 1000 + sum + bound if the comparison does not hold after all
-// rounds. is_mixed: threads that do not add change another register, whose value is added to the result.
+// In each round, a thread adds the number of the round to its sum unless the comparison of index + base with the bound
+// holds; then the bound is halved. out[thread] = the sum, or 1000 + sum + bound if the comparison does not hold after
+// all rounds. is_mixed: all threads also change another register, whose value is added to the result.
 std::string kernel_text(const std::string& name, const index_kind& index, const comparison& how, const char* type,
                         bool is_mixed) {
   return fmt::format(R"(
@@ -97,11 +97,12 @@ struct bounds {
   std::uint32_t base, bound;
 };
 
-// What a thread stores.
+// Returns the value that a thread must store.
 std::uint32_t expected(const place& p, const index_kind& index, const comparison& how, bool is_signed, bool is_mixed,
                        bounds given, std::uint32_t rounds) {
   const std::uint32_t x =
-      index.value(p) + given.base * (std::string_view(index.name) == "steps" ? 2 : 1);  // "steps" has it in its mad
+      // "steps" adds the base in its mad, too
+      index.value(p) + given.base * (std::string_view(index.name) == "steps" ? 2 : 1);
   const auto wide = [&](std::uint32_t v) -> std::int64_t {
     return is_signed ? std::int64_t{static_cast<std::int32_t>(v)} : std::int64_t{v};
   };

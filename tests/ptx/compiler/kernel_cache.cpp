@@ -1,5 +1,5 @@
-// Compiled kernels that are kept on disk: they are used again, by programs of other addresses too, and files that are
-// damaged or that others could have written are replaced.
+// Compiled kernels that are stored on disk. They are used again, also by processes with other addresses. Files that are
+// damaged, or that other users could have written, are replaced.
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -23,8 +23,8 @@ using test::kernel_runner;
 
 constexpr std::uint64_t plenty = 64 << 20;
 
-// Uses what differs between processes: variables, a function of hpe (vprintf, sin), a function pointer, a place in
-// shared memory behind a barrier, and an instruction (of a trap).
+// The kernel uses everything whose address differs between processes: variables, a function of hpe (vprintf, sin), a
+// function pointer, a place in shared memory after a barrier, and an instruction (in a trap).
 std::string text_with(unsigned added) {
   return R"(.version 8.6
 .target sm_75
@@ -97,7 +97,7 @@ class kept_kernels : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // Runs the kernel of a new program, and checks all that it does.
+  // Runs the kernel of a new program, and checks all its effects.
   void run(unsigned added = 100, warp_order order = warp_order::independent) {
     kernel_runner program({text_with(added)}, engine_kind::compiler, order, kept_);
     auto* const to = program.upload(std::vector<std::uint32_t>(1));
@@ -121,17 +121,17 @@ class kept_kernels : public testing::Test {
     EXPECT_EQ(all.size(), 1U);
     return all.at(0);
   }
-  // A file that replaces another one has another number.
+  // If a file replaces another one, it has another inode number.
   static ino_t number_of(const fs::path& file) {
     struct stat about {};
     EXPECT_EQ(::stat(file.c_str(), &about), 0);
     return about.st_ino;
   }
-  // Runs the kernel; its file must be another one afterwards, which the next run uses.
+  // Runs the kernel, after which its file must have been replaced. The next run must use the new file.
   void expect_replaced() {
     const fs::path file = only_file();
     const std::string damaged = test::read_file(file);
-    // Keeps the number of the old file in use.
+    // As long as this link exists, no other file can get the inode number of the old file.
     fs::create_hard_link(file, folder_ + "/old");
     const ino_t before = number_of(file);
     run();
@@ -209,7 +209,7 @@ TEST_F(kept_kernels, StayBelowTheirLimit) {
   run();
   const std::uint64_t one = fs::file_size(only_file());
   const fs::path first = only_file();
-  // Left by a process that was killed.
+  // A file that a killed process has left.
   const fs::path rest = fs::path(kept_.folder) / "kernel-12345678.part";
   std::ofstream(rest) << std::string(one, 'x');
   fs::last_write_time(rest, fs::file_time_type::clock::now() - std::chrono::hours(48));
@@ -218,7 +218,7 @@ TEST_F(kept_kernels, StayBelowTheirLimit) {
   for (unsigned added = 1; added <= 8; ++added) {
     run(added);
     fs::last_write_time(first, fs::file_time_type::clock::now() - std::chrono::hours(24));
-    run();  // is used, and so is not the one that was not used for longest
+    run();  // uses the file, so the file is no longer the least recently used one
     std::uint64_t all = 0;
     for (const fs::path& file : files())
       if (file.filename() != "notes") all += fs::file_size(file);
@@ -246,14 +246,14 @@ TEST_F(kept_kernels, AreSharedByProcesses) {
   EXPECT_EQ(files().size(), 3U);
 }
 
-// The process tells the first reason only, so this is in a process of its own.
+// A process reports only the first reason, so each case runs in a process of its own.
 TEST_F(kept_kernels, AreNotNeeded) {
   const auto told_in = [&](const std::string& folder, rlim_t largest_file = RLIM_INFINITY) {
     testing::internal::CaptureStderr();
     const pid_t child = ::fork();
     if (child == 0) {
       set_log_level(log_level::info);
-      const rlimit limit{largest_file, largest_file};  // as on a full disk
+      const rlimit limit{largest_file, largest_file};  // fails like a full disk
       ::signal(SIGXFSZ, SIG_IGN);
       ::setrlimit(RLIMIT_FSIZE, &limit);
       kept_.folder = folder;

@@ -1,5 +1,5 @@
-// What lane 0 tells of all lanes (lane_certainty.cpp), and values that a block has in common (block_values.h): kernels
-// that depend on these give what the same computation gives here.
+// Tests of lane 0 that are conclusive for all lanes (lane_certainty.cpp), and values that all threads of a block have
+// in common (block_values.h). Kernels that depend on them return the same as the same computation in C++.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ using Certainty = programs_fixture;  // NOLINT(readability-identifier-naming): t
 
 constexpr unsigned threads = 64;
 
-// out[tid] = whether the condition, one comparison or two joined ones, holds for base + tid * step.
+// out[tid] = whether the condition, one comparison or a combination of two, holds for base + tid * step.
 std::string kernel_text(const std::string& name, const comparison& how, const char* type, int step,
                         const char* joined) {
   return fmt::format(R"(
@@ -83,7 +83,7 @@ TEST_P(Certainty, AgreesWithEachLane) {
 const char* const text = R"(.version 8.6
 .target sm_90
 .address_size 64
-// out[4 (tid - 3)] += tid for indices below 240; those of threads 0 to 2 overflow to large ones.
+// out[4 (tid - 3)] += tid for indices below 240. The indices of threads 0 to 2 wrap around to large numbers.
 .visible .entry apart(.param .u64 out) {
   .reg .pred %p<2>;
   .reg .b32 %r<6>;
@@ -126,8 +126,8 @@ done:
   st.global.u32 [%rd3], %r7;
   ret;
 }
-// Two registers that change from barrier to barrier: %r3 is that of the block, %r4 is not, because only some threads
-// change it. out[tid] = 100 %r3 + %r4.
+// Two registers that change from barrier to barrier: %r3 has the same value in all threads of the block; %r4 does not,
+// because only some threads change it. out[tid] = 100 %r3 + %r4.
 .visible .entry rounds(.param .u64 out, .param .u32 count) {
   .reg .pred %p<3>;
   .reg .b32 %r<8>;

@@ -1,5 +1,5 @@
-// Native code runs adjacent threads in lanes of vector registers. Kernels whose lanes part, overflow or share an
-// address give what the interpreter gives.
+// Native code runs adjacent threads in lanes of vector registers. Kernels whose lanes diverge, overflow or share an
+// address return the same as in the interpreter.
 
 #include <cstring>
 
@@ -21,7 +21,7 @@ const char* const text = R"(.version 8.6
   st.global.u32 [last], %r2;
   ret;
 }
-// out[tid - 3] = tid for indices below 60; those of threads 0 to 2 overflow to large ones.
+// out[tid - 3] = tid for indices below 60. The indices of threads 0 to 2 wrap around to large numbers.
 .visible .entry overflow(.param .u64 out) {
   .reg .pred %p<2>;
   .reg .b32 %r<4>;
@@ -37,7 +37,8 @@ const char* const text = R"(.version 8.6
 done:
   ret;
 }
-// The steps of Collatz's sequence from tid + 1, with a barrier behind a loop that lanes leave at different times.
+// The number of steps of Collatz's sequence from tid + 1, and a barrier after a loop that lanes leave at different
+// times.
 .visible .entry collatz(.param .u64 out) {
   .reg .pred %p<4>;
   .reg .b32 %r<8>;
@@ -65,7 +66,7 @@ done:
   st.global.u32 [%rd3], %r3;
   ret;
 }
-// out[tid] = tid + 7, through an address in local memory that is kept over two barriers.
+// out[tid] = tid + 7, through an address in local memory that is still used after two barriers.
 .visible .entry own_address(.param .u64 out) {
   .local .align 8 .b8 depot[16];
   .reg .b32 %r<4>;
@@ -84,7 +85,7 @@ done:
   st.global.u32 [%rd5], %r3;
   ret;
 }
-// Groups part at the first meeting, at different barriers; lanes of one group part at the second.
+// Groups diverge before the first meeting, to different barriers; lanes of one group diverge before the second.
 .visible .entry ways(.param .u64 out) {
   .reg .pred %p<4>;
   .reg .b32 %r<8>;
@@ -118,8 +119,8 @@ end:
   st.global.u32 [%rd3], %r3;
   ret;
 }
-// Threads from 5 on, as far as count: out[tid] = {in[tid].y, in[tid].x + tid} and small[tid] = small[tid] + 3 in one
-// piece; out[256 + (tid ^ 6)] = {in[tid ^ 6].y, tid}, scattered.
+// Threads 5 to count - 1: contiguous, out[tid] = {in[tid].y, in[tid].x + tid} and small[tid] = small[tid] + 3;
+// scattered, out[256 + (tid ^ 6)] = {in[tid ^ 6].y, tid}.
 .visible .entry pieces(.param .u64 in, .param .u64 out, .param .u64 small, .param .u32 count) {
   .reg .pred %p<4>;
   .reg .b16 %h<4>;

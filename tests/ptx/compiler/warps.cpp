@@ -1,6 +1,6 @@
-// Native code passes the meetings of warps without leaving its lanes where it can. Random kernels of shuffles, votes,
-// matches and reductions, with masks, clamps, segments, divergence, partial warps and lanes that have ended, give what
-// the interpreter gives.
+// Where possible, native code passes the meetings of warps without leaving its lanes. Random kernels with shuffles,
+// votes, matches and reductions, with masks, clamps, segments, divergence, partial warps and ended lanes, return the
+// same as in the interpreter.
 
 #include <array>
 #include <numeric>
@@ -17,7 +17,7 @@ class warp_generator {
   std::string text() {
     for (unsigned n = 0; n < values; ++n)
       body_ += fmt::format("mad.lo.u32 %v{}, %r1, {}, {};\n", n, below(1000) * 2 + 1, below(1000));
-    // Lanes that end before others meet: the mask may name them.
+    // These lanes end before the others meet. Masks may still name them.
     if (below(3) == 0) {
       body_ += fmt::format("rem.u32 %r6, %r1, {};\nsetp.eq.u32 %p1, %r6, {};\n@%p1 {};\n", 7 + below(20), below(7),
                            below(2) == 0 ? "exit" : "bra store");
@@ -65,7 +65,7 @@ class warp_generator {
         case 3: meeting("%mask"); break;
         case 4: branch(depth); break;
         case 5: loop(depth); break;
-        case 6:  // the eight lanes of a tile meet, where each tile has all its lanes or none
+        case 6:  // the lanes of a tile of eight meet; each tile has all its lanes or none
           meeting(has_tiles_ ? "%tile" : "%mask");
           break;
         default:
@@ -76,7 +76,7 @@ class warp_generator {
     }
   }
 
-  // Lanes part by a bit of their number, or warps by theirs, and meet again.
+  // Lanes diverge by a bit of their number, or warps by a bit of theirs, and converge again.
   void branch(unsigned depth) {
     const unsigned here = label(), bit = below(5);
     const bool by_lane = below(3) != 0;
@@ -124,7 +124,7 @@ class warp_generator {
 
   void meeting(const std::string& mask) {
     const std::string d = value(), a = value();
-    // An immediate mask, if it is known to be full.
+    // The mask is an immediate in some cases in which it is known to be full.
     const std::string named = mask == "%mask" && whole_ && below(2) == 0 ? "-1" : mask;
     switch (below(9)) {
       case 0:
@@ -183,12 +183,12 @@ class warp_generator {
   std::mt19937 random_;
   std::string body_;
   unsigned labels_ = 0;
-  bool whole_ = true;      // all lanes of the warp are here
-  bool has_tiles_ = true;  // and each tile of eight lanes is complete or elsewhere
+  bool whole_ = true;      // all lanes of the warp are together
+  bool has_tiles_ = true;  // each tile of eight lanes is together, or entirely elsewhere
   bool has_ended_lanes_ = false;
 };
 
-// Kernels whose native code runs in lanes of a whole warp, and blocks for which it does not.
+// Kernels whose native code runs in lanes of a whole warp; some blocks have a shape for which it does not.
 TEST(WarpLanes, RandomKernelsGiveWhatTheInterpreterGives) {
   if (!has_compiler) GTEST_SKIP() << "built without LLVM: no native code";
   for (unsigned seed = 0; seed < 16; ++seed) {
@@ -208,7 +208,7 @@ TEST(WarpLanes, RandomKernelsGiveWhatTheInterpreterGives) {
 
 using Warps = programs_fixture;  // NOLINT(readability-identifier-naming): the name of a suite
 
-// Each mode, by the words of the PTX ISA, for all distances and widths.
+// Compares each mode with the words of the PTX ISA, for all distances and widths.
 TEST_P(Warps, ShufflesInSegments) {
   std::string body;
   unsigned count = 0;
@@ -243,7 +243,7 @@ TEST_P(Warps, ShufflesInSegments) {
   }
 }
 
-// Lanes meet only those that name the same lanes, though all that they name are there.
+// Lanes only meet lanes with the same mask, even if all lanes that they name have arrived.
 TEST_P(Warps, DoNotMeetIfTheirMasksDiffer) {
   const auto gives = [&](const std::vector<unsigned>& wanted, const std::string& masks) {
     kernel_runner runner(
@@ -258,14 +258,15 @@ TEST_P(Warps, DoNotMeetIfTheirMasksDiffer) {
   };
   std::vector<unsigned> own(32);
   std::iota(own.begin(), own.end(), 0);
-  // Lane 0 names lanes 0 and 1, and lane 1 only itself: it meets nobody, ends, and leaves lane 0 alone.
+  // Lane 0 names lanes 0 and 1. Lane 1 names only itself, so it meets no other lane and ends, and lane 0 then meets
+  // nobody.
   gives(own, "mov.u32 %r2, 3;\n@%p1 mov.u32 %r2, 2;\n@%p2 mov.u32 %r2, -4;\nshfl.sync.idx.b32 %r3, %r1, 1, 31, %r2;\n");
-  // All lanes from 2 on name lane 0 too, which meets lane 1 and ends.
+  // All lanes from 2 on also name lane 0, which meets lane 1 and ends.
   own[1] = 0;
   gives(own, "mov.u32 %r2, 3;\n@%p2 mov.u32 %r2, -3;\nshfl.sync.idx.b32 %r3, %r1, 0, 31, %r2;\n");
 }
 
-// The masks must be the same, also in the lanes that have ended.
+// The masks must be the same even in the bits of ended lanes.
 TEST_P(Warps, DoNotMeetIfTheirMasksDifferInLanesThatHaveEnded) {
   kernel_runner runner(
       {".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out) {\n"
@@ -277,7 +278,8 @@ TEST_P(Warps, DoNotMeetIfTheirMasksDifferInLanesThatHaveEnded) {
   EXPECT_TRUE(runner.launch("k", {{1}, {32}}, out));
 }
 
-// A warp that waits, without an atomic operation, for what another one writes: it must leave its code at times.
+// A warp waits without atomic operations for a value that another warp writes, so it must leave its code from time to
+// time.
 TEST_P(Warps, WaitForAnotherWarpAtTheirOwnBarrier) {
   kernel_runner runner({R"(.version 8.6
 .target sm_90
@@ -318,7 +320,7 @@ writer:
   for (unsigned n = 0; n < 32; ++n) EXPECT_EQ(out[n], 5) << n;
 }
 
-// The message names the thread, though its warp ran as one piece of code and passed meetings before.
+// The message names the thread, although its warp ran as one piece of code and had passed meetings before.
 TEST_P(Warps, TellWhichThreadTouchedAWrongAddress) {
   kernel_runner runner({R"(.version 8.6
 .target sm_90

@@ -1,5 +1,6 @@
-// Every spelling of the pure instructions on the same corner cases: compares the interpreter with recorded results of
-// an H200 (if the file exists), native code with the interpreter bit by bit, and a part with plain C++.
+// Every spelling of the pure instructions, applied to the same corner cases. The interpreter is compared with recorded
+// results of an H200 (if the file exists), native code with the interpreter bit by bit, and some families with plain
+// C++.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -77,7 +78,7 @@ TEST(Conformance, InterpreterIsAnH200) {
   }
 }
 
-// Some families once more in plain C++, which does not use the tables.
+// Compares some families with plain C++ code, which does not use the tables.
 TEST(Conformance, FamiliesInPlainArithmetic) {
   const auto cases = conformance_cases();
   const auto operands = conformance_operands();

@@ -159,7 +159,7 @@ void add_conversions(collector& c) {
   for (const std::string& to : whole) {
     for (const std::string& from : whole) {
       convert("", to, from);
-      // .sat is refused if every value fits.
+      // PTX refuses .sat if every value fits.
       const unsigned to_bits = to.size() == 2 ? 8 : static_cast<unsigned>(std::stoi(to.substr(1)));
       const unsigned from_bits = from.size() == 2 ? 8 : static_cast<unsigned>(std::stoi(from.substr(1)));
       const bool fits = to[0] == from[0] ? to_bits >= from_bits : from[0] == 'u' && to_bits > from_bits;
@@ -217,7 +217,7 @@ std::vector<conformance_case> conformance_cases() {
 }
 
 std::vector<std::array<std::uint64_t, 4>> conformance_operands() {
-  // Halves, singles, doubles and integers share the list; each value is used in all widths.
+  // The list contains halves, singles, doubles and integers; each value is used in all widths.
   const std::vector<std::uint64_t> corners{0,
                                            1,
                                            2,
@@ -321,14 +321,14 @@ std::vector<std::array<std::uint64_t, 4>> conformance_operands() {
                                            0x3e60000000000000,
                                            0x47efffffe0000000,
                                            0x47effffff0000000};  // f64
-  std::mt19937_64 random(20261121);                              // the same operands every time
+  std::mt19937_64 random(20261121);                              // the operands are the same every time
   std::vector<std::array<std::uint64_t, 4>> operands;
   const auto corner = [&] { return corners[random() % corners.size()]; };
   for (const std::uint64_t first : corners) operands.push_back({first, corner(), corner(), corner()});
   for (const std::uint64_t second : corners) operands.push_back({corner(), second, corner(), corner()});
   while (operands.size() < 480) operands.push_back({corner(), corner(), corner() % 70, corner() % 70});
   while (operands.size() < 608) {
-    const auto near = [&] {  // around 1, so that sums and products are ordinary; packed halves likewise
+    const auto near = [&] {  // about 2^-7 as f64 and f32, about 1 as upper packed half; the lower half is often NaN
       return (random() & 0x8007ffff8007ffff) | 0x3f8000003c003c00;
     };
     operands.push_back({near(), near(), near(), random() % 64});

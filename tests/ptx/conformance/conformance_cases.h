@@ -1,6 +1,6 @@
 #pragma once
 
-/// Every spelling of a pure instruction, each as a kernel that applies it to the same corner cases.
+/// Every spelling of a pure instruction, each in a kernel that applies it to the same corner cases.
 
 #include <array>
 #include <cstdint>
@@ -18,10 +18,10 @@ struct conformance_case {
 
 std::vector<conformance_case> conformance_cases();
 
-/// The operands of each of the kernels' threads.
+/// Returns the operands of each of the kernels' threads.
 std::vector<std::array<std::uint64_t, 4>> conformance_operands();
 
-/// PTX with kernels case_0, case_1, ...(operands, results); results are 64 bits, zero-extended.
+/// Returns PTX with the kernels case_0, case_1, ...(operands, results). Results have 64 bits, zero-extended.
 std::string conformance_text(const std::vector<conformance_case>& cases);
 
 }  // namespace hpe::ptx::test

@@ -1,6 +1,7 @@
-// Random programs of two blocks with divergent branches, loops of different lengths, barriers, shuffles and votes of
-// parts of warps, atomics, shared and local memory, and calls: native code and interpreter must leave the same bits.
-// The seeds are printed; HPE_TEST_SEED repeats one.
+// Runs random programs in native code and in the interpreter, which must leave the same bits. The programs have two
+// blocks and contain divergent branches, loops of different lengths, barriers, shuffles and votes in which only some
+// lanes of a warp take part, atomics, shared and local memory, and calls. The seeds are printed; HPE_TEST_SEED repeats
+// one of them.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ class generator {
         ".func (.param .b32 result) mix(.param .b32 first, .param .b64 second) {\n.reg .b32 %a<3>;\n.reg .b64 %b;\n"
         "ld.param.u32 %a0, [first];\nld.param.u64 %b, [second];\ncvt.u32.u64 %a1, %b;\nmad.lo.u32 %a2, %a0, 77, "
         "%a1;\nst.param.b32 [result], %a2;\nret;\n}\n"
-        // recursive, to the depth in the argument
+        // recursive; the argument is the depth
         ".func (.param .b32 result) deep(.param .b32 levels) {\n.reg .b32 %a<3>;\n.reg .pred %p;\nld.param.u32 %a0, "
         "[levels];\nand.b32 %a1, %a0, 7;\nsetp.eq.u32 %p, %a1, 0;\n@%p bra END;\nsub.u32 %a0, %a0, 1;\n{\n.param "
         ".b32 a;\n.param .b32 r;\nst.param.b32 [a], %a0;\ncall (r), deep, (a);\nld.param.b32 %a1, "
@@ -62,7 +63,7 @@ class generator {
           "st.global.u64 [%mine+{1}], %v{0};\nst.global.u32 [%mine+{2}], %u{0};\nst.global.u16 [%mine+{3}], "
           "%h{0};\nselp.u32 %u{0}, 1, 0, %p{0};\nst.global.u32 [%mine+{4}], %u{0};\n",
           n, 8 * n, 64 + 4 * n, 96 + 2 * n, 128 + 4 * n);
-    // The counts of the block.
+    // Then stores the block's counts in `tally`.
     return text +
            "bar.sync 0;\nsetp.lt.u32 %q, %t, 8;\nmov.u32 %s, tally;\nmad.lo.u32 %s, %t, 4, %s;\n@%q ld.shared.u32 %m, "
            "[%s];\n@%q st.global.u32 [%mine+248], %m;\nret;\n}\n";
@@ -82,7 +83,7 @@ class generator {
     }
   }
 
-  // All threads of the block come here together only at depth 2.
+  // Only at depth 2 do all threads of the block reach this code together.
   std::string block(unsigned depth) {
     std::string text;
     for (unsigned n = below(6) + 2; n > 0; --n) text += pure();
@@ -109,20 +110,20 @@ class generator {
                           "[b], {};\ncall (r), mix, (a, b);\nld.param.b32 {}, [r];\n}}\n",
                           reg('u'), reg('v'), reg('u'));
       }
-      // Sums do not depend on the order, so any lanes may add at any time.
+      // The order of the operations does not affect the result, so any lanes may execute them at any time.
       case 3: {
         static constexpr const char* sums[] = {"add.u32", "xor.b32", "max.u32", "min.s32", "or.b32"};
         const unsigned which = below(5);
         return text + fmt::format("red.shared.{} [tally+{}], {};\nred.global.{} [%sums+{}], {};\n", sums[which],
                                   4 * which, reg('u'), sums[which], 4 * which, reg('u'));
       }
-      case 4: {  // on the thread's own memory, where the old value is known
+      case 4: {  // on the thread's own memory, so the old value is known
         static constexpr const char* swaps[] = {"exch.b32", "inc.u32", "dec.u32", "and.b32", "max.s32"};
         return text + fmt::format("atom.global.{} {}, [%mine+{}], {};\natom.global.cas.b64 {}, [%mine+{}], {}, {};\n",
                                   swaps[below(5)], reg('u'), 160 + 4 * below(8), reg('u'), reg('v'), 192 + 8 * below(4),
                                   reg('v'), reg('v'));
       }
-      case 5: {  // local memory, at a place that depends on the data
+      case 5: {  // local memory, at an address that depends on the data
         return text + fmt::format(
                           "mov.u64 %own, own;\ncvta.local.u64 %own, %own;\nand.b32 %s, {}, 56;\ncvt.u64.u32 "
                           "{}, %s;\nst.local.u32 [own+8], {};\nst.local.v2.u32 [own], {{{}, {}}};\nld.local.u64 "
@@ -146,7 +147,7 @@ class generator {
       case 9:
         return text + fmt::format("bar.red.popc.u32 {}, 0, {};\nmatch.any.sync.b32 {}, {}, -1;\n", reg('u'), reg('p'),
                                   reg('u'), reg('u'));
-      case 10: {  // lanes diverge by a predicate, and each part meets by itself
+      case 10: {  // lanes diverge by a predicate, and each side meets separately
         const std::string p = reg('p');
         return text + fmt::format(
                           "vote.sync.ballot.b32 %m, {0}, -1;\n@{0} bra L{1};\nnot.b32 %m, %m;\n{2}"
@@ -161,7 +162,7 @@ class generator {
                           "{{\n.param .b32 a;\n.param .b32 r;\nst.param.b32 [a], {};\ncall (r), gather, "
                           "(a);\nld.param.b32 {}, [r];\n}}\n",
                           reg('u'), reg('u'));
-      default: {  // a loop around a barrier, as often for all threads
+      default: {  // a loop around a barrier; all threads repeat it equally often
         const unsigned counter = loops_++;
         return text + fmt::format(
                           "mov.u32 %c{0}, {1};\nL{2}:\n{3}st.shared.u64 [%place], {4};\nbarrier.sync 1;\nld.shared.u64 "
@@ -172,7 +173,8 @@ class generator {
     }
   }
 
-  // A pure instruction, which a divergent warp runs so that its halves differ.
+  // Returns a pure instruction that does not write predicate p. The two sides of a diverged warp execute different
+  // ones.
   std::string pure_that_keeps(const std::string& p) {
     for (;;) {
       std::string text = pure();
@@ -200,7 +202,8 @@ TEST(RandomPrograms, NativeCodeIsTheInterpreterBitForBit) {
     std::mt19937_64 random(seed);
     std::vector<std::uint64_t> data(std::size_t{threads} * blocks * 32);
     for (std::uint64_t& d : data) d = operands[random() % operands.size()][random() % 4];
-    // Native code runs them in 16 lanes, where the processor has so wide registers, in 8, and one by one.
+    // Three block shapes: one runs in 16 lanes (8 if the processor lacks AVX-512), one in 8 lanes, and one thread by
+    // thread.
     constexpr dimensions shapes[] = {{threads}, {8, threads / 8}, {4, threads / 4}};
     std::vector<std::uint64_t> results[2];
     for (const engine_kind kind : {engine_kind::interpreter, engine_kind::compiler}) {

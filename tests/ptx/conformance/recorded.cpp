@@ -13,8 +13,8 @@ namespace hpe::ptx::test {
 
 namespace {
 
-// How far hpe's value, which is correctly rounded, may differ from the hardware's: in units in the last place, and
-// absolutely. It is enough if one of the two bounds holds.
+// The largest differences between hpe's value, which is correctly rounded, and the hardware's: in units in the last
+// place, and absolute. It is enough if one of the two bounds holds.
 struct bound {
   std::string_view begins, ends;
   double ulps;
@@ -22,7 +22,8 @@ struct bound {
 };
 
 constexpr bound bounds[] = {
-    // The hardware interpolates a table and is sometimes off by one unit; a division multiplies by such a reciprocal.
+    // The hardware interpolates in a table, and is sometimes wrong by one unit; a division multiplies by such a
+    // reciprocal.
     {"rcp.approx", "f32", 1, 0},
     {"rsqrt.approx", "f32", 1, 0},
     {"sqrt.approx", "f32", 1, 0},
@@ -31,10 +32,10 @@ constexpr bound bounds[] = {
     {"div.full", "f32", 1, 0},
     {"ex2.approx", "f16", 1, 0},
     {"ex2.approx", "f16x2", 1, 0},
-    // Near 1 the table's error stays constant while the logarithm becomes small (PTX ISA, lg2: 2^-22 absolutely).
+    // Near 1 the error of the table is constant, while the logarithm becomes small (PTX ISA, lg2: 2^-22 absolutely).
     {"lg2.approx", "f32", 2, 0x1p-22},
-    // The table of the whole turn is absolute. The argument's error, which is far larger, is hpe's too
-    // (scalar_float.cpp).
+    // The table of the sine has an absolute error. The error of the argument is far larger, but hpe makes the same
+    // error (scalar_float.cpp).
     {"sin.approx", "f32", 0, 0x1p-21},
     {"cos.approx", "f32", 0, 0x1p-21},
     // PTX ISA, tanh: 2^-11 relatively; the largest observed difference is 114 units of f32.
@@ -42,13 +43,13 @@ constexpr bound bounds[] = {
     {"tanh.approx", "f16", 1, 0},
     {"tanh.approx", "f16x2", 1, 0},
     {"tanh.approx", "bf16", 1, 0},
-    // These results have only an upper half, so one of their units is 2^32 units of f64.
+    // The lower 32 bits of these results are 0, so their last unit is 2^32 units of f64.
     {"rcp.approx.ftz", "f64", 0x1p32, 0},
     {"rsqrt.approx.ftz", "f64", 0x1p32, 0},
     {"rsqrt.approx", "f64", 2, 0},
 };
 
-// A value as a number, and its place in the order of all values of its format.
+// A value as a number, and its position in the order of all values of its format.
 struct reading {
   double value;
   std::int64_t place;

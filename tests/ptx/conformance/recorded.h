@@ -9,11 +9,11 @@
 
 namespace hpe::ptx::test {
 
-/// The results by case, then by operands. Empty if the record does not belong to these cases.
+/// Returns the results by case, then by operands. Empty if the record was made for other cases.
 std::vector<std::uint64_t> recorded_results();
 
-/// Whether a result agrees with the hardware's: in all bits, or, for the .approx instructions, which the hardware
-/// computes from tables, within the bound that recorded.cpp states.
+/// Returns whether a result agrees with the hardware's: in all bits, or, for the .approx instructions, which the
+/// hardware computes from tables, within the bound in recorded.cpp.
 bool is_as_recorded(const conformance_case& k, std::uint64_t mine, std::uint64_t recorded);
 
 }  // namespace hpe::ptx::test

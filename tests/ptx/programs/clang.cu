@@ -1,4 +1,4 @@
-// Kernels as clang compiles them without CUDA's headers; clang.ptx is what it prints:
+// Kernels that clang compiles without CUDA's headers. clang.ptx is the output of:
 //   clang++ -x cuda --cuda-gpu-arch=sm_70 --cuda-device-only -nocudainc -nocudalib -O2 -S -o clang.ptx clang.cu
 
 #define KERNEL extern "C" __attribute__((global)) void

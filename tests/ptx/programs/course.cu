@@ -1,4 +1,4 @@
-// Kernels as courses on CUDA teach them, for the analysis of accesses.
+// Typical kernels of courses on CUDA, for the analysis of accesses.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
-// Kernels for one GPU, as the benchmarks of J. Cabezas, On the Programmability of Multi-GPU Computing Systems (2015),
-// chapter 7, have them: dense algebra, stencils, transforms, sparse matrices and a graph. None knows of several GPUs.
+// Kernels for one GPU, like the benchmarks of J. Cabezas, On the Programmability of Multi-GPU Computing Systems (2015),
+// chapter 7: dense algebra, stencils, transforms, sparse matrices, a graph. No kernel knows of several GPUs.
 
-// Uniformly distributed numbers in [-1, 1), the same for an index on every device.
+// Returns uniformly distributed numbers in [-1, 1), the same number for an index on every device.
 __device__ unsigned scrambled(unsigned long long i) {
   i = (i + 0x9e3779b97f4a7c15ULL) * 0xbf58476d1ce4e5b9ULL;
   i = (i ^ (i >> 27)) * 0x94d049bb133111ebULL;
@@ -84,7 +84,7 @@ extern "C" __global__ void stencil3D(float* out, const float* in, int nx, int ny
   out[i] = 0.4f * in[i] + 0.1f * (in[i - 1] + in[i + 1] + in[i - row] + in[i + row] + in[i - plane] + in[i + plane]);
 }
 
-// A warp for each row.
+// One warp computes each row.
 extern "C" __global__ void sgemv(float* y, const float* a, const float* x, int rows, int columns) {
   const int row = blockIdx.x * blockDim.y + threadIdx.y;
   if (row >= rows) return;
@@ -190,7 +190,7 @@ extern "C" __global__ void merge_runs(unsigned* out_keys, unsigned* out_values, 
   out_values[to] = value;
 }
 
-// y = A x for a sparse matrix. CSR: a warp for each row.
+// y = A x for a sparse matrix. In CSR format, one warp computes each row.
 extern "C" __global__ void spmv_csr(float* y, const float* values, const unsigned* columns, const unsigned* rows,
                                     const float* x, unsigned count) {
   const unsigned row = blockIdx.x * blockDim.y + threadIdx.y;
@@ -201,14 +201,14 @@ extern "C" __global__ void spmv_csr(float* y, const float* values, const unsigne
   if (threadIdx.x == 0) y[row] = sum;
 }
 
-// COO: a thread for each element; y begins as zeros, or as a sum to add to.
+// COO format: one thread for each element. y must begin as zeros, or as a sum to which the products are added.
 extern "C" __global__ void spmv_coo(float* y, const float* values, const unsigned* columns, const unsigned* rows,
                                     const float* x, unsigned elements) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < elements) atomicAdd(&y[rows[i]], values[i] * x[columns[i]]);
 }
 
-// ELL: a thread for each row; element k of all rows lies together. HYB is ELL, and COO for the remaining elements.
+// ELL format: one thread for each row; the k-th elements of all rows are contiguous. HYB is ELL, and COO for the rest.
 extern "C" __global__ void spmv_ell(float* y, const float* values, const unsigned* columns, const float* x,
                                     unsigned count, unsigned width) {
   const unsigned row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -221,7 +221,7 @@ extern "C" __global__ void spmv_ell(float* y, const float* values, const unsigne
   y[row] = sum;
 }
 
-// JDS: rows in descending order of length; element k of all rows that have one lies together, from starts[k] on.
+// JDS format: rows in descending order of length; the k-th elements of all rows are contiguous, from starts[k] on.
 extern "C" __global__ void spmv_jds(float* y, const float* values, const unsigned* columns, const unsigned* starts,
                                     const unsigned* lengths, const unsigned* order, const float* x, unsigned count) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

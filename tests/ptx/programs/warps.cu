@@ -61,7 +61,7 @@ extern "C" __global__ void lockstep_scan(int* out) {
   for (int distance = 1; distance < 32; distance *= 2) lockstep_step(mine, lane, distance);
   out[t] = mine[31] * 1000 + mine[lane];
 }
-// y = a x, eight rows a block of 256 threads; each warp's part of a row is summed by shuffles.
+// y = a x. A block of 256 threads computes eight rows; shuffles add up each warp's part of a row.
 extern "C" __global__ void row_sums(const float* a, const double* x, double* y, int n) {
   __shared__ double sums[8];
   if (threadIdx.x < 8) sums[threadIdx.x] = 0;

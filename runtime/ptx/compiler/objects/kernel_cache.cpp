@@ -1,13 +1,14 @@
-// A file consists of a header and the object code. The header repeats the key, which is also the file's name, and has a
-// digest of the object code. The code is executed, so a file counts only if this user wrote it, nobody else may write
-// it, and both agree.
+// A file consists of a header and the object code. The header repeats the key, which is also the file's name, and
+// contains a digest of the object code. hpe executes the code, so it accepts a file only if key and digest are right,
+// this user wrote the file, and no other user may write to it.
 //
-// A file is written under another name and then renamed, so a process that is killed leaves no lock and no incomplete
-// file. What it may leave under the other name is removed like a file that nobody uses. The time of the last use is the
-// file's time of modification, because many file systems do not keep the time of access.
+// A file is written under another name and then renamed, so a killed process leaves neither a lock nor an incomplete
+// file. A file that it leaves under the other name is removed later, like any file that is not used. The modification
+// time of a file is the time of its last use, because many file systems do not record the access time.
 //
-// LLVM's localCache and pruneCache do not fit: TempFile takes the signal handlers of the process, which a soft device
-// needs for page faults of kernels, and pruneCache ends the process if another one removes the folder meanwhile.
+// LLVM's localCache and pruneCache are not suitable: TempFile installs signal handlers in the process, but a soft
+// device needs its own for page faults of kernels; and pruneCache ends the process if another process removes the
+// folder meanwhile.
 
 #include "runtime/ptx/compiler/objects/kernel_cache.h"
 
@@ -40,7 +41,7 @@ struct file_header {
   friend bool operator==(const file_header&, const file_header&) = default;
 };
 
-// The lengths keep apart inputs that are equal only together.
+// The hash includes the lengths, so that inputs with the same concatenation have different digests.
 kernel_cache::digest digest_of(const std::vector<std::string_view>& inputs) {
   llvm::BLAKE3 hash;
   for (const std::string_view input : inputs) {
@@ -106,7 +107,7 @@ std::unique_ptr<llvm::MemoryBuffer> kernel_cache::find(std::string_view kernel) 
   std::unique_ptr<llvm::MemoryBuffer> object;
   if (!fs::status(*file, status) && status.type() == fs::file_type::regular_file && is_only_ours(status) &&
       status.getSize() <= where_.most_bytes) {
-    // A copy: a mapping would end this process if another one made the file shorter.
+    // Read a copy: if another process truncated the file, access to a mapping would kill this process.
     const auto content = llvm::MemoryBuffer::getOpenFile(*file, path, status.getSize(), false, true);
     if (content && (*content)->getBufferSize() > sizeof(file_header)) {
       const std::string_view all = (*content)->getBuffer();
@@ -145,7 +146,7 @@ void kernel_cache::store(std::string_view kernel, llvm::MemoryBufferRef object) 
     static_cast<void>(fs::remove(path));
     return give_up(why.message());
   }
-  // Not after each file, because it reads the whole folder.
+  // Not after each file, because shrink() reads the whole folder.
   const std::uint64_t bytes = sizeof header + object.getBufferSize();
   if (bytes > before_shrinking_) {
     shrink();
@@ -162,7 +163,7 @@ void kernel_cache::shrink() const {
   };
   std::vector<kept_file> files;
   std::uint64_t all = 0;
-  std::error_code ignored;  // of files that other processes remove meanwhile
+  std::error_code ignored;  // errors for files that other processes remove meanwhile
   for (std::filesystem::directory_iterator at(where_.folder, ignored), end; !ignored && at != end;
        at.increment(ignored)) {
     if (!at->path().filename().string().starts_with(prefix)) continue;

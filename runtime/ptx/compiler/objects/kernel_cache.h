@@ -1,6 +1,6 @@
 #pragma once
 
-/// Files that contain the object code of kernels and are kept between runs.
+/// Files that store the object code of kernels for later runs.
 
 #include <llvm/Support/MemoryBuffer.h>
 
@@ -15,9 +15,9 @@
 
 namespace hpe::ptx {
 
-/// The files of one program. Several processes may use one folder, because a file appears in the folder only when it is
-/// complete, and never changes. If a file or the folder cannot be used, nothing is thrown: the kernel counts as absent,
-/// and the first reason is logged at level info. For one thread.
+/// The stored kernels of one program. Several processes may use one folder, because a file appears in the folder only
+/// when it is complete, and never changes. If a file or the folder cannot be used, nothing is thrown: find() returns
+/// null, and the first reason is logged at level info. For one thread.
 class kernel_cache {
  public:
   using digest = std::array<std::uint8_t, 32>;
@@ -26,7 +26,8 @@ class kernel_cache {
   /// consists of the kernel's name and its number of lanes.
   kernel_cache(kernel_store where, const std::vector<std::string_view>& inputs);
 
-  /// Null if the kernel has no file, or if its file is damaged or was not written by this user.
+  /// Returns the object code of a kernel. Null if the kernel has no file, or if the file is damaged or this user did
+  /// not write it.
   [[nodiscard]] std::unique_ptr<llvm::MemoryBuffer> find(std::string_view kernel);
   /// Replaces the file of the kernel. If the folder then exceeds its limit, removes the least recently used files.
   void store(std::string_view kernel, llvm::MemoryBufferRef object);
@@ -41,7 +42,7 @@ class kernel_cache {
   kernel_store where_;
   digest inputs_{};
   bool is_ready_ = false;               // the folder exists, and only this user may write in it
-  std::uint64_t before_shrinking_ = 0;  // bytes that may be written before shrink() is due
+  std::uint64_t before_shrinking_ = 0;  // how many bytes may be written before shrink() is called again
 };
 
 }  // namespace hpe::ptx

@@ -54,14 +54,14 @@ int add_object(dl_phdr_info* what, std::size_t, void* to) {
   return 0;
 }
 
-// The number of the instruction at an address in code.
+// Returns the index of the instruction at an address in `code`.
 std::optional<std::size_t> index_in(const std::vector<instruction>& code, const void* address) {
   const auto* const at = static_cast<const instruction*>(address);
   if (code.empty() || std::less<>()(at, code.data()) || std::greater<>()(at, &code.back())) return std::nullopt;
   return static_cast<std::size_t>(at - code.data());
 }
 
-// The parts of a name between its dots, behind the first.
+// Removes a dot and the number after it from the beginning of `rest`, and returns the number.
 std::optional<std::uint64_t> take_number(std::string_view& rest, int base = 10) {
   if (!rest.starts_with('.')) return std::nullopt;
   std::uint64_t number = 0;

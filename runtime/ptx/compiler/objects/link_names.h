@@ -1,7 +1,7 @@
 #pragma once
 
 /// Names for the addresses in native code. Object code refers by name to instructions (for the messages of traps), to
-/// functions of hpe and to variables of the program, because their addresses differ between processes and another
+/// functions of hpe and to variables of the program. Addresses would not do: they differ between processes, and another
 /// process may have made the object code.
 
 #include <cstdint>
@@ -19,17 +19,17 @@ namespace hpe::ptx {
 struct loaded_object {
   std::string build_id;  // hexadecimal digits; empty if the object has none
   std::uint64_t base = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> segments;  // begin and end
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> segments;  // begin and end of each segment
 };
 
-/// The objects that are loaded now.
+/// Returns the objects that are loaded now.
 [[nodiscard]] std::vector<loaded_object> find_loaded_objects();
-/// The object that contains an address; null if no object does.
+/// Returns the object that contains an address; null if no object does.
 [[nodiscard]] const loaded_object* object_at(const std::vector<loaded_object>& objects, const void* address);
 
 class link_names {
  public:
-  /// The symbol by which compiled code names its kernel's native_kernel, a structure of the process that links the
+  /// The symbol by which compiled code refers to its kernel's native_kernel, a structure of the process that links the
   /// code. The linker, not this class, provides the symbol's address.
   static constexpr std::string_view own_kernel = "own_kernel";
 
@@ -41,8 +41,8 @@ class link_names {
   /// function. Throws HPE_ERROR_INTERNAL for any other address.
   [[nodiscard]] std::string name_of(const void* address) const;
   [[nodiscard]] static std::string name_of_variable(std::uint32_t symbol);
-  /// The address in this process of a named object. Empty if `name` was not made by this class, or if the process has
-  /// not loaded the shared object to which the name refers.
+  /// Returns the address, in this process, of what a name refers to. Empty if `name` was not made by this class, or if
+  /// the process has not loaded the shared object to which the name refers.
   [[nodiscard]] std::optional<std::uint64_t> address_of(std::string_view name) const;
 
  private:

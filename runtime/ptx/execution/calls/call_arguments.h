@@ -13,10 +13,10 @@ namespace hpe::ptx {
 
 class call_arguments {
  public:
-  /// `formals`: the callee's parameter memory, results first (program.h).
+  /// `formals`: the callee's parameter memory, which begins with the results (program.h).
   call_arguments(const function& callee, std::uint8_t* formals) : callee_(callee), formals_(formals) {}
 
-  /// Argument n; zero if the callee has fewer.
+  /// Returns argument n; zero if the callee has fewer arguments.
   template <class T>
   [[nodiscard]] T get(std::size_t n) const {
     T value{};

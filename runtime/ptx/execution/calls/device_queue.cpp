@@ -52,7 +52,7 @@ void device_queue::set_error(std::uint64_t thread, std::uint32_t code) {
 }
 
 std::uint64_t device_queue::new_handle() {
-  constexpr std::uint64_t first = 0x100;  // above CUDA's constants, such as cudaStreamTailLaunch
+  constexpr std::uint64_t first = 0x100;  // larger than CUDA's constants, such as cudaStreamTailLaunch
   const std::scoped_lock lock(mutex_);
   return first + handles_++;
 }
@@ -72,7 +72,7 @@ std::optional<queued_work> descendants::next() {
   std::deque<queued_work>& from = top.children.empty() ? top.tails : top.children;
   const queued_work result = from.front();
   from.pop_front();
-  // A chain of tails must not grow the stack.
+  // Remove the empty entry now, so that a chain of tail launches does not grow the stack.
   if (top.children.empty() && top.tails.empty()) open_.pop_back();
   return result;
 }

@@ -20,14 +20,14 @@ namespace hpe::ptx {
 
 /// One piece of queued work.
 struct queued_work {
-  /// A launch, if `kernel` is not null. `parameters` is memory of the kernels' heap, which the owner of the work
-  /// releases.
+  /// The launched kernel; null if the work is a copy or a fill. `parameters` is memory in the kernels' heap, which the
+  /// owner of the work releases.
   const function* kernel = nullptr;
   dimensions grid, block;
   std::uint32_t dynamic_shared = 0;
   void* parameters = nullptr;
 
-  /// If `kernel` is null: a copy of rows or, if `from` is also null, a fill.
+  /// If `kernel` is null: a copy of rows, or a fill if `from` is also null.
   std::uint8_t* to = nullptr;
   const std::uint8_t* from = nullptr;
   std::size_t to_pitch = 0, from_pitch = 0, width = 0, height = 0;
@@ -49,18 +49,18 @@ class device_queue {
 
   /// Stores a launch whose parameters the kernel will write later. The address of the parameters identifies the launch.
   void prepare(const queued_work& launch);
-  /// Removes and returns the launch that was prepared with these parameters; empty if no launch was.
+  /// Removes and returns the launch that was prepared with these parameters; empty if there is no such launch.
   [[nodiscard]] std::optional<queued_work> take_prepared(void* parameters);
 
   /// Queues work. `is_tail`: the work runs after everything else that the grid and its descendants have queued.
   void add(const queued_work& what, bool is_tail);
 
-  /// The last error of a thread, as a CUDA error code. `thread` is any number that no other thread has.
+  /// Returns the last error of a thread, as a CUDA error code. `thread` is a number that identifies the thread.
   [[nodiscard]] std::uint32_t error(std::uint64_t thread) const;
   void set_error(std::uint64_t thread, std::uint32_t code);
 
-  /// The number of a new stream or event. The work of all streams runs in the order in which it was queued, so the
-  /// numbers have no further meaning.
+  /// Returns a number for a new stream or event. The work of all streams runs in the order in which it was queued, so
+  /// these numbers have no further meaning.
   [[nodiscard]] std::uint64_t new_handle();
 
   struct content {
@@ -78,18 +78,19 @@ class device_queue {
   content content_;
 };
 
-/// The order in which a grid's descendants run: the work that a grid has queued runs before work that its parent queued
-/// later; tail launches run last. Not thread-safe.
+/// Determines the order in which a grid's descendants run: work that a grid has queued runs before work that its parent
+/// queued later, and tail launches run last. Not thread-safe.
 class descendants {
  public:
-  /// Adds queued work. Call this with the content of the first grid's queue, and then with the content of the queue of
-  /// each piece of work that next() returned.
+  /// Adds queued work. Call this with the content of the first grid's queue, and then, for each launch that next()
+  /// returned, with the content of the queue of that launch's grid.
   void enter(device_queue::content queued);
-  /// The next piece of work; empty if all work has run.
+  /// Removes and returns the next piece of work; empty if all work has been returned.
   [[nodiscard]] std::optional<queued_work> next();
 
  private:
-  std::vector<device_queue::content> open_;  // a stack: a grid's content is above that of the grid that launched it
+  // a stack: the content of a grid is above that of the grid that launched it
+  std::vector<device_queue::content> open_;
 };
 
 }  // namespace hpe::ptx

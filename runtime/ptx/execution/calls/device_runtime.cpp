@@ -1,5 +1,5 @@
-// CUDA C++ Programming Guide, "CUDA Dynamic Parallelism". Kernels cannot wait for their children, so children run after
-// their grid, one after the other: every order that streams and events ask for is that of the calls.
+// CUDA C++ Programming Guide, "CUDA Dynamic Parallelism". Kernels cannot wait for their children. So children run after
+// their grid, one after the other, in the order of the calls. This order satisfies all streams and events.
 
 #include "runtime/ptx/execution/calls/device_runtime.h"
 
@@ -65,7 +65,8 @@ class device_call {
     succeed();
   }
 
-  // The older pair of functions: memory for parameters, and the launch with everything else.
+  // The functions before CUDA 12: this one returns memory for parameters, and launch_with_buffer gets all other
+  // arguments.
   void get_plain_buffer() {
     const auto bytes = arguments_.get<std::uint64_t>(1);
     arguments_.set_result(reinterpret_cast<std::uint64_t>(around_.allocate(std::max<std::uint64_t>(bytes, 1))));
@@ -137,7 +138,7 @@ class device_call {
              arguments_.get<std::uint32_t>(2), arguments_.get<std::uint64_t>(5));
   }
 
-  // A handle of a condition is the address of its value.
+  // The handle of a condition is the address of the condition's value.
   void set_condition() {
     auto* const place = arguments_.get<std::uint32_t*>(0);
     const auto address = reinterpret_cast<std::uint64_t>(place);
@@ -268,7 +269,8 @@ const std::unordered_map<std::string_view, function_of_runtime>& functions() {
   return all;
 }
 
-// LaunchDeviceV2 of __cudaCDP2LaunchDeviceV2_ptsz; empty if the name is none of CUDA's.
+// Returns the middle part of a name: LaunchDeviceV2 of __cudaCDP2LaunchDeviceV2_ptsz. Empty if the name is not one of
+// CUDA's.
 std::string_view plain_name(std::string_view name) {
   for (const std::string_view prefix : {"__cudaCDP2", "cuda"}) {
     if (!name.starts_with(prefix)) continue;
@@ -284,7 +286,7 @@ std::string_view plain_name(std::string_view name) {
 bool is_in_device_runtime(std::string_view function) { return functions().contains(plain_name(function)); }
 
 bool is_absent_from_device_runtime(std::string_view function) {
-  // The functions of programs have other names: those of C++ are mangled.
+  // Functions of the program cannot have such names: names of C++ functions are mangled.
   return !plain_name(function).empty() || function == "__cudaDeviceSynchronizeDeprecationAvoidance";
 }
 

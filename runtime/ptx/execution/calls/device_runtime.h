@@ -9,13 +9,13 @@
 
 namespace hpe::ptx {
 
-/// Whether kernels may call a function of this name.
+/// Returns whether kernels may call a function of this name.
 [[nodiscard]] bool is_in_device_runtime(std::string_view function);
 
-/// Whether a function of this name belongs to CUDA's device runtime, but is not available to kernels in hpe.
+/// Returns whether a function of this name belongs to CUDA's device runtime, but is not available to kernels in hpe.
 [[nodiscard]] bool is_absent_from_device_runtime(std::string_view function);
 
-/// Whether these bytes belong to a text that the device runtime returned to a kernel (cudaGetErrorString).
+/// Returns whether these bytes belong to a text that the device runtime returned to a kernel (cudaGetErrorString).
 [[nodiscard]] bool is_text_of_device_runtime(std::uint64_t address, std::size_t bytes);
 
 /// Executes a call of a function of the device runtime. `formals` is the callee's parameter memory, results first

@@ -36,7 +36,7 @@ class argument_reader {
 template <class T>
 void append(std::string& to, const std::string& specification, T value) {
   char small[64];
-// The specification was parsed, and fits the argument.
+// convert() has parsed the specification, so it agrees with the type of the argument.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
   const int length = std::snprintf(small, sizeof small, specification.c_str(), value);
@@ -51,7 +51,7 @@ void append(std::string& to, const std::string& specification, T value) {
   to.append(large, 0, static_cast<std::size_t>(length));
 }
 
-// Converts the specification that begins at the %. Returns the address after it.
+// Converts the specification that begins with the % at `from`. Returns the address after the specification.
 const char* convert(std::string& to, const char* from, argument_reader& arguments) {
   std::string specification = "%";
   const char* at = from + 1;
@@ -104,7 +104,7 @@ const char* convert(std::string& to, const char* from, argument_reader& argument
       append(to, specification + conversion, text == nullptr ? "(null)" : text);
       break;
     }
-    default: to.append(from, static_cast<std::size_t>(at - from)); return at;  // no conversion: copied unchanged
+    default: to.append(from, static_cast<std::size_t>(at - from)); return at;  // not a conversion: copied unchanged
   }
   return at + 1;
 }
@@ -129,7 +129,7 @@ void call_system(block_context& block, const function& callee, std::uint8_t* for
   call_arguments arguments(callee, formals);
   switch (callee.system_call) {
     case builtin::print: {
-      // CUDA's printf returns the number of arguments, and -1 without a format.
+      // CUDA's printf returns the number of arguments, or -1 if the format is null.
       const auto* const format = arguments.get<const char*>(0);
       if (format == nullptr) return arguments.set_result(std::uint64_t(-1));
       const message printed = format_message(format, arguments.get<const void*>(1));
@@ -149,7 +149,7 @@ void call_system(block_context& block, const function& callee, std::uint8_t* for
     case builtin::assertion: {
       const dimensions& in = block.ctaid;
       const dimensions who = block.thread_of(block.current);
-      // Worded as in CUDA.
+      // The message has the same words as CUDA's.
       block.record(
           trap::reason::assertion, 0,
           fmt::format("{}:{}: {}: block: [{},{},{}], thread: [{},{},{}] Assertion `{}` failed.",

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The functions that the CUDA compiler expects a device to have: vprintf, malloc, free, __assertfail, and the
-/// functions of the device runtime.
+/// The functions that the CUDA compiler expects on a device: vprintf, malloc, free, __assertfail, and the functions of
+/// the device runtime.
 
 #include "runtime/ptx/execution/block.h"
 

@@ -13,8 +13,7 @@ namespace hpe::ptx {
 
 namespace {
 
-// Clamps a coordinate to a dimension; returns false if it was outside and must not be clamped. `last` is the greatest
-// value.
+// Clamps a coordinate to the range from 0 to `last`. Returns false if the coordinate is outside and `clamps` is false.
 bool place(std::int32_t& at, std::uint64_t last, bool clamps) {
   if (at >= 0 && static_cast<std::uint64_t>(at) <= last) return true;
   at = at < 0 ? 0 : static_cast<std::int32_t>(last);

@@ -1,5 +1,6 @@
-// CUDA C++ Programming Guide, "Texture Fetching". As in the hardware, weights of filtering have 8 fractional bits;
-// levels, ties between a cube's axes and the elements of gathers are those of an H200.
+// CUDA C++ Programming Guide, "Texture Fetching". As in the hardware, filter weights have 8 fractional bits. The choice
+// of the mipmap level, the choice of the cube face if two coordinates are equal, and the elements that a gather returns
+// are as on an H200.
 
 #include "runtime/ptx/execution/textures/texture.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 using element_position = texture_position<std::int64_t>;
 
-// The result for an integer narrower than 32 bits: extended, or scaled to a fraction.
+// Returns the result for an integer narrower than 32 bits: extended to 32 bits, or scaled to a fraction.
 std::uint32_t narrow_integer(const texture& t, std::int32_t value, float range) {
   return t.to_float ? std::bit_cast<std::uint32_t>(std::fmax(static_cast<float>(value) / range, -1.0F))
                     : static_cast<std::uint32_t>(value);
@@ -27,7 +28,7 @@ std::uint32_t linear_of_srgb(std::uint32_t fraction) {
   return std::bit_cast<std::uint32_t>(c <= 0.04045F ? c / 12.92F : std::pow((c + 0.055F) / 1.055F, 2.4F));
 }
 
-// A channel of an element as raw bits.
+// Returns a channel of an element as raw bits.
 std::uint32_t channel_at(const texture& t, const texture_level& l, const element_position& where, unsigned channel) {
   const unsigned size = t.channel_bytes();
   const auto* const at = static_cast<const std::uint8_t*>(l.data) +
@@ -51,7 +52,7 @@ std::uint32_t channel_at(const texture& t, const texture_level& l, const element
   }
 }
 
-// The index that an addressing mode gives for an index outside; -1 for the border.
+// Returns the index to which an addressing mode maps index `i`; -1 for the border.
 std::int64_t addressed(std::int64_t i, std::uint64_t size, texture::addressing mode) {
   const auto n = static_cast<std::int64_t>(size);
   if (i >= 0 && i < n) return i;
@@ -76,7 +77,7 @@ channels_of_element element_inside(const texture& t, const texture_level& l, con
 }
 
 channels_of_element element_at(const texture& t, const texture_level& l, element_position where) {
-  // wrap and mirror exist for normalized coordinates only
+  // The modes wrap and mirror exist only for normalised coordinates.
   const auto mode = [&](texture::addressing m) {
     return !t.normalized && !t.cube && m != texture::addressing::border ? texture::addressing::clamp : m;
   };
@@ -88,8 +89,8 @@ channels_of_element element_at(const texture& t, const texture_level& l, element
   return element_inside(t, l, where);
 }
 
-// The index of the element that contains a coordinate. A coordinate far outside is clamped so that it fits an integer;
-// NaN becomes 0.
+// Returns the index of the element that contains a coordinate. A coordinate far outside is clamped, so that it fits
+// into an integer; NaN becomes 0.
 std::int64_t element_of(float x) {
   constexpr float far = 0x1p40F;
   return std::isnan(x) ? 0 : static_cast<std::int64_t>(std::clamp(std::floor(x), -far, far));
@@ -97,7 +98,7 @@ std::int64_t element_of(float x) {
 
 struct neighbours {
   std::int64_t first = 0;
-  float weight = 0;  // of the second element
+  float weight = 0;  // the weight of the second element
 };
 
 neighbours between(float x) {
@@ -124,14 +125,16 @@ namespace {
 
 const texture_level& level_at(const texture& t, std::uint32_t n) { return n == 0 ? t : t.smaller[n - 1]; }
 
-// The place on a cube to which a direction leads: across / major and down / major, from -1 to 1, on a face.
+// The point on a cube to which a direction leads. On its face, the point is at (across / major, down / major), from -1
+// to 1.
 struct place_on_cube {
   unsigned face = 0;
   float across = 0, down = 0;
-  float major = 1;  // the greatest coordinate, without its sign
+  float major = 1;  // the magnitude of the largest coordinate
 };
 
-// A face's coordinates of a direction, or of a movement of it, before the division by the third one.
+// Returns the coordinates of a direction in the system of a face: across, down, and towards the face. Also used for the
+// derivative of a direction.
 std::array<float, 3> coordinates_on(unsigned face, const std::array<float, 3>& d) {
   const auto [x, y, z] = d;
   switch (face) {
@@ -152,7 +155,7 @@ place_on_cube on_cube(const std::array<float, 3>& d) {
   return {face, across, down, major};
 }
 
-// The direction of a point of a face.
+// Returns the direction to a point of a face.
 std::array<float, 3> direction(unsigned face, float across, float down) {
   switch (face) {
     case 0: return {1, -down, -across};
@@ -171,7 +174,7 @@ texture_position<float> on_face(const texture& t, const texture_position<float>&
   return {fraction(place.across), fraction(place.down), 0, 6 * std::min(where.layer, last) + place.face};
 }
 
-// An element of a face, or beyond one of its edges: there, of the face that lies behind the edge.
+// Returns an element of a face. If the position is beyond an edge, the element is on the adjacent face.
 channels_of_element element_across_edge(const texture& t, const texture_level& l, const element_position& where) {
   const auto size = static_cast<std::int64_t>(l.width);
   const auto centre = [&](std::int64_t n) { return (2 * static_cast<float>(n) + 1) / static_cast<float>(size) - 1; };
@@ -183,13 +186,13 @@ channels_of_element element_across_edge(const texture& t, const texture_level& l
   return element_inside(t, l, {index(place.across), index(place.down), 0, where.layer - face + place.face});
 }
 
-// The elements around a place, of which the second differs from the first by one in each direction.
+// Returns an element that a filter reads. A filter reads two adjacent elements in each dimension.
 channels_of_element element_for_filter(const texture& t, const texture_level& l, const element_position& where) {
   if (!t.cube || !t.seamless) return element_at(t, l, where);
   const auto size = static_cast<std::int64_t>(l.width);
   const auto lies_in = [&](std::int64_t n) { return n >= 0 && n < size; };
   if (lies_in(where.x) || lies_in(where.y)) return element_across_edge(t, l, where);
-  // At a corner three faces meet: the mean of their elements.
+  // Three faces meet at a corner: the result is the mean of three elements, one of each face.
   const element_position beside{std::clamp<std::int64_t>(where.x, 0, size - 1), where.y, 0, where.layer};
   const element_position below{where.x, std::clamp<std::int64_t>(where.y, 0, size - 1), 0, where.layer};
   const auto one = element_across_edge(t, l, beside), two = element_across_edge(t, l, below),
@@ -201,7 +204,7 @@ channels_of_element element_for_filter(const texture& t, const texture_level& l,
   return result;
 }
 
-// The coordinates in elements of a level.
+// Returns the coordinates as numbers of elements in a level.
 texture_position<float> scaled(const texture& t, const texture_level& l, const texture_position<float>& where) {
   auto [x, y, z, layer] = where;
   if (t.normalized || t.cube) {
@@ -219,7 +222,7 @@ channels_of_element read_level(const texture& t, const texture_level& l, const t
   const neighbours down = l.height == 0 ? neighbours{} : between(y);
   const neighbours deep = l.depth == 0 ? neighbours{} : between(z);
   const auto weight_of = [](const neighbours& pair, bool second) { return second ? pair.weight : 1 - pair.weight; };
-  std::array<double, 4> sum{};  // float would round each step
+  std::array<double, 4> sum{};  // float would round each sum
   for (unsigned n = 0; n < 8; ++n) {
     const bool right = (n & 1) != 0, below = (n & 2) != 0, behind = (n & 4) != 0;
     const float weight = weight_of(across, right) * weight_of(down, below) * weight_of(deep, behind);
@@ -233,7 +236,7 @@ channels_of_element read_level(const texture& t, const texture_level& l, const t
   return result;
 }
 
-// How many elements a place on the face moves when the direction moves.
+// Returns the distance, in elements, by which a point on the face moves if the direction moves.
 float elements_on_face(const texture& t, const texture_position<float>& where, const std::array<float, 3>& moved) {
   const place_on_cube from = on_cube({where.x, where.y, where.z});
   if (from.major == 0) return 0;
@@ -244,14 +247,14 @@ float elements_on_face(const texture& t, const texture_position<float>& where, c
   return std::hypot(quotient(across, from.across), quotient(down, from.down)) / 2 * static_cast<float>(t.width);
 }
 
-// NaN is level 0.
+// Returns the level with the bias, clamped to the levels of the texture. NaN becomes level 0.
 float clamped_level(const texture& t, float level) {
   const float wanted = std::isnan(level) ? 0 : level + t.level_bias;
   return std::clamp(std::clamp(wanted, t.least_level, std::max(t.least_level, t.greatest_level)), 0.0F,
                     static_cast<float>(t.levels - 1));
 }
 
-// A clamped level's number: the nearest one.
+// Returns the number of the level nearest to a clamped level.
 std::uint32_t nearest_level(const texture& t, float clamped) {
   return std::min(static_cast<std::uint32_t>(std::floor(clamped + 0.5F)), t.levels - 1);
 }
@@ -289,7 +292,7 @@ std::array<std::uint32_t, 4> gather_texture(const texture& t, const texture_posi
   if (channel >= t.channels) return {};
   const texture_level& l = level_at(t, nearest_level(t, clamped_level(t, 0)));
   const auto [x, y, z, layer] = scaled(t, l, t.cube ? on_face(t, given) : given);
-  // The fraction has 8 bits here too, so that a place near the next element belongs to it.
+  // The fraction has 8 bits here too: a coordinate very near to the next element is rounded to that element.
   const auto first = [](float f) { return element_of(std::floor((f - 0.5F) * 256 + 0.5F) / 256); };
   const std::int64_t left = first(x), top = first(y);
   const auto at = [&, layer = layer](std::int64_t across, std::int64_t down) {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Textures: reads of elements from one or several levels (mipmaps), as a texture object specifies. The elements are in
-/// one to three dimensions, in layers with one or two dimensions, or in the faces of a cube.
+/// Textures: reads of elements from one or several levels (mipmaps), as a texture object specifies. The elements form
+/// an array of one to three dimensions, layers of one or two dimensions, or the faces of a cube.
 
 #include <array>
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace hpe::ptx {
 /// The memory of a texture or surface, or of one level of it.
 struct texture_level {
   void* data = nullptr;
-  std::uint64_t width = 0, height = 0;  // in elements of all channels; height 0: one-dimensional
-  std::uint64_t pitch = 0;              // bytes from row to row
+  std::uint64_t width = 0, height = 0;  // in elements, each with all its channels; height 0: one-dimensional
+  std::uint64_t pitch = 0;              // the distance between rows, in bytes
   std::uint64_t depth = 0;              // 0: no third dimension
   std::uint64_t layers = 0;             // 0: not layered; the faces of a cube are six layers
-  std::uint64_t slice = 0;              // bytes from one plane or layer to the next
+  std::uint64_t slice = 0;              // the distance between planes or layers, in bytes
 };
 
 /// A texture or surface object, whose handle is the address of this structure. The base class describes the first
@@ -28,17 +28,17 @@ struct texture : texture_level {
   std::uint32_t channels = 1;
   element format = element::f32;
   addressing across = addressing::clamp, down = addressing::clamp, deep = addressing::clamp;
-  bool linear = false;          // filtered
-  bool normalized = false;      // coordinates from 0 to 1
-  bool to_float = false;        // integers are read as fractions of their range
-  bool srgb = false;            // the first three channels of these fractions are sRGB and become linear
-  bool cube = false;            // layers are faces, in the order +x, -x, +y, -y, +z, -z
-  bool seamless = false;        // a cube is filtered across its edges
-  bool between_levels = false;  // filtered between levels
+  bool linear = false;      // reads are filtered
+  bool normalized = false;  // coordinates are from 0 to 1
+  bool to_float = false;    // integers are read as fractions of their range
+  bool srgb = false;        // the first three channels of these fractions are sRGB, and are converted to linear values
+  bool cube = false;        // the layers are faces, in the order +x, -x, +y, -y, +z, -z
+  bool seamless = false;    // filters of a cube reach across its edges
+  bool between_levels = false;  // reads are filtered between two levels
   float level_bias = 0, least_level = 0, greatest_level = 0;
   std::uint32_t levels = 1;
   std::array<texture_level, most_levels - 1> smaller{};  // the levels after the first
-  std::array<std::uint32_t, 4> border{};                 // the raw values of reads outside
+  std::array<std::uint32_t, 4> border{};                 // the raw values that reads outside return
 
   [[nodiscard]] bool gives_floats() const { return format == element::f32 || format == element::f16 || to_float; }
 
@@ -46,26 +46,28 @@ struct texture : texture_level {
   [[nodiscard]] std::uint64_t row_bytes() const { return width * channels * channel_bytes(); }
 };
 
-/// The position of an access; in a cube, a direction. Coordinates that the object does not have are 0.
+/// The position of an access; in a cube, the direction. Coordinates that the object does not have are 0.
 template <class T>
 struct texture_position {
   T x = 0, y = 0, z = 0;
   std::uint32_t layer = 0;
 };
 
-/// Reads the four channels as raw 32-bit values. Missing channels are 0, except the fourth, which is 1. A layer number
-/// beyond the last reads the last layer. `level` is the level of detail before the bias.
+/// Reads the four channels of a texture as raw 32-bit values. Missing channels are 0, except the fourth, which is 1. If
+/// there is no layer of the given number, reads the last layer. `level` is the level of detail before the bias is
+/// added.
 [[nodiscard]] std::array<std::uint32_t, 4> read_texture(const texture& t, const texture_position<float>& where,
                                                         float level = 0);
-/// The level of detail for derivatives of the coordinates in two directions: the logarithm of the larger distance, in
-/// elements, between adjacent reads.
+/// Returns the level of detail for derivatives of the coordinates in two directions: the logarithm of the larger
+/// distance, in elements, between adjacent reads.
 [[nodiscard]] float level_of_gradients(const texture& t, const texture_position<float>& where,
                                        const std::array<float, 3>& along, const std::array<float, 3>& down);
-/// Reads one channel of the four elements that a filtered read in two dimensions, or in a cube's face, would use: (x, y
-/// + 1), (x + 1, y + 1), (x + 1, y), (x, y). If the texture does not have this channel, the values are 0.
+/// Reads one channel of the four elements that a filtered read in two dimensions, or in a cube's face, would use, in
+/// the order (x, y + 1), (x + 1, y + 1), (x + 1, y), (x, y). If the texture does not have this channel, the values are
+/// 0.
 [[nodiscard]] std::array<std::uint32_t, 4> gather_texture(const texture& t, const texture_position<float>& where,
                                                           unsigned channel);
-/// Reads without filtering or addressing mode. Positions outside the texture read as zeros.
+/// Reads an element without filtering and addressing mode. A read at a position outside the texture returns zeros.
 [[nodiscard]] std::array<std::uint32_t, 4> fetch_texture(const texture& t, const texture_position<std::int32_t>& where);
 
 }  // namespace hpe::ptx

@@ -1,4 +1,4 @@
-// Compiled code may call these functions, so they have no object with a destructor when they stop the kernel.
+// Compiled code may call these functions, so they must have no object with a destructor when they stop the kernel.
 
 #include "runtime/ptx/execution/textures/texture_access.h"
 
@@ -89,7 +89,7 @@ surface_boundary boundary_of(const instruction& i) {
   by.block.stop();
 }
 
-// The address of the access; null if it must not read or write.
+// Returns the address of an access; null if the access must not happen.
 std::uint8_t* find(const access& by, const texture_position<std::int32_t>& where, std::uint32_t bytes) {
   const surface_boundary outside = boundary_of(by.what);
   std::uint8_t* const at = find_in_surface(by.object, where, bytes, outside);
@@ -114,13 +114,14 @@ void store(const access& by) {
     std::memcpy(at + std::size_t{n} * size, &by.sources[first_surface_value + n], size);
 }
 
-// sust.p: x counts elements, and values are converted to the surface's format.
+// sust.p: where.x counts elements, and values are converted to the surface's format.
 void store_formatted(const access& by) {
   const unsigned size = by.object.channel_bytes();
   const auto element = static_cast<std::int32_t>(size * by.object.channels);
   texture_position<std::int32_t> where = by.position();
   where.x =
-      std::clamp(where.x, -1, static_cast<std::int32_t>(by.object.width)) * element;  // bytes of far ones overflow
+      // clamped, because the byte offset could overflow
+      std::clamp(where.x, -1, static_cast<std::int32_t>(by.object.width)) * element;
   std::uint8_t* const at = find(by, where, static_cast<std::uint32_t>(element));
   if (at == nullptr) return;
   for (unsigned n = 0; n < by.object.channels && n < by.what.vector; ++n) {

@@ -6,8 +6,9 @@
 
 namespace hpe::ptx {
 
-/// The sources of an instruction on a texture or surface: the object; layer, x, y and z, each 0 if the geometry has no
-/// such coordinate; then the values to store, or the level of a read, or its two gradients.
+/// The indices of the sources of an instruction on a texture or surface. The sources are the object; then layer, x, y
+/// and z, each 0 if the geometry has no such coordinate; then the values to store, or the level of a read, or its two
+/// gradients.
 inline constexpr std::size_t texture_layer = 1;
 inline constexpr std::size_t texture_x = 2;
 inline constexpr std::size_t first_surface_value = 5;
