@@ -9,8 +9,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// The thread that serves faults of the program on device memory. A faulting thread sleeps until its request has been
-/// served. The object exists until the process ends.
+/// Serves the program's page faults on device memory, in a thread of its own. A faulting thread sleeps until its
+/// request has been served. The object exists until the process ends.
 class touch_service {
  public:
   explicit touch_service(adopted_memory& memory);

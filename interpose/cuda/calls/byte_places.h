@@ -5,7 +5,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// Contiguous bytes in an element.
+/// A run of contiguous bytes in an element.
 struct byte_piece {
   unsigned long long first;  ///< the number of data bytes of the element that come before this piece
   long long offset;          ///< distance in bytes from the element's address to the piece

@@ -4,7 +4,7 @@
 #include <bit>
 #include <string>
 
-// The image that nvcc compiles from copy_kernels.cu and reduce_kernels.cu.
+// The image of hpe's kernels, which nvcc compiles from copy_kernels.cu and reduce_kernels.cu.
 extern "C" const unsigned char hpe_call_kernels_image[];
 
 namespace hpe::cuda_hooks {
@@ -14,11 +14,12 @@ using interpose::scattered_bytes;
 
 namespace {
 
-// Rows of this width or more keep a copy engine busy, and the multiprocessors stay free for the program's kernels.
+// Rows of at least so many bytes are copied by a copy engine: it reaches its full rate with them, and the
+// multiprocessors stay free for the program's kernels.
 constexpr std::size_t wide = std::size_t{16} << 10;
 
 constexpr unsigned threads = 256;
-constexpr unsigned enough_blocks = 512;  // to keep any GPU busy
+constexpr unsigned enough_blocks = 512;  // as many blocks as keep any GPU busy
 constexpr unsigned most_blocks = 2048;
 constexpr unsigned most_in_a_thread = 16;
 constexpr unsigned any_number = 1U << 31;

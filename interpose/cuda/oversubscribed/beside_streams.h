@@ -15,22 +15,23 @@
 
 namespace hpe::cuda_hooks {
 
-/// hpe's streams that represent streams of the program, and the events with which one stream waits for another.
-/// Thread-safe.
+/// Owns the streams of hpe that represent streams of the program, and the events with which one stream waits for
+/// another. Thread-safe.
 class beside_streams {
  public:
   beside_streams(const device::cuda::driver& cu, device::device_set& devices) : cu_(cu), devices_(devices) {}
 
-  /// The result of of(): hpe's stream on a device that represents a stream of the program. Until the program's stream
-  /// is destroyed, each call returns the same stream of hpe. is_own: the program's stream is in the device's primary
-  /// context, and its handle always means the same stream. Then hpe's stream normally counts work as finished when it
-  /// finishes on the program's stream (cuda_stream::ends_on). Otherwise hpe's stream waits for the program's stream,
-  /// and one hpe stream represents several program streams if there are many. If `program` is null, hpe's stream
-  /// represents all streams that are not known.
+  /// of() returns hpe's stream on a device that represents a stream of the program, until the program's stream is
+  /// destroyed. is_own: the program's stream is in the device's primary context, and its handle always means the same
+  /// stream. Then work on hpe's stream normally counts as finished when it finishes on the program's stream
+  /// (cuda_stream::ends_on). Otherwise hpe's stream waits for the program's stream; if the program has many streams,
+  /// one stream of hpe represents several of them. `program` null: hpe's stream represents all streams that are not
+  /// known.
   struct stand_in {
     device::stream* stream = nullptr;
-    device::cuda::cuda_stream* ends_there = nullptr;  // `stream` if work ends on the program's stream; otherwise null
-    unsigned stands_for = 0;                          // the number of program streams that it represents
+    device::cuda::cuda_stream* ends_there = nullptr;  // equals `stream` if work finishes on the program's stream;
+                                                      // otherwise null
+    unsigned stands_for = 0;                          // the number of program streams that this stream represents
   };
   [[nodiscard]] stand_in of(unsigned device, CUstream program, bool is_own);
   /// To be called before the program's stream is destroyed.

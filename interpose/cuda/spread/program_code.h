@@ -10,10 +10,10 @@
 
 namespace hpe::cuda_hooks {
 
-/// The PTX of a module or library of the program. It is analysed and patched at its first use.
+/// The PTX of a module or library of the program. The first call of model() analyses and patches it.
 class program_image {
  public:
-  /// texts: the PTX of each module; they are linked together. Empty if the image contains only machine code.
+  /// texts: the PTX texts of all modules, which are linked together; empty if the image contains only machine code.
   explicit program_image(std::vector<std::string> texts) : texts_(std::move(texts)) {}
 
   [[nodiscard]] bool has_texts() const { return !texts_.empty(); }
@@ -28,11 +28,11 @@ class program_image {
   std::string failure_;
 };
 
-/// The code of the program in this process: the images that the program passes to the driver, the code in its files,
-/// and the origin of each kernel's handle. This class is thread-safe; program_image is not.
+/// Records the code of the program in this process: the images that the program passes to the driver, the code in its
+/// files, and the origin of each kernel's handle. This class is thread-safe; program_image is not.
 class program_code {
  public:
-  /// The object of the process, which is never destroyed.
+  /// Returns the only object in the process, which is never destroyed.
   [[nodiscard]] static program_code& of_process();
 
   /// To be called when the program has loaded code: PTX, a fat binary or its wrapper, or machine code. `handle` is the
@@ -70,7 +70,8 @@ class program_code {
 
   mutable mutex mutex_;
   std::map<const void*, loaded_code> loaded_ HPE_GUARDED_BY(mutex_);
-  std::map<std::string, std::shared_ptr<program_image>> linked_ HPE_GUARDED_BY(mutex_);  // by file; null: no image
+  std::map<std::string, std::shared_ptr<program_image>> linked_ HPE_GUARDED_BY(mutex_);  // the key is the file; null:
+                                                                                         // it has no image
   std::map<const void*, origin> origins_ HPE_GUARDED_BY(mutex_);
   std::map<const void*, const void*> same_ HPE_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<program_image>> of_files_ HPE_GUARDED_BY(mutex_);

@@ -16,7 +16,7 @@ class context_parts {
  public:
   /// Throws hpe::error if the driver refuses.
   context_parts(const device::cuda::driver& cu, CUcontext context);
-  /// Waits for the work that uses the streams and buffers, if the context still exists.
+  /// If the context still exists, waits for the work that uses the streams and buffers, and destroys them.
   ~context_parts();
   context_parts(const context_parts&) = delete;
   context_parts& operator=(const context_parts&) = delete;
@@ -40,8 +40,9 @@ class context_parts {
   std::uint64_t number_ = 0;
   CUevent witness_ = nullptr;  // never recorded; is destroyed with the context
   mutex mutex_;
-  std::vector<CUstream> streams_ HPE_GUARDED_BY(mutex_);  // all streams that were made
-  std::vector<CUstream> free_ HPE_GUARDED_BY(mutex_);     // the streams that are not lent; may have unfinished work
+  std::vector<CUstream> streams_ HPE_GUARDED_BY(mutex_);  // all streams that this object has made
+  std::vector<CUstream> free_ HPE_GUARDED_BY(mutex_);     // the streams that are not lent; work on them may be
+                                                          // unfinished
   std::unique_ptr<pinned_ring> ring_ HPE_GUARDED_BY(mutex_);
 };
 

@@ -16,10 +16,10 @@ class graph_memory {
   /// by_parameters: kernels use the allocations to which their parameters point; if false, they may use any memory.
   graph_memory(const device::cuda::driver& cu, bool by_parameters) : cu_(cu), by_parameters_(by_parameters) {}
 
-  // The memory that a node uses. The allocations at the addresses are looked up at each launch of the graph, because
-  // the program may allocate and free memory in between.
+  // The next functions return the memory that a node uses. The allocations at its addresses are looked up at each
+  // launch of the graph, because the program may allocate and free memory between launches.
   [[nodiscard]] static memory_uses of_copy(const CUDA_MEMCPY3D& copy);
-  /// Fill is CUDA_MEMSET_NODE_PARAMS or the later version of that structure, whose members have the same names.
+  /// `Fill` is CUDA_MEMSET_NODE_PARAMS or the newer version of this structure, whose members have the same names.
   template <class Fill>
   [[nodiscard]] static memory_uses of_fill(const Fill& fill) {
     const box whole{{saturated_product(fill.width, fill.elementSize), fill.height, 1}, {fill.pitch, 0}};

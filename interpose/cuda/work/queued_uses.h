@@ -26,7 +26,7 @@ class queued_uses {
     CUdeviceptr end = 0;
   };
 
-  /// Whether hooks must record the work that they queue. Costs one load.
+  /// Whether keep() has been called, so that hooks must record the work that they queue. Costs one load.
   [[nodiscard]] static bool kept() noexcept { return is_kept.load(std::memory_order_relaxed); }
   /// Makes hooks record their work from now on. All earlier work counts as work that may use any memory. The first call
   /// waits until every thread that is queuing work has queued it.
@@ -62,7 +62,8 @@ class queued_uses {
   // The unfinished work on one stream.
   struct work {
     std::uint64_t last = 0;              // the number of the last piece of work
-    std::uint64_t last_of_anything = 0;  // the number of the last piece that may use any memory; 0 if no piece may
+    std::uint64_t last_of_anything = 0;  // the number of the last unfinished piece that may use any memory; 0 if there
+                                         // is no such piece
     std::vector<use> uses;
     void shrink();
     void drop(std::uint64_t number);
