@@ -17,7 +17,7 @@ namespace hpe::cudart {
 
 class graph;
 
-/// The graphs and nodes that exist. Invalid handles are recognised with this set. Thread safe.
+/// The set of the graphs and nodes that exist, with which invalid handles are detected. Thread safe.
 class live_objects {
  public:
   void enter(const void* object);
@@ -38,7 +38,7 @@ class graph_node {
 
   graph& owner() const { return owner_; }
   std::uint64_t id() const { return id_; }          ///< not reused in this process
-  std::uint64_t origin() const { return origin_; }  ///< id of the original if this node is a clone; otherwise 0
+  std::uint64_t origin() const { return origin_; }  ///< the id of the original if this node is a clone; otherwise 0
   int device() const { return device_; }            ///< the device that was current when the node was made
 
   const std::shared_ptr<const operation>& what() const { return what_; }

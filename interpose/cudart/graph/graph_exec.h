@@ -50,13 +50,13 @@ class graph_exec {
   struct step;
   using plan = std::vector<step>;
   struct step {
-    std::uint64_t id = 0;  // id of the node from which the step was made
+    std::uint64_t id = 0;  // the id of the node from which the step was made
     int device = 0;
     bool enabled = true;
     std::shared_ptr<const operation> what;
     work prepared;
     std::vector<std::size_t> before;  // the steps on which this step depends
-    std::size_t parts = 0;            // for a child graph: number of preceding steps that belong to it
+    std::size_t parts = 0;            // for a child graph: the number of preceding steps that belong to it
     graph_node* node = nullptr;       // reported by update(); the node may be destroyed later
     std::vector<plan> bodies{};       // the bodies of a conditional node
   };

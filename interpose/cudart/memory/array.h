@@ -16,7 +16,7 @@ namespace hpe::cudart {
 /// the layers of a layered array are stored like the planes of a three-dimensional array.
 struct device_array {
   cudaChannelFormatDesc format{};
-  cudaExtent extent{};  ///< size in elements, as given by the program; height or depth is 0 if not used
+  cudaExtent extent{};  ///< the size in elements that the program requested; height or depth is 0 if not used
   unsigned flags = 0;
   int device = 0;
   void* base = nullptr;
@@ -63,7 +63,7 @@ class mipmap_table : public handle_table<cudaMipmappedArray_const_t, const mipma
  public:
   explicit mipmap_table(array_table& arrays) : arrays_(arrays) {}
 
-  /// Makes as many levels as the program asks for, at most down to an extent of 1.
+  /// Makes as many levels as the program requests, but none after the level with extent 1.
   cudaMipmappedArray_t create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned levels, unsigned flags,
                               int device);
   void free(cudaMipmappedArray_t handle);

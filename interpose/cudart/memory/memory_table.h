@@ -56,8 +56,8 @@ class memory_table {
  public:
   void add(const allocation& made);
 
-  /// Returns a lock; while it exists, no allocation is removed. A launch holds the lock from its call of accesses()
-  /// until it has passed the accesses to hpe.
+  /// Returns a lock; while the lock exists, no allocation is removed. A launch holds the lock from its call of
+  /// accesses() until it has passed the accesses to hpe.
   [[nodiscard]] std::shared_lock<std::shared_mutex> keep() const { return std::shared_lock(kept_); }
 
   /// Removes the allocation with this base; returns nullopt if no allocation has this base. The calling thread must not
@@ -68,7 +68,7 @@ class memory_table {
   /// byte is outside of the allocation.
   [[nodiscard]] std::optional<allocation> find(const void* address) const;
 
-  /// The accesses for a launch: one for each allocation for which choice(allocation) is true.
+  /// Returns the accesses for a launch: one access for each allocation for which choice(allocation) is true.
   template <class Choice>
   [[nodiscard]] std::vector<hpeAccess> accesses(const Choice& choice) const {
     const std::shared_lock lock(mutex_);

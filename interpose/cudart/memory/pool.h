@@ -60,8 +60,9 @@ class memory_pool {
   struct free_block {
     void* base;
     std::size_t size;
-    point since;           // reached when the stream has reached the free
-    std::uint64_t stream;  // the stream on which the block was freed; 0 if it was freed without a stream
+    point since;           // reached when the stream has done all work that was queued before the free
+    std::uint64_t stream;  // the id of the stream on which the block was freed; 0 if the block was freed without a
+                           // stream
   };
 
   void* take_free(std::size_t bytes, const stream& where);  // this function and the following ones require the mutex

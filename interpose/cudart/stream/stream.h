@@ -18,7 +18,8 @@
 namespace hpe::cudart {
 
 enum class stream_kind {
-  legacy,        ///< a device's default stream; blocking streams wait for its earlier work, and it waits for theirs
+  legacy,        ///< a device's default stream; it waits for the earlier work of blocking streams, and they wait for
+                 ///< its earlier work
   blocking,      ///< a stream created without flags, or the default stream of a thread
   non_blocking,  ///< a stream that does not synchronize with the legacy stream
 };
@@ -128,7 +129,8 @@ class device_streams {
   const std::shared_ptr<stream> legacy_;
 };
 
-/// Exists while a host function or a callback of a stream runs in this thread; this function must not make CUDA calls.
+/// Exists while a host function or a callback of a stream runs in this thread; the function or callback must not make
+/// CUDA calls.
 class host_function_scope {
  public:
   host_function_scope();

@@ -9,7 +9,8 @@ void timeline::wait(std::uint64_t position) const {
 
 void timeline::advance() {
   {
-    const std::scoped_lock lock(mutex_);  // or a waiter could miss the notification between check and sleep
+    const std::scoped_lock lock(mutex_);  // without the lock, a waiting thread could miss a notification between its
+                                          // check and its sleep
     finished_.fetch_add(1, std::memory_order_release);
   }
   changed_.notify_all();
