@@ -11,8 +11,9 @@ concept complete_object = requires {
 }
 &&std::is_object_v<T>;
 
-/// Converts an argument of a driver function to an argument of a runtime function with the same meaning and layout:
-/// handles, structures, enumerations with the same values, and addresses, which may be CUdeviceptr or pointers.
+/// Converts an argument of a driver function to the type that a runtime function has for the same argument. Both types
+/// have the same layout: handles, structures, enumerations with the same values, and addresses (CUdeviceptr or
+/// pointers).
 template <class From>
 class same_value {
  public:
