@@ -1,5 +1,5 @@
-// Host code that knows nothing of hpe uses ranges of hpe's memory, while kernels and the host use the bytes next to
-// them.
+// Host code that does not know hpe uses ranges of hpe memory, while kernels and other host code use the neighbouring
+// bytes.
 
 #include "interpose/buffer_access.h"
 
@@ -31,7 +31,7 @@ void run_fill(const hpe::array<word>& a, word first) {
   hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), a.size(), first}, out(a));
 }
 
-// Every kind of memory.
+// The kinds of memory with which the tests run.
 enum class place { device, striped, host, small };
 
 hpe::array<word> make(place where, std::size_t n) {

@@ -21,8 +21,7 @@ __global__ void add(const float* a, const float* b, float* c, unsigned n) {
 }
 
 __global__ void diffuse(const float* now, float* next, unsigned nx, unsigned ny) {
-  const unsigned x = (blockIdx.x * blockDim.x + threadIdx.x) * 16 + 1,
-                 y = (blockIdx.y * blockDim.y + threadIdx.y) * 16 + 1;
+  const unsigned x = (blockIdx.x * blockDim.x + threadIdx.x) * 16 + 1, y = (blockIdx.y * blockDim.y + threadIdx.y) * 16 + 1;
   const unsigned at = y * nx + x;
   next[at] = 0.5f * now[at] + 0.125f * (now[at - 1] + now[at + 1] + now[at - nx] + now[at + nx]);
 }

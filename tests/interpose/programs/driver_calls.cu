@@ -1,5 +1,5 @@
-// Both interfaces of CUDA in one program: modules, contexts and memory of the driver, streams and kernels of the runtime, each
-// used with the other's. Wrong calls too: the codes are part of the output.
+// Uses both interfaces of CUDA in one program: modules, contexts and memory of the driver with streams and kernels of
+// the runtime, and the other way round. Also makes wrong calls, and prints their error codes.
 #include <cuda.h>
 
 #include <cstring>

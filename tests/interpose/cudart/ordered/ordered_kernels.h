@@ -4,7 +4,7 @@
 
 const void* kernel_add_to();    // (int* values, int count, int what)
 const void* kernel_double();    // (int* values, int count)
-const void* kernel_far_away();  // (): writes to an address without memory
+const void* kernel_far_away();  // (): writes to an address at which there is no memory
 const void* kernel_fetch();     // (cudaTextureObject_t, float* out, int count)
 const void* kernel_sample();    // (cudaTextureObject_t, float* out, const float2* where, int count)
 const void* kernel_pick();      // (cudaTextureObject_t, int4* out, const float2* where, int count)

@@ -1,6 +1,6 @@
-// A program for one GPU whose launches use more memory than hpe has for it (hpe run --oversubscribe): a triad, a
-// stencil, a product of matrices, reductions and a transpose, launches in a loop, in a graph and in two streams, and
-// kernels that cannot run in parts. Each prints numbers that depend on all of its results and on no order of blocks.
+// A program for one GPU whose launches use more memory than hpe has on the device (hpe run --oversubscribe): a triad, a
+// stencil, a matrix product, reductions and a transpose, launches in a loop, in a graph and on two streams, and kernels
+// that cannot run in parts. Each part prints numbers that depend on all of its results, but not on the order of blocks.
 //   larger NAME
 
 #include <cstring>
@@ -39,7 +39,7 @@ __global__ void add_scaled(float* a, const float* b, const float* c, float facto
   if (i < n) a[i] = b[i] + factor * c[i];
 }
 
-// A step of heat with the neighbours above, below and beside.
+// Makes one time step of heat conduction: each cell is computed from its four neighbours.
 __global__ void spread_heat(float* to, const float* from, int width, int height) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
   if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1) return;
@@ -54,7 +54,7 @@ __global__ void multiply(float* c, const float* a, const float* b, int columns, 
   c[row * columns + column] = sum;
 }
 
-// The sum of each block, and of all blocks.
+// Computes the sum of each block and the sum of all blocks.
 __global__ void add_up(const unsigned* values, unsigned* partial, unsigned long long* total) {
   __shared__ unsigned sums[threads];
   sums[threadIdx.x] = values[blockIdx.x * blockDim.x + threadIdx.x];
@@ -78,7 +78,7 @@ __global__ void transpose(float* out, const float* in, int n) {
   out[y * n + x] = tile[threadIdx.x][threadIdx.y];
 }
 
-// Each thread goes over the whole array in steps as long as the grid.
+// A grid-stride loop.
 __global__ void add_in_steps(float* to, const float* from, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) to[i] += from[i];
 }
@@ -102,7 +102,7 @@ __global__ void count(float* to, const float* from, int n) {
 
 namespace {
 
-constexpr int triad_size = 8 << 20;  // three arrays of 32 MiB
+constexpr int triad_size = 8 << 20;  // elements in each of three arrays of 32 MiB
 
 void triad() {
   float* a = filled<float>(triad_size, 1);
@@ -211,7 +211,7 @@ void variables() {
   print("variables", to, triad_size);
 }
 
-// Part of an array is enough for this launch, and part of another one.
+// The launch uses only a part of each of two arrays.
 void ranges() {
   float *a = filled<float>(triad_size, 1), *b = filled<float>(triad_size, 2);
   constexpr int n = 1 << 20;
