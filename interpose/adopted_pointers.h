@@ -31,7 +31,7 @@ struct peer_bytes {
   friend bool operator==(const peer_bytes&, const peer_bytes&) = default;
 };
 
-/// Contiguous bytes, at an offset from an address.
+/// A run of contiguous bytes at an offset from an address.
 struct stretch {
   std::ptrdiff_t offset = 0;
   std::size_t bytes = 0;
@@ -39,7 +39,7 @@ struct stretch {
   friend bool operator==(const stretch&, const stretch&) = default;
 };
 
-/// Elements at equal distances. Each element consists of the same stretches of bytes.
+/// A sequence of elements at equal distances. All elements consist of the same stretches of bytes.
 struct scattered_bytes {
   std::shared_ptr<const std::vector<stretch>> element;  ///< the stretches in the order of the data; not empty
   std::size_t element_bytes = 0;

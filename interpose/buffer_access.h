@@ -9,7 +9,7 @@
 ///   const ssize_t n = next_read(file, to.data(), size);
 ///   if (n > 0) to.written(0, n);
 ///
-/// While the object exists, no other code may write the range, and if the use includes writing, no other code may use
+/// While the object exists, no other code may write to the range; if the use includes writing, no other code may use
 /// the range at all. The interposed functions make the same demands on the program. Other code may use all other bytes
 /// of the allocation, even those in the same block.
 
@@ -78,7 +78,7 @@ class buffer_access {
   void refresh();
 
   /// To be called when host code has written these bytes at data(). Kernels and accesses after this call see the new
-  /// bytes. Without this call the bytes may be lost.
+  /// bytes. Without this call, the bytes may be lost.
   void written(std::size_t offset, std::size_t bytes);
   void written() { written(0, bytes_); }
   void written(std::span<const placed_box> boxes);
@@ -114,9 +114,8 @@ class buffer_access {
   core::loan copy_;  // empty if the range is used in place or is adopted memory
   adopted_pointers* adopted_ = nullptr;
   std::unique_ptr<std::byte, return_memory> own_{nullptr, {nullptr, 0}};  // the copy of adopted memory
-  std::vector<timepoint> copying_;                                        // the copies of hpe memory that started() has
-                                                                          // queued
-  device_copy moving_;  // the copy from or to adopted memory that started() or start_written() has queued
+  std::vector<timepoint> copying_;                                        // the queued copies of hpe memory
+  device_copy moving_;                                                    // the queued copy from or to adopted memory
 };
 
 }  // namespace hpe::interpose

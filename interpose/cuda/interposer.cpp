@@ -60,8 +60,7 @@ std::optional<CUresult> interposer::box_copied(CUdeviceptr to, CUdeviceptr from,
                                                bool wait, bool after_all) {
   const box_copy shape = given.joined();
   const auto host = [](CUdeviceptr address) {
-    return reinterpret_cast<std::byte*>(
-        address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
+    return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): CUDA's integer address
   };
   if (const auto done = copies_.upload(to, host(from), shape, stream, wait)) return done;
   if (const auto done = copies_.download(host(to), from, shape, stream)) return done;

@@ -25,7 +25,7 @@ class interposer {
   /// Returns the interposer, which the first call makes. Returns nullptr if the driver is too old for hpe or an option
   /// is invalid. Throws std::bad_alloc; the next call then tries again.
   static interposer* instance();
-  /// The interposer; nullptr if it has not been made yet.
+  /// Returns the interposer; nullptr if it has not been made yet.
   static interposer* started() noexcept;
 
   [[nodiscard]] const device::cuda::driver& driver() const noexcept { return cu_; }

@@ -116,9 +116,8 @@ const char* hpe_name_to_open(const char* file) {
   try {
     const std::filesystem::path path = file;
     if (path.filename().native().starts_with("libnvJitLink.so")) return own_file().c_str();
-    if (!path.has_parent_path())
-      return nullptr;  // dlopen searches for a name without a folder, and finds hpe's file
-                       // first
+    // For a name without a path, dlopen searches the folders, and finds hpe's file first.
+    if (!path.has_parent_path()) return nullptr;
     if (const char* const runtime = runtime_in_place_of(path)) return runtime;
     load_names_for(path);
     hpe::cudart::tell_before_opening(path);

@@ -25,7 +25,7 @@ class same_value {
       using from = std::remove_pointer_t<From>;
       using to = std::remove_pointer_t<To>;
       if constexpr (complete_object<from> && complete_object<to>) static_assert(sizeof(from) == sizeof(to));
-      return (To)value_;  // NOLINT: const or not, as the runtime declares it
+      return (To)value_;  // NOLINT: the runtime's parameter may be const or not
     } else if constexpr (std::is_class_v<From>) {
       return std::bit_cast<To>(value_);
     } else if constexpr (std::is_pointer_v<To>) {

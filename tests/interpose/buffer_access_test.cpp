@@ -77,7 +77,7 @@ TEST_P(memory, KernelsAndHostSeeWrittenBytes) {
   const auto a = make(GetParam(), count());
   for (int round = 0; round < 4; ++round) {
     run_fill(a, 100);
-    if (round % 2 != 0) a[count() / 2] = 0;  // one block is in state host
+    if (round % 2 != 0) a[count() / 2] = 0;  // this makes one block the host's (state host)
     const std::size_t from = 17;
     const std::size_t n = count() - 40;
     buffer_access use(a.data() + from, n * sizeof(word), host_use::write);

@@ -46,7 +46,7 @@ adopted_memory::region_pointer adopted_memory::find(CUdeviceptr address) {
 adopted_memory::region_pointer adopted_memory::adopt(CUdeviceptr address) {
   const auto found = program_.device_memory_at(address);
   if (!found) return nullptr;
-  // Adopted neighbours already have the pages that they share with this allocation.
+  // Neighbouring regions already contain the pages that they share with this allocation.
   const auto next = regions_.upper_bound(address);
   const CUdeviceptr last = page_end(found->base + found->bytes);
   const CUdeviceptr end = next != regions_.end() ? std::min(last, next->second->begin()) : last;
@@ -213,7 +213,7 @@ void adopted_memory::wait_until_queued(unique_lock& lock, adopted_region::bytes 
     queuing_threads::wait_until_none();
     mutex_.lock();
     unseen_ = false;
-    ++work_;  // for the work before the first touch, which was not counted
+    ++work_;  // counts all work before the first touch, which was not counted yet, as one piece
   }
 }
 
@@ -230,7 +230,7 @@ void adopted_memory::drop(CUdeviceptr address, std::size_t bytes) noexcept {
       continue;
     }
     try {
-      // The region may hold bytes of other allocations.
+      // The region may also contain bytes of other allocations, which must not be lost.
       if (it->second->parts().alive()) release(*it->second, block_event::device_write, 0, last_address);
     } catch (const std::exception& e) {
       log(log_level::error, "what the host wrote to device memory cannot be uploaded: {}", e.what());

@@ -61,7 +61,7 @@ class adopted_memory {
       return written_.begin < range.end && range.begin < written_.end;
     }
 
-    adopted_region::bytes written_{0, 0};  // covers all bytes that the work writes
+    adopted_region::bytes written_{0, 0};  // one range that covers all bytes which the work writes
     work_in_flight* next_ = nullptr;
     work_in_flight* previous_ = nullptr;
   };
@@ -105,7 +105,7 @@ class adopted_memory {
 
   /// Whether CPU code has touched a byte of a range, or memory in the same page as the range.
   [[nodiscard]] bool has_touched(CUdeviceptr begin, CUdeviceptr end);
-  /// The touched region that contains an address; empty if no touched region does.
+  /// Returns the touched region that contains an address; empty if no touched region does.
   [[nodiscard]] adopted_region::bytes touched(CUdeviceptr address);
 
   /// To be called when the program frees [address, address + bytes).
@@ -154,8 +154,8 @@ class adopted_memory {
   condition_variable moved_;
   condition_variable queued_;                               // notified when a thread has queued a piece of work
   work_in_flight* first_ HPE_GUARDED_BY(mutex_) = nullptr;  // the list of work that is being queued
-  bool unseen_ HPE_GUARDED_BY(mutex_) = false;              // whether threads may still be queuing work that they began
-                                                            // to queue before the first touch
+  // Whether threads may still be queuing work that they began to queue before the first touch.
+  bool unseen_ HPE_GUARDED_BY(mutex_) = false;
   regions regions_ HPE_GUARDED_BY(mutex_);
   granule_marks marks_;  // changed only with the mutex locked
   struct wish {
@@ -164,8 +164,7 @@ class adopted_memory {
   };
   std::deque<wish> ahead_ HPE_GUARDED_BY(mutex_);
   std::deque<adopted_region::bytes> ended_ HPE_GUARDED_BY(mutex_);  // regions that ended together with their contexts
-  std::uint64_t work_ HPE_GUARDED_BY(mutex_) = 0;                   // the number of pieces of work queued while any()
-                                                                    // was true
+  std::uint64_t work_ HPE_GUARDED_BY(mutex_) = 0;                   // counts the work queued while any() was true
   std::uint64_t waited_ HPE_GUARDED_BY(mutex_) = 0;                 // how many of these pieces are known to be done
 };
 

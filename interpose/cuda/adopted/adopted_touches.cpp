@@ -1,4 +1,5 @@
-// The host's side of adopted memory: touches, reads and writes by libc and MPI calls, and the copies for them.
+// The host's accesses to adopted memory: touches, reads and writes by libc and MPI calls, and the copies for these
+// accesses.
 //
 // fetching_ serialises fetches. The thread that fetches holds mutex_, but unlocks it during three waits: until other
 // threads have queued their work, until the devices have done this work, and until the copy is done. During the last

@@ -64,8 +64,7 @@ fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
     measure.forget();
     return result;
   }
-  counters& count = trace::status_page::own().count;  // does not throw here: the constructor has already made the
-                                                      // status page
+  counters& count = trace::status_page::own().count;  // made by the constructor, so this does not throw
   counters::add(write ? count.faults_write : count.faults_read, 1);
   return result;
 }

@@ -15,7 +15,7 @@ class touch_service {
  public:
   explicit touch_service(adopted_memory& memory);
 
-  /// Called in the signal handler of the thread that faulted.
+  /// To be called in the signal handler of the thread that faulted. Returns what the signal handler must do.
   fault::verdict resolve(std::byte* address, bool write) noexcept;
 
  private:

@@ -15,7 +15,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// A stream of a context for the copies that libc and MPI calls need. Counts the copies that are done. Thread safe.
+/// A stream of a context for the copies that libc and MPI calls need. Also records how many of the copies are done.
+/// Thread safe.
 class call_queue final : public interpose::copy_queue {
  public:
   call_queue(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts);
@@ -63,7 +64,7 @@ class call_queue final : public interpose::copy_queue {
     const lock_guard lock(mutex_);
     return queue(bytes, kept, [&] { return queue_it(stream()); });
   }
-  /// The number of queued copies that are not known to be done.
+  /// Returns the number of queued copies that are not known to be done.
   [[nodiscard]] std::uint64_t unfinished() {
     const lock_guard lock(mutex_);
     return queued_ - done_;
@@ -101,7 +102,7 @@ class call_queue final : public interpose::copy_queue {
 
   std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
   std::uint64_t copy_planes(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
-  // Queues a copy: call() calls the driver.
+  // Queues a copy. call() makes the driver's call.
   std::uint64_t queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call)
       HPE_REQUIRES(mutex_);
   void record() noexcept HPE_REQUIRES(mutex_);
@@ -115,8 +116,7 @@ class call_queue final : public interpose::copy_queue {
   std::uint64_t queued_ HPE_GUARDED_BY(mutex_) = 0;
   std::uint64_t done_ HPE_GUARDED_BY(mutex_) = 0;
   std::size_t unmarked_ HPE_GUARDED_BY(mutex_) = 0;    // the number of bytes queued since the last event
-  std::deque<mark> marks_ HPE_GUARDED_BY(mutex_);      // the events recorded after unfinished copies, and the numbers
-                                                       // of these copies
+  std::deque<mark> marks_ HPE_GUARDED_BY(mutex_);      // the events after unfinished copies
   std::vector<CUevent> spare_ HPE_GUARDED_BY(mutex_);  // unused events; the capacity suffices for all events
   std::size_t events_ HPE_GUARDED_BY(mutex_) = 0;
   std::deque<user> users_ HPE_GUARDED_BY(mutex_);
@@ -128,7 +128,7 @@ class call_buffers {
  public:
   explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Returns whole pages. The pages are pinned if the request is small, the budget allows it and a context is current.
+  /// Lends whole pages. The pages are pinned if the request is small, the budget allows it and a context is current.
   /// Throws std::bad_alloc.
   [[nodiscard]] std::byte* borrow(std::size_t bytes);
   void give_back(std::byte* memory, std::size_t bytes) noexcept;

@@ -67,7 +67,7 @@ void call_kernels::find_functions() {
     cu_.check(cu_.cuModuleGetFunction(&function, module_, name.c_str()), "finding hpe's kernels for I/O and MPI calls");
   };
   for (std::size_t n = 0; n < functions_.size(); ++n) find(functions_[n], "hpe_copy_units_" + std::to_string(n));
-  // In the order of reduction's enumerators.
+  // The names are in the order of the enumerators in `reduction`.
   static constexpr std::array names{"sum", "product", "least", "greatest"};
   static constexpr std::array types{"i32", "u32", "i64", "u64", "f32", "f64"};
   for (std::size_t o = 0; o < operations; ++o)

@@ -33,8 +33,7 @@ class call_kernels {
   struct table {
     std::shared_ptr<const std::vector<interpose::stretch>> element;
     std::shared_ptr<std::byte> pieces;
-    std::size_t bits = 0;      ///< the members `first` and `offset` of all pieces, combined by "or"; the lowest set bit
-                               ///< is their common alignment
+    std::size_t bits = 0;      ///< `first` and `offset` of all pieces, combined by "or"; shows their alignment
     std::ptrdiff_t begin = 0;  ///< distance in bytes from the element's address to its lowest byte
     std::ptrdiff_t end = 0;    ///< distance in bytes from the element's address to the end of its highest byte
   };

@@ -70,8 +70,8 @@ class host_calls final : public interpose::adopted_pointers {
  private:
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
-  /// The queue for a copy of `bytes` bytes from another process. For a large copy, this is the queue with the fewest
-  /// unfinished copies, because reads from another device can overlap.
+  /// Returns the queue for a copy of `bytes` bytes from another process. For a large copy, returns the queue with the
+  /// fewest unfinished copies, because reads from another device can overlap.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
   /// Bytes that a process of this machine has shared. address: where the queue's context can access them. mapped: if

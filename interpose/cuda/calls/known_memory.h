@@ -52,8 +52,7 @@ class known_memory {
  private:
   struct entry {
     allocation what;
-    std::uint64_t made = 0;  // the number of this entry; it is never reused, so it distinguishes entries with the same
-                             // address
+    std::uint64_t made = 0;  // the number of this entry, which is never reused
     bool asked = false;      // whether hpe has asked the driver for the members below
     unsigned long long number = 0;
     bool has_handle = false;

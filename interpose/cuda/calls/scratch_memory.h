@@ -24,8 +24,8 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   scratch_memory(const scratch_memory&) = delete;
   scratch_memory& operator=(const scratch_memory&) = delete;
 
-  static constexpr std::size_t most = std::size_t{256} << 20;  ///< the largest number of bytes in one loan, and in all
-                                                               ///< unused memory of large sizes
+  /// The largest number of bytes in one loan, and the largest number of unused bytes of large sizes.
+  static constexpr std::size_t most = std::size_t{256} << 20;
 
   /// Lends at least `bytes` bytes, aligned to 256. When the last owner releases the bytes, queued work must no longer
   /// use them. Throws hpe::error if the driver refuses.
@@ -34,8 +34,8 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
  private:
   static constexpr std::size_t smallest = std::size_t{64} << 10;
   static constexpr std::size_t slab = std::size_t{2} << 20;
-  static constexpr std::size_t guard = std::size_t{64} << 10;  ///< unused bytes on each side; more than a page, because
-                                                               ///< regions consist of whole pages
+  /// The number of unused bytes on each side of a piece; more than a page, because regions consist of whole pages.
+  static constexpr std::size_t guard = std::size_t{64} << 10;
 
   [[nodiscard]] CUdeviceptr allocate(std::size_t size);
   void release(CUdeviceptr memory, std::size_t size) noexcept;

@@ -63,7 +63,7 @@ class pageable_copy {
   const device::cuda::driver& cu_;
   contexts& contexts_;
   transfer::copy_crew crew_{transfer::copy_crew::threads_for_this_machine() - 1};
-  std::atomic<std::uint64_t> seen_{0};  // bytes of all earlier copies that hpe could have staged
+  std::atomic<std::uint64_t> seen_{0};  // the number of bytes in all earlier copies that hpe could have staged
 };
 
 }  // namespace hpe::cuda_hooks

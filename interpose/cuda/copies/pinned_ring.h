@@ -46,8 +46,7 @@ class pinned_ring {
   std::byte* memory_ = nullptr;
   mutex mutex_;
   condition_variable returned_;
-  std::vector<buffer> free_ HPE_GUARDED_BY(mutex_);  // free buffers, in the order in which they were returned; the
-                                                     // capacity suffices for all buffers
+  std::vector<buffer> free_ HPE_GUARDED_BY(mutex_);  // in the order of their return; capacity for all buffers
 };
 
 /// A buffer that one copy uses. The destructor returns it to the ring, which must outlive the loan. Only one thread may

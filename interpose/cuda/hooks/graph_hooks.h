@@ -64,7 +64,7 @@ inline auto use_of_node(const CUgraphNodeParams* node) {
 
 // ---- nodes -------------------------------------------------------------------------------------------------------
 
-/// Nodes that copy or fill memory.
+/// The hook for an entry that adds a node which copies or fills memory.
 template <auto Entry, class Parameters>
 CUresult CUDAAPI add_memory_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
                                  const Parameters* what, CUcontext context) {

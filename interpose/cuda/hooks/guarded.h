@@ -10,8 +10,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// The error code that a call of the program returns if hpe fails in the call. To be called in an exception handler.
-/// Logs every failure except a lack of memory, because that failure may occur thousands of times.
+/// Returns the error code for a call of the program in which hpe has failed. To be called in an exception handler. Logs
+/// every failure except a lack of memory, because that failure may occur thousands of times.
 inline CUresult result_of_current_exception() noexcept {
   try {
     throw;

@@ -19,10 +19,8 @@ struct spread_launch;
 
 /// The memory that a piece of work uses, if it is not a single box.
 struct memory_uses {
-  bool anything = false;             ///< true: the work may use any memory; false: only the memory that the members
-                                     ///< below describe
-  std::vector<CUdeviceptr> words{};  ///< parameters that may be addresses; the work may use each allocation that
-                                     ///< contains one of them
+  bool anything = false;             ///< the work may use any memory, not only that of `words` and `ranges`
+  std::vector<CUdeviceptr> words{};  ///< addresses; the work may use the allocations that contain them
   std::vector<used_range> ranges{};
 };
 
@@ -98,16 +96,16 @@ class memory_kind {
                                                           CUdeviceptr /*address*/) {
     return std::nullopt;
   }
-  /// The free and the total memory of the current context's device, as the program sees them.
+  /// The free and the total memory of the current context's device that are reported to the program.
   struct amounts {
     std::size_t free = 0;
     std::size_t total = 0;
   };
   [[nodiscard]] virtual std::optional<amounts> memory() { return std::nullopt; }
-  /// Other devices whose memory the program sees as a part of this device's memory.
+  /// Returns the other devices whose memory the program sees as a part of this device's memory.
   [[nodiscard]] virtual std::vector<CUdevice> joined_to(CUdevice /*device*/) { return {}; }
-  /// The reason why other processes cannot access the memory at an address, as the end of a sentence that begins with
-  /// "memory at".
+  /// Returns the reason why other processes cannot access the memory at an address, as the end of a sentence that
+  /// begins with "memory at"; nullopt if they can.
   [[nodiscard]] virtual std::optional<const char*> obstacle_to_sharing(CUdeviceptr /*address*/) { return std::nullopt; }
 
   // ---- contexts, streams and code
@@ -142,7 +140,7 @@ class memory_kind {
 
  private:
   friend class memory_kinds;
-  std::atomic<memory_kind*> next_{nullptr};  // the kind after this one in the list of memory_kinds
+  std::atomic<memory_kind*> next_{nullptr};  // the next kind in the list of memory_kinds
 };
 
 /// The list of registered kinds of memory; hooks ask them in this order. Thread safe: after add() has returned, hooks

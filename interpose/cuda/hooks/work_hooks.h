@@ -21,8 +21,8 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// Finds the stream among the arguments of an entry. A null stream counts as unknown, because its meaning depends on the
-// entry.
+// Returns the stream among the arguments of an entry. A null stream counts as unknown, because its meaning depends on
+// the entry.
 inline CUstream stream_among() { return unknown_stream(); }
 template <class First, class... Others>
 CUstream stream_among(First first, Others... others) {
@@ -350,7 +350,7 @@ CUresult CUDAAPI make_context(CUcontext* context, How... how) {
   if (result != CUDA_SUCCESS) return result;
   or_undo(
       [&] {
-        // Kinds of memory must know the work in all contexts, including contexts that are made before the primary one.
+        // Kinds of memory need a record of all contexts, including contexts that are made before the primary one.
         interposer* const hpe = memory_kinds::any() ? interposer::instance() : interposer::started();
         if (hpe != nullptr) hpe->program().add(*context);
       },

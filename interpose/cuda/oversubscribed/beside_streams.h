@@ -29,8 +29,7 @@ class beside_streams {
   /// known.
   struct stand_in {
     device::stream* stream = nullptr;
-    device::cuda::cuda_stream* ends_there = nullptr;  // equals `stream` if work finishes on the program's stream;
-                                                      // otherwise null
+    device::cuda::cuda_stream* ends_there = nullptr;  // `stream` if work finishes on the program's, or null
     unsigned stands_for = 0;                          // the number of program streams that this stream represents
   };
   [[nodiscard]] stand_in of(unsigned device, CUstream program, bool is_own);
@@ -44,7 +43,7 @@ class beside_streams {
   CUresult follow(CUstream later, CUcontext of_later, CUstream earlier, CUcontext of_earlier);
 
  private:
-  static constexpr std::size_t most_streams = 32;  // limit for each combination of device and `is_own`
+  static constexpr std::size_t most_streams = 32;  // limit for each pair of device and `is_own`
   [[nodiscard]] stand_in* choose(unsigned device, bool is_own) HPE_REQUIRES(mutex_);
   CUresult take(CUcontext context, CUevent& event);
   void give_back(CUcontext context, CUevent event) noexcept;

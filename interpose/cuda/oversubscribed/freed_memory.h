@@ -28,7 +28,7 @@ class freed_memory {
   void put_back(list&& those) noexcept;
   /// Removes all kept allocations and returns them; the caller releases them.
   [[nodiscard]] list take_all() noexcept;
-  /// The number of kept bytes on a device.
+  /// Returns the number of kept bytes on a device.
   [[nodiscard]] std::size_t bytes_on(unsigned device) const;
 
  private:

@@ -17,8 +17,7 @@ struct movable_object {
   std::size_t bytes = 0;
   unsigned device = 0;
   unsigned long long number = 0;  ///< unique within the process
-  bool for_every_launch = false;  ///< kernels may use the object through a handle, without a parameter that contains
-                                  ///< its address
+  bool for_every_launch = false;  ///< kernels may use the object without a parameter with its address
 };
 
 /// The table of all movable objects. Thread-safe.
@@ -34,9 +33,9 @@ class movable_objects {
 
   /// Whether there may be an object that every launch may use. Costs one load.
   [[nodiscard]] bool any_for_every_launch() const noexcept { return for_every_launch_.load(std::memory_order_acquire); }
-  /// The object that contains the byte at an address; nullopt if no object does.
+  /// Returns the object that contains the byte at an address; nullopt if no object does.
   [[nodiscard]] std::optional<movable_object> find(CUdeviceptr address) const;
-  /// The objects that contain one of the addresses and the objects that every launch may use, each object once.
+  /// Returns the objects that contain one of the addresses and the objects that every launch may use, each object once.
   [[nodiscard]] std::vector<movable_object> find_all(const std::vector<CUdeviceptr>& addresses) const;
   [[nodiscard]] std::vector<movable_object> on(unsigned device) const;
   [[nodiscard]] std::size_t bytes_on(unsigned device) const;

@@ -28,7 +28,7 @@ using device::cuda::entered;
 namespace {
 
 void* pointer(CUdeviceptr address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's are numbers
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
 }
 
 }  // namespace
@@ -140,8 +140,7 @@ std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu,
 
 CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
   core::allocator& from = hpe_.memory();
-  freed_memory::list unnoted(1);  // made first, so that the memory can still be released, or kept for reuse, if
-                                  // objects_.add() throws
+  freed_memory::list unnoted(1);  // made first, because the memory must not be lost if objects_.add() throws
   CUdeviceptr address = freed_.take(bytes, device);
   const auto make = [&] {
     // If data may leave the GPUs (--oversubscribe), it is distributed from the start, so that more of it fits in device
@@ -198,7 +197,7 @@ std::optional<CUresult> oversubscribed::free(CUdeviceptr address) {
     give_back(freed_.keep(std::move(freed)));
     return CUDA_SUCCESS;
   } catch (const std::exception& e) {
-    objects_.put_back(std::move(object));  // a free that fails has changed nothing
+    objects_.put_back(std::move(object));  // if freeing fails, the memory is unchanged
     log(log_level::warn, "memory cannot be freed: {}", e.what());
     return result_of(e);
   }
@@ -245,8 +244,7 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
   found = result != CUDA_SUCCESS         ? memory_type::pageable
           : type == CU_MEMORYTYPE_DEVICE ? memory_type::device
                                          : memory_type::pinned;
-  return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;  // INVALID_VALUE: the driver does not know the
-                                                                      // address, so it is pageable memory
+  return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;  // not known to the driver: pageable
 }
 
 // ---- work --------------------------------------------------------------------------------------------------------

@@ -84,15 +84,15 @@ class oversubscribed {
   /// The planner, which decides where arrays are placed and how launches are divided among the GPUs; null in programs
   /// that are not spread.
   [[nodiscard]] core::launch_planner* planner() const noexcept { return planner_.get(); }
-  /// The memory of the current context's device as the program sees it. `total` is the memory that hpe may use on this
-  /// device, or on all GPUs that the device represents; `free` is the part of `total` that the program has not
+  /// The memory of the current context's device that is reported to the program. `total` is the memory that hpe may use
+  /// on this device, or on all GPUs that the device represents; `free` is the part of `total` that the program has not
   /// allocated.
   struct amounts {
     std::size_t free = 0;
     std::size_t total = 0;
   };
   [[nodiscard]] std::optional<amounts> memory() const;
-  /// The primary context of an object's device.
+  /// Returns the primary context of an object's device.
   [[nodiscard]] CUcontext context_of(const movable_object& object) const { return primaries_.at(object.device); }
 
   /// Returns the memory that a kernel may use: the objects that contain one of `parameters`, or everything if the
@@ -154,9 +154,10 @@ class oversubscribed {
   [[nodiscard]] std::vector<core::part_in_time> cut_in_time(const spread::kernel_model& kernel,
                                                             const spread::launch& launch, unsigned count,
                                                             const std::string& obstacle, const std::string& refusal);
-  /// The result of the program's call if the program's work cannot be queued. Logs the reason of the first refusal.
+  /// Returns the error code for the program's call if the program's work cannot be queued. Logs the reason, as a
+  /// warning for the first refusal.
   CUresult refused(const std::exception& e) noexcept;
-  /// The driver's number of a device of this object.
+  /// Returns the driver's number of a device.
   [[nodiscard]] CUdevice ordinal_of(unsigned device) const { return ordinals_.at(device); }
   /// Returns the error of a part on another device, which the program's device may not report. To be called after a
   /// wait of the program.
@@ -190,7 +191,7 @@ class oversubscribed {
   }
   [[nodiscard]] std::optional<unsigned> number_of(CUdevice device) const;
   /// Finds the device of a context; `found` stays empty if hpe does not manage that device. Returns the driver's error
-  /// if the driver does not name the device.
+  /// if the driver does not return the device.
   CUresult device_of(CUcontext context, std::optional<unsigned>& found) const;
   CUresult allocate(CUdeviceptr& made, std::size_t bytes, unsigned device);
   bool give_back(freed_memory::list&& freed) noexcept;
@@ -222,8 +223,9 @@ class oversubscribed {
   movable_objects objects_;
   freed_memory freed_;
   beside_streams beside_;
-  std::deque<std::shared_mutex> in_one_piece_;  // one lock for each device, locked before all other locks: exclusively
-                                                // by a sequence, shared by other work
+  // One lock for each device, which is locked before all other locks: exclusively by a sequence, shared by all other
+  // work.
+  std::deque<std::shared_mutex> in_one_piece_;
   mutex parts_mutex_;
   std::set<std::pair<CUcontext, CUstream>> streams_of_parts_ HPE_GUARDED_BY(parts_mutex_);
 };

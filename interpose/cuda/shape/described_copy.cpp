@@ -95,7 +95,7 @@ Description describe_part(Description c, const described_copy& whole, const box_
   c.dstY = to.y;
   if (!from.is_array) {
     c.srcDevice = from.base;
-    c.srcHost = reinterpret_cast<const void*>(from.base);  // NOLINT(performance-no-int-to-ptr): the driver's number
+    c.srcHost = reinterpret_cast<const void*>(from.base);  // NOLINT(performance-no-int-to-ptr): integer address
     c.srcPitch = from.pitch;
   }
   if (!to.is_array) {

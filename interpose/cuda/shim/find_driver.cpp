@@ -85,7 +85,7 @@ struct cache_entry {
   std::uint64_t hwcap;
 };
 
-constexpr std::int32_t x86_64_library = 0x0303;  // ELF for the C library 6, 64 bits
+constexpr std::int32_t x86_64_library = 0x0303;  // the flags of a 64-bit ELF library for the C library libc.so.6
 constexpr char cache_magic[] = "glibc-ld.so.cache1.1";
 
 bool find_in_text(const char* text, std::size_t bytes, const char* name, path& result) {

@@ -21,7 +21,7 @@ bool find_driver(const char* wanted, path& result);
 /// Whether two paths name the same file.
 bool same_file(const char* one, const char* other);
 
-/// The path of the shim itself.
+/// Returns the path of the shim itself.
 const char* own_file();
 
 }  // namespace hpe::cuda_shim

@@ -169,9 +169,7 @@ void* driver() {
   for_each_hook(
       [&](const hpe_cuda_hook& h) { __atomic_store_n(h.real, next_look_up(found, h.symbol), __ATOMIC_RELEASE); });
   void* expected = nullptr;
-  if (!the_driver.compare_exchange_strong(expected, found))
-    ::dlclose(found);  // another thread has opened the driver
-                       // at the same time
+  if (!the_driver.compare_exchange_strong(expected, found)) ::dlclose(found);  // another thread was faster
   return the_driver.load();
 }
 
@@ -202,7 +200,8 @@ const char* hpe_cuda_driver_file() {
   static constinit pthread_once_t once = PTHREAD_ONCE_INIT;
   static constinit path file{};
   static constinit bool found = false;
-  // The shim links only the C library, which has no guards for other initial values.
+  // The shim does not link the C++ library, whose guards a static variable with another initial value would need; so it
+  // uses pthread_once.
   ::pthread_once(&once, [] { found = find_driver(wanted_driver(), file); });
   return found ? file.text : nullptr;
 }

@@ -4,10 +4,11 @@
 
 namespace hpe::cuda_shim {
 
-/// The handle of the driver's library, which the first call loads; nullptr if no driver is found. Takes no lock.
+/// Returns the handle of the driver's library, which the first call loads; nullptr if no driver is found. Takes no
+/// lock.
 void* driver();
 
-/// The value of the option HPE_CUDA_DRIVER.
+/// Returns the value of the option HPE_CUDA_DRIVER.
 const char* wanted_driver();
 
 /// Returns the hook for a function of the driver, or the function itself if it has no hook. `function` is the address

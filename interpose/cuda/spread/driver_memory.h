@@ -10,8 +10,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Describes allocations that the driver made for the program to the planner of launches. The planner cannot move them.
-/// Thread-safe.
+/// Describes to the planner of launches the allocations that the driver has made for the program. The planner cannot
+/// move these allocations. Thread-safe.
 class driver_memory {
  public:
   driver_memory(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}

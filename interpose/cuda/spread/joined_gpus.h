@@ -25,10 +25,10 @@ class joined_gpus {
   /// pools; for hpe memory, this call is not necessary. From then on, the driver maps each allocation for all GPUs, so
   /// allocations take longer. Throws hpe::error if the driver refuses.
   void share_driver_memory() const;
-  /// The primary context of a GPU. To be called after enter().
+  /// Returns the primary context of a GPU. To be called after enter().
   [[nodiscard]] CUcontext context(unsigned n) const { return contexts_[n]; }
 
-  /// Whether an atomic operation by any of the GPUs on the memory of any other is atomic.
+  /// Whether the GPUs can make atomic operations on each other's memory.
   [[nodiscard]] bool have_atomics() const { return atomics_; }
 
  private:

@@ -12,8 +12,7 @@ using device::cuda::entered;
 
 namespace {
 
-constexpr unsigned shared_of_any_kernel = 48U << 10;  // bytes of dynamic shared memory that a launch can use without
-                                                      // setting an attribute of the kernel
+constexpr unsigned shared_of_any_kernel = 48U << 10;  // bytes of dynamic shared memory for which no attribute is needed
 
 bool has_atomics(const spread::kernel_model& model) {
   return std::ranges::any_of(model.analysis().arrays, [](const auto& array) { return array.updates > 0; });

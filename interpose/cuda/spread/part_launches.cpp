@@ -163,8 +163,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       const device_work work(what.stream, {what.function, what.parameters, what.extra});
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
-      launches.writes_elsewhere();  // hpe does not record here which work writes constants, so it assumes that they
-                                    // have changed
+      launches.writes_elsewhere();  // assume that constants have changed, because writes are not recorded here
       return launches.queue_in_time(what, *where, e.what(), {}, alone);
     }
   } catch (const std::exception& e) {

@@ -44,7 +44,7 @@ class part_launches {
   /// hpe::error if the driver refuses.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel,
                                              const spread_launch& what);
-  /// Why no launch can run on several GPUs; empty if launches can.
+  /// Returns the reason why no launch can run on several GPUs; empty if launches can.
   [[nodiscard]] std::string_view obstacle() const {
     return cannot_share_.load(std::memory_order_acquire) ? std::string_view(no_sharing_) : std::string_view();
   }

@@ -18,7 +18,8 @@ class program_image {
 
   [[nodiscard]] bool has_texts() const { return !texts_.empty(); }
   [[nodiscard]] bool has_kernel(const std::string& name) const;
-  /// The analysed and patched PTX. Returns null, and sets failure() to the reason, if hpe cannot analyse the image.
+  /// Returns the analysed and patched PTX. If hpe cannot analyse the image, returns null and sets failure() to the
+  /// reason.
   [[nodiscard]] const spread::module_model* model();
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
@@ -53,9 +54,9 @@ class program_code {
 
   /// Whether any code that the program has loaded contains PTX.
   [[nodiscard]] bool has_texts() const;
-  /// The image that contains a kernel of a module or library. If kernel.from is null, or hpe has not seen how it was
-  /// loaded, returns the image in the program's files that contains a kernel with this name, if exactly one image does.
-  /// Returns null, and sets `reason`, if it finds no image.
+  /// Returns the image that contains a kernel of a module or library. If kernel.from is null, or hpe has not seen how
+  /// that module was loaded, returns the image in the program's files that contains a kernel with this name, provided
+  /// that exactly one image does. Returns null, and sets `reason`, if it finds no image.
   [[nodiscard]] std::shared_ptr<program_image> find(const origin& kernel, std::string& reason);
 
  private:
@@ -70,8 +71,7 @@ class program_code {
 
   mutable mutex mutex_;
   std::map<const void*, loaded_code> loaded_ HPE_GUARDED_BY(mutex_);
-  std::map<std::string, std::shared_ptr<program_image>> linked_ HPE_GUARDED_BY(mutex_);  // the key is the file; null:
-                                                                                         // it has no image
+  std::map<std::string, std::shared_ptr<program_image>> linked_ HPE_GUARDED_BY(mutex_);  // by file; null: no image
   std::map<const void*, origin> origins_ HPE_GUARDED_BY(mutex_);
   std::map<const void*, const void*> same_ HPE_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<program_image>> of_files_ HPE_GUARDED_BY(mutex_);

@@ -67,14 +67,14 @@ class spreading {
     core::launch_planner::plan plan;    // if the plan has no parts, the launch runs unchanged
     std::vector<CUfunction> functions;  // the functions of the parts
     movable_use use;                    // does not include textures before describe_uses()
-    std::string unreachable;            // why other GPUs may not use the launch's memory; empty if they may
+    std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can
     bool writes_anything = false;       // whether the launch may write any memory, even the driver's
   };
   [[nodiscard]] decided decide(const spread_launch& what);
   /// The driver's allocations that a launch uses. The keys are the pointers through which the launch uses them.
   using driver_arrays = std::map<CUdeviceptr, spread::allocation>;
   /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others` a description of the
-  /// driver's memory to which they point. Returns the reason why other GPUs may not be able to access the driver's
+  /// driver's memory to which they point. Returns the reason why other GPUs may be unable to access the driver's
   /// memory; empty if they can.
   [[nodiscard]] std::string find_arrays(decided& how, driver_arrays& others);
   void describe_uses(const spread_launch& what, decided& how) const;

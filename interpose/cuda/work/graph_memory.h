@@ -29,7 +29,7 @@ class graph_memory {
   }
   /// function: may also be a CUkernel.
   [[nodiscard]] memory_uses of_kernel(CUfunction function, void** parameters, void** extra) const;
-  /// The memory that all nodes of a graph use, including the nodes of its child graphs.
+  /// Returns the memory that all nodes of a graph use, including the nodes of its child graphs.
   [[nodiscard]] memory_uses of_graph(CUgraph graph) const;
 
   /// To be called when a graph has been instantiated, or an instance has been updated from a graph. If host memory is
@@ -39,7 +39,7 @@ class graph_memory {
   /// uses now.
   void changed(CUgraphExec instance, CUgraphNode node, function_ref<memory_uses()> use) noexcept;
   void destroyed(CUgraphExec instance) noexcept;
-  /// The memory that an instance uses. An instance that is not recorded may use any memory.
+  /// Returns the memory that an instance uses. An instance that is not recorded may use any memory.
   [[nodiscard]] memory_uses of_instance(CUgraphExec instance) const;
 
  private:

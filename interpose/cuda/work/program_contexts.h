@@ -66,14 +66,14 @@ class program_contexts {
   /// Waits for a stream of a context. Like wait_for_all, does not wait if a stream of the context is captured.
   CUresult wait_for(CUstream stream, CUcontext context);
 
-  /// An allocation in device memory that is not managed, and a context in which it can be copied.
+  /// An allocation in device memory that is not managed, and a context in which its bytes can be copied.
   struct allocation {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     CUcontext context = nullptr;
   };
   [[nodiscard]] std::optional<allocation> device_memory_at(CUdeviceptr address) const;
-  /// The size of the allocation that starts at an address; 0 if no allocation starts there.
+  /// Returns the size of the allocation that starts at an address; 0 if no allocation starts there.
   [[nodiscard]] std::size_t size_at(CUdeviceptr address) const;
 
  private:

@@ -14,8 +14,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-constexpr std::size_t most_uses = 1024;  // limit of recorded uses on one stream; if there are more, they are replaced
-                                         // by one use of any memory
+constexpr std::size_t most_uses = 1024;  // the largest number of recorded uses on one stream (see shrink())
 
 bool meet(queued_uses::range a, queued_uses::range b) noexcept { return a.begin < b.end && b.begin < a.end; }
 

@@ -18,7 +18,7 @@ namespace hpe::cuda_hooks {
 /// A value that represents the stream of work whose stream is not known; no wait for a single stream covers this work.
 inline CUstream unknown_stream() noexcept {
   static constexpr std::uintptr_t no_address = ~std::uintptr_t{0};
-  return reinterpret_cast<CUstream>(no_address);  // NOLINT(performance-no-int-to-ptr): a name, never followed
+  return reinterpret_cast<CUstream>(no_address);  // NOLINT(performance-no-int-to-ptr): never dereferenced
 }
 
 class queuing_threads {
@@ -36,7 +36,7 @@ class queuing_threads {
     std::atomic<std::uint64_t> done{0};       ///< the number of pieces that are known to be done
   };
 
-  /// The calling thread's record. The first call in a thread may throw std::bad_alloc.
+  /// Returns the calling thread's record. The first call in a thread may throw std::bad_alloc.
   static place& mine() {
     place* const found = of_this_thread;
     return found != nullptr ? *found : take_place();
@@ -97,8 +97,7 @@ class queuing_threads {
       place* of;
       std::uint64_t queued;
     };
-    static constexpr std::size_t most = 64;  // the largest number of threads in a record; a later wait covers the work
-                                             // of further threads
+    static constexpr std::size_t most = 64;  // the largest number of threads in one record
     std::array<part, most> parts_;
     std::size_t count_ = 0;
   };

@@ -1,4 +1,4 @@
-// The functions for devices.
+// The CUDA runtime's functions for devices.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Queries and settings of kernels: attributes, parameters, occupancy, handles.
+// The functions that query and set properties of kernels: attributes, parameters, occupancy and handles.
 
 #include <cuda_runtime_api.h>
 

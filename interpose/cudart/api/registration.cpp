@@ -74,7 +74,7 @@ void CUDARTAPI __cudaRegisterManagedVar(void** handle, void** host_symbol, char*
 /// do.
 void CUDARTAPI __cudaRegisterHostVar(void** /*handle*/, const char* /*name*/, char* /*host*/, std::size_t /*size*/) {}
 
-/// Called before the host's first access to a managed variable of a module.
+/// The program calls this function before the host's first access to a managed variable of a module.
 char CUDARTAPI __cudaInitModule(void** handle) {
   return static_cast<char>(api_call("__cudaInitModule", [&] {
                              [[maybe_unused]] hpeModule const loaded = module_of(handle).handle();

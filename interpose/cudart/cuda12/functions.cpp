@@ -112,7 +112,7 @@ cudaError_t cudaGetDeviceProperties_v2(device_properties* result, int device) {
   return cudaSuccess;
 }
 
-/// CUDA 11's structure is the beginning of CUDA 12's.
+/// The version of CUDA 11, whose structure is the beginning of CUDA 12's structure.
 cudaError_t cudaGetDeviceProperties(void* result, int device) {
   device_properties wide;
   const cudaError_t error = cudaGetDeviceProperties_v2(result != nullptr ? &wide : nullptr, device);

@@ -75,7 +75,7 @@ class context {
   /// Throws cudaErrorInvalidResourceHandle for an unknown handle.
   [[nodiscard]] std::shared_ptr<stream> find_stream(cudaStream_t handle);
 
-  /// The calling thread's current device.
+  /// Returns the calling thread's current device.
   [[nodiscard]] int current_device();
 
   /// Returns a list of accesses that contains all memory that kernels on the device may use.
@@ -105,9 +105,9 @@ class context {
   std::unique_ptr<started> started_;
 };
 
-/// The context of this process. The first call, which may come before main, creates it. It is never destroyed, because
-/// static objects and other threads may make CUDA calls until the process ends. Exported functions access the parts of
-/// the context through this function.
+/// Returns the context of this process. The first call, which may come before main, creates it. It is never destroyed,
+/// because static objects and other threads may make CUDA calls until the process ends. Exported functions access the
+/// parts of the context through this function.
 [[nodiscard]] context& process();
 
 }  // namespace hpe::cudart

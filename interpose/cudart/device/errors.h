@@ -22,7 +22,7 @@ namespace hpe::cudart {
 /// Throws hpe::error with hpe's last error message unless status is HPE_SUCCESS.
 void check(hpeStatus status);
 
-/// The CUDA error code for a status of hpe.
+/// Returns the CUDA error code for a status of hpe.
 [[nodiscard]] cudaError_t translate(hpeStatus status) noexcept;
 
 /// Makes `code` the calling thread's last error (cudaGetLastError), unless `code` is cudaSuccess or cudaErrorNotReady.
@@ -48,7 +48,7 @@ class sticky_error {
 /// catch block.
 [[nodiscard]] cudaError_t code_of_current_exception(const char* function) noexcept;
 
-/// The sticky error of the process; cudaSuccess if there is no sticky error.
+/// Returns the sticky error of the process; cudaSuccess if there is no sticky error.
 [[nodiscard]] cudaError_t sticky_code() noexcept;
 
 /// Makes the text for trace::awaited from the name of a function.

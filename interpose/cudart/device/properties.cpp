@@ -33,8 +33,7 @@ void set_memory(cudaDeviceProp& p) {
   p.canMapHostMemory = 1;
   p.unifiedAddressing = 1;
   p.managedMemory = 1;
-  p.concurrentManagedAccess = 1;  // CPU code may touch managed memory while kernels run; it waits for kernels that use
-                                  // the memory
+  p.concurrentManagedAccess = 1;  // CPU code may touch managed memory while kernels run
   p.memoryPoolsSupported = 1;
   p.memoryPoolSupportedHandleTypes = cudaMemHandleTypePosixFileDescriptor;
   p.hostRegisterSupported = 1;

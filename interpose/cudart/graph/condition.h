@@ -30,8 +30,7 @@ class condition {
   cudaGraphConditionalHandle handle() const { return reinterpret_cast<cudaGraphConditionalHandle>(value_); }
   unsigned value() const { return *static_cast<const volatile std::uint32_t*>(value_); }
   void begin_launch() const;  ///< sets the initial value if is_set_by_launches is true
-  void claim();               ///< called when a node begins to use the condition; a second call throws
-                              ///< failure(cudaErrorInvalidValue)
+  void claim();               ///< called by the condition's node; a second call throws cudaErrorInvalidValue
 
  private:
   condition_table& table_;

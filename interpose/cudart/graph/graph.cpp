@@ -100,8 +100,7 @@ void graph::disconnect(graph_node& from, graph_node& to) {
 }
 
 std::vector<graph_node*> graph::in_order() const {
-  std::unordered_map<const graph_node*, std::size_t> missing;  // for each node: how many of its dependencies are not in
-                                                               // the result yet
+  std::unordered_map<const graph_node*, std::size_t> missing;  // how many dependencies of a node are not in `result`
   for (const auto& each : nodes_) missing[each.get()] = each->before_.size();
 
   // Programs usually create a node after the nodes on which it depends; then one pass is enough.

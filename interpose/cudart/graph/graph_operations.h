@@ -46,8 +46,7 @@ class branch_operation : public operation {
   }
 
   virtual void begin_launch() const = 0;      ///< called before each launch of the whole graph
-  virtual std::size_t choose() const = 0;     ///< the index of the body to run now; if no body has this index, no body
-                                              ///< runs
+  virtual std::size_t choose() const = 0;     ///< the index of the body to run; none runs if it is too high
   virtual bool is_loop() const noexcept = 0;  ///< whether to choose again after a body has run
 };
 

@@ -23,7 +23,7 @@ struct page_advice {
   bool read_mostly = false;
   int preferred = nowhere;
   int prefetched = nowhere;
-  std::uint32_t accessed_by = 0;  // one bit for each device; the highest bit stands for the host
+  std::uint32_t accessed_by = 0;  // has a bit for each device; the highest bit stands for the host
 };
 
 class managed_advice {
@@ -41,8 +41,7 @@ class managed_advice {
 
  private:
   mutable std::mutex mutex_;
-  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // the keys are the base of the allocation and the
-                                                                   // first page of each run
+  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // by base, then by the first page of a run
 };
 
 }  // namespace hpe::cudart

@@ -76,7 +76,7 @@ class pool_table {
  private:
   struct entry {
     std::shared_ptr<memory_pool> pool;
-    std::shared_ptr<unsigned> access;  // a bit for each device; the pool's source stores it with each new block
+    std::shared_ptr<unsigned> access;  // has a bit for each device; the pool's source stores it with each new block
     std::optional<pool_key> key;       // set if processes share the pool
     bool is_imported = false;
   };

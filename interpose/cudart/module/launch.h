@@ -29,7 +29,7 @@ void check_shape(kernel& what, int device, dim3 grid, dim3 block, std::size_t sh
 void launch_on_devices(const std::vector<cudaStream_t>& streams, unsigned flags,
                        const std::function<void(std::size_t)>& launch);
 
-/// The CUDA error code for a fault of a kernel.
+/// Returns the CUDA error code for a fault of a kernel.
 [[nodiscard]] cudaError_t code_of_fault(hpeFault fault) noexcept;
 
 }  // namespace hpe::cudart

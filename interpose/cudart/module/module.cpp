@@ -35,9 +35,7 @@ std::vector<std::string> read_ptx(const std::vector<const void*>& containers) {
     const std::string& text = ptx::choose_ptx(entries).text;
     if (containers.size() == 1 || !is_device_runtime(text)) texts.push_back(text);
   }
-  if (texts.empty())
-    texts.push_back(ptx::choose_ptx({}).text);  // throws an error whose message says which options
-                                                // nvcc needs
+  if (texts.empty()) texts.push_back(ptx::choose_ptx({}).text);  // throws; the message says which options nvcc needs
   return texts;
 }
 

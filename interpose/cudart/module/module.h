@@ -30,8 +30,8 @@ class kernel {
   [[nodiscard]] const void* host_function() const noexcept { return host_function_; }
   [[nodiscard]] module& owner() const noexcept { return *owner_; }
 
-  /// The handle and the description of hpe's kernel. Both functions load the module if necessary. Both throw the errors
-  /// of module::handle, and cudaErrorInvalidDeviceFunction if the module has no kernel with this name.
+  /// Return the handle and the description of hpe's kernel. Both functions load the module if necessary. Both throw the
+  /// errors of module::handle, and cudaErrorInvalidDeviceFunction if the module has no kernel with this name.
   [[nodiscard]] hpeKernel handle();
   [[nodiscard]] hpeKernelInfo info();
 
@@ -68,8 +68,7 @@ struct variable {
   module* owner = nullptr;
   std::string name;
   const void* host_symbol = nullptr;  // the address of the host variable that represents this variable
-  void** managed = nullptr;           // the program's pointer to a managed variable, which is set when the module is
-                                      // loaded; null for other variables
+  void** managed = nullptr;           // the program's pointer to a managed variable; null for other variables
   std::size_t size = 0;
 };
 

@@ -56,10 +56,8 @@ class capture : public std::enable_shared_from_this<capture> {
   /// capture: before the capture ends, the stream on which it began must still wait for that stream's work.
   void lose(const stream& destroyed);
 
-  capture_state state(const stream& where) const;                      ///< the status is None after the capture has
-                                                                       ///< ended
-  bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< whether the calling thread must make no
-                                                                       ///< unsafe calls
+  capture_state state(const stream& where) const;                      ///< status None after the capture's end
+  bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< for the calling thread
 
  private:
   void require_valid() const;  // requires the mutex
@@ -93,7 +91,7 @@ class capture_table {
   std::vector<std::weak_ptr<capture>> captures_;
 };
 
-/// The capture mode of the calling thread, which cudaThreadExchangeStreamCaptureMode sets.
+/// Returns the capture mode of the calling thread, which cudaThreadExchangeStreamCaptureMode sets.
 cudaStreamCaptureMode& thread_capture_mode();
 
 /// To be called before an operation that cannot be captured, with the operation's stream. If the stream is being

@@ -23,8 +23,7 @@ std::int64_t recording::time() const {
 void event::record(stream& where) {
   require(where.device() == device_, cudaErrorInvalidResourceHandle);
   const auto made = std::make_shared<recording>(point{}, where.shared_from_this());
-  const std::scoped_lock lock(mutex_);  // if two threads record, the recording that is later in the stream becomes
-                                        // last_
+  const std::scoped_lock lock(mutex_);  // so that the recording which is last in the stream becomes last_
   auto pending = shared_ ? shared_->begin() : nullptr;
   if (pending) made->shared_ = pending->where();
   const auto stamp = [made, pending] {

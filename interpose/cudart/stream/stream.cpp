@@ -255,8 +255,7 @@ std::shared_ptr<stream> device_streams::per_thread() {
   for (const auto& each : mine.streams) {
     if (each->order_ == order_) return each;
   }
-  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // streams of devices that the program
-                                                                                 // has reset
+  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // closed when a device was reset
   mine.streams.push_back(create(cudaStreamDefault, 0));
   return mine.streams.back();
 }

@@ -25,8 +25,7 @@ class stream_table {
   std::shared_ptr<stream> find(cudaStream_t handle, int device, default_stream zero = default_stream::legacy);
 
   cudaStream_t create(int device, unsigned flags, int priority);
-  bool destroy(cudaStream_t handle);  ///< returns false for a default stream or an invalid handle; queued work still
-                                      ///< runs
+  bool destroy(cudaStream_t handle);  ///< false: a default stream or an invalid handle; queued work still runs
 
   device_streams& of_device(int device);
 

@@ -9,8 +9,7 @@ void timeline::wait(std::uint64_t position) const {
 
 void timeline::advance() {
   {
-    const std::scoped_lock lock(mutex_);  // without the lock, a waiting thread could miss a notification between its
-                                          // check and its sleep
+    const std::scoped_lock lock(mutex_);  // so that a waiting thread does not miss the notification
     finished_.fetch_add(1, std::memory_order_release);
   }
   changed_.notify_all();

@@ -10,7 +10,7 @@
 
 namespace hpe::libcuda {
 
-/// The buffers of the program for the info log and the error log.
+/// The program's buffers for the info log and the error log.
 class jit_logs {
  public:
   jit_logs() = default;

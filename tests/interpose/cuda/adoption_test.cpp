@@ -393,7 +393,7 @@ TEST_F(Adoption, WithDecompressionByTheDevice) {
   EXPECT_EQ(words_at(device)[5], 15U);
   CUmemDecompressParams what{};
   what.srcNumBytes = what.dstNumBytes = 8;
-  what.src = reinterpret_cast<void*>(device + 40);  // NOLINT(performance-no-int-to-ptr): an address of the driver's
+  what.src = reinterpret_cast<void*>(device + 40);  // NOLINT(performance-no-int-to-ptr): CUDA's integer address
   what.dst = reinterpret_cast<void*>(device);       // NOLINT(performance-no-int-to-ptr): likewise
   std::size_t wrong = 0;
   ASSERT_EQ(cuMemBatchDecompressAsync(&what, 1, 0, &wrong, nullptr), CUDA_SUCCESS);

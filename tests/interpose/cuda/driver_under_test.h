@@ -9,7 +9,7 @@
 
 namespace stand_in {
 
-/// The file of the stand-in, which main() put into HPE_CUDA_DRIVER.
+/// Returns the file of the stand-in, to which main() has set HPE_CUDA_DRIVER.
 std::string file();
 
 /// Finds entries of the stand-in itself and not of the shim, which the program's dlopen returns for the driver's file.

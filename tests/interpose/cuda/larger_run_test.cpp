@@ -109,8 +109,7 @@ TEST(LargerRun, RefusedWorkIsToldAtTheEndAndIsAnErrorIfWanted) {
   EXPECT_NE(told.text.find("device work that were refused or failed: 1;"), std::string::npos) << told.text;
   const outcome strict = shell(little + "--scope args --strict" + program + "graphs");
   EXPECT_EQ(exit_status(strict), 1) << strict.text;
-  EXPECT_NE(strict.text.find("captured 0\n"), std::string::npos) << strict.text;  // shows that buffered output was
-                                                                                  // written
+  EXPECT_NE(strict.text.find("captured 0\n"), std::string::npos) << strict.text;  // buffered output was written
   const outcome right = shell(little + "--strict" + program + "much");
   EXPECT_EQ(exit_status(right), 0) << right.text;
   EXPECT_EQ(right.text.find("refused"), std::string::npos) << right.text;

@@ -1,4 +1,5 @@
-// The ways in which a program looks entries up: dlsym, the driver's own resolver, and libraries that it opens.
+// The ways in which a program can look up entries: by dlsym, by the driver's cuGetProcAddress, and in libraries that it
+// opens.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>

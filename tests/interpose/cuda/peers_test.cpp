@@ -124,7 +124,7 @@ TEST_F(Peers, EveryEntryIsStaged) {
       ASSERT_EQ(cuCtxEnablePeerAccess(context[1], 0), CUDA_SUCCESS);
     }
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      if (reached && std::string(names[i]) == "cuMemcpyAsync") continue;  // hpe's own copies call it
+      if (reached && std::string(names[i]) == "cuMemcpyAsync") continue;  // hpe's own copies call this entry
       ASSERT_EQ(cuMemsetD8(memory[1], 0xee, bytes), CUDA_SUCCESS);
       synchronize();
       const unsigned direct = stand_in::calls(names[i]);

@@ -104,7 +104,7 @@ TEST_P(Rows, UpAndDown) {
   const CUDA_MEMCPY2D to_host = down(back.data());
   ASSERT_EQ(cuMemcpy2D(&to_host), CUDA_SUCCESS);
   expect_rows(back.data(), s.host_pitch(), kept, s.host_pitch(), 0xbb);
-  // The driver copies narrow rows, and rows wider than a staging buffer.
+  // The driver makes the copy if the rows are narrow, or wider than a staging buffer.
   const bool staged = s.width * s.count >= MiB && s.width >= 512 && s.width <= 8 * MiB;
   EXPECT_EQ(stand_in::calls("cuMemcpy2D_v2"), direct + (staged ? 0 : 2));
 }
@@ -118,8 +118,7 @@ TEST_P(Rows, InTheOrderOfAStream) {
   ASSERT_EQ(cuMemsetD8Async(device, 0xaa, s.device_pitch() * s.count + offset, stream), CUDA_SUCCESS);
   const CUDA_MEMCPY2D to_device = up(source.data());
   ASSERT_EQ(cuMemcpy2DAsync(&to_device, stream), CUDA_SUCCESS);
-  std::memset(source.data(), 0xee, source.size());  // the source is pageable, so it may be overwritten when the call
-                                                    // returns
+  std::memset(source.data(), 0xee, source.size());  // allowed after the call returns, because it is pageable
   std::vector<std::uint8_t> back(source.size(), 0xbb);
   const CUDA_MEMCPY2D to_host = down(back.data());
   ASSERT_EQ(cuMemcpy2DAsync(&to_host, stream), CUDA_SUCCESS);

@@ -26,7 +26,7 @@ std::string text_of_kernels() {
 TEST(SpreadCode, HandlesAreThoseOfTheLastCodeThatHadThem) {
   program_code code;
   const std::string text = text_of_kernels();
-  const int library = 0, module = 0, kernel = 0, function = 0;  // their addresses serve as handles
+  const int library = 0, module = 0, kernel = 0, function = 0;  // the addresses of these variables serve as handles
   code.loaded(&library, text.c_str());
   code.is_kernel_of(&kernel, &library, "add");
   code.is_same(&function, &kernel);

@@ -127,7 +127,7 @@ void touch() {
   }
 }
 
-// A constant that changes between launches, and a variable.
+// Uses a constant that changes between launches, and a variable.
 void weigh() {
   const CUdeviceptr a = filled(n, 1);
   CUdeviceptr weights = 0, total = 0;

@@ -159,7 +159,7 @@ TEST_F(WaitsForUsers, KernelsOfTheMemoryHoldUpACall) {
     launch(streams[0], mine + 3, g, ++byte);
     EXPECT_FALSE(returns_before(g, use));
   }
-  // The last call was a write: it came after the kernel.
+  // The last call was a write, and it came after the kernel's write.
   EXPECT_EQ(*stand_in::memory(mine + 3), host[3]);
 }
 

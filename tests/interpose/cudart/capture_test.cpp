@@ -180,8 +180,7 @@ TEST_F(Capture, TellsWhichCallInvalidatedIt) {
     EXPECT_EQ(code_of([&] { require_not_capturing(*a); }), cudaErrorStreamCaptureUnsupported);
   }
   {
-    const call_scope inside("cudaStreamQuery");  // not named in the message: only the first call has invalidated the
-                                                 // capture
+    const call_scope inside("cudaStreamQuery");  // too late: the capture is already invalid
     EXPECT_EQ(code_of([&] { require_not_capturing(*a); }), cudaErrorStreamCaptureInvalidated);
   }
   EXPECT_EQ(reason_of_end(*active, *a), "cudaStreamSynchronize invalidated the capture");

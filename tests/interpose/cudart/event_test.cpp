@@ -43,8 +43,7 @@ TEST(Event, WaitersKeepTheRecordingThatTheySaw) {
   wait_for_event(*b, nullptr, it, 0);
   a->enqueue(later.as_work());
   record_event(*a, nullptr, it, 0);
-  EXPECT_EQ(b->synchronize(), cudaSuccess);  // the wait does not include the second recording, which has not been
-                                             // reached
+  EXPECT_EQ(b->synchronize(), cudaSuccess);  // does not wait for the second recording
   EXPECT_EQ(it->query(), cudaErrorNotReady);
 }
 

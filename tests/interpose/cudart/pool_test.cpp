@@ -187,8 +187,7 @@ TEST(PoolOfBlocks, StaysBelowItsGreatestSize) {
   EXPECT_EQ(code_of([&] { pool.allocate(1, *where); }), cudaErrorMemoryAllocation);
   pool.free(first);
   pool.free(second);
-  void* const whole = pool.allocate(2048, *where);  // neither free block is large enough, so both are returned to the
-                                                    // source
+  void* const whole = pool.allocate(2048, *where);  // both free blocks are too small, so they are returned
   EXPECT_EQ(amounts_of(pool), (std::array<std::uint64_t, 4>{2048, 2048, 2048, 2048}));
   EXPECT_EQ(taken, 2048);
   pool.free(whole);

@@ -73,8 +73,7 @@ void run_random_program(unsigned seed) {
       case 0:
         record_event(*streams[s], nullptr, events[e], 0);
         recorded[e] = expected.of(s);
-        expected.behind[s] = expected.of(s);  // a recording is work, too, so later work on the legacy stream comes
-                                              // after it
+        expected.behind[s] = expected.of(s);  // a recording is work, too: later legacy work follows it
         break;
       case 1:
         wait_for_event(*streams[s], nullptr, events[e], 0);

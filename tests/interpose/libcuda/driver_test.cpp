@@ -366,8 +366,7 @@ TEST_F(Driver, LinksPtxOnly) {
   EXPECT_NE(std::strstr(log.data(), "PTX"), nullptr) << log.data();
   EXPECT_EQ(cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/no/such/file", 0, nullptr, nullptr), CUDA_ERROR_FILE_NOT_FOUND);
   void* image = nullptr;
-  EXPECT_EQ(cuLinkComplete(state, &image, nullptr), CUDA_SUCCESS);  // the image contains the functions that synchronize
-                                                                    // grids
+  EXPECT_EQ(cuLinkComplete(state, &image, nullptr), CUDA_SUCCESS);  // has the functions that synchronize grids
   EXPECT_EQ(cuLinkDestroy(state), CUDA_SUCCESS);
   EXPECT_EQ(cuLinkDestroy(state), CUDA_ERROR_INVALID_HANDLE);
 }

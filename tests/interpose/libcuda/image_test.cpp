@@ -83,9 +83,7 @@ class Image : public Driver {
   static std::vector<std::string> good_images() {
     std::vector<std::string> images{linked_image()};
     for (const auto& each : std::filesystem::directory_iterator(HPE_FAT_BINARY_CORPUS)) {
-      if (each.path().filename() == "object" || each.path().filename() == "stated_size")
-        continue;  // these files are
-                   // not images
+      if (each.path().filename() == "object" || each.path().filename() == "stated_size") continue;  // not images
       std::ifstream file(each.path(), std::ios::binary);
       images.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
     }

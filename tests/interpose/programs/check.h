@@ -26,7 +26,7 @@ inline std::uint64_t digest(const void* data, std::size_t bytes) {
   return hash;
 }
 
-// A fixed sequence of numbers.
+// Generates a sequence of numbers that depends only on the seed.
 class numbers {
  public:
   explicit numbers(std::uint64_t seed) : state_(seed) {}

@@ -133,7 +133,7 @@ static CUmodule linked() {
   MUST(cuLinkDestroy(state));
   CUmodule made = nullptr;
   MUST(cuModuleLoadData(&made, copy.data()));
-  values[1] = (void*)sizeof errors;  // the first link stored the lengths of its logs here
+  values[1] = (void*)sizeof errors;  // reset, because the first link has stored the lengths of its logs here
   values[3] = (void*)sizeof info;
   MUST(cuLinkCreate(4, options, values, &state));
   MUST(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void*)offset_text, std::strlen(offset_text) + 1, "offset", 0, nullptr, nullptr));

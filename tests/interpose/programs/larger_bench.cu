@@ -2,9 +2,9 @@
 // GPU and does not use hpe itself: it makes one cudaMalloc for each array, and one launch for each array and pass.
 // Prints rates.
 //
-//   larger_bench MEBIBYTES             arrays of 64 MiB that together have so many bytes (hpe run --oversubscribe)
+//   larger_bench MEBIBYTES             arrays of 64 MiB with this total size (hpe run --oversubscribe)
 //   larger_bench MEBIBYTES by-hand     double buffering of the same arrays in pinned host memory, with three buffers
-//   larger_bench MEBIBYTES one-array   one array of so many bytes: filled, copied there and back
+//   larger_bench MEBIBYTES one-array   one array of this size: filled, and copied in both directions
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>

@@ -13,7 +13,7 @@ constexpr unsigned threads = 256, blocks = n / threads;
 
 __global__ void fill(unsigned* a, unsigned value) { a[blockIdx.x * blockDim.x + threadIdx.x] = value; }
 
-// Counts elements that differ from a value.
+// Counts the elements that differ from a value.
 __global__ void count(const unsigned* a, unsigned value, unsigned* wrong) {
   if (a[blockIdx.x * blockDim.x + threadIdx.x] != value) atomicAdd(wrong, 1U);
 }

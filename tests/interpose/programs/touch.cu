@@ -46,8 +46,7 @@ static std::string work(int t) {
     step<<<64, 256, 0, stream>>>(a, n, round);
     CHECK(cudaMemcpyAsync(b, a, n * 8, cudaMemcpyDeviceToDevice, stream));
     step<<<64, 256, 0, stream>>>(b, n / 2, round);
-    if (!touch) CHECK(cudaStreamSynchronize(stream));  // with "touch", hpe waits for the work before CPU code touches
-                                                       // its results
+    if (!touch) CHECK(cudaStreamSynchronize(stream));  // with "touch", hpe waits in its place
     const std::size_t at = random.below(n - 1000), count = 1 + random.below(n - at);
     all = all * 31 + sum(round % 2 == 0 ? a : b, at, count);
     put(b, host, at, count);

@@ -24,8 +24,8 @@ graph_node& add(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t
 
 void add_child(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t* before, size_t count,
                cudaGraph_t child) {
-  auto copy = clone_of(process().graphs().find(child));  // cloned before the node is added, because `child` may be the
-                                                         // same graph
+  // Cloned before the node is added, because `child` may be the same graph.
+  auto copy = clone_of(process().graphs().find(child));
   add(made, handle, before, count, std::make_shared<marker_operation>(cudaGraphNodeTypeGraph))
       .set_child(std::move(copy));
 }

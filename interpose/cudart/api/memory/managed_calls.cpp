@@ -122,11 +122,7 @@ void tell(void* data, std::size_t size, cudaMemRangeAttribute attribute, const v
     case cudaMemRangeAttributeLastPrefetchLocation: *out = prefetched; break;
     case cudaMemRangeAttributePreferredLocationType: *out = type_of(preferred); break;
     case cudaMemRangeAttributeLastPrefetchLocationType: *out = type_of(prefetched); break;
-    case cudaMemRangeAttributePreferredLocationId:
-      *out = std::max(preferred, 0);
-      break;  // the location's type shows
-              // whether the number has a
-              // meaning
+    case cudaMemRangeAttributePreferredLocationId: *out = std::max(preferred, 0); break;  // 0: see the type
     case cudaMemRangeAttributeLastPrefetchLocationId: *out = std::max(prefetched, 0); break;
     default: throw failure(cudaErrorInvalidValue);
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The parts of the stand-in: contexts, memory, streams. Functions may be called by any thread.
+/// The objects of the stand-in: contexts, memory and streams. Any thread may call the functions.
 
 #include <array>
 #include <atomic>
@@ -24,7 +24,7 @@
 namespace stand_in {
 
 void count(const char* symbol);
-/// The result with which stand_in_fail refuses this call of an entry, or CUDA_SUCCESS.
+/// Returns the error that stand_in_fail has set for this call of an entry, or CUDA_SUCCESS.
 CUresult refusal(const char* symbol);
 
 // ---- contexts: the primary one of each device, and those that programs make -------------------------------------
@@ -119,7 +119,7 @@ std::uint64_t add(stream& s, std::function<void()> work);
 void wait_for(const context& c);
 /// Invalidates the captures in a context, as a wait for the context does. Returns whether there were any captures.
 bool invalidate_captures(const context& c);
-/// Holds up queued work, or lets it run.
+/// If `paused` is true, queued work waits until pause(false) is called.
 void pause(bool paused);
 
 /// The offset and size of a parameter; `bytes` is 0 if the kernel has fewer parameters.

@@ -31,8 +31,7 @@ using memory_function = void*(CUdeviceptr address);  ///< stand_in_memory: retur
 using pause_function = void(int paused);             ///< stand_in_pause: sets whether queued work has to wait
 /// stand_in_meanwhile: makes the next call of an entry begin with run(argument), in the thread that calls the entry.
 using meanwhile_function = void(const char* symbol, void (*run)(void*), void* argument);
-using refuse_function = void(int refused);  ///< stand_in_refuse_peers: sets whether opening memory of other processes
-                                            ///< fails
+using refuse_function = void(int refused);  ///< stand_in_refuse_peers: whether IPC handles are refused
 /// stand_in_fail: makes one call of an entry return `result` without doing anything, after `passed` more calls that
 /// succeed. Only for entries that use REFUSE().
 using fail_function = void(const char* symbol, unsigned passed, CUresult result);

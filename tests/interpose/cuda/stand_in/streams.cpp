@@ -132,9 +132,7 @@ std::uint64_t queue::add(std::function<void()> work) {
   static const bool at_once = std::getenv("STAND_IN_AT_ONCE") != nullptr;
   const std::lock_guard lock(mutex_);
   if (at_once) return work(), done_ = ++added_;
-  if (!started_)
-    std::thread([this] { run(); }).detach();  // the thread runs until the process ends; the queue is never
-                                              // destroyed either
+  if (!started_) std::thread([this] { run(); }).detach();  // runs until the process ends, like the queue
   started_ = true;
   work_.push_back(std::move(work));
   changed_.notify_all();

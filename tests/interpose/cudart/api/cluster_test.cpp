@@ -122,7 +122,7 @@ TEST(Clusters, LargeOnesAreAllowedFirst) {
 TEST(Clusters, ThatAFunctionAttributeDemands) {
   const void* const kernel = kernel_any_cluster();
   set(kernel, cudaFuncAttributeRequiredClusterWidth, 3);
-  fails(kernel, 6, {});  // height and depth are missing
+  fails(kernel, 6, {});  // the cluster's height and depth are not set yet
   set(kernel, cudaFuncAttributeRequiredClusterHeight, 1);
   set(kernel, cudaFuncAttributeRequiredClusterDepth, 1);
   runs(kernel, 6, {}, 3);
@@ -177,7 +177,7 @@ TEST(Clusters, TheirOccupancy) {
   EXPECT_EQ(potential(kernel_any_cluster(), 128), 8);
   EXPECT_EQ(potential(kernel_cluster_of_two(), 128), 2);
   EXPECT_EQ(potential(kernel_small_clusters(), 64), 4);
-  EXPECT_EQ(potential(kernel_small_clusters(), 65), 0);  // a block cannot run
+  EXPECT_EQ(potential(kernel_small_clusters(), 65), 0);  // the kernel does not allow blocks of 65 threads
   set(kernel_any_cluster(), cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   EXPECT_EQ(potential(kernel_any_cluster(), 128), 16);
   set(kernel_any_cluster(), cudaFuncAttributeNonPortableClusterSizeAllowed, 0);

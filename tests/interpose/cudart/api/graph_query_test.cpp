@@ -81,8 +81,7 @@ TEST_F(GraphQueries, RandomEdgesAreThoseOfAModel) {
       const edge gone = *std::next(expected.begin(), static_cast<std::ptrdiff_t>(random.below(expected.size())));
       EXPECT_CUDA(cudaGraphRemoveDependencies(graph_, &gone.first, &gone.second, nullptr, 1));
       expected.erase(gone);
-    } else {  // edges follow the order of creation, so that there is no cycle; if an edge exists already, the call is
-              // refused as a whole
+    } else {  // edges in the order of creation, which makes no cycle
       const std::size_t number = 1 + random.below(3);
       std::vector<cudaGraphNode_t> from;
       std::vector<cudaGraphNode_t> to;
@@ -131,8 +130,7 @@ TEST_F(GraphQueries, EdgesThatAreNotPlainAreRefused) {
     cudaGraphEdgeData data[2]{};
     (field == 0 ? data[1].from_port : field == 1 ? data[1].to_port : data[1].type) = 1;
     EXPECT_FAILS(cudaGraphAddDependencies(graph_, list, targets, data, 2), cudaErrorNotSupported);
-    EXPECT_CUDA(cudaGraphAddDependencies(graph_, list, targets, data, 1));  // the wrong edge data are beyond the end of
-                                                                            // this list
+    EXPECT_CUDA(cudaGraphAddDependencies(graph_, list, targets, data, 1));  // only the second edge has data
     EXPECT_FAILS(cudaGraphRemoveDependencies(graph_, list, targets, data, 2), cudaErrorNotSupported);
     EXPECT_CUDA(cudaGraphRemoveDependencies(graph_, list, targets, data, 1));
   }

@@ -31,8 +31,7 @@ TEST(EventCalls, OrdersStreamsOfTwoDevices) {
   ASSERT_CUDA(add_to(values.data(), 1, 20, nullptr));
   ASSERT_CUDA(cudaEventRecord(event, nullptr));
   ASSERT_CUDA(cudaSetDevice(1));
-  EXPECT_FAILS(cudaEventRecord(event, nullptr), cudaErrorInvalidResourceHandle);  // the stream belongs to another
-                                                                                  // device than the event
+  EXPECT_FAILS(cudaEventRecord(event, nullptr), cudaErrorInvalidResourceHandle);  // the stream is of another device
   ASSERT_CUDA(cudaStreamWaitEvent(nullptr, event, 0));
   int copied = 0;
   int* pinned = nullptr;

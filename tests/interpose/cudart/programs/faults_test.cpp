@@ -14,7 +14,7 @@ struct fault {
   const char* error;                  // the error that every later call returns, as on a GPU
   const char* kernel;                 // the name of the kernel in the message
   const char* place;                  // the block and thread in the message; empty if any thread may fail first
-  const char* source = "faults.cu:";  // the line that the interpreter reports
+  const char* source = "faults.cu:";  // the source line in the interpreter's message
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name

@@ -39,7 +39,7 @@ TEST(Kernels, PrintTheExpectedOutput) {
   std::sort(wanted.begin(), wanted.end());
   ASSERT_EQ(wanted.size(), 4U) << o.text;
   ASSERT_EQ(printed.size(), 4U) << o.text;
-  for (std::size_t i = 0; i < wanted.size(); ++i)  // a null pointer and a percent sign follow
+  for (std::size_t i = 0; i < wanted.size(); ++i)  // each line ends with a null pointer and a percent sign
     EXPECT_TRUE(printed[i].starts_with(wanted[i] + ' ') && printed[i].ends_with('%')) << o.text;
 }
 

@@ -105,7 +105,7 @@ bool pipelines_are_right() {
   return true;
 }
 
-// The last block adds the partial sums of all blocks.
+// The block that finishes last adds the partial sums of all blocks.
 __device__ unsigned arrived_blocks = 0;
 __device__ volatile int partial[64];
 

@@ -125,7 +125,7 @@ void stencil() {
 }
 
 void product() {
-  constexpr int rows = 1 << 18, columns = 64, depth = 32;  // 32 MiB times 8 KiB are 64 MiB
+  constexpr int rows = 1 << 18, columns = 64, depth = 32;  // a matrix of 32 MiB times a matrix of 8 KiB gives 64 MiB
   float *a = filled<float>(size_t{rows} * depth, 1), *b = filled<float>(columns * depth, 2);
   float* c = filled<float>(size_t{rows} * columns, 3);
   multiply<<<dim3(columns / 16, rows / 16), dim3(16, 16)>>>(c, a, b, columns, depth);
@@ -151,7 +151,7 @@ void transposed() {
   print("transpose", out, size_t{n} * n);
 }
 
-// The host chooses the next launch by a number that the last one computed.
+// The host chooses the next launch by a number that the last launch has computed.
 void loop() {
   unsigned *values = filled<unsigned>(size_t{24} << 20, 1), *partial = filled<unsigned>((24 << 20) / threads, 2);
   auto* total = filled<unsigned long long>(1, 0);
@@ -181,7 +181,7 @@ void graph() {
   print("graph b", b, triad_size);
 }
 
-// Each stream waits for the other one between its launches, which use the same arrays.
+// Both streams launch kernels over the same arrays, and wait for each other between the launches.
 void streams() {
   float *a = filled<float>(triad_size, 1), *b = filled<float>(triad_size, 2), *c = filled<float>(triad_size, 3);
   cudaStream_t all[2];

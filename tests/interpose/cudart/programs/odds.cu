@@ -107,7 +107,7 @@ static void timing() {
   demand(milliseconds >= 29 && milliseconds < 20000, "the time");
 }
 
-// A kernel reads another device's memory.
+// A kernel reads the memory of another device.
 static void peers() {
   int can = 0;
   CHECK(cudaDeviceCanAccessPeer(&can, 0, 1));

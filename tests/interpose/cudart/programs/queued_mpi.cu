@@ -34,8 +34,7 @@ int main(int argc, char** argv) {
       add<<<8, 128, 0, stream>>>(p, n, 7);
       MPI_Send(p, int(n), MPI_UNSIGNED, 1, 5, MPI_COMM_WORLD);
     } else if (rank == 1) {
-      CHECK(cudaMemcpyAsync(q, p, n * sizeof *p, cudaMemcpyDeviceToDevice, stream));  // must copy the zeros, not the
-                                                                                      // message
+      CHECK(cudaMemcpyAsync(q, p, n * sizeof *p, cudaMemcpyDeviceToDevice, stream));  // must copy the old zeros
       MPI_Recv(p, int(n), MPI_UNSIGNED, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       for (std::size_t i = 0; i < n; i += n / 2 + 1) good = good && p[i] == 7 && q[i] == 0;
       good = good && p[n - 1] == 7 && q[n - 1] == 0;
