@@ -441,8 +441,8 @@ std::vector<core::part_in_time> oversubscribed::cut_in_time(const spread::kernel
   return core::cut_in_time(hpe_.devices(), hpe_.memory(), kernel, launch, count, {}, obstacle, refusal);
 }
 
-// The driver writes the text that kernels have printed only when a thread waits in the context of these kernels, so
-// this function waits in the contexts of all parts.
+// The driver writes the text that kernels have printed only when a thread synchronizes in the context of these kernels.
+// So this function synchronizes with the streams of all parts that have finished.
 CUresult oversubscribed::failure_of_parts() {
   std::vector<std::pair<CUcontext, CUstream>> streams;
   {

@@ -118,7 +118,8 @@ void spreading::begin(const device::cuda::driver& cu) noexcept {
     oversubscribed* const memory = oversubscribed::spread_over(cu, gpus.devices());
     if (memory == nullptr) return;
     the_one.store(new spreading(cu, std::move(gpus), *memory), std::memory_order_release);
-    // Runs before the function that prints the table, because that function has been registered before.
+    // Runs before the function that prints the table: that function was registered earlier, and exit handlers run in
+    // reverse order.
     static const pid_t owner = ::getpid();
     std::atexit([] {
       if (::getpid() != owner) return;  // this is a child process made by fork

@@ -30,8 +30,8 @@ void device_work::tell(std::initializer_list<used_range> ranges) {
     for (const used_range& r : ranges) used_->push_back({r.address, r.end()});
   }
   if (!adopted_memory::any()) return;
-  // The list of work in flight now records this work. The thread must leave before it locks the list: the thread that
-  // holds the lock may be waiting until no thread is queuing.
+  // From here on, the list of work in flight records this work. The thread leaves first, because another thread that is
+  // about to read the list may be waiting for this.
   queuing_threads::leave(here_);
   result_ = ranges.size() == 0 ? hpe->adopted().begin_work(in_flight_) : hpe->adopted().begin_work(in_flight_, ranges);
   begun_ = result_ == CUDA_SUCCESS;

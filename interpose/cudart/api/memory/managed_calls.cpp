@@ -122,7 +122,8 @@ void tell(void* data, std::size_t size, cudaMemRangeAttribute attribute, const v
     case cudaMemRangeAttributeLastPrefetchLocation: *out = prefetched; break;
     case cudaMemRangeAttributePreferredLocationType: *out = type_of(preferred); break;
     case cudaMemRangeAttributeLastPrefetchLocationType: *out = type_of(prefetched); break;
-    case cudaMemRangeAttributePreferredLocationId: *out = std::max(preferred, 0); break;  // 0: see the type
+    // The number of a location has a meaning only if the location's type is a device.
+    case cudaMemRangeAttributePreferredLocationId: *out = std::max(preferred, 0); break;
     case cudaMemRangeAttributeLastPrefetchLocationId: *out = std::max(prefetched, 0); break;
     default: throw failure(cudaErrorInvalidValue);
   }
