@@ -21,17 +21,17 @@ namespace hpe::interpose {
 /// Describes bytes of device memory to other processes of this machine. All members except `offset` stay the same as
 /// long as the allocation exists.
 struct peer_bytes {
-  std::array<std::uint64_t, 2> process{};  ///< random number that identifies the exporting process
-  std::uint64_t allocation = 0;            ///< number of the allocation in the exporting process, never reused
-  std::uint64_t base = 0;                  ///< address of the allocation in the exporting process
-  std::uint64_t offset = 0;                ///< distance of the first byte from `base`, in bytes
+  std::array<std::uint64_t, 2> process{};  ///< a random number that identifies the exporting process
+  std::uint64_t allocation = 0;            ///< the number of the allocation in the exporting process; never reused
+  std::uint64_t base = 0;                  ///< the address of the allocation in the exporting process
+  std::uint64_t offset = 0;                ///< the distance of the first byte from `base`, in bytes
   std::array<std::byte, 64> handle{};      ///< the driver's IPC handle of the allocation
-  std::array<std::byte, 16> device{};      ///< UUID of the device on which the memory is
+  std::array<std::byte, 16> device{};      ///< the UUID of the device whose memory contains the allocation
 
   friend bool operator==(const peer_bytes&, const peer_bytes&) = default;
 };
 
-/// Contiguous bytes, at an offset from an address.
+/// A run of contiguous bytes at an offset from an address.
 struct stretch {
   std::ptrdiff_t offset = 0;
   std::size_t bytes = 0;
@@ -39,11 +39,11 @@ struct stretch {
   friend bool operator==(const stretch&, const stretch&) = default;
 };
 
-/// Elements at equal distances. Each element consists of the same stretches of bytes.
+/// A sequence of elements at equal distances. All elements consist of the same stretches of bytes.
 struct scattered_bytes {
   std::shared_ptr<const std::vector<stretch>> element;  ///< the stretches in the order of the data; not empty
   std::size_t element_bytes = 0;
-  std::ptrdiff_t extent = 0;  ///< distance in bytes from one element to the next
+  std::ptrdiff_t extent = 0;  ///< the distance in bytes from one element to the next
 
   [[nodiscard]] bool is_one_run() const noexcept {
     return element->size() == 1 && extent == static_cast<std::ptrdiff_t>(element_bytes);
@@ -62,7 +62,7 @@ struct reduction {
   }
 };
 
-/// Copies that devices make one after another. Thread safe.
+/// A queue of copies, which devices make one after another. Thread safe.
 class copy_queue {
  public:
   virtual ~copy_queue() = default;
@@ -92,8 +92,8 @@ class HPE_API adopted_pointers {
   /// The number of bytes from an address to the end of its allocation; 0 if the address is not device memory, or if
   /// host memory is too short to find out. Asks the driver.
   [[nodiscard]] virtual std::size_t bytes_from(std::uintptr_t address) noexcept = 0;
-  /// Waits for all work that the program has queued, and copies bytes of one allocation. A box has the same offset and
-  /// strides in the buffer as in the memory that the buffer represents.
+  /// Waits for all work that the program has queued, and copies bytes of one allocation to host memory. A box has the
+  /// same offset and strides in host memory as in the allocation.
   void read(void* to, std::uintptr_t from, std::size_t bytes) {
     const placed_box all{0, {{bytes}, {}}};
     read(to, from, {&all, 1});
@@ -111,8 +111,8 @@ class HPE_API adopted_pointers {
   [[nodiscard]] virtual device_copy start_read(std::byte* to, std::uintptr_t from, std::size_t bytes) = 0;
   [[nodiscard]] virtual device_copy start_write(std::uintptr_t to, std::byte* from, std::size_t bytes) = 0;
 
-  /// Lends host memory that devices copy fast, in whole pages. give_back() must be called with the same number of
-  /// bytes. Throws std::bad_alloc.
+  /// Lends whole pages of host memory, from and to which devices copy fast. give_back() must be called with the same
+  /// number of bytes. Throws std::bad_alloc.
   [[nodiscard]] virtual std::byte* borrow(std::size_t bytes) = 0;
   virtual void give_back(std::byte* memory, std::size_t bytes) noexcept = 0;
 
@@ -139,8 +139,8 @@ class HPE_API adopted_pointers {
   [[nodiscard]] virtual std::optional<device_copy> push(const peer_bytes& to, std::uintptr_t from,
                                                         const box_copy& shape) = 0;
 
-  /// Whether processes use the device of an allocation in turns, because CUDA's multi-process service (MPS) is not
-  /// running.
+  /// Whether the processes that use an allocation's device take turns on it, because CUDA's multi-process service (MPS)
+  /// is not running.
   [[nodiscard]] virtual bool takes_turns(std::uintptr_t address) noexcept = 0;
 
   // ---- bytes that are not contiguous, or that the driver cannot share
@@ -149,9 +149,9 @@ class HPE_API adopted_pointers {
   /// describe it. When the last owner releases the memory, queued work must no longer use it. Returns nullptr if hpe
   /// has no memory to lend.
   [[nodiscard]] virtual std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) = 0;
-  /// Queues a copy of the first `bytes` bytes of the data in elements that begin at `from`, to contiguous memory of
-  /// borrow_beside(). The copy runs after the work that `queued` identifies. scatter() copies in the opposite
-  /// direction.
+  /// Queues a copy of the first `bytes` bytes of scattered data to contiguous memory that borrow_beside() has lent. The
+  /// first element is at `from`. The copy runs after the work that `queued` identifies. scatter() copies in the
+  /// opposite direction.
   virtual device_copy gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
                              std::uint64_t queued) = 0;
   virtual device_copy scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from, std::size_t bytes,
@@ -163,12 +163,12 @@ class HPE_API adopted_pointers {
 
   /// Whether the process can have adopted memory; if not, calls of the other functions are unnecessary.
   [[nodiscard]] static bool exist() noexcept { return the_instance.load(std::memory_order_relaxed) != nullptr; }
-  /// The object of the process; nullptr if the process has no object.
+  /// Returns the only object in the process; nullptr if there is no object.
   [[nodiscard]] static adopted_pointers* instance() noexcept { return the_instance.load(std::memory_order_acquire); }
-  /// The object if `address` is in adopted memory; otherwise nullptr. Costs one load in programs that do not use CUDA.
-  /// In CUDA programs, a system call (about 0.1 us) tests whether CPU code can read the address. The driver is asked
-  /// only if CPU code cannot read it or may_know() is true, because the driver itself calls libc, and hpe must not call
-  /// the driver again from such a call.
+  /// Returns the object if `address` is in adopted memory; otherwise nullptr. Costs one load in programs that do not
+  /// use CUDA. In CUDA programs, a system call (about 0.1 us) tests whether CPU code can read the address. This
+  /// function asks the driver only if CPU code cannot read the address or may_know() is true: the driver itself calls
+  /// libc, and from such a call hpe must not call the driver again.
   [[nodiscard]] static adopted_pointers* of(std::uintptr_t address) noexcept {
     return exist() ? find(address) : nullptr;
   }
@@ -177,8 +177,8 @@ class HPE_API adopted_pointers {
   }
 
  protected:
-  /// Makes this object the object of the process; it must exist until the process ends. Child processes made by fork
-  /// have no object.
+  /// Makes instance() return this object, which must exist until the process ends. In child processes made by fork,
+  /// instance() returns nullptr.
   void start() noexcept;
   /// Whether hpe knows of device memory near an address, because a call or CPU code has used that memory. May be called
   /// in signal handlers.

@@ -1,8 +1,8 @@
 #include "interpose/buffer_access.h"
 
-// Invariant: access_ is set for a range of hpe that is not empty. data_ points into copy_ if that lends memory, else to
-// the alias, or to the program's own memory. adopted_ is set for a range of adopted memory that is not empty, and data_
-// points into own_ then.
+// Invariant: if the range is hpe memory and not empty, access_ is set, and data_ points into copy_ or, if copy_ is
+// empty, to the alias. If the range is adopted memory and not empty, adopted_ is set, and data_ points into own_.
+// Otherwise data_ points to the range itself.
 
 namespace hpe::interpose {
 
@@ -41,7 +41,8 @@ buffer_access::buffer_access(const void* address, std::size_t bytes, host_use us
     return;
   }
   access_ = access;
-  // What is good on the host now may not be so at the next refresh.
+  // The host copy may be valid now and invalid at the next refresh(); memory that may be written is in place at any
+  // time.
   const host_use lasting = again ? host_use::write : use;
   if (std::byte* const place = access->in_place(address, bytes, lasting)) {
     data_ = place;

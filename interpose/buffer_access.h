@@ -9,7 +9,7 @@
 ///   const ssize_t n = next_read(file, to.data(), size);
 ///   if (n > 0) to.written(0, n);
 ///
-/// While the object exists, no other code may write the range, and if the use includes writing, no other code may use
+/// While the object exists, no other code may write to the range; if the use includes writing, no other code may use
 /// the range at all. The interposed functions make the same demands on the program. Other code may use all other bytes
 /// of the allocation, even those in the same block.
 
@@ -45,8 +45,8 @@ class buffer_access {
 
   /// Ordinary memory is used in place, at the cost of a lookup. For the uses read and read_write, the constructor waits
   /// for kernels that write the bytes, and makes the bytes available at data(). For the use write, the bytes at data()
-  /// are undefined. `again` means that the caller calls refresh() before each use. The bytes are at data() only after
-  /// that call; the address data() does not change.
+  /// are undefined. again: the caller calls refresh() before each use, and only then are the bytes at data(); the
+  /// address data() does not change.
   buffer_access(const void* address, std::size_t bytes, host_use use, bool again = false)
       : buffer_access(address, bytes, use, again, {{0, bytes}}) {}
   /// Like the constructor above, for host code that reads only these pieces of the range.
@@ -63,7 +63,8 @@ class buffer_access {
   buffer_access(buffer_access&&) noexcept = default;
   buffer_access& operator=(buffer_access&&) noexcept = default;
 
-  /// The address at which host code reads or writes the bytes; it equals the original address modulo 4096.
+  /// The address at which host code reads or writes the bytes; it has the same offset in its page as the original
+  /// address.
   [[nodiscard]] void* data() const noexcept { return data_; }
 
   /// Whether the range is hpe memory or adopted memory.
@@ -77,17 +78,18 @@ class buffer_access {
   void refresh();
 
   /// To be called when host code has written these bytes at data(). Kernels and accesses after this call see the new
-  /// bytes. Without this call the bytes may be lost.
+  /// bytes. Without this call, the bytes may be lost.
   void written(std::size_t offset, std::size_t bytes);
   void written() { written(0, bytes_); }
   void written(std::span<const placed_box> boxes);
 
-  /// To be called before host code changes bytes at data() again after written(): waits until the earlier bytes have
+  /// To be called after written(), before host code changes bytes at data() again: waits until the earlier bytes have
   /// been copied to the range.
   void settle();
   /// Whether settle() would return at once.
   [[nodiscard]] bool settled() const;
-  /// Like written(), but bytes for adopted memory have arrived in that memory only when settled() returns true.
+  /// Like written(), but does not wait for a copy to adopted memory: the bytes have arrived there when settled()
+  /// returns true.
   void start_written();
   [[nodiscard]] bool adopted() const noexcept { return adopted_ != nullptr; }
 
@@ -112,8 +114,8 @@ class buffer_access {
   core::loan copy_;  // empty if the range is used in place or is adopted memory
   adopted_pointers* adopted_ = nullptr;
   std::unique_ptr<std::byte, return_memory> own_{nullptr, {nullptr, 0}};  // the copy of adopted memory
-  std::vector<timepoint> copying_;                                        // copies of hpe memory that started() began
-  device_copy moving_;  // the copy that started() began for adopted memory, or that start_written() began
+  std::vector<timepoint> copying_;                                        // the queued copies of hpe memory
+  device_copy moving_;                                                    // the queued copy from or to adopted memory
 };
 
 }  // namespace hpe::interpose

@@ -1,7 +1,8 @@
-// The process's dlopen while a library with this function is preloaded. The result may depend on the caller (its search path
-// and namespace), which the C library finds by the return address, so the function ends in a jump. Its library defines:
+// This dlopen replaces the C library's if a library that contains it is preloaded. The result may depend on the caller
+// (its search path and namespace), which the C library finds by the return address, so the function ends in a jump. The
+// library that contains it defines:
 //
-//   const char* hpe_name_to_open(const char* file)   the file to open in place of this one; null: this one
+//   const char* hpe_name_to_open(const char* file)   the file to open in place of `file`; null: `file`
 //   void* hpe_next_dlopen()                          the C library's dlopen
 
         .hidden hpe_name_to_open, hpe_next_dlopen

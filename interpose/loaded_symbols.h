@@ -10,8 +10,8 @@
 
 namespace hpe::interpose {
 
-/// A table in the dynamic section of a loaded library. Returns nullptr if the library does not have the table, and for
-/// the vDSO, whose dynamic section contains offsets in place of addresses.
+/// Returns a table that the dynamic section of a loaded library names; nullptr if the library does not have the table,
+/// and for the vDSO, whose dynamic section contains offsets in place of addresses.
 template <class T>
 const T* dynamic_table(const link_map& library, ElfW(Sxword) tag) {
   for (const ElfW(Dyn)* entry = library.l_ld; entry->d_tag != DT_NULL; ++entry)
@@ -22,9 +22,9 @@ const T* dynamic_table(const link_map& library, ElfW(Sxword) tag) {
   return nullptr;
 }
 
-/// The symbol with this name that a library defines; nullptr if the library does not define it. Takes no lock and
-/// allocates no memory. A library without a GNU hash section counts as a library without symbols; linkers have written
-/// this section since 2006.
+/// Returns the symbol with this name that a library defines; nullptr if the library does not define it. Takes no lock
+/// and allocates no memory. A library without a GNU hash section counts as a library without symbols; linkers have
+/// written this section since 2006.
 inline const ElfW(Sym) * symbol_of(const link_map& library, const char* name) {
   const auto* symbols = dynamic_table<ElfW(Sym)>(library, DT_SYMTAB);
   const auto* names = dynamic_table<char>(library, DT_STRTAB);
@@ -32,8 +32,9 @@ inline const ElfW(Sym) * symbol_of(const link_map& library, const char* name) {
   if (symbols == nullptr || names == nullptr || table == nullptr || table[0] == 0) return nullptr;
   std::uint32_t hash = 5381;
   for (const char* c = name; *c != '\0'; ++c) hash = hash * 33 + static_cast<unsigned char>(*c);
-  // The section consists of the number of buckets, the first symbol, the number of words of a filter and its shift;
-  // then the filter; then the buckets; and the hashes of the symbols. The last hash of each bucket is odd.
+  // The section contains four numbers (the number of buckets, the index of the first symbol, the number of words in the
+  // filter, the shift of the filter), the filter, the buckets, and the hashes of the symbols. The last hash of each
+  // bucket is odd.
   const std::uint32_t* const buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / sizeof(std::uint32_t));
   const std::uint32_t* const hashes = buckets + table[0];
   std::uint32_t at = buckets[hash % table[0]];
@@ -47,7 +48,8 @@ inline const ElfW(Sym) * symbol_of(const link_map& library, const char* name) {
   }
 }
 
-/// The address of the function with this name that a library defines; nullptr if the library does not define it.
+/// Returns the address of the function with this name that a library defines; nullptr if the library does not define
+/// it.
 inline void* defined_in(const link_map& library, const char* name) {
   const ElfW(Sym)* const symbol = symbol_of(library, name);
   return symbol == nullptr

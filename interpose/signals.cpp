@@ -1,11 +1,11 @@
-// The program's calls about signal actions and masks. Two rules, both implemented by runtime/os/signals.h: once hpe
-// handles faults, hpe keeps the program's action for SIGSEGV; and from the moment that this library is loaded, SIGSEGV
-// is never blocked in the kernel, so that threads made before hpe starts can fault too. All other calls are passed to
-// the next library.
+// Interposes the functions that set signal actions and signal masks. runtime/os/signals.h implements two rules. After
+// hpe has installed its fault handler, hpe stores the program's action for SIGSEGV and does not install it. And as soon
+// as this library is loaded, SIGSEGV is never blocked in the operating system, so that hpe can also handle faults of
+// threads that were made before hpe starts. All other calls are passed to the next library.
 //
-// sigwait, signalfd, sigpending and the interface of 4.2BSD (sigblock, sigsetmask, sigpause) go to libc directly.
+// Not interposed: sigwait, signalfd, sigpending and the interface of 4.2BSD (sigblock, sigsetmask, sigpause).
 
-#undef _FORTIFY_SOURCE  // its inline ppoll would be in the way of ours
+#undef _FORTIFY_SOURCE  // with it, the header would define an inline ppoll, which conflicts with the definition below
 
 #include "runtime/os/signals.h"
 
@@ -29,7 +29,8 @@ using hpe::os::program_mask;
 
 using handler = void (*)(int);
 
-// A mask that a function takes by pointer, translated; nullptr stays nullptr.
+// Translates the program's mask to the mask for the operating system. If the program's pointer is null, get() returns
+// null.
 class translated_mask {
  public:
   explicit translated_mask(const sigset_t* program) noexcept
@@ -45,7 +46,8 @@ bool is_ours(int signal) noexcept { return signal == SIGSEGV && hpe::os::fault_h
 
 bool blocks_itself(int flags) noexcept { return (flags & SA_NODEFER) == 0; }
 
-// What the functions that take a handler alone do for SIGSEGV.
+// Sets the program's action for SIGSEGV, for functions such as signal() that take only a handler, and returns the old
+// handler.
 handler exchange_handler(handler next, int flags) noexcept {
   if (next == SIG_ERR) {
     errno = EINVAL;
@@ -71,7 +73,7 @@ int change_mask(int how, int signal) noexcept {
 constexpr int bsd_flags = SA_RESTART;
 constexpr int sysv_flags = static_cast<int>(SA_RESETHAND) | SA_NODEFER;
 
-// A mask that was there before this library was.
+// Translates the mask that the process has inherited, which was set before this library was loaded.
 [[gnu::constructor]] void translate_inherited_mask() { hpe::os::translate_current_mask(); }
 
 constinit next_function<decltype(::sigaction)> next_sigaction("sigaction");
@@ -137,7 +139,7 @@ HPE_INTERPOSE int sigignore(int signal) noexcept {
   return 0;
 }
 
-// The System V function is two in one: it sets the action, or with SIG_HOLD blocks the signal and leaves the action.
+// sigset() has two meanings: it sets the action, or, with SIG_HOLD, blocks the signal and does not change the action.
 HPE_INTERPOSE handler sigset(int signal, handler next) noexcept {
   if (!is_ours(signal)) return next_sigset(signal, next);
   sigset_t before;
@@ -186,7 +188,7 @@ HPE_INTERPOSE int ppoll(pollfd* fds, nfds_t count, const timespec* timeout, cons
   return next_ppoll(fds, count, timeout, translated_mask(set).get());
 }
 
-// What ppoll is in programs built with _FORTIFY_SOURCE.
+// Programs that are compiled with _FORTIFY_SOURCE call this function in place of ppoll.
 HPE_INTERPOSE int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* set,
                               std::size_t fds_bytes) {
   return next_ppoll_chk(fds, count, timeout, translated_mask(set).get(), fds_bytes);

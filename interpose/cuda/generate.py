@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the lists that follow from the toolkit's headers of the driver.
+"""Generates the lists that are derived from the toolkit's headers of the driver.
 
     generate.py hooks.def driver_entries.def hook_twins.def cuda.h [cudaProfiler.h]
 
 driver_entries.def: HPE_DRIVER_ENTRY(name) for each name that the headers declare, in the order of the C locale.
-hook_twins.def: for each row of hooks.def the row of the entry's twin, if it has one: the entry with the suffix _ptds or
-_ptsz, which programs with a default stream for each thread call. A twin takes the hook of its entry with `per_thread` in
-the place of `legacy`.
+hook_twins.def: the rows of the twins of the entries in hooks.def. A twin is the entry with the suffix _ptds or _ptsz, for
+programs with per-thread default streams. The row of a twin is the row of its entry with `per_thread` in place of `legacy`.
 """
 
 import re
@@ -14,7 +13,7 @@ import sys
 from pathlib import Path
 
 DECLARATION = re.compile(r"\bCUresult\s+CUDAAPI\s+(cu[A-Z]\w*)\s*\(")
-# Other names for inline functions of the header end with _ptsz.
+# Macros whose values end with _ptsz are skipped: they are other names of inline functions in the header.
 VERSION = re.compile(r"^\s*#define\s+cu[A-Z]\w*\s+(cu[A-Z]\w*)(?<!_ptsz)\s*$", re.MULTILINE)
 RENAMED = re.compile(r"\b__CUDA_API_PT(DS|SZ)\((cu[A-Z]\w*)\)")
 HOOK = re.compile(r"^HPE_HOOK\((\w+), .*\)$", re.MULTILINE)

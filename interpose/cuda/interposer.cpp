@@ -60,7 +60,7 @@ std::optional<CUresult> interposer::box_copied(CUdeviceptr to, CUdeviceptr from,
                                                bool wait, bool after_all) {
   const box_copy shape = given.joined();
   const auto host = [](CUdeviceptr address) {
-    return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's are numbers
+    return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): CUDA's integer address
   };
   if (const auto done = copies_.upload(to, host(from), shape, stream, wait)) return done;
   if (const auto done = copies_.download(host(to), from, shape, stream)) return done;
@@ -85,8 +85,9 @@ bool interposer::may_know(CUdeviceptr address) const {
   return adopted_.marks().has(address) || uses_.concern(address) || (calls != nullptr && calls->knows(address));
 }
 
-// Which graph it is does not matter: memory that this one leaves alone is fetched anew when CPU code touches it. The
-// driver is asked without a lock, and only about memory that hpe knows.
+// hpe does not find out which graph is launched: if it discards its records of memory that this graph does not free,
+// CPU code fetches the memory again at its next touch. The driver is queried without a lock, and only about memory that
+// hpe has a record of.
 void interposer::launches_graph() {
   if (!freed_by_graphs_.any()) return;
   for (const CUdeviceptr address : freed_by_graphs_.which([this](CUdeviceptr each) { return may_know(each); }))
@@ -105,7 +106,8 @@ void interposer::serve_touches() {
     if (!queuing_threads::prepare())
       return log(log_level::warn,
                  "CPU code cannot use device memory here: the kernel has no membarrier (Linux 4.14 or later has it)");
-    // Both live until the process ends: the service has a thread, and any thread may call the other.
+    // Neither object is ever destroyed: touch_service has a thread, and any thread may use host_calls until the process
+    // ends.
     if (calls_.load() == nullptr)
       calls_.store(new host_calls(cu_, contexts_, program_, copies_, adopted_, queued_, scope_is_parameters()),
                    std::memory_order_release);

@@ -18,14 +18,14 @@ namespace hpe::cuda_hooks {
 
 class host_calls;
 
-/// Everything that hpe does in an unmodified CUDA program. The first call that needs the object makes it. It is never
-/// destroyed, because threads of the program may call the driver until the process ends.
+/// Owns the objects that hpe needs in an unmodified CUDA program. The first call that needs the interposer makes it. It
+/// is never destroyed, because threads of the program may call the driver until the process ends.
 class interposer {
  public:
   /// Returns the interposer, which the first call makes. Returns nullptr if the driver is too old for hpe or an option
   /// is invalid. Throws std::bad_alloc; the next call then tries again.
   static interposer* instance();
-  /// The interposer; nullptr if it has not been made yet.
+  /// Returns the interposer; nullptr if it has not been made yet.
   static interposer* started() noexcept;
 
   [[nodiscard]] const device::cuda::driver& driver() const noexcept { return cu_; }
@@ -38,9 +38,9 @@ class interposer {
   queued_uses& queued() noexcept { return queued_; }
   graph_memory& memory_of_graphs() noexcept { return memory_of_graphs_; }
 
-  /// Make a large copy with copies() or peers(): any_copy between any two addresses, box_copied of a box. Return
-  /// nullopt, without effect, if hpe would not be faster than the driver. wait: whether to return only when the data
-  /// has arrived, as CUDA demands for some calls. after_all: whether a copy between devices runs after all earlier
+  /// Make a large copy with copies() or peers(); any_copy copies between any two addresses, box_copied copies a box.
+  /// Return nullopt, without effect, if hpe would not be faster than the driver. wait: whether to return only when the
+  /// data has arrived, as CUDA demands for some calls. after_all: whether a copy between devices runs after all earlier
   /// work.
   std::optional<CUresult> any_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
   std::optional<CUresult> box_copied(CUdeviceptr to, CUdeviceptr from, const box_copy& given, CUstream stream,

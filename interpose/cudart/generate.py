@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Makes the parts of the library that follow from the toolkit's header and from the toolkit's own library.
+"""Generates the parts of hpe's CUDA runtime that are derived from the toolkit's header and from the toolkit's library.
 
     generate.py cuda_runtime_api.h libcudart.so FOLDER
 
 writes into FOLDER:
-    absent.S                a weak definition of every function that the toolkit's library exports: it serves calls of functions
-                            that nothing in this folder defines
-    own_default_stream.cpp  the functions that end with _ptsz and _ptds, which programs compiled with --default-stream per-thread
-                            call: each is the function without the ending, called while stream 0 means the thread's own
+    absent.S                a weak definition of every function that the toolkit's library exports, for functions that no source
+                            file defines
+    own_default_stream.cpp  the functions with the suffixes _ptsz and _ptds, for programs compiled with --default-stream
+                            per-thread: each calls the function without the suffix while stream 0 means the thread's own
     errors.def              the codes of errors with the names and sentences that the toolkit's library gives
 
     generate.py forward LIBRARY FILE [OBJECT...]
 
-writes a function for every function of CUDA in libhpe-cudart.so: a jump to it. The objects, with CUDA 12's own forms of
-functions, tell which functions libcudart.so.12 has by another name: they call CUDA 13's form of NAME as NAME_v2 or NAME_v3 if
-that is CUDA 12's name of the form, and else as hpe_cuda13_NAME.
+writes, for every function of CUDA in libhpe-cudart.so, a function that jumps to it. The object files contain CUDA 12's versions
+of functions. Their undefined symbols show which functions of CUDA 13 need another name in libcudart.so.12: CUDA 13's version of
+NAME is called NAME_v2 or NAME_v3 if CUDA 12 has it under this name, otherwise hpe_cuda13_NAME.
 """
 
 import ctypes
@@ -96,7 +96,7 @@ def renamed(called, defined):
 
 
 def forward(names):
-    """names: the name in libhpe-cudart.so, and the name here."""
+    """names: pairs of the name in libhpe-cudart.so and the name of the function to write."""
     yield "/* Made by generate.py. The version of a symbol tells the function of libhpe-cudart.so from the one here. */"
     yield "        .text"
     for name, here in names:

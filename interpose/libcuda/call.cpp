@@ -30,7 +30,7 @@ CUresult result_of(cudaError_t code) noexcept {
     default: break;
   }
   const auto same = static_cast<CUresult>(code);
-  return name_of(same) != nullptr ? same : CUDA_ERROR_INVALID_VALUE;  // other codes tell which argument is wrong
+  return name_of(same) != nullptr ? same : CUDA_ERROR_INVALID_VALUE;  // other codes mean that an argument is wrong
 }
 
 driver_scope::driver_scope(const char* function) noexcept

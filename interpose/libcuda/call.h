@@ -1,7 +1,7 @@
 #pragma once
 
-/// Runs the functions of the driver. These functions are thin: functions and objects of interpose/cudart do the work,
-/// and their errors are converted to codes of the driver.
+/// Runs the bodies of the driver's functions. The functions and objects of interpose/cudart do the work; their errors
+/// are converted to codes of the driver.
 
 #include <cuda.h>
 #include <driver_types.h>
@@ -12,10 +12,10 @@
 
 namespace hpe::libcuda {
 
-/// The driver's code for an error of the runtime. Most errors have the same number and meaning in both APIs.
+/// Returns the driver's code for an error of the runtime. Most errors have the same number and meaning in both APIs.
 [[nodiscard]] CUresult result_of(cudaError_t code) noexcept;
 
-/// The name of a code, such as "CUDA_ERROR_INVALID_VALUE"; null if the driver does not define the code.
+/// Returns the name of a code, such as "CUDA_ERROR_INVALID_VALUE"; null if the driver does not define the code.
 [[nodiscard]] const char* name_of(CUresult code) noexcept;
 
 /// While the object exists, the thread is in a function of the driver: messages name that function and not the
@@ -62,10 +62,10 @@ CUresult in_context(const char* function, Body&& body) noexcept {
   });
 }
 
-/// An address as a pointer: the driver takes device addresses as numbers.
+/// Returns a device address, which is a number in the driver API, as a pointer.
 inline void* pointer_of(CUdeviceptr address) noexcept { return reinterpret_cast<void*>(address); }
 
-/// The object to which a pointer of the program points. Throws cudaErrorInvalidValue if the pointer is null.
+/// Returns the object to which a pointer of the program points. Throws cudaErrorInvalidValue if the pointer is null.
 template <class T>
 T& given(T* pointer) {
   cudart::require(pointer != nullptr, cudaErrorInvalidValue);

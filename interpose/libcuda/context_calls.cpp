@@ -1,4 +1,4 @@
-// Contexts, the stack of each thread, and peers.
+// The functions for contexts, for each thread's stack of contexts, and for peers.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@ using hpe::cudart::require;
 
 namespace {
 
-/// The calling thread's context or, with a handle, that one.
+/// Returns the context with this handle; the calling thread's current context if the handle is null.
 context_table::pointer context_of(CUcontext handle) {
   if (handle != nullptr) return contexts().find(handle);
   auto current = context_table::current();
@@ -32,7 +32,7 @@ CUresult create(const char* function, CUcontext* made, unsigned flags, CUdevice 
   });
 }
 
-/// The context and a stream of its device in another thread's or device's terms: its own device is current meanwhile.
+/// While the object exists, the context with this handle is the calling thread's current context.
 class with_context {
  public:
   explicit with_context(CUcontext handle) { context_table::push(context_of(handle)); }
@@ -87,7 +87,7 @@ CUresult CUDAAPI cuCtxCreate_v2(CUcontext* made, unsigned flags, CUdevice device
   return create("cuCtxCreate_v2", made, flags, device);
 }
 
-/// Soft devices cannot limit a context to some multiprocessors.
+/// Refuses affinities, because soft devices cannot limit a context to some of the multiprocessors.
 CUresult CUDAAPI cuCtxCreate_v3(CUcontext* made, CUexecAffinityParam* /*affinities*/, int count, unsigned flags,
                                 CUdevice device) {
   if (count != 0) return call("cuCtxCreate_v3", [] { require(false, cudaErrorNotSupported); });
@@ -107,7 +107,7 @@ CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
   });
 }
 
-/// A context has one use, as there is no cuCtxAttach.
+/// Destroys the context, because a context has only one reference: cuCtxAttach is not implemented.
 CUresult CUDAAPI cuCtxDetach(CUcontext context) { return cuCtxDestroy_v2(context); }
 
 CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
@@ -167,7 +167,7 @@ CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long* id) {
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext context, unsigned* version) {
   return call("cuCtxGetApiVersion", [&] {
     static_cast<void>(context_of(context));
-    given(version) = 3020;  // as every driver since CUDA 3.2
+    given(version) = 3020;  // the version that all drivers since CUDA 3.2 return
   });
 }
 
@@ -188,7 +188,8 @@ CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer) {
                     [&] { return cudaDeviceDisablePeerAccess(contexts().find(peer)->device()); });
 }
 
-/// A stream belongs to its device, so the context of a stream is the device's current one or its primary one.
+/// A stream belongs to a device and not to a context. So the result is the current context if it belongs to this
+/// device, otherwise the device's primary context.
 CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return in_context("cuStreamGetCtx", [&] {
     require(context != nullptr, cudaErrorInvalidValue);
@@ -198,7 +199,7 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext* context) {
   });
 }
 
-/// There are no green contexts.
+/// Returns null as the green context, because hpe has no green contexts.
 CUresult CUDAAPI cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
   if (green != nullptr) *green = nullptr;
   return cuStreamGetCtx(stream, context);

@@ -1,5 +1,6 @@
-// The runtime's current device and the driver's current context are one: whoever changes a thread's stack sets the
-// runtime's device, and thread_state::uses_device tells that the runtime has used its device since.
+// The runtime's current device always belongs to the driver's current context: each change of a thread's stack also
+// sets the runtime's device. thread_state::uses_device shows that the thread has used the runtime's device since then;
+// follow_runtime() then makes a context of this device current.
 
 #include "interpose/libcuda/contexts.h"
 

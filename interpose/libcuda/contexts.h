@@ -1,8 +1,8 @@
 #pragma once
 
-/// The contexts of the driver. Memory, streams and modules belong to a device, and all contexts of the device share
-/// them, because the runtime has one context for each device. A stream or pointer of either API is valid in the other.
-/// Memory, streams and modules are freed when the last context of the device is destroyed.
+/// The contexts of the driver. Memory, streams and modules belong to a device and are shared by all contexts of the
+/// device, because the runtime has one context for each device. A stream or pointer of either API is valid in the
+/// other. Memory, streams and modules are freed when the last context of the device is destroyed.
 
 #include <cuda.h>
 
@@ -62,7 +62,8 @@ class context_table {
   /// current, unless a context of this device is current already.
   void follow_runtime();
 
-  /// The top of the calling thread's stack, even if that context is no longer active; null if the stack is empty.
+  /// Returns the context on top of the calling thread's stack, even if that context is no longer active; null if the
+  /// stack is empty.
   [[nodiscard]] static pointer current();
   static void set_current(const pointer& context);  ///< replaces the top of the stack; null removes it
   static void push(const pointer& context);
@@ -85,7 +86,7 @@ class context_table {
   std::uint64_t made_ = 0;
 };
 
-/// The table of the process, which is never destroyed.
+/// Returns the only table in the process, which is never destroyed.
 [[nodiscard]] context_table& contexts();
 
 }  // namespace hpe::libcuda

@@ -1,4 +1,4 @@
-// Devices and their attributes.
+// The functions for devices and their attributes.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -18,7 +18,7 @@ namespace {
 
 hpe::cudart::device_table& devices() { return process().devices(); }
 
-/// The attributes that only the driver has. Mapped memory is what virtual_memory.cpp gives.
+/// Returns the value of an attribute that only the driver has. virtual_memory.cpp implements mapped memory.
 int attribute_of(CUdevice_attribute attribute, int device) {
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
@@ -97,7 +97,7 @@ CUresult CUDAAPI cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
   });
 }
 
-/// Soft devices let kernels of one process use all of a device.
+/// Returns 0: a process cannot limit its kernels to a part of a soft device.
 CUresult CUDAAPI cuDeviceGetExecAffinitySupport(int* supported, CUexecAffinityType /*type*/, CUdevice device) {
   return call("cuDeviceGetExecAffinitySupport", [&] {
     devices().require_device(device);

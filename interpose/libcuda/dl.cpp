@@ -1,16 +1,16 @@
-// The additional behaviour of dlopen (interpose/dl_open.S) in programs on soft devices.
+// This file changes what dlopen (interpose/dl_open.S) does in programs on soft devices, in three cases.
 //
-// A program that opens libnvJitLink.so gets this library, which has none of that library's functions. nvJitLink makes
-// machine code of PTX, which soft devices cannot run. Programs that look for it while they run, as Numba and cuda.core
-// do, take an nvJitLink without functions for one that is too old, and link with the driver (cuLink), which keeps PTX.
-// Libraries that are linked with nvJitLink load it as ever.
+// A program that opens libnvJitLink.so gets this library, which has none of nvJitLink's functions. nvJitLink compiles
+// PTX to machine code, which soft devices cannot run. Programs that look for nvJitLink at run time, such as Numba and
+// cuda.core, conclude from the missing functions that it is too old, and link with the driver (cuLink), which keeps the
+// PTX. Libraries that are linked with nvJitLink still load NVIDIA's library.
 //
-// A program that opens a file of NVIDIA's runtime by its path, also a copy under another name as wheels have them
-// (libcudart.3eda8113.so.13), gets hpe's runtime for the same version of CUDA. If a library that it opens is linked
-// with such a copy, a library without content that has the copy's name is loaded first: the dynamic linker takes it for
-// the copy, and finds the functions in hpe's runtime, which is preloaded.
+// A program that opens a file of NVIDIA's runtime by its path gets hpe's runtime for the same version of CUDA. The file
+// may be a renamed copy, as in Python wheels (libcudart.3eda8113.so.13). If the program opens a library that is linked
+// with a renamed copy, this file first loads an empty library with the copy's name. So the dynamic linker does not load
+// the copy, and finds its functions in hpe's runtime, which is preloaded.
 //
-// A program that opens a library with a runtime of its own inside is told so.
+// If a program opens a library that contains a statically linked runtime, a notice is printed.
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -40,7 +40,7 @@ const std::string& own_file() {
   return file;
 }
 
-/// A file of hpe's runtime for a version of CUDA.
+/// The file of hpe's CUDA runtime library for one version of CUDA.
 struct runtime {
   std::string_view version;
   std::string file;
@@ -54,7 +54,8 @@ const auto& runtimes() {
   return all;
 }
 
-/// hpe's runtime for the version in the name of a file of NVIDIA's, such as libcudart.so.13.0.48; null for other names.
+/// Returns hpe's runtime for the version in the name of a file of NVIDIA's runtime, such as libcudart.so.13.0.48; null
+/// for other names.
 const runtime* runtime_of_name(std::string_view name) {
   if (!name.starts_with("libcudart")) return nullptr;
   for (const runtime& each : runtimes()) {
@@ -66,8 +67,8 @@ const runtime* runtime_of_name(std::string_view name) {
   return nullptr;
 }
 
-/// hpe's file in place of an existing file of NVIDIA's runtime; null for other files. libcudart.so is a symbolic link;
-/// the name at the end of all links has the version.
+/// Returns the file of hpe's runtime that replaces an existing file of NVIDIA's runtime; null for other files. Follows
+/// symbolic links such as libcudart.so, because the name of the last file contains the version.
 const char* runtime_in_place_of(const std::filesystem::path& path) {
   if (!path.filename().native().starts_with("libcudart")) return nullptr;
   std::error_code none;
@@ -75,8 +76,8 @@ const char* runtime_in_place_of(const std::filesystem::path& path) {
   return found != nullptr ? found->file.c_str() : nullptr;
 }
 
-/// Loads a library without content by a name. The file is a copy of libhpe-name.so, whose own name (its SONAME) is
-/// HPE_PLACE_OF_A_NAME and so has room for others.
+/// Loads an empty library with this name. The file is a copy of libhpe-name.so in which the name (SONAME) is replaced.
+/// The original name, HPE_PLACE_OF_A_NAME, is long, so that other names fit in its place.
 void load_by_name(const std::string& name) {
   constexpr std::string_view place = HPE_PLACE_OF_A_NAME;
   std::ifstream model(std::filesystem::path(own_file()).parent_path() / "libhpe-name.so", std::ios::binary);
@@ -93,7 +94,8 @@ void load_by_name(const std::string& name) {
   ::close(file);
 }
 
-/// Once for each name of a copy of NVIDIA's runtime that a library is linked with.
+/// Loads an empty library for each renamed copy of NVIDIA's runtime with which `library` is linked; each name is loaded
+/// only once.
 void load_names_for(const std::filesystem::path& library) {
   static std::mutex mutex;
   static std::set<std::string> loaded;
@@ -114,11 +116,12 @@ const char* hpe_name_to_open(const char* file) {
   try {
     const std::filesystem::path path = file;
     if (path.filename().native().starts_with("libnvJitLink.so")) return own_file().c_str();
-    if (!path.has_parent_path()) return nullptr;  // to be searched: hpe's folder comes first
+    // For a name without a path, dlopen searches the folders, and finds hpe's file first.
+    if (!path.has_parent_path()) return nullptr;
     if (const char* const runtime = runtime_in_place_of(path)) return runtime;
     load_names_for(path);
     hpe::cudart::tell_before_opening(path);
-  } catch (const std::exception&) {  // without memory for names the program opens its file
+  } catch (const std::exception&) {  // if memory is too short, the program opens the file that it named
   }
   return nullptr;
 }

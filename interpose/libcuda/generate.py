@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Makes the parts of hpe's libcuda.so.1 that follow from the toolkit's headers.
+"""Generates the parts of hpe's libcuda.so.1 that are derived from the toolkit's headers.
 
     generate.py --compiler CXX --header cuda.h --entries driver_entries.def --like-runtime like_runtime.txt FOLDER
 
 writes into FOLDER:
-    absent.S           a weak definition of every function that the driver exports: it serves calls of functions that nothing
-                       in this folder defines
+    absent.S           a weak definition of every function that the driver exports, for functions that no source file
+                       defines
     like_runtime.cpp   the functions of like_runtime.txt: each calls a function of the CUDA runtime
-    versions.cpp       the functions that differ from others in their names only: cuX where cuX_v2 takes the same parameters,
-                       and those that end with _ptsz and _ptds, which programs compiled with --default-stream per-thread call
-    entries.def        HPE_LIBCUDA_ENTRY(name for cuGetProcAddress, first CUDA version, function, the same for a default stream
-                       of the thread's own)
+    versions.cpp       the functions that differ from other functions only in their names: cuX if cuX_v2 takes the same parameters,
+                       and the functions with the suffixes _ptsz and _ptds, for programs compiled with --default-stream per-thread
+    entries.def        HPE_LIBCUDA_ENTRY(name for cuGetProcAddress, first CUDA version, function, the same function for programs with
+                       per-thread default streams)
     results.def        HPE_LIBCUDA_RESULT(name), the codes of CUresult
 """
 
@@ -94,7 +94,7 @@ def entries(names, known, typedefs):
             functions[match[1]].append(name)
     yield "// Made by generate.py."
     for name, all_of_it in sorted(functions.items()):
-        first = sorted(since.get(name, {4000}))  # cuProfilerStart and its like are in another header
+        first = sorted(since.get(name, {4000}))  # the functions cuProfiler... are declared in another header
         assert len(first) == len(all_of_it), (name, first, all_of_it)
         for version, function in zip(first, sorted(all_of_it)):
             own = next((function + end for end in ("_ptsz", "_ptds") if function + end in known), function)
@@ -116,7 +116,7 @@ def main():
     given = parser.parse_args()
     names = re.findall(r"^HPE_DRIVER_ENTRY\((\w+)\)", Path(given.entries).read_text(), re.MULTILINE)
     known = prototypes(given.compiler, given.header)
-    known |= {"cuProfilerStart": [], "cuProfilerStop": []}  # of cudaProfiler.h
+    known |= {"cuProfilerStart": [], "cuProfilerStop": []}  # declared in cudaProfiler.h
     lines = [line.split() for line in Path(given.like_runtime).read_text().splitlines() if line and not line.startswith("#")]
     typedefs = Path(given.header).with_name("cudaTypedefs.h").read_text()
     made = {

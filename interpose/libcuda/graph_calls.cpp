@@ -1,4 +1,4 @@
-// The functions for nodes of graphs whose parameters the driver and the runtime describe in different forms.
+// The functions for graph nodes whose parameters have different structures in the driver and in the runtime.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -15,7 +15,8 @@ using hpe::cudart::check;
 
 namespace {
 
-/// The node's context chooses its device; null means the current one.
+/// While the object exists, the context of a node, which determines the node's device, is current. Null stands for the
+/// current context.
 class device_of_node {
  public:
   explicit device_of_node(CUcontext context) : context_(context) {
@@ -103,8 +104,8 @@ const cudaMemsetParams* memset_of(const CUDA_MEMSET_NODE_PARAMS* from) {
   return reinterpret_cast<const cudaMemsetParams*>(from);
 }
 
-/// The parameters of any node. Those of kernels, copies and memsets differ from the runtime's; the others have the same
-/// layout.
+/// Converts the parameters of a node to the runtime's structure. The parameters of kernels, copies and memsets have
+/// other layouts there; all other parameters have the same layout.
 cudaGraphNodeParams node_of(const CUgraphNodeParams& from) {
   auto to = std::bit_cast<cudaGraphNodeParams>(from);
   switch (from.type) {
@@ -236,7 +237,7 @@ CUresult CUDAAPI cuGraphAddNode(CUgraphNode* made, CUgraph graph, const CUgraphN
   return add_node("cuGraphAddNode", made, graph, after, nullptr, count, parameters);
 }
 
-/// The context only names the device, which the kernels of the bodies have themselves.
+/// The context only determines the current device of the call; the kernels in the bodies have their own devices.
 CUresult CUDAAPI cuGraphConditionalHandleCreate(CUgraphConditionalHandle* made, CUgraph graph, CUcontext context,
                                                 unsigned initial, unsigned flags) {
   return call("cuGraphConditionalHandleCreate", [&] {
@@ -259,7 +260,7 @@ CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CU
   });
 }
 
-// Forms of CUDA 10 and 11: edges without data, and errors told in other places.
+// The versions of CUDA 10 and 11, with edges without data, and with other arguments for errors.
 
 CUresult CUDAAPI cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                         std::size_t count) {

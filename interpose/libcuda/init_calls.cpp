@@ -1,4 +1,4 @@
-// Initialization, versions, errors, and the functions that find other functions.
+// The functions for initialization, versions and errors, and the functions that look up other functions.
 
 #include <cuda.h>
 #include <cudaProfiler.h>
@@ -18,12 +18,12 @@ using hpe::cudart::require;
 
 namespace {
 
-/// A function as cuGetProcAddress finds it.
+/// A function that cuGetProcAddress can return.
 struct entry {
   std::string_view name;
-  int since;  ///< CUDA version
+  int since;  ///< the first CUDA version that has this version of the function
   void* function;
-  void* with_own_stream;  ///< the same with a default stream of the thread's own
+  void* with_own_stream;  ///< the same function for programs with per-thread default streams
 };
 
 const auto& entries() {
@@ -36,7 +36,8 @@ const auto& entries() {
   return all;
 }
 
-/// The last form of a function up to a version of CUDA; null if there is none. *is_known: whether there is any form.
+/// Returns the newest version of a function that a version of CUDA has; null if it has none. Sets *is_known to whether
+/// any version of the function exists.
 const entry* find(std::string_view name, int version, bool& is_known) {
   const entry* last = nullptr;
   is_known = false;
@@ -52,7 +53,7 @@ const entry* find(std::string_view name, int version, bool& is_known) {
 
 extern "C" {
 
-/// Tells hpe's own search for a driver that this is none.
+/// hpe's search for a driver skips libraries that export this symbol, because they are not NVIDIA's driver.
 __attribute__((visibility("default"))) extern const int hpe_cuda_on_soft_devices = 1;
 
 CUresult CUDAAPI cuInit(unsigned flags) {
@@ -72,7 +73,7 @@ CUresult CUDAAPI cuGetErrorName(CUresult code, const char** name) {
   return *name != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/// The sentences are those of the runtime for the same codes.
+/// Returns the runtime's sentence for the same code.
 CUresult CUDAAPI cuGetErrorString(CUresult code, const char** sentence) {
   if (sentence == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *sentence = name_of(code) != nullptr ? cudaGetErrorString(static_cast<cudaError_t>(code)) : nullptr;
@@ -92,7 +93,7 @@ CUresult CUDAAPI cuGetProcAddress_v2(const char* symbol, void** function, int ve
                 : is_known       ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                                  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     }
-    if (found == nullptr) return result != nullptr ? cudaSuccess : cudaErrorSymbolNotFound;  // as NVIDIA's driver
+    if (found == nullptr) return result != nullptr ? cudaSuccess : cudaErrorSymbolNotFound;  // as NVIDIA's driver does
     const bool own = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     *function = own ? found->with_own_stream : found->function;
     return cudaSuccess;
@@ -107,8 +108,9 @@ CUresult CUDAAPI cuProfilerInitialize(const char* /*settings*/, const char* /*ou
   return CUDA_SUCCESS;
 }
 
-/// NVIDIA's libraries recognise NVIDIA's driver by its private tables. There are none, so they refuse this library.
-/// Each copy of NVIDIA's runtime asks for them at its first call, also one in a library that has nothing else of CUDA.
+/// NVIDIA's libraries recognise NVIDIA's driver by private tables. This library has no such tables, so they refuse it.
+/// Each copy of NVIDIA's runtime requests a table at its first call, even in a library that contains no other CUDA
+/// code; so the notice about statically linked runtimes is printed here at the latest.
 CUresult CUDAAPI cuGetExportTable(const void** table, const CUuuid* /*id*/) {
   hpe::cudart::tell_of_runtime_at(__builtin_return_address(0));
   if (table != nullptr) *table = nullptr;

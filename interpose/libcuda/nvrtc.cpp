@@ -1,7 +1,7 @@
-// NVRTC's functions for machine code, which soft devices cannot run: a program that compiles for a GPU (sm_90) and asks
-// for the machine code gets PTX for the same architecture, and loads it as it would load the machine code. These
-// functions come before those of NVIDIA's NVRTC, which does the work, because this library is preloaded. Programs that
-// find NVRTC's functions by dlsym in a file that they open get NVIDIA's.
+// Interposes NVRTC's functions for machine code, which soft devices cannot run. A program that compiles for a GPU
+// (sm_90) and requests the machine code gets PTX for the same architecture, and loads it as it would load machine code.
+// Because this library is preloaded, the program calls these functions, which call NVIDIA's NVRTC. A program that opens
+// NVRTC's file and looks up its functions by dlsym gets NVIDIA's functions.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -15,8 +15,8 @@
 
 namespace {
 
-/// A library of NVRTC that the process has loaded; null if there is none. It may be one of a module of Python, whose
-/// functions are not among those that RTLD_NEXT finds.
+/// Returns an NVRTC library that the process has loaded; null if it has not loaded any. RTLD_NEXT does not find the
+/// functions of a library that was loaded for a Python module, but this function does.
 void* loaded_nvrtc() {
   std::string path;
   ::dl_iterate_phdr(
@@ -30,7 +30,7 @@ void* loaded_nvrtc() {
   return path.empty() ? nullptr : ::dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/// Calls NVIDIA's function of this name and type. A program that has none cannot have compiled anything.
+/// Calls NVIDIA's function with this name and type. Returns an internal error if the process has no NVRTC.
 template <class Function, class... Arguments>
 nvrtcResult pass_on(const char* name, Arguments... arguments) {
   void* found = ::dlsym(RTLD_NEXT, name);
@@ -39,7 +39,7 @@ nvrtcResult pass_on(const char* name, Arguments... arguments) {
   return found != nullptr ? reinterpret_cast<Function*>(found)(arguments...) : NVRTC_ERROR_INTERNAL_ERROR;
 }
 
-/// The programs that were compiled to PTX in place of machine code. Thread-safe.
+/// The NVRTC programs that were compiled to PTX in place of machine code. Thread-safe.
 class ptx_programs {
  public:
   void set(nvrtcProgram program, bool is_one) {
@@ -61,8 +61,9 @@ ptx_programs& of_process() {
   return *only;
 }
 
-/// Asks for PTX where an option asks for machine code: sm_90 becomes compute_90. The option is one text
-/// (--gpu-architecture=sm_90, -arch=sm_90), or a name and this text behind it. Returns whether the text was changed.
+/// If an option requests machine code, changes it to request PTX: sm_90 becomes compute_90. The architecture may be in
+/// the same argument as the option's name (-arch=sm_90) or in the next argument; `before` is the argument before.
+/// Returns whether the option was changed.
 bool ask_for_ptx(std::string& option, std::string_view before) {
   constexpr std::string_view names[] = {"--gpu-architecture", "-arch"}, machine = "sm_";
   for (const std::string_view name : names) {

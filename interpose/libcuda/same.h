@@ -11,8 +11,9 @@ concept complete_object = requires {
 }
 &&std::is_object_v<T>;
 
-/// Converts an argument of a driver function to an argument of a runtime function with the same meaning and layout:
-/// handles, structures, enumerations with the same values, and addresses, which may be CUdeviceptr or pointers.
+/// Converts an argument of a driver function to the type that a runtime function has for the same argument. Both types
+/// have the same layout: handles, structures, enumerations with the same values, and addresses (CUdeviceptr or
+/// pointers).
 template <class From>
 class same_value {
  public:
@@ -24,7 +25,7 @@ class same_value {
       using from = std::remove_pointer_t<From>;
       using to = std::remove_pointer_t<To>;
       if constexpr (complete_object<from> && complete_object<to>) static_assert(sizeof(from) == sizeof(to));
-      return (To)value_;  // NOLINT: const or not, as the runtime declares it
+      return (To)value_;  // NOLINT: the runtime's parameter may be const or not
     } else if constexpr (std::is_class_v<From>) {
       return std::bit_cast<To>(value_);
     } else if constexpr (std::is_pointer_v<To>) {

@@ -1,5 +1,5 @@
-// Host code that knows nothing of hpe uses ranges of hpe's memory, while kernels and the host use the bytes next to
-// them.
+// Host code that does not know hpe uses ranges of hpe memory, while kernels and other host code use the neighbouring
+// bytes.
 
 #include "interpose/buffer_access.h"
 
@@ -31,7 +31,7 @@ void run_fill(const hpe::array<word>& a, word first) {
   hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), a.size(), first}, out(a));
 }
 
-// Every kind of memory.
+// The kinds of memory with which the tests run.
 enum class place { device, striped, host, small };
 
 hpe::array<word> make(place where, std::size_t n) {
@@ -77,7 +77,7 @@ TEST_P(memory, KernelsAndHostSeeWrittenBytes) {
   const auto a = make(GetParam(), count());
   for (int round = 0; round < 4; ++round) {
     run_fill(a, 100);
-    if (round % 2 != 0) a[count() / 2] = 0;  // one block is in state host
+    if (round % 2 != 0) a[count() / 2] = 0;  // this makes one block the host's (state host)
     const std::size_t from = 17;
     const std::size_t n = count() - 40;
     buffer_access use(a.data() + from, n * sizeof(word), host_use::write);

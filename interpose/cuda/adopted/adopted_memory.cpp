@@ -1,12 +1,13 @@
-// The adopted regions, and device work on them; adopted_touches.cpp has the accesses of the host. Device work is in the
-// list of work in flight from the release of its memory, under the mutex, until the work is queued. A block that the
-// work writes is in state device meanwhile, and a thread that fetches the block waits until the work is queued.
+// This file has the adopted regions and the device work on them; adopted_touches.cpp has the accesses of the host.
+// begin_work() uploads what the host has written and adds the work to the list of work in flight, under the mutex;
+// end_work() removes the work from the list when it is queued. In between, the blocks that the work writes are in state
+// device, and a thread that fetches one of these blocks waits until the work is queued.
 //
 // drop() waits for the copy if a region's bytes are being fetched (adopted_region::in_motion), because the driver may
 // free the memory when drop() returns.
 //
-// The data of a region is lost when its context has ended (context_parts::alive), by any means. A region without a
-// context is removed when it is found, and none of its bytes are copied.
+// When the context of a region ends, in whatever way, the region's data is lost (context_parts::alive). find() removes
+// a region whose context has ended, without copying any bytes.
 #include "interpose/cuda/adopted/adopted_memory.h"
 
 #include <algorithm>
@@ -45,7 +46,7 @@ adopted_memory::region_pointer adopted_memory::find(CUdeviceptr address) {
 adopted_memory::region_pointer adopted_memory::adopt(CUdeviceptr address) {
   const auto found = program_.device_memory_at(address);
   if (!found) return nullptr;
-  // Adopted neighbours already have the pages that they share with this allocation.
+  // Neighbouring regions already contain the pages that they share with this allocation.
   const auto next = regions_.upper_bound(address);
   const CUdeviceptr last = page_end(found->base + found->bytes);
   const CUdeviceptr end = next != regions_.end() ? std::min(last, next->second->begin()) : last;
@@ -81,7 +82,7 @@ adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
   const region_pointer gone = r->second;
   gone->close();
   const auto next = regions_.erase(r);
-  // Neighbouring regions may be in the same granules.
+  // This also clears the marks of granules that a neighbouring region shares; the next lines set them again.
   marks_.set(gone->begin(), gone->end(), false);
   if (next != regions_.end()) marks_.set(next->second->begin(), next->second->end(), true);
   if (next != regions_.begin()) marks_.set(std::prev(next)->second->begin(), std::prev(next)->second->end(), true);
@@ -212,7 +213,7 @@ void adopted_memory::wait_until_queued(unique_lock& lock, adopted_region::bytes 
     queuing_threads::wait_until_none();
     mutex_.lock();
     unseen_ = false;
-    ++work_;  // for the work before the first touch, which was not counted
+    ++work_;  // counts all work before the first touch, which was not counted yet, as one piece
   }
 }
 
@@ -229,7 +230,7 @@ void adopted_memory::drop(CUdeviceptr address, std::size_t bytes) noexcept {
       continue;
     }
     try {
-      // The region may hold bytes of other allocations.
+      // The region may also contain bytes of other allocations, which must not be lost.
       if (it->second->parts().alive()) release(*it->second, block_event::device_write, 0, last_address);
     } catch (const std::exception& e) {
       log(log_level::error, "what the host wrote to device memory cannot be uploaded: {}", e.what());
@@ -244,7 +245,7 @@ void adopted_memory::drop_all() noexcept {
     const lock_guard lock(mutex_);
     for (const auto& [end, r] : regions_) ended_.push_back({r->begin(), end});
     while (ended_.size() > remembered_ends) ended_.pop_front();
-  } catch (const std::bad_alloc&) {  // only explain() needs them
+  } catch (const std::bad_alloc&) {  // only explain() uses the list ended_
   }
   drop(0, last_address);
 }

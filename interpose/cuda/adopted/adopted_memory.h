@@ -26,7 +26,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// Memory that a piece of device work uses. The address and size are those that the program passes to the driver.
+/// Memory that a piece of device work uses, with the address and size that the program passes to the driver.
 struct used_range {
   CUdeviceptr address = 0;
   std::size_t bytes = 0;
@@ -61,7 +61,7 @@ class adopted_memory {
       return written_.begin < range.end && range.begin < written_.end;
     }
 
-    adopted_region::bytes written_{0, 0};  // covers all bytes that the work writes
+    adopted_region::bytes written_{0, 0};  // one range that covers all bytes which the work writes
     work_in_flight* next_ = nullptr;
     work_in_flight* previous_ = nullptr;
   };
@@ -74,8 +74,9 @@ class adopted_memory {
   /// in any() is the only cost.
   static bool any() noexcept { return touched_regions.load(std::memory_order_relaxed) != 0; }
 
-  /// Serves a touch of an address by CPU code: fetches the data and opens the view. Returns not_ours if the address is
-  /// not device memory, or if the fetch fails; a failure is logged. Only one thread of hpe calls touch and fetch_ahead.
+  /// Serves a page fault that CPU code caused at an address: fetches the data and opens the view. Returns not_ours if
+  /// the address is not device memory, or if the fetch fails; a failure is logged. Only one thread of hpe calls touch
+  /// and fetch_ahead.
   fault::verdict touch(CUdeviceptr address, bool write) noexcept;
   /// Fetches some of the blocks that CPU code is about to touch on its walk through memory. Returns false if no block
   /// remains to be fetched.
@@ -93,19 +94,18 @@ class adopted_memory {
   /// The marks of the granules that contain memory which CPU code has touched.
   [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
 
-  /// The caller queues device work between begin_work and end_work. The work may use any memory, or only the given
-  /// ranges. If begin_work returns an error, the caller must neither queue the work nor call end_work; bytes that the
-  /// host has written are kept.
+  /// The caller calls begin_work, queues device work, and calls end_work. Without `ranges`, the work may use any
+  /// memory; otherwise only these ranges. If begin_work returns an error, the caller must neither queue the work nor
+  /// call end_work; no bytes that the host has written are lost.
   CUresult begin_work(work_in_flight& work) noexcept;
   CUresult begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept;
-  /// Like begin_work(work, ranges), for work that may use the whole of each region that contains one of these
-  /// addresses.
+  /// Like begin_work(work, ranges). The work may use all bytes of each region that contains one of `addresses`.
   CUresult begin_work(work_in_flight& work, std::span<const CUdeviceptr> addresses) noexcept;
   void end_work(work_in_flight& work) noexcept;
 
   /// Whether CPU code has touched a byte of a range, or memory in the same page as the range.
   [[nodiscard]] bool has_touched(CUdeviceptr begin, CUdeviceptr end);
-  /// The touched region that contains an address; empty if no touched region does.
+  /// Returns the touched region that contains an address; empty if no touched region does.
   [[nodiscard]] adopted_region::bytes touched(CUdeviceptr address);
 
   /// To be called when the program frees [address, address + bytes).
@@ -115,7 +115,7 @@ class adopted_memory {
 
  private:
   using region_pointer = std::shared_ptr<adopted_region>;
-  using regions = std::map<CUdeviceptr, region_pointer>;  // regions by their ends
+  using regions = std::map<CUdeviceptr, region_pointer>;  // the key is the end of the region
 
   region_pointer find(CUdeviceptr address) HPE_REQUIRES(mutex_);
   region_pointer adopt(CUdeviceptr address) HPE_REQUIRES(mutex_);
@@ -154,7 +154,8 @@ class adopted_memory {
   condition_variable moved_;
   condition_variable queued_;                               // notified when a thread has queued a piece of work
   work_in_flight* first_ HPE_GUARDED_BY(mutex_) = nullptr;  // the list of work that is being queued
-  bool unseen_ HPE_GUARDED_BY(mutex_) = false;              // work from before the first touch may not be queued yet
+  // Whether threads may still be queuing work that they began to queue before the first touch.
+  bool unseen_ HPE_GUARDED_BY(mutex_) = false;
   regions regions_ HPE_GUARDED_BY(mutex_);
   granule_marks marks_;  // changed only with the mutex locked
   struct wish {
@@ -163,8 +164,8 @@ class adopted_memory {
   };
   std::deque<wish> ahead_ HPE_GUARDED_BY(mutex_);
   std::deque<adopted_region::bytes> ended_ HPE_GUARDED_BY(mutex_);  // regions that ended together with their contexts
-  std::uint64_t work_ HPE_GUARDED_BY(mutex_) = 0;                   // pieces of work queued while any() is true
-  std::uint64_t waited_ HPE_GUARDED_BY(mutex_) = 0;  // the number of these pieces that are known to be done
+  std::uint64_t work_ HPE_GUARDED_BY(mutex_) = 0;                   // counts the work queued while any() was true
+  std::uint64_t waited_ HPE_GUARDED_BY(mutex_) = 0;                 // how many of these pieces are known to be done
 };
 
 }  // namespace hpe::cuda_hooks

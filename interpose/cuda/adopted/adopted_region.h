@@ -19,8 +19,8 @@ class adopted_region {
  public:
   static constexpr std::size_t block_bytes = std::size_t{2} << 20;
 
-  /// [begin, end) must be mapped by the driver and by nothing else. `parts` belongs to the context in which the
-  /// region's bytes are copied. Throws hpe::error if the mapping fails.
+  /// The driver must have mapped [begin, end), and nothing else may be mapped there. `parts` belongs to the context in
+  /// which the region's bytes are copied. Throws hpe::error if the mapping fails.
   adopted_region(CUdeviceptr begin, CUdeviceptr end, std::shared_ptr<context_parts> parts);
   ~adopted_region();
   /// To be called before the memory is freed: removes the view permanently and restores the driver's reservation.
@@ -45,18 +45,18 @@ class adopted_region {
   [[nodiscard]] coherence::block_state state(std::uint64_t block) const noexcept { return states_[block]; }
   /// Changes the states of blocks; no other function does. See coherence::block_states.
   void transition(coherence::block_run run, coherence::block_event event) noexcept { states_.transition(run, event); }
-  /// Whether the host may have bytes that the device does not have, a view is open, or a fetch is running.
+  /// Whether any block is not in state device: the host may have newer bytes, its view is open, or it is being fetched.
   [[nodiscard]] bool in_use() const noexcept { return states_.off_device() != 0; }
-  /// The run of blocks in one state that begins at `block`, up to `limit`.
+  /// Returns the blocks from `block` to at most `limit` that have the same state as `block` without interruption.
   [[nodiscard]] coherence::block_run run_from(std::uint64_t block, std::uint64_t limit) const noexcept {
     return states_.same_from(block, limit);
   }
 
   void protect(coherence::block_run run, os::access allowed);
 
-  /// To be called before bytes are copied to the host: allocates the host pages of these bytes. Pins the region's
-  /// pages, within the budget of the process, if more bytes have been copied to the host so far than the region
-  /// contains. The context of the region must be current. Affects only speed.
+  /// To be called before bytes are copied to the host: allocates the host pages of these bytes. If more bytes than the
+  /// region has have been copied to the host so far, also pins the region's pages, within the budget of the process.
+  /// The context of the region must be current. Affects only speed.
   void prepare_pages(const device::cuda::driver& cu, bytes range);
 
   /// Calls visit(begin, end) for each of the program's allocations in a range, but not for gaps between allocations.
@@ -80,7 +80,7 @@ class adopted_region {
     }
   }
 
-  /// Adds copied bytes to the profile and the status page.
+  /// Adds the number of copied bytes to the profile and to the status page.
   void tell_moved(std::size_t bytes, bool to_device) const;
 
   coherence::read_ahead ahead;

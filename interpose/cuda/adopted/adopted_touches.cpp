@@ -1,8 +1,10 @@
-// The host's side of adopted memory: touches, reads and writes by libc and MPI calls, and the copies for them.
+// The host's accesses to adopted memory: touches, reads and writes by libc and MPI calls, and the copies for these
+// accesses.
 //
-// fetching_ serialises fetches. The thread that fetches holds mutex_, except while it waits for work that is being
-// queued, for the devices and for copies. During the last two waits, the blocks are in state fetching. Device work that
-// is queued meanwhile takes the blocks out of this state, so that the late copy opens no view (a rule of the protocol).
+// fetching_ serialises fetches. The thread that fetches holds mutex_, but unlocks it during three waits: until other
+// threads have queued their work, until the devices have done this work, and until the copy is done. During the last
+// two waits, the blocks are in state fetching. If device work on the blocks is queued in the meantime, their state
+// changes, so that the copy, which is then out of date, opens no view (a rule of the protocol).
 #include <algorithm>
 #include <cstring>
 
@@ -105,7 +107,8 @@ void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run
   if (find(r->begin()) != r || r->state(run.begin) != block_state::device ||
       r->run_from(run.begin, run.end).end != run.end)
     return;  // the caller checks the state again
-  // Before the wait, which does not cover work that is queued meanwhile: that work takes its blocks out of this state.
+  // The blocks must be in state fetching before wait_for_work(), which does not wait for work that is queued during the
+  // wait: such work then changes the state of its blocks, and the copied bytes are not used.
   r->transition(run, block_event::prefetch);
   const auto landed = [&]() HPE_REQUIRES(mutex_) {
     r->in_motion = false;
@@ -135,7 +138,7 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
       const std::uint64_t block = r->block_of(address);
       const block_event event = write ? block_event::host_write : block_event::host_read;
       const bool fetched = !apply(r->state(block), event).actions.fetch;
-      // The first write to a block that the host has read is no step of a walk.
+      // The first write to a block that the host has already read is not a step of a walk through memory.
       if (!fetched || r->ahead.is_marker(block)) {
         const block_run next = r->ahead.touched(block);
         const block_run behind{std::max(next.begin, block + 1), next.end};
@@ -158,10 +161,11 @@ fault::verdict adopted_memory::touch(CUdeviceptr address, bool write) noexcept {
 }
 
 bool adopted_memory::fetch_ahead() noexcept {
-  constexpr std::uint64_t piece = 4;  // blocks; a touch waits at most for the copy of these
+  constexpr std::uint64_t piece = 4;  // the number of blocks in one copy; a touch waits for at most one such copy
   const lock_guard one(fetching_);
   unique_lock lock(mutex_);
-  // New work is queued. fetch_ahead does not wait for it, and after new work the host most often starts a new walk.
+  // The program has queued work since the last wait. fetch_ahead does not wait for that work, and after new work the
+  // host usually starts a new walk.
   if (waited_ != work_) ahead_.clear();
   while (!ahead_.empty()) {
     wish& w = ahead_.front();

@@ -7,8 +7,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// A bit for each 2 MiB of the process's address space; the driver allocates address space in units of this size. The
-/// owner of the object sets the bits of the granules that contain the memory which it records. Reads take no lock and
+/// Has a bit for each granule of 2 MiB of the process's address space; the driver allocates address space in units of
+/// this size. The owner of the object sets the bits of those granules that contain its memory. Reads take no lock and
 /// are allowed in signal handlers; callers must serialise changes.
 class granule_marks {
  public:
@@ -30,7 +30,7 @@ class granule_marks {
   }
 
   os::file_descriptor file_;
-  os::reservation bits_;  // 8 MiB; each page is allocated at its first use
+  os::reservation bits_;  // 8 MiB of address space; the system allocates each page at its first use
 };
 
 }  // namespace hpe::cuda_hooks

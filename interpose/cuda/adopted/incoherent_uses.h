@@ -23,25 +23,25 @@ class incoherent_uses {
     external,  ///< memory of another API (Vulkan, Direct3D)
     graphics,  ///< mapped graphics resource
     awaited,   ///< memory in which a stream waits for a value
-    capture,   ///< memory that CPU code reads during a stream capture
+    capture,   ///< memory that CPU code touches during a stream capture
   };
 
-  /// To be called by the thread in which a call of the program shares a range. region: a region that CPU code has
-  /// touched; empty if there is none. If the range overlaps `region`, reports the use now, otherwise when CPU code
-  /// first touches the range.
+  /// To be called in the program's call that shares a range, by the same thread. region: a region that CPU code has
+  /// touched, or an empty range. If the range overlaps `region`, reports the use now, otherwise when CPU code first
+  /// touches the range.
   void shares(kind how, adopted_region::bytes range, adopted_region::bytes region);
   /// To be called when CPU code touches a region for the first time.
   void touched(adopted_region::bytes region);
   /// To be called when the calling thread uses a touched region in the way `how`.
   void warn(kind how, adopted_region::bytes region);
-  /// Whether forget() can have an effect.
+  /// Whether any use was recorded, so that forget() can have an effect.
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
   /// Whether forget() would remove a record for this address.
   [[nodiscard]] bool concern(CUdeviceptr address) const;
   /// To be called when the program frees a range.
   void forget(adopted_region::bytes range);
 
-  /// The next three functions track memory that the program itself maps, and the handles through which the program
+  /// The next three functions record the memory that the program itself maps, and the handles through which the program
   /// shares that memory. `shares_handle` records that a handle is shared, and returns the ranges at which its
   /// allocation is mapped.
   using allocation = CUmemGenericAllocationHandle;

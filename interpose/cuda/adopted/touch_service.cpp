@@ -17,17 +17,17 @@ namespace {
 constinit std::atomic<touch_service*> the_service{nullptr};
 
 fault::verdict resolve_in_handler(std::byte* address, bool write) noexcept {
-  // A fault in the service itself is a bug of hpe, and goes to the program's own action.
+  // A fault in the service thread itself is a bug of hpe; the program's own signal action handles it.
   return serving ? fault::verdict::not_ours : the_service.load()->resolve(address, write);
 }
 
-// For trace::awaited: the address and whether it is a write.
+// Makes the text for trace::awaited. address: the touched address; write: 1 for a write, 0 for a read.
 std::string words_for_touch(const void* /*about*/, std::uint64_t address, std::uint64_t write) {
   return fmt::format("its {} of device memory at {:#x} waits for all work that the program has queued on devices",
                      write != 0 ? "write" : "read", address);
 }
 
-// A gate that only ring() and the deadline open.
+// A gate at which a thread sleeps until ring() is called or the deadline is reached.
 class bell final : public device::gate {
  public:
   void ring() noexcept override {
@@ -64,7 +64,7 @@ fault::verdict touch_service::resolve(std::byte* address, bool write) noexcept {
     measure.forget();
     return result;
   }
-  counters& count = trace::status_page::own().count;  // the constructor has made it
+  counters& count = trace::status_page::own().count;  // made by the constructor, so this does not throw
   counters::add(write ? count.faults_write : count.faults_read, 1);
   return result;
 }

@@ -9,13 +9,13 @@
 
 namespace hpe::cuda_hooks {
 
-/// The thread that serves faults of the program on device memory. A faulting thread sleeps until its request has been
-/// served. The object exists until the process ends.
+/// Serves the program's page faults on device memory, in a thread of its own. A faulting thread sleeps until its
+/// request has been served. The object exists until the process ends.
 class touch_service {
  public:
   explicit touch_service(adopted_memory& memory);
 
-  /// Called in the signal handler of the thread that faulted.
+  /// To be called in the signal handler of the thread that faulted. Returns what the signal handler must do.
   fault::verdict resolve(std::byte* address, bool write) noexcept;
 
  private:

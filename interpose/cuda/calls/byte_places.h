@@ -5,14 +5,14 @@
 
 namespace hpe::cuda_hooks {
 
-/// Contiguous bytes in an element.
+/// A run of contiguous bytes in an element.
 struct byte_piece {
   unsigned long long first;  ///< the number of data bytes of the element that come before this piece
   long long offset;          ///< distance in bytes from the element's address to the piece
 };
 
-/// Planes at equal distances; each plane consists of rows of bytes at equal distances. If `pieces` is not null, each
-/// row is an element that consists of these pieces.
+/// The bytes on one side of a copy: planes at equal distances, which consist of rows of bytes at equal distances. If
+/// `pieces` is not null, each row is an element that consists of these pieces.
 struct byte_places {
   unsigned long long base;   ///< address of the first row
   unsigned long long row;    ///< bytes from one row to the next

@@ -12,8 +12,9 @@ using device::cuda::entered;
 
 namespace {
 
-// The most copies, and about the most bytes, that are queued without an event behind them. An event costs as much as
-// the launch of a copy. For a single copy, cuStreamQuery tells as much as an event.
+// After so many copies, or about so many bytes, an event is recorded, from which hpe learns that the copies are done.
+// Recording an event costs as much as queuing a copy. A single copy needs no event, because cuStreamQuery shows whether
+// it is done.
 constexpr std::uint64_t copies_of_a_mark = 8;
 constexpr std::size_t bytes_of_a_mark = std::size_t{4} << 20;
 
@@ -32,7 +33,8 @@ call_queue::~call_queue() {
   for (const CUevent e : spare_) cu_.cuEventDestroy(e);
 }
 
-// Called with mutex_ held, as are record and advance. Nothing fails behind the driver's call: the copy is queued then.
+// The caller holds mutex_, also for record and advance. Nothing may throw after the driver's call, because the copy is
+// then queued.
 std::uint64_t call_queue::queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call) {
   const bool is_kept = kept != nullptr;
   if (is_kept) users_.push_back({queued_ + 1, std::move(kept)});
@@ -48,7 +50,8 @@ std::uint64_t call_queue::queue(std::size_t bytes, std::shared_ptr<void> kept, f
   return queued_;
 }
 
-// Without an event, later copies are asked for in place of this one.
+// If no event can be recorded, an event after later copies, or the state of the stream, will show that these copies are
+// done.
 void call_queue::record() noexcept {
   try {
     if (spare_.empty()) {
@@ -78,7 +81,7 @@ bool call_queue::has_whole_planes(const box_copy& shape) noexcept {
   return shape.extent.planes == 1 || (are_whole(shape.to) && are_whole(shape.from));
 }
 
-// Copies few planes one by one, because cuMemcpy2D is the driver's common case.
+// If there are few planes, copies each plane by a call of cuMemcpy2D, which the driver handles faster than cuMemcpy3D.
 std::uint64_t call_queue::copy_described(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept) {
   constexpr std::size_t few_planes = 64;
   if (shape.extent.planes > few_planes) return copy_planes(ends, shape, std::move(kept));
@@ -173,7 +176,7 @@ std::byte* call_buffers::borrow(std::size_t bytes) {
       kept_ -= size;
       return found;
     }
-    of_size.free.reserve(of_size.made + 1);  // give_back() finds room for all
+    of_size.free.reserve(of_size.made + 1);  // so that give_back() never has to allocate
     ++of_size.made;
     pin = size <= largest_pinned && pinned_bytes_ + size <= most_pinned;
     if (pin) pinned_bytes_ += size;

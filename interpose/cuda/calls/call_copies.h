@@ -15,7 +15,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// A stream of a context for the copies that libc and MPI calls need. Counts the copies that are done. Thread safe.
+/// A stream of a context for the copies that libc and MPI calls need. Also records how many of the copies are done.
+/// Thread safe.
 class call_queue final : public interpose::copy_queue {
  public:
   call_queue(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts);
@@ -27,7 +28,7 @@ class call_queue final : public interpose::copy_queue {
   /// Queues a copy between any two addresses; the queue's context must be current. `kept` is released when the copy is
   /// done. Returns the number of the copy. Throws hpe::error if the driver refuses.
   std::uint64_t copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, std::shared_ptr<void> kept = nullptr);
-  /// Like copy, for rows. An address in device memory is a CUdeviceptr; an address in host memory is a pointer.
+  /// Like copy, for a box of rows. To and From are CUdeviceptr for device memory, and pointers for host memory.
   template <class To, class From>
   std::uint64_t copy_rows(To to, From from, const box_copy& given, std::shared_ptr<void> kept = nullptr) {
     const box_copy shape = given.joined();
@@ -56,13 +57,14 @@ class call_queue final : public interpose::copy_queue {
     }
     return copy_described(described, shape, std::move(kept));
   }
-  /// Calls queue_it(stream), which queues a copy and returns the driver's result. The queue's context must be current.
+  /// Queues a copy of `bytes` bytes by calling queue_it(stream), which must return the driver's result; returns the
+  /// number of the copy. The queue's context must be current.
   template <class Queue>
   std::uint64_t add(std::size_t bytes, const std::shared_ptr<void>& kept, Queue queue_it) {
     const lock_guard lock(mutex_);
     return queue(bytes, kept, [&] { return queue_it(stream()); });
   }
-  /// The number of queued copies that are not known to be done.
+  /// Returns the number of queued copies that are not known to be done.
   [[nodiscard]] std::uint64_t unfinished() {
     const lock_guard lock(mutex_);
     return queued_ - done_;
@@ -71,10 +73,10 @@ class call_queue final : public interpose::copy_queue {
   void wait() override;
 
  private:
-  // Whether one 3D copy can describe the distance between planes: the distance must be a whole number of rows.
+  // Whether the distance between planes is a whole number of rows, so that one 3D copy can describe it.
   [[nodiscard]] static bool has_whole_planes(const box_copy& shape) noexcept;
-  // For planes that one 3D copy cannot describe: divides the box into as few boxes of one plane as possible and visits
-  // each of them.
+  // Divides a box that one 3D copy cannot describe into as few boxes of one plane as possible, and calls visit() for
+  // each of these boxes.
   template <class Visit>
   static void for_each_plane(box_copy shape, Visit visit) {
     if (shape.extent.rows < shape.extent.planes) {
@@ -100,7 +102,7 @@ class call_queue final : public interpose::copy_queue {
 
   std::uint64_t copy_described(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
   std::uint64_t copy_planes(CUDA_MEMCPY3D& ends, const box_copy& shape, std::shared_ptr<void> kept);
-  // Queues a copy: call() calls the driver.
+  // Queues a copy. call() makes the driver's call.
   std::uint64_t queue(std::size_t bytes, std::shared_ptr<void> kept, function_ref<CUresult()> call)
       HPE_REQUIRES(mutex_);
   void record() noexcept HPE_REQUIRES(mutex_);
@@ -114,8 +116,8 @@ class call_queue final : public interpose::copy_queue {
   std::uint64_t queued_ HPE_GUARDED_BY(mutex_) = 0;
   std::uint64_t done_ HPE_GUARDED_BY(mutex_) = 0;
   std::size_t unmarked_ HPE_GUARDED_BY(mutex_) = 0;    // the number of bytes queued since the last event
-  std::deque<mark> marks_ HPE_GUARDED_BY(mutex_);      // events that were recorded after some of the unfinished copies
-  std::vector<CUevent> spare_ HPE_GUARDED_BY(mutex_);  // its capacity suffices for all events
+  std::deque<mark> marks_ HPE_GUARDED_BY(mutex_);      // the events after unfinished copies
+  std::vector<CUevent> spare_ HPE_GUARDED_BY(mutex_);  // unused events; the capacity suffices for all events
   std::size_t events_ HPE_GUARDED_BY(mutex_) = 0;
   std::deque<user> users_ HPE_GUARDED_BY(mutex_);
 };
@@ -126,7 +128,7 @@ class call_buffers {
  public:
   explicit call_buffers(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Returns whole pages. The pages are pinned if the request is small, the budget allows it and a context is current.
+  /// Lends whole pages. The pages are pinned if the request is small, the budget allows it and a context is current.
   /// Throws std::bad_alloc.
   [[nodiscard]] std::byte* borrow(std::size_t bytes);
   void give_back(std::byte* memory, std::size_t bytes) noexcept;
@@ -135,15 +137,15 @@ class call_buffers {
   static constexpr std::size_t smallest = std::size_t{64} << 10;
   static constexpr std::size_t largest_pinned = std::size_t{4} << 20;
   static constexpr std::size_t most_pinned = std::size_t{64} << 20;  ///< limit of pinned bytes, including lent buffers
-  static constexpr std::size_t most_kept = std::size_t{256} << 20;   ///< limit of unused bytes, pinned ones included
+  static constexpr std::size_t most_kept = std::size_t{256} << 20;   ///< limit of unused bytes, pinned and not pinned
 
   const device::cuda::driver& cu_;
   mutex mutex_;
   struct buffers {
-    std::vector<std::byte*> free;  // pinned buffers at the end; the capacity suffices for all buffers
+    std::vector<std::byte*> free;  // unused buffers, the pinned ones last; the capacity suffices for all buffers
     std::size_t made = 0;
   };
-  std::map<std::size_t, buffers> buffers_ HPE_GUARDED_BY(mutex_);  // buffers by their size
+  std::map<std::size_t, buffers> buffers_ HPE_GUARDED_BY(mutex_);  // the key is the size of the buffers
   std::set<std::byte*> pinned_ HPE_GUARDED_BY(mutex_);
   std::size_t kept_ HPE_GUARDED_BY(mutex_) = 0;
   std::size_t pinned_bytes_ HPE_GUARDED_BY(mutex_) = 0;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <string>
 
-// The image that nvcc compiles from copy_kernels.cu and reduce_kernels.cu.
+// The image of hpe's kernels, which nvcc compiles from copy_kernels.cu and reduce_kernels.cu.
 extern "C" const unsigned char hpe_call_kernels_image[];
 
 namespace hpe::cuda_hooks {
@@ -14,11 +14,12 @@ using interpose::scattered_bytes;
 
 namespace {
 
-// Rows of this width or more keep a copy engine busy, and the multiprocessors stay free for the program's kernels.
+// Rows of at least so many bytes are copied by a copy engine: it reaches its full rate with them, and the
+// multiprocessors stay free for the program's kernels.
 constexpr std::size_t wide = std::size_t{16} << 10;
 
 constexpr unsigned threads = 256;
-constexpr unsigned enough_blocks = 512;  // to keep any GPU busy
+constexpr unsigned enough_blocks = 512;  // as many blocks as keep any GPU busy
 constexpr unsigned most_blocks = 2048;
 constexpr unsigned most_in_a_thread = 16;
 constexpr unsigned any_number = 1U << 31;
@@ -66,7 +67,7 @@ void call_kernels::find_functions() {
     cu_.check(cu_.cuModuleGetFunction(&function, module_, name.c_str()), "finding hpe's kernels for I/O and MPI calls");
   };
   for (std::size_t n = 0; n < functions_.size(); ++n) find(functions_[n], "hpe_copy_units_" + std::to_string(n));
-  // In the order of reduction's enumerators.
+  // The names are in the order of the enumerators in `reduction`.
   static constexpr std::array names{"sum", "product", "least", "greatest"};
   static constexpr std::array types{"i32", "u32", "i64", "u64", "f32", "f64"};
   for (std::size_t o = 0; o < operations; ++o)

@@ -25,16 +25,17 @@ class call_kernels {
   /// Whether a kernel would copy these rows faster than a copy engine.
   [[nodiscard]] static bool suit(const box_copy& shape) noexcept;
 
-  /// Queues a copy. The context must be current, and its kernels must be able to access both sides.
+  /// Queues a copy by a kernel. The context must be current, and its kernels must be able to access the source and the
+  /// destination.
   [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const box_copy& shape, CUstream stream);
 
   /// The pieces of an element, stored in device memory.
   struct table {
     std::shared_ptr<const std::vector<interpose::stretch>> element;
     std::shared_ptr<std::byte> pieces;
-    std::size_t bits = 0;      ///< all numbers of the table combined by "or"; the lowest set bit gives the alignment
-    std::ptrdiff_t begin = 0;  ///< offset of the element's lowest byte
-    std::ptrdiff_t end = 0;    ///< offset of the end of the element's highest byte
+    std::size_t bits = 0;      ///< `first` and `offset` of all pieces, combined by "or"; shows their alignment
+    std::ptrdiff_t begin = 0;  ///< distance in bytes from the element's address to its lowest byte
+    std::ptrdiff_t end = 0;    ///< distance in bytes from the element's address to the end of its highest byte
   };
   using shared_table = std::shared_ptr<const table>;
   /// Makes the table of an element's pieces. Throws hpe::error if the driver refuses.

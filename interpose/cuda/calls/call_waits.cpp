@@ -8,7 +8,8 @@ namespace {
 
 constexpr const char* waiting = "waiting for the work that may use the memory of an I/O or MPI call";
 
-// Captured work does not run, and the driver refuses waits during a capture.
+// Whether the driver has refused a wait because a stream is being captured. The captured work does not run yet, so
+// there is nothing to wait for.
 bool is_captured(CUresult result) {
   return result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 }
@@ -38,7 +39,7 @@ void call_waits::for_users_of(const known_memory::allocation& memory) {
   for_all(memory.context);
 }
 
-// Returns false if that is not enough.
+// Waits only for the streams whose work uses the memory. Returns false if the caller must wait for all work.
 bool call_waits::for_streams_with(const known_memory::allocation& memory) {
   if (!by_parameters_ || !memory.is_allocated || !program_.are_one()) return false;
   const auto held = uses_.hold_streams();

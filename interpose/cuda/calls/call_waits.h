@@ -9,8 +9,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Makes libc and MPI calls wait for work that the program has queued. The functions throw hpe::error if that work has
-/// failed. Thread safe.
+/// Makes libc and MPI calls wait for work that the program has queued. The functions that wait throw hpe::error if that
+/// work has failed. Thread safe.
 class call_waits {
  public:
   /// by_parameters: hpe assumes that a launch uses only the memory that its parameters name (HPE_SCOPE=args).
@@ -35,7 +35,7 @@ class call_waits {
   queued_uses& uses_;
   const bool by_parameters_;
   std::atomic<std::uint64_t> begun_{0};  // the number of waits for all work that have begun
-  std::atomic<std::uint64_t> over_{0};   // the highest number of a wait for all work that has ended
+  std::atomic<std::uint64_t> over_{0};   // the highest number of those waits for all work that have ended
 };
 
 }  // namespace hpe::cuda_hooks

@@ -1,5 +1,5 @@
-// Copies of rows and of scattered bytes. A copy engine makes a transfer for each row; in these kernels, neighbouring
-// threads copy neighbouring units.
+// Kernels that copy rows and scattered bytes. A copy engine makes a transfer for each row, which is slow for short
+// rows; in these kernels, neighbouring threads copy neighbouring units.
 
 #include "interpose/cuda/calls/byte_places.h"
 
@@ -7,7 +7,8 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// Finds places of consecutive units: most often, the piece of the last unit has the next one, too.
+// Finds the addresses of units. Remembers the piece of the last unit, because the next unit is usually in the same
+// piece.
 class places {
  public:
   __device__ explicit places(const byte_places& side) : side_(side) {}
@@ -40,7 +41,7 @@ class places {
   }
 
   const byte_places& side_;
-  unsigned long long first_ = 0;  // the piece that was found last
+  unsigned long long first_ = 0;  // the begin of the last found piece, in data bytes of the element; end_ is its end
   unsigned long long end_ = 0;
   long long offset_ = 0;
 };
@@ -61,7 +62,7 @@ __device__ void copy(const byte_places& to, const byte_places& from, unsigned un
 
 }  // namespace
 
-// For units of 1 << n bytes at aligned addresses. A copy has fewer than 2^31 units.
+// The kernel for units of 1 << n bytes, at addresses that are multiples of this size. A copy has fewer than 2^31 units.
 #define HPE_COPY_KERNEL(n, type)                                                                               \
   extern "C" __global__ void __launch_bounds__(256)                                                            \
       hpe_copy_units_##n(const byte_places to, const byte_places from, unsigned units, unsigned in_a_thread) { \

@@ -21,7 +21,7 @@ namespace {
 
 CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// The range from the first byte of all boxes to the last byte.
+// The smallest range that contains all boxes.
 used_range range_of(CUdeviceptr base, std::span<const placed_box> boxes, bool written) {
   std::size_t begin = ~std::size_t{0};
   std::size_t end = 0;
@@ -131,7 +131,8 @@ std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdevicep
   return queue.add(shape.bytes(), kept, [&](CUstream stream) { return kernels->copy(to, from, shape, stream); });
 }
 
-// A queue for copies to host memory, which any context can make. nullptr if the program has no context yet.
+// Returns a queue for copies to host memory, in any context, because all contexts can make these copies; nullptr if the
+// program has no context yet.
 std::shared_ptr<call_queue> host_calls::some_queue() {
   {
     const lock_guard lock(mutex_);
@@ -155,7 +156,7 @@ void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const place
   waits_.for_users_of(memory);
   device_work work(queue->stream(), {range_of(device, boxes, to_device)});
   work.needs_no_wait();
-  cu_.check(work.result(), "copying to the device the data that CPU code has written");
+  cu_.check(work.result(), "uploading the data that CPU code has written");
   const entered here(cu_, context);
   if (copy_together(device, host, boxes, to_device, *queue)) return;
   constexpr const char* what = "copying the data of an I/O or MPI call";
@@ -176,8 +177,9 @@ void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const place
   queue->wait();
 }
 
-// Copies many boxes by one transfer of contiguous bytes, which a kernel gathers or scatters on the device. Returns
-// false, with no effect, if the boxes are few, or large, or the device has no memory for them.
+// Copies many small boxes by one transfer of contiguous bytes; a kernel gathers or scatters these bytes on the device.
+// Returns false, with no effect, if there are few boxes, if they are large, or if the device has no memory for the
+// contiguous bytes.
 bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device,
                                call_queue& queue) {
   constexpr std::size_t few = 16;
@@ -215,7 +217,7 @@ bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<co
   return true;
 }
 
-// Queues one copy from or to borrowed memory.
+// Queues one copy between device memory and host memory that the caller borrowed.
 device_copy host_calls::begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes, bool to_device) {
   const auto memory = require(device);
   const CUcontext context = memory.context;
@@ -223,7 +225,7 @@ device_copy host_calls::begin_copy(CUdeviceptr device, std::byte* host, std::siz
   waits_.for_users_of(memory);
   device_work work(queue->stream(), {{device, bytes, to_device}});
   work.needs_no_wait();
-  cu_.check(work.result(), "copying to the device the data that CPU code has written");
+  cu_.check(work.result(), "uploading the data that CPU code has written");
   const entered here(cu_, context);
   return {queue, to_device ? queue->copy(device, number_of(host), bytes) : queue->copy(number_of(host), device, bytes)};
 }
@@ -269,11 +271,12 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
   if (!waits_.is_over(queued)) waits_.for_users_of(found->what);
   if (adopted_memory::any()) {
-    // The other process copies later. CPU code of this process may fetch a page before that copy, and keep old bytes.
+    // The other process copies later. If CPU code of this process touched the memory before that copy, it would fetch
+    // the old bytes, so memory that CPU code has touched is not shared for overwriting.
     if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
     device_work release({{address, bytes, use == peer_use::overwrite}});
     release.needs_no_wait();
-    cu_.check(release.result(), "copying to the device the data that CPU code has written");
+    cu_.check(release.result(), "uploading the data that CPU code has written");
   }
   peer_bytes result{process_, found->number, found->what.base, address - found->what.base, {}, {}};
   static_assert(sizeof result.handle == sizeof found->handle);
@@ -283,7 +286,8 @@ std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t 
   return result;
 }
 
-// Another process has written the memory: bytes that CPU code has fetched since share() are out of date.
+// Called when another process has written the memory: discards the bytes that CPU code has fetched since share(),
+// because they are out of date.
 void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
   if (!adopted_memory::any()) return;
   device_work release({{address, bytes, true}});
@@ -325,7 +329,7 @@ std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, co
   }
   device_work work(queue->stream(), {{target, shape.written().span(), true}});
   work.needs_no_wait();
-  cu_.check(work.result(), "copying to the device the data that CPU code has written");
+  cu_.check(work.result(), "uploading the data that CPU code has written");
   return device_copy{queue, copy_rows(*queue, target, source->address, shape, source->mapped)};
 }
 
@@ -337,7 +341,7 @@ std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t
   return device_copy{queue, copy_rows(*queue, target->address, from, shape, target->mapped)};
 }
 
-// Drivers before CUDA 12.4 do not know the attribute of a device.
+// Drivers before CUDA 12.4 do not have the attribute MPS_ENABLED; then the result is false.
 bool host_calls::takes_turns(std::uintptr_t address) noexcept {
   int ordinal = 0;
   int has_service = 0;
@@ -358,7 +362,8 @@ std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std
   }
 }
 
-// Queues copy(queue, kernels) between memory of borrow_beside() and bytes of an allocation of the program.
+// Queues a copy between memory that borrow_beside() returned and bytes of an allocation of the program. `copy` is
+// called to make the driver's calls.
 template <class Copy>
 device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
                                        std::uint64_t queued, bool written, Copy copy) {
@@ -376,7 +381,7 @@ device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_b
   device_work work(queue->stream(),
                    {{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin), written}});
   work.needs_no_wait();
-  cu_.check(work.result(), "copying to the device the data that CPU code has written");
+  cu_.check(work.result(), "uploading the data that CPU code has written");
   const entered here(cu_, context);
   return {queue, copy(*queue, *kernels, table)};
 }
@@ -409,7 +414,7 @@ device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::si
   const std::size_t bytes = count * how.number_bytes();
   device_work work(queue->stream(), {{to, bytes, true}});
   work.needs_no_wait();
-  cu_.check(work.result(), "copying to the device the data that CPU code has written");
+  cu_.check(work.result(), "uploading the data that CPU code has written");
   const entered here(cu_, context);
   return {queue, queue->add(bytes, kernels,
                             [&](CUstream stream) { return kernels->reduce(to, number_of(with), count, how, stream); })};

@@ -14,8 +14,8 @@
 namespace hpe::cuda_hooks {
 
 /// Lets interposed calls of libc and MPI use the program's device memory. Memory that CPU code has touched is read and
-/// written through adopted_memory, which has a host copy of that memory. The bytes of all other memory are copied
-/// directly from and to the device, so the hooks of launches do not have to consider it.
+/// written through adopted_memory, which has a host copy of that memory. All other device memory is copied directly
+/// from and to the device and has no host copy, so the hooks of launches can ignore it.
 class host_calls final : public interpose::adopted_pointers {
  public:
   host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
@@ -70,20 +70,20 @@ class host_calls final : public interpose::adopted_pointers {
  private:
   [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
-  /// The queue for a copy of `bytes` bytes from another process. For a large copy, this is the queue with the fewest
-  /// unfinished copies, because reads from another device can overlap.
+  /// Returns the queue for a copy of `bytes` bytes from another process. For a large copy, returns the queue with the
+  /// fewest unfinished copies, because reads from another device can overlap.
   [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
   [[nodiscard]] std::shared_ptr<call_queue> some_queue();
-  /// Bytes that a process of this machine has shared, at the address at which the queue's context can access them.
-  /// `mapped` is set if the bytes belong to another process. reach() returns nullopt if the context cannot access the
-  /// bytes.
+  /// Bytes that a process of this machine has shared. address: where the queue's context can access them. mapped: if
+  /// the bytes belong to another process, the owner of their mapping in this process. reach() returns nullopt if the
+  /// context cannot access the bytes.
   struct reached {
     CUdeviceptr address;
     std::shared_ptr<void> mapped;
   };
   [[nodiscard]] std::optional<reached> reach(const interpose::peer_bytes& which, const call_queue& queue);
-  /// The kernels, loaded into a context; nullptr if the driver refuses to load them. The first failure is logged and
-  /// remembered.
+  /// Returns hpe's kernels, loaded into a context; nullptr if the driver refuses to load them. A failure is logged once
+  /// and remembered.
   [[nodiscard]] std::shared_ptr<call_kernels> kernels_of(CUcontext context);
   /// Like kernels_of, but throws if the kernels cannot be loaded.
   [[nodiscard]] std::shared_ptr<call_kernels> require_kernels(CUcontext context);

@@ -9,8 +9,8 @@ std::optional<known_memory::entry> known_memory::find(CUdeviceptr address) const
   return address - found->first < found->second.what.bytes ? std::optional(found->second) : std::nullopt;
 }
 
-// An allocation that the program frees while the driver is asked must not become known. Without host memory it does not
-// become known either, and the driver is asked again.
+// If the program calls forget() while this function asks the driver, the allocation may be freed already, so it is not
+// added to the cache. It is not added either if host memory is too short; then the next call asks the driver again.
 std::optional<known_memory::entry> known_memory::find_or_ask(CUdeviceptr address) {
   std::uint64_t before = 0;
   {
@@ -73,7 +73,8 @@ void known_memory::share(entry& e) const {
                  cu_.cuIpcGetMemHandle(&e.handle, e.what.base) == CUDA_SUCCESS;
 }
 
-// Other memory may have become known at the address while the driver is asked: it keeps its own entry.
+// While share() asks the driver, another allocation may have been added to the cache at the same address. The entry of
+// that allocation must not be overwritten.
 std::optional<known_memory::shared_allocation> known_memory::shared_at(CUdeviceptr address) {
   auto found = find_or_ask(address);
   if (!found) return std::nullopt;
@@ -95,7 +96,7 @@ void known_memory::forget(CUdeviceptr begin, CUdeviceptr end) noexcept {
   while (it != known_.end() && it->first < end) {
     const allocation gone = it->second.what;
     it = known_.erase(it);
-    // Neighbouring allocations may be in the same granules.
+    // This also clears the marks of granules that a neighbouring allocation shares; the next lines set them again.
     marks_.set(gone.base, gone.base + gone.bytes, false);
     if (it != known_.end()) marks_.set(it->first, it->first + it->second.what.bytes, true);
     if (it != known_.begin()) {

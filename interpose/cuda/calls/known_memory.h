@@ -20,13 +20,13 @@ class known_memory {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     CUcontext context = nullptr;  ///< the context in which the allocation's bytes are copied
-    /// Whether the program allocated the memory, directly or from a pool. Kernels can use other memory that their
-    /// parameters do not name: variables of modules need no parameter, and mapped memory can be reached through another
-    /// mapping.
+    /// Whether the program allocated the memory, directly or from a pool. A kernel that uses such memory has a pointer
+    /// to it among its parameters. Other memory can be used without a parameter: module variables need none, and mapped
+    /// memory can be reached through a second mapping.
     bool is_allocated = false;
   };
-  /// The allocation that contains an address of device memory. Returns nullopt if the address is not device memory, or
-  /// if the memory is managed.
+  /// Returns the allocation that contains an address; nullopt if the address is not in device memory, or if the memory
+  /// is managed.
   [[nodiscard]] std::optional<allocation> at(CUdeviceptr address);
 
   /// Describes an allocation to another process, which can map it with this description.
@@ -36,8 +36,8 @@ class known_memory {
     CUipcMemHandle handle{};
     CUuuid device{};
   };
-  /// Like at(), but also returns nullopt if the driver gives no handle: for memory of pools, and for memory that the
-  /// program maps itself. hpe intercepts the calls with which the program frees all other memory.
+  /// Like at(), but also returns nullopt if the driver gives no IPC handle, which is so for memory of pools and for
+  /// memory that the program maps itself. hpe intercepts the calls that free the memory described here.
   [[nodiscard]] std::optional<shared_allocation> shared_at(CUdeviceptr address);
 
   /// Whether any allocation is in the cache. Costs one load.
@@ -52,8 +52,8 @@ class known_memory {
  private:
   struct entry {
     allocation what;
-    std::uint64_t made = 0;  // number of the entry; later entries for the same address have other numbers
-    bool asked = false;      // whether the driver was asked for the members below
+    std::uint64_t made = 0;  // the number of this entry, which is never reused
+    bool asked = false;      // whether hpe has asked the driver for the members below
     unsigned long long number = 0;
     bool has_handle = false;
     CUipcMemHandle handle{};
@@ -69,7 +69,7 @@ class known_memory {
   const device::cuda::driver& cu_;
   const program_contexts& program_;
   mutable mutex mutex_;                                        // not held while hpe calls the driver
-  std::map<CUdeviceptr, entry> known_ HPE_GUARDED_BY(mutex_);  // by base
+  std::map<CUdeviceptr, entry> known_ HPE_GUARDED_BY(mutex_);  // the key is the base
   std::uint64_t forgotten_ HPE_GUARDED_BY(mutex_) = 0;         // the number of calls of forget
   std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;              // the number of the last entry
   std::atomic<bool> any_{false};

@@ -1,4 +1,4 @@
-// Operations on numbers, for reductions of MPI.
+// Kernels that combine arrays of numbers element by element, for MPI reductions.
 
 namespace hpe::cuda_hooks {
 
@@ -39,7 +39,7 @@ __device__ void reduce(T* to, const T* with, unsigned long long count) {
 
 }  // namespace
 
-// to[i] = to[i] combined with with[i].
+// Each kernel sets to[i] = operation(to[i], with[i]).
 #define HPE_REDUCE_KERNEL(operation, name, type)                                              \
   extern "C" __global__ void __launch_bounds__(256)                                           \
       hpe_reduce_##operation##_##name(type* to, const type* with, unsigned long long count) { \

@@ -9,7 +9,8 @@ namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
 
-// Loans keep the object alive. Memory that ended with its context may belong to the program by now.
+// Runs when no loan is left, because each loan owns a reference to the object. If the context has ended, so has the
+// memory, and the program may have new memory at these addresses; so nothing is freed.
 scratch_memory::~scratch_memory() {
   const entered here(cu_, parts_->context());
   if (!parts_->alive()) return;
@@ -40,7 +41,8 @@ std::shared_ptr<std::byte> scratch_memory::borrow(std::size_t bytes) {
     const lock_guard lock(mutex_);
     auto& free = free_[size];
     if (free.empty() && size < slab) {
-      // Room for what follows the allocation, and for all that can be given back.
+      // The lists are enlarged first, so that nothing throws after the allocation, and give_back() can always add a
+      // small piece to its list.
       slabs_.reserve(slabs_.size() + 1);
       free.reserve((slabs_.size() + 1) * (slab / size));
       slabs_.push_back(allocate(slab));
@@ -58,8 +60,8 @@ std::shared_ptr<std::byte> scratch_memory::borrow(std::size_t bytes) {
           [self = shared_from_this(), size](std::byte* p) { self->give_back(reinterpret_cast<CUdeviceptr>(p), size); }};
 }
 
-// borrow() has made the list of this size. Only lists of large loans may have to grow here; without host memory for
-// that the loan goes back to the driver.
+// borrow() has already made the list of each small size large enough. Only the list of a large size may have to grow
+// here; if there is no host memory for that, the device memory is returned to the driver.
 void scratch_memory::give_back(CUdeviceptr memory, std::size_t size) noexcept {
   try {
     const lock_guard lock(mutex_);

@@ -10,12 +10,12 @@
 
 namespace hpe::cuda_hooks {
 
-/// Device memory that hpe has allocated in one context of the program, for bytes of messages on their way between
-/// processes. No block contains both this memory and memory of the program, because a touch by CPU code fetches or
-/// uploads whole blocks (adopted_region). Thread safe.
+/// Device memory that hpe allocates in one context of the program, for the data of messages between processes. No block
+/// contains both this memory and memory of the program, because a touch by CPU code fetches or uploads whole blocks
+/// (adopted_region). Thread safe.
 class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
  public:
-  /// Called before memory is returned to the driver.
+  /// A function that is called before memory is returned to the driver.
   using goes = std::function<void(CUdeviceptr address, std::size_t bytes)>;
 
   scratch_memory(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts, goes told)
@@ -24,7 +24,8 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   scratch_memory(const scratch_memory&) = delete;
   scratch_memory& operator=(const scratch_memory&) = delete;
 
-  static constexpr std::size_t most = std::size_t{256} << 20;  ///< limit of a loan, and of all unused large loans
+  /// The largest number of bytes in one loan, and the largest number of unused bytes of large sizes.
+  static constexpr std::size_t most = std::size_t{256} << 20;
 
   /// Lends at least `bytes` bytes, aligned to 256. When the last owner releases the bytes, queued work must no longer
   /// use them. Throws hpe::error if the driver refuses.
@@ -33,7 +34,8 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
  private:
   static constexpr std::size_t smallest = std::size_t{64} << 10;
   static constexpr std::size_t slab = std::size_t{2} << 20;
-  static constexpr std::size_t guard = std::size_t{64} << 10;  ///< unused bytes on both sides: a block of a region
+  /// The number of unused bytes on each side of a piece; more than a page, because regions consist of whole pages.
+  static constexpr std::size_t guard = std::size_t{64} << 10;
 
   [[nodiscard]] CUdeviceptr allocate(std::size_t size);
   void release(CUdeviceptr memory, std::size_t size) noexcept;
@@ -44,7 +46,7 @@ class scratch_memory : public std::enable_shared_from_this<scratch_memory> {
   const goes told_;
   mutex mutex_;
   std::map<std::size_t, std::vector<CUdeviceptr>> free_
-      HPE_GUARDED_BY(mutex_);  // unused memory by its size; small pieces are parts of slabs
+      HPE_GUARDED_BY(mutex_);  // unused memory; the key is its size. Small pieces are parts of slabs
   std::vector<CUdeviceptr> slabs_ HPE_GUARDED_BY(mutex_);
   std::size_t kept_ HPE_GUARDED_BY(mutex_) = 0;
 };

@@ -1,4 +1,5 @@
-// Invariant: a buffer returns to its ring with an event recorded after all work that uses it, also after a failure.
+// Invariant: when a buffer returns to its ring, its event has been recorded after all work that uses the buffer, also
+// if the copy failed.
 #include "interpose/cuda/copies/pageable_copy.h"
 
 #include <algorithm>
@@ -20,19 +21,20 @@ CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); 
 
 using writing = transfer::copy_crew::writing;
 
-// The size of the piece at `done`, in whole rows.
+// The number of bytes in the piece that begins at byte `done` of the copy; if the copy has several rows, the piece
+// consists of whole rows.
 std::size_t piece_at(std::size_t done, const box_extent& extent) {
   const std::size_t piece = transfer::next_piece(done, extent.bytes() - done, pinned_ring::buffer_bytes);
   return extent.rows == 1 ? piece : std::max(extent.width, piece / extent.width * extent.width);
 }
 
-// Copy engines are slow for narrower rows, on both sides. Rows wider than a buffer are rare.
+// Copy engines are slow if rows have fewer bytes than this, both in the driver's copies and in hpe's.
 constexpr std::size_t narrowest_row = 512;
 
 }  // namespace
 
 bool pageable_copy::is_pageable(const void* host, std::size_t bytes) const {
-  // The driver does not know an address that is neither pinned nor managed nor in device memory.
+  // For an address that is neither pinned nor managed nor in device memory, the driver returns an error or type 0.
   const auto unknown = [&](CUdeviceptr address) {
     unsigned type = 0;
     return cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS || type == 0;
@@ -40,13 +42,15 @@ bool pageable_copy::is_pageable(const void* host, std::size_t bytes) const {
   return unknown(number_of(host)) && unknown(number_of(host) + bytes - 1);
 }
 
-// How many bytes from an address on belong to its allocation in device memory; 0 if there is none.
+// The number of bytes from an address to the end of its allocation in device memory; 0 if no allocation contains the
+// address.
 std::size_t pageable_copy::bytes_from(CUdeviceptr address) const {
   const auto range = device_range_at(cu_, address);
   return range ? range->bytes - (address - range->base) : 0;
 }
 
-// The driver keeps captures, streams of another context, managed memory, and all invalid copies.
+// Returns false for copies that the driver must make itself: during a capture, on a stream of another context, with
+// managed memory, and invalid copies.
 bool pageable_copy::suitable(const sides& what, CUstream stream) const {
   const auto& [width, rows, planes] = what.extent();
   if (what.extent().bytes() < smallest || what.host == nullptr || planes != 1) return false;
@@ -74,12 +78,13 @@ std::shared_ptr<context_parts> pageable_copy::parts_for(std::size_t bytes) {
     (void)parts->ring();
     return parts;
   } catch (const error& e) {
-    log(log_level::info, "large copies go straight on: {}", e.what());
+    log(log_level::info, "large copies are left to the driver: {}", e.what());
     return nullptr;
   }
 }
 
-// Copies bytes [at, at + bytes) of the copy, counted without gaps, between `through` and the program's memory.
+// Copies bytes [at, at + bytes) of the data between the buffer `through` and the program's memory; gaps between rows do
+// not count.
 transfer::copy_crew::pending pageable_copy::begin_piece(const sides& what, std::size_t at, std::size_t bytes,
                                                         std::byte* through, bool up, writing how) {
   const std::size_t width = what.extent().width;
@@ -125,7 +130,7 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
     pinned_ring::loan through;
     std::size_t at;
     std::size_t bytes;
-    transfer::copy_crew::pending copy;  // ends before the buffer goes back
+    transfer::copy_crew::pending copy;  // is finished before the buffer returns to the ring
   };
   std::optional<begun> last;
   CUresult result = CUDA_SUCCESS;
@@ -152,7 +157,8 @@ std::optional<CUresult> pageable_copy::upload(CUdeviceptr to, const void* from, 
       result = free;
       break;
     }
-    // The threads fill this buffer while this thread queues the previous one, without a rendezvous between the two.
+    // Other threads fill this buffer while this thread queues the copy of the previous buffer; neither waits for the
+    // other.
     auto copy = begin_piece(what, at, part, through.data(), true, transfer::copy_crew::to_stage(bytes));
     queue_last();
     last.emplace(begun{std::move(through), at, part, std::move(copy)});
@@ -199,7 +205,7 @@ std::optional<CUresult> pageable_copy::download(void* to, CUdeviceptr from, cons
     result = next.through.wait();
     if (result != CUDA_SUCCESS) break;
     begin_piece(what, next.offset, next.bytes, next.through.data(), false, writing::past_caches).finish();
-    // Usually more of this copy is waiting, so the buffer is used again at once.
+    // The buffer is used at once for the next piece of this copy, if there is one.
     if (queued < bytes) queue(std::move(next.through));
   }
   return result;

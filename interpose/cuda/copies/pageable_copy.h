@@ -34,11 +34,13 @@ class pageable_copy {
   std::optional<CUresult> download(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
     return download(to, from, box_copy{{bytes}}, stream);
   }
-  /// Like upload and download, for entries of the driver that accept any two addresses.
+  /// Like upload or download, whichever the two addresses require; for entries of the driver that accept any two
+  /// addresses.
   std::optional<CUresult> copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream, bool wait);
 
  private:
-  // The number of bytes that the driver copies in about the time that hpe needs to make the buffers.
+  // hpe makes its buffers only after so many bytes of copies: the driver copies them in about the time that hpe needs
+  // to make the buffers.
   static constexpr std::uint64_t worth_buffers = std::uint64_t{64} << 20;
 
   /// The device side and the host side of a copy of one plane.
@@ -61,7 +63,7 @@ class pageable_copy {
   const device::cuda::driver& cu_;
   contexts& contexts_;
   transfer::copy_crew crew_{transfer::copy_crew::threads_for_this_machine() - 1};
-  std::atomic<std::uint64_t> seen_{0};  // bytes of all earlier copies that hpe could have staged
+  std::atomic<std::uint64_t> seen_{0};  // the number of bytes in all earlier copies that hpe could have staged
 };
 
 }  // namespace hpe::cuda_hooks

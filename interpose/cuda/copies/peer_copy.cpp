@@ -1,5 +1,5 @@
-// Invariant: a buffer returns to its ring with an event recorded after the copy that reads it last. The ring belongs to
-// the destination's context.
+// Invariant: when a buffer returns to its ring, its event has been recorded after the last copy that reads the buffer.
+// The ring belongs to the destination's context.
 #include "interpose/cuda/copies/peer_copy.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::optional<CUcontext> peer_copy::context_of(CUdeviceptr address, std::size_t 
 bool peer_copy::reaches(CUcontext context, CUdeviceptr address) const {
   const entered here(cu_, context);
   unsigned flags = 0;
-  // If the driver cannot tell, the copy is left to it.
+  // If the driver does not have this attribute, the result is true, so the driver makes the copy.
   return cu_.cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, address) != CUDA_SUCCESS ||
          flags != CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
 }
@@ -38,7 +38,7 @@ bool peer_copy::reaches(CUcontext context, CUdeviceptr address) const {
 std::optional<peer_copy::ends> peer_copy::unconnected(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) const {
   int to_device = -1;
   int from_device = -1;
-  // Most copies return here.
+  // Most copies are small or within one device.
   if (bytes < smallest ||
       cu_.cuPointerGetAttribute(&to_device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, to) != CUDA_SUCCESS ||
       cu_.cuPointerGetAttribute(&from_device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, from) != CUDA_SUCCESS ||
@@ -58,7 +58,7 @@ CUresult peer_copy::record(CUcontext context, CUstream stream, CUevent& made) co
   return result;
 }
 
-// Orders work that is queued on `after` later behind the work that is on `before` now.
+// Makes work that is queued on the stream `after` from now on wait for all work that is on the stream `before` now.
 CUresult peer_copy::follow(CUcontext context, CUstream before, CUcontext after_context, CUstream after) const {
   CUevent reached = nullptr;
   CUresult result = record(context, before, reached);
@@ -105,7 +105,7 @@ std::optional<CUresult> peer_copy::copy_between(const ends& e, CUdeviceptr to, C
       then([&] { return through.used_by(arriving.stream()); });
     }
     if (result != CUDA_SUCCESS) {
-      // A copy into the buffer may be queued, and nothing that its next user waits for may follow the copy.
+      // A copy into the buffer may be queued without an event after it, for which the buffer's next user could wait.
       const entered there(cu_, e.from);
       cu_.cuStreamSynchronize(leaving.stream());
     }
@@ -120,7 +120,7 @@ std::optional<CUresult> peer_copy::copy(CUdeviceptr to, CUdeviceptr from, std::s
     const auto e = unconnected(to, from, bytes);
     return e ? copy_between(*e, to, from, bytes, stream) : std::nullopt;
   } catch (const error& failure) {
-    log(log_level::info, "copies between devices go straight on: {}", failure.what());
+    log(log_level::info, "copies between devices are left to the driver: {}", failure.what());
     return std::nullopt;
   }
 }

@@ -35,7 +35,7 @@ class pinned_ring {
  private:
   struct buffer {
     std::byte* data = nullptr;
-    CUevent done = nullptr;  // recorded after the copies that use the buffer
+    CUevent done = nullptr;  // an event that is recorded after the copies that use the buffer
   };
   buffer first() HPE_REQUIRES(mutex_);
   void give_back(buffer used) noexcept;
@@ -46,7 +46,7 @@ class pinned_ring {
   std::byte* memory_ = nullptr;
   mutex mutex_;
   condition_variable returned_;
-  std::vector<buffer> free_ HPE_GUARDED_BY(mutex_);  // free buffers in the order of their return; capacity for all
+  std::vector<buffer> free_ HPE_GUARDED_BY(mutex_);  // in the order of their return; capacity for all buffers
 };
 
 /// A buffer that one copy uses. The destructor returns it to the ring, which must outlive the loan. Only one thread may
@@ -70,8 +70,9 @@ class pinned_ring::loan {
   [[nodiscard]] CUevent done() const noexcept { return lent_.done; }
   /// Waits until the copies that use the buffer are done.
   [[nodiscard]] CUresult wait() const { return ring_->cu_.cuEventSynchronize(lent_.done); }
-  /// Makes the next user of the buffer wait for all work that is queued on the stream now. If the driver cannot record
-  /// the event, waits for that work instead; this wait fails only if the stream's context has failed.
+  /// Records the buffer's event on the stream, so that the next user of the buffer waits for all work that is queued
+  /// there now. If the driver cannot record the event, this function itself waits for the work, which fails only if the
+  /// stream's context has failed.
   [[nodiscard]] CUresult used_by(CUstream stream) const;
 
  private:

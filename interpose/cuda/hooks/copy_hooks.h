@@ -1,7 +1,7 @@
 #pragma once
 
-/// The hooks for copies and fills. Only hook_table.cpp includes this file. If a copy does not concern hpe, its hook
-/// costs a comparison and the call of the driver.
+/// The hooks for copies and fills. Only hook_table.cpp includes this file. If hpe has nothing to do for a copy, its
+/// hook makes one comparison and calls the driver.
 
 #include <optional>
 #include <type_traits>
@@ -21,8 +21,9 @@ namespace {
 using trace::measured;
 using trace::way;
 
-/// The source and destination of an entry's copies, as the entry's name states: `up` from the host, `down` to the host,
-/// `across` between device addresses, `peer` between contexts, `any` as the addresses determine.
+/// The direction in which a driver entry copies, according to its name: `up` from host memory to device memory, `down`
+/// from device memory to host memory, `across` between device addresses, `peer` between contexts, `any` if the
+/// addresses decide.
 enum class direction : std::uint8_t { up, down, across, peer, any };
 
 /// Collects the arguments of an entry that copies a range of bytes: (to, from, bytes) and perhaps a stream, in this
@@ -51,7 +52,8 @@ inline interposer* for_large(std::size_t bytes) {
   return bytes >= pageable_copy::smallest ? interposer::instance() : nullptr;
 }
 
-// Lets hpe make a copy. Returns nullopt if hpe is not faster than the driver. The driver's integers are addresses.
+// Lets hpe make a copy. Returns nullopt if hpe is not faster than the driver. The integers of type CUdeviceptr are
+// addresses.
 // NOLINTBEGIN(performance-no-int-to-ptr)
 template <direction Way>
 std::optional<CUresult> staged(interposer& hpe, const copied_range& c, CUstream in, bool waits) {
@@ -87,7 +89,7 @@ inline void count_copy(way by_driver, std::size_t bytes) {
   if (by_driver == way::down_driver) counters::add(count.bytes_to_host, bytes);
 }
 
-// Queues a part of a copy on behalf of a registered kind of memory.
+// Queues one part of a copy. The memory_kind that handles the copy calls this function once for each part.
 inline CUresult copy_part(const copied_range& c, CUstream in, const box_part& part) {
   const CUdeviceptr to = c.to + part.x, from = c.from + part.x;
   const std::size_t bytes = part.extent.width;
@@ -129,8 +131,8 @@ CUresult CUDAAPI copy(Arguments... arguments) {
 
 // ---- rows and planes ---------------------------------------------------------------------------------------------
 
-// Calls the driver for a copy of rows and planes. A copy of arrays may use any memory, and so may an invalid
-// description, which is not decoded.
+// Calls the driver for a copy of rows and planes. hpe assumes that the copy may use any memory if one side is an array,
+// or if the description is invalid and so cannot be decoded.
 template <auto Entry, flavour Flavour, class Description, class... Stream>
 CUresult copy_described(const Description* description, const std::optional<cuda_shape::described_copy>& decoded,
                         Stream... stream) {
@@ -171,7 +173,7 @@ CUresult CUDAAPI copy_rows(const Description* description, Stream... stream) {
 
 // ---- fills -------------------------------------------------------------------------------------------------------
 
-// Fills a box of elements: fill(address, part) calls the driver for a part of the box.
+// Fills a box of elements. fill(address, extent) calls the driver for a part of the box.
 template <class Fill>
 CUresult fill_box(CUdeviceptr to, const box& whole, std::size_t element, CUstream in, const Fill& fill) {
   const auto queue = [&](const box_part& part) {

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The hooks for graphs. When a copy or fill becomes a node, the driver inspects its memory. Every launch of the graph
-/// uses the memory of its nodes. Only hook_table.cpp includes this file.
+/// The hooks for graphs. When the program adds a node that copies or fills memory, the driver inspects this memory.
+/// Every launch of the graph uses the memory of its nodes. Only hook_table.cpp includes this file.
 
 #include "interpose/cuda/hooks/memory_kind.h"
 #include "interpose/cuda/hooks/real_entries.h"
@@ -15,11 +15,11 @@ namespace {
 
 inline graph_memory& of_graphs() { return interposer::instance()->memory_of_graphs(); }
 
-/// Whether registered kinds of memory must know which memory graphs use. of_graphs() may be called only if this is
-/// true.
+/// Whether a kind of memory is registered, which must know which memory graphs use. of_graphs() may be called only if
+/// this is true.
 inline bool is_watched() { return memory_kinds::any() && interposer::instance() != nullptr; }
 
-/// Makes a call in which the driver inspects the memory of a node.
+/// Runs call(), in which the driver inspects the memory of a node. use() returns this memory.
 template <class Use, class Call>
 CUresult with_memory_of_node(const Use& use, const Call& call) {
   if (!is_watched()) return call();
@@ -64,7 +64,7 @@ inline auto use_of_node(const CUgraphNodeParams* node) {
 
 // ---- nodes -------------------------------------------------------------------------------------------------------
 
-/// Nodes that copy or fill memory.
+/// The hook for an entry that adds a node which copies or fills memory.
 template <auto Entry, class Parameters>
 CUresult CUDAAPI add_memory_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
                                  const Parameters* what, CUcontext context) {

@@ -48,7 +48,7 @@ const hpe_cuda_hook table[] = {
 
 const hpe_cuda_interposition* hpe_cuda_interpose() {
   using namespace hpe;
-  // Never destroyed, because a program may load the driver as it exits.
+  // Never destroyed, because a program may load the driver while it exits.
   static const auto& driver = *new const std::string([] {
     try {
       const options chosen = options::from_environment();
@@ -61,8 +61,9 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
                   "HPE_MPI_WAITS=\"{}\" is neither on nor off", chosen.mpi_waits);
       cuda_hooks::host_calls::messages_wait = chosen.mpi_waits == "on";
       cuda_hooks::stall_after = chosen.stall_after;
-      // serve_touches reports a failure. Called here, before the driver is loaded: most programs still have a single
-      // thread, for which the kernel's registration is fast; with several threads it takes milliseconds.
+      // Called here, before the driver is loaded, because most programs still have a single thread: then the operating
+      // system registers the process for membarrier at once; with several threads this takes milliseconds. The result
+      // is ignored, because serve_touches reports a failure.
       if (cuda_hooks::host_access) (void)cuda_hooks::queuing_threads::prepare();
       return chosen.cuda_driver;
     } catch (const error& e) {

@@ -39,7 +39,7 @@ template <auto Entry, class... Arguments>
 }
 
 // Most launches do not concern hpe. For these launches, the hook only adds one load and the stores of queuing_threads,
-// and the arguments stay in registers. describe() makes the description of the launch for the registered kinds of
+// and the arguments stay in registers. describe() returns the description of the launch for the registered kinds of
 // memory and for the trace; it is called only if call_watch::any() is true.
 template <auto Entry, class Describe, class... Arguments>
 [[gnu::always_inline]] inline CUresult launch_of(CUstream stream, const Describe& describe, Arguments... arguments) {
@@ -76,7 +76,7 @@ inline const char* obstacle_of(const CUlaunchConfig& how) {
   return nullptr;
 }
 
-// cuLaunchKernel, and cuLaunchCooperativeKernel, which has no `extra`.
+// The hook for cuLaunchKernel, and for cuLaunchCooperativeKernel, which has no argument `extra`.
 template <auto Entry, flavour Flavour, class... Extra>
 CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                         unsigned bz, unsigned shared, CUstream stream, void** parameters, Extra... extra) {
@@ -97,7 +97,7 @@ CUresult CUDAAPI launch(CUfunction function, unsigned gx, unsigned gy, unsigned 
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI launch_extended(const CUlaunchConfig* configuration, CUfunction function, void** parameters,
                                  void** extra) {
-  // The driver refuses a launch without a configuration.
+  // Without a configuration, hpe describes an empty launch; the driver refuses the call.
   static constexpr CUlaunchConfig none{};
   const CUlaunchConfig& c = configuration != nullptr ? *configuration : none;
   const auto describe = [&]() -> spread_launch {

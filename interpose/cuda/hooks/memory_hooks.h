@@ -1,7 +1,7 @@
 #pragma once
 
 /// The hooks for allocations, for queries about memory, and for the code that programs load. Only hook_table.cpp
-/// includes this file. If no kind of memory is registered, a hook costs a comparison.
+/// includes this file. If no kind of memory is registered, a hook makes one comparison and calls the driver.
 
 #include "interpose/cuda/hooks/guarded.h"
 #include "interpose/cuda/hooks/memory_kind.h"
@@ -14,8 +14,8 @@ namespace {
 
 // ---- allocations -------------------------------------------------------------------------------------------------
 
-/// Lets the driver allocate memory. If the driver has too little memory, the registered kinds of memory make room if
-/// they can.
+/// Lets the driver allocate memory. If the driver has too little memory, asks the registered kinds of memory to free
+/// some, and tries again if a kind has done so.
 template <class Allocate>
 CUresult allocate_by_driver(const Allocate& allocate) {
   const CUresult result = allocate();
@@ -24,8 +24,8 @@ CUresult allocate_by_driver(const Allocate& allocate) {
   return has_room ? allocate() : result;
 }
 
-/// cuMemAlloc, and cuMemAllocAsync outside of stream captures. If a registered kind allocates the memory, it can be
-/// used at once on any stream.
+/// The hook for cuMemAlloc and cuMemAllocAsync. During a stream capture, the driver allocates the memory. If a
+/// registered kind allocates the memory, any stream can use the memory at once.
 template <auto Entry, class... Stream>
 CUresult CUDAAPI allocate(CUdeviceptr* made, std::size_t bytes, Stream... stream) {
   constexpr bool of_pool = sizeof...(Stream) != 0;
@@ -45,7 +45,7 @@ CUresult CUDAAPI allocate(CUdeviceptr* made, std::size_t bytes, Stream... stream
 template <auto Entry>
 CUresult CUDAAPI allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_t width, std::size_t rows,
                                unsigned element) {
-  constexpr std::size_t unit = 512;  // the alignment of rows that the driver chooses
+  constexpr std::size_t unit = 512;  // the driver aligns rows to this number of bytes
   const std::size_t between = saturated_sum(width, unit - 1) / unit * unit;
   const std::size_t bytes = saturated_product(between, rows);
   const bool is_possible = made != nullptr && pitch != nullptr && bytes != 0 && bytes != too_many_bytes;
@@ -67,8 +67,9 @@ CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
 
 // ---- questions ---------------------------------------------------------------------------------------------------
 
-/// Adds the memory of the other devices that the program sees as a part of this device. hpe does not change the number
-/// of devices that the driver reports, because NVIDIA's runtime library refuses a driver that reports another number.
+/// To the program, the memory of devices joined to this device is a part of this device's memory, so their sizes are
+/// added. hpe does not change the number of devices that the driver reports, because NVIDIA's runtime library refuses a
+/// driver that reports another number.
 template <auto Entry>
 CUresult CUDAAPI device_memory(std::size_t* bytes, CUdevice device) {
   const CUresult result = (real.*Entry)(bytes, device);
@@ -107,7 +108,7 @@ CUresult CUDAAPI pointer_attribute(void* value, CUpointer_attribute attribute, C
   return elsewhere ? *elsewhere : (real.*Entry)(value, attribute, address);
 }
 
-/// If the memory does not have an attribute, the value is null or 0, as with the driver.
+/// Sets the value of an attribute that the memory does not have to null or 0, as the driver does.
 template <auto Entry>
 CUresult CUDAAPI pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                     CUdeviceptr address) {
@@ -122,7 +123,7 @@ CUresult CUDAAPI pointer_attributes(unsigned count, CUpointer_attribute* attribu
   return elsewhere ? *elsewhere : (real.*Entry)(count, attributes, values, address);
 }
 
-/// Whether the memory at an address cannot be shared with other processes. Logs the reason if so.
+/// Whether the memory at an address cannot be shared with other processes. If it cannot, logs the reason.
 inline bool stays_here(CUdeviceptr address) {
   const auto why = memory_kinds::first([&](memory_kind& kind) { return kind.obstacle_to_sharing(address); });
   if (why) log(log_level::warn, "memory at {:#x} {}, so other processes cannot get it by an IPC handle", address, *why);

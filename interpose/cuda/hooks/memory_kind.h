@@ -1,8 +1,8 @@
 #pragma once
 
-/// The interface between the hooks and hpe's features that manage memory in place of the driver. A feature registers a
-/// kind of memory when the program starts. The hooks decode the arguments of a driver entry into a device_call and
-/// offer the call to the registered kinds.
+/// The interface between the hooks and those features of hpe that manage memory in place of the driver. Each of these
+/// features registers a kind of memory when the program starts. The hooks decode the arguments of a driver entry into a
+/// device_call and offer the call to the registered kinds.
 
 #include <atomic>
 #include <optional>
@@ -19,23 +19,23 @@ struct spread_launch;
 
 /// The memory that a piece of work uses, if it is not a single box.
 struct memory_uses {
-  bool anything = false;             ///< the work may use any memory; otherwise only that of the members below
-  std::vector<CUdeviceptr> words{};  ///< parameters that may be addresses; each stands for its allocation
+  bool anything = false;             ///< the work may use any memory, not only that of `words` and `ranges`
+  std::vector<CUdeviceptr> words{};  ///< addresses; the work may use the allocations that contain them
   std::vector<used_range> ranges{};
 };
 
-/// A piece of device work, as described by the program's call.
+/// A piece of device work, as the arguments of the program's call describe it.
 struct device_call {
   enum class family : std::uint8_t { copy, fill, launch, other };
   family what = family::other;
-  CUstream stream = nullptr;  ///< default streams by their special handles; null: not known
+  CUstream stream = nullptr;  ///< a default stream is given by its special handle; null: the stream is not known
   bool waits = false;         ///< whether the work is done when the call returns
 
   // For copies and fills.
   CUdeviceptr to = 0;
   CUdeviceptr from = 0;  ///< 0 if the work is a fill, or if this side is an array of the driver
   box_copy shape{};
-  std::size_t unit = 1;  ///< bytes of an element; parts consist of whole elements
+  std::size_t unit = 1;  ///< bytes in an element of a fill; parts consist of whole elements
 
   // For launches.
   const spread_launch* launch = nullptr;
@@ -45,7 +45,7 @@ struct device_call {
   memory_uses uses{};
 };
 
-/// A call with which the program has loaded or unloaded code, or has obtained a handle for a part of it.
+/// A call with which the program has loaded or unloaded code, or has obtained a handle of a kernel or of the same code.
 struct program_code_event {
   enum class step : std::uint8_t {
     loaded,       ///< `handle` is a module or library that was loaded from code in memory, at `from`
@@ -96,16 +96,16 @@ class memory_kind {
                                                           CUdeviceptr /*address*/) {
     return std::nullopt;
   }
-  /// The free and the total memory of the current context's device, as the program sees them.
+  /// The free and the total memory of the current context's device that are reported to the program.
   struct amounts {
     std::size_t free = 0;
     std::size_t total = 0;
   };
   [[nodiscard]] virtual std::optional<amounts> memory() { return std::nullopt; }
-  /// Other devices whose memory the program sees as a part of this device's memory.
+  /// Returns the other devices whose memory the program sees as a part of this device's memory.
   [[nodiscard]] virtual std::vector<CUdevice> joined_to(CUdevice /*device*/) { return {}; }
-  /// The reason why other processes cannot access the memory at an address, as the end of a sentence that begins with
-  /// "memory at".
+  /// Returns the reason why other processes cannot access the memory at an address, as the end of a sentence that
+  /// begins with "memory at"; nullopt if they can.
   [[nodiscard]] virtual std::optional<const char*> obstacle_to_sharing(CUdeviceptr /*address*/) { return std::nullopt; }
 
   // ---- contexts, streams and code
@@ -113,42 +113,42 @@ class memory_kind {
   /// Called when the program has obtained a primary context.
   virtual void has_context(CUdevice /*device*/) {}
   virtual void ends(CUstream /*stream*/) {}
-  /// Called before a context that the program made is destroyed; if it is null, a primary context or a pool may be
-  /// about to be destroyed.
+  /// Called before a context that the program made is destroyed. nullptr: the call may destroy a primary context or a
+  /// pool.
   virtual void ends(CUcontext /*context*/) {}
   virtual void code(const program_code_event& /*event*/) {}
 
   // ---- work
 
-  /// Runs work of the program that uses memory of this kind: queue(part) queues one part of a copy or fill, or the
-  /// whole of other work, on the call's stream. Returns nullopt, without effect, if the call does not concern this
-  /// kind.
+  /// Runs work of the program that uses memory of this kind. queue(part) queues one part of a copy or fill on the
+  /// call's stream; for other work, it queues the whole work. Returns nullopt, without effect, if the call does not
+  /// concern this kind.
   using queue_part = function_ref<CUresult(const box_part&)>;
   [[nodiscard]] virtual std::optional<CUresult> run(const device_call& call, queue_part queue) = 0;
 
-  /// Calls call(), in which the driver inspects memory that later work will use. Returns nullopt in the same cases as
+  /// Runs call(), in which the driver inspects memory that later work will use. Returns nullopt in the same cases as
   /// run().
   [[nodiscard]] virtual std::optional<CUresult> look(const memory_uses& /*uses*/, function_ref<CUresult()> /*call*/) {
     return std::nullopt;
   }
-  /// Called when the driver has made a handle through which kernels can use the memory at an address although no
-  /// parameter contains the address.
+  /// Called when the program makes a handle (of a texture, for example) through which kernels can use the memory at an
+  /// address although no parameter contains the address.
   virtual void named_by_handle(CUdeviceptr /*address*/) {}
-  /// The error of work that this kind has queued outside the program's own context. Called after the program has waited
-  /// for work.
+  /// Returns the error of work that this kind has queued outside the program's own context. Called after the program
+  /// has waited for work.
   [[nodiscard]] virtual CUresult failure() { return CUDA_SUCCESS; }
 
  private:
   friend class memory_kinds;
-  std::atomic<memory_kind*> next_{nullptr};  // the kind after this one in the list of memory_kinds
+  std::atomic<memory_kind*> next_{nullptr};  // the next kind in the list of memory_kinds
 };
 
-/// The registered kinds of memory, in the order in which hooks ask them. Thread safe: hooks ask a new kind about all
-/// calls that begin after it was added.
+/// The list of registered kinds of memory; hooks ask them in this order. Thread safe: after add() has returned, hooks
+/// also ask the new kind.
 class memory_kinds {
  public:
   [[nodiscard]] static bool any() noexcept { return call_watch::has(call_watch::kinds); }
-  /// The kind must exist until the process has ended, because programs call the driver even while they exit.
+  /// `kind` must exist until the process has ended, because programs call the driver even while they exit.
   static void add(memory_kind& kind) noexcept {
     std::atomic<memory_kind*>* end = &first_;
     memory_kind* there = nullptr;

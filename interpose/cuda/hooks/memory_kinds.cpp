@@ -1,6 +1,7 @@
-// The kinds of memory that features register: launches over several GPUs (spreading), and the memory of hpe's own
-// runtime that --spread and --oversubscribe give to programs (oversubscribed). Spreading takes part once the program
-// has a context. The memory takes part once the program is spread, or has made a large allocation.
+// The two kinds of memory that hpe's features register: spread_launches divides launches among several GPUs
+// (spreading), and memory_of_hpe allocates hpe memory for programs under --spread and --oversubscribe (oversubscribed).
+// The first becomes active when the program has a context; the second when the program is spread, or makes a large
+// allocation.
 #include "interpose/cuda/hooks/memory_kind.h"
 #include "interpose/cuda/interposer.h"
 #include "interpose/cuda/oversubscribed/oversubscribed.h"
@@ -14,7 +15,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-/// act(feature) if the feature takes part; else nothing, false or CUDA_SUCCESS.
+/// Returns act(feature) if the feature is active; otherwise an empty value, false or CUDA_SUCCESS.
 template <class Feature, class Act>
 auto with(const Act& act) {
   using result = std::invoke_result_t<const Act&, Feature&>;
@@ -59,7 +60,8 @@ class spread_launches final : public memory_kind {
 
 class memory_of_hpe final : public memory_kind {
  public:
-  // Without --oversubscribe, the driver keeps its pools. With it, the first large allocation starts hpe's runtime.
+  // With --oversubscribe, the first large allocation starts hpe's runtime. Without --oversubscribe, the driver
+  // allocates the memory of pools.
   std::optional<CUresult> allocate(CUdeviceptr& made, std::size_t bytes, bool of_pool) override {
     const auto allocated = [&] { return oversubscribed::allocate(interposer::instance()->driver(), &made, bytes); };
     if (oversubscribed::wanted()) return allocated();
@@ -71,7 +73,7 @@ class memory_of_hpe final : public memory_kind {
   std::optional<CUresult> free(CUdeviceptr address) override {
     return with<oversubscribed>([&](oversubscribed& all) { return all.free(address); });
   }
-  // A context with hpe memory is not reset, because hpe's own work is in it: its memory is freed.
+  // A context with hpe memory is not reset, because hpe's own work runs in it; only the program's memory is freed.
   std::optional<CUresult> reset(CUdevice device) override {
     return with<oversubscribed>([&](oversubscribed& all) { return std::optional(all.free_all(device)); });
   }
@@ -134,7 +136,7 @@ class memory_of_hpe final : public memory_kind {
       return std::nullopt;
     });
   }
-  // Only ranges count: the driver looks at the memory of copies and fills, and not at that of kernels.
+  // Only the ranges are used: the driver inspects the memory of copies and fills, but not the memory of kernels.
   std::optional<CUresult> look(const memory_uses& uses, function_ref<CUresult()> call) override {
     return with<oversubscribed>(
         [&](oversubscribed& all) { return std::optional(all.look(all.use_of(ranges_of(uses)), call)); });
@@ -147,7 +149,8 @@ class memory_of_hpe final : public memory_kind {
   static std::optional<movable_object> object_at(CUdeviceptr address) {
     return with<oversubscribed>([&](oversubscribed& all) { return all.objects().find(address); });
   }
-  /// The driver's answer for an allocation that it made. Nothing for attributes that such an allocation does not have.
+  /// Sets `value` as the driver does for its own allocations. Returns false if such an allocation does not have the
+  /// attribute.
   static bool describe(const movable_object& object, CUdeviceptr address, CUpointer_attribute attribute, void* value) {
     switch (attribute) {
       case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -186,7 +189,7 @@ class memory_of_hpe final : public memory_kind {
     result.accesses.insert(result.accesses.end(), more.accesses.begin(), more.accesses.end());
     return result;
   }
-  /// With --scope args a launch uses the allocations that its parameters point to.
+  /// With --scope args, hpe assumes that a launch uses only the allocations that its parameters point to.
   static movable_use use_of(const oversubscribed& all, const spread_launch& launch) {
     const interposer& hpe = *interposer::instance();
     return all.use_of(hpe.scope_is_parameters()
@@ -199,7 +202,7 @@ class memory_of_hpe final : public memory_kind {
 
 }  // namespace
 
-// Never destroyed, because threads of the program may call until the process ends.
+// The objects are never destroyed, because threads of the program may call the driver until the process ends.
 void register_memory_kinds() {
   if (spreading::wanted()) memory_kinds::add(*new spread_launches);
   if (spreading::wanted() || oversubscribed::wanted()) memory_kinds::add(*new memory_of_hpe);

@@ -25,7 +25,8 @@
 #undef cuStreamWriteValue32
 #undef cuStreamWriteValue64
 
-// Declare the types of entries that cuda.h no longer declares; functions with these names do not exist.
+// These declarations have the types of driver entries that cuda.h no longer declares; no functions with these names
+// exist.
 extern "C" {
 CUresult CUDAAPI hpe_make_context_of_3020(CUcontext* made, unsigned flags, CUdevice device);
 CUresult CUDAAPI hpe_make_context_of_11040(CUcontext* made, CUexecAffinityParam* parameters, int count, unsigned flags,
@@ -48,7 +49,8 @@ CUresult CUDAAPI hpe_copy_3d_batch_of_12080(std::size_t count, CUDA_MEMCPY3D_BAT
 
 namespace hpe::cuda_hooks {
 
-/// The driver's own functions, which the hooks call. The shim stores them here before any program can call a hook.
+/// Pointers to the driver's own functions, which the hooks call. The shim stores them here before any program can call
+/// a hook.
 struct real_entries {
 #define HPE_HOOK(symbol, declaration, function) decltype(&::declaration) symbol = nullptr;
 #include "interpose/cuda/hooks/hooks.def"

@@ -21,8 +21,8 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// Finds the stream among the arguments of an entry. A null stream counts as unknown, because its meaning depends on the
-// entry.
+// Returns the stream among the arguments of an entry. A null stream counts as unknown, because its meaning depends on
+// the entry.
 inline CUstream stream_among() { return unknown_stream(); }
 template <class First, class... Others>
 CUstream stream_among(First first, Others... others) {
@@ -37,8 +37,8 @@ CUresult any_work_in_memory(Arguments... arguments) {
   return (real.*Entry)(arguments...);
 }
 
-// Runs work that is not described by a box of memory: queue() queues the work on the stream `in`, which is null if the
-// stream is not known.
+// Runs work other than copies, fills and launches. queue() queues the work on the stream `in`; nullptr: the stream is
+// not known.
 template <class Uses, class Queue>
 CUresult run_other(CUstream in, const Uses& uses, const Queue& queue) {
   const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
@@ -47,8 +47,8 @@ CUresult run_other(CUstream in, const Uses& uses, const Queue& queue) {
   return elsewhere ? *elsewhere : queue();
 }
 
-// Derives the memory that a piece of work uses from the arguments of its entry: all allocations whose addresses are
-// among the arguments, or any memory if no argument is an address.
+// Derives from the arguments of an entry which memory its work uses: the allocations whose addresses are among the
+// arguments, or any memory if no argument is an address.
 template <class... Arguments>
 memory_uses uses_of(Arguments... arguments) {
   memory_uses result{.anything = true};
@@ -78,8 +78,8 @@ inline std::string words_for_call(const void* entry, std::uint64_t handle, std::
                      handle);
 }
 
-// The result of a wait by the program, including failures of parts on other GPUs, which the program's own GPU does not
-// report.
+// Returns the result of a wait by the program. If it is a success, but a part of the work has failed on another GPU,
+// returns that failure, which the program's own GPU does not report.
 inline CUresult with_failures(CUresult result) {
   memory_kinds::each([&](memory_kind& kind) {
     if (result == CUDA_SUCCESS) result = kind.failure();
@@ -87,7 +87,7 @@ inline CUresult with_failures(CUresult result) {
   return result;
 }
 
-// Records, while it exists, that the program waits in a call of the driver.
+// While this object exists, the trace shows that the program waits in a call of the driver.
 class waiting_call : trace::awaited {
  public:
   explicit waiting_call(const char* entry, const void* handle = nullptr) noexcept
@@ -108,8 +108,8 @@ CUresult CUDAAPI wait_for_context(Context... context) {
   return result;
 }
 
-// Each context has its own default streams, so a wait for one of them covers all work only in a program with one
-// context.
+// Each context has its own default streams, so a wait for a default stream covers all work on default streams only if
+// the program has one context.
 template <auto Entry, flavour Flavour>
 CUresult CUDAAPI wait_for_stream(CUstream stream) {
   const waiting_call here("cuStreamSynchronize", stream);
@@ -187,7 +187,7 @@ CUresult CUDAAPI unmap(CUdeviceptr address, std::size_t bytes) {
 
 using unwatched = incoherent_uses::kind;
 
-/// The functions below serve only warnings; if host memory is too short for a warning, the warning is lost.
+/// Runs note(), which only serves to give a warning. If host memory is too short, the warning is lost.
 template <class Note>
 void for_warnings(const Note& note) {
   try {
@@ -205,8 +205,8 @@ inline void note_shared(unwatched how, CUdeviceptr address, std::size_t bytes) {
   });
 }
 
-// The hook for an entry that shares memory with other processes. The arguments are the handle, which the entry sets,
-// and the address.
+// The hook for an entry that shares memory with other processes. The entry's arguments are the handle, which the entry
+// sets, and the address.
 template <auto Entry, unwatched How, class Handle>
 CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
   if (stays_here(address)) return CUDA_ERROR_NOT_SUPPORTED;
@@ -215,8 +215,8 @@ CUresult CUDAAPI share(Handle* handle, CUdeviceptr address) {
   return result;
 }
 
-// The hook for an entry that maps memory of other processes or APIs. The arguments are the address, which the entry
-// sets, and the description of the memory.
+// The hook for an entry that maps memory of other processes or APIs. The entry's arguments are the address, which the
+// entry sets, and the description of the memory.
 template <auto Entry, unwatched How, class... What>
 CUresult CUDAAPI open_shared(CUdeviceptr* address, What... what) {
   const CUresult result = (real.*Entry)(address, what...);
@@ -305,8 +305,8 @@ CUresult CUDAAPI batch(CUstream stream, unsigned count, CUstreamBatchMemOpParams
   return any_work<Entry>(stream, count, operations, flags);
 }
 
-/// Makes a texture. Its memory must be on the device while the driver inspects the memory, and during each later
-/// launch.
+/// Makes a texture. The texture's memory must be on the device while the driver makes the texture, because the driver
+/// inspects the memory, and during each later launch.
 template <auto Entry>
 CUresult make_texture_in_memory(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
                                 const CUDA_TEXTURE_DESC* texture, const CUDA_RESOURCE_VIEW_DESC* view) {
@@ -342,14 +342,15 @@ CUresult CUDAAPI end_texture(CUtexObject object) {
   return (real.*Entry)(object);
 }
 
-// Records a context that is not a primary context, so that touches wait for its work, too.
+// The hook for an entry that makes a context other than a primary one. Records the context, so that touches wait for
+// its work, too.
 template <auto Entry, class... How>
 CUresult CUDAAPI make_context(CUcontext* context, How... how) {
   const CUresult result = (real.*Entry)(context, how...);
   if (result != CUDA_SUCCESS) return result;
   or_undo(
       [&] {
-        // Kinds of memory must know the work in all contexts, including contexts that are made before the primary one.
+        // Kinds of memory need a record of all contexts, including contexts that are made before the primary one.
         interposer* const hpe = memory_kinds::any() ? interposer::instance() : interposer::started();
         if (hpe != nullptr) hpe->program().add(*context);
       },

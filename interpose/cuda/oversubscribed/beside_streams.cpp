@@ -1,4 +1,4 @@
-// An event may be recorded again as soon as the waiting stream has it: the driver remembers the earlier recording.
+// After cuStreamWaitEvent, the event may be recorded again at once: the stream still waits for the earlier recording.
 #include "interpose/cuda/oversubscribed/beside_streams.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@ namespace hpe::cuda_hooks {
 
 using device::cuda::entered;
 
-// Commands of one stream of hpe end in their order. So a stream of hpe whose work ends on the program's stream stands
-// for one such stream only. It may stand for another one when all of its work is done.
+// Commands on a stream of hpe finish in order. So if the stream's work finishes on a stream of the program (is_own), it
+// represents only this stream, and may represent another stream only after all of its work is done.
 beside_streams::stand_in* beside_streams::choose(unsigned device, bool is_own) {
   auto& all = made_[{device, is_own}];
   const auto is_free = [&](const stand_in& each) {
@@ -66,7 +66,7 @@ CUresult beside_streams::take(CUcontext context, CUevent& event) {
   return cu_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
 }
 
-// An event that cannot be kept, or whose context has just ended, is destroyed.
+// Destroys the event if it cannot be added to the list, or if the list of its context has just been removed.
 void beside_streams::give_back(CUcontext context, CUevent event) noexcept {
   try {
     const lock_guard lock(mutex_);

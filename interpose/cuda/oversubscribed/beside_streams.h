@@ -15,22 +15,22 @@
 
 namespace hpe::cuda_hooks {
 
-/// hpe's streams that represent streams of the program, and the events with which one stream waits for another.
-/// Thread-safe.
+/// Owns the streams of hpe that represent streams of the program, and the events with which one stream waits for
+/// another. Thread-safe.
 class beside_streams {
  public:
   beside_streams(const device::cuda::driver& cu, device::device_set& devices) : cu_(cu), devices_(devices) {}
 
-  /// The result of of(): hpe's stream on a device that represents a stream of the program. Until the program's stream
-  /// is destroyed, each call returns the same stream of hpe. is_own: the program's stream is in the device's primary
-  /// context, and its handle always means the same stream. Then hpe's stream normally counts work as finished when it
-  /// finishes on the program's stream (cuda_stream::ends_on). Otherwise hpe's stream waits for the program's stream,
-  /// and one hpe stream represents several program streams if there are many. If `program` is null, hpe's stream
-  /// represents all streams that are not known.
+  /// of() returns hpe's stream on a device that represents a stream of the program, until the program's stream is
+  /// destroyed. is_own: the program's stream is in the device's primary context, and its handle always means the same
+  /// stream. Then work on hpe's stream normally counts as finished when it finishes on the program's stream
+  /// (cuda_stream::ends_on). Otherwise hpe's stream waits for the program's stream; if the program has many streams,
+  /// one stream of hpe represents several of them. `program` null: hpe's stream represents all streams that are not
+  /// known.
   struct stand_in {
     device::stream* stream = nullptr;
-    device::cuda::cuda_stream* ends_there = nullptr;  // `stream` if work ends on the program's stream; otherwise null
-    unsigned stands_for = 0;                          // the number of program streams that it represents
+    device::cuda::cuda_stream* ends_there = nullptr;  // `stream` if work finishes on the program's, or null
+    unsigned stands_for = 0;                          // the number of program streams that this stream represents
   };
   [[nodiscard]] stand_in of(unsigned device, CUstream program, bool is_own);
   /// To be called before the program's stream is destroyed.
@@ -43,7 +43,7 @@ class beside_streams {
   CUresult follow(CUstream later, CUcontext of_later, CUstream earlier, CUcontext of_earlier);
 
  private:
-  static constexpr std::size_t most_streams = 32;  // limit for each combination of device and `is_own`
+  static constexpr std::size_t most_streams = 32;  // limit for each pair of device and `is_own`
   [[nodiscard]] stand_in* choose(unsigned device, bool is_own) HPE_REQUIRES(mutex_);
   CUresult take(CUcontext context, CUevent& event);
   void give_back(CUcontext context, CUevent event) noexcept;

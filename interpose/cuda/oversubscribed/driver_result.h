@@ -9,7 +9,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// The error code that a call of the program returns if hpe has thrown this exception in the call.
+/// Returns the error code for a call of the program in which hpe has thrown this exception.
 [[nodiscard]] inline CUresult result_of(const std::exception& e) noexcept {
   if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto* const known = dynamic_cast<const error*>(&e);

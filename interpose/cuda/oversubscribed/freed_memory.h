@@ -10,8 +10,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// Leaves allocations mapped after the program has freed them, and reuses them for new allocations of the same sizes,
-/// because mapping memory takes several times as long as an allocation by the driver. Thread-safe.
+/// Keeps allocations mapped after the program has freed them, and reuses them for new allocations of the same size: hpe
+/// would need several times as long to map new memory as the driver needs for an allocation. Thread-safe.
 class freed_memory {
  public:
   /// most: how many bytes of freed allocations may stay mapped on each device.
@@ -24,11 +24,11 @@ class freed_memory {
   /// Keeps an allocation that no work uses. Returns the allocations that the caller must release: the oldest
   /// allocations if the limit is exceeded, or the given allocation if it cannot be kept.
   [[nodiscard]] list keep(list&& one) noexcept;
-  /// Adds allocations that the caller has removed but could not release.
+  /// Adds allocations that the caller has taken but could not release.
   void put_back(list&& those) noexcept;
   /// Removes all kept allocations and returns them; the caller releases them.
   [[nodiscard]] list take_all() noexcept;
-  /// The number of kept bytes on a device.
+  /// Returns the number of kept bytes on a device.
   [[nodiscard]] std::size_t bytes_on(unsigned device) const;
 
  private:

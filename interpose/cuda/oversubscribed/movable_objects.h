@@ -11,31 +11,31 @@
 
 namespace hpe::cuda_hooks {
 
-/// An allocation of a CUDA program whose memory is hpe memory, so that its data may be in host memory for a while.
+/// An allocation of a CUDA program that is hpe memory, so hpe can move its data to host memory and back.
 struct movable_object {
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
   unsigned device = 0;
   unsigned long long number = 0;  ///< unique within the process
-  bool for_every_launch = false;  ///< kernels may use the object through handles, without its address
+  bool for_every_launch = false;  ///< kernels may use the object without a parameter with its address
 };
 
-/// The allocations of a CUDA program whose memory is hpe memory. Thread-safe.
+/// The table of all movable objects. Thread-safe.
 class movable_objects {
   using map = std::map<CUdeviceptr, movable_object>;
 
  public:
   void add(CUdeviceptr base, std::size_t bytes, unsigned device);
-  /// An object that remove() has removed; empty if no object starts at the address.
+  /// The result of remove(): the removed object; empty if no object starts at the address.
   using removed = map::node_type;
   [[nodiscard]] removed remove(CUdeviceptr base);
   void put_back(removed&& object) noexcept;
 
-  /// Whether any object may be used by every launch. Costs one load.
+  /// Whether there may be an object that every launch may use. Costs one load.
   [[nodiscard]] bool any_for_every_launch() const noexcept { return for_every_launch_.load(std::memory_order_acquire); }
-  /// The object that contains the byte at an address; nullopt if no object does.
+  /// Returns the object that contains the byte at an address; nullopt if no object does.
   [[nodiscard]] std::optional<movable_object> find(CUdeviceptr address) const;
-  /// The objects that contain one of the addresses and the objects that every launch may use, each object once.
+  /// Returns the objects that contain one of the addresses and the objects that every launch may use, each object once.
   [[nodiscard]] std::vector<movable_object> find_all(const std::vector<CUdeviceptr>& addresses) const;
   [[nodiscard]] std::vector<movable_object> on(unsigned device) const;
   [[nodiscard]] std::size_t bytes_on(unsigned device) const;

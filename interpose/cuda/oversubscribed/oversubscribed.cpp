@@ -1,12 +1,13 @@
 // Invariants:
 //
-// A stream of hpe stands for one stream of the program (or, if there are many, for several): before it goes on, it
-// waits for all work that run() has queued there. So its timepoints say when the program's work is done.
+// A stream of hpe represents one stream of the program, or several if there are many: the work that run() queues on the
+// program's stream is finished before later work of hpe's stream runs. So the timepoints of hpe's stream show when the
+// program's work is done.
 //
-// The program's stream has waited for all that its stream of hpe has waited for, unless queuing failed; then those
-// points are still in the order of the regions, and the next work waits for them.
+// The program's stream waits for everything that the hpe stream that represents it waits for. If queuing failed, the
+// program's stream may not have waited; the regions still record these timepoints, so the next work waits for them.
 //
-// Pieces of work are not ordered against each other, because the program orders its streams itself.
+// hpe does not order pieces of the program's work among each other, because the program itself orders its streams.
 #include "interpose/cuda/oversubscribed/oversubscribed.h"
 
 #include <algorithm>
@@ -27,7 +28,7 @@ using device::cuda::entered;
 namespace {
 
 void* pointer(CUdeviceptr address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's are numbers
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
     ordinals_.push_back(ordinal);
     CUcontext primary = nullptr;
     cu.check(cu.cuDevicePrimaryCtxRetain(&primary, ordinal), "finding the context of a GPU");
-    cu.cuDevicePrimaryCtxRelease(ordinal);  // hpe's runtime keeps it
+    cu.cuDevicePrimaryCtxRelease(ordinal);  // the context stays, because hpe's runtime also retains it
     primaries_.push_back(primary);
     in_one_piece_.emplace_back();
   }
@@ -69,10 +70,11 @@ oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hp
 }
 
 oversubscribed* oversubscribed::instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus) {
-  // Never destroyed, because threads of the program may call until the process ends.
+  // Never destroyed, because threads of the program may call the driver until the process ends.
   static oversubscribed* const made = [&]() -> oversubscribed* {
     try {
-      // The data of a program that is only spread never leaves the GPUs, so it takes no memory of the host.
+      // Without --oversubscribe, the data of a spread program never leaves the GPUs, so hpe prepares no host memory for
+      // it.
       const auto adjust = [](options& chosen) {
         if (wanted()) return;
         chosen.oversubscribe = "off";
@@ -138,10 +140,11 @@ std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu,
 
 CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
   core::allocator& from = hpe_.memory();
-  freed_memory::list unnoted(1);  // made before, so that the memory can be given back or kept if it cannot be noted
+  freed_memory::list unnoted(1);  // made first, because the memory must not be lost if objects_.add() throws
   CUdeviceptr address = freed_.take(bytes, device);
   const auto make = [&] {
-    // Data that may leave the GPUs has more room on all of them.
+    // If data may leave the GPUs (--oversubscribe), it is distributed from the start, so that more of it fits in device
+    // memory.
     using first_home = core::launch_planner::first_home;
     address = reinterpret_cast<CUdeviceptr>(
         is_spread(device) ? planner_->allocate(bytes, wanted() ? first_home::parts : first_home::one)
@@ -166,7 +169,7 @@ CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned
 
 bool oversubscribed::give_back_freed() noexcept { return give_back(freed_.take_all()); }
 
-// Memory that cannot be given back, because host memory is short, stays for the next time.
+// Memory that cannot be released, because host memory is too short, stays in the list until the next call.
 bool oversubscribed::give_back(freed_memory::list&& freed) noexcept {
   bool any = false;
   for (auto each = freed.begin(); each != freed.end();) {
@@ -194,7 +197,7 @@ std::optional<CUresult> oversubscribed::free(CUdeviceptr address) {
     give_back(freed_.keep(std::move(freed)));
     return CUDA_SUCCESS;
   } catch (const std::exception& e) {
-    objects_.put_back(std::move(object));  // a free that fails has changed nothing
+    objects_.put_back(std::move(object));  // if freeing fails, the memory is unchanged
     log(log_level::warn, "memory cannot be freed: {}", e.what());
     return result_of(e);
   }
@@ -241,7 +244,7 @@ CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) cons
   found = result != CUDA_SUCCESS         ? memory_type::pageable
           : type == CU_MEMORYTYPE_DEVICE ? memory_type::device
                                          : memory_type::pinned;
-  return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;  // no memory of the driver's
+  return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;  // not known to the driver: pageable
 }
 
 // ---- work --------------------------------------------------------------------------------------------------------
@@ -275,14 +278,16 @@ CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found
   result.device = *device;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   if (stream != nullptr) told = cu_.cuStreamIsCapturing(stream, &status);
-  // The legacy stream is not captured; it cannot be asked about while another one is.
+  // The driver returns this error if it is asked about the legacy stream while another stream is captured; the legacy
+  // stream itself is never captured.
   if (told == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) told = CUDA_SUCCESS;
   result.captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
   if (told == CUDA_SUCCESS) found = result;
   return told;
 }
 
-// Work that a capture records does not run on the stream. And CU_STREAM_PER_THREAD names another stream in each thread.
+// Captured work does not run on its stream, and CU_STREAM_PER_THREAD means another stream in each thread; hpe's stream
+// does not represent such a stream alone.
 beside_streams::stand_in oversubscribed::beside_of(const place& where, CUstream stream) {
   if (where.captured) return beside_.of(where.device, nullptr, false);
   const bool is_own = stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == primaries_[where.device];
@@ -299,7 +304,7 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
         stream == nullptr ? cu_.cuStreamSynchronize(hpe_stream) : beside_.follow(stream, context, hpe_stream, of_hpe);
   if (ready != CUDA_SUCCESS) return ready;
   {
-    // Most programs use the primary context, which is hpe's.
+    // Most programs use the primary context, which hpe uses too; then the context need not be changed.
     std::optional<entered> programs;
     if (of_hpe != context) programs.emplace(cu_, context);
     if (const CUresult queued = queue(); queued != CUDA_SUCCESS) return queued;
@@ -309,7 +314,7 @@ CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside,
     beside.ends_there->ends_on(stream);
     return CUDA_SUCCESS;
   }
-  // If hpe's stream cannot wait, this thread does.
+  // If hpe's stream cannot wait for the program's stream, this thread waits for it.
   if (beside_.follow(hpe_stream, of_hpe, stream, context) == CUDA_SUCCESS) return CUDA_SUCCESS;
   const entered programs(cu_, context);
   return cu_.cuStreamSynchronize(stream);
@@ -347,7 +352,8 @@ CUresult oversubscribed::try_run(const place& where, CUstream stream, const mova
   CUresult result = CUDA_SUCCESS;
   try {
     const beside_streams::stand_in beside = beside_of(where, stream);
-    // A capture only records the work, which may run at any time later; the driver checks its addresses now.
+    // During a capture, the driver only checks the work's addresses and records the work, which runs at some later
+    // time.
     const auto work = [&](void* hpe_stream, bool waits) {
       if (where.captured) {
         const entered programs(cu_, where.context);
@@ -435,7 +441,8 @@ std::vector<core::part_in_time> oversubscribed::cut_in_time(const spread::kernel
   return core::cut_in_time(hpe_.devices(), hpe_.memory(), kernel, launch, count, {}, obstacle, refusal);
 }
 
-// The driver writes the text that kernels have printed only while a thread waits in the kernels' context.
+// The driver writes the text that kernels have printed only when a thread synchronizes in the context of these kernels.
+// So this function synchronizes with the streams of all parts that have finished.
 CUresult oversubscribed::failure_of_parts() {
   std::vector<std::pair<CUcontext, CUstream>> streams;
   {
@@ -451,14 +458,15 @@ CUresult oversubscribed::failure_of_parts() {
   return CUDA_SUCCESS;
 }
 
-// A program that goes on may get the same answer thousands of times.
+// Only the first refusal is logged as a warning, because a program that ignores the error may get it thousands of
+// times.
 CUresult oversubscribed::refused(const std::exception& e) noexcept {
   const bool first = trace::refusals::add();
   log(first ? log_level::warn : log_level::info, "the program's work cannot be queued: {}", e.what());
   return result_of(e);
 }
 
-// Without --oversubscribe all data is in device memory, and nothing has to make room.
+// Without --oversubscribe, all data is in device memory, so the part may have any size.
 std::size_t oversubscribed::bytes_of_part(unsigned device) const {
   if (!wanted()) return ~std::size_t{511};
   constexpr std::size_t best = std::size_t{32} << 20;
@@ -495,12 +503,12 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
   if (where && !where->captured && !(target && source))
     if (const CUresult result = find_type(other, type); result != CUDA_SUCCESS) return result;
   const bool meets_host = type != memory_type::device;
-  // If the driver's call returns only after the copy, it first waits for the stream's work, which may take long. So
-  // that wait is made here, before any lock is taken.
+  // If the driver's call returns only after the copy, it first waits for the earlier work on the stream, which may take
+  // long. This thread waits for that work here, before it locks anything.
   if (meets_host && (waits || (source && type == memory_type::pageable)))
     if (const CUresult before = cu_.cuStreamSynchronize(stream); before != CUDA_SUCCESS) return before;
   if (meets_host && waits && wanted()) {
-    // Data that is in host memory need not come to the device for this.
+    // Copies directly from or to the host copy of the data if there is one, without moving the data to the device.
     try {
       hpe_.copies().copy_for_program(pointer(to), pointer(from), bytes);
       return CUDA_SUCCESS;
@@ -535,12 +543,12 @@ std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from
     return object && shape.span() > object->base + object->bytes - at;
   };
   if (leaves(target, to, whole.written()) || leaves(source, from, whole.read())) return CUDA_ERROR_INVALID_VALUE;
-  std::vector<box_strides> sides;  // the size in other memory does not matter
+  std::vector<box_strides> sides;  // only the sizes of ranges in hpe memory limit a part
   if (target) sides.push_back(whole.to);
   if (source) sides.push_back(whole.from);
   const auto range_of = [](CUdeviceptr at, const box_strides& strides, const box_part& part, hpeAccessMode mode) {
     const box shape{part.extent, strides};
-    // The gaps between rows keep their bytes.
+    // The bytes in the gaps between rows must not change, so a range with gaps is not only written.
     const bool has_gaps = shape.span() != shape.bytes();
     return range{at + strides.offset_of(part.x, part.y, part.z), shape.span(),
                  mode == HPE_OUT && has_gaps ? HPE_INOUT : mode};

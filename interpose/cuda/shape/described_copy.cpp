@@ -1,6 +1,6 @@
-// A pitch or height of 0 in a description means rows or planes without gaps from the first one of the memory on. A
-// description of a part names the distances, and as the base of memory the address of the part's first byte: the driver
-// refuses a base that is not mapped, and only the part's own bytes have to be in device memory.
+// If the pitch or the height in a description is 0, the rows or planes of the memory have no gaps. The description of a
+// part always has a pitch and a height that are not 0. Its base is the address of the part's first byte, because the
+// driver refuses a base that is not mapped, and only the part itself must be in device memory.
 #include "interpose/cuda/shape/described_copy.h"
 
 #include <cstring>
@@ -9,22 +9,23 @@ namespace hpe::cuda_shape {
 
 namespace {
 
-// A side as the driver's structures describe it; structures without planes have z and height 0.
+// One side of a copy, with the members of the driver's structures. For a structure without planes, z and height are 0.
 struct side {
-  unsigned type;  // CUmemorytype, or any other number that the program gives
+  unsigned type;  // a CUmemorytype, or an invalid number that the program passed
   const void* host;
   CUdeviceptr device;
   CUarray array;
   std::size_t x, y, z, pitch, height;
 };
 
-// Descriptions of planes have members that those of rows lack.
+// Whether a description is of a copy with planes: only then does it have a depth.
 template <class Description>
 constexpr bool has_planes = requires(const Description& c) {
   c.Depth;
 };
 
-// A load as CUmemorytype would promise that it is one.
+// Returns the value as a number. The program may have stored a number that is no enumerator; loading it as a
+// CUmemorytype would be undefined behaviour.
 unsigned number_of(const CUmemorytype& type) {
   unsigned result;
   std::memcpy(&result, &type, sizeof type);
@@ -44,7 +45,7 @@ side target_of(const Description& c) {
   return s;
 }
 
-// Returns false if there is no such memory.
+// Returns false if the type is not a kind of memory.
 bool decode(const side& s, const box_extent& extent, copy_side& to) {
   to.x = s.x;
   to.y = s.y;
@@ -74,7 +75,7 @@ std::optional<described_copy> decode(const Description& c) {
 
 template <class Description>
 Description describe_part(Description c, const described_copy& whole, const box_part& part) {
-  // The position in an array; a part in memory begins at its base.
+  // For an array, adds the position of the part; for memory, the base becomes the address of the part's first byte.
   const auto begin_of = [&part](const copy_side& s) {
     copy_side at = s;
     if (s.is_array) {
@@ -94,7 +95,7 @@ Description describe_part(Description c, const described_copy& whole, const box_
   c.dstY = to.y;
   if (!from.is_array) {
     c.srcDevice = from.base;
-    c.srcHost = reinterpret_cast<const void*>(from.base);  // NOLINT(performance-no-int-to-ptr): the driver's number
+    c.srcHost = reinterpret_cast<const void*>(from.base);  // NOLINT(performance-no-int-to-ptr): integer address
     c.srcPitch = from.pitch;
   }
   if (!to.is_array) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Converts the driver's descriptions of copies with rows and planes to boxes of bytes. Both the hooks for GPUs and
+/// Decodes the driver's descriptions of copies of rows and planes into boxes of bytes. Both the hooks for GPUs and
 /// hpe's own driver library use this code.
 
 #include <cuda.h>
@@ -14,10 +14,10 @@ namespace hpe::cuda_shape {
 /// The source or the destination of a copy.
 struct copy_side {
   bool is_array = false;              ///< true: an array of the driver; false: memory with addresses
-  CUarray array = nullptr;            ///< the array, if this side is one
+  CUarray array = nullptr;            ///< the array, if is_array is true
   CUdeviceptr base = 0;               ///< if this side is memory: the address in the description
   std::size_t x = 0, y = 0, z = 0;    ///< the byte, row and plane at which the copy begins
-  std::size_t pitch = 0, height = 0;  ///< bytes from row to row, and rows from plane to plane; unused for an array
+  std::size_t pitch = 0, height = 0;  ///< distances: of rows in bytes, of planes in rows; unused for an array
 
   [[nodiscard]] constexpr box_strides strides() const noexcept { return {pitch, saturated_product(pitch, height)}; }
   /// The address of the first byte of the copy; 0 if this side is an array.
@@ -30,7 +30,7 @@ struct described_copy {
   copy_side to, from;
   box_extent extent;
 
-  /// The copy as a box; a side that is an array has no strides.
+  /// Returns the copy as a box; a side that is an array has no strides.
   [[nodiscard]] constexpr box_copy shape() const noexcept { return {extent, to.strides(), from.strides()}; }
   [[nodiscard]] constexpr bool is_in_memory() const noexcept { return !to.is_array && !from.is_array; }
 };

@@ -1,8 +1,8 @@
 // The additional behaviour of dlopen, dlsym and dlvsym (dl_entries.S):
 // - A program that opens the driver, by any path, gets the shim. If there is no driver, it gets the dynamic linker's
 //   answer.
-// - A lookup of a driver entry in a library returns the driver's own function of that name, or the hook for it. A name
-//   that this driver does not have is not found; a name that hpe does not know passes through.
+// - A lookup of a driver entry returns hpe's hook for the driver's function of that name, or the driver's own function
+// if hpe has no hook for it. If the driver has no function of this name, the lookup fails.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ bool is_shim(void* library) {
   return library == own;
 }
 
-// If the program opened another library with the driver's entries, hooks apply to that too.
+// Hooks also replace functions that the program looks up in the driver itself, which it may have opened in another way.
 template <class... Version>
 void* look_up(void* library, const char* name, Version... version) {
   void* const behind = is_entry_name(name) && is_shim(library) ? driver() : nullptr;

@@ -6,7 +6,7 @@
 
         .text
 
-// The caller matters for RTLD_DEFAULT (0) and RTLD_NEXT (-1), but not for handles, which name libraries.
+// The result depends on the caller for RTLD_DEFAULT (0) and RTLD_NEXT (-1), but not for the handle of a library.
         .macro HPE_LOOK_UP name
         .globl \name
         .type \name, @function

@@ -1,6 +1,6 @@
-// dlopen("libcuda.so.1") would find the shim, which has that name, so this file searches where the dynamic linker
-// would. The format of the linker's cache is that of glibc 2.2 and later (sysdeps/generic/dl-cache.h): a header,
-// entries of (flags, name, path), and strings.
+// dlopen("libcuda.so.1") would find the shim, which has this name. So this file searches the folders that the dynamic
+// linker would search, and ignores the shim. The format of the linker's cache is that of glibc 2.2 and later
+// (sysdeps/generic/dl-cache.h): a header, entries of (flags, name, path), and strings.
 #include "interpose/cuda/shim/find_driver.h"
 
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* driver_name = "libcuda.so.1";
 
-// The linker skips files that are not libraries for this processor.
+// Whether a file is a library for this processor; the dynamic linker skips other files.
 bool is_library(const char* file) {
   const int opened = ::open(file, O_RDONLY | O_CLOEXEC);
   if (opened < 0) return false;
@@ -35,7 +35,8 @@ bool is_library(const char* file) {
          head.e_machine == EM_X86_64 && head.e_type == ET_DYN;
 }
 
-// hpe's driver library for soft devices (interpose/libcuda), in the folder beside the shim's.
+// Whether a file is hpe's driver library for soft devices (interpose/libcuda), which is in the folder cudart beside the
+// shim's folder.
 bool is_for_soft_devices(const char* file) {
   path soft{};
   const char* const own = own_file();
@@ -84,7 +85,7 @@ struct cache_entry {
   std::uint64_t hwcap;
 };
 
-constexpr std::int32_t x86_64_library = 0x0303;  // ELF for the C library 6, 64 bits
+constexpr std::int32_t x86_64_library = 0x0303;  // the flags of a 64-bit ELF library for the C library libc.so.6
 constexpr char cache_magic[] = "glibc-ld.so.cache1.1";
 
 bool find_in_text(const char* text, std::size_t bytes, const char* name, path& result) {

@@ -10,9 +10,9 @@ struct path {
   char text[PATH_MAX];
 };
 
-/// Finds the file that the dynamic linker would load for a library if this program had not loaded it yet. Searches the
-/// folders of LD_LIBRARY_PATH and of the program itself, then the linker's cache. Ignores the shim's own file and hpe's
-/// driver library for soft devices. Returns false if it finds no file.
+/// Finds the file that the dynamic linker would load for the library `name` if the program had not loaded the library
+/// yet. Searches the folders of LD_LIBRARY_PATH and of the program itself, then the linker's cache. Ignores the shim's
+/// own file and hpe's driver library for soft devices. Returns false if it finds no file.
 bool find_library(const char* name, path& result);
 
 /// Finds the driver's file: `wanted` if it is not empty, otherwise the result of find_library.
@@ -21,7 +21,7 @@ bool find_driver(const char* wanted, path& result);
 /// Whether two paths name the same file.
 bool same_file(const char* one, const char* other);
 
-/// The path of the shim itself.
+/// Returns the path of the shim itself.
 const char* own_file();
 
 }  // namespace hpe::cuda_shim

@@ -1,5 +1,5 @@
-// dlsym cannot be used to find the next dlsym when the process sees only the shim's. So the C library's dlsym is read
-// from its symbol table, once; it then finds everything else.
+// A call of dlsym from here would call the shim's own dlsym. So this file finds the C library's dlsym once in that
+// library's symbol table, and uses it to find all other functions.
 #include "interpose/cuda/shim/next_symbol.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ dlsym_function* find_finder() {
   for (const link_map* l = _r_debug.r_map; found == nullptr && l != nullptr; l = l->l_next)
     if (ends_with(l->l_name, "/libc.so.6"))
       found = reinterpret_cast<dlsym_function*>(interpose::defined_in(*l, "dlsym"));
-  if (found == nullptr) __builtin_trap();  // without a dlsym in a C library nothing could have loaded the shim
+  if (found == nullptr) __builtin_trap();  // cannot happen: the C library has loaded the shim
   finder.store(found, std::memory_order_release);
   return found;
 }

@@ -1,5 +1,6 @@
-// Invariant: a hook is returned only after its `real` was written: driver() writes it before it returns a handle for
-// the first time. Threads that call driver() at the same time write the same values.
+// Invariant: the shim returns a hook only after it has stored the driver's function in the hook's pointer `real`.
+// driver() stores all these pointers before it returns a handle for the first time. Threads that call driver() at the
+// same time store the same values.
 #include "interpose/cuda/shim/shim.h"
 
 #include <dlfcn.h>
@@ -28,7 +29,7 @@ namespace hpe::cuda_shim {
 
 namespace {
 
-// Results of the driver as in cuda.h, which is not included here, because its macros would rename the exported entries.
+// Constants of cuda.h. The header itself is not included, because its macros would rename the exported entries.
 constexpr int success = 0;
 constexpr int no_device = 100;
 constexpr std::uint64_t legacy_flag = 1;
@@ -48,7 +49,7 @@ constinit std::atomic<bool> checked{false};
 
 int absent() { return no_device; }
 
-// The dynamic linker ends a program that calls a function missing from its library; so does this function.
+// Ends the program, as the dynamic linker does if a program calls a function that the library does not have.
 [[noreturn]] void missing(const char* name) {
   std::fprintf(stderr, "hpe: symbol lookup error: the CUDA driver of this machine has no %s\n", name);
   ::_exit(127);
@@ -71,7 +72,8 @@ constinit void* real_init = nullptr;
 constinit void* real_old_resolver = nullptr;
 constinit void* real_resolver = nullptr;
 
-// A binary search, because CUDA's runtime asks for hundreds of entries when it starts.
+// Whether hpe knows a driver entry. Uses a binary search, because CUDA's runtime asks for hundreds of entries when it
+// starts.
 bool is_known(std::string_view base) {
   const auto* name = std::lower_bound(std::begin(entry_names), std::end(entry_names), base, in_order);
   for (; name != std::end(entry_names) && std::string_view(*name).starts_with(base); ++name) {
@@ -82,7 +84,7 @@ bool is_known(std::string_view base) {
 }
 
 void give_out(const char* name, void** out) {
-  // A program may ask for the empty name, or only for the existence of an entry.
+  // `out` is null if the program only asks whether an entry exists; `name` may be empty.
   if (out == nullptr || *out == nullptr) return;
   if (name != nullptr && *name != '\0' && !is_known(name))
     say(hpe_cuda_interpose()->inform,
@@ -104,7 +106,7 @@ int get_entry(const char* name, void** out, int version, std::uint64_t flags, in
   return result;
 }
 
-// For example cuMemcpyHtoD for cuMemcpyHtoD_v2_ptds.
+// Removes the suffixes of a symbol: cuMemcpyHtoD_v2_ptds becomes cuMemcpyHtoD.
 void base_of(const char* symbol, char (&base)[128]) {
   std::snprintf(base, sizeof base, "%s", symbol);
   if (char* tail = std::strstr(base, "_pt")) *tail = '\0';
@@ -167,7 +169,7 @@ void* driver() {
   for_each_hook(
       [&](const hpe_cuda_hook& h) { __atomic_store_n(h.real, next_look_up(found, h.symbol), __ATOMIC_RELEASE); });
   void* expected = nullptr;
-  if (!the_driver.compare_exchange_strong(expected, found)) ::dlclose(found);  // the other thread has it open
+  if (!the_driver.compare_exchange_strong(expected, found)) ::dlclose(found);  // another thread was faster
   return the_driver.load();
 }
 
@@ -198,7 +200,8 @@ const char* hpe_cuda_driver_file() {
   static constinit pthread_once_t once = PTHREAD_ONCE_INIT;
   static constinit path file{};
   static constinit bool found = false;
-  // The shim links only the C library, which has no guards for other initial values.
+  // The shim does not link the C++ library, whose guards a static variable with another initial value would need; so it
+  // uses pthread_once.
   ::pthread_once(&once, [] { found = find_driver(wanted_driver(), file); });
   return found ? file.text : nullptr;
 }

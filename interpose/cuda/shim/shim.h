@@ -1,17 +1,18 @@
 #pragma once
 
-/// The library that programs load in place of the CUDA driver: each entry calls the driver or a hook of hpe.
+/// The library that programs load in place of the CUDA driver. Each entry calls the driver's entry or a hook of hpe.
 
 namespace hpe::cuda_shim {
 
-/// The handle of the driver's library, which the first call loads; nullptr if no driver is found. Takes no lock.
+/// Returns the handle of the driver's library, which the first call loads; nullptr if no driver is found. Takes no
+/// lock.
 void* driver();
 
-/// The value of the option HPE_CUDA_DRIVER.
+/// Returns the value of the option HPE_CUDA_DRIVER.
 const char* wanted_driver();
 
-/// Returns the hook for a function of the driver, or the function itself if it has no hook. The function is identified
-/// by the address that the driver returned, so that the versions of an entry stay distinct.
+/// Returns the hook for a function of the driver, or the function itself if it has no hook. `function` is the address
+/// that the driver returned, because the versions of an entry differ in their addresses.
 void* hook_for(void* function);
 
 }  // namespace hpe::cuda_shim

@@ -1,5 +1,5 @@
-// One function for each entry of the driver: a jump through a table, to the driver's own function or to a hook of hpe.
-// The targets are found by hpe_cuda_resolve (shim.cpp).
+// One function for each entry of the driver. It jumps to an address in a table: the driver's own function or a hook of
+// hpe. hpe_cuda_resolve (shim.cpp) finds these addresses.
 
 #include "interpose/forwarding.inc"
 

@@ -10,13 +10,13 @@
 
 namespace hpe::cuda_hooks {
 
-/// Describes allocations that the driver made for the program to the planner of launches. The planner cannot move them.
-/// Thread-safe.
+/// Describes to the planner of launches the allocations that the driver has made for the program. The planner cannot
+/// move these allocations. Thread-safe.
 class driver_memory {
  public:
   driver_memory(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
 
-  /// The allocation that contains an address. Returns nullopt for host memory. If other GPUs may not be able to use the
+  /// Returns the allocation that contains an address; nullopt for host memory. If other GPUs may be unable to use the
   /// memory, also returns nullopt, and sets `obstacle` to the reason.
   [[nodiscard]] std::optional<spread::allocation> describe(CUdeviceptr address, std::string& obstacle);
   /// To be called when the program has freed memory that the driver allocated.
@@ -26,7 +26,7 @@ class driver_memory {
   const device::cuda::driver& cu_;
   const joined_gpus& gpus_;
   mutex mutex_;
-  std::map<CUdeviceptr, spread::allocation> known_ HPE_GUARDED_BY(mutex_);  // allocations by their ends
+  std::map<CUdeviceptr, spread::allocation> known_ HPE_GUARDED_BY(mutex_);  // the key is the end of the allocation
 };
 
 }  // namespace hpe::cuda_hooks

@@ -6,13 +6,13 @@
 
 namespace hpe::cuda_hooks {
 
-/// The GPUs that a program sees as one: device 0 and the GPUs that can access its memory and each other's. GPU 0 is the
-/// program's device. Constant after enter().
+/// The GPUs that a program sees as one device: device 0 and the GPUs that can access its memory and the memory of each
+/// other. GPU 0 of this object is device 0. Constant after enter().
 class joined_gpus {
  public:
   /// Queries the devices. Does not make a context.
   explicit joined_gpus(const device::cuda::driver& cu);
-  /// A device alone.
+  /// Makes an object with only one device.
   joined_gpus(const device::cuda::driver& cu, CUdevice alone) : cu_(cu), devices_{alone} {}
 
   [[nodiscard]] unsigned count() const { return static_cast<unsigned>(devices_.size()); }
@@ -21,14 +21,14 @@ class joined_gpus {
 
   /// Retains the primary contexts until the process ends. Throws hpe::error if the driver refuses.
   void enter();
-  /// Lets each GPU access the memory that the driver has allocated on the others, including memory of the default
-  /// pools; the GPUs share hpe memory without this call. From then on, the driver maps each allocation for all GPUs,
-  /// which takes longer. Throws hpe::error if the driver refuses.
+  /// Lets each GPU access the memory that the driver has allocated on the other GPUs, including the memory of default
+  /// pools; for hpe memory, this call is not necessary. From then on, the driver maps each allocation for all GPUs, so
+  /// allocations take longer. Throws hpe::error if the driver refuses.
   void share_driver_memory() const;
-  /// The primary context of a GPU. To be called after enter().
+  /// Returns the primary context of a GPU. To be called after enter().
   [[nodiscard]] CUcontext context(unsigned n) const { return contexts_[n]; }
 
-  /// Whether an atomic operation by any of the GPUs on the memory of any other is atomic.
+  /// Whether the GPUs can make atomic operations on each other's memory.
   [[nodiscard]] bool have_atomics() const { return atomics_; }
 
  private:

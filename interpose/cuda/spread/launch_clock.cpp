@@ -9,8 +9,8 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-constexpr std::size_t most_open = 256;  // launches whose end is not waited for
-// How long a launch on trial waits for its own end: so many times as long as predicted, and at most so many seconds.
+constexpr std::size_t most_open = 256;  // the largest number of launches that have been queued and not evaluated
+// Limits of the wait for the end of a launch on trial: a multiple of the predicted time, and a number of seconds.
 constexpr double times_predicted = 4, longest_wait = 0.1;
 
 }  // namespace
@@ -18,7 +18,7 @@ constexpr double times_predicted = 4, longest_wait = 0.1;
 CUevent launch_clock::take() {
   CUevent made = nullptr;
   if (spare_.empty()) {
-    spare_.reserve(events_ + 1);  // room for all, so that none is lost
+    spare_.reserve(events_ + 1);  // room for all events, so that a later push_back() cannot throw
     if (cu_.cuEventCreate(&made, CU_EVENT_DEFAULT) != CUDA_SUCCESS) return nullptr;
     ++events_;
     return made;
@@ -37,7 +37,7 @@ CUevent launch_clock::begins(CUstream stream) {
   return begun;
 }
 
-// The kernel is queued, so nothing here makes the program's call fail.
+// The kernel is already queued, so a failure here must not make the program's call fail.
 void launch_clock::ends(CUevent begun, CUstream stream, launch what) noexcept {
   const bool is_on_trial = what.measured.record != nullptr && what.measured.is_on_trial;
   const spread::way_record::prediction predicted = what.measured.predicted;
@@ -77,7 +77,7 @@ void launch_clock::await(CUevent end, const spread::way_record::prediction& pred
 
 void launch_clock::counts(const launch& what) noexcept { tell(what, 0); }
 
-// Without host memory a launch is missing in the table, or is not counted by the planner.
+// If host memory is too short, the launch is missing in the table, or the planner does not use its time.
 void launch_clock::tell(const launch& what, double seconds) noexcept {
   try {
     if (explains()) table_->add(what.kernel, what.devices, seconds, what.reason);

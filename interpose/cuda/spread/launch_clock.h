@@ -11,9 +11,9 @@
 
 namespace hpe::cuda_hooks {
 
-/// Measures the time of each launch with an event before the launch and an event after it. If a kernel runs more slowly
-/// than predicted (spread or on one device), the planner uses the measured times to change how its later launches run.
-/// hpe run --spread --explain prints the times. Thread-safe; the program's context must be current in all calls.
+/// Measures launches, with an event before and an event after each launch. If a kernel runs more slowly than predicted
+/// (spread or on one device), the planner uses the measured times to change how its later launches run. hpe run
+/// --spread --explain prints the times. Thread-safe; the program's context must be current in all calls.
 class launch_clock {
  public:
   struct launch {
@@ -36,8 +36,8 @@ class launch_clock {
   void ends(CUevent begun, CUstream stream, launch what) noexcept;
   /// Counts a launch that cannot be measured.
   void counts(const launch& what) noexcept;
-  /// Waits for the launches that are not in the table yet, and destroys the events. Launches may still be measured
-  /// afterwards.
+  /// Waits for the launches that are not in the table yet, and destroys the events. The program may still launch
+  /// kernels afterwards.
   void finish();
 
  private:

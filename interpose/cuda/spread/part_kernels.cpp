@@ -12,7 +12,7 @@ using device::cuda::entered;
 
 namespace {
 
-constexpr unsigned shared_of_any_kernel = 48U << 10;  // dynamic shared memory that needs no attribute
+constexpr unsigned shared_of_any_kernel = 48U << 10;  // bytes of dynamic shared memory for which no attribute is needed
 
 bool has_atomics(const spread::kernel_model& model) {
   return std::ranges::any_of(model.analysis().arrays, [](const auto& array) { return array.updates > 0; });
@@ -28,7 +28,8 @@ void part_kernels::unload(const patched_module& module) const {
   }
 }
 
-// The program's code ends after its kernels have, so those of its patched module have ended too.
+// The program unloads code only after its kernels have finished, so the kernels of the patched module have finished,
+// too.
 void part_kernels::forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten) {
   const lock_guard lock(mutex_);
   kernels_.clear();
@@ -43,7 +44,7 @@ void part_kernels::forget_handles(const std::function<void(const spread::kernel_
 program_code::origin part_kernels::origin_of(CUfunction handle) const {
   program_code::origin result = program_code::of_process().origin_of(handle);
   if (!result.name.empty()) return result;
-  // A handle that the program got in another way. Launches take functions and kernels of libraries.
+  // hpe has not seen how the program obtained the handle, which may be a CUfunction or a CUkernel: asks the driver.
   const char* name = nullptr;
   auto* const kernel = reinterpret_cast<CUkernel>(handle);
   if (cu_.cuFuncGetName != nullptr && cu_.cuFuncGetName(&name, handle) == CUDA_SUCCESS) {
@@ -149,7 +150,7 @@ void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUst
     patched_module::copy& last = module.copied[gpu];
     if (last.on == stream && last.written == written) return;
     constants = module.constants;
-    last = {};  // until they are queued
+    last = {};  // until the copies are queued: a copy may fail
   }
   const entered here(cu_, gpus_.context(gpu));
   for (const constant& c : constants)
@@ -180,7 +181,7 @@ std::vector<CUfunction> part_kernels::load(const std::shared_ptr<const part_kern
                                            unsigned shared) {
   const lock_guard lock(mutex_);
   ready_kernel& entry = kernels_[handle];
-  if (entry.kernel != kernel) entry = {kernel, {}, 0};  // the program has unloaded a module meanwhile
+  if (entry.kernel != kernel) entry = {kernel, {}, 0};  // the program has unloaded a module in the meantime
   if (!entry.parts.empty() && shared <= std::max(entry.most_shared, shared_of_any_kernel)) return entry.parts;
   try {
     entry.parts = find_parts(*kernel, handle, shared);

@@ -17,28 +17,28 @@ namespace hpe::cuda_hooks {
 struct part_kernel {
   std::string name;
   std::shared_ptr<program_image> image;
-  const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of it; valid as long as the image
+  const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of the kernel; valid as long as `image`
   std::string obstacle;                                // why the kernel stays on one GPU; empty: it may be spread
 };
 
-/// The kernels of the program, found by the handles that the program launches. Thread-safe.
+/// Finds the kernels of the program by the handles that the program launches. Thread-safe.
 class part_kernels {
  public:
   part_kernels(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
 
   /// To be called when the program has unloaded a module or library: unloads the patched modules that are no longer
-  /// needed. `forgotten` is called for each kernel before its code is freed.
+  /// needed. Calls forgotten() for each of their kernels before the kernel's code is freed.
   void forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten);
 
-  /// The kernel that belongs to a handle. hpe analyses a kernel at its first launch. If its patched code could not be
-  /// loaded, the kernel has an obstacle.
+  /// Returns the kernel of a handle, and analyses it if this is its first launch. If the driver has refused the patched
+  /// code, the kernel has an obstacle.
   [[nodiscard]] std::shared_ptr<const part_kernel> of(CUfunction handle);
-  /// The functions on each GPU that run parts of a kernel, prepared for `shared` bytes of dynamic shared memory. Throws
-  /// hpe::error if the driver refuses the patched code.
+  /// Returns, for each GPU, the function that runs parts of the kernel, prepared for `shared` bytes of dynamic shared
+  /// memory. Throws hpe::error if the driver refuses the patched code.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
                                              unsigned shared);
-  /// Queues copies of the constants from the program's module to the patched module of a GPU, for the work that is
-  /// queued next on a stream. `written` must change with each write to memory that may contain constants. Throws
+  /// Queues, on a stream, copies of the constants from the program's module to a GPU's patched module; the next work on
+  /// the stream reads them. `written` must change with each write to memory that may contain constants. Throws
   /// hpe::error if the driver refuses.
   void bring_constants(const part_kernel& kernel, unsigned gpu, CUstream stream, std::uint64_t written);
 
@@ -52,7 +52,7 @@ class part_kernels {
   };
   struct patched_module {
     std::vector<CUmodule> of_gpus;
-    std::vector<constant> constants;  // found when the module is loaded
+    std::vector<constant> constants;  // found when the patched module is loaded
     struct copy {
       CUstream on = nullptr;
       std::uint64_t written = 0;

@@ -128,7 +128,7 @@ CUresult part_launches::queue_in_time(const spread_launch& what, const oversubsc
     }
   } catch (const error& e) {
     if (queued == 0) throw;
-    // The program must not take the launch for one that has not begun, and repeat it.
+    // Do not return OUT_OF_MEMORY: the program could conclude that nothing has run, and repeat the launch.
     trace::refusals::add();
     log(log_level::error, "kernel {}: {} of {} parts of a launch were queued, and the next part cannot be: {}",
         kernel->name, queued, parts.size(), e.what());
@@ -163,7 +163,7 @@ CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscri
       const device_work work(what.stream, {what.function, what.parameters, what.extra});
       if (work.failed()) return work.result();
       part_launches& launches = of(cu, memory, where->device);
-      launches.writes_elsewhere();  // who writes constants is not followed
+      launches.writes_elsewhere();  // assume that constants have changed, because writes are not recorded here
       return launches.queue_in_time(what, *where, e.what(), {}, alone);
     }
   } catch (const std::exception& e) {

@@ -19,55 +19,55 @@ namespace hpe::cuda_hooks {
 
 /// A launch of a kernel by the program.
 struct spread_launch {
-  CUfunction function = nullptr;  // or a CUkernel
+  CUfunction function = nullptr;  // may also be a CUkernel
   spread::dimension grid{1, 1, 1}, block{1, 1, 1};
   unsigned shared_bytes = 0;
-  CUstream stream = nullptr;  // never null: default streams by their names
+  CUstream stream = nullptr;  // never null: a default stream is given by its special handle
   void** parameters = nullptr;
   void** extra = nullptr;
-  const char* obstacle = nullptr;  // why such a launch stays on one GPU; null: it may be spread
+  const char* obstacle = nullptr;  // why this kind of launch stays on one GPU; null: it may be spread
 };
 
-/// The parameters of a launch as the kernel has them; nothing if the launch does not give all.
+/// Returns the parameters of a launch as bytes, in the kernel's layout; empty if the launch does not give all of them.
 [[nodiscard]] std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_launch& what);
 
-/// Launches whose grid is cut: over the GPUs that a program sees as one, or into parts that run one after the other, or
-/// both. Thread-safe.
+/// Queues launches in parts: the grid is divided among the GPUs that the program sees as one device, or into parts that
+/// run one after the other, or both. Thread-safe.
 class part_launches {
  public:
-  /// All must outlive the object.
+  /// The arguments must outlive the object.
   part_launches(const device::cuda::driver& cu, const joined_gpus& gpus, oversubscribed& memory)
       : cu_(cu), gpus_(gpus), memory_(memory), kernels_(cu, gpus) {}
 
   [[nodiscard]] part_kernels& kernels() noexcept { return kernels_; }
-  /// Loads the code of a launch in parts on all GPUs. The first call lets the GPUs use each other's memory. Throws
+  /// Loads the code for a launch in parts on all GPUs. The first call lets the GPUs access each other's memory. Throws
   /// hpe::error if the driver refuses.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel,
                                              const spread_launch& what);
-  /// Why no launch can run on several GPUs; empty if launches can.
+  /// Returns the reason why no launch can run on several GPUs; empty if launches can.
   [[nodiscard]] std::string_view obstacle() const {
     return cannot_share_.load(std::memory_order_acquire) ? std::string_view(no_sharing_) : std::string_view();
   }
-  /// Work of the program other than launches has been queued, and writes memory that may hold constants.
+  /// To be called when work other than a launch has been queued and writes memory that may contain constants.
   void writes_elsewhere() noexcept { writes_elsewhere_.fetch_add(1, std::memory_order_acq_rel); }
 
-  /// A launch of which each GPU runs some blocks.
+  /// Describes a launch of which each GPU runs some of the blocks.
   struct cut_launch {
     const part_kernel& kernel;
-    std::span<const CUfunction> functions;                                           // of the GPUs
-    std::span<const std::byte> parameters;                                           // as the kernel has them
-    std::span<const spread::block_range> blocks;                                     // of each GPU
-    std::span<const std::vector<core::launch_planner::replaced_pointer>> replacing;  // of each GPU, or none
+    std::span<const CUfunction> functions;                                           // one for each GPU
+    std::span<const std::byte> parameters;                                           // in the kernel's layout
+    std::span<const spread::block_range> blocks;                                     // for each GPU
+    std::span<const std::vector<core::launch_planner::replaced_pointer>> replacing;  // for each GPU; or empty
   };
-  /// Queues the parts of a launch, which run at the same time. `use` is the memory of all, copies of arrays excepted.
-  /// Throws hpe::error or returns false if no part is queued.
+  /// Queues the parts of a launch, which run at the same time. `use` is the memory that the parts use, without the
+  /// copies of arrays in how.replacing. If no part is queued, throws hpe::error or returns false.
   bool queue(const spread_launch& what, const oversubscribed::place& where, const cut_launch& how, movable_use use,
              CUresult& result);
 
   /// Queues a launch whose memory does not fit on its devices: in parts that run one after the other, or by alone() if
-  /// the bytes that it can touch fit. refusal: the error of the launch in one piece. unreachable: why other GPUs may
-  /// not use the launch's memory, or empty. Throws HPE_ERROR_OUT_OF_MEMORY, with the obstacle, if the launch cannot run
-  /// so.
+  /// those bytes fit that the launch can touch. refusal: the error of the launch in one piece. unreachable: why other
+  /// GPUs cannot use the launch's memory; empty if they can. Throws HPE_ERROR_OUT_OF_MEMORY, whose message names the
+  /// obstacle, if the launch cannot run in parts either.
   CUresult queue_in_time(const spread_launch& what, const oversubscribed::place& where, const std::string& refusal,
                          const std::string& unreachable, function_ref<CUresult()> alone);
 
@@ -77,7 +77,7 @@ class part_launches {
   bool queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result, run_parts run);
 
   const device::cuda::driver& cu_;
-  const joined_gpus& gpus_;  // number 0 is the program's
+  const joined_gpus& gpus_;  // number 0 is the program's device
   oversubscribed& memory_;
   part_kernels kernels_;
   std::once_flag shares_;
@@ -86,14 +86,15 @@ class part_launches {
   std::atomic<std::uint64_t> writes_elsewhere_{1};
 };
 
-/// The launches of a program that is not spread: each of its devices runs its own. Thread-safe.
+/// Queues the launches of a program that is not spread: each launch runs on the device for which the program made it.
+/// Thread-safe.
 class launches_of_devices {
  public:
-  /// Queues a launch by whole(), or in parts if its memory does not fit. alone: lets the driver queue the launch, where
-  /// whole() also lets other kinds of memory take part.
+  /// Queues a launch by whole(), or in parts if its memory does not fit. whole() also offers the launch to other kinds
+  /// of memory; alone() only lets the driver queue it.
   CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
                   const movable_use& use, function_ref<CUresult()> whole, function_ref<CUresult()> alone);
-  /// The program has unloaded a module or library.
+  /// To be called when the program has unloaded a module or library.
   void forget_handles();
 
  private:

@@ -14,7 +14,7 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-/// Code in memory, whose size only its own beginning tells.
+/// Returns the PTX in code that the program passes by its address. The size of the code is only known from its header.
 std::vector<std::string> texts_in(const void* code) {
   const auto* const text = static_cast<const char*>(code);
   if (ptx::begins_with_fat_binary(text)) return {ptx::choose_ptx(ptx::read_fat_binary_in_memory(code)).text};
@@ -23,7 +23,7 @@ std::vector<std::string> texts_in(const void* code) {
   return {text};
 }
 
-/// The file has an own module for each element.
+/// Returns the images in a file: one image for each module of the file.
 std::vector<std::shared_ptr<program_image>> images_in(const std::string& path) {
   std::vector<std::shared_ptr<program_image>> found;
   for (std::vector<std::string>& texts : ptx::read_device_code(path).modules)
@@ -31,7 +31,7 @@ std::vector<std::shared_ptr<program_image>> images_in(const std::string& path) {
   return found;
 }
 
-/// A file of the process's code, and the addresses that it is mapped at.
+/// A file that is mapped as code into the process, and the addresses at which it is mapped.
 struct mapped_object {
   std::string path;
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> pieces;  // begin and end
@@ -60,7 +60,7 @@ std::vector<mapped_object> mapped_objects() {
   return all;
 }
 
-/// Runs `read`; code that it cannot read has no PTX for hpe.
+/// Runs read(). If it fails, hpe treats the code as code without PTX.
 template <class Read>
 void tolerantly(Read read) {
   try {
@@ -147,7 +147,8 @@ program_code::origin program_code::origin_of(const void* kernel) const {
   return found == origins_.end() ? origin{} : found->second;
 }
 
-// Code that is linked from several objects is machine code; its PTX lies in another section of the same file.
+// If nvcc has linked the code from several objects, the program loads machine code; the PTX is in another section of
+// the file that contains the code.
 std::shared_ptr<program_image> program_code::linked_image_of(const void* code) {
   if (code == nullptr) return nullptr;
   for (const mapped_object& object : mapped_objects()) {

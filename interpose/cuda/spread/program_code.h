@@ -10,15 +10,16 @@
 
 namespace hpe::cuda_hooks {
 
-/// The PTX of a module or library of the program. It is analysed and patched at its first use.
+/// The PTX of a module or library of the program. The first call of model() analyses and patches it.
 class program_image {
  public:
-  /// texts: the PTX of each module; they are linked together. Empty if the image contains only machine code.
+  /// texts: the PTX texts of all modules, which are linked together; empty if the image contains only machine code.
   explicit program_image(std::vector<std::string> texts) : texts_(std::move(texts)) {}
 
   [[nodiscard]] bool has_texts() const { return !texts_.empty(); }
   [[nodiscard]] bool has_kernel(const std::string& name) const;
-  /// The analysed and patched PTX. Returns null, and sets failure() to the reason, if hpe cannot analyse the image.
+  /// Returns the analysed and patched PTX. If hpe cannot analyse the image, returns null and sets failure() to the
+  /// reason.
   [[nodiscard]] const spread::module_model* model();
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
@@ -28,11 +29,11 @@ class program_image {
   std::string failure_;
 };
 
-/// The code of the program in this process: the images that the program passes to the driver, the code in its files,
-/// and the origin of each kernel's handle. This class is thread-safe; program_image is not.
+/// Records the code of the program in this process: the images that the program passes to the driver, the code in its
+/// files, and the origin of each kernel's handle. This class is thread-safe; program_image is not.
 class program_code {
  public:
-  /// The object of the process, which is never destroyed.
+  /// Returns the only object in the process, which is never destroyed.
   [[nodiscard]] static program_code& of_process();
 
   /// To be called when the program has loaded code: PTX, a fat binary or its wrapper, or machine code. `handle` is the
@@ -53,9 +54,9 @@ class program_code {
 
   /// Whether any code that the program has loaded contains PTX.
   [[nodiscard]] bool has_texts() const;
-  /// The image that contains a kernel of a module or library. If kernel.from is null, or hpe has not seen how it was
-  /// loaded, returns the image in the program's files that contains a kernel with this name, if exactly one image does.
-  /// Returns null, and sets `reason`, if it finds no image.
+  /// Returns the image that contains a kernel of a module or library. If kernel.from is null, or hpe has not seen how
+  /// that module was loaded, returns the image in the program's files that contains a kernel with this name, provided
+  /// that exactly one image does. Returns null, and sets `reason`, if it finds no image.
   [[nodiscard]] std::shared_ptr<program_image> find(const origin& kernel, std::string& reason);
 
  private:

@@ -1,6 +1,6 @@
-// How a launch of the program runs: core::launch_planner decides it and moves arrays, and the launch is queued as a
-// submission, whole or in parts (oversubscribed). No lock of this folder is held meanwhile, so that a launch that waits
-// in the driver, whose queue is full, delays only those that use its arrays.
+// For each launch of the program, core::launch_planner decides how it runs, and moves arrays. Then the launch is queued
+// as a submission, whole or in parts (oversubscribed). No lock of this folder is held while the driver queues the
+// launch: if the driver's queue is full and the launch has to wait, it delays only launches that use the same arrays.
 #include "interpose/cuda/spread/spreading.h"
 
 #include <unistd.h>
@@ -35,7 +35,8 @@ hpeAccess use_of(const movable_object& array, hpeAccessMode mode) {
   return {reinterpret_cast<void*>(array.base), array.bytes, mode};  // NOLINT(performance-no-int-to-ptr)
 }
 
-// Arrays that may leave the GPUs stay where they have room.
+// Whether the planner must learn of launches that stay on one GPU, so that it can move their arrays there. It need not
+// with --oversubscribe, because arrays that may leave the GPUs stay where there is enough memory for them.
 bool counts_stays(const oversubscribed& memory) {
   return !oversubscribed::wanted() && memory.planner()->counts_stays();
 }
@@ -81,7 +82,7 @@ bool spreading::joins_gpus(const device::cuda::driver& cu) noexcept {
 void spreading::stays_on_one_gpu(const device::cuda::driver& cu) noexcept {
   static std::atomic<bool> told{false};
   if (told.load(std::memory_order_relaxed) || told.exchange(true)) return;
-  if (joins_gpus(cu)) return;  // begin() has told why
+  if (joins_gpus(cu)) return;  // begin() has logged the reason
   int gpus = 0;
   const bool is_one = cu.cuDeviceGetCount(&gpus) != CUDA_SUCCESS || gpus < 2;
   log(log_level::warn, "hpe run --spread: nothing can be spread, because {}",
@@ -117,10 +118,11 @@ void spreading::begin(const device::cuda::driver& cu) noexcept {
     oversubscribed* const memory = oversubscribed::spread_over(cu, gpus.devices());
     if (memory == nullptr) return;
     the_one.store(new spreading(cu, std::move(gpus), *memory), std::memory_order_release);
-    // Runs before the table is printed, because that function is registered earlier.
+    // Runs before the function that prints the table: that function was registered earlier, and exit handlers run in
+    // reverse order.
     static const pid_t owner = ::getpid();
     std::atexit([] {
-      if (::getpid() != owner) return;  // a child that fork made
+      if (::getpid() != owner) return;  // this is a child process made by fork
       const entered here(active()->cu_, active()->gpus_.context(0));
       active()->clock_.finish();
       active()->tell_gain();
@@ -134,8 +136,8 @@ void spreading::forget_handles() {
   launches_.kernels().forget_handles([&](const spread::kernel_model& gone) { memory_.planner()->forget(gone); });
 }
 
-// The analysis tells the arrays of a kernel, unless it finds pointers in memory. Without it, the kernel may use what
-// the words of its parameters point to (HPE_SCOPE=args), or anything.
+// The analysis shows which arrays a kernel uses, unless the kernel finds pointers in memory. If the analysis does not
+// show them, the kernel may use all memory to which words in its parameters point (HPE_SCOPE=args), or any memory.
 void spreading::describe_uses(const spread_launch& what, decided& how) const {
   const part_kernel& kernel = *how.kernel;
   if (kernel.code == nullptr || kernel.code->model->finds_pointers() || kernel.code->model->writes_anywhere() ||
@@ -182,7 +184,7 @@ std::vector<const void*> spreading::arrays_at(const std::vector<CUdeviceptr>& wo
   return arrays;
 }
 
-// A launch of one block uses little of its arrays, wherever they lie.
+// A launch of one block uses only a small part of its arrays, so it is no reason to move them.
 void spreading::stays(const spread_launch& what, decided& how, std::string_view reason) {
   if (clock_.explains()) how.plan.reason = reason;
   if (counts_stays(memory_) && blocks_of(what) > 1) memory_.planner()->stays(arrays_of(what, how));
@@ -199,7 +201,7 @@ spreading::decided spreading::decide(const spread_launch& what) {
   std::string_view reason = kernel.obstacle;
   if (reason.empty() && what.obstacle != nullptr) reason = what.obstacle;
   if (reason.empty() && blocks_of(what) <= 1) reason = "its grid is one block";
-  // The driver refuses a launch that is not possible; no model describes such a launch.
+  // The driver will refuse a launch with an impossible shape, which the model cannot describe.
   const spread::launch shape{what.grid, what.block};
   if (!shape.is_possible()) return how;
   if (kernel.code == nullptr) {
@@ -218,8 +220,8 @@ spreading::decided spreading::decide(const spread_launch& what) {
   if (reason.empty()) reason = how.unreachable;
   if (reason.empty()) reason = launches_.obstacle();
   const bool may_spread = reason.empty();
-  // The arrays of a kernel that stays may have to come to its GPU. The planner keeps a kernel on its GPU only if the
-  // analysis has found an obstacle, so it makes no plan for kernels with any other obstacle.
+  // The planner itself keeps a kernel on one GPU only if the analysis has found an obstacle. For any other obstacle,
+  // the planner makes no plan; it only learns that the kernel stays, because its arrays may have to move to its GPU.
   if (!may_spread && model.obstacle().empty()) {
     stays(what, how, reason);
     return how;
@@ -245,7 +247,7 @@ void spreading::stays_alone(decided& how, const std::string& reason) {
   how.plan.parts.clear();
 }
 
-// Before the launch is measured, because new code takes long to load.
+// Called before the measurement of the launch begins, because loading new code takes long.
 void spreading::load(const spread_launch& what, decided& how) {
   if (how.plan.parts.empty()) return;
   try {
@@ -260,7 +262,7 @@ CUresult spreading::launch_decided(const spread_launch& what, const oversubscrib
   CUresult result = CUDA_SUCCESS;
   if (!how.plan.parts.empty()) {
     try {
-      // Patched kernels need more registers, of which blocks of many threads may have too few.
+      // This fails, for example, if the patched kernel needs more registers than a block of so many threads can have.
       if (launches_.queue(what, where, {*how.kernel, how.functions, how.parameters, how.plan.parts, how.plan.replacing},
                           how.use, result))
         return result;
@@ -291,7 +293,7 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     describe_uses(what, how);
     load(what, how);
     const bool is_timed = is_own && (clock_.explains() || how.plan.measured.record != nullptr);
-    // Made before the launch: what is queued must not fail for lack of host memory.
+    // Filled before the launch, because after the launch is queued the call must not fail for lack of host memory.
     launch_clock::launch told;
     if (is_timed || !is_own) told.kernel = how.kernel->name;
     if (!is_own) told.reason = "its launch is captured, or runs in another context";
@@ -300,7 +302,7 @@ CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> a
     if (how.writes_anything && !where->captured) writes_elsewhere();
     if (is_timed) {
       const auto devices = static_cast<unsigned>(std::max<std::ptrdiff_t>(devices_of(how.plan), 1));
-      // A launch that was to be spread, and was not, says nothing of either way.
+      // If a launch was planned to be spread and was not, its time is not used.
       if ((devices > 1) != (how.plan.measured.how == spread::way::spread)) how.plan.measured = {};
       told.reason = std::move(how.plan.reason);
       told.devices = devices;

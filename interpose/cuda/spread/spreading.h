@@ -18,26 +18,26 @@
 
 namespace hpe::cuda_hooks {
 
-/// Runs the launches of a program that was written for one GPU on all GPUs (hpe run --spread). The program sees device
-/// 0 with the memory of all GPUs. The program's large allocations are hpe memory, of which each GPU can have a part
-/// (oversubscribed), and launches run in parts where that is faster. Thread-safe.
+/// Runs the launches of a program that was written for one GPU on all GPUs (hpe run --spread). The program sees only
+/// device 0, with the memory of all GPUs. The program's large allocations are hpe memory, which can be distributed over
+/// the GPUs (oversubscribed), and a launch runs in parts if that is faster. Thread-safe.
 class spreading {
  public:
-  /// The object; null in a process that does not spread its kernels, and before the program has a context.
+  /// Returns the object; null in a process that does not spread its kernels, and before the program has a context.
   [[nodiscard]] static spreading* active() noexcept { return the_one.load(std::memory_order_acquire); }
   /// Whether HPE_SPREAD is 1.
   [[nodiscard]] static bool wanted() noexcept;
   /// Whether device 0 represents several GPUs: HPE_SPREAD is 1, and the GPUs can access each other's memory.
   [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu) noexcept;
-  /// To be called when the program has a context of device 0. Makes the object of the process. If the driver refuses,
-  /// logs the failure and makes no object.
+  /// To be called when the program has a context of device 0. Makes the one object of this process. If the driver
+  /// refuses, logs the failure and makes no object.
   static void begin(const device::cuda::driver& cu) noexcept;
 
-  /// To be called when the program launches a kernel and no object exists. Logs the reason once, if the GPUs are the
-  /// reason.
+  /// To be called when the program launches a kernel and no object exists. Logs once why nothing can be spread, unless
+  /// begin() has logged the reason.
   static void stays_on_one_gpu(const device::cuda::driver& cu) noexcept;
 
-  /// Queues a launch in parts, or calls alone(), which queues the launch as the program asked.
+  /// Queues a launch in parts, or calls alone(), which queues the launch unchanged.
   CUresult launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept;
   /// To be called when work other than a launch has been queued and writes memory of the driver; that memory may
   /// contain constants.
@@ -60,35 +60,35 @@ class spreading {
  private:
   spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversubscribed& memory);
 
-  /// The decision about how a launch runs.
+  /// Describes how a launch runs.
   struct decided {
     std::shared_ptr<const part_kernel> kernel;
     std::vector<std::byte> parameters;  // the kernel's parameters; empty if the launch does not give all of them
-    core::launch_planner::plan plan;    // if it has no parts, the launch runs as the program asked
+    core::launch_planner::plan plan;    // if the plan has no parts, the launch runs unchanged
     std::vector<CUfunction> functions;  // the functions of the parts
     movable_use use;                    // does not include textures before describe_uses()
-    std::string unreachable;            // why other GPUs may not use the launch's memory; empty if they may
+    std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can
     bool writes_anything = false;       // whether the launch may write any memory, even the driver's
   };
   [[nodiscard]] decided decide(const spread_launch& what);
   /// The driver's allocations that a launch uses. The keys are the pointers through which the launch uses them.
   using driver_arrays = std::map<CUdeviceptr, spread::allocation>;
   /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others` a description of the
-  /// driver's memory to which they point. Returns the reason why other GPUs may not be able to access the driver's
+  /// driver's memory to which they point. Returns the reason why other GPUs may be unable to access the driver's
   /// memory; empty if they can.
   [[nodiscard]] std::string find_arrays(decided& how, driver_arrays& others);
   void describe_uses(const spread_launch& what, decided& how) const;
-  /// The hpe memory that a launch uses, as far as hpe can find this memory by the analysis of the kernel or from the
-  /// words of the parameters.
+  /// Returns the hpe memory that a launch uses, as far as the analysis of the kernel or the words of its parameters
+  /// show it.
   [[nodiscard]] std::vector<const void*> arrays_of(const spread_launch& what, const decided& how) const;
-  /// The hpe memory that contains one of these addresses.
+  /// Returns the hpe allocations that contain one of these addresses.
   [[nodiscard]] std::vector<const void*> arrays_at(const std::vector<CUdeviceptr>& words) const;
   /// To be called for a launch about which the planner does not decide. The launch stays on the first GPU, and its
   /// arrays may have to move there.
   void stays(const spread_launch& what, decided& how, std::string_view reason);
   /// Logs once if the program has machine code only.
   void note_machine_code() noexcept;
-  /// Logs how much faster or slower the launches made the program, if it is worth a line.
+  /// Logs how much time spreading has saved or cost, if this is more than 2 % of the run time.
   void tell_gain() noexcept;
   static void stays_alone(decided& how, const std::string& reason);
   /// Loads the code for a launch in parts. If the driver refuses the code, the launch stays on one GPU.

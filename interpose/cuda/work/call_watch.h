@@ -5,7 +5,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// The reasons for which hooks must look at calls of the program. If there is no reason, a call costs only one load.
+/// Records why hooks must examine the program's calls. If there is no reason, a hook costs only one load.
 class call_watch {
  public:
   enum reason : std::uint8_t {

@@ -18,7 +18,8 @@ std::uint64_t context_parts::number() const noexcept {
   return found;
 }
 
-// Checks two things, because drivers differ in what they return for handles of a context that has ended.
+// Checks the context's number and an event, because drivers differ in what they return for the handles of a context
+// that has ended.
 bool context_parts::alive() const noexcept {
   const entered here(cu_, context_);
   return number() == number_ && cu_.cuEventQuery(witness_) == CUDA_SUCCESS;
@@ -26,7 +27,7 @@ bool context_parts::alive() const noexcept {
 
 context_parts::~context_parts() {
   const entered here(cu_, context_);
-  // The handles of an ended context may by now belong to the program.
+  // If the context has ended, its handles may now belong to objects of the program, so nothing is destroyed.
   if (!alive()) {
     if (ring_ != nullptr) ring_->abandon();
     return;
@@ -48,7 +49,7 @@ CUstream context_parts::lend_stream() {
   }
   const entered here(cu_, context_);
   streams_.reserve(streams_.size() + 1);
-  free_.reserve(streams_.size() + 1);  // give_back() finds room for all
+  free_.reserve(streams_.size() + 1);  // so that give_back() never has to allocate
   CUstream made = nullptr;
   cu_.check(cu_.cuStreamCreateWithPriority(&made, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
   streams_.push_back(made);

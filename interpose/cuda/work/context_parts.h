@@ -10,13 +10,14 @@
 
 namespace hpe::cuda_hooks {
 
-/// hpe's streams and pinned buffers in one context of the program. Each is made at its first use. The streams and
-/// buffers end together with the context. A later context may have the same handle; alive() detects this. Thread safe.
+/// Owns hpe's streams and pinned buffers in one context of the program. Each stream or buffer is made at its first use.
+/// The streams and buffers end together with the context. A later context may have the same handle; alive() detects
+/// this. Thread safe.
 class context_parts {
  public:
   /// Throws hpe::error if the driver refuses.
   context_parts(const device::cuda::driver& cu, CUcontext context);
-  /// Waits for the work that uses the streams and buffers, if the context still exists.
+  /// If the context still exists, waits for the work that uses the streams and buffers, and destroys them.
   ~context_parts();
   context_parts(const context_parts&) = delete;
   context_parts& operator=(const context_parts&) = delete;
@@ -40,7 +41,7 @@ class context_parts {
   std::uint64_t number_ = 0;
   CUevent witness_ = nullptr;  // never recorded; is destroyed with the context
   mutex mutex_;
-  std::vector<CUstream> streams_ HPE_GUARDED_BY(mutex_);  // all streams that were made
+  std::vector<CUstream> streams_ HPE_GUARDED_BY(mutex_);  // all streams that this object has made
   std::vector<CUstream> free_ HPE_GUARDED_BY(mutex_);     // the streams that are not lent; may have unfinished work
   std::unique_ptr<pinned_ring> ring_ HPE_GUARDED_BY(mutex_);
 };
@@ -59,13 +60,13 @@ class lent_stream {
   CUstream stream_;
 };
 
-/// The context_parts of each context. Thread safe.
+/// The table of the context_parts of all contexts. Thread safe.
 class contexts {
  public:
   explicit contexts(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Makes the parts of a context at the first call, and again if the handle now belongs to another context. Throws
-  /// hpe::error if the driver refuses.
+  /// Returns the parts of a context. Makes them at the first call, and again if the handle now belongs to another
+  /// context. Throws hpe::error if the driver refuses.
   std::shared_ptr<context_parts> of(CUcontext context);
 
   /// To be called before a context may be destroyed: releases all parts. Work in progress keeps the parts that it uses

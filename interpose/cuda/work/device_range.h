@@ -16,8 +16,7 @@ struct device_range {
   std::size_t bytes = 0;
 };
 
-/// The allocation that contains an address, as seen from the current context; nullopt if no allocation contains the
-/// address.
+/// Returns the allocation that contains an address, as seen from the current context; nullopt if no allocation does.
 [[nodiscard]] std::optional<device_range> device_range_at(const device::cuda::driver& cu, CUdeviceptr address);
 
 }  // namespace hpe::cuda_hooks

@@ -6,12 +6,13 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-// Addresses of user space above the first megabyte. The others among the parameters of a launch are numbers.
+// Whether a word in the parameters of a launch may be an address in user space, above the first megabyte; all other
+// words are numbers.
 bool may_be_address(CUdeviceptr word) noexcept { return word >> 20 != 0 && word >> 47 == 0; }
 
 }  // namespace
 
-// The destructor of an object whose constructor throws does not run.
+// If a constructor throws, the destructor does not run, so the thread leaves here.
 void device_work::begin(function_ref<void()> steps) {
   try {
     steps();
@@ -29,7 +30,8 @@ void device_work::tell(std::initializer_list<used_range> ranges) {
     for (const used_range& r : ranges) used_->push_back({r.address, r.end()});
   }
   if (!adopted_memory::any()) return;
-  // The list of work in flight takes over. A thread that reads the list may be waiting for this thread to leave.
+  // From here on, the list of work in flight records this work. The thread leaves first, because another thread that is
+  // about to read the list may be waiting for this.
   queuing_threads::leave(here_);
   result_ = ranges.size() == 0 ? hpe->adopted().begin_work(in_flight_) : hpe->adopted().begin_work(in_flight_, ranges);
   begun_ = result_ == CUDA_SUCCESS;
@@ -54,7 +56,7 @@ void device_work::tell(const kernel_launch& launch) {
   begun_ = result_ == CUDA_SUCCESS;
 }
 
-// Constants of the program are memory of the driver.
+// Whether the work may write memory that the driver allocated, which may contain constants of the program.
 bool device_work::may_write_elsewhere(std::initializer_list<used_range> ranges) {
   const auto writes = [](const used_range& r) {
     return r.written && r.bytes != 0 && spreading::active()->is_elsewhere(r.address);
@@ -64,7 +66,7 @@ bool device_work::may_write_elsewhere(std::initializer_list<used_range> ranges) 
 
 void device_work::end() noexcept { interposer::started()->adopted().end_work(in_flight_); }
 
-// Hooks that began before uses were kept have not told what they use.
+// If the hook began before queued_uses::keep() was called, it has not recorded what its work uses.
 void device_work::note() noexcept {
   interposer* const hpe = interposer::started();
   if (hpe == nullptr) return;

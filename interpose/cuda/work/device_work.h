@@ -20,7 +20,7 @@ using enum flavour;
 
 inline CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
 inline CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
-/// The stream of an entry: the entry's stream argument, or the default stream if the entry has none.
+/// Returns the stream on which an entry works: its stream argument, or the default stream if it has no such argument.
 template <flavour Flavour, class... Stream>
 CUstream stream_of(Stream... stream) {
   CUstream in = default_stream(Flavour);
@@ -28,9 +28,9 @@ CUstream stream_of(Stream... stream) {
   return in;
 }
 
-/// Held by a hook while it queues device work of the program. Also held by hpe while it queues its own work on the
-/// program's memory, if hpe itself waits for that work. Reports the work to adopted memory, to the waits of libc and
-/// MPI calls, and to spreading. Costs a few stores and loads if none of these is in use.
+/// Exists in a hook while the hook queues device work of the program, and in hpe's own code while it queues work on the
+/// program's memory. Reports the work to adopted memory, to the waits of libc and MPI calls, and to spreading. If none
+/// of these is in use, the object costs a few stores and loads.
 class device_work {
  public:
   /// For work that may use any memory.
@@ -67,8 +67,8 @@ class device_work {
     queuing_threads::leave(here_);
   }
 
-  /// Whether hpe must record, when a piece of work is queued, which memory the work uses. This is so after CPU code has
-  /// touched device memory, and if calls wait only for the work that uses their memory.
+  /// Whether hpe must record which memory each piece of work uses: after CPU code has touched device memory, and if
+  /// libc and MPI calls wait only for the work that uses their memory.
   [[nodiscard]] static bool is_told() noexcept { return call_watch::has(call_watch::touched | call_watch::waits); }
 
   /// To be called if the caller itself waits for this work, so that later waits of hpe do not include this work.
@@ -92,7 +92,7 @@ class device_work {
   queuing_threads::place& here_;
   CUstream stream_;
   adopted_memory::work_in_flight in_flight_;
-  std::unique_ptr<std::vector<queued_uses::range>> used_;  // the used memory, for queued_uses; nullptr: any memory
+  std::unique_ptr<std::vector<queued_uses::range>> used_;  // the memory that the work uses; nullptr: any memory
   bool begun_ = false;
   bool needs_wait_ = true;
   bool writes_elsewhere_ = false;

@@ -11,8 +11,8 @@
 
 namespace hpe::cuda_hooks {
 
-/// The allocations that the program's graphs free when they run. An address is kept until its graph and all instances
-/// of the graph are destroyed. Thread safe.
+/// Records the allocations that the program's graphs free when they run. A record exists until its graph and all
+/// instances of the graph are destroyed. Thread safe.
 class graph_frees {
  public:
   /// Records that a node of the graph frees the allocation at an address.
@@ -26,7 +26,7 @@ class graph_frees {
 
   /// Whether any address is recorded. Costs one load.
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
-  /// The recorded addresses for which is_wanted(address) is true, each address once. The function is called with the
+  /// Returns the recorded addresses for which is_wanted(address) is true, each address once. Calls is_wanted() with the
   /// mutex locked.
   template <class IsWanted>
   [[nodiscard]] std::vector<CUdeviceptr> which(IsWanted is_wanted) const {

@@ -56,7 +56,7 @@ memory_uses graph_memory::of_node(CUgraphNode node) const {
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return {};
-    default: return unknown;  // conditional nodes do not tell their graphs
+    default: return unknown;  // the driver does not report the graphs of conditional nodes
   }
 }
 
@@ -93,7 +93,7 @@ void graph_memory::instantiated(CUgraphExec instance, CUgraph graph) noexcept {
   }
 }
 
-// Of an instance that is not known the other nodes are not known either.
+// If the instance is not recorded, its other nodes are not known, so this node is not recorded either.
 void graph_memory::changed(CUgraphExec instance, CUgraphNode node, function_ref<memory_uses()> use) noexcept {
   try {
     memory_uses now = use();

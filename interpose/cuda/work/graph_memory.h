@@ -16,10 +16,10 @@ class graph_memory {
   /// by_parameters: kernels use the allocations to which their parameters point; if false, they may use any memory.
   graph_memory(const device::cuda::driver& cu, bool by_parameters) : cu_(cu), by_parameters_(by_parameters) {}
 
-  // The memory that a node uses. The allocations at the addresses are looked up at each launch of the graph, because
-  // the program may allocate and free memory in between.
+  // The next functions return the memory that a node uses. The allocations at its addresses are looked up at each
+  // launch of the graph, because the program may allocate and free memory between launches.
   [[nodiscard]] static memory_uses of_copy(const CUDA_MEMCPY3D& copy);
-  /// Fill is CUDA_MEMSET_NODE_PARAMS or the later version of that structure, whose members have the same names.
+  /// `Fill` is CUDA_MEMSET_NODE_PARAMS or the newer version of this structure, whose members have the same names.
   template <class Fill>
   [[nodiscard]] static memory_uses of_fill(const Fill& fill) {
     const box whole{{saturated_product(fill.width, fill.elementSize), fill.height, 1}, {fill.pitch, 0}};
@@ -29,7 +29,7 @@ class graph_memory {
   }
   /// function: may also be a CUkernel.
   [[nodiscard]] memory_uses of_kernel(CUfunction function, void** parameters, void** extra) const;
-  /// The memory that all nodes of a graph use, including the nodes of its child graphs.
+  /// Returns the memory that all nodes of a graph use, including the nodes of its child graphs.
   [[nodiscard]] memory_uses of_graph(CUgraph graph) const;
 
   /// To be called when a graph has been instantiated, or an instance has been updated from a graph. If host memory is
@@ -39,7 +39,7 @@ class graph_memory {
   /// uses now.
   void changed(CUgraphExec instance, CUgraphNode node, function_ref<memory_uses()> use) noexcept;
   void destroyed(CUgraphExec instance) noexcept;
-  /// The memory that an instance uses. An instance that is not recorded may use any memory.
+  /// Returns the memory that an instance uses. An instance that is not recorded may use any memory.
   [[nodiscard]] memory_uses of_instance(CUgraphExec instance) const;
 
  private:

@@ -9,7 +9,8 @@ namespace {
 constexpr std::size_t word = sizeof(CUdeviceptr);
 
 void add_words(std::vector<CUdeviceptr>& to, const void* begin, std::size_t bytes) {
-  // Members of structures are aligned; steps of 4 bytes also find addresses in most packed structures.
+  // Members of ordinary structures are aligned to 8 bytes; steps of 4 bytes also find addresses in most packed
+  // structures.
   for (std::size_t at = 0; at + word <= bytes; at += sizeof(std::uint32_t)) {
     CUdeviceptr value = 0;
     std::memcpy(&value, static_cast<const std::byte*>(begin) + at, word);
@@ -17,7 +18,8 @@ void add_words(std::vector<CUdeviceptr>& to, const void* begin, std::size_t byte
   }
 }
 
-// Parameters in one block, which launch entries accept instead of a pointer to each.
+// Adds the words of parameters that the launch passes as one block of bytes (`extra`) and not by a pointer to each
+// parameter.
 bool add_block(std::vector<CUdeviceptr>& to, void** extra) {
   const void* block = nullptr;
   const std::size_t* bytes = nullptr;
@@ -44,7 +46,7 @@ std::optional<std::vector<CUdeviceptr>> words_of(const device::cuda::driver& cu,
   };
   std::size_t index = 0;
   for (std::size_t bytes = 0; size_of(index, bytes); ++index) add_words(result, launch.parameters[index], bytes);
-  // The launch has parameters, but the driver does not even tell the first one.
+  // Returns nullopt if the driver does not report the size of any parameter, although the launch has parameters.
   return index != 0 ? std::optional(result) : std::nullopt;
 }
 

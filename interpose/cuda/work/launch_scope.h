@@ -14,8 +14,8 @@ struct kernel_launch {
   void** extra = nullptr;
 };
 
-/// All words in the parameters of a launch, including words inside structures, that might be addresses. These words
-/// point to all objects that the kernel can use, unless the kernel follows pointers that are stored in memory. Returns
+/// Returns all words in the parameters of a launch, and in structures among them, that might be addresses. The kernel
+/// can use only objects to which these words point, unless it follows pointers that are stored in memory. Returns
 /// nullopt if the driver does not report the sizes of the parameters.
 std::optional<std::vector<CUdeviceptr>> words_of(const device::cuda::driver& cu, const kernel_launch& launch);
 

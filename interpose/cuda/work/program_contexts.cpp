@@ -59,7 +59,7 @@ void program_contexts::begins_capture(CUstream stream) {
   captured_.emplace_back(stream, context);
 }
 
-// Threads have per-thread streams of the same name, so one entry goes.
+// The per-thread default streams of several threads have the same handle, so only one entry is removed.
 void program_contexts::ends_capture(CUstream stream) {
   const lock_guard lock(mutex_);
   const auto found = std::find_if(captured_.begin(), captured_.end(), [&](const auto& c) { return c.first == stream; });
@@ -109,7 +109,7 @@ std::optional<program_contexts::allocation> program_contexts::device_memory_at(C
     allocation a{range->base, range->bytes, nullptr};
     if (cu_.cuPointerGetAttribute(&a.context, CU_POINTER_ATTRIBUTE_CONTEXT, address) != CUDA_SUCCESS)
       a.context = nullptr;
-    // Memory of pools and mappings has no context: uses the primary context of its device.
+    // Memory of pools and mapped memory belongs to no context; it is copied in the primary context of its device.
     if (a.context == nullptr && owner == device) a.context = primary;
     if (a.context != nullptr) found = a;
   };
@@ -128,7 +128,7 @@ std::size_t program_contexts::size_at(CUdeviceptr address) const {
     if (cu_.cuMemGetAddressRange(&base, &bytes, address) == CUDA_SUCCESS && base == address) result = bytes;
   };
   ask();
-  // A thread without a current context may free memory, too.
+  // The calling thread may have no current context; then the query is repeated in all contexts of the program.
   if (result == 0)
     for_each_primary([&](int, CUcontext context) {
       const entered here(cu_, context);

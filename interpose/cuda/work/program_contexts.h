@@ -11,13 +11,13 @@
 
 namespace hpe::cuda_hooks {
 
-/// The contexts of the program, and queries to the driver about memory in them. Thread safe.
+/// Records the contexts of the program, and queries the driver about memory in these contexts. Thread safe.
 class program_contexts {
  public:
   explicit program_contexts(const device::cuda::driver& cu) : cu_(cu) {}
 
-  /// Record the contexts that the program makes in addition to the primary ones, including green contexts; work on the
-  /// streams of these contexts may use any memory.
+  /// Record the contexts that the program makes in addition to the primary ones, including green contexts, and remove
+  /// them from the record. Work on the streams of these contexts may use any memory.
   void add(CUcontext context);
   void remove(CUcontext context);
   void add_green(CUgreenCtx green);
@@ -47,8 +47,8 @@ class program_contexts {
     }
   }
 
-  /// To be called when the program begins, or ends, the capture of a stream. hpe records the capture for the context of
-  /// the stream.
+  /// To be called before the program begins or ends the capture of a stream. The capture is recorded for the stream's
+  /// context.
   void begins_capture(CUstream stream);
   void ends_capture(CUstream stream);
   /// To be called before a context is destroyed: discards the records of all captures, because the captures of the
@@ -63,17 +63,17 @@ class program_contexts {
   /// the wait would invalidate the capture; the result of that context is CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
   CUresult wait_for_all(CUcontext also);
 
-  /// Waits for a stream of a context, with the same exception for captures as wait_for_all.
+  /// Waits for a stream of a context. Like wait_for_all, does not wait if a stream of the context is captured.
   CUresult wait_for(CUstream stream, CUcontext context);
 
-  /// An allocation in device memory that is not managed, and a context in which it can be copied.
+  /// An allocation in device memory that is not managed, and a context in which its bytes can be copied.
   struct allocation {
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
     CUcontext context = nullptr;
   };
   [[nodiscard]] std::optional<allocation> device_memory_at(CUdeviceptr address) const;
-  /// The size of the allocation that starts at an address; 0 if no allocation starts there.
+  /// Returns the size of the allocation that starts at an address; 0 if no allocation starts there.
   [[nodiscard]] std::size_t size_at(CUdeviceptr address) const;
 
  private:

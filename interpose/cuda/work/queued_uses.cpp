@@ -1,5 +1,5 @@
-// Hooks note a piece of work after the driver has taken it: a wait that has read so_far() before it began therefore
-// covers every piece up to that number.
+// Hooks record a piece of work after the driver has queued it. So a wait that reads so_far() before it begins covers
+// all work up to that number.
 #include "interpose/cuda/work/queued_uses.h"
 
 #include <algorithm>
@@ -14,11 +14,12 @@ namespace hpe::cuda_hooks {
 
 namespace {
 
-constexpr std::size_t most_uses = 1024;  // of one stream; more count as work that may use any memory
+constexpr std::size_t most_uses = 1024;  // the largest number of recorded uses on one stream (see shrink())
 
 bool meet(queued_uses::range a, queued_uses::range b) noexcept { return a.begin < b.end && b.begin < a.end; }
 
-// Default streams of threads have one name, so a wait for the caller's would not cover the work of others.
+// The per-thread default streams of all threads have the same handle, and a wait for the caller's stream does not cover
+// the work of other threads. So work on these streams counts as work on an unknown stream.
 CUstream waitable(CUstream stream) noexcept { return stream == CU_STREAM_PER_THREAD ? unknown_stream() : stream; }
 
 }  // namespace
@@ -29,7 +30,8 @@ void queued_uses::keep() {
     const lock_guard lock(mutex_);
     (void)streams_[unknown_stream()];
   }
-  // A thread that did not see the flag has queued its work when wait_until_none() returns.
+  // A thread that does not see the flag yet has queued its work when wait_until_none() returns; note_any() covers this
+  // work.
   note_any(unknown_stream());
   is_kept.store(true, std::memory_order_seq_cst);
   call_watch::begin(call_watch::waits);
@@ -52,13 +54,13 @@ void queued_uses::add(CUstream stream, std::optional<std::span<const range>> use
   } catch (const std::bad_alloc&) {
     used.reset();
   }
-  if (w == nullptr) w = &streams_.at(unknown_stream());  // keep() has made it
+  if (w == nullptr) w = &streams_.at(unknown_stream());  // exists, because keep() has made this entry
   w->last = number;
   if (!used) w->last_of_anything = number;
   noted_.store(number, std::memory_order_release);
 }
 
-// Keeps the last use of each range.
+// Removes all but the last use of each range. If too many uses remain, replaces them by one use of any memory.
 void queued_uses::work::shrink() {
   std::ranges::sort(uses, [](const use& a, const use& b) {
     return std::tie(a.memory.begin, a.memory.end, b.number) < std::tie(b.memory.begin, b.memory.end, a.number);

@@ -26,7 +26,7 @@ class queued_uses {
     CUdeviceptr end = 0;
   };
 
-  /// Whether hooks must record the work that they queue. Costs one load.
+  /// Whether keep() has been called, so that hooks must record the work that they queue. Costs one load.
   [[nodiscard]] static bool kept() noexcept { return is_kept.load(std::memory_order_relaxed); }
   /// Makes hooks record their work from now on. All earlier work counts as work that may use any memory. The first call
   /// waits until every thread that is queuing work has queued it.
@@ -37,15 +37,15 @@ class queued_uses {
   /// Like note, for work that may use any memory.
   void note_any(CUstream stream) noexcept;
 
-  /// The number of the last work that was recorded. A wait reads this number before it begins, and passes the number to
-  /// done() afterwards.
+  /// Returns the number of the last work that was recorded. A wait reads this number before it begins, and passes the
+  /// number to done() afterwards.
   [[nodiscard]] std::uint64_t so_far() const noexcept { return noted_.load(std::memory_order_acquire); }
   /// Record that all work up to a number is done, on all streams or on one stream.
   void done(std::uint64_t number) noexcept;
   void done(CUstream stream, std::uint64_t number) noexcept;
 
-  /// The streams whose unfinished work may use a range. Returns nullopt if some of this work is on a stream for which a
-  /// wait is impossible: an unknown stream, a destroyed stream, or the default stream of a thread.
+  /// Returns the streams whose unfinished work may use a range. Returns nullopt if some of this work is on a stream for
+  /// which a wait is impossible: an unknown stream, a destroyed stream, or the default stream of a thread.
   [[nodiscard]] std::optional<std::vector<CUstream>> streams_that_use(range memory) const;
 
   /// To be called before the program destroys a stream; the work on it continues. Waits until no other thread has the
@@ -62,7 +62,7 @@ class queued_uses {
   // The unfinished work on one stream.
   struct work {
     std::uint64_t last = 0;              // the number of the last piece of work
-    std::uint64_t last_of_anything = 0;  // the number of the last piece that may use any memory; 0 if no piece may
+    std::uint64_t last_of_anything = 0;  // the number of the last piece that may use any memory, or 0
     std::vector<use> uses;
     void shrink();
     void drop(std::uint64_t number);

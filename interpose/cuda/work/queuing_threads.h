@@ -1,10 +1,10 @@
 #pragma once
 
-/// Tracks which threads are queuing device work. hpe needs this when CPU code first touches device memory: a thread
-/// that began to queue work before the hooks recorded work must have finished before hpe waits for the devices. At that
-/// moment hpe calls membarrier(2), so that a thread that queues work only needs a few plain stores. Also counts how
-/// much work each thread has queued and how much of it is done, so that hpe does not wait again for work for which the
-/// program has already waited.
+/// Records which threads are queuing device work. hpe needs this when CPU code first touches device memory: before hpe
+/// waits for the devices, it waits until all threads have queued the work that they began to queue before hooks
+/// recorded work. hpe then calls membarrier(2), so threads that queue work need only a few plain stores. Also counts
+/// how much work each thread has queued and how much of it is done, so that hpe does not wait again for work for which
+/// the program has already waited.
 
 #include <cuda.h>
 
@@ -18,7 +18,7 @@ namespace hpe::cuda_hooks {
 /// A value that represents the stream of work whose stream is not known; no wait for a single stream covers this work.
 inline CUstream unknown_stream() noexcept {
   static constexpr std::uintptr_t no_address = ~std::uintptr_t{0};
-  return reinterpret_cast<CUstream>(no_address);  // NOLINT(performance-no-int-to-ptr): a name, never followed
+  return reinterpret_cast<CUstream>(no_address);  // NOLINT(performance-no-int-to-ptr): never dereferenced
 }
 
 class queuing_threads {
@@ -31,12 +31,12 @@ class queuing_threads {
     // The number of pieces of work that the thread has queued; only the thread itself increments it, after it has
     // queued a piece.
     std::atomic<std::uint64_t> queued{0};
-    std::atomic<std::uint64_t> elsewhere{0};  ///< pieces queued before the current run of pieces on `stream`
+    std::atomic<std::uint64_t> elsewhere{0};  ///< the value of `queued` when the thread last changed to another stream
     std::atomic<CUstream> stream{nullptr};    ///< the stream of the last piece
     std::atomic<std::uint64_t> done{0};       ///< the number of pieces that are known to be done
   };
 
-  /// The calling thread's record. The first call in a thread may throw std::bad_alloc.
+  /// Returns the calling thread's record. The first call in a thread may throw std::bad_alloc.
   static place& mine() {
     place* const found = of_this_thread;
     return found != nullptr ? *found : take_place();
@@ -74,12 +74,12 @@ class queuing_threads {
     CUstream stream_;
   };
 
-  /// prepare() must return true once before wait_until_none() is called. Returns false if the operating system does not
-  /// support the barrier. In a process with several threads, the first call takes milliseconds.
+  /// Registers the process for membarrier(2); must have returned true before wait_until_none() is called. Returns false
+  /// if the operating system does not support membarrier. In a process with several threads, the first call takes
+  /// milliseconds.
   static bool prepare() noexcept;
 
-  /// When this function returns, each thread that was queuing work has either queued that work or sees the caller's
-  /// earlier writes.
+  /// Waits until each thread that was queuing work has queued that work, or will see the caller's earlier writes.
   static void wait_until_none() noexcept;
 
   /// A record of the work that all threads have queued so far. The hook for a wait makes the object before the driver's
@@ -97,14 +97,13 @@ class queuing_threads {
       place* of;
       std::uint64_t queued;
     };
-    static constexpr std::size_t most = 64;  // limit of threads; the work of further threads is covered by a later wait
+    static constexpr std::size_t most = 64;  // the largest number of threads in one record
     std::array<part, most> parts_;
     std::size_t count_ = 0;
   };
   /// Whether all work that the program has queued is known to be done.
   [[nodiscard]] static bool all_done() noexcept;
-  /// To be called before the first call of all_done(): until then, the hooks for waits do not have to make a
-  /// queued_so_far.
+  /// To be called before the first call of all_done(). Before that, the hooks for waits need not make a queued_so_far.
   static void watch() noexcept { somebody_asks.store(true, std::memory_order_relaxed); }
   [[nodiscard]] static bool watched() noexcept { return somebody_asks.load(std::memory_order_relaxed); }
 
@@ -114,8 +113,8 @@ class queuing_threads {
 
   inline static constinit std::atomic<bool> somebody_asks{false};
 
-  // The library is loaded when the process starts, so code can access its few bytes of thread-local storage without a
-  // function call.
+  // The initial-exec model needs no function call for an access; it is possible because the library is loaded when the
+  // process starts.
   [[gnu::tls_model("initial-exec")]] static constinit thread_local place* of_this_thread;
 };
 

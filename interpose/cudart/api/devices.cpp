@@ -1,4 +1,4 @@
-// The functions for devices.
+// The CUDA runtime's functions for devices.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -25,7 +25,8 @@ T& given(T* pointer) {
   return *pointer;
 }
 
-/// A score of how well a device fits the properties that a program asks for; CUDA defines only "best matches".
+/// Returns a score for how well a device has the properties that a program requests; CUDA's documentation only says
+/// that the device that "best matches" is chosen.
 int likeness(const cudaDeviceProp& device, const cudaDeviceProp& wish) {
   return (wish.major == 0 || std::pair(device.major, device.minor) >= std::pair(wish.major, wish.minor) ? 2 : 0) +
          (device.totalGlobalMem >= wish.totalGlobalMem ? 1 : 0);
@@ -85,7 +86,8 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribut
   return api_call("cudaDeviceGetAttribute", [&] { given(value) = devices().attribute(attribute, device); });
 }
 
-/// Soft devices have no such cache, and data of other adapters reaches them through memory only.
+/// This function and the next one have nothing to do: soft devices have no L2 cache, and other adapters write to their
+/// memory without a cache.
 cudaError_t CUDARTAPI cudaCtxResetPersistingL2Cache() {
   return api_call("cudaCtxResetPersistingL2Cache", [] { return cudaSuccess; });
 }
@@ -142,7 +144,7 @@ cudaError_t CUDARTAPI cudaGetDeviceFlags(unsigned* flags) {
                   [&] { given(flags) = devices().flags(process().current_device()) | cudaDeviceMapHost; });
 }
 
-/// The limits only store values: soft devices choose the size of kernel stacks and heaps themselves.
+/// Only stores the value: soft devices choose the sizes of kernel stacks and heaps themselves.
 cudaError_t CUDARTAPI cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
   return api_call("cudaDeviceSetLimit", [&] { devices().set_limit(process().current_device(), limit, value); });
 }
@@ -167,7 +169,7 @@ cudaError_t CUDARTAPI cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) 
   return api_call("cudaDeviceGetSharedMemConfig", [&] { given(config) = cudaSharedMemBankSizeFourByte; });
 }
 
-/// No effect, as on current GPUs.
+/// Has no effect, as on current GPUs.
 cudaError_t CUDARTAPI cudaDeviceSetSharedMemConfig(cudaSharedMemConfig /*config*/) {
   return api_call("cudaDeviceSetSharedMemConfig", [&] { devices(); });
 }

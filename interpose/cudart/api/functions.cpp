@@ -1,4 +1,4 @@
-// Queries and settings of kernels: attributes, parameters, occupancy, handles.
+// The functions that query and set properties of kernels: attributes, parameters, occupancy and handles.
 
 #include <cuda_runtime_api.h>
 
@@ -17,7 +17,8 @@ namespace {
 
 std::shared_ptr<kernel> find(const void* function) { return process().modules().find_kernel(function); }
 
-// A soft device has no registers of its own, but programs divide by this number.
+// The reported number of registers per thread. Kernels on soft devices have no fixed number of registers, but programs
+// divide by this number.
 constexpr int registers_told = 32;
 
 cudaError_t max_active_blocks(int* blocks, const void* function, int block_threads, std::size_t shared_bytes) {
@@ -64,7 +65,7 @@ cudaError_t CUDARTAPI cudaFuncSetAttribute(const void* function, cudaFuncAttribu
   });
 }
 
-/// A hint without effect on a soft device.
+/// The configuration is a hint, which has no effect on soft devices.
 cudaError_t CUDARTAPI cudaFuncSetCacheConfig(const void* function, cudaFuncCache config) {
   return api_call("cudaFuncSetCacheConfig", [&] {
     require(config >= cudaFuncCachePreferNone && config <= cudaFuncCachePreferEqual, cudaErrorInvalidValue);

@@ -54,7 +54,8 @@ cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(const void* function, dim3 gri
   });
 }
 
-/// Programmatic stream serialization has no effect: the launch begins in stream order.
+/// The attribute for programmatic stream serialization has no effect: the launch begins when all earlier work on the
+/// stream has ended.
 cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** arguments) {
   return api_call("cudaLaunchKernelExC", [&] {
     launch_attributes attributes = launch_attributes::of(config);

@@ -1,4 +1,4 @@
-// Modules that a program loads at run time, from memory or a file: PTX, or fat binaries that contain PTX.
+// The functions that load modules at run time, from memory or a file: PTX, or fat binaries that contain PTX.
 
 #include <cuda_runtime_api.h>
 
@@ -92,7 +92,7 @@ cudaError_t CUDARTAPI cudaLibraryGetGlobal(void** address, std::size_t* bytes, c
   });
 }
 
-/// A kernel has the same attributes on all devices.
+/// Ignores the device, because a kernel has the same attributes on all devices.
 cudaError_t CUDARTAPI cudaKernelSetAttributeForDevice(cudaKernel_t handle, cudaFuncAttribute attribute, int value,
                                                       int device) {
   const cudaError_t is_device =

@@ -1,4 +1,4 @@
-// Variables of modules: addresses, and copies to and from them.
+// The functions that return the addresses and sizes of module variables, and that copy from and to these variables.
 
 #include <cuda_runtime_api.h>
 
@@ -10,13 +10,13 @@ using namespace hpe::cudart;
 
 namespace {
 
-/// The range of a variable on the calling thread's device.
+/// Returns the memory of a variable on the calling thread's current device.
 memory_range locate(const void* symbol) {
   const variable found = process().modules().find_variable(symbol);
   return found.owner->locate(found.name, process().current_device());
 }
 
-/// The address of a part of a variable. Throws cudaErrorInvalidValue if the part does not lie in the variable.
+/// Returns the address of a part of a variable. Throws cudaErrorInvalidValue if the part is not inside the variable.
 char* part_of(const void* symbol, std::size_t bytes, std::size_t offset) {
   const memory_range whole = locate(symbol);
   require(offset <= whole.size && bytes <= whole.size - offset, cudaErrorInvalidValue);

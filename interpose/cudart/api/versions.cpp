@@ -1,4 +1,4 @@
-// Versions, profilers, and the missing driver.
+// The functions for versions, for the profiler, and for access to the driver, which is missing.
 
 #include <cuda_runtime_api.h>
 
@@ -15,8 +15,8 @@ cudaError_t CUDARTAPI cudaRuntimeGetVersion(int* version) {
   });
 }
 
-/// The CUDA version of the driver. There is no driver, for which CUDA returns 0; but programs stop at 0, although they
-/// only want to know whether the runtime works.
+/// Returns the CUDA version of the runtime. CUDA returns 0 if there is no driver, but many programs stop at 0, although
+/// they only test whether the runtime works.
 cudaError_t CUDARTAPI cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
 
 cudaError_t CUDARTAPI cudaProfilerStart() { return cudaSuccess; }

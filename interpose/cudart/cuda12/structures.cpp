@@ -6,8 +6,8 @@ namespace {
 
 /// A run of members that are consecutive in both structures.
 struct run {
-  std::size_t at;     // in CUDA 12's
-  std::size_t first;  // in CUDA 13's
+  std::size_t at;     // the offset of the run in CUDA 12's structure
+  std::size_t first;  // the offset in CUDA 13's structure; `end` is the offset of the run's end there
   std::size_t end;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Structures that differ between CUDA 12 and CUDA 13, in the form of CUDA 12; comments after them state their names in
-/// CUDA 12. All other structures are the same in both versions.
+/// Structures that differ between CUDA 12 and CUDA 13, in their CUDA 12 form; the comments beside them give CUDA's
+/// names. All other structures are the same in both versions.
 
 #include <driver_types.h>
 #include <vector_types.h>

@@ -1,5 +1,5 @@
-// Devices and streams are made when hpe starts; registrations before main need neither. A child process made by fork
-// has neither, because the threads of the streams exist in its parent only.
+// Devices and streams are made when hpe starts, which is after the registrations that run before main. A child process
+// made by fork cannot use them, because the threads of the streams exist only in its parent.
 
 #include "interpose/cudart/device/context.h"
 
@@ -32,7 +32,7 @@ namespace hpe::cudart {
 
 namespace {
 
-std::atomic<bool> is_child{false};  // this process was forked from one that had started hpe
+std::atomic<bool> is_child{false};  // whether this process is a child, made by fork, of a process that had started hpe
 
 bool scope_is_arguments() {
   const std::string scope = options::from_environment().scope;
@@ -41,8 +41,8 @@ bool scope_is_arguments() {
   return scope == "args";
 }
 
-// CUDA programs expect cudaMalloc to fail when a device is full, unless their user wants otherwise (hpe run
-// --oversubscribe). Called before hpe starts.
+// Called before hpe starts: switches oversubscription off, because CUDA programs expect cudaMalloc to fail when a
+// device is full, unless the user has chosen (hpe run --oversubscribe).
 bool let_full_devices_refuse() {
   if (options::from_environment().oversubscribe != "auto") return true;
   return ::setenv("HPE_OVERSUBSCRIBE", "off", 1) == 0;  // NOLINT(concurrency-mt-unsafe): hpe reads it next
@@ -69,7 +69,7 @@ struct context::started {
   stream_table streams;
   event_table events;
   capture_table captures;
-  condition_table conditions;  // graphs refer to them
+  condition_table conditions;  // made before `graphs`, which refer to conditions
   graph_table graphs;
   exec_table execs;
   pool_table pools;
@@ -84,8 +84,8 @@ struct context::started {
 
 namespace {
 
-/// Frees memory that was removed from the table; modules, pools and mappings free theirs themselves. Ignores errors,
-/// because the program no longer uses any of it.
+/// Frees memory that was removed from the table, except the memory of modules, mappings and registrations. Ignores
+/// errors, because the program no longer uses the memory.
 void release(const allocation& gone) {
   const bool is_variable = gone.kind == memory_kind::variable || gone.kind == memory_kind::managed_variable;
   if (!is_variable && gone.kind != memory_kind::mapped && gone.kind != memory_kind::registered) ::hpeFree(gone.base);
@@ -159,7 +159,7 @@ memory_uses context::kernel_uses(int device, std::span<const std::byte> argument
   memory_uses uses;
   uses.ranges = memory_.accesses(
       [&](const allocation& each) { return each.kind == memory_kind::variable && each.device == device; });
-  for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {  // packed structs too
+  for (std::size_t at = 0; at + sizeof(void*) <= arguments.size(); at += sizeof(std::uint32_t)) {  // packed too
     void* address = nullptr;
     std::memcpy(&address, arguments.data() + at, sizeof address);
     if (const auto found = memory_.find(address)) uses.ranges.push_back({found->device_base, found->size, HPE_INOUT});

@@ -53,7 +53,7 @@ class context {
 
   [[nodiscard]] bool has_started() const noexcept { return is_started_; }
 
-  /// The functions below start hpe when one of them is first called. They throw hpe::error if hpe cannot start, and
+  /// The first call of one of the functions below starts hpe. They throw hpe::error if hpe cannot start, and
   /// cudaErrorInitializationError in a child that was forked after the start.
   [[nodiscard]] device_table& devices();
   [[nodiscard]] stream_table& streams();
@@ -71,18 +71,18 @@ class context {
   [[nodiscard]] user_object_table& user_objects();
   [[nodiscard]] ipc_table& ipc();
 
-  /// The stream for a handle, which may depend on the calling thread's current device and default stream. Throws
-  /// cudaErrorInvalidResourceHandle for an unknown handle.
+  /// Returns the stream for a handle. The stream may depend on the calling thread's current device and default stream.
+  /// Throws cudaErrorInvalidResourceHandle for an unknown handle.
   [[nodiscard]] std::shared_ptr<stream> find_stream(cudaStream_t handle);
 
-  /// The calling thread's current device.
+  /// Returns the calling thread's current device.
   [[nodiscard]] int current_device();
 
-  /// Returns accesses to all memory that kernels on the device may use.
+  /// Returns a list of accesses that contains all memory that kernels on the device may use.
   [[nodiscard]] std::vector<hpeAccess> accesses(int device);
 
-  /// The memory that a kernel may use: all memory or, with HPE_SCOPE=args, the allocations to which its arguments point
-  /// and all variables.
+  /// Returns the memory that a kernel may use: all memory or, with HPE_SCOPE=args, all variables and the allocations to
+  /// which its arguments point.
   [[nodiscard]] memory_uses kernel_uses(int device, std::span<const std::byte> arguments);
 
   /// Waits for all streams and ignores errors. Does nothing if hpe has not started.
@@ -105,9 +105,9 @@ class context {
   std::unique_ptr<started> started_;
 };
 
-/// The context of this process. The first call, which may come before main, creates it. It is never destroyed, because
-/// static objects and other threads may make CUDA calls until the process ends. Exported functions access the parts of
-/// the context through this function.
+/// Returns the context of this process. The first call, which may come before main, creates it. It is never destroyed,
+/// because static objects and other threads may make CUDA calls until the process ends. Exported functions access the
+/// parts of the context through this function.
 [[nodiscard]] context& process();
 
 }  // namespace hpe::cudart

@@ -27,7 +27,8 @@ class device_table {
   /// Throws cudaErrorInvalidDevice unless a device has this number.
   void require_device(int device) const;
 
-  /// The hpe devices that the program sees as this one device. There are several if the program's kernels are spread.
+  /// Returns the hpe devices that the program sees as this one device; several devices if the program's kernels are
+  /// spread.
   [[nodiscard]] std::vector<int> behind(int device) const;
 
   [[nodiscard]] const cudaDeviceProp& properties(int device) const;
@@ -63,7 +64,7 @@ class device_table {
 
   int behind_first_ = 1;
   std::vector<cudaDeviceProp> properties_;
-  std::vector<std::uint64_t> reachable_;  // a bit for each peer of each device
+  std::vector<std::uint64_t> reachable_;  // for each device: a bit for each peer that it can access
   mutable std::mutex mutex_;
   std::vector<settings> settings_;
   std::set<std::pair<int, int>> peers_;

@@ -41,9 +41,10 @@ const description& describe(cudaError_t code) noexcept {
   return unknown;
 }
 
-/// Programs often go on after these errors: with null pointers, without the feature, or with another form of a module.
-/// So the default level of the log shows the first failure for want of memory, and for each function its first call
-/// that is not supported and its first image that is refused with a reason.
+/// Returns the log level for a failure. Programs often continue after a lack of memory (with null pointers), after an
+/// unsupported call (without the feature), or after a refused image (with another form of the module). So the default
+/// log shows the first lack of memory and, for each function, its first unsupported call and its first image that is
+/// refused with a reason.
 log_level level_of(const char* function, cudaError_t code, bool has_reason) {
   const bool is_image = (code == cudaErrorNoKernelImageForDevice || code == cudaErrorInvalidKernelImage) && has_reason;
   if (code != cudaErrorMemoryAllocation && code != cudaErrorNotSupported && !is_image) return log_level::info;
@@ -54,7 +55,7 @@ log_level level_of(const char* function, cudaError_t code, bool has_reason) {
   return is_first ? log_level::warn : log_level::info;
 }
 
-/// For the log: why hpe's runtime, not hpe, gives this error.
+/// Returns the sentence for the log if hpe's CUDA runtime itself detects an error and has no more specific reason.
 const char* reason_for(cudaError_t code) {
   switch (code) {
     case cudaErrorMemoryAllocation:
@@ -64,12 +65,12 @@ const char* reason_for(cudaError_t code) {
   }
 }
 
-/// `reason` may be null: the log then has the sentence for the code.
+/// If `reason` is null, logs the sentence for the code.
 void log_failure(const char* function, cudaError_t code, const char* reason) noexcept {
   try {
     log(level_of(function, code, reason != nullptr), "{}: {}: {}", function, describe(code).name,
         reason != nullptr ? reason : reason_for(code));
-  } catch (const std::exception&) {  // no memory to remember that it was told
+  } catch (const std::exception&) {  // there is not enough memory to record that the failure was logged
     return;
   }
 }
@@ -104,7 +105,7 @@ cudaError_t translate(hpeStatus status) noexcept {
 }
 
 cudaError_t remember(cudaError_t code) noexcept {
-  const bool is_answer = code == cudaSuccess || code == cudaErrorNotReady;  // these are no errors
+  const bool is_answer = code == cudaSuccess || code == cudaErrorNotReady;  // these codes are not errors
   if (!is_answer) this_thread().last_error = code;
   return code;
 }
@@ -115,7 +116,7 @@ void sticky_error::set(cudaError_t code, const char* sentence) noexcept {
   if (!code_.compare_exchange_strong(none, code, std::memory_order_acq_rel)) return;
   try {
     log(log_level::error, "{}", sentence);
-  } catch (const std::exception&) {  // no memory to print the sentence, but the code is set
+  } catch (const std::exception&) {  // there is not enough memory to print the sentence, but the code is set
     return;
   }
 }

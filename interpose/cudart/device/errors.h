@@ -22,7 +22,7 @@ namespace hpe::cudart {
 /// Throws hpe::error with hpe's last error message unless status is HPE_SUCCESS.
 void check(hpeStatus status);
 
-/// The CUDA error code for a status of hpe.
+/// Returns the CUDA error code for a status of hpe.
 [[nodiscard]] cudaError_t translate(hpeStatus status) noexcept;
 
 /// Makes `code` the calling thread's last error (cudaGetLastError), unless `code` is cudaSuccess or cudaErrorNotReady.
@@ -33,7 +33,7 @@ cudaError_t remember(cudaError_t code) noexcept;
 /// all threads, until cudaDeviceReset. Thread-safe.
 class sticky_error {
  public:
-  /// Only the first call has an effect: it also prints `sentence`, hpe's message, on standard error.
+  /// The first call sets the error and prints `sentence`, hpe's message, on standard error. Later calls have no effect.
   void set(cudaError_t code, const char* sentence) noexcept;
   void clear() noexcept { code_.store(cudaSuccess, std::memory_order_release); }
   [[nodiscard]] cudaError_t get() const noexcept { return code_.load(std::memory_order_acquire); }
@@ -42,12 +42,13 @@ class sticky_error {
   std::atomic<cudaError_t> code_{cudaSuccess};
 };
 
-/// The code for the exception that is being handled. Logs the exception's message, normally at level info. The level is
-/// warn for the first failure that is caused by lack of memory, and also, separately for each function, for the first
-/// unsupported call and for the first image that cannot be loaded. To be called only inside a catch block.
+/// Returns the error code for the exception that is being handled. Logs the exception's message, normally at level
+/// info. The level is warn for the first failure that is caused by lack of memory, and also, separately for each
+/// function, for the first unsupported call and for the first image that cannot be loaded. To be called only inside a
+/// catch block.
 [[nodiscard]] cudaError_t code_of_current_exception(const char* function) noexcept;
 
-/// The sticky error of the process; cudaSuccess if there is no sticky error.
+/// Returns the sticky error of the process; cudaSuccess if there is no sticky error.
 [[nodiscard]] cudaError_t sticky_code() noexcept;
 
 /// Makes the text for trace::awaited from the name of a function.

@@ -7,7 +7,7 @@ namespace hpe::cudart {
 namespace {
 
 struct feature {
-  std::string_view names;  // what the names of its functions begin with, behind "cu" or "cuda"
+  std::string_view names;  // the prefix of the names of the feature's functions, after "cu" or "cuda"
   const char* sentence;
 };
 

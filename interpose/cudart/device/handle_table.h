@@ -26,7 +26,7 @@ class handle_table {
     std::swap(objects_[handle], made);  // the previous object is destructed with the parameter, after unlocking
   }
 
-  /// Adds an object whose handle is the object's address, as for most kinds of handles.
+  /// Adds an object and returns its handle, which is the object's address. Most kinds of handles are addresses.
   Handle adopt(pointer made) {
     const auto handle = reinterpret_cast<Handle>(made.get());
     enter(handle, std::move(made));

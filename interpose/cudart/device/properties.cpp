@@ -17,7 +17,7 @@ namespace hpe::cudart {
 
 namespace {
 
-constexpr int clock_rate = 1'000'000;  // kHz; a soft device has no clock, but programs divide by this
+constexpr int clock_rate = 1'000'000;  // kHz; a soft device has no clock, but programs divide by this number
 
 constexpr std::size_t KiB = 1024;
 
@@ -33,14 +33,14 @@ void set_memory(cudaDeviceProp& p) {
   p.canMapHostMemory = 1;
   p.unifiedAddressing = 1;
   p.managedMemory = 1;
-  p.concurrentManagedAccess = 1;  // CPU code may touch it while kernels run, and waits for those that use it
+  p.concurrentManagedAccess = 1;  // CPU code may touch managed memory while kernels run
   p.memoryPoolsSupported = 1;
   p.memoryPoolSupportedHandleTypes = cudaMemHandleTypePosixFileDescriptor;
   p.hostRegisterSupported = 1;
   p.ipcEventSupported = 1;
 }
 
-/// The compute capability that the user asks for, as 10 times the major number plus the minor one.
+/// Returns the compute capability that the user has chosen, as 10 times the major number plus the minor number.
 int claimed_capability() {
   constexpr std::array possible{75, 80, 86, 87, 89, 90};
   const std::string wanted = options::from_environment().capability;

@@ -14,8 +14,8 @@ namespace hpe::cudart {
 /// capability that a soft device cannot report.
 [[nodiscard]] cudaDeviceProp make_properties(const hpeDeviceInfo& info, int device);
 
-/// The value of an attribute in the properties. Throws cudaErrorInvalidValue for an attribute that CUDA does not
-/// define.
+/// Returns the value of an attribute in the properties. Throws cudaErrorInvalidValue for an attribute that CUDA does
+/// not define.
 [[nodiscard]] int read_attribute(const cudaDeviceProp& properties, cudaDeviceAttr attribute);
 
 }  // namespace hpe::cudart

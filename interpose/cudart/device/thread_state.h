@@ -29,7 +29,7 @@ struct thread_state {
   std::vector<call_configuration> configurations;
 };
 
-/// The calling thread's state.
+/// Returns the calling thread's state.
 [[nodiscard]] thread_state& this_thread() noexcept;
 
 /// While the object exists, thread_state::call is `name`, unless the thread was already in another function.

@@ -21,7 +21,7 @@ std::shared_ptr<condition> condition_table::make(unsigned initial, bool is_set_b
     constexpr std::size_t bytes = 4096;
     void* made = nullptr;
     check(::hpeMallocHost(&made, bytes));
-    // It belongs to no device, so that cudaDeviceReset leaves it.
+    // The memory belongs to no device, so cudaDeviceReset does not free it.
     memory_.add({.base = made, .size = bytes, .kind = memory_kind::host, .device = -1});
     auto* const values = static_cast<std::uint32_t*>(made);
     for (std::size_t n = bytes / sizeof *values; n > 0; --n) free_.push_back(values + n - 1);
@@ -49,7 +49,7 @@ void condition_table::release(std::uint32_t* value) {
 std::size_t conditional_operation::choose() const {
   const unsigned value = decides_->value();
   if (kind_ == cudaGraphCondTypeSwitch) return value;
-  return value != 0 ? 0 : 1;  // 1 is the else of a node that has one
+  return value != 0 ? 0 : 1;  // 1 is the index of the else body; a node without an else body then runs nothing
 }
 
 }  // namespace hpe::cudart

@@ -29,8 +29,8 @@ class condition {
 
   cudaGraphConditionalHandle handle() const { return reinterpret_cast<cudaGraphConditionalHandle>(value_); }
   unsigned value() const { return *static_cast<const volatile std::uint32_t*>(value_); }
-  void begin_launch() const;  ///< sets the initial value, if is_set_by_launches
-  void claim();               ///< called by its node; throws failure(cudaErrorInvalidValue) at a second call
+  void begin_launch() const;  ///< sets the initial value if is_set_by_launches is true
+  void claim();               ///< called by the condition's node; a second call throws cudaErrorInvalidValue
 
  private:
   condition_table& table_;

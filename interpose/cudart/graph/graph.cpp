@@ -1,4 +1,4 @@
-// Edges are stored at both ends: before_ of one node and after_ of the other always agree.
+// Each edge is stored in both of its nodes: in after_ of the first node and in before_ of the second node.
 
 #include "interpose/cudart/graph/graph.h"
 
@@ -100,15 +100,15 @@ void graph::disconnect(graph_node& from, graph_node& to) {
 }
 
 std::vector<graph_node*> graph::in_order() const {
-  std::unordered_map<const graph_node*, std::size_t> missing;  // dependencies that are not in the result yet
+  std::unordered_map<const graph_node*, std::size_t> missing;  // how many dependencies of a node are not in `result`
   for (const auto& each : nodes_) missing[each.get()] = each->before_.size();
 
-  // Most nodes are created after those that they depend on, so one pass usually takes them all.
+  // Programs usually create a node after the nodes on which it depends; then one pass is enough.
   std::vector<graph_node*> result;
   result.reserve(nodes_.size());
   std::unordered_set<const graph_node*> taken;
   for (std::size_t before = nodes_.size() + 1; result.size() < nodes_.size();) {
-    require(before != result.size(), cudaErrorInvalidValue);  // a pass without progress: a cycle
+    require(before != result.size(), cudaErrorInvalidValue);  // no progress since the last pass: the graph has a cycle
     before = result.size();
     for (const auto& each : nodes_) {
       if (missing[each.get()] != 0 || !taken.insert(each.get()).second) continue;

@@ -17,7 +17,7 @@ namespace hpe::cudart {
 
 class graph;
 
-/// The graphs and nodes that exist. Invalid handles are recognised with this set. Thread safe.
+/// The set of the graphs and nodes that exist, with which invalid handles are detected. Thread safe.
 class live_objects {
  public:
   void enter(const void* object);
@@ -38,7 +38,7 @@ class graph_node {
 
   graph& owner() const { return owner_; }
   std::uint64_t id() const { return id_; }          ///< not reused in this process
-  std::uint64_t origin() const { return origin_; }  ///< id of the original if this node is a clone; otherwise 0
+  std::uint64_t origin() const { return origin_; }  ///< the id of the original if this node is a clone; otherwise 0
   int device() const { return device_; }            ///< the device that was current when the node was made
 
   const std::shared_ptr<const operation>& what() const { return what_; }
@@ -52,8 +52,8 @@ class graph_node {
   graph* child() const { return child_.get(); }  ///< null unless this is a child graph node
   void set_child(std::unique_ptr<graph> child);
 
-  /// The graphs of a conditional node; empty for other nodes. The handles that add_bodies returns are valid as long as
-  /// the node.
+  /// bodies() returns the graphs of a conditional node; for other nodes, the list is empty. The handles that
+  /// add_bodies() returns are valid as long as the node.
   const std::vector<std::shared_ptr<graph>>& bodies() const { return bodies_; }
   cudaGraph_t* add_bodies(std::vector<std::shared_ptr<graph>> bodies);
 
@@ -94,8 +94,8 @@ class graph : public std::enable_shared_from_this<graph> {
 
   const std::vector<std::unique_ptr<graph_node>>& nodes() const { return nodes_; }  ///< nodes in order of creation
 
-  /// The nodes in an order that satisfies the dependencies. Where the dependencies allow several orders, the nodes are
-  /// in the order of creation. Throws if the dependencies form a cycle.
+  /// Returns the nodes in an order that satisfies the dependencies. If the dependencies allow several orders, the nodes
+  /// are in the order of creation. Throws if the dependencies form a cycle.
   std::vector<graph_node*> in_order() const;
 
   /// Keeps `count` references to the user object that `name` identifies, until let_go releases them. Clones and
@@ -132,7 +132,8 @@ class graph_table {
  public:
   cudaGraph_t create() { return adopt(make()); }
   cudaGraph_t adopt(std::shared_ptr<graph> made) { return graphs_.adopt(std::move(made)); }
-  /// The handle of a graph into which a stream was captured: an independent graph, or the body of a conditional node.
+  /// Returns the handle of a graph into which a stream was captured: an independent graph, or the body of a conditional
+  /// node.
   cudaGraph_t handle_of_captured(std::shared_ptr<graph> captured);
   std::shared_ptr<graph> make() const;  ///< makes a graph without a handle
   void destroy(cudaGraph_t handle) { graphs_.destroy(handle); }

@@ -1,5 +1,5 @@
-// A plan is a list of steps, each after the steps that it depends on. Changes replace the whole plan, so that queued
-// launches keep the one that they began with.
+// A plan is a list of steps; each step comes after the steps on which it depends. A change makes a new plan, and queued
+// launches continue to use the plan with which they began.
 
 #include "interpose/cudart/graph/graph_exec.h"
 
@@ -69,8 +69,8 @@ graph_exec::plan graph_exec::make_plan(const graph& from) {
 
 struct graph_exec::begun_plan {
   const plan* steps = nullptr;
-  std::vector<work> begun;                      // by step; empty where the prepared work serves
-  std::vector<std::vector<begun_plan>> bodies;  // by step
+  std::vector<work> begun;                      // for each step; empty if the launch uses the prepared work
+  std::vector<std::vector<begun_plan>> bodies;  // for each step
 };
 
 graph_exec::begun_plan graph_exec::begin(const plan& steps, stream& where, memory_uses& uses) {
@@ -180,7 +180,8 @@ cudaGraphExecUpdateResult graph_exec::compare(const plan& steps, const plan& giv
   return cudaGraphExecUpdateSuccess;
 }
 
-// Later calls still name the steps by the nodes of the original graph.
+// Copies the ids and the enabled flags of `steps` to `given`, because the program continues to identify steps by the
+// nodes of the original graph.
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the program nests conditional nodes
 void graph_exec::take_names(plan& given, const plan& steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {

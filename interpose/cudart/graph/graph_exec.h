@@ -50,14 +50,14 @@ class graph_exec {
   struct step;
   using plan = std::vector<step>;
   struct step {
-    std::uint64_t id = 0;  // id of the node from which the step was made
+    std::uint64_t id = 0;  // the id of the node from which the step was made
     int device = 0;
     bool enabled = true;
     std::shared_ptr<const operation> what;
     work prepared;
     std::vector<std::size_t> before;  // the steps on which this step depends
-    std::size_t parts = 0;            // for a child graph: number of preceding steps that belong to it
-    graph_node* node = nullptr;       // reported by update(); the node may be destroyed later
+    std::size_t parts = 0;            // for a child graph: the number of preceding steps that belong to it
+    graph_node* node = nullptr;       // the node, for reports by update(); may be destroyed later
     std::vector<plan> bodies{};       // the bodies of a conditional node
   };
   struct begun_plan;  // one launch of a plan, in progress
@@ -79,7 +79,7 @@ class graph_exec {
   void change(const Change& how);
 
   const unsigned long long flags_;
-  const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // user objects, which queued launches use
+  const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // the user objects of queued launches
   const std::uint64_t id_;
   mutable std::mutex mutex_;
   std::shared_ptr<const plan> plan_;  // plans do not change once they are made, because queued launches share them

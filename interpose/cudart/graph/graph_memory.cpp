@@ -148,7 +148,7 @@ cudaError_t CUDARTAPI cudaGraphMemFreeNodeGetParams(cudaGraphNode_t node, void* 
   });
 }
 
-/// Memory counts as used and reserved as long as it exists.
+/// The used and the reserved memory are the same: all memory that exists.
 cudaError_t CUDARTAPI cudaDeviceGetGraphMemAttribute(int device, cudaGraphMemAttributeType attribute, void* value) {
   return api_call(__func__, [&] {
     process().devices().require_device(device);

@@ -90,8 +90,8 @@ class free_operation final : public operation {
   std::shared_ptr<graph_memory> memory_;
 };
 
-/// make_alloc makes the operation of an allocation node and sets parameters.dptr to the address. make_free makes the
-/// operation of a node that frees an address.
+/// make_alloc makes the operation of an allocation node, and sets parameters.dptr to the address of the memory.
+/// make_free makes the operation of a node that frees the memory at an address.
 std::shared_ptr<const operation> make_alloc(cudaMemAllocNodeParams& parameters);
 std::shared_ptr<const operation> make_free(void* address);
 

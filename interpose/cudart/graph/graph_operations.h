@@ -24,7 +24,8 @@ class host_operation final : public operation {
   cudaHostNodeParams parameters_;
 };
 
-/// An operation without effect: that of an empty node, or of a child graph node, whose graph has its own nodes.
+/// An operation without effect, for empty nodes and for child graph nodes (the nodes of the child graph have their own
+/// operations).
 class marker_operation final : public operation {
  public:
   explicit marker_operation(cudaGraphNodeType type) : type_(type) {}
@@ -45,11 +46,11 @@ class branch_operation : public operation {
   }
 
   virtual void begin_launch() const = 0;      ///< called before each launch of the whole graph
-  virtual std::size_t choose() const = 0;     ///< index of the body to run now; if no body has it, none runs
+  virtual std::size_t choose() const = 0;     ///< the index of the body to run; none runs if it is too high
   virtual bool is_loop() const noexcept = 0;  ///< whether to choose again after a body has run
 };
 
-/// Records an event; each launch of the graph makes a new recording of it.
+/// Records an event; each launch of the graph makes a new recording.
 class record_operation final : public operation {
  public:
   record_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
@@ -63,7 +64,7 @@ class record_operation final : public operation {
   std::shared_ptr<event> event_;
 };
 
-/// Waits for an event: for its last recording at the time of the graph's launch.
+/// Waits for an event: for the last recording that was made before the graph was launched.
 class wait_operation final : public operation {
  public:
   wait_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}

@@ -28,7 +28,7 @@ std::shared_ptr<const operation> make_operation(const cudaKernelNodeParams* para
   require(parameters != nullptr && parameters->func != nullptr, cudaErrorInvalidValue);
   auto made = std::make_shared<kernel_operation>();
   check(made->take(*parameters, process().current_device()));
-  // prepare() checks what depends on attributes, which are not known yet.
+  // The attributes are not known yet; prepare() makes the checks that depend on them.
   check_shape(*process().modules().find_kernel(made->function), process().current_device(), made->grid, made->block,
               made->shared_bytes, false);
   return made;

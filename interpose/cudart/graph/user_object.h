@@ -23,13 +23,13 @@ class user_object {
  private:
   const std::shared_ptr<void> value_;
   std::mutex mutex_;
-  unsigned references_;  // number of references that the program has
+  unsigned references_;  // the number of references that the program owns
 };
 
 class user_object_table : public handle_table<cudaUserObject_t, user_object, cudaErrorInvalidValue> {
  public:
-  /// Releases references of the program; when the last one is released, the handle is destroyed. Returns the value of
-  /// the object.
+  /// Releases references of the program; destroys the handle when the program has no reference left. Returns the value
+  /// of the object.
   std::shared_ptr<void> release(cudaUserObject_t handle, unsigned count);
 };
 

@@ -16,7 +16,7 @@ namespace hpe::cudart {
 /// the layers of a layered array are stored like the planes of a three-dimensional array.
 struct device_array {
   cudaChannelFormatDesc format{};
-  cudaExtent extent{};  ///< size in elements, as given by the program; height or depth is 0 if not used
+  cudaExtent extent{};  ///< the size in elements that the program requested; height or depth is 0 if not used
   unsigned flags = 0;
   int device = 0;
   void* base = nullptr;
@@ -29,13 +29,13 @@ struct device_array {
   std::size_t planes() const { return extent.depth == 0 ? 1 : extent.depth; }
 
   box_strides strides() const { return {pitch, rows() * pitch}; }
-  /// The address of the first byte of a box that has `size` and begins at `position`. Throws cudaErrorInvalidValue if
-  /// the box is not inside the array.
+  /// Returns the address of the first byte of a box that has `size` and begins at `position`. Throws
+  /// cudaErrorInvalidValue if the box is not inside the array.
   char* at(const cudaPos& position, const box_extent& size) const;
 };
 
-/// The number of bytes of an element. Throws cudaErrorInvalidChannelDescriptor for a format that is allowed neither for
-/// arrays nor for textures.
+/// Returns the number of bytes in an element. Throws cudaErrorInvalidChannelDescriptor for a format that is allowed
+/// neither for arrays nor for textures.
 std::size_t element_bytes_of(const cudaChannelFormatDesc& format);
 unsigned channels_of(const cudaChannelFormatDesc& format);
 
@@ -52,7 +52,7 @@ class array_table : public handle_table<cudaArray_const_t, const device_array, c
   memory_table& memory_;
 };
 
-/// A mipmapped array: a series of arrays, each with half the extent of the one before.
+/// A mipmapped array: a series of arrays (levels); each level has half the extent of the level before.
 struct mipmapped_array {
   std::vector<cudaArray_t> levels;
   int device = 0;
@@ -63,7 +63,7 @@ class mipmap_table : public handle_table<cudaMipmappedArray_const_t, const mipma
  public:
   explicit mipmap_table(array_table& arrays) : arrays_(arrays) {}
 
-  /// Makes as many levels as the program asks for, at most down to an extent of 1.
+  /// Makes as many levels as the program requests, but none after the level with extent 1.
   cudaMipmappedArray_t create(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned levels, unsigned flags,
                               int device);
   void free(cudaMipmappedArray_t handle);

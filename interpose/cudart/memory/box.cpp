@@ -1,4 +1,4 @@
-// hpe copies ranges: rows without gaps are joined, and each is copied as one range.
+// hpeMemcpy copies contiguous ranges. So rows without gaps between them are joined to one range.
 
 #include "interpose/cudart/memory/box.h"
 
@@ -15,8 +15,8 @@ namespace hpe::cudart {
 
 namespace {
 
-/// The allocation of an address, including memory that only hpe knows (variables of modules whose address a kernel
-/// returned).
+/// Returns the allocation that contains an address. Also finds memory that only hpe has a record of, such as a module
+/// variable whose address a kernel has stored.
 std::optional<allocation> find_memory(const void* address) {
   if (auto found = process().memory().find(address)) return found;
   hpePointerInfo info{};
@@ -24,8 +24,8 @@ std::optional<allocation> find_memory(const void* address) {
   return allocation{.base = info.base, .size = info.size, .kind = memory_kind::managed, .device = info.device};
 }
 
-/// Overlapping ranges are copied through a temporary buffer: in CUDA the result is undefined, but the copy does not
-/// fail.
+/// Copies overlapping ranges through a temporary buffer: in CUDA, the result of such a copy is undefined, but the copy
+/// does not fail.
 void copy_range(char* to, const char* from, std::size_t bytes) {
   if (to == from) return;
   const bool overlap = to < from + bytes && from < to + bytes;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Copies and memsets of boxes of bytes; all other copies and memsets are reduced to these. The boxes must not be
+/// Copies and memsets of boxes of bytes; all other copies and memsets call these functions. The boxes must not be
 /// empty.
 
 #include "runtime/base/box.h"

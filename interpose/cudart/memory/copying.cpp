@@ -1,6 +1,6 @@
-// As in CUDA, a call no longer uses pageable memory after it has returned: a small source is copied into the queued
-// operation, and in all other cases the call waits for its copy. A capturing stream does neither; its copies run with
-// the graph.
+// As in CUDA, pageable memory is no longer used after a call has returned: the call copies the bytes of a small source
+// into the queued operation, and waits for its copy in all other cases. If the stream is being captured, the copy runs
+// when the graph runs.
 
 #include "interpose/cudart/memory/copying.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t most_taken_along = std::size_t{64} << 10;
 
-/// A copy that owns a copy of its source bytes.
+/// A copy operation that owns the source bytes, which it has copied from the program's memory.
 class carried_copy final : public operation {
  public:
   carried_copy(const cudaMemcpy3DParms& what, std::size_t bytes)
@@ -41,7 +41,7 @@ bool is_pageable_side(cudaArray_const_t array, const void* address) {
   return array == nullptr && address != nullptr && is_pageable(address);
 }
 
-/// Bytes of a copy of one contiguous range; 0 for other copies.
+/// Returns the number of bytes if the copy is of one contiguous range; 0 for other copies.
 std::size_t flat_bytes(const cudaMemcpy3DParms& what) {
   const bool is_flat = what.srcArray == nullptr && what.dstArray == nullptr && what.extent.height == 1 &&
                        what.extent.depth == 1 && what.srcPos.x == 0 && what.srcPos.y == 0 && what.srcPos.z == 0;
@@ -56,7 +56,7 @@ std::shared_ptr<set_operation> make_set(const cudaMemsetParams& what, std::size_
   return made;
 }
 
-/// Queues an operation in a stream, as a piece of work that keeps the operation alive as long as needed.
+/// Queues an operation on a stream; the queued work owns a reference to the operation.
 cudaError_t submit_carried(stream& where, const std::shared_ptr<const operation>& what) {
   require_not_capturing(where);
   work piece;

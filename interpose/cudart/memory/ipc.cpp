@@ -79,7 +79,7 @@ void ipc_table::refresh(const void* address) {
   const std::scoped_lock lock(mutex_);
   if (!found || exports_.count(found->base) == 0) return;
   hpeExport again{};
-  check(::hpeExportBegin(&again, found->base, found->size));  // makes the copy at its home the valid one
+  check(::hpeExportBegin(&again, found->base, found->size));  // makes the copy in the memory of the home the valid one
   check(::hpeExportEnd(&again));
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The program's advice about managed memory (cudaMemAdvise) and the last prefetches of managed memory, kept so that
-/// cudaMemRangeGetAttribute can return them. As in CUDA, ranges are rounded to pages; here, pages have 4 KiB.
+/// Records the program's advice about managed memory (cudaMemAdvise) and the last prefetches of managed memory, so that
+/// cudaMemRangeGetAttribute can return them. As in CUDA, ranges are rounded to pages; here, a page has 4 KiB.
 /// Thread-safe.
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace hpe::cudart {
 
-/// The location of memory is the number of a device or one of these constants.
+/// A location is the number of a device or one of these constants.
 constexpr int at_the_host = -1;  // cudaCpuDeviceId
 constexpr int nowhere = -2;      // cudaInvalidDeviceId
 
@@ -23,7 +23,7 @@ struct page_advice {
   bool read_mostly = false;
   int preferred = nowhere;
   int prefetched = nowhere;
-  std::uint32_t accessed_by = 0;  // one bit for each device; the highest bit stands for the host
+  std::uint32_t accessed_by = 0;  // has a bit for each device; the highest bit stands for the host
 };
 
 class managed_advice {
@@ -32,7 +32,8 @@ class managed_advice {
   void change(const allocation& whole, const void* address, std::size_t bytes,
               const std::function<void(page_advice&)>& how);
 
-  /// The advice for the pages of a range: one entry for each run of pages with equal advice, and at least one entry.
+  /// Returns the advice for the pages of a range: one entry for each run of pages with equal advice, and at least one
+  /// entry.
   [[nodiscard]] std::vector<page_advice> of(const allocation& whole, const void* address, std::size_t bytes) const;
 
   /// Removes the advice about an allocation, so that a later allocation with this base begins without advice.
@@ -40,7 +41,7 @@ class managed_advice {
 
  private:
   mutable std::mutex mutex_;
-  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // advice by base, then by the first page of each run
+  std::map<const void*, std::map<std::size_t, page_advice>> all_;  // by base, then by the first page of a run
 };
 
 }  // namespace hpe::cudart

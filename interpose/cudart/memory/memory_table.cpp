@@ -1,5 +1,5 @@
-// Allocations do not overlap, so only the one with the greatest base that is not above an address can contain that
-// address.
+// Allocations do not overlap. So only one allocation can contain a given address: the one with the greatest base that
+// is not above the address.
 
 #include "interpose/cudart/memory/memory_table.h"
 
@@ -18,7 +18,7 @@ void memory_table::add(const allocation& made) {
   const std::lock_guard lock(mutex_);
   allocation entry = made;
   if (entry.device_base == nullptr) entry.device_base = entry.base;
-  allocation& place = allocations_[number(entry.base)];  // may exist already: the flags of a pool's memory change
+  allocation& place = allocations_[number(entry.base)];  // may exist: the flags of pool memory can change
   entry.id = place.base != nullptr ? place.id : ++added_;
   if (place.base != nullptr && place.is_for_other_devices()) --for_other_devices_;
   if (entry.is_for_other_devices()) ++for_other_devices_;

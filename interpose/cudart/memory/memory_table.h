@@ -1,6 +1,6 @@
 #pragma once
 
-/// The program's CUDA allocations, by their addresses. Thread-safe.
+/// The table of the program's CUDA allocations. Thread-safe.
 
 #include <atomic>
 #include <cstddef>
@@ -23,7 +23,7 @@ enum class memory_kind : std::uint8_t {
   mapped,      // mapped by cuMemMap; `flags` has a bit for each device that may use it
   variable,    // variable of a module; the module frees it
   managed_variable,
-  imported,  // exported by another process
+  imported,  // memory that another process has exported
 };
 
 struct allocation {
@@ -56,19 +56,19 @@ class memory_table {
  public:
   void add(const allocation& made);
 
-  /// Returns a lock; while it exists, no allocation is removed. A launch holds the lock from its call of accesses()
-  /// until it has passed the accesses to hpe.
+  /// Returns a lock; while the lock exists, no allocation is removed. A launch holds the lock from its call of
+  /// accesses() until it has passed the accesses to hpe.
   [[nodiscard]] std::shared_lock<std::shared_mutex> keep() const { return std::shared_lock(kept_); }
 
   /// Removes the allocation with this base; returns nullopt if no allocation has this base. The calling thread must not
   /// hold the lock of keep().
   std::optional<allocation> remove(const void* base);
 
-  /// The allocation that contains an address; nullopt if no allocation contains the address. The address after the last
-  /// byte is outside of the allocation.
+  /// Returns the allocation that contains an address; nullopt if no allocation contains the address. The address after
+  /// the last byte is outside of the allocation.
   [[nodiscard]] std::optional<allocation> find(const void* address) const;
 
-  /// The accesses for a launch: one for each allocation for which choice(allocation) is true.
+  /// Returns the accesses for a launch: one access for each allocation for which choice(allocation) is true.
   template <class Choice>
   [[nodiscard]] std::vector<hpeAccess> accesses(const Choice& choice) const {
     const std::shared_lock lock(mutex_);

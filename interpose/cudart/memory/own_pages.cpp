@@ -23,8 +23,9 @@ range range_of(std::span<const char> bytes) {
   return {begin, begin + bytes.size()};
 }
 
-/// Whether the io_uring of this descriptor has a buffer in the range. fdinfo has a line "UserBufs: COUNT" and then a
-/// line "NUMBER: 0xADDRESS/BYTES" for each buffer, but without the latter while another thread uses the ring.
+/// Whether the io_uring of this descriptor has a buffer in the range. The file fdinfo has a line "UserBufs: COUNT" and
+/// then, for each buffer, a line "NUMBER: 0xADDRESS/BYTES"; while another thread uses the ring, the lines for the
+/// buffers are missing.
 bool ring_has(const std::string& fdinfo, const range& wanted) {
   std::ifstream file(fdinfo);
   unsigned count = 0, listed = 0;
@@ -43,7 +44,8 @@ bool ring_has(const std::string& fdinfo, const range& wanted) {
   return listed < count;
 }
 
-/// The calling thread's frames, and those of the functions that it may call from here.
+/// Returns the part of the stack that contains the calling thread's current frames and the frames of functions that it
+/// may call from here.
 range frames_of_this_thread() {
   constexpr std::uintptr_t below = 128 << 10, above = 4 << 10;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
@@ -76,7 +78,7 @@ std::optional<std::string> reason_to_keep(std::span<const char> pages) {
                     &name) != 3)
       continue;
     if (!wanted.meets(mapped)) continue;
-    if (mapped.begin > at) break;  // a hole
+    if (mapped.begin > at) break;  // pages between `at` and the mapping are not mapped
     const std::string file = name > 0 ? line.substr(static_cast<std::size_t>(name)) : "";
     if (access[3] == 's')
       return fmt::format("they are a shared mapping ({}), which other processes may use",

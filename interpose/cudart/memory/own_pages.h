@@ -1,7 +1,8 @@
 #pragma once
 
-/// Pages that the program passes to cudaHostRegister. Kernels on soft devices can use these pages only if hpe replaces
-/// them by its own pages. Other users of the old pages, such as other processes, would continue to use the old pages.
+/// Checks pages that the program passes to cudaHostRegister. Kernels on soft devices can use these pages only if hpe
+/// replaces them by its own pages. Other users of the old pages, such as other processes, would continue to use the old
+/// pages.
 
 #include <cstddef>
 #include <optional>
@@ -10,10 +11,10 @@
 
 namespace hpe::cudart {
 
-/// The reason why these pages cannot be replaced by other pages with the same bytes, as the end of a sentence; nullopt
-/// if they can be replaced. The range must consist of whole pages. Detects shared mappings, the calling thread's stack,
-/// and buffers that were registered with io_uring. Does not detect registrations with other drivers, such as those of
-/// network adapters.
+/// Returns the reason why these pages cannot be replaced by other pages with the same bytes, as the end of a sentence;
+/// nullopt if they can be replaced. The range must consist of whole pages. Detects shared mappings, the calling
+/// thread's stack, and buffers that were registered with io_uring. Does not detect registrations with other drivers,
+/// such as those of network adapters.
 [[nodiscard]] std::optional<std::string> reason_to_keep(std::span<const char> pages);
 
 /// Whether these pages contain, or may contain, a buffer that is registered with io_uring. The system does not always

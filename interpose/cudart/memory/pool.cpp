@@ -1,4 +1,5 @@
-// A block is either in used_blocks_ or in free_blocks_. used_ is the bytes of the former, reserved_ those of both.
+// Each block is either in used_blocks_ or in free_blocks_. used_ is the number of bytes in used_blocks_, reserved_ the
+// number of bytes in both lists.
 
 #include "interpose/cudart/memory/pool.h"
 

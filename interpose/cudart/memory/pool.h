@@ -60,8 +60,8 @@ class memory_pool {
   struct free_block {
     void* base;
     std::size_t size;
-    point since;           // reached when the stream has reached the free
-    std::uint64_t stream;  // the stream on which the block was freed; 0 if it was freed without a stream
+    point since;           // reached when the stream has done all work that was queued before the free
+    std::uint64_t stream;  // the id of the stream on which the block was freed, or 0
   };
 
   void* take_free(std::size_t bytes, const stream& where);  // this function and the following ones require the mutex
@@ -76,7 +76,7 @@ class memory_pool {
   mutable std::mutex mutex_;
   std::map<const void*, std::size_t> used_blocks_;
   std::vector<free_block> free_blocks_;
-  std::uint64_t used_ = 0;  // bytes of allocated blocks
+  std::uint64_t used_ = 0;  // the number of bytes in allocated blocks
   std::uint64_t used_high_ = 0;
   std::uint64_t reserved_ = 0;
   std::uint64_t reserved_high_ = 0;

@@ -12,7 +12,7 @@
 namespace hpe::cudart {
 namespace {
 
-/// Memory of a soft device. All of it is in the table of memory, whether a block is free or not.
+/// Allocates the memory of a soft device. All blocks are in the memory table, whether they are free or not.
 class device_source final : public memory_source {
  public:
   device_source(memory_table& memory, int device, std::shared_ptr<const unsigned> access)
@@ -35,7 +35,7 @@ class device_source final : public memory_source {
   const std::shared_ptr<const unsigned> access_;
 };
 
-/// The source of a pool of another process, which alone can allocate.
+/// The source for an imported pool, which cannot allocate: only the process that made the pool can.
 class no_source final : public memory_source {
  public:
   void* allocate(std::size_t /*bytes*/) override {

@@ -17,9 +17,9 @@
 
 namespace hpe::cudart {
 
-/// The key of a pool that processes share: a random number that is the same in all of these processes and as long as
-/// the data of an exported pointer. The exporting process combines the handle of each pointer with the key of its pool,
-/// so that only processes that have imported the pool can read the handle.
+/// The key of a pool that processes share: a random number with as many bytes as the data of an exported pointer. All
+/// processes that share the pool have the same key. The exporting process combines the handle of each pointer with the
+/// key of its pool, so that only processes that have imported the pool can read the handle.
 class pool_key {
  public:
   /// Throws cudaErrorOperatingSystem.
@@ -76,7 +76,7 @@ class pool_table {
  private:
   struct entry {
     std::shared_ptr<memory_pool> pool;
-    std::shared_ptr<unsigned> access;  // a bit for each device; the pool's source stores it with each new block
+    std::shared_ptr<unsigned> access;  // has a bit for each device; the pool's source stores it with each new block
     std::optional<pool_key> key;       // set if processes share the pool
     bool is_imported = false;
   };
@@ -89,7 +89,7 @@ class pool_table {
   handle_table<cudaMemPool_t, entry, cudaErrorInvalidValue> pools_;
   std::vector<cudaMemPool_t> defaults_;
   std::vector<cudaMemPool_t> current_;
-  std::map<const void*, std::shared_ptr<memory_pool>> owners_;  // for allocated blocks
+  std::map<const void*, std::shared_ptr<memory_pool>> owners_;  // the pool of each allocated block
 };
 
 }  // namespace hpe::cudart

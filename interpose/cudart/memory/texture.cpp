@@ -30,7 +30,7 @@ ptx::texture empty_of(const cudaChannelFormatDesc& format) {
   return result;
 }
 
-/// The memory of a resource.
+/// Describes the memory of a resource.
 ptx::texture memory_of(const cudaResourceDesc& resource, const array_table& arrays, const mipmap_table& mipmaps) {
   ptx::texture result;
   switch (resource.resType) {
@@ -91,7 +91,7 @@ ptx::texture describe(const texture_object& object, const array_table& arrays, c
   result.linear = wanted.filterMode == cudaFilterModeLinear;
   result.normalized = wanted.normalizedCoords != 0;
   result.to_float = wanted.readMode == cudaReadModeNormalizedFloat && !result.gives_floats();
-  require(!result.to_float || result.channel_bytes() < 4, cudaErrorInvalidValue);  // no 32-bit channels
+  require(!result.to_float || result.channel_bytes() < 4, cudaErrorInvalidValue);  // 32 bits cannot be normalized
   require(!result.linear || result.gives_floats(), cudaErrorInvalidValue);
   result.srgb = wanted.sRGB != 0;
   require(!result.srgb || (result.to_float && result.format == element::u8), cudaErrorInvalidValue);

@@ -20,12 +20,12 @@ struct texture_object {
   int device = 0;
 };
 
-/// The memory layout of an array, in the form that kernels use. Throws cudaErrorInvalidChannelDescriptor unless the
-/// channels have 8, 16 or 32 bits.
+/// Describes the memory layout of an array in the form that kernels use. Throws cudaErrorInvalidChannelDescriptor
+/// unless the channels have 8, 16 or 32 bits.
 ptx::texture layout_of(const device_array& array);
 
-/// The description of a texture object in the form that kernels use. Throws cudaErrorInvalidValue for parameters that
-/// CUDA does not allow, and cudaErrorNotSupported for parameters that soft devices do not support.
+/// Describes a texture object in the form that kernels use. Throws cudaErrorInvalidValue for parameters that CUDA does
+/// not allow, and cudaErrorNotSupported for parameters that soft devices do not support.
 ptx::texture describe(const texture_object& object, const array_table& arrays, const mipmap_table& mipmaps);
 
 /// The texture objects or the surface objects of the program. The handle of an object is the address of its description

@@ -1,4 +1,4 @@
-// A kernel demands a cluster size by its code or by cudaFuncSetAttribute, never by both.
+// Either the code of a kernel or cudaFuncSetAttribute sets the cluster size that the kernel requires, never both.
 
 #include "interpose/cudart/module/cluster.h"
 
@@ -15,7 +15,8 @@ namespace hpe::cudart {
 
 namespace {
 
-// Every GPU with clusters supports eight blocks in one; a program must opt in to larger clusters.
+// Every GPU with clusters supports clusters of eight blocks; for larger clusters, a program must set an attribute of
+// the kernel.
 constexpr unsigned most_portable = 8;
 
 bool is_none(dim3 cluster) { return cluster.x == 0 && cluster.y == 0 && cluster.z == 0; }
@@ -38,7 +39,7 @@ bool divides(dim3 cluster, dim3 grid) {
          grid.z % cluster.z == 0;
 }
 
-// The cluster size, not checked against a grid.
+// Returns the cluster size of a launch, without a check against the grid.
 dim3 allowed_cluster(kernel& what, const launch_attributes& attributes) {
   const dim3 asked = attributes.cluster(), own = demanded(what);
   require(is_none(asked) || is_none(own) || is_same(asked, own), cudaErrorInvalidClusterSize);
@@ -116,7 +117,7 @@ using namespace hpe::cudart;
 
 extern "C" {
 
-/// The cluster size in the configuration, and its grid, are ignored.
+/// Ignores the cluster size and the grid in the configuration.
 cudaError_t CUDARTAPI cudaOccupancyMaxPotentialClusterSize(int* size, const void* function,
                                                            const cudaLaunchConfig_t* config) {
   return api_call("cudaOccupancyMaxPotentialClusterSize", [&] {
@@ -128,8 +129,7 @@ cudaError_t CUDARTAPI cudaOccupancyMaxPotentialClusterSize(int* size, const void
   });
 }
 
-/// A soft device runs clusters one after the other in each of its threads. If a cluster can run at all, the answer is
-/// at least one.
+/// Each thread of a soft device runs one cluster at a time. If the kernel can run at all, the result is at least 1.
 cudaError_t CUDARTAPI cudaOccupancyMaxActiveClusters(int* clusters, const void* function,
                                                      const cudaLaunchConfig_t* config) {
   return api_call("cudaOccupancyMaxActiveClusters", [&] {

@@ -10,10 +10,10 @@
 
 namespace hpe::cudart {
 
-/// The cluster size of a launch: the size that the launch requests, otherwise the size that the kernel requires; zeros
-/// if the launch has no clusters. Throws cudaErrorInvalidClusterSize for a size that the kernel does not allow or that
-/// does not divide the grid. The preferred (larger) cluster size of a launch is checked as well, but a soft device does
-/// not use it.
+/// Returns the cluster size of a launch: the size that the launch requests or, if it requests none, the size that the
+/// kernel requires; zeros if the launch has no clusters. Throws cudaErrorInvalidClusterSize for a size that the kernel
+/// does not allow or that does not divide the grid. The preferred (larger) cluster size of a launch is checked as well,
+/// but a soft device does not use it.
 [[nodiscard]] dim3 choose_cluster(kernel& what, const launch_attributes& attributes, dim3 grid);
 
 /// Sets an attribute of a kernel that concerns clusters, for cudaFuncSetAttribute. Throws cudaErrorInvalidValue for an

@@ -1,5 +1,5 @@
-// A linked image is linked_magic, the number of bytes that follow, and for each text its size and its bytes; the
-// numbers have eight bytes.
+// A linked image consists of linked_magic, the number of bytes that follow this number, and for each PTX text its size
+// and its bytes. Numbers have eight bytes.
 
 #include "interpose/cudart/module/image.h"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view linked_magic = "\x7fhpePTX\n", elf_magic = "\177ELF";
 constexpr std::size_t number_size = sizeof(std::uint64_t), linked_header = linked_magic.size() + number_size;
 
-/// Reads no byte behind the first one that differs.
+/// Does not read further than the first byte that differs.
 bool begins_with(const char* image, std::string_view magic) {
   return std::strncmp(image, magic.data(), magic.size()) == 0;
 }
@@ -40,7 +40,7 @@ void put_number(std::string& image, std::uint64_t number) {
   image.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-/// The texts in the bytes behind the header of a linked image.
+/// Returns the PTX texts in `rest`, the bytes after the header of a linked image.
 std::vector<std::string> read_linked_image(std::string_view rest) {
   std::vector<std::string> texts;
   while (!rest.empty()) {
@@ -53,7 +53,7 @@ std::vector<std::string> read_linked_image(std::string_view rest) {
   return texts;
 }
 
-/// `read_entries` returns the entries of a fat binary.
+/// Returns the PTX in a fat binary; read_entries() must return the entries of the fat binary.
 template <class Read>
 std::vector<std::string> read_fat_binary(const Read& read_entries) {
   try {

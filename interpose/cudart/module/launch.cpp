@@ -1,6 +1,6 @@
-// The program's call checks a launch and copies its arguments; the launch runs in its stream's thread, which waits for
-// it. The launch names to hpe all CUDA memory that its device may use, because the pointers that a kernel will use are
-// not known in advance.
+// The program's call checks a launch and copies its arguments; the stream's thread makes the launch and waits for its
+// end. By default, a launch declares to hpe accesses to all CUDA memory that its device may use, because it is not
+// known in advance which pointers a kernel will use.
 
 #include "interpose/cudart/module/launch.h"
 
@@ -24,8 +24,8 @@ namespace hpe::cudart {
 
 namespace {
 
-// The blocks of a cooperative launch take turns on a soft device's threads, so it accepts as many blocks as a large
-// GPU, for programs that expect that many.
+// The blocks of a cooperative launch take turns on the threads of a soft device, so their number need not be limited.
+// The limit is as large as on a large GPU, because programs may expect it.
 constexpr int multiprocessors_of_a_gpu = 132;
 
 std::uint64_t volume(dim3 shape) { return std::uint64_t{shape.x} * shape.y * shape.z; }
@@ -35,7 +35,7 @@ bool is_within(dim3 shape, const int (&most)[3]) {
          shape.y <= static_cast<unsigned>(most[1]) && shape.z <= static_cast<unsigned>(most[2]);
 }
 
-/// Copies arguments that the program packed itself: `extra` is a list of keys and values as in cuLaunchKernel.
+/// Copies arguments that the program has packed itself; `extra` is a list of keys and values, as for cuLaunchKernel.
 void copy_packed(void** extra, std::vector<std::byte>& bytes) {
   const void* buffer = nullptr;
   std::size_t size = 0;
@@ -47,7 +47,7 @@ void copy_packed(void** extra, std::vector<std::byte>& bytes) {
   std::memcpy(bytes.data(), buffer, bytes.size());
 }
 
-/// A failure of a launch becomes the process's sticky error.
+/// Makes a failure of a launch the process's sticky error, and returns its code.
 cudaError_t result_of(hpeStatus status, hpeFault fault) {
   if (status == HPE_SUCCESS) return cudaSuccess;
   const cudaError_t code = fault == HPE_FAULT_NONE ? translate(status) : code_of_fault(fault);
@@ -65,14 +65,15 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std
   }
   auto kept = process().memory().keep();
   const std::vector<hpeAccess> accesses = uses.kernels_on != 0 ? process().accesses(device) : uses.ranges;
-  // hpe finds many allocations faster by itself than from a list, but only the list tells it which devices use them.
+  // If there are many allocations, HPE_ALL is faster than a list of them; but with several devices, only the list shows
+  // which allocations this device may use.
   constexpr std::size_t many = 100;
   const bool everything = accesses.size() > many && process().devices().count() == 1;
   hpeWork started{};
   hpeStatus status =
       ::hpeLaunchGrid(device, what.handle(), &shape, arguments.data(), arguments.size(),
                       everything ? nullptr : accesses.data(), everything ? HPE_ALL : accesses.size(), &started);
-  // What does not fit on the device runs in parts.
+  // A launch whose memory does not fit on the device runs in parts.
   if (status == HPE_ERROR_OUT_OF_MEMORY)
     return result_of(run_over(std::span(&device, 1), what, shape, arguments, &fault), fault);
   kept.unlock();
@@ -84,7 +85,7 @@ cudaError_t run_launch(kernel& what, int device, const hpeGrid& shape, const std
   return code;
 }
 
-/// Each stream waits for the work that all of them have now.
+/// Makes each of these streams wait for the work that is queued on all of them now.
 void join(const std::vector<std::shared_ptr<stream>>& streams) {
   std::vector<std::shared_ptr<event>> reached;
   for (const auto& each : streams) {
@@ -185,7 +186,7 @@ cudaError_t kernel_operation::take(const cudaKernelNodeParams& launch, int /*dev
 
 void launch_on_devices(const std::vector<cudaStream_t>& streams, unsigned flags,
                        const std::function<void(std::size_t)>& launch) {
-  constexpr unsigned no_wait_before = 1, no_wait_behind = 2;  // as CUDA 12's header has them
+  constexpr unsigned no_wait_before = 1, no_wait_behind = 2;  // the values in CUDA 12's header
   require(!streams.empty() && (flags & ~(no_wait_before | no_wait_behind)) == 0, cudaErrorInvalidValue);
   std::vector<std::shared_ptr<stream>> where;
   std::uint64_t devices = 0;

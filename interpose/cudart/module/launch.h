@@ -18,8 +18,8 @@ namespace hpe::cudart {
 /// cudaErrorInvalidValue, cudaErrorLaunchOutOfResources or cudaErrorCooperativeLaunchTooLarge.
 void check_shape(kernel& what, int device, dim3 grid, dim3 block, std::size_t shared_bytes, bool cooperative);
 
-/// The number of blocks of a kernel that a multiprocessor can run at once, according to the limits in the device's
-/// properties; 0 if it cannot run any block.
+/// Returns the number of blocks of a kernel that a multiprocessor can run at once, according to the limits in the
+/// device's properties; 0 if it cannot run even one block.
 [[nodiscard]] int blocks_per_multiprocessor(kernel& what, int device, int block_threads, std::size_t shared_bytes);
 
 /// Calls launch(n) for the index n of each stream; launch(n) queues a grid on that stream. The streams must be streams
@@ -29,7 +29,7 @@ void check_shape(kernel& what, int device, dim3 grid, dim3 block, std::size_t sh
 void launch_on_devices(const std::vector<cudaStream_t>& streams, unsigned flags,
                        const std::function<void(std::size_t)>& launch);
 
-/// The CUDA error code for a fault of a kernel.
+/// Returns the CUDA error code for a fault of a kernel.
 [[nodiscard]] cudaError_t code_of_fault(hpeFault fault) noexcept;
 
 }  // namespace hpe::cudart

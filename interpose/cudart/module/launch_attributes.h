@@ -11,19 +11,19 @@ namespace hpe::cudart {
 /// a soft device runs the kernel; the other attributes are only stored and returned.
 class launch_attributes {
  public:
-  /// The attributes of a launch configuration; if several have the same id, the last one is used. Throws
-  /// cudaErrorInvalidValue if the configuration or its list is null.
+  /// Returns the attributes of a launch configuration; if several attributes have the same id, the last one is used.
+  /// Throws cudaErrorInvalidValue if the configuration or its list is null.
   [[nodiscard]] static launch_attributes of(const cudaLaunchConfig_t* config);
 
-  /// The attributes of a cooperative launch that has no other attributes.
+  /// Returns the attributes of a cooperative launch that has no other attributes.
   [[nodiscard]] static launch_attributes of_cooperative_launch();
 
   void set(cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue& value);
-  /// Zeros if the attribute was not set.
+  /// Returns the value of an attribute; zeros if it was not set.
   [[nodiscard]] cudaLaunchAttributeValue get(cudaLaunchAttributeID attribute) const;
 
   [[nodiscard]] bool cooperative() const;
-  /// The cluster size in blocks; zeros if it was not set.
+  /// Returns the cluster size in blocks; zeros if it was not set.
   [[nodiscard]] dim3 cluster() const;
   [[nodiscard]] dim3 preferred_cluster() const;
 

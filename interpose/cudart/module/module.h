@@ -30,12 +30,12 @@ class kernel {
   [[nodiscard]] const void* host_function() const noexcept { return host_function_; }
   [[nodiscard]] module& owner() const noexcept { return *owner_; }
 
-  /// The handle and the description of hpe's kernel. Both functions load the module if necessary. Both throw the errors
-  /// of module::handle, and cudaErrorInvalidDeviceFunction if the module has no kernel with this name.
+  /// Return the handle and the description of hpe's kernel. Both functions load the module if necessary. Both throw the
+  /// errors of module::handle, and cudaErrorInvalidDeviceFunction if the module has no kernel with this name.
   [[nodiscard]] hpeKernel handle();
   [[nodiscard]] hpeKernelInfo info();
 
-  /// The attributes that cudaFuncSetAttribute sets. The setters throw cudaErrorInvalidValue.
+  /// Set and return the attributes of cudaFuncSetAttribute. The setters throw cudaErrorInvalidValue.
   void set_dynamic_shared_limit(std::size_t bytes, std::size_t most_of_a_block);
   [[nodiscard]] std::size_t dynamic_shared_limit();
   void set_carveout(int percent);
@@ -68,7 +68,7 @@ struct variable {
   module* owner = nullptr;
   std::string name;
   const void* host_symbol = nullptr;  // the address of the host variable that represents this variable
-  void** managed = nullptr;           // the program's pointer to a managed variable, set at loading; otherwise null
+  void** managed = nullptr;           // the program's pointer to a managed variable; null for other variables
   std::size_t size = 0;
 };
 
@@ -97,21 +97,22 @@ class module {
   /// if hpe cannot run the PTX, or another error.
   [[nodiscard]] hpeModule handle();
 
-  /// The names of the module's kernels, in the order of the texts.
+  /// Returns the names of the module's kernels, in the order in which the module's PTX texts define them.
   [[nodiscard]] std::vector<std::string> kernel_names();
 
-  /// hpe's sentence about why the module could not be loaded; empty if loading has not failed.
+  /// Returns hpe's message about why the module could not be loaded; empty if loading has not failed.
   [[nodiscard]] std::string why_it_failed();
 
-  /// The address and size of a variable on a device. Adds the variable to the table of memory, because the host may use
-  /// it from now on. Throws cudaErrorInvalidSymbol.
+  /// Returns the address and size of a variable on a device. Adds the variable to the memory table, because the host
+  /// may use it from now on. Throws cudaErrorInvalidSymbol.
   [[nodiscard]] memory_range locate(const std::string& name, int device);
 
   /// Waits for the launches of the module's kernels and frees the module's memory. The next use of the module makes new
   /// variables.
   void unload() noexcept;
 
-  /// Called before main runs, in the order in which the program registers its variables.
+  /// To be called before main runs, for each managed variable, in the order in which the program registers the
+  /// variables.
   void add_managed(const variable& made) { managed_.push_back(made); }
 
  private:
@@ -126,7 +127,7 @@ class module {
   hpeModule handle_ = nullptr;
   cudaError_t failure_ = cudaSuccess;
   std::string why_it_failed_;
-  std::vector<void*> entered_;  // the variables that were added to the table of memory
+  std::vector<void*> entered_;  // the variables that were added to the memory table
 };
 
 }  // namespace hpe::cudart

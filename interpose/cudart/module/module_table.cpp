@@ -1,5 +1,6 @@
-// Two libraries may register the same host function if the dynamic linker merged two: the first registration counts,
-// and the second replaces it when the first is removed. A kernel's module outlives the kernel's entries here.
+// If the dynamic linker has merged two functions of the same name, two libraries register the same host function. Then
+// the first registration is used; when it is removed, the second replaces it. The module of a kernel outlives the
+// kernel's entries in the table.
 
 #include "interpose/cudart/module/module_table.h"
 

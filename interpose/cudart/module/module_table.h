@@ -20,8 +20,8 @@ class module_table {
  public:
   module& add(std::unique_ptr<module> made);
 
-  /// Adds a module with these PTX texts and loads it. Throws the errors of module::handle; then *why (may be null) is
-  /// set to hpe's message.
+  /// Adds a module with these PTX texts and loads it. Throws the errors of module::handle, after it has set *why to
+  /// hpe's message; `why` may be null.
   module& load(std::vector<std::string> texts, memory_table& memory, std::string* why = nullptr);
 
   /// Unloads a module and removes it together with its kernels and variables. Returns false if the table does not
@@ -29,20 +29,20 @@ class module_table {
   bool remove(module& gone);
   [[nodiscard]] bool holds(const module* candidate) const;
 
-  /// The module for a cudaLibrary_t, CUlibrary or CUmodule. Throws cudaErrorInvalidResourceHandle.
+  /// Returns the module for a cudaLibrary_t, CUlibrary or CUmodule. Throws cudaErrorInvalidResourceHandle.
   [[nodiscard]] module& find_module(const void* handle) const;
 
   std::shared_ptr<kernel> add_kernel(module& owner, const char* name, const void* host_function);
   void add_variable(const variable& made);
 
-  /// The kernel with this name. Each call returns the same object. Throws cudaErrorSymbolNotFound.
+  /// Returns the kernel with this name; each call returns the same object. Throws cudaErrorSymbolNotFound.
   std::shared_ptr<kernel> find_kernel(module& owner, const char* name);
 
-  /// The kernel for the address of a host function, for a cudaKernel_t or for a cudaFunction_t. Throws
+  /// Returns the kernel for the address of a host function, for a cudaKernel_t or for a cudaFunction_t. Throws
   /// cudaErrorInvalidDeviceFunction.
   [[nodiscard]] std::shared_ptr<kernel> find_kernel(const void* function) const;
 
-  /// The variable for a host symbol, or the managed variable at an address. Throws cudaErrorInvalidSymbol.
+  /// Returns the variable for a host symbol, or the managed variable at an address. Throws cudaErrorInvalidSymbol.
   [[nodiscard]] variable find_variable(const void* symbol) const;
 
   /// Unloads all modules. When a module is used again, its variables have their initial values.
@@ -53,7 +53,7 @@ class module_table {
   std::vector<std::unique_ptr<module>> modules_;
   std::unordered_map<const void*, std::shared_ptr<kernel>> by_host_function_;
   std::unordered_map<const void*, std::shared_ptr<kernel>> by_handle_;
-  std::unordered_map<const void*, variable> variables_;  // variables by the addresses of their host symbols
+  std::unordered_map<const void*, variable> variables_;  // the key is the address of the host symbol
 };
 
 }  // namespace hpe::cudart

@@ -1,6 +1,6 @@
 // The constructor at the end runs before main in every process into which hpe's runtime is preloaded: the program given
-// to `hpe run`, and the programs that a script or mpirun starts. It reads the program's file and its libraries; for
-// most of them it finds within microseconds that they have no CUDA.
+// to `hpe run`, and the programs that a script or mpirun starts. It reads the files of the program and of its
+// libraries; for most files, it finds within microseconds that they contain no CUDA code.
 
 #include "interpose/cudart/notice/relink_notice.h"
 
@@ -70,7 +70,7 @@ std::vector<std::string> loaded_files() {
   return files;
 }
 
-/// The notices of the process, one for each file.
+/// Writes the notices of the process, at most one for each file.
 class notices {
  public:
   static notices& of_process() {
@@ -96,14 +96,15 @@ class notices {
   std::set<std::string> paths_;
 };
 
-/// Runs `body` unless HPE_LOG switches notices off. If memory is too short for a sentence, the program goes on without.
+/// Runs body(notices) unless HPE_LOG switches notices off. If memory is too short for a notice, the program continues
+/// without the notice.
 template <class Body>
 void tell(const Body& body) noexcept {
   const char* const level = std::getenv("HPE_LOG");  // NOLINT(concurrency-mt-unsafe): hpe never changes it
   if (level != nullptr && std::string_view(level) == "silent") return;
   try {
     body(notices::of_process());
-  } catch (...) {  // NOLINT(bugprone-empty-catch): as above
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the program continues without the notice
   }
 }
 

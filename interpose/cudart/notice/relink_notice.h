@@ -1,9 +1,9 @@
 #pragma once
 
-/// Makes a notice about programs and libraries with a statically linked CUDA runtime (nvcc's default), which never call
-/// hpe's runtime. The notice, on standard error, says that they do not, and explains how to relink the program or
-/// library. hpe prints the notice when the process starts with a runtime of this kind or opens a library that contains
-/// one, and at the latest when this runtime looks for NVIDIA's driver. HPE_LOG=silent suppresses it.
+/// Programs and libraries with a statically linked CUDA runtime (nvcc's default) never call hpe's runtime. For them,
+/// hpe prints a notice on standard error, which says so and explains how to relink the program or library. hpe prints
+/// the notice when a process with such a program or library starts, when it opens such a library, and at the latest
+/// when the linked runtime looks for NVIDIA's driver. HPE_LOG=silent suppresses the notice.
 
 #include <optional>
 #include <string>
@@ -18,11 +18,11 @@ using ptx::is_compiler;
 using ptx::needs_gpu;
 using ptx::read_cuda_parts;
 
-/// The notice for a file with these parts. Returns nullopt for a file that nvcc did not link or that does not contain a
+/// Returns the notice for a file with these parts; nullopt for a file that nvcc did not link or that does not contain a
 /// CUDA runtime, and for NVIDIA's compilers (NVRTC), which need no GPU.
 [[nodiscard]] std::optional<std::string> relink_notice(const std::string& path, const std::optional<cuda_parts>& parts);
 
-/// The notice for NVIDIA's libraries that need a GPU (needs_gpu); `paths` must not be empty.
+/// Returns the notice for those of NVIDIA's libraries that need a GPU (needs_gpu); `paths` must not be empty.
 [[nodiscard]] std::string gpu_notice(const std::vector<std::string>& paths);
 
 /// Calls ptx::linked_runtimes. hpe's driver library uses this function because it does not contain the code of
@@ -33,8 +33,8 @@ using ptx::read_cuda_parts;
 /// written yet. For most files, the call takes only microseconds. Thread-safe.
 void tell_before_opening(const std::string& path) noexcept;
 
-/// Writes the notice about the file that contains the code at `caller`, unless this notice has been written already.
-/// That code has requested something that only NVIDIA's driver provides. Thread-safe.
+/// Writes the notice about the file that contains the code at `caller`, unless this notice has been written already. To
+/// be called when that code has requested something that only NVIDIA's driver provides. Thread-safe.
 void tell_of_runtime_at(const void* caller) noexcept;
 
 }  // namespace hpe::cudart

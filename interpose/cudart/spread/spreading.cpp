@@ -29,7 +29,7 @@ hpeStatus allocate_device_memory(void** made, std::size_t bytes, int device) {
 
 namespace {
 
-/// Logs why no launch of the process can be spread, if its devices are the reason.
+/// If the devices of the process prevent that launches are spread, logs the reason.
 void tell_of_devices() {
   int devices = 0;
   if (::hpeGetDeviceCount(&devices) != HPE_SUCCESS) return;

@@ -21,8 +21,8 @@ namespace hpe::cudart {
 /// kernels, an allocation that has at least one granule for each device is distributed over all devices.
 [[nodiscard]] hpeStatus allocate_device_memory(void** made, std::size_t bytes, int device);
 
-/// Launches a kernel on these devices, or on all devices if none is given, and waits until the launch has ended. *fault
-/// is set to the fault of the first part that failed.
+/// Launches a kernel on these devices, or on all devices if `devices` is empty, and waits until the launch has ended.
+/// *fault is set to the fault of the first part that failed.
 [[nodiscard]] hpeStatus run_over(std::span<const int> devices, kernel& what, const hpeGrid& shape,
                                  const std::vector<std::byte>& arguments, hpeFault* fault);
 

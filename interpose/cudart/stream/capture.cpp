@@ -1,5 +1,5 @@
-// Until a capture ends, its streams refer to it and it refers to its streams. Lock order: a capture's mutex before
-// those of streams and events.
+// Until a capture ends, its streams refer to it and it refers to its streams. The mutex of a capture is locked before
+// the mutexes of streams and events.
 
 #include "interpose/cudart/stream/capture.h"
 
@@ -29,7 +29,8 @@ std::uint64_t next_capture_id() {
   throw failure(code);
 }
 
-/// Work in a legacy stream would become part of the captures in the device's blocking streams.
+/// Fails for a legacy stream if blocking streams of its device are being captured, because the work would become a part
+/// of these captures.
 void require_no_implicit_capture(stream& where) {
   const auto active = where.captures_in_the_way();
   if (!active.empty()) fail_and_invalidate(active, cudaErrorStreamCaptureImplicit);

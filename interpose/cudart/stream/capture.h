@@ -53,11 +53,11 @@ class capture : public std::enable_shared_from_this<capture> {
 
   /// To be called when the program destroys a stream that takes part in the capture. If the capture began on this
   /// stream, the capture is invalidated, because no call can end it any more. Any other stream remains a part of the
-  /// capture: before the end of the capture, the first stream must still wait for the work of that stream.
+  /// capture: before the capture ends, the stream on which it began must still wait for that stream's work.
   void lose(const stream& destroyed);
 
-  capture_state state(const stream& where) const;                      ///< has status None after the end
-  bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< whether the calling thread must make none
+  capture_state state(const stream& where) const;                      ///< status None after the capture's end
+  bool forbids_unsafe_calls(cudaStreamCaptureMode thread_mode) const;  ///< for the calling thread
 
  private:
   void require_valid() const;  // requires the mutex
@@ -91,7 +91,7 @@ class capture_table {
   std::vector<std::weak_ptr<capture>> captures_;
 };
 
-/// The capture mode of the calling thread, which cudaThreadExchangeStreamCaptureMode sets.
+/// Returns the capture mode of the calling thread, which cudaThreadExchangeStreamCaptureMode sets.
 cudaStreamCaptureMode& thread_capture_mode();
 
 /// To be called before an operation that cannot be captured, with the operation's stream. If the stream is being
@@ -99,8 +99,8 @@ cudaStreamCaptureMode& thread_capture_mode();
 /// streams are being captured, invalidates their captures and throws.
 void require_not_capturing(stream& where);
 
-/// To be called before an operation on all streams of a device (cudaDeviceSynchronize). active: the captures of these
-/// streams.
+/// To be called before an operation on all streams of a device (cudaDeviceSynchronize), with the captures of these
+/// streams. If there is a capture, invalidates all of them and throws.
 void require_none_capturing(const std::vector<std::shared_ptr<capture>>& active);
 
 /// Implement cudaEventRecordWithFlags and cudaStreamWaitEvent. If the stream is being captured, the graph node keeps

@@ -1,6 +1,6 @@
-// A piece of work of its own takes the time of a recording, so the time is taken when the work before it has finished.
-// That piece owns the object that keeps the recording pending for other processes, so they see the recording reached
-// even if the piece is dropped.
+// A recording is a separate piece of work, so that its time is taken when the earlier work has finished. The piece owns
+// the object that makes the recording pending for other processes; so for them, too, the recording is reached when the
+// piece has run or is dropped.
 
 #include "interpose/cudart/stream/event.h"
 
@@ -23,7 +23,7 @@ std::int64_t recording::time() const {
 void event::record(stream& where) {
   require(where.device() == device_, cudaErrorInvalidResourceHandle);
   const auto made = std::make_shared<recording>(point{}, where.shared_from_this());
-  const std::scoped_lock lock(mutex_);  // if two threads record, the later recording in the order becomes last_
+  const std::scoped_lock lock(mutex_);  // so that the recording which is last in the stream becomes last_
   auto pending = shared_ ? shared_->begin() : nullptr;
   if (pending) made->shared_ = pending->where();
   const auto stamp = [made, pending] {
@@ -37,7 +37,7 @@ void event::record(stream& where) {
 }
 
 std::shared_ptr<recording> event::promise(stream& where) {
-  // A timeline of one piece, which finishes when the last reference to the recording is released.
+  // This timeline has one piece of work, which finishes when the last reference to the recording is released.
   const auto line = std::make_shared<timeline>();
   const auto made = std::make_shared<recording>(point{line, 1}, where.shared_from_this());
   const std::scoped_lock lock(mutex_);
@@ -94,8 +94,8 @@ cudaError_t event::query() const {
   const auto made = last_outside_capture();
   if (!made) return cudaSuccess;
   if (made->fault() != cudaSuccess) return made->fault();
-  // Other handles and processes see a recording reached before its point is; a program may know from them that it is
-  // reached.
+  // For other processes and handles, the recording may be reached before its point is reached. The program may have
+  // learned this from them, so this function must not return cudaErrorNotReady.
   const bool reached = made->end().reached() || (shared_ && made->shared_ != 0 && shared_->reached(made->shared_));
   return reached ? cudaSuccess : cudaErrorNotReady;
 }

@@ -33,7 +33,7 @@ class recording {
   friend class event;
   point end_;
   std::shared_ptr<stream> where_;
-  shared_event::position shared_ = 0;  // the recording's name in the shared event
+  shared_event::position shared_ = 0;  // the value that identifies the recording in the shared event
   std::atomic<std::int64_t> time_{0};
 };
 
@@ -69,7 +69,7 @@ class event {
   bool is_captured() const;
   captured_point captured() const;  ///< empty if the last recording was not made during a capture
 
-  /// The last recording by any process; null if the event was never recorded.
+  /// Returns the last recording by any process; null if the event was never recorded.
   std::shared_ptr<const recording> last() const;
 
   /// query() and synchronize() return cudaSuccess for an event that was never recorded. Both throw
@@ -90,9 +90,9 @@ class event {
   captured_point captured_;
 };
 
-/// The time between the recordings of two events, in milliseconds. Throws cudaErrorInvalidResourceHandle if an event
-/// has no timing or was never recorded, or if the events belong to different devices. Throws cudaErrorNotReady if a
-/// recording has not been reached.
+/// Returns the time between the last recordings of two events, in milliseconds. Throws cudaErrorInvalidResourceHandle
+/// if an event has no timing or was never recorded, or if the events belong to different devices. Throws
+/// cudaErrorNotReady if a recording has not been reached.
 float elapsed_milliseconds(const event& from, const event& to);
 
 class event_table : public handle_table<cudaEvent_t, event, cudaErrorInvalidResourceHandle> {

@@ -19,13 +19,13 @@ class operation {
 
   virtual cudaGraphNodeType type() const = 0;
 
-  /// Checks the operation against a device and makes the work for a stream's thread. The work can run any number of
-  /// times. An error such as cudaErrorInvalidConfiguration is the result of the call and does not become a sticky
-  /// error.
+  /// Checks whether the device can run the operation, and makes the work for a stream's thread. The work can run any
+  /// number of times. An error such as cudaErrorInvalidConfiguration is the result of the call and does not become a
+  /// sticky error.
   virtual cudaError_t prepare(int device, work& out) const = 0;
 
-  /// The work for one launch of a graph on a stream, if it differs from the prepared work; otherwise an empty function.
-  /// The launching thread calls begin for the graph's nodes in order.
+  /// Returns the work for one launch of a graph on a stream if it differs from the prepared work; otherwise an empty
+  /// function. The launching thread calls begin for the graph's nodes in order.
   virtual work begin(stream& where) const;
 };
 

@@ -13,7 +13,7 @@
 #include "interpose/cudart/stream/operation.h"
 
 // Operations whose parameters a program can read and change in a graph. The prepare() of each operation is defined in
-// the source file of its family (launch.cpp, copy.cpp). The members have the values that the program gave.
+// the source file of its family (launch.cpp, copy.cpp). The members have the values that the program passed.
 
 namespace hpe::cudart {
 
@@ -24,7 +24,7 @@ class kernel_operation final : public operation {
   dim3 block{1, 1, 1};
   std::size_t shared_bytes = 0;
   launch_attributes attributes;
-  std::vector<std::byte> arguments;             ///< the bytes of the kernel's parameters, as the kernel expects them
+  std::vector<std::byte> arguments;             ///< the bytes of the kernel's parameters, in the kernel's layout
   std::vector<std::uint32_t> argument_offsets;  ///< the offset of each argument in `arguments`
 
   std::shared_ptr<const kernel_operation> with(launch_attributes others) const {
@@ -61,8 +61,8 @@ class copy_operation final : public operation {
 class set_operation final : public operation {
  public:
   cudaMemsetParams parameters{};
-  std::size_t depth = 1;         ///< number of planes, each with parameters.height rows
-  std::size_t plane_height = 1;  ///< rows from one plane to the next
+  std::size_t depth = 1;         ///< the number of planes, each with parameters.height rows
+  std::size_t plane_height = 1;  ///< the distance in rows from one plane to the next
 
   cudaGraphNodeType type() const override { return cudaGraphNodeTypeMemset; }
   cudaError_t prepare(int device, work& out) const override;

@@ -1,8 +1,10 @@
-// A recording that is not reached occupies one of the page's places. The owner of a place is the process that occupies
-// it, or 0. The generation is odd while the place has a recording and grows at each change, so (place, generation)
-// names a recording, which is reached when the generation has changed. Waiters sleep on the generation and check
-// periodically whether the owner is alive. A process may be killed between any two stores, so the owner is set before
-// the recording begins and cleared after it has ended: an ended process then owns each place that it has left behind.
+// A recording that has not been reached occupies one of the places in the page. The owner of a place is the process
+// that occupies it, or 0. The generation of a place is incremented when a recording begins and when it is reached, so
+// it is odd while the place has a recording. Place and generation together identify a recording, which is reached when
+// the generation has changed. A thread that waits sleeps on the generation, and checks periodically whether the owner
+// is alive. A process may be killed at any moment. So it becomes the owner before a recording begins, and gives the
+// place up after the recording is reached: if the process is killed in between, it is still the owner, and other
+// processes find that it has ended.
 
 #include "interpose/cudart/stream/shared_event.h"
 
@@ -37,10 +39,10 @@ struct place {
   std::atomic<std::uint64_t> owner;
 };
 
-/// Names a process: its id in the upper half, the lower 32 bits of its start time in the lower half.
+/// Identifies a process: the upper 32 bits are its id, the lower 32 bits are the lower half of its start time.
 using process_mark = std::uint64_t;
 
-/// 0 if there is no such process, or if it is a zombie.
+/// Returns the mark of the process with this id; 0 if there is no such process, or if it is a zombie.
 process_mark mark_of(pid_t id) {
   std::ifstream file("/proc/" + std::to_string(id) + "/stat");
   std::string text;
@@ -53,7 +55,7 @@ process_mark mark_of(pid_t id) {
   std::string skipped;
   fields >> state;  // field 3 of proc(5)
   for (int field = 4; field < 22; ++field) fields >> skipped;
-  fields >> value;  // 22, starttime
+  fields >> value;  // field 22, starttime
   if (!fields || state == 'Z' || state == 'X') return 0;
   return std::uint64_t{static_cast<std::uint32_t>(id)} << 32 | (value & 0xffffffffU);
 }
@@ -101,7 +103,8 @@ shared_event_page* map(int file) {
   return memory == MAP_FAILED ? nullptr : static_cast<shared_event_page*>(memory);
 }
 
-/// Begins a recording in a place that the caller owns. The last owner may have left a recording there, which is over.
+/// Begins a recording in a place that the caller owns. If the last owner has ended and left a recording there, that
+/// recording is reached now.
 shared_event::position begin_in(shared_event_page& page, std::size_t i) {
   std::atomic<std::uint32_t>& generation = page.all[i].generation;
   const std::uint32_t before = generation;
@@ -111,7 +114,8 @@ shared_event::position begin_in(shared_event_page& page, std::size_t i) {
   return name_of(i, now);
 }
 
-/// Occupies a place that is free or whose owner has ended; returns 0 if there is none.
+/// Occupies a place that is free or whose owner has ended, and begins a recording there; returns 0 if there is no such
+/// place.
 shared_event::position take(shared_event_page& page, process_mark self) {
   for (std::size_t i = 0; i < places; ++i) {
     process_mark nobody = 0;

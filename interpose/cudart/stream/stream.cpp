@@ -1,5 +1,5 @@
-// The order is decided when work is queued, under the device's mutex: a piece waits only for points of work that was
-// queued before it. So streams cannot wait for each other in a circle.
+// A piece of work gets the points for which it waits when it is queued, under the device's mutex: it waits only for
+// work that was queued before. So streams cannot wait for each other in a circle.
 
 #include "interpose/cudart/stream/stream.h"
 
@@ -17,8 +17,8 @@ namespace {
 
 thread_local bool host_function = false;
 
-/// While an object exists, threads that the calling thread creates block the program's signals. Signals of faults are
-/// not blocked, because a host function may touch memory whose view is closed.
+/// While an object of this class exists, threads that the calling thread creates block all signals except those for
+/// faults. A host function may touch memory whose view is closed, so faults must not be blocked.
 class signals_blocked {
  public:
   signals_blocked() noexcept {
@@ -35,7 +35,8 @@ class signals_blocked {
   sigset_t before_{};
 };
 
-/// Starts a thread that nobody joins. Returns false, and says why on standard error, if the system has no room for it.
+/// Starts a thread that is not joined. If the operating system cannot make the thread, logs the reason and returns
+/// false.
 bool start_thread(std::function<void()> run) {
   const signals_blocked inherited_by_it;
   try {
@@ -78,9 +79,9 @@ struct device_order {
 
   const announce_work announce;
   std::mutex mutex;
-  std::vector<std::weak_ptr<stream>> streams;  // including the legacy stream and destroyed ones with work left
+  std::vector<std::weak_ptr<stream>> streams;  // includes the legacy stream, and destroyed streams that still have work
   std::atomic<cudaError_t> fault{cudaSuccess};
-  std::atomic<int> capturing{0};  // streams that capture
+  std::atomic<int> capturing{0};  // the number of streams that are being captured
 
   std::shared_ptr<announced_work> tell(const memory_uses& uses) const { return announce ? announce(uses) : nullptr; }
 
@@ -89,7 +90,8 @@ struct device_order {
     fault.compare_exchange_strong(none, error);
   }
 
-  /// The ends of the streams that `choice` accepts, without those that are reached. Needs the mutex.
+  /// Returns the points at which the work of those streams ends for which choice(stream) is true, without points that
+  /// are already reached. Requires the mutex.
   template <class Choice>
   std::vector<point> ends(const Choice& choice) {
     std::vector<point> result;
@@ -104,7 +106,7 @@ struct device_order {
     return result;
   }
 
-  /// The captures of the streams that `choice` accepts.
+  /// Returns the captures of those streams for which choice(stream) is true.
   template <class Choice>
   std::vector<std::shared_ptr<capture>> captures(const Choice& choice) {
     std::vector<std::shared_ptr<capture>> result;
@@ -118,7 +120,7 @@ struct device_order {
     return result;
   }
 
-  /// The points in other streams that new work of a stream must wait for. Needs the mutex.
+  /// Returns the points of other streams for which new work on a stream must wait. Requires the mutex.
   std::vector<point> before(const stream& self) {
     switch (self.kind_) {
       case stream_kind::legacy: return ends([](const stream& other) { return other.kind_ == stream_kind::blocking; });
@@ -183,7 +185,7 @@ void stream::run_queue() {
       lock.unlock();
       wait_all(piece.after);
       piece.run();
-    }  // destroys what the piece owns before the work counts as finished
+    }  // the end of this block destroys the objects that the piece owns, before the work counts as finished
     line_->advance();
     lock.lock();
   }
@@ -258,7 +260,7 @@ std::shared_ptr<stream> device_streams::per_thread() {
   for (const auto& each : mine.streams) {
     if (each->order_ == order_) return each;
   }
-  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // whose devices were reset
+  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // closed when a device was reset
   mine.streams.push_back(create(cudaStreamDefault, 0));
   return mine.streams.back();
 }

@@ -18,7 +18,7 @@
 namespace hpe::cudart {
 
 enum class stream_kind {
-  legacy,        ///< a device's default stream; blocking streams wait for its earlier work, and it waits for theirs
+  legacy,        ///< a device's default stream; it and the blocking streams wait for each other's earlier work
   blocking,      ///< a stream created without flags, or the default stream of a thread
   non_blocking,  ///< a stream that does not synchronize with the legacy stream
 };
@@ -49,8 +49,8 @@ class stream : public std::enable_shared_from_this<stream> {
   cudaError_t synchronize();
   cudaError_t query();
 
-  /// Points that are reached when all work queued so far has finished; for the legacy stream, they include the work of
-  /// blocking streams.
+  /// Returns points that are reached when all work queued so far has finished; for the legacy stream, this includes the
+  /// work of blocking streams.
   std::vector<point> last_points();
 
   /// After this call, no more work may be queued. Work that is already queued still runs.
@@ -65,12 +65,12 @@ class stream : public std::enable_shared_from_this<stream> {
   stream_attributes& attributes() { return attributes_; }
   std::uint64_t id() const { return id_; }  ///< unique in this process, not reused
 
-  /// The capture to which the stream belongs; null while the stream is not being captured. See capture.h.
+  /// Returns the capture to which the stream belongs; null if the stream is not being captured. See capture.h.
   std::shared_ptr<capture> capturing() const;
   void set_capturing(std::shared_ptr<capture> value);
 
-  /// If this is a legacy stream: the captures of its device's blocking streams. By the rules on default streams, work
-  /// on the legacy stream would become a part of these captures, which CUDA forbids.
+  /// If this is a legacy stream, returns the captures of its device's blocking streams; otherwise an empty list. By the
+  /// rules on default streams, work on the legacy stream would become a part of these captures, which CUDA forbids.
   std::vector<std::shared_ptr<capture>> captures_in_the_way();
 
  private:
@@ -95,7 +95,7 @@ class stream : public std::enable_shared_from_this<stream> {
   mutable std::mutex mutex_;  // locked after the mutex of order_, never before it
   std::condition_variable changed_;
   std::deque<piece_of_work> queue_;
-  std::uint64_t queued_ = 0;  // number of pieces queued so far
+  std::uint64_t queued_ = 0;  // the number of pieces queued so far
   bool running_ = false;      // whether the stream's thread exists
   bool closed_ = false;
   std::shared_ptr<capture> capture_;
@@ -128,7 +128,8 @@ class device_streams {
   const std::shared_ptr<stream> legacy_;
 };
 
-/// Exists while a host function or a callback of a stream runs in this thread; this function must not make CUDA calls.
+/// Exists while a host function or a callback of a stream runs in this thread; the function or callback must not make
+/// CUDA calls.
 class host_function_scope {
  public:
   host_function_scope();

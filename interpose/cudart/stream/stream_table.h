@@ -20,12 +20,12 @@ class stream_table {
  public:
   explicit stream_table(int devices, announce_work announce = {});
 
-  /// The stream for a handle; null if the handle was never created or has been destroyed
-  /// (cudaErrorInvalidResourceHandle). The handles of default streams refer to the default streams of `device`.
+  /// Returns the stream for a handle; null if the handle was never created or has been destroyed. The handles of
+  /// default streams refer to the default streams of `device`.
   std::shared_ptr<stream> find(cudaStream_t handle, int device, default_stream zero = default_stream::legacy);
 
   cudaStream_t create(int device, unsigned flags, int priority);
-  bool destroy(cudaStream_t handle);  ///< false for a default stream or an invalid handle; queued work still runs
+  bool destroy(cudaStream_t handle);  ///< false: a default stream or an invalid handle; queued work still runs
 
   device_streams& of_device(int device);
 

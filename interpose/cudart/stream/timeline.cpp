@@ -9,7 +9,7 @@ void timeline::wait(std::uint64_t position) const {
 
 void timeline::advance() {
   {
-    const std::scoped_lock lock(mutex_);  // or a waiter could miss the notification between check and sleep
+    const std::scoped_lock lock(mutex_);  // so that a waiting thread does not miss the notification
     finished_.fetch_add(1, std::memory_order_release);
   }
   changed_.notify_all();

@@ -1,4 +1,4 @@
-// Arrays, texture and surface objects.
+// The functions for arrays, texture objects and surface objects.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -101,7 +101,8 @@ CUDA_RESOURCE_DESC resource_of(const cudaResourceDesc& from) {
   return to;
 }
 
-/// Elements of integers are read as numbers from 0 to 1 unless the flags say otherwise; floats are read as they are.
+/// Returns the read mode of a texture: integers are read as numbers from 0 to 1 unless the flags say otherwise; floats
+/// are not converted.
 cudaTextureReadMode read_mode(unsigned flags, const cudaResourceDesc& resource) {
   cudaChannelFormatDesc format{};
   switch (resource.resType) {
@@ -202,7 +203,7 @@ CUresult CUDAAPI cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* out, CUarray
   return in_context("cuArray3DGetDescriptor_v2", [&] { given(out) = describe(handle); });
 }
 
-// Copies of bytes that lie behind each other in an array of one dimension.
+// The functions that copy contiguous bytes from or to one-dimensional arrays.
 
 CUresult CUDAAPI cuMemcpyHtoA_v2(CUarray to, std::size_t offset, const void* from, std::size_t bytes) {
   return in_context("cuMemcpyHtoA_v2",

@@ -1,4 +1,5 @@
-// Copies and memsets. Addresses tell hpe on which side they are, so the forms for host, device and peers are one.
+// The functions for copies and memsets. hpe finds out from an address whether it is on the host or on which device, so
+// the functions for host, device and peers do the same.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -27,7 +28,8 @@ CUresult copy(const char* function, const cudaMemcpy3DParms& what, CUstream stre
   return in_context(function, [&] { return copy_in_stream(what, stream); });
 }
 
-/// The shape of the driver's structure, which is checked inside the call.
+/// Makes a copy that a structure of the driver describes. The structure is checked inside in_context(), which converts
+/// exceptions.
 template <class Shape>
 CUresult copy_shape(const char* function, const Shape* shape) {
   return in_context(function, [&] { return copy_now(copy_of(given(shape))); });
@@ -38,7 +40,7 @@ CUresult copy_shape(const char* function, const Shape* shape, CUstream stream) {
   return in_context(function, [&] { return copy_in_stream(copy_of(given(shape)), stream); });
 }
 
-/// Rows of elements of the value's size; `width` counts elements.
+/// Describes a memset of rows; elements have the size of `value`, and `width` is the number of elements in a row.
 template <class Value>
 cudaMemsetParams set(CUdeviceptr to, std::size_t pitch, Value value, std::size_t width, std::size_t height) {
   cudaMemsetParams what{};
@@ -133,7 +135,7 @@ CUresult CUDAAPI cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* what, CUstream st
   return copy_shape("cuMemcpy3DPeerAsync", what, stream);
 }
 
-// Forms of CUDA 12, which tell the number of the copy that failed, or that none is known.
+// The versions of CUDA 12, which return the index of the copy that failed; SIZE_MAX means that it is not known.
 
 CUresult CUDAAPI cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, std::size_t* bytes, std::size_t count,
                                     CUmemcpyAttributes* attributes, std::size_t* firsts, std::size_t attribute_count,

@@ -18,7 +18,8 @@ std::size_t element_of(cudaArray_t one, cudaArray_t other) {
   return array != nullptr ? cudart::process().arrays().find(array)->element_bytes() : 1;
 }
 
-// A side in the runtime's form, whose positions in arrays are in elements; memory begins at its first byte.
+// One side of a copy in the runtime's form: positions in arrays count elements, and `memory` begins at the first byte
+// of the copy.
 struct runtime_side {
   cudaArray_t array = nullptr;
   cudaPos position{};

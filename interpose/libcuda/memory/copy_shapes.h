@@ -14,7 +14,7 @@ namespace hpe::libcuda {
 [[nodiscard]] cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D& from);
 [[nodiscard]] cudaMemcpy3DParms copy_of(const CUDA_MEMCPY3D_PEER& from);
 
-/// The inverse of copy_of, for copies in graph nodes.
+/// Converts in the opposite direction, for copies in graph nodes.
 [[nodiscard]] CUDA_MEMCPY3D shape_of(const cudaMemcpy3DParms& from);
 
 /// Converts the format of an array's elements. Throws cudaErrorInvalidValue for formats that CUDA does not define, and

@@ -1,4 +1,4 @@
-// Allocations, and what is known of an address.
+// The functions for allocations, and the functions that query the attributes of addresses.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -33,7 +33,7 @@ void tell(void* data, T value) {
   std::memcpy(data, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): some values are pointers
 }
 
-/// CUDA's size of each attribute's value, for addresses of which nothing is known.
+/// Returns the size of an attribute's value in CUDA, for addresses outside all allocations.
 std::size_t bytes_of(CUpointer_attribute attribute) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -53,7 +53,8 @@ CUdeviceptr on_device(const allocation& of, const void* pointer) {
   return address_of(of.device_base) + (address_of(pointer) - address_of(of.base));
 }
 
-/// Writes an attribute of a known address. Throws cudaErrorInvalidValue for attributes that its memory does not have.
+/// Writes an attribute of an address in an allocation. Throws cudaErrorInvalidValue for attributes that this kind of
+/// memory does not have.
 void tell_attribute(void* data, CUpointer_attribute attribute, const void* pointer, const allocation& of) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return tell(data, handle_of(*contexts().primary(of.device)));
@@ -87,7 +88,7 @@ void tell_attribute(void* data, CUpointer_attribute attribute, const void* point
 
 extern "C" {
 
-/// Unlike the runtime, the driver refuses to allocate nothing.
+/// Unlike the runtime, the driver refuses an allocation of 0 bytes.
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* made, std::size_t bytes) {
   return in_context("cuMemAlloc_v2", [&] {
     require(bytes > 0, cudaErrorInvalidValue);
@@ -120,8 +121,8 @@ CUresult CUDAAPI cuPointerGetAttribute(void* data, CUpointer_attribute attribute
   });
 }
 
-/// For memory that CUDA does not know, or attributes that it does not have, values are zero, but the number of the
-/// device is -2.
+/// If the address is in no allocation, or the memory does not have an attribute, sets the value to 0, and the number of
+/// the device to -2.
 CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                         CUdeviceptr address) {
   return call("cuPointerGetAttributes", [&] {
@@ -138,7 +139,7 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned count, CUpointer_attribute* att
   });
 }
 
-// Forms of CUDA 12, with a device in place of a location.
+// The versions of CUDA 12, with a device in place of a location.
 
 CUresult CUDAAPI cuMemAdvise(CUdeviceptr address, std::size_t bytes, CUmem_advise advice, CUdevice device) {
   return cuMemAdvise_v2(address, bytes, advice, location_of(device));
@@ -148,7 +149,7 @@ CUresult CUDAAPI cuMemPrefetchAsync(CUdeviceptr address, std::size_t bytes, CUde
   return cuMemPrefetchAsync_v2(address, bytes, location_of(device), 0, stream);
 }
 
-/// The only attribute that programs set asks for synchronous copies.
+/// The only attribute that programs can set requests synchronous copies; hpe ignores it.
 CUresult CUDAAPI cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   return call("cuPointerSetAttribute", [&] {
     require(value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, cudaErrorInvalidValue);

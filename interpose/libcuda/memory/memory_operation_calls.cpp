@@ -1,4 +1,5 @@
-// Operations of a stream on single words of memory: writes, and waits for a value that somebody else writes.
+// The stream operations on single words of memory: writes, and waits for a value that another stream, device or CPU
+// code writes.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -41,7 +42,7 @@ std::size_t bytes_of(CUstreamBatchMemOpType type) {
 
 void* word_at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-/// Throws unless the bytes are a word of memory that CUDA knows.
+/// Throws unless the address is aligned to `bytes` and is in a CUDA allocation.
 void require_word(CUdeviceptr address, std::size_t bytes) {
   const auto found = process().memory().find(word_at(address));
   require(address % bytes == 0 && found.has_value(), cudaErrorInvalidValue);
@@ -61,7 +62,7 @@ void require_valid(const CUstreamBatchMemOpParams& each) {
   }
 }
 
-/// Whether a word has the value that a wait is for. "At least" is in the sense of a cyclic counter.
+/// Whether a word has the value for which an operation waits. GEQ compares the words as cyclic counters.
 template <class Word, class Signed>
 bool is_reached(Word is, Word wanted, unsigned flags) {
   switch (flags & CU_STREAM_WAIT_VALUE_NOR) {
@@ -88,11 +89,11 @@ hpeStatus wait_for(const CUstreamBatchMemOpParams& what) {
   }
 }
 
-/// As on a GPU, a value that never comes keeps the stream waiting. Work of soft devices is complete when the next piece
-/// of its stream begins, so barriers have nothing to do.
+/// A list of operations as one piece of work. As on a GPU, the stream waits for ever if the value is never written. On
+/// soft devices, work is complete when the next piece of work on its stream begins, so barriers have no effect.
 class memory_operation final : public hpe::cudart::operation {
  public:
-  /// The number that only the driver gives such nodes of graphs.
+  /// The type of these graph nodes, which only the driver defines.
   static constexpr auto node_type = static_cast<cudaGraphNodeType>(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
 
   explicit memory_operation(operations list) : list_(std::move(list)) {}
@@ -196,7 +197,7 @@ CUresult CUDAAPI cuGraphAddBatchMemOpNode(CUgraphNode* made, CUgraph graph, cons
   });
 }
 
-/// The list that paramArray points to lives as long as the node, or until the node gets another one.
+/// The list to which paramArray points is valid until the node is destroyed or gets another list.
 CUresult CUDAAPI cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* out) {
   return call("cuGraphBatchMemOpNodeGetParams", [&] {
     const auto* const what = dynamic_cast<const memory_operation*>(process().graphs().find(node).what().get());

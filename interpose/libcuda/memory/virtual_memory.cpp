@@ -1,5 +1,5 @@
-// The table of memory has one allocation for each run of neighbouring mappings that the same devices may use, because
-// copies may cross the borders of mappings but not those of allocations.
+// Neighbouring mappings that the same devices may use are one allocation in the memory table, because copies may cross
+// the borders of mappings, but not the borders of allocations.
 
 #include "interpose/libcuda/memory/virtual_memory.h"
 
@@ -27,7 +27,7 @@ namespace {
 bool is_whole(std::size_t bytes) { return bytes > 0 && bytes % virtual_memory::granularity == 0; }
 
 void require_device(const CUmemLocation& location) {
-  require(location.type == CU_MEM_LOCATION_TYPE_DEVICE, cudaErrorNotSupported);  // memory of the host
+  require(location.type == CU_MEM_LOCATION_TYPE_DEVICE, cudaErrorNotSupported);  // no mapped memory on the host
   process().devices().require_device(location.id);
 }
 
@@ -230,7 +230,7 @@ CUresult CUDAAPI cuMemGetAllocationGranularity(std::size_t* bytes, const CUmemAl
   });
 }
 
-/// The wished address is a hint, which hpe's address space cannot follow.
+/// Ignores the requested address, which is only a hint: hpe chooses the addresses of its memory itself.
 CUresult CUDAAPI cuMemAddressReserve(CUdeviceptr* base, std::size_t bytes, std::size_t alignment, CUdeviceptr /*wish*/,
                                      unsigned long long flags) {
   return call("cuMemAddressReserve", [&] {

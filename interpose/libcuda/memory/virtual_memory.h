@@ -42,7 +42,7 @@ class virtual_memory {
   struct object {
     std::size_t size = 0;
     CUmemAllocationProp properties{};
-    int handles = 1;  // references that the program has
+    int handles = 1;  // the number of references that the program owns
     bool is_mapped = false;
     void* kept = nullptr;  // the bytes while the object is not mapped; null if it has never been mapped
     ~object();
@@ -54,11 +54,11 @@ class virtual_memory {
     unsigned devices = 0;  // one bit for each device that may use the mapping
   };
   struct reservation {
-    void* memory = nullptr;  // hpe's allocation that contains the aligned range
+    void* memory = nullptr;  // the allocation of hpe that contains the aligned range
     std::size_t size = 0;
     int device = 0;
     std::map<CUdeviceptr, mapping> mappings;
-    std::vector<void*> entered;  // the mappings that were added to the table of memory
+    std::vector<void*> entered;  // the mappings that were added to the memory table
   };
 
   // The functions below require the mutex.

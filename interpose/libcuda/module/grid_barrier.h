@@ -2,11 +2,11 @@
 
 namespace hpe::libcuda {
 
-/// PTX of the functions in CUDA's device runtime that synchronise a grid. Compilers other than nvcc (such as Numba's)
-/// generate calls of these functions; nvcc generates the same code inline for cooperative groups. The barrier is the
-/// one of cooperative groups: the word at offset 4 of the memory to which %envreg1 and %envreg2 point in a cooperative
-/// launch. The first block adds 2^31 minus the number of the other blocks, and each other block adds one. So the
-/// highest bit of the word changes when all blocks have arrived.
+/// The PTX of those functions in CUDA's device runtime that synchronise a grid. Compilers other than nvcc (such as
+/// Numba's) generate calls of these functions; nvcc generates the same code inline for cooperative groups. The barrier
+/// is the same as in cooperative groups: a word at offset 4 of the memory to which %envreg1 and %envreg2 point in a
+/// cooperative launch. The first block adds 2^31 minus the number of all other blocks to the word, and each other block
+/// adds 1. So the highest bit of the word changes when all blocks have arrived.
 inline constexpr const char* grid_barrier_text = R"(.version 7.0
 .target sm_70
 .address_size 64

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The options of calls that load or link PTX. Only the options for the two logs have an effect. The other options
-/// concern registers and levels of optimisation, which soft devices do not have.
+/// The options of calls that load or link PTX. Only the options for the two logs have an effect. The other options are
+/// for registers and levels of optimisation, which soft devices do not have.
 
 #include <cuda.h>
 
@@ -10,7 +10,7 @@
 
 namespace hpe::libcuda {
 
-/// The buffers of the program for the info log and the error log.
+/// The program's buffers for the info log and the error log.
 class jit_logs {
  public:
   jit_logs() = default;
@@ -24,7 +24,7 @@ class jit_logs {
   struct log {
     char* text = nullptr;
     std::size_t room = 0;
-    void** told = nullptr;  // the option value that tells the program how many bytes were written
+    void** told = nullptr;  // the option value in which the program finds the number of written bytes
 
     void write(std::string_view sentence) const noexcept;
   };

@@ -1,4 +1,4 @@
-// Launches, and queries with a launch configuration.
+// The functions for launches, and the queries that take a launch configuration.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -27,7 +27,8 @@ namespace {
 
 static_assert(sizeof(CUlaunchAttribute) == sizeof(cudaLaunchAttribute));
 
-/// The configuration in the runtime's form. The attributes are those of the driver's structure.
+/// Converts a launch configuration to the runtime's structure. The attributes are not copied, because they have the
+/// same layout.
 cudaLaunchConfig_t config_of(const CUlaunchConfig* from) {
   const CUlaunchConfig& it = given(from);
   cudaLaunchConfig_t to{};
@@ -40,7 +41,8 @@ cudaLaunchConfig_t config_of(const CUlaunchConfig* from) {
   return to;
 }
 
-/// kernelParams and extra are alternatives, and extra is the form of arguments that the program packed itself.
+/// Launches a kernel. The arguments are either in `arguments` (kernelParams) or, packed by the program itself, in
+/// `extra`.
 cudaError_t launch(CUfunction function, const cudaLaunchConfig_t& config, launch_attributes attributes,
                    void** arguments, void** extra) {
   require(arguments == nullptr || extra == nullptr, cudaErrorInvalidValue);
@@ -58,7 +60,8 @@ cudaError_t launch(CUfunction function, const cudaLaunchConfig_t& config, launch
   return submit(*where, std::move(made));
 }
 
-/// The block size with which most threads of a multiprocessor run; of several, the largest.
+/// Chooses the block size with which the largest number of threads runs on a multiprocessor at once; if several block
+/// sizes are equal, the largest of them.
 void choose_block_size(CUfunction function, int* grid, int* block, CUoccupancyB2DSize bytes_of_block, std::size_t bytes,
                        int limit) {
   require(grid != nullptr && block != nullptr, cudaErrorInvalidValue);
@@ -108,7 +111,7 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x,
   });
 }
 
-/// Each grid is a cooperative launch of its own: kernels that wait for other devices (this_multi_grid) are refused when
+/// Each grid is a separate cooperative launch. Kernels that wait for other devices (this_multi_grid) are refused when
 /// they are loaded.
 CUresult CUDAAPI cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* list, unsigned count, unsigned flags) {
   return in_context("cuLaunchCooperativeKernelMultiDevice", [&] {

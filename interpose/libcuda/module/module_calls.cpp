@@ -1,5 +1,6 @@
-// Modules, libraries, kernels and their attributes. CUmodule and CUlibrary are hpe's modules, CUfunction and CUkernel
-// hpe's kernels: an image is loaded for all devices.
+// The functions for modules, libraries, kernels and their attributes. A CUmodule and a CUlibrary are handles of the
+// same kind of object (cudart::module), and so are a CUfunction and a CUkernel (cudart::kernel), because an image is
+// loaded for all devices.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -27,7 +28,7 @@ namespace {
 module& module_of(const void* handle) { return process().modules().find_module(handle); }
 std::shared_ptr<kernel> kernel_of(const void* handle) { return process().modules().find_kernel(handle); }
 
-/// Loads the image that `read` reads. The reason of a failure goes into the program's error log too.
+/// Loads the image that `read` returns. Also writes the reason of a failure to the program's error log.
 template <class Handle, class Read>
 CUresult load(const char* function, Handle* made, const jit_logs& logs, const Read& read) {
   return call(function, [&] {
@@ -141,7 +142,7 @@ CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* bytes, 
   return in_context("cuModuleGetGlobal_v2", [&] { return locate(address, bytes, handle, name); });
 }
 
-/// A managed variable has one address on all devices.
+/// A managed variable has the same address on all devices.
 CUresult CUDAAPI cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
   return call("cuLibraryGetManaged", [&] { return locate(address, bytes, library, name); });
 }
@@ -189,7 +190,7 @@ CUresult CUDAAPI cuKernelSetAttribute(CUfunction_attribute attribute, int value,
   });
 }
 
-/// A hint without effect on a soft device.
+/// The configuration is a hint, which has no effect on soft devices.
 CUresult CUDAAPI cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache /*config*/, CUdevice /*device*/) {
   return call("cuKernelSetCacheConfig", [&] { static_cast<void>(kernel_of(handle)); });
 }

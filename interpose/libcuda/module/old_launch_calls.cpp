@@ -1,4 +1,5 @@
-// Launches as before CUDA 4: a function keeps its parameters, block shape and shared memory from call to call.
+// The launch functions of CUDA before version 4: the program sets the parameters, the block shape and the size of
+// shared memory of a function by separate calls, and they stay set.
 
 #include <cuda.h>
 
@@ -26,7 +27,8 @@ struct kept_launch {
   unsigned shared_bytes = 0;
 };
 
-/// The launches that programs prepare, by function. Functions of unloaded modules stay in it. Thread-safe.
+/// The launch parameters that the program has set for each function (cuFuncSetBlockShape, cuParamSet...). The entries
+/// of functions of unloaded modules are not removed. Thread-safe.
 class kept_launches {
  public:
   template <class Change>
@@ -52,7 +54,7 @@ kept_launches& launches() {
 
 CUresult put(const char* function, CUfunction kernel, int offset, const void* bytes, std::size_t count) {
   return in_context(function, [&] {
-    constexpr std::size_t most = 4096;  // the parameters of a kernel in CUDA of that time
+    constexpr std::size_t most = 4096;  // limit of the bytes of a kernel's parameters in CUDA before version 4
     require(offset >= 0 && bytes != nullptr && static_cast<std::size_t>(offset) + count <= most, cudaErrorInvalidValue);
     launches().change(kernel, [&](kept_launch& it) {
       it.parameters.resize(std::max(it.parameters.size(), static_cast<std::size_t>(offset) + count));

@@ -2,7 +2,7 @@
 
 namespace stand_in {
 
-/// PTX of `add`: to[n] = from[n] + value, for each `stride`-th n.
+/// The PTX of the kernel `add`: to[n] = from[n] + value, for each n that is a multiple of `stride`.
 inline constexpr const char* add_code = R"(.version 7.0
 .target sm_70
 .address_size 64

@@ -1,5 +1,5 @@
-// CPU code on device memory that the program got from the driver. As with a GPU, nothing can be read at the addresses
-// of the stand-in's device memory: its bytes lie elsewhere.
+// CPU code uses device memory that the program allocated through the driver. As with a GPU, CPU code cannot read the
+// addresses of the stand-in's device memory; the stand-in has the bytes at other addresses.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -26,7 +26,8 @@ struct add_parameters {
   std::uint64_t summand;
 };
 
-// p[i] += summand, over 64-bit words.
+// The body of a kernel: p[i] += summand for all 64-bit words; the parameters are p, the number of words and the
+// summand.
 void add_body(const std::uint64_t* parameters) {
   auto* const words = reinterpret_cast<std::uint64_t*>(stand_in::memory(parameters[0]));
   for (std::uint64_t i = 0; i < parameters[1]; ++i) words[i] += parameters[2];
@@ -41,7 +42,7 @@ CUresult add(CUdeviceptr address, std::uint64_t count, std::uint64_t summand, CU
   return cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
 }
 
-// Lets queued work go on after a while, so that a thread can be seen to wait for the work.
+// Lets queued work continue after 50 ms, so that a test can show that a thread waits for the work.
 std::thread resume_later() {
   return std::thread([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -60,10 +61,11 @@ class Adoption : public testing::Test {
     ASSERT_EQ(cuMemcpyHtoD(device, initial.data(), bytes), CUDA_SUCCESS);
   }
   void TearDown() override {
-    EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS);  // 0 is nothing to free
+    EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS);  // if `device` is 0, nothing is freed
   }
 
-  // The stand-in reuses the addresses of an ended context, like the driver.
+  // Allocates memory until an allocation has the wanted address: like the driver, the stand-in reuses the addresses of
+  // an ended context.
   void allocate_at(CUdeviceptr wanted) {
     std::vector<CUdeviceptr> others;
     for (device = 0; device != wanted && others.size() < 100; others.push_back(device))
@@ -146,7 +148,7 @@ TEST_F(Adoption, WithFillsAndCopiesOfTheProgram) {
   ASSERT_EQ(cuMemcpyDtoD(other, device, bytes), CUDA_SUCCESS);
   EXPECT_EQ(words_at(other)[2], 17U);
   EXPECT_EQ(words_at(other)[count - 1], (count - 1) * 3);
-  // A read by the device leaves the view readable for the host, and sees what the host wrote.
+  // A read by the device sees what the host has written, and leaves the view readable for the host.
   std::uint64_t back = 0;
   p[3] = 18;
   ASSERT_EQ(cuMemcpyDtoH(&back, device + 24, 8), CUDA_SUCCESS);
@@ -165,7 +167,8 @@ TEST_F(Adoption, ATouchWaitsForQueuedWork) {
   later.join();
 }
 
-// A wait for the devices would invalidate the capture. After its end touches wait again.
+// During a capture, a touch does not wait for the devices, because the wait would invalidate the capture. After the
+// capture has ended, touches wait again.
 TEST_F(Adoption, ATouchLeavesACaptureAlone) {
   CUstream stream = nullptr;
   CUgraph graph = nullptr;
@@ -202,7 +205,8 @@ TEST_F(Adoption, ACaptureEndsWithItsContext) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-// A call of one thread waits in the driver until another thread has made its own, as two threads of NCCL do.
+// A call of one thread waits in the driver until another thread has made a call, as in programs in which two threads
+// use NCCL.
 class CallsThatWaitForEachOther : public Adoption {
  protected:
   void SetUp() override {
@@ -220,7 +224,8 @@ class CallsThatWaitForEachOther : public Adoption {
     run();
   }
 
-  // Whether a launch returns while a copy of another thread waits in the driver and, perhaps, a touch for both.
+  // Whether a launch returns while a copy by another thread waits in the driver and, if `touch` is true, a third thread
+  // touches memory.
   bool launch_returns(bool touch) {
     stand_in::pause(true);
     EXPECT_EQ(add(device, count, 1), CUDA_SUCCESS);
@@ -232,7 +237,7 @@ class CallsThatWaitForEachOther : public Adoption {
     std::thread touching([&] {
       if (touch) read = words_at(device)[2];
     });
-    if (touch) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // time for the touch
+    if (touch) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // gives the touch time to begin its wait
     auto launched = std::async(std::launch::async, [&] { in_context([&] { add(other, count, 5); }); });
     const bool returned = launched.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
     stand_in::pause(false);
@@ -300,13 +305,13 @@ TEST_F(Adoption, OfManyThreads) {
 sigjmp_buf escape;
 void leave(int) { siglongjmp(escape, 1); }
 
-// Whether a read faults, also for the null pointer.
+// Whether a read of an address faults; the address may be null.
 __attribute__((no_sanitize("undefined"))) bool faults(const std::uint64_t* address) {
   struct sigaction action {};
   struct sigaction before {};
   action.sa_handler = leave;
   sigaction(SIGSEGV, &action, &before);
-  volatile bool faulted = true;  // volatile, so that it keeps its value over the jump
+  volatile bool faulted = true;  // volatile, because siglongjmp must not change its value
   if (sigsetjmp(escape, 1) == 0) {
     (void)*const_cast<const volatile std::uint64_t*>(address);
     faulted = false;
@@ -324,7 +329,7 @@ TEST_F(Adoption, FreedMemoryFaultsAgain) {
   EXPECT_TRUE(faults(nullptr)) << "faults that are not hpe's are the program's";
 }
 
-// A touch that cannot wait for the devices fails; the next one finds everything as it was.
+// The touch cannot wait for the devices, so it fails and changes nothing; the next touch succeeds.
 TEST_F(Adoption, ATouchThatRunsOutOfMemoryCanBeRepeated) {
   EXPECT_EQ(words_at(device)[4], 12U);
   ASSERT_EQ(add(device, count, 1), CUDA_SUCCESS);
@@ -342,7 +347,7 @@ TEST_F(Adoption, ATouchThatRunsOutOfMemoryCanBeRepeated) {
   EXPECT_EQ(back, 7U);
 }
 
-// Sums of an address and a size that wrap must not hide memory that CPU code has written.
+// If the sum of address and size wraps around, hpe must still find the memory that CPU code has written.
 TEST_F(Adoption, ARangeBeyondTheAddressSpaceBeginsWhereItBegins) {
   words_at(device)[5] = 4;
   EXPECT_NE(cuMemsetD8(device, 0, ~std::size_t{0} - 8), CUDA_SUCCESS);
@@ -364,7 +369,7 @@ TEST_F(Adoption, LaunchesOfGraphsAskAboutTouchedMemoryOnly) {
   const unsigned asked = stand_in::calls("cuMemGetAddressRange_v2");
   ASSERT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(&other), nullptr), CUDA_SUCCESS);
   EXPECT_LT(stand_in::calls("cuMemGetAddressRange_v2") - asked, nodes);
-  // Nodes of graphs that are gone free nothing any more.
+  // After a graph is destroyed, hpe no longer assumes that its nodes free memory.
   ASSERT_EQ(cuGraphAddMemFreeNode(&node, of, nullptr, 0, device), CUDA_SUCCESS);
   (void)cuGraphDestroy(of);
   words_at(device)[5] = 16;
@@ -388,7 +393,7 @@ TEST_F(Adoption, WithDecompressionByTheDevice) {
   EXPECT_EQ(words_at(device)[5], 15U);
   CUmemDecompressParams what{};
   what.srcNumBytes = what.dstNumBytes = 8;
-  what.src = reinterpret_cast<void*>(device + 40);  // NOLINT(performance-no-int-to-ptr): an address of the driver's
+  what.src = reinterpret_cast<void*>(device + 40);  // NOLINT(performance-no-int-to-ptr): CUDA's integer address
   what.dst = reinterpret_cast<void*>(device);       // NOLINT(performance-no-int-to-ptr): likewise
   std::size_t wrong = 0;
   ASSERT_EQ(cuMemBatchDecompressAsync(&what, 1, 0, &wrong, nullptr), CUDA_SUCCESS);
@@ -416,7 +421,7 @@ TEST_F(Adoption, AResetFreesMemoryAndEverythingGoesOn) {
   EXPECT_NE(told.find("freed when its context ended"), std::string::npos) << told;
   std::uint64_t back = 0;
   EXPECT_EQ(cuMemcpyDtoH(&back, lost, 8), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  // Once more, even at the same address.
+  // New memory can be used in the same way, even at the same address.
   stand_in::enter_device_0();
   allocate_at(lost);
   const std::vector<std::uint64_t> initial = numbers();
@@ -447,7 +452,8 @@ TEST_F(Adoption, AResetOfAnotherDeviceLosesNothing) {
   EXPECT_EQ(words_at(device)[5], 5U);
 }
 
-// A reset that hpe does not see, like that of libraries that looked up the driver's entries before hpe was loaded.
+// hpe does not see this reset, because it calls the driver's own entry, as libraries do that have looked up entries
+// before hpe was loaded.
 TEST_F(Adoption, AResetBehindHpesBack) {
   words_at(device)[5] = 4;
   const CUdeviceptr lost = std::exchange(device, 0);

@@ -1,5 +1,5 @@
-// Copies of pageable memory with the stand-in, whose copies run later than the call: memory that is released too early
-// shows.
+// Copies from and to pageable memory. The stand-in makes a copy some time after the call, so the tests fail if memory
+// is released too early.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ class Copies : public testing::Test {
     RecordProperty("seed", std::to_string(seed()));
     ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
     ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
-    // hpe leaves this many bytes of copies to the driver before it pins buffers.
+    // hpe pins its buffers only after 64 MiB of copies.
     const std::vector<std::uint8_t> much(bytes);
     for (std::size_t at = 0; at < 64 * MiB; at += bytes)
       ASSERT_EQ(cuMemcpyHtoD(device, much.data(), bytes), CUDA_SUCCESS);
@@ -146,7 +146,7 @@ TEST_F(Copies, OfManyThreads) {
   EXPECT_EQ(good, 40) << "seed " << seed();
 }
 
-// An event that is not recorded says nothing of the buffer's use, so the program must learn of it.
+// If the event is not recorded, hpe does not know when the buffer is free, so the program must get an error.
 TEST_F(Copies, ABufferWhoseUseCannotBeNotedIsAnError) {
   const auto source = fresh(bytes);
   std::vector<std::uint8_t> back(bytes, 0xee);
@@ -160,13 +160,14 @@ TEST_F(Copies, ABufferWhoseUseCannotBeNotedIsAnError) {
   EXPECT_EQ(back, source) << "seed " << seed();
 }
 
-// Whenever memory runs short in a copy, its buffers go back: without one of them, later copies would wait for ever.
+// Wherever host memory runs short in a copy, its buffers must return to the ring; if a buffer was lost, later copies
+// would wait for ever.
 TEST_F(Copies, GoOnAfterAllocationsFail) {
   const auto source = fresh(bytes);
   ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
   std::vector<std::uint8_t> back(bytes);
   unsigned short_of_memory = 0;
-  for (int round = 0; round < 8; ++round)  // more than the buffers
+  for (int round = 0; round < 8; ++round)  // more rounds than there are buffers
     for (unsigned n = 1;; ++n) {
       failing_memory::arm(n);
       const CUresult result = cuMemcpyDtoH(back.data(), device, bytes);
@@ -191,7 +192,7 @@ TEST_F(Copies, OfSizesBeyondTheAddressSpaceAreTheDrivers) {
   c.dstDevice = device;
   c.dstPitch = MiB;
   c.WidthInBytes = MiB;
-  c.Height = (most >> 20) + 3;  // the product of width and height wraps to 2 MiB
+  c.Height = (most >> 20) + 3;  // the product of width and height wraps around to 2 MiB
   EXPECT_EQ(cuMemcpy2D(&c), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemcpyHtoD(device, source.data(), most), CUDA_ERROR_INVALID_VALUE);
 }

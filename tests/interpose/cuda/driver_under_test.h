@@ -9,7 +9,7 @@
 
 namespace stand_in {
 
-/// The file of the stand-in, which main() put into HPE_CUDA_DRIVER.
+/// Returns the file of the stand-in, to which main() has set HPE_CUDA_DRIVER.
 std::string file();
 
 /// Finds entries of the stand-in itself and not of the shim, which the program's dlopen returns for the driver's file.
@@ -22,12 +22,13 @@ Function* find(const char* name) {
 unsigned calls(const char* symbol);
 std::byte* memory(CUdeviceptr address);
 void pause(bool paused);
-/// Lets happen() run at the beginning of the next call of an entry. It must live until then.
+/// Runs happen() at the beginning of the next call of an entry; `happen` must exist until then.
 void meanwhile(const char* symbol, std::function<void()>& happen);
-/// The next call of an entry returns `result`; see stand_in.h for the entries that can.
+/// Makes the next call of an entry return `result`, for entries that support it (see stand_in.h).
 void fail(const char* symbol, CUresult result);
 
-/// Starts the driver and makes device 0's primary context current, as CUDA's runtime does. Fails the test if it cannot.
+/// Starts the driver and makes device 0's primary context current, as CUDA's runtime does. If that fails, the test
+/// fails.
 void enter_device_0();
 
 }  // namespace stand_in

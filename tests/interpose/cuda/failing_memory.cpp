@@ -1,4 +1,5 @@
-// Replaces operator new of the whole process, libhpe.so included. The stand-in for the driver has its own.
+// Replaces operator new in the whole process, including libhpe.so. The stand-in for the driver has its own operator
+// new.
 #include "tests/interpose/cuda/failing_memory.h"
 
 #include <utility>
@@ -7,7 +8,7 @@
 
 namespace {
 
-constinit thread_local unsigned left = 0;  // calls until one throws; 0: none does
+constinit thread_local unsigned left = 0;  // how many calls remain until a call throws; 0: no call throws
 constinit thread_local bool has_thrown = false;
 
 void* allocate(std::size_t bytes, std::size_t alignment) {

@@ -2,9 +2,9 @@
 
 namespace failing_memory {
 
-/// From now on the k-th operator new of the calling thread throws std::bad_alloc, once.
+/// Makes the k-th call of operator new by the calling thread, counted from now on, throw std::bad_alloc.
 void arm(unsigned k) noexcept;
-/// Whether it has thrown. No later one does.
+/// Returns whether that call has thrown; later calls do not throw.
 bool disarm() noexcept;
 
 }  // namespace failing_memory

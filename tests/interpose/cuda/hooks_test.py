@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that every entry of the driver that queues work has a hook: compares hooks.def with cuda.h, and
-the lists that interpose/cuda/generate.py makes of both.
+"""Checks that every entry of the driver that queues work has a hook: compares hooks.def and the lists that
+interpose/cuda/generate.py generates with cuda.h.
 
     hooks_test.py cuda.h hooks.def <folder of the generated lists>
 """

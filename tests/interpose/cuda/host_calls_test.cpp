@@ -1,5 +1,5 @@
-// Calls of libc on device memory that the program got from the driver: the operating system refuses such addresses, so
-// hpe stages the data.
+// Calls of libc with device memory that the program allocated through the driver. The operating system refuses the
+// addresses of this memory, so hpe stages the data.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -19,7 +19,7 @@
 
 namespace {
 
-// p[i] += 1, over bytes.
+// A kernel that increments each byte of an array.
 const stand_in::kernel increment{[](const std::uint64_t* parameters) {
                                    auto* const bytes = reinterpret_cast<std::uint8_t*>(stand_in::memory(parameters[0]));
                                    for (std::uint64_t i = 0; i < parameters[1]; ++i) ++bytes[i];
@@ -40,7 +40,7 @@ class HostCalls : public testing::TestWithParam<std::size_t> {
   }
   void TearDown() override { EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS); }
 
-  // Only queues the kernel, so that the next operation has to wait.
+  // Queues the kernel and does not wait, so that the next operation has to wait.
   void launch() {
     CUdeviceptr at = device + edge;
     std::uint64_t count = bytes;
@@ -54,7 +54,8 @@ class HostCalls : public testing::TestWithParam<std::size_t> {
   [[nodiscard]] std::uint8_t* memory() const { return reinterpret_cast<std::uint8_t*>(device + edge); }
   [[nodiscard]] int number() const { return ::fileno(file.get()); }
 
-  // Checks the bytes by the driver and by CPU code. The bytes before and behind must not have changed.
+  // Checks the bytes, read through the driver and by CPU code. The bytes before and after the range must not have
+  // changed.
   void expect_data(bool touched_before) {
     std::vector<std::uint8_t> all(bytes + 2 * edge);
     ASSERT_EQ(cuMemcpyDtoH(all.data(), device, all.size()), CUDA_SUCCESS);
@@ -148,7 +149,7 @@ TEST_P(HostCalls, PastTheEndIsRefused) {
   EXPECT_EQ(errno, EFAULT);
 }
 
-// What messages of MPI do with such memory (interpose/adopted_pointers.h).
+// Uses device memory as MPI messages do (interpose/adopted_pointers.h).
 class SharedMemory : public testing::Test {
  protected:
   void SetUp() override {
@@ -171,7 +172,7 @@ class SharedMemory : public testing::Test {
   hpe::interpose::adopted_pointers* pointers = nullptr;
 };
 
-// The driver gives the addresses of a large allocation that is freed to the next one.
+// If a large allocation is freed, the driver may use its addresses for the next allocation.
 TEST_F(SharedMemory, OtherMemoryThatComesMeanwhileKeepsItsName) {
   const CUdeviceptr first = device;
   std::function<void()> replaced = [&] {

@@ -1,6 +1,6 @@
-// A program that allocates more memory than its GPU has, calls the CUDA driver as CUDA's runtime does, and knows
-// nothing of hpe. Each part is a word of the command line. Prints numbers that depend on all results, and the answers
-// of the driver.
+// A program that allocates more memory than its GPU has, calls the CUDA driver as CUDA's runtime does, and does not use
+// hpe itself. The words of the command line select its parts. Prints numbers that depend on all results, and the
+// results of the driver's calls.
 #include <cuda.h>
 
 #include <cstdio>
@@ -23,7 +23,7 @@ void must(CUresult result, const char* call) {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 constexpr std::size_t array_bytes = 6 * mebibyte;
-constexpr unsigned stride = 1024;  // words: a kernel uses one word in 4 KiB
+constexpr unsigned stride = 1024;  // the distance in words between the words that a kernel uses: one word in 4 KiB
 constexpr unsigned used_words = array_bytes / sizeof(unsigned) / stride;
 
 CUfunction add_kernel = nullptr;
@@ -97,7 +97,7 @@ void five_arrays() {
   for (const CUdeviceptr each : arrays) MUST(cuMemFree(each));
 }
 
-// An array that is larger than the device's memory is filled and copied, also in streams, and its ends are used.
+// Fills and copies an array that is larger than the device's memory, also on streams, and uses both ends of the array.
 void one_large_array() {
   constexpr std::size_t bytes = 24 * mebibyte;
   const CUdeviceptr large = array(bytes);
@@ -137,7 +137,7 @@ CUDA_MEMCPY3D planes_of(CUdeviceptr to, const void* host, CUdeviceptr from) {
   return c;
 }
 
-// Rows and planes that are larger than the device's memory, with gaps and without.
+// Copies rows and planes that together are larger than the device's memory, with and without gaps.
 void rows_and_planes() {
   constexpr std::size_t bytes = 24 * mebibyte, pitch = 8192, height = 64;
   const CUdeviceptr large = array(bytes), second = array(bytes);
@@ -157,7 +157,7 @@ void rows_and_planes() {
   rows.Height = bytes / pitch - 3;
   MUST(cuMemcpy2D(&rows));
   std::printf("rows %llx\n", sum(content(large, bytes), 1));
-  // The columns on the left to the right, in the same rows.
+  // Copies the columns on the left to the columns on the right, in the same rows.
   rows.srcMemoryType = CU_MEMORYTYPE_DEVICE;
   rows.srcDevice = large;
   rows.dstXInBytes = 4096;
@@ -216,7 +216,8 @@ CUDA_MEMCPY3D whole_array(CUdeviceptr to, CUdeviceptr from) {
   return c;
 }
 
-// Graphs over two of three arrays each: nodes that are added one by one, a child graph, and nodes that change.
+// Graphs that each use two of three arrays: with nodes that are added one by one, with a child graph, and with nodes
+// that change.
 void graphs() {
   CUcontext context = nullptr;
   MUST(cuCtxGetCurrent(&context));
@@ -266,13 +267,14 @@ void graphs() {
   std::printf("all arrays %d\n", static_cast<int>(cuGraphLaunch(instance, stream)));
   MUST(cuStreamSynchronize(stream));
   MUST(cuGraphExecDestroy(instance));
-  // The driver looks at the addresses of what is captured.
+  // The driver inspects the addresses of captured work.
   MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
   std::printf("captured %d\n", static_cast<int>(cuMemcpyDtoDAsync(a, b, 4096, stream)));
   MUST(cuStreamEndCapture(stream, &graph));
 }
 
-// A kernel that uses two arrays where everything, or even they alone, does not fit.
+// Launches a kernel that uses two arrays, where not all arrays fit in the device's memory, and then where not even
+// these two fit.
 void too_much() {
   std::vector<CUdeviceptr> arrays{array(), array(), array()};
   std::printf("launch %d\n", static_cast<int>(add(arrays[0], arrays[1], 1)));
@@ -281,8 +283,9 @@ void too_much() {
   std::printf("wait %d\n", static_cast<int>(cuCtxSynchronize()));
 }
 
-// Kernels over two arrays that are larger than the device, of two threads on one stream. Each launch is queued whole:
-// whatever the order of the launches, all words of an array are equal at the end.
+// Two threads launch kernels on one stream; the kernels use two arrays that are larger than the device's memory. The
+// parts of a launch are queued together, so all words of an array are equal at the end, whatever the order of the
+// launches.
 void two_threads() {
   constexpr std::size_t bytes = 24 * mebibyte;
   constexpr unsigned words = bytes / sizeof(unsigned) / stride, block = 64;
@@ -343,13 +346,13 @@ void questions() {
       {CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE},
       {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, 0}};
   for (const auto& [attribute, expected] : attributes) {
-    unsigned long long value = ~0U;  // some attributes have four bytes
+    unsigned long long value = ~0U;  // some attributes only set four bytes
     MUST(cuPointerGetAttribute(&value, attribute, b + 1));
     if (value != expected) std::printf("attribute %d is wrong\n", static_cast<int>(attribute));
   }
   CUipcMemHandle handle;
   std::printf("ipc %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, a)));
-  // Small allocations are the driver's, as is the answer without a place for the address.
+  // The driver makes small allocations, and also returns the error if the pointer for the address is null.
   std::printf("ipc of little %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, array(mebibyte - 1))));
   std::printf("nowhere %d\n", static_cast<int>(cuMemAlloc(nullptr, array_bytes)));
   MUST(cuMemFree(a));
@@ -368,7 +371,7 @@ void questions() {
   MUST(cuMemcpyHtoD(array(), words_of(1).data(), array_bytes));
 }
 
-// CPU code reads and writes the memory itself.
+// CPU code reads and writes the memory directly.
 void touches() {
   const CUdeviceptr a = array(), b = array(), c = array();
   auto* const words = reinterpret_cast<unsigned*>(a);  // NOLINT(performance-no-int-to-ptr)
@@ -384,8 +387,8 @@ void touches() {
 
 CUdeviceptr left_for_the_end = 0;
 
-// As CUDA's runtime does, whose handler runs after the destructors of what hpe constructs later. Code that is loaded
-// and launched needs most of hpe.
+// Runs at the exit of the program, like the handler of CUDA's runtime: after the destructors of objects that hpe has
+// constructed later. Loads and launches code, because this needs most parts of hpe.
 void end() {
   MUST(add(left_for_the_end, left_for_the_end, 1));
   CUmodule late = nullptr;

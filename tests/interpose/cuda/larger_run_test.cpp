@@ -1,5 +1,5 @@
-// hpe run --oversubscribe on GPUs: a program whose memory is larger than the device's, on the stand-in with 16 MiB for
-// hpe, prints what it prints on a device that has room for everything.
+// hpe run --oversubscribe with the driver: a program that uses more memory than hpe has on the stand-in's device (16
+// MiB) prints the same as on a device that has enough memory.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Without HPE_DEVICE_MEMORY the stand-in's device has room for everything.
+// Without HPE_DEVICE_MEMORY, the stand-in's device has enough memory for the program.
 const std::string run = "HPE_CUDA_DRIVER=" HPE_TEST_STAND_IN " " HPE_COMMAND " run ";
 const std::string little = "HPE_DEVICE_MEMORY=16M " + run + "--oversubscribe ";
 const std::string program = " -- " HPE_TEST_LARGER_PROGRAM " ";
@@ -23,7 +23,7 @@ TEST(LargerRun, LaunchesGetTheArraysOfTheirArguments) {
   EXPECT_NE(less.text.find("MiB were evicted"), std::string::npos) << less.text;
 }
 
-// A part of the program prints the same with little memory.
+// Expects that a part of the program prints the same with little memory as with enough memory.
 void expect_same(const std::string& part) {
   const outcome enough = shell(run + program + part);
   ASSERT_EQ(exit_status(enough), 0) << enough.text;
@@ -55,13 +55,14 @@ TEST(LargerRun, GraphsGetTheArraysOfTheirNodes) {
   const outcome less = shell("HPE_LOG=info " + little + "--scope args" + program + "graphs");
   EXPECT_EQ(exit_status(less), 0) << less.text;
   EXPECT_NE(less.text.find(results), std::string::npos) << less.text << "instead of\n" << results;
-  // That launch names all three arrays.
+  // The parameters of that launch name all three arrays.
   EXPECT_NE(less.text.find("all arrays 2\ncaptured 0\n"), std::string::npos) << less.text;
   EXPECT_NE(less.text.find("a graph needs the memory of all its nodes at the same time"), std::string::npos)
       << less.text;
 }
 
-// Of a kernel with PTX only the bytes that the launch can touch must fit, with and without --scope args.
+// If hpe has the PTX of a kernel, only the bytes that the launch can touch must fit in device memory, with and without
+// --scope args.
 TEST(LargerRun, ALaunchNeedsOnlyTheBytesThatItCanTouch) {
   for (const std::string scope : {"", "--scope args"}) {
     const outcome named = shell(little + scope + program + "much");
@@ -101,14 +102,14 @@ TEST(LargerRun, TellsWhyALaunchCannotRunInParts) {
       << variables.text;
 }
 
-// The program prints the error of a launch, and goes on.
+// The program prints the error of a launch and continues.
 TEST(LargerRun, RefusedWorkIsToldAtTheEndAndIsAnErrorIfWanted) {
   const outcome told = shell(little + "--scope args" + program + "graphs");
   EXPECT_EQ(exit_status(told), 0) << told.text;
   EXPECT_NE(told.text.find("device work that were refused or failed: 1;"), std::string::npos) << told.text;
   const outcome strict = shell(little + "--scope args --strict" + program + "graphs");
   EXPECT_EQ(exit_status(strict), 1) << strict.text;
-  EXPECT_NE(strict.text.find("captured 0\n"), std::string::npos) << strict.text;  // buffered output is written
+  EXPECT_NE(strict.text.find("captured 0\n"), std::string::npos) << strict.text;  // buffered output was written
   const outcome right = shell(little + "--strict" + program + "much");
   EXPECT_EQ(exit_status(right), 0) << right.text;
   EXPECT_EQ(right.text.find("refused"), std::string::npos) << right.text;
@@ -128,7 +129,7 @@ TEST(LargerRun, MemoryLooksLikeTheDrivers) {
   EXPECT_EQ(told.text.find("is wrong"), std::string::npos) << told.text;
 }
 
-// The option has one default for all programs, which means "off" to CUDA programs.
+// The default of the option is the same for all programs; for CUDA programs, it means "off".
 TEST(LargerRun, WithoutTheOptionAllocationsAreTheDrivers) {
   const auto asked = [](const std::string& value) {
     return shell("HPE_DEVICE_MEMORY=16M " + value + run + program + "ask").text;

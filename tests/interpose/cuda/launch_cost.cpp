@@ -1,7 +1,8 @@
-// The cost of a launch for the calling thread: medians over batches, in nanoseconds. The stand-in does nothing for a
-// null kernel, and little for the others, so the difference between runs with and without `hpe run` is the cost of hpe.
+// Measures the cost of a launch for the calling thread; prints medians over batches, in nanoseconds. The stand-in does
+// nothing for a null kernel and little for all other kernels, so the difference between runs with and without `hpe run`
+// is the cost of hpe.
 //
-//   interpose-launch-cost [ARRAYS]   the program has so many allocations of 1 MiB (0)
+//   interpose-launch-cost [ARRAYS]   the program makes ARRAYS allocations of 1 MiB (default: 0)
 #include <cuda.h>
 
 #include <algorithm>
@@ -13,8 +14,8 @@
 
 namespace {
 
-// With --spread, both kernels stay on one device: `adds` because it is short, `asks` because it reads the number of its
-// multiprocessor.
+// With --spread, both kernels stay on one device: `adds` because it is short, and `asks` because it reads the number of
+// the multiprocessor on which it runs.
 const char* const code = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -34,7 +35,7 @@ const char* const code = R"(.version 8.0
 }
 )";
 
-// Of the calling thread, so that other threads and programs do not count.
+// Returns the processor time of the calling thread, which other threads and programs do not affect.
 double nanoseconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -76,12 +77,12 @@ int main(int argc, char** argv) {
   constexpr std::size_t bytes = std::size_t{1} << 20;
   std::vector<CUdeviceptr> arrays(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 0);
   for (CUdeviceptr& each : arrays) require(cuMemAlloc(&each, bytes), "cuMemAlloc");
-  CUdeviceptr small[2]{};  // the driver's
+  CUdeviceptr small[2]{};  // the driver makes these allocations
   for (CUdeviceptr& each : small) require(cuMemAlloc(&each, 4096), "cuMemAlloc");
 
   unsigned number = 1;
   void* of_driver[] = {&small[0], &small[1], &number};
-  // NVIDIA's driver refuses it.
+  // NVIDIA's driver refuses this launch.
   if (cuLaunchKernel(nullptr, 2, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_SUCCESS)
     measure("a kernel without code", 200, nullptr, nullptr);
   measure("a short kernel over memory of the driver", 100, adds, of_driver);

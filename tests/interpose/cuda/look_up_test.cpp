@@ -1,4 +1,5 @@
-// The ways in which a program looks entries up: dlsym, the driver's own resolver, and libraries that it opens.
+// The ways in which a program can look up entries: by dlsym, by the driver's cuGetProcAddress, and in libraries that it
+// opens.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -59,11 +60,11 @@ TEST(Shim, ResolverGivesHooksByTheEntryThatTheDriverChose) {
   EXPECT_EQ(get("cuMemcpyHtoD", &entry, 13000, 0, &status), CUDA_SUCCESS);
   EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
   EXPECT_EQ(entry, ::dlsym(shim(), "cuMemcpyHtoD_v2"));
-  // A version older than all that exist: the driver's own answer.
+  // No entry exists in a version this old, so the driver's own error is returned.
   entry = &entry;
   EXPECT_EQ(get("cuMemcpyHtoD", &entry, 2000, 0, &status), CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(entry, nullptr);
-  // The resolver itself, in both versions.
+  // Looks up cuGetProcAddress itself, in both versions.
   EXPECT_EQ(get("cuGetProcAddress", &entry, 12000, 0, &status), CUDA_SUCCESS);
   EXPECT_EQ(entry, reinterpret_cast<void*>(get));
   EXPECT_EQ(get("cuGetProcAddress", &entry, 11030, 0, &status), CUDA_SUCCESS);
@@ -85,9 +86,9 @@ TEST(Shim, EveryWayToOpenTheDriverLeadsToTheShim) {
   void* const deep = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
   EXPECT_EQ(deep, shim());
   EXPECT_EQ(::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), shim());
-  // The path of the stand-in, whose file has the driver's name.
+  // Opens the stand-in, whose file has the driver's name, by its path.
   EXPECT_EQ(::dlopen(path.c_str(), RTLD_NOW), shim());
-  // Another library of that name is another library.
+  // Another path with the driver's file name does not return the shim.
   void* const other = ::dlopen("/no/such/place/libcuda.so.1", RTLD_NOW);
   EXPECT_EQ(other, nullptr);
 }

@@ -1,4 +1,4 @@
-// Names the stand-in before the first call of the driver, at which the environment is read.
+// Sets HPE_CUDA_DRIVER to the stand-in before the first call of the driver, at which hpe reads the environment.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <link.h>

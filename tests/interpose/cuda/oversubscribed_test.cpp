@@ -1,5 +1,5 @@
-// A program with more memory than its device (HPE_OVERSUBSCRIBE=on, HPE_DEVICE_MEMORY=16M): what hpe keeps for its
-// streams, and calls for which there is no memory of the host.
+// A program that uses more memory than its device has (HPE_OVERSUBSCRIBE=on, HPE_DEVICE_MEMORY=16M): the streams and
+// events that hpe makes for the program's streams, and calls in which host memory runs short.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -42,7 +42,7 @@ class Oversubscribed : public testing::Test {
 TEST_F(Oversubscribed, EventsBetweenStreamsAreUsedAgain) {
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  // A stream of hpe has some hundred events of its own.
+  // A stream of hpe makes some hundred events; after that it reuses them.
   for (int n = 0; n < 1000; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
   const unsigned made = stand_in::calls("cuEventCreate");
   for (int n = 0; n < 100; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
@@ -61,7 +61,8 @@ TEST_F(Oversubscribed, WorkWithDataInPlaceCostsOneEvent) {
   EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-// The stream that stands for the first one has work when the program destroys that and makes another.
+// The program destroys its first stream and makes a second one, while the stream of hpe that represents the first
+// stream still has work.
 TEST_F(Oversubscribed, WorkOfStreamsThatHaveEndedIsWaitedFor) {
   CUdeviceptr other = 0;
   ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
@@ -101,7 +102,7 @@ TEST_F(Oversubscribed, StreamsBesideTheProgramsAreUsedAgain) {
   EXPECT_EQ(stand_in::calls("cuStreamCreateWithPriority"), made);
 }
 
-// Events end with a context that the program has made, and another context may have its handle.
+// When a context that the program has made ends, its events end, and a later context may have the same handle.
 TEST_F(Oversubscribed, WorkInContextsOfTheProgramThatEnd) {
   CUcontext first = nullptr;
   ASSERT_EQ(cuCtxGetCurrent(&first), CUDA_SUCCESS);

@@ -1,5 +1,5 @@
-// Copies between devices of which neither reaches the other, with the stand-in: its streams are independent, so work
-// that is queued in the wrong order shows.
+// Copies between devices that cannot access each other's memory. The streams of the stand-in are independent, so the
+// tests fail if work is queued in the wrong order.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-// p[i] += 1, over 64-bit words.
+// A kernel that increments each 64-bit word of an array.
 const stand_in::kernel increment{[](const std::uint64_t* parameters) {
                                    auto* const words =
                                        reinterpret_cast<std::uint64_t*>(stand_in::memory(parameters[0]));
@@ -73,7 +73,7 @@ class Peers : public testing::Test {
     return wrong;
   }
 
-  static constexpr std::size_t bytes = 60 * MiB + 8 * 77;  // more than all staging buffers
+  static constexpr std::size_t bytes = 60 * MiB + 8 * 77;  // more bytes than all staging buffers have
   static constexpr std::size_t words = bytes / 8;
   const std::uint64_t seed = std::random_device{}();
   CUcontext context[2]{};
@@ -124,7 +124,7 @@ TEST_F(Peers, EveryEntryIsStaged) {
       ASSERT_EQ(cuCtxEnablePeerAccess(context[1], 0), CUDA_SUCCESS);
     }
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      if (reached && std::string(names[i]) == "cuMemcpyAsync") continue;  // hpe's own copies call it
+      if (reached && std::string(names[i]) == "cuMemcpyAsync") continue;  // hpe's own copies call this entry
       ASSERT_EQ(cuMemsetD8(memory[1], 0xee, bytes), CUDA_SUCCESS);
       synchronize();
       const unsigned direct = stand_in::calls(names[i]);

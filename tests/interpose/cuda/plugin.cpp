@@ -1,4 +1,5 @@
-// A library that a program opens with RTLD_DEEPBIND: it is linked with the driver, and opens it too.
+// A library that a program opens with RTLD_DEEPBIND. The library is linked with the driver, and also opens the driver
+// itself.
 #include <cuda.h>
 #include <dlfcn.h>
 

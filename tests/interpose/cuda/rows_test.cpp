@@ -1,4 +1,4 @@
-// Copies of rows and planes between devices and pageable memory, with the stand-in.
+// Copies of rows and planes between the stand-in's devices and pageable memory.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-// Rows on a device and on the host, with gaps that must not be written.
+// The shape of a copy: rows on a device and on the host, with gaps that must not be written.
 struct shape {
   std::size_t width;
   std::size_t count;
@@ -29,7 +29,7 @@ class Rows : public testing::TestWithParam<shape> {
     RecordProperty("seed", std::to_string(seed));
     const shape& s = GetParam();
     ASSERT_EQ(cuMemAlloc(&device, s.device_pitch() * s.count + offset), CUDA_SUCCESS);
-    // hpe makes its buffers after the first 64 MiB.
+    // hpe makes its buffers after the first 64 MiB of copies.
     std::vector<std::uint8_t> much(64 * MiB);
     CUdeviceptr other = 0;
     ASSERT_EQ(cuMemAlloc(&other, much.size()), CUDA_SUCCESS);
@@ -104,7 +104,7 @@ TEST_P(Rows, UpAndDown) {
   const CUDA_MEMCPY2D to_host = down(back.data());
   ASSERT_EQ(cuMemcpy2D(&to_host), CUDA_SUCCESS);
   expect_rows(back.data(), s.host_pitch(), kept, s.host_pitch(), 0xbb);
-  // The driver copies narrow rows, and rows wider than a staging buffer.
+  // The driver makes the copy if the rows are narrow, or wider than a staging buffer.
   const bool staged = s.width * s.count >= MiB && s.width >= 512 && s.width <= 8 * MiB;
   EXPECT_EQ(stand_in::calls("cuMemcpy2D_v2"), direct + (staged ? 0 : 2));
 }
@@ -118,7 +118,7 @@ TEST_P(Rows, InTheOrderOfAStream) {
   ASSERT_EQ(cuMemsetD8Async(device, 0xaa, s.device_pitch() * s.count + offset, stream), CUDA_SUCCESS);
   const CUDA_MEMCPY2D to_device = up(source.data());
   ASSERT_EQ(cuMemcpy2DAsync(&to_device, stream), CUDA_SUCCESS);
-  std::memset(source.data(), 0xee, source.size());  // pageable: it may be overwritten when the call returns
+  std::memset(source.data(), 0xee, source.size());  // allowed after the call returns, because it is pageable
   std::vector<std::uint8_t> back(source.size(), 0xbb);
   const CUDA_MEMCPY2D to_host = down(back.data());
   ASSERT_EQ(cuMemcpy2DAsync(&to_host, stream), CUDA_SUCCESS);
@@ -144,7 +144,8 @@ TEST_P(Rows, AsPlanes) {
   ASSERT_EQ(cuMemcpy3D(&c), CUDA_SUCCESS);
   expect_rows(reinterpret_cast<std::uint8_t*>(stand_in::memory(device)) + offset, s.device_pitch(), source,
               s.host_pitch(), 0xaa);
-  // The driver copies planes that are parts of higher planes, unless each plane is one row without gaps.
+  // The driver makes the copy if the planes are parts of higher planes, unless each plane has no gaps and so counts as
+  // one row.
   const unsigned direct = stand_in::calls("cuMemcpy3D_v2");
   const std::size_t plane = s.width * (s.count / 3 - 1);
   const bool staged = s.device_gap == 0 && s.host_gap == 0 && plane <= 8 * MiB;

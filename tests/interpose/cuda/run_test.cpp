@@ -1,4 +1,4 @@
-// `hpe run` as users call it.
+// Tests of the command `hpe run`.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -88,7 +88,7 @@ TEST(Run, AFileThatIsNoLibraryIsNoDriver) {
   // The machine may have a driver elsewhere, so the tests name the only driver to use.
   const outcome named = shell("HPE_CUDA_DRIVER=" + place + "/libcuda.so.1 " + show);
   EXPECT_EQ(named.text.find("/hpe/cuda/libcuda.so.1:"), std::string::npos) << named.text;
-  // In a folder with two files, the real driver is used.
+  // If the folder contains a real driver, it is used.
   std::filesystem::copy_file(HPE_TEST_STAND_IN, place + "/libcuda.so.1",
                              std::filesystem::copy_options::overwrite_existing);
   const outcome found = shell("LD_LIBRARY_PATH=" + place + " " + show);
@@ -161,13 +161,14 @@ TEST(Run, LongWaitsAreReported) {
   }
 }
 
-// The program's kernels are the stand-in's, which no module has, so their launch fails, and the program's status is 9.
+// The program launches kernels that only the stand-in has, so on soft devices the launch fails, and the program's
+// status is 9.
 TEST(Run, WithoutADriverProgramsCallTheOneOfSoftDevices) {
   const outcome inside = shell(without_driver + hpe + " run -- " HPE_TEST_LINKED_PROGRAM);
   EXPECT_EQ(exit_status(inside), 9) << inside.text;
 }
 
-// `hpe run` in a program of `hpe run` does not take hpe's driver library for a driver.
+// In a program that `hpe run` has started, a second `hpe run` must not take hpe's driver library for a driver.
 TEST(Run, SoftDevicesAreNoDriver) {
   const std::string on_gpus = hpe + " run --cuda driver -- true";
   EXPECT_EQ(shell(hpe + " run --cuda soft --log silent -- " + on_gpus).text, shell(on_gpus).text);

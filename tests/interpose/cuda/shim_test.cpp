@@ -1,5 +1,5 @@
-// The shim in front of the stand-in: forwarding and exports. This program is linked like a CUDA program, with the shim
-// in the driver's place.
+// The shim with the stand-in as the driver: forwarding and exports. This program is linked like a CUDA program, but
+// with the shim in place of the driver.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ TEST(Shim, ForwardsCallsAndResults) {
 }
 
 TEST(Shim, ForwardsArgumentsOnTheStack) {
-  // Eleven arguments; the stand-in reads the tenth.
+  // cuLaunchKernel has eleven arguments; the stand-in reads the tenth.
   static std::uint64_t seen = 0;
   static const stand_in::kernel kernel{[](const std::uint64_t* p) { seen = p[0] * 100 + p[1]; }, 2};
   std::uint64_t one = 7;

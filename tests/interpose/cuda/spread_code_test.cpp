@@ -1,4 +1,4 @@
-// The code of a program that is spread over devices: handles that the driver gives anew, and modules that end.
+// The code of a program that is spread over devices: handles that the driver reuses, and modules that are unloaded.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ std::string text_of_kernels() {
 TEST(SpreadCode, HandlesAreThoseOfTheLastCodeThatHadThem) {
   program_code code;
   const std::string text = text_of_kernels();
-  const int library = 0, module = 0, kernel = 0, function = 0;  // their addresses serve as handles
+  const int library = 0, module = 0, kernel = 0, function = 0;  // the addresses of these variables serve as handles
   code.loaded(&library, text.c_str());
   code.is_kernel_of(&kernel, &library, "add");
   code.is_same(&function, &kernel);
@@ -64,7 +64,7 @@ TEST(SpreadCode, EndsWithItsModule) {
   std::set<const hpe::spread::kernel_model*> gone;
   const auto note = [&](const hpe::spread::kernel_model& model) { gone.insert(&model); };
   const unsigned unloaded = stand_in::calls("cuModuleUnload");
-  kernels.forget_handles(note);  // another module ends
+  kernels.forget_handles(note);  // another module is unloaded
   EXPECT_TRUE(gone.empty());
   EXPECT_EQ(stand_in::calls("cuModuleUnload"), unloaded);
   add.reset();

@@ -1,5 +1,5 @@
-// A program that is spread over the stand-in's two devices (HPE_SPREAD=1) and works in several contexts: copies of
-// arrays have the bytes of all writes, and arrays move behind all work.
+// A program that is spread over the stand-in's two devices (HPE_SPREAD=1) and works in several contexts. Copies of
+// arrays must contain the bytes of all earlier writes, and arrays must move only after all earlier work.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -16,7 +16,7 @@ using stand_in::bytes;
 using stand_in::Spread;
 using stand_in::words;
 
-// Waits until it is released.
+// A kernel that runs until the test releases it.
 const stand_in::kernel held{[](const std::uint64_t* parameters) {
                               const auto& open = *reinterpret_cast<const std::atomic<bool>*>(parameters[0]);
                               while (!open) std::this_thread::yield();
@@ -34,11 +34,11 @@ class SpreadCopies : public Spread {
     EXPECT_EQ(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
     Spread::TearDown();
   }
-  /// then() runs when the writes are queued, and does not wait for them.
+  /// Calls then() after the writes are queued and before they have run.
   void expect_copies_with_writes_on(
       CUcontext other, CUstream (*make)(), const std::function<void()>& then = [] {});
   void expect_copies_while_another_context_ends(CUstream (*stream)());
-  /// A context that the program makes itself on the first device.
+  /// Makes a context on the first device, in addition to the primary one.
   [[nodiscard]] CUcontext made() const {
     CUcontext own = nullptr;
     EXPECT_EQ(cuCtxCreate(&own, nullptr, 0, 0), CUDA_SUCCESS);
@@ -51,7 +51,8 @@ class SpreadCopies : public Spread {
   CUcontext first_ = nullptr, second_ = nullptr;
 };
 
-// A copy is made while a stream of another context writes elements that the launch does not read. Later ones do.
+// hpe makes a copy of the array while a stream of another context writes elements. The first launch does not read these
+// elements; later launches do, so the copy must then contain the written bytes.
 void SpreadCopies::expect_copies_with_writes_on(CUcontext other, CUstream (*make)(),
                                                 const std::function<void()>& then) {
   ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
@@ -102,7 +103,7 @@ TEST_F(SpreadCopies, FollowWritesAlsoWhenAnotherContextEnds) { expect_copies_whi
 TEST_F(SpreadCopies, FollowWritesOfAThreadAlsoWhenAnotherContextEnds) {
   expect_copies_while_another_context_ends(per_thread);
 }
-// The calls of libraries that use a primary context for a while.
+// The program's calls are those of a library that retains a primary context and releases it again.
 TEST_F(SpreadCopies, FollowWritesAlsoWhenAPrimaryContextIsReleased) {
   const CUcontext own = made();
   ASSERT_NO_FATAL_FAILURE(expect_copies_with_writes_on(own, legacy, [&] {
@@ -113,7 +114,8 @@ TEST_F(SpreadCopies, FollowWritesAlsoWhenAPrimaryContextIsReleased) {
   ASSERT_EQ(cuCtxDestroy(own), CUDA_SUCCESS);
 }
 
-// The work of a context that the program has made uses an array whose memory is about to be unmapped.
+// Work in a context that the program has made uses an array, and another context frees the array. The memory must be
+// unmapped only after this work.
 TEST_F(SpreadCopies, MemoryIsUnmappedAfterTheWorkOfContextsOfTheProgram) {
   const CUcontext own = made();
   ASSERT_EQ(cuCtxSetCurrent(own), CUDA_SUCCESS);

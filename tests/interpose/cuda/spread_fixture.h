@@ -9,10 +9,10 @@
 
 namespace stand_in {
 
-// `stays` adds 1 to each 256th element on one device. Threads of `adds_up` add up
-// each eighth element of an array where their flag says so. The prediction does not know the flags, so it spreads that
-// kernel and lets each device have a copy of the array. Each row of blocks of `deals` adds 1 to elements of the whole
-// array, as often as a word in memory says. The prediction does not know the word either, so it deals the array out.
+// `stays` adds 1 to each 256th element, on one device. In `adds_up`, each thread whose flag is set adds up each eighth
+// element of an array. The prediction does not know the flags, so it spreads this kernel, and each device gets a copy
+// of the array. In `deals`, each row of blocks adds 1 to elements of the whole array; a word in memory says how often.
+// The prediction does not know this word either, so the array is distributed over the devices.
 inline const char* const spread_code = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -109,8 +109,8 @@ constexpr unsigned words = 1U << 22U;  // 16 MiB
 constexpr std::size_t bytes = words * sizeof(unsigned);
 constexpr unsigned threads = 1U << 16U, added_up = 1U << 17U;
 
-/// A program that is spread over the stand-in's two devices: an array, which launches have dealt out, and kernels that
-/// use it.
+/// A program that is spread over the stand-in's two devices. It has an array, which launches have distributed over the
+/// devices, and kernels that use the array.
 class Spread : public testing::Test {
  protected:
   void SetUp() override {
@@ -138,14 +138,15 @@ class Spread : public testing::Test {
       ASSERT_EQ(cuMemsetD32(flags_ + thread * sizeof(unsigned), 1, 1), CUDA_SUCCESS);
     ASSERT_NO_FATAL_FAILURE(deal_out());
   }
-  // The third launch is the first whose loss counts; the move takes as long as some launches lose.
+  // Launches `deals` until the array is distributed. The planner counts the time that is lost on one device from the
+  // third launch on, and moves the array when the launches have lost as much time as the move takes.
   void deal_out() {
     for (int n = 0; n < 3 || (n < 20 && device_of(array_ + bytes - 4) == 0); ++n)
       ASSERT_NO_FATAL_FAILURE(launch_deals());
     ASSERT_EQ(device_of(array_ + bytes - 4), 1) << "the test needs arrays in parts";
     ASSERT_EQ(device_of(array_), 0);
   }
-  // Launches a kernel without PTX until it has brought the array home.
+  // Launches a kernel without PTX until the whole array is on the first device again.
   void come_home() {
     static const stand_in::kernel uses{[](const std::uint64_t*) {}, 1};
     auto* const function = reinterpret_cast<CUfunction>(const_cast<stand_in::kernel*>(&uses));
@@ -160,7 +161,7 @@ class Spread : public testing::Test {
     ASSERT_EQ(cuLaunchKernel(deals_, bytes / 16384, 64, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
   }
 
-  // The device that has a byte, as the driver itself says.
+  // Returns the device whose memory has a byte, according to the driver itself.
   static int device_of(CUdeviceptr at) {
     int device = -1;
     stand_in::find<CUresult(void*, CUpointer_attribute, CUdeviceptr)>("cuPointerGetAttribute")(
@@ -173,7 +174,7 @@ class Spread : public testing::Test {
     ASSERT_EQ(cuLaunchKernel(stays_, words / 256 / 64, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
     for (unsigned n = 0; n < words; n += 256) ++values_[n];
   }
-  // Adds up the first `added` of each eighth element.
+  // Launches `adds_up` for `added` elements, and expects the sum `sum` in the threads whose flag is set.
   void expect_sums(unsigned added, unsigned sum, CUstream stream = nullptr) {
     const unsigned on_other = stand_in::calls("launches on 1");
     void* parameters[] = {&flags_, &array_, &sums_, &added};

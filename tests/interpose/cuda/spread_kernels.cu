@@ -1,4 +1,4 @@
-// Kernels of spread_program.cpp. Their threads use one element of 256, because the stand-in interprets them.
+// The kernels of spread_program.cpp. They use only one of 256 elements, because the stand-in interprets them.
 extern "C" {
 
 __constant__ float weights[4];

@@ -1,6 +1,5 @@
-// A program for one GPU that calls the CUDA driver, as programs call CUDA's runtime: vector addition, a stencil, a
-// product of matrices, a histogram and more. Prints numbers that depend on all results, and no others. Each part is a
-// word of the command line.
+// A program for one GPU that calls the CUDA driver: vector addition, a stencil, a matrix product, a histogram and more.
+// Prints only numbers that depend on all results. The words of the command line select its parts.
 #include <cuda.h>
 
 #include <cstdio>
@@ -66,7 +65,7 @@ void print(const char* name, CUdeviceptr from, std::size_t words) {
   std::printf("%s %llx\n", name, digest(from, words));
 }
 
-constexpr unsigned n = 1U << 22U;  // elements: 16 MiB, of which each of two devices gets a half
+constexpr unsigned n = 1U << 22U;  // the number of elements: 16 MiB, of which each of two devices gets a half
 constexpr shape in_a_row{{n / 256 / 64, 1, 1}, {64, 1, 1}};
 
 void add() {
@@ -77,7 +76,7 @@ void add() {
   print("left", c, n);
 }
 
-// Two arrays that change their roles, on a stream of the program and its default stream.
+// Two arrays are alternately read and written, on a stream of the program and on the default stream.
 void diffuse() {
   constexpr unsigned side = 2048;
   constexpr shape plane{{side / 16 / 32, side / 16 / 4, 1}, {32, 4, 1}};
@@ -97,7 +96,7 @@ void diffuse() {
   MUST(cuStreamDestroy(stream));
 }
 
-// Each element of b is read by all blocks; a copy replaces b in between.
+// All blocks read each element of b; between launches, a copy overwrites b.
 void gather() {
   const CUdeviceptr a = array(n), b = filled(n, 3);
   for (int round = 0; round < 3; ++round) {
@@ -114,7 +113,7 @@ void count() {
   print("count", bins, 128);
 }
 
-// CPU code writes and reads the bins, which are small enough for memory of the driver.
+// CPU code writes and reads the bins; they are so small that the driver allocates them.
 void touch() {
   const CUdeviceptr values = filled(n, 0), bins = array(128);
   MUST(cuMemsetD32(bins, 0, 128));
@@ -128,7 +127,7 @@ void touch() {
   }
 }
 
-// A constant that changes between launches, and a variable.
+// Uses a constant that changes between launches, and a variable.
 void weigh() {
   const CUdeviceptr a = filled(n, 1);
   CUdeviceptr weights = 0, total = 0;
@@ -148,7 +147,7 @@ void weigh() {
   std::printf("total %llu\n", sum);
 }
 
-// More than one device has.
+// Uses more memory than one device has.
 void large() {
   constexpr std::size_t words = (std::size_t{256} << 20) / sizeof(float);
   const CUdeviceptr a = array(words);
@@ -158,7 +157,7 @@ void large() {
   std::printf("large %g\n", static_cast<double>(last[0]));
 }
 
-// Launches on a stream while another one is captured.
+// Launches kernels on a stream while another stream is captured.
 void capture() {
   const CUdeviceptr a = filled(n, 1), b = filled(n, 2), c = array(n), unused = array(n);
   CUstream captured = nullptr, other = nullptr;

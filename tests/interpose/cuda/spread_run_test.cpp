@@ -1,4 +1,4 @@
-// hpe run --spread on GPUs: a program for one GPU prints the same on the stand-in's two devices as without hpe.
+// hpe run --spread with the driver: a program for one GPU prints the same on the stand-in's two devices as without hpe.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 const std::string run = "HPE_CALIBRATION=off HPE_CUDA_DRIVER=" HPE_TEST_STAND_IN " " HPE_COMMAND " run ";
 const std::string program = " -- " HPE_TEST_SPREAD_PROGRAM " ";
 
-// Equal parts: such small grids would stay on one device.
+// Cuts grids into equal parts, because the planner would leave grids as small as these on one device.
 outcome spread(const std::string& parts, const std::string& options = "--spread") {
   return shell("HPE_SPREAD_CUT=even " + run + options + program + parts);
 }
@@ -93,7 +93,7 @@ TEST(SpreadRun, LaunchesRunInPartsOnAllDevices) {
   }
 }
 
-// Of two devices of 64 MiB; what host memory holds besides is not told.
+// `total` is the limit of both devices together (64 MiB each), without the bytes that can be in host memory.
 TEST(SpreadRun, TheLimitsOfAllDevicesAreTold) {
   const outcome told = shell("HPE_DEVICE_MEMORY=64M " + run + "--spread --oversubscribe" + program + "ask");
   EXPECT_NE(told.text.find("memory 384 MiB = 128 MiB, base 1 1, bytes 33554432, device 0, context 1, ipc 801\n"),

@@ -1,5 +1,5 @@
-// A program that is spread over the stand-in's two devices (HPE_SPREAD=1): its arrays move while it works, and all that
-// writes them counts.
+// A program that is spread over the stand-in's two devices (HPE_SPREAD=1). Its arrays move while it works, and no write
+// may be lost.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ using stand_in::words;
 TEST_F(Spread, CallsOfLibcFillAnArray) {
   const int file = ::memfd_create("values", MFD_CLOEXEC);
   ASSERT_EQ(::pwrite(file, values_.data(), bytes, 0), static_cast<ssize_t>(bytes));
-  // The whole array, whose bytes the driver knows as two allocations.
+  // Reads the whole array from the file; for the driver, the array consists of two allocations.
   EXPECT_EQ(::pread(file, memory(), bytes, 0), static_cast<ssize_t>(bytes));
   ASSERT_NO_FATAL_FAILURE(launch());
   ASSERT_NO_FATAL_FAILURE(come_home());
@@ -43,7 +43,7 @@ TEST_F(Spread, CpuCodeFillsAnArray) {
   expect_values();
 }
 
-// The launches that deal an array out again have to gain more than the others lose.
+// An array is distributed again only if later launches gain more from it than all other launches lose.
 TEST_F(Spread, AnArrayThatHasComeHomeStaysThere) {
   ASSERT_EQ(cuMemcpyHtoD(array_, values_.data(), bytes), CUDA_SUCCESS);
   ASSERT_NO_FATAL_FAILURE(come_home());
@@ -88,7 +88,7 @@ TEST_F(Spread, GraphsBringTheirArraysHome) {
   EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-// The last bytes of the array have no memory for a moment, in which another thread copies to them.
+// While the array moves, its last bytes have no memory for a moment; at this moment, another thread copies to them.
 TEST_F(Spread, AnArrayMovesWhileNoOtherThreadQueuesWork) {
   using namespace std::chrono_literals;
   const std::vector<unsigned> ones(words, 1);
@@ -128,7 +128,7 @@ TEST_F(Spread, AResetFreesTheMemory) {
   }
 }
 
-// Predicted to take a fraction of the millisecond that it takes.
+// The launch takes a millisecond; the prediction is a fraction of it.
 TEST_F(Spread, ALaunchThatIsMeasuredToBeSlowerRunsOnOneDevice) {
   auto* const take = stand_in::find<stand_in::take_function>("stand_in_take");
   ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
@@ -142,7 +142,8 @@ TEST_F(Spread, ALaunchThatIsMeasuredToBeSlowerRunsOnOneDevice) {
   EXPECT_EQ(stand_in::calls("launches on 1"), on_other);
 }
 
-// Threads have streams for themselves, which end with them; hpe's streams on the other device stay for the next.
+// Each thread has its own default stream, which ends with the thread; hpe's streams on the other device are reused for
+// the next thread.
 TEST_F(Spread, ThreadsLaunchOnTheirOwnStreams) {
   ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
   const auto launch_in_thread = [&] {
@@ -177,14 +178,14 @@ TEST_F(Spread, FreedMemoryStaysMappedForTheNextAllocation) {
   }
   EXPECT_EQ(stand_in::calls("cuMemMap"), mapped);
   EXPECT_EQ(stand_in::calls("cuMemUnmap"), unmapped);
-  // Freed memory that is kept makes room for an allocation that needs it.
+  // hpe unmaps freed memory if a new allocation needs the space.
   ASSERT_EQ(cuMemGetInfo(&free_before, &total), CUDA_SUCCESS);
   CUdeviceptr most = 0;
   EXPECT_EQ(cuMemAlloc(&most, free_before / 4096 * 4096 - (std::size_t{8} << 20)), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree(most), CUDA_SUCCESS);
 }
 
-// Arrays of less than 16 MiB are on the first device, which then has too little for its half of a large one.
+// Arrays of less than 16 MiB are on the first device, which then has too little memory for its half of a large array.
 TEST_F(Spread, AnArrayLiesWhereThereIsRoom) {
   constexpr std::size_t mebibyte = std::size_t{1} << 20;
   std::vector<CUdeviceptr> small(8);
@@ -200,7 +201,7 @@ TEST_F(Spread, AnArrayLiesWhereThereIsRoom) {
   for (const CUdeviceptr each : small) EXPECT_EQ(cuMemFree(each), CUDA_SUCCESS);
 }
 
-// The driver's queue may be full for long, as when a kernel waits for what another thread does.
+// The driver's queue may be full for a long time, for example if a kernel waits for an action of another thread.
 TEST_F(Spread, ALaunchThatWaitsInTheDriverHoldsUpNoOtherMemory) {
   using namespace std::chrono_literals;
   ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
@@ -230,7 +231,7 @@ TEST_F(Spread, ALaunchThatWaitsInTheDriverHoldsUpNoOtherMemory) {
 TEST_F(Spread, ALaunchWhosePartsAreRefusedRunsOnOneDevice) {
   auto* const limit = stand_in::find<stand_in::limit_function>("stand_in_limit_parameters");
   ASSERT_EQ(cuMemsetD32(array_, 1, words), CUDA_SUCCESS);
-  limit(28);  // the program's kernel has as many
+  limit(28);  // the program's kernel has exactly this number of bytes of parameters
   const unsigned on_first = stand_in::calls("launches on 0");
   unsigned added = added_up;
   void* parameters[] = {&flags_, &array_, &sums_, &added};
@@ -292,7 +293,8 @@ TEST_F(SpreadPeers, ReachMemoryOfTheDriverFromTheFirstLaunchInPartsOn) {
   EXPECT_EQ(stand_in::calls("cuCtxEnablePeerAccess"), 2U);
 }
 
-// The stand-in's devices share the machine's cores, so its moves cost much and its spread launches gain nothing.
+// The stand-in's devices share the machine's cores, so moves of arrays cost much, and launches do not become faster if
+// they are spread.
 TEST(SpreadGain, IsToldAtTheEnd) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string() +
                               " --gtest_filter=Spread.AnArrayThatHasComeHomeStaysThere";
@@ -303,8 +305,8 @@ TEST(SpreadGain, IsToldAtTheEnd) {
   EXPECT_EQ(shell("HPE_LOG=error " + program).text.find(line), std::string::npos);
 }
 
-// The fixture's launches have dealt an array out. The time of that move is kept in a folder for caches that only this
-// test has. A later process is this program again.
+// The fixture's launches have distributed an array. hpe stores the measured time of that move in a cache folder, which
+// only this test uses. The later process is this program again.
 class SpreadPrice : public Spread {
  protected:
   void SetUp() override {
@@ -317,7 +319,7 @@ class SpreadPrice : public Spread {
       if (each.path().filename().string().starts_with("moves-")) return each.path();
     return {};
   }
-  // Whether a process that finds this price deals the array out within twenty launches.
+  // Whether a process that finds this stored time distributes the array within twenty launches.
   [[nodiscard]] bool deals_out_with(const std::string& price) const {
     std::string key;
     std::getline(std::ifstream(file()), key);

@@ -1,5 +1,5 @@
-// Calls of MPI and libc wait for the work that may use their memory: with HPE_SCOPE=args for the work whose parameters
-// name it, without for all work. Each test lets a kernel run until the test releases it.
+// Calls of MPI and libc wait for the work that may use their memory: with HPE_SCOPE=args only for the work whose
+// parameters name the memory, otherwise for all work. In each test, a kernel runs until the test releases it.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ struct gate {
   std::atomic<bool> passed{false};
 };
 
-// Waits for the gate, then writes a byte. Parameters: address, gate, byte.
+// A kernel that waits for the gate and then writes a byte. Parameters: address, gate, byte.
 const stand_in::kernel held{[](const std::uint64_t* parameters) {
                               auto* const g = reinterpret_cast<gate*>(parameters[1]);
                               while (!g->open) std::this_thread::sleep_for(100us);
@@ -77,14 +77,14 @@ class Order : public testing::Test {
     ASSERT_TRUE(copy);
     copy->wait();
   }
-  // The ways in which calls use memory.
+  // Functions that use memory in each of the ways in which calls can use it.
   [[nodiscard]] std::vector<std::function<void()>> uses_of(CUdeviceptr memory) {
     return {[=, this] { share(memory); }, [=, this] { pull(memory); },
             [=, this] { pointers->read(host.data(), memory, bytes); },
             [=, this] { pointers->write(memory, host.data(), bytes); }};
   }
 
-  // Whether the call returns while the gate is closed. Opens the gate afterwards.
+  // Returns whether the call returns while the gate is closed. Then opens the gate.
   [[nodiscard]] bool returns_before(gate& g, const std::function<void()>& call) {
     auto running = std::async(std::launch::async, [&] {
       stand_in::enter_device_0();
@@ -95,10 +95,10 @@ class Order : public testing::Test {
     EXPECT_FALSE(g.passed);
     g.open = true;
     EXPECT_EQ(running.get(), !at_once) << "a call that waits returns after the kernel";
-    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);  // kernels use the gate
+    EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);  // no kernel may use the gate after this
     return at_once;
   }
-  // The first call of a process waits for all work.
+  // Makes the first call in the process, which waits for all work.
   void first_call() const { share(mine); }
 
   static constexpr std::size_t bytes = 5000;
@@ -155,11 +155,11 @@ TEST_F(WaitsForUsers, KernelsOfTheMemoryHoldUpACall) {
     gate g;
     gate before;
     before.open = true;
-    launch(streams[1], mine, before);  // on another stream, done early
+    launch(streams[1], mine, before);  // on another stream; finishes first
     launch(streams[0], mine + 3, g, ++byte);
     EXPECT_FALSE(returns_before(g, use));
   }
-  // The last call was a write: it came after the kernel.
+  // The last call was a write, and it came after the kernel's write.
   EXPECT_EQ(*stand_in::memory(mine + 3), host[3]);
 }
 
@@ -192,12 +192,12 @@ TEST_F(WaitsForUsers, OtherWorkMayUseAnyMemory) {
   first_call();
   gate g;
   launch(streams[0], others, g);
-  int graph = 0;  // an empty one of the stand-in
+  int graph = 0;  // any address is the handle of an empty graph in the stand-in
   ASSERT_EQ(cuGraphLaunch(reinterpret_cast<CUgraphExec>(&graph), streams[0]), CUDA_SUCCESS);
   EXPECT_FALSE(returns_before(g, [this] { share(mine); }));
 }
 
-// The driver tells no parameter of this kernel.
+// The driver does not report the parameters of this kernel.
 gate* of_untold = nullptr;
 const stand_in::kernel untold{[](const std::uint64_t*) {
                                 while (!of_untold->open) std::this_thread::sleep_for(100us);

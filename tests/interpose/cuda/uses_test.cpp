@@ -1,4 +1,4 @@
-// Uses of device memory that cannot be made coherent with CPU code are reported once for each kind and region.
+// Uses of device memory that hpe cannot make coherent with CPU code are reported once for each kind and region.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ class Uses : public testing::Test {
 
   void touch() const { ++*reinterpret_cast<std::uint64_t*>(device); }
 
-  /// The text that the log has after a piece of program.
+  /// Runs program() and returns the text that it has logged.
   template <class Program>
   static std::string told(Program program) {
     testing::internal::CaptureStderr();
@@ -80,7 +80,8 @@ TEST_F(Uses, SharedByTheHandleOfAMapping) {
   CUdeviceptr mapped = 0;
   ASSERT_EQ(cuMemAlloc(&mapped, bytes), CUDA_SUCCESS);
   ASSERT_EQ(cuMemImportFromShareableHandle(&handle, &file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), CUDA_SUCCESS);
-  // Reported when the memory is mapped, if it begins in the last page touched above; otherwise when it is touched.
+  // The use is reported when the memory is mapped if the memory begins in the last page touched above, otherwise when
+  // the memory is touched.
   const std::string opened = told([&] {
     EXPECT_EQ(cuMemMap(mapped, bytes, 0, handle, 0), CUDA_SUCCESS);
     (void)*reinterpret_cast<volatile int*>(mapped);
@@ -91,7 +92,7 @@ TEST_F(Uses, SharedByTheHandleOfAMapping) {
 }
 
 TEST_F(Uses, SharedMemoryBehindItIsOfNoConcern) {
-  // The stand-in puts one small allocation behind the other, unless it has to begin another block.
+  // The stand-in places small allocations directly one after the other, unless it has to begin another block.
   constexpr std::size_t little = std::size_t{64} << 10;
   CUdeviceptr all[3]{};
   for (CUdeviceptr& each : all) ASSERT_EQ(cuMemAlloc(&each, little), CUDA_SUCCESS);

@@ -34,7 +34,7 @@ class Capture : public ::testing::Test {
 
   void note(stream& where, int number) { ASSERT_EQ(submit(where, notes_.note(number)), cudaSuccess); }
 
-  /// Makes one stream wait for another.
+  /// Makes stream `to` wait for the work on stream `from`.
   static std::shared_ptr<event> join(stream& from, stream& to) {
     auto made = std::make_shared<event>(0, 0);
     record_event(from, nullptr, made, 0);
@@ -180,7 +180,7 @@ TEST_F(Capture, TellsWhichCallInvalidatedIt) {
     EXPECT_EQ(code_of([&] { require_not_capturing(*a); }), cudaErrorStreamCaptureUnsupported);
   }
   {
-    const call_scope inside("cudaStreamQuery");  // too late: only the first call did it
+    const call_scope inside("cudaStreamQuery");  // too late: the capture is already invalid
     EXPECT_EQ(code_of([&] { require_not_capturing(*a); }), cudaErrorStreamCaptureInvalidated);
   }
   EXPECT_EQ(reason_of_end(*active, *a), "cudaStreamSynchronize invalidated the capture");
@@ -232,7 +232,7 @@ TEST_F(Capture, UnsafeCallsAreForbiddenByMode) {
   constexpr auto relaxed = cudaStreamCaptureModeRelaxed;
   EXPECT_EQ(unsafe(), cudaSuccess);
   const std::pair<cudaStreamCaptureMode, std::vector<cudaError_t>> cases[] = {
-      // in this thread, then in one of mode global, thread local and relaxed
+      // the results in this thread, then in other threads with the modes global, thread local and relaxed
       {global, {cudaErrorStreamCaptureUnsupported, cudaErrorStreamCaptureUnsupported, cudaSuccess, cudaSuccess}},
       {local, {cudaErrorStreamCaptureUnsupported, cudaSuccess, cudaSuccess, cudaSuccess}},
       {relaxed, {cudaSuccess, cudaSuccess, cudaSuccess, cudaSuccess}}};

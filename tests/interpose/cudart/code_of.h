@@ -4,7 +4,7 @@
 
 namespace hpe::cudart::testing {
 
-/// The error that a call throws; cudaSuccess if it throws none.
+/// Returns the error that a call throws; cudaSuccess if it throws nothing.
 template <class Call>
 cudaError_t code_of(const Call& call) {
   try {

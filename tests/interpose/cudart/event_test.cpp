@@ -43,7 +43,7 @@ TEST(Event, WaitersKeepTheRecordingThatTheySaw) {
   wait_for_event(*b, nullptr, it, 0);
   a->enqueue(later.as_work());
   record_event(*a, nullptr, it, 0);
-  EXPECT_EQ(b->synchronize(), cudaSuccess);  // although the second recording is not reached
+  EXPECT_EQ(b->synchronize(), cudaSuccess);  // does not wait for the second recording
   EXPECT_EQ(it->query(), cudaErrorNotReady);
 }
 
@@ -130,7 +130,7 @@ TEST(Event, HandlesOfDestroyedEventsAreUnknownAndTheirWaitersGoOn) {
 TEST(Event, TellsTheStickyError) {
   device_streams device(0);
   event it(0, 0);
-  gate closed;  // once the work has failed, recording returns the error
+  gate closed;  // lets the work fail only after record(), which would otherwise return the error
   device.legacy()->enqueue(closed.as_work());
   device.legacy()->enqueue([] { return cudaErrorLaunchFailure; });
   it.record(*device.legacy());

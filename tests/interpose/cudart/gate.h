@@ -8,8 +8,8 @@
 
 namespace hpe::cudart::testing {
 
-/// Work that does not finish before the gate is opened. The end of a test opens the gate; the work may outlast the
-/// test.
+/// Makes work that does not finish before the gate is opened. The destructor opens the gate; the work may run longer
+/// than the test.
 class gate {
  public:
   gate() = default;

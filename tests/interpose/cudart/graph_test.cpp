@@ -53,7 +53,7 @@ TEST_F(Graph, RunsNodesAfterTheirDependencies) {
     std::vector<int> rank(40);
     for (int i = 0; i < 40; ++i) rank[i] = i;
     std::shuffle(rank.begin(), rank.end(), random);
-    for (int edge = 0; edge < 100; ++edge) {  // along a random order, so that there is no cycle
+    for (int edge = 0; edge < 100; ++edge) {  // edges follow a random order of the nodes, so that there is no cycle
       const int a = static_cast<int>(random() % 40);
       const int b = static_cast<int>(random() % 40);
       if (rank[a] < rank[b]) code_of([&] { it.connect(*made[a], *made[b]); });
@@ -113,7 +113,7 @@ TEST_F(Graph, HandlesOfDestroyedGraphsAreUnknown) {
   const cudaGraph_t handle = handle_of(it);
   const cudaGraphNode_t node = handle_of(add(it, 1));
   const cudaGraph_t child = handle_of(*add_child(it, it).child());
-  EXPECT_EQ(code_of([&] { table_.destroy(child); }), cudaErrorInvalidValue);  // it belongs to its node
+  EXPECT_EQ(code_of([&] { table_.destroy(child); }), cudaErrorInvalidValue);  // a child graph belongs to its node
   EXPECT_EQ(code_of([&] { table_.find(child); }), cudaSuccess);
   table_.destroy(handle);
   EXPECT_EQ(code_of([&] { table_.destroy(handle); }), cudaErrorInvalidValue);
@@ -130,7 +130,7 @@ TEST_F(Graph, ChildGraphsAreCopiesThatRunAsOneNode) {
   graph_node& a = add(it, 1);
   graph_node& inner = add_child(it, child, {&a});
   add(it, 2, {&inner});
-  add(child, 12);  // too late for the copy
+  add(child, 12);  // has no effect on the child graph, which is a copy
   graph_exec exec(it, 0);
   EXPECT_EQ(launched(exec), (std::vector{1, 10, 11, 2}));
 }
@@ -176,7 +176,7 @@ TEST_F(Graph, UpdatesTakeGraphsOfTheSameShape) {
   graph_node* differing = nullptr;
   EXPECT_EQ(exec.update(same, &differing), cudaGraphExecUpdateSuccess);
   EXPECT_EQ(launched(exec), (std::vector{3, 4}));
-  exec.set(a, notes_.note(5));  // nodes of the first graph still name the steps
+  exec.set(a, notes_.note(5));  // the steps are still identified by the nodes of the first graph
   EXPECT_EQ(launched(exec), (std::vector{5, 4}));
 
   graph& unconnected = make();
@@ -260,7 +260,7 @@ TEST_F(Graph, EventNodesRecordAndWait) {
   graph_node& record = it.add(std::make_shared<record_operation>(nullptr, recorded), nodes{&work}, 0);
   add(it, 2, nodes{&record});
   graph_exec exec(it, 0);
-  EXPECT_EQ(launched(exec), (std::vector{1, 2}));  // an event that was never recorded is not waited for
+  EXPECT_EQ(launched(exec), (std::vector{1, 2}));  // the wait for an event that was never recorded has no effect
   EXPECT_EQ(recorded->query(), cudaSuccess);
 
   const auto other = streams_.find(streams_.create(0, cudaStreamNonBlocking, 0), 0);

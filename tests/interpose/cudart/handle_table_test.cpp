@@ -1,4 +1,5 @@
-// Handles name their objects until they are destroyed, once, and objects are deleted while no lock is held.
+// A handle refers to its object until it is destroyed, and it can be destroyed only once. Objects are deleted while no
+// lock is held.
 #include "interpose/cudart/device/handle_table.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,7 @@ TEST(HandleTable, TellsUnknownHandlesFromKnownOnes) {
   const handle one = it.adopt(std::make_shared<object>(1));
   const auto held = it.find(one);
   EXPECT_EQ(it.destroy(one), held);
-  EXPECT_EQ(held->number, 1);  // a holder keeps the object
+  EXPECT_EQ(held->number, 1);  // the object exists as long as a reference to it does
   EXPECT_EQ(code_of([&] { it.find(one); }), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(code_of([&] { it.destroy(one); }), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(it.take_or_null(one), nullptr);

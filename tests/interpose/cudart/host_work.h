@@ -8,7 +8,7 @@
 
 namespace hpe::cudart::testing {
 
-/// Host functions that note their numbers in the order in which they run.
+/// Makes host functions that record their numbers in the order in which they run.
 class journal {
  public:
   std::shared_ptr<const operation> note(int number) {
@@ -23,7 +23,7 @@ class journal {
     return std::make_shared<host_operation>(parameters);
   }
 
-  /// The numbers of the functions that have run since the last call.
+  /// Returns the numbers of the functions that have run since the last call.
   std::vector<int> take() {
     const std::scoped_lock lock(mutex_);
     return std::exchange(seen_, {});

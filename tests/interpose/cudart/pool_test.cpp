@@ -20,7 +20,7 @@ namespace {
 
 using testing::code_of;
 
-/// A limited amount of ordinary memory.
+/// A source with a limited amount of ordinary memory.
 class heap final : public memory_source {
  public:
   heap(std::atomic<std::int64_t>& taken, std::int64_t limit) : taken_(taken), limit_(limit) {}
@@ -62,7 +62,7 @@ TEST(PoolOfBlocks, NoTwoUsersHaveABlockAtOnce) {
                     cudaSuccess);
           EXPECT_EQ(where->enqueue([=] {
             for (std::size_t b = 0; b < size; ++b) {
-              if (block[b] != t) return cudaErrorUnknown;  // another allocation has these bytes too
+              if (block[b] != t) return cudaErrorUnknown;  // fails if another allocation has the same bytes
             }
             return cudaSuccess;
           }),
@@ -103,7 +103,7 @@ TEST(PoolOfBlocks, WaitsForFreesWhenThereIsNoMemoryLeft) {
   EXPECT_EQ(code_of([&] { pool.allocate(0, *b); }), cudaErrorInvalidValue);
 }
 
-/// A pool's amounts, as a program reads them.
+/// Returns the amounts of memory that a program reads from the pool's attributes.
 std::array<std::uint64_t, 4> amounts_of(const memory_pool& pool) {
   return {pool.attribute(cudaMemPoolAttrUsedMemCurrent), pool.attribute(cudaMemPoolAttrUsedMemHigh),
           pool.attribute(cudaMemPoolAttrReservedMemCurrent), pool.attribute(cudaMemPoolAttrReservedMemHigh)};
@@ -129,7 +129,7 @@ TEST(PoolOfBlocks, RandomSizesAreServedAndCountedAsByAModel) {
       const std::size_t size = (bytes + 511) / 512 * 512;
       void* const block = pool.allocate(bytes, *where);
       ASSERT_FALSE(used.contains(block));
-      // The smallest idle block that fits and of which at least half is used.
+      // The smallest idle block that is large enough and of which the allocation uses at least half.
       std::size_t best = 0;
       for (const auto& [base, each] : idle)
         if (each >= size && each / 2 <= size && (best == 0 || each < best)) best = each;
@@ -151,7 +151,7 @@ TEST(PoolOfBlocks, RandomSizesAreServedAndCountedAsByAModel) {
     } else if (kind == 14) {
       ASSERT_EQ(where->synchronize(), cudaSuccess);
       const std::size_t keep = random() % 3 == 0 ? reserved : random() % (reserved + 1);
-      // In the order in which they were freed, until no more than `keep` is left.
+      // Blocks are returned in the order in which they were freed, until at most `keep` bytes are left.
       std::erase_if(idle, [&](const auto& each) {
         if (reserved <= keep) return false;
         reserved -= each.second;
@@ -183,11 +183,11 @@ TEST(PoolOfBlocks, StaysBelowItsGreatestSize) {
   stream_table table(1);
   const auto where = table.find(table.create(0, cudaStreamNonBlocking, 0), 0);
   void* const first = pool.allocate(1024, *where);
-  void* const second = pool.allocate(1024, *where);  // exactly as much as there may be
+  void* const second = pool.allocate(1024, *where);  // now the pool has exactly its maximum size
   EXPECT_EQ(code_of([&] { pool.allocate(1, *where); }), cudaErrorMemoryAllocation);
   pool.free(first);
   pool.free(second);
-  void* const whole = pool.allocate(2048, *where);  // neither fits, so both make room
+  void* const whole = pool.allocate(2048, *where);  // both free blocks are too small, so they are returned
   EXPECT_EQ(amounts_of(pool), (std::array<std::uint64_t, 4>{2048, 2048, 2048, 2048}));
   EXPECT_EQ(taken, 2048);
   pool.free(whole);

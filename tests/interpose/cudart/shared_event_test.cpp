@@ -1,5 +1,5 @@
-// The part of an event that processes share, without streams: recordings that are pending, reached, or of ended
-// processes.
+// The state of an event that processes share, without streams: recordings that are pending, that have been reached, or
+// that belong to ended processes.
 
 #include "interpose/cudart/stream/shared_event.h"
 
@@ -109,7 +109,7 @@ TEST(SharedEvent, RecordingsOfTheDeadAreReachedAndTheirPlacesAreFree) {
   EXPECT_FALSE(made->reached(last));
   std::thread waiter([&] { made->wait(last); });
   kill(child, SIGKILL);
-  waiter.join();  // before the child is reaped
+  waiter.join();  // returns although the child has not been reaped yet
   EXPECT_TRUE(made->reached(last));
   auto mine = made->begin();
   made->publish(*mine);
@@ -121,7 +121,7 @@ TEST(SharedEvent, RecordingsOfTheDeadAreReachedAndTheirPlacesAreFree) {
   close(ready[1]);
 }
 
-// The content of the memory that processes share of the only event of this process.
+// Returns the content of the memory that processes share for an event; this process must have only one event.
 std::string shared_page() {
   for (const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
@@ -132,8 +132,8 @@ std::string shared_page() {
   return {};
 }
 
-// A child ends a recording, instruction by instruction, and is killed when it has changed the page once, twice, and so
-// on, until it lives to the end.
+// A child ends a recording and is killed when it has changed the page `stores` times; for this, it runs instruction by
+// instruction. The test ends when the child ends the recording before it is killed.
 TEST(SharedEvent, AProcessMayBeKilledWhileItEndsARecording) {
   bool ended = false;
   for (int stores = 1; !ended; ++stores) {
@@ -167,7 +167,7 @@ TEST(SharedEvent, AProcessMayBeKilledWhileItEndsARecording) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(made->reached(last)) << "after store " << stores;
     std::vector<std::shared_ptr<shared_event::pending>> all;
-    for (int i = 0; i < 256; ++i) all.push_back(made->begin());  // no place is lost
+    for (int i = 0; i < 256; ++i) all.push_back(made->begin());  // all places can still be occupied
   }
 }
 
@@ -185,7 +185,7 @@ TEST(SharedEvent, RefusesOtherBytesThanAHandle) {
     const auto made = shared_event::create();
     handle = made->handle();
     EXPECT_EQ(code_of(open), cudaSuccess);
-    handle.reserved[0] = static_cast<char>(handle.reserved[0] + 1);  // now the handle of another event
+    handle.reserved[0] = static_cast<char>(handle.reserved[0] + 1);  // now the handle is that of another event
     EXPECT_EQ(code_of(open), cudaErrorInvalidResourceHandle);
     handle = made->handle();
   }

@@ -1,5 +1,5 @@
-// Random programs of streams and events. CUDA's rules say which pieces of work must have finished before another
-// begins; each piece records when it began and finished.
+// Runs random programs with streams and events. CUDA's rules determine which pieces of work must have finished before
+// another piece begins; each piece records when it began and finished.
 
 #include <gtest/gtest.h>
 
@@ -21,14 +21,14 @@ namespace {
 struct piece {
   std::atomic<int> began{0};
   std::atomic<int> finished{0};
-  std::set<int> before;  // pieces that must have finished
+  std::set<int> before;  // the pieces that must have finished before this piece begins
 };
 
-/// The rules as sets: the pieces that must precede each stream's next piece.
+/// CUDA's rules as sets: for each stream, the pieces that must precede its next piece.
 struct rules {
   explicit rules(int streams) : behind(streams), blocking(streams) {}
 
-  // Stream 0 is the legacy one.
+  // Returns the pieces that must precede the next piece on a stream; stream 0 is the legacy stream.
   std::set<int> of(int stream) const {
     std::set<int> result = behind[stream];
     if (stream == 0) {
@@ -73,7 +73,7 @@ void run_random_program(unsigned seed) {
       case 0:
         record_event(*streams[s], nullptr, events[e], 0);
         recorded[e] = expected.of(s);
-        expected.behind[s] = expected.of(s);  // a recording is work too: later legacy work comes after it
+        expected.behind[s] = expected.of(s);  // a recording is work, too: later legacy work follows it
         break;
       case 1:
         wait_for_event(*streams[s], nullptr, events[e], 0);

@@ -115,7 +115,7 @@ TEST(Stream, EachThreadHasADefaultStreamThatIsBlocking) {
     others->enqueue([] { return cudaSuccess; });
   }).join();
   EXPECT_NE(others, mine);
-  EXPECT_TRUE(others->closed());  // with its thread; its work continues
+  EXPECT_TRUE(others->closed());  // the stream was closed when its thread ended; its work continues
   EXPECT_EQ(others->query(), cudaErrorNotReady);
   closed.open();
   EXPECT_EQ(others->synchronize(), cudaSuccess);
@@ -135,7 +135,7 @@ TEST(Stream, HandlesOfDestroyedStreamsAreUnknownAndTheirWorkGoesOn) {
   EXPECT_FALSE(table.destroy(cudaStreamLegacy));
   EXPECT_FALSE(table.destroy(cudaStreamPerThread));
   EXPECT_EQ(table.find(reinterpret_cast<cudaStream_t>(&table), 0), nullptr);
-  // The stream is still a blocking one with work.
+  // The destroyed stream still counts as a blocking stream with work.
   EXPECT_EQ(table.find(nullptr, 0)->query(), cudaErrorNotReady);
   closed.open();
   EXPECT_EQ(table.of_device(0).synchronize(), cudaSuccess);

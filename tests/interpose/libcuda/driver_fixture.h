@@ -1,6 +1,6 @@
 #pragma once
 
-/// What the tests of hpe's driver library share.
+/// Common code of the tests of hpe's driver library.
 
 #include <cuda.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ inline CUcontext current() {
 #define ASSERT_GOOD(call) ASSERT_EQ((call), CUDA_SUCCESS)
 #define EXPECT_INVALID(call) EXPECT_EQ((call), CUDA_ERROR_INVALID_VALUE)
 
-/// A current context of device 0, and random numbers. A test that fails prints the seed.
+/// A fixture with a current context of device 0, and with random numbers. A test that fails prints the seed.
 class Queries : public Driver {
  protected:
   void SetUp() override {

@@ -1,4 +1,4 @@
-// hpe's libcuda.so.1: what programs do not print (tests/interpose/programs/driver_calls.cu has the rest).
+// Tests of hpe's libcuda.so.1. tests/interpose/programs/driver_calls.cu tests what a program can print.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace hpe::libcuda::test;
 
-// The functions by their exported names, whatever the macros of cuda.h make of them.
+// Returns the function with this exported name, independently of the macros in cuda.h.
 void* exported(const char* name) {
   static void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   return ::dlsym(library, name);
@@ -61,7 +61,7 @@ TEST_F(Driver, RefusesSizesBeyondTheAddressSpace) {
   c.srcPitch = c.dstPitch = 16;
   c.WidthInBytes = 16;
   c.Height = 1;
-  c.srcY = std::size_t{1} << 60;  // its offset would be 0
+  c.srcY = std::size_t{1} << 60;  // the byte offset of this row wraps around to 0
   EXPECT_EQ(cuMemcpy2D(&c), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
   EXPECT_EQ(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
@@ -227,7 +227,7 @@ TEST_F(Mapped, BytesMoveWithTheirMemory) {
   unsigned type = 9;
   void* told = &type;
   EXPECT_EQ(cuPointerGetAttributes(1, &kind, &told, base_), CUDA_SUCCESS);
-  EXPECT_EQ(type, 0U);  // nobody may use it yet
+  EXPECT_EQ(type, 0U);  // no device may use the mapping yet
   open(base_);
   EXPECT_EQ(cuPointerGetAttributes(1, &kind, &told, base_), CUDA_SUCCESS);
   EXPECT_EQ(type, CU_MEMORYTYPE_DEVICE);
@@ -366,7 +366,7 @@ TEST_F(Driver, LinksPtxOnly) {
   EXPECT_NE(std::strstr(log.data(), "PTX"), nullptr) << log.data();
   EXPECT_EQ(cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/no/such/file", 0, nullptr, nullptr), CUDA_ERROR_FILE_NOT_FOUND);
   void* image = nullptr;
-  EXPECT_EQ(cuLinkComplete(state, &image, nullptr), CUDA_SUCCESS);  // of the functions that synchronize grids
+  EXPECT_EQ(cuLinkComplete(state, &image, nullptr), CUDA_SUCCESS);  // has the functions that synchronize grids
   EXPECT_EQ(cuLinkDestroy(state), CUDA_SUCCESS);
   EXPECT_EQ(cuLinkDestroy(state), CUDA_ERROR_INVALID_HANDLE);
 }

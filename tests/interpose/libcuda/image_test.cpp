@@ -1,4 +1,4 @@
-// Images that a program loads while it runs: damaged ones, and machine code.
+// Images that a program loads at run time: damaged images, and machine code.
 #include <cuda.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ class Image : public Driver {
     return unloaded(cuModuleLoad(&module, path_.c_str()), module);
   }
 
-  // Adds bytes of the stated type.
+  // Adds bytes of this type to a link, and returns the result.
   static CUresult link(const std::string& image, CUjitInputType type) {
     const bytes_at_end bytes(image);
     CUlinkState state = nullptr;
@@ -65,7 +65,7 @@ class Image : public Driver {
     return result;
   }
 
-  // As cuLinkComplete makes it.
+  // Returns an image that cuLinkComplete has made.
   static std::string linked_image() {
     CUlinkState state = nullptr;
     EXPECT_EQ(cuLinkCreate(0, nullptr, nullptr, &state), CUDA_SUCCESS);
@@ -83,7 +83,7 @@ class Image : public Driver {
   static std::vector<std::string> good_images() {
     std::vector<std::string> images{linked_image()};
     for (const auto& each : std::filesystem::directory_iterator(HPE_FAT_BINARY_CORPUS)) {
-      if (each.path().filename() == "object" || each.path().filename() == "stated_size") continue;  // no images
+      if (each.path().filename() == "object" || each.path().filename() == "stated_size") continue;  // not images
       std::ifstream file(each.path(), std::ios::binary);
       images.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
     }
@@ -148,7 +148,7 @@ TEST_F(Image, OfMachineCodeTheReasonIsTold) {
     EXPECT_NE(text.find("nvrtcGetPTX"), std::string::npos) << text;
   }
   EXPECT_NE(told.find("cuModuleLoadDataEx"), std::string::npos) << told;
-  EXPECT_EQ(told_by(load), "");  // the first time only
+  EXPECT_EQ(told_by(load), "");  // the message is printed only the first time
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// hpe's libcuda.so.1: memory and arrays: what queries and copies give after each operation, and which arguments are
+// Memory and arrays in hpe's libcuda.so.1: what queries and copies return after each operation, and which arguments are
 // refused.
 #include <cuda.h>
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST_F(Queries, MemsetsOfAllSizesWriteTheirElementsOnly) {
   EXPECT_INVALID(cuMemsetD16(base + 1, 0, 1));
   EXPECT_INVALID(cuMemsetD32(base + 2, 0, 1));
   EXPECT_INVALID(cuMemsetD2D32(base, 10, 0, 1, 2));
-  EXPECT_GOOD(cuMemsetD2D32(base, 10, 0, 1, 1));  // one row needs no pitch
+  EXPECT_GOOD(cuMemsetD2D32(base, 10, 0, 1, 1));  // the pitch is ignored if there is only one row
   EXPECT_GOOD(cuMemsetD8(base, 0, room));
   EXPECT_INVALID(cuMemsetD8(base, 0, room + 1));
   EXPECT_GOOD(cuStreamDestroy(stream));
@@ -119,7 +119,7 @@ TEST_F(Queries, OfPointersTellTheAllocationAroundThem) {
   }
   EXPECT_NE(ids[0], ids[1]);
   EXPECT_NE(ids[1], ids[2]);
-  // Each value has its own size: the bytes behind it stay.
+  // The values have different sizes; a query must not change the bytes after the value.
   const CUpointer_attribute narrow[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                         CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
                                         CU_POINTER_ATTRIBUTE_IS_MANAGED,
@@ -218,7 +218,7 @@ TEST_F(Queries, OfArraysAndTexturesAgreeWithTheirDescriptions) {
         ASSERT_GOOD(cuTexObjectCreate(&texture, &resource, &description, nullptr));
         CUDA_TEXTURE_DESC same{};
         ASSERT_GOOD(cuTexObjectGetTextureDesc(&same, texture));
-        // Elements that are no numbers from 0 to 1 are read as they are.
+        // Floats and 32-bit integers are not converted to numbers from 0 to 1.
         const bool normalizes = (flags & CU_TRSF_READ_AS_INTEGER) == 0 && !is_float && sizes[f] < 4;
         EXPECT_EQ(same.flags, normalizes ? flags : flags | CU_TRSF_READ_AS_INTEGER);
         for (int i = 0; i < 3; ++i) EXPECT_EQ(same.addressMode[i], description.addressMode[i]);
@@ -283,7 +283,7 @@ TEST_F(Queries, OfArraysAndTexturesAgreeWithTheirDescriptions) {
   EXPECT_EQ(told.res.mipmap.hMipmappedArray, mipmap);
   CUDA_TEXTURE_DESC same{};
   ASSERT_GOOD(cuTexObjectGetTextureDesc(&same, texture));
-  EXPECT_EQ(same.flags, 0U);  // bytes of its finest level are numbers from 0 to 1
+  EXPECT_EQ(same.flags, 0U);  // the elements of the finest level are bytes, which are read as numbers from 0 to 1
   EXPECT_GOOD(cuTexObjectDestroy(texture));
   EXPECT_GOOD(cuMipmappedArrayDestroy(mipmap));
   CUDA_ARRAY3D_DESCRIPTOR wrong{8, 8, 0, CU_AD_FORMAT_UNSIGNED_INT8, 3, 0};
@@ -370,7 +370,7 @@ TEST_F(Queries, CopiesOfArraysAreThoseOfAModel) {
 }
 
 TEST_F(Queries, RandomBoxesAreCopiedBetweenEachPairOfSides) {
-  // Host, device, unified and array sides in the driver's description, against a model of bytes.
+  // Copies between host, device, unified and array sides are compared with a model of the bytes.
   constexpr std::size_t columns = 24, rows = 7, planes = 4, element = 2, row = columns * element,
                         size = row * rows * planes;
   CUarray array = nullptr;
@@ -488,7 +488,7 @@ TEST_F(Queries, OfMappedMemoryAreThoseOfAModel) {
   CUdeviceptr base = 0;
   ASSERT_GOOD(cuMemAddressReserve(&base, places * piece, 4 * piece, 0, 0));
   EXPECT_EQ(base % (4 * piece), 0U);
-  // Mappings of one or two pieces: which place each begins at, its number of pieces, and who may use it.
+  // The mappings, which have one or two pieces. The key is the place at which a mapping begins.
   struct mapping {
     std::size_t pieces;
     unsigned devices;
@@ -503,7 +503,7 @@ TEST_F(Queries, OfMappedMemoryAreThoseOfAModel) {
     const std::size_t place = below(places);
     const std::size_t pieces = 1 + below(2);
     const CUdeviceptr address = base + place * piece;
-    const auto whole = [&] {  // the pieces are those of whole mappings
+    const auto whole = [&] {  // whether [place, place + pieces) consists of whole mappings
       std::size_t n = place;
       for (; n < place + pieces && model.contains(n); n += model[n].pieces) {
       }
@@ -547,7 +547,7 @@ TEST_F(Queries, OfMappedMemoryAreThoseOfAModel) {
                                                                        : CU_MEM_ACCESS_FLAGS_PROT_NONE);
         }
       }
-      // Neighbours that the same devices may use are one allocation.
+      // Neighbouring mappings that the same devices may use are one allocation.
       unsigned type = 0;
       const bool open = found != model.end() && found->second.devices != 0;
       ASSERT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base + n * piece),

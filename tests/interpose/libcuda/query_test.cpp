@@ -1,5 +1,5 @@
-// hpe's libcuda.so.1: devices, contexts, kernels and words: what queries say after each operation, and which arguments
-// are refused.
+// Devices, contexts, kernels and words in hpe's libcuda.so.1: what queries return after each operation, and which
+// arguments are refused.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 
 #include "tests/interpose/libcuda/driver_fixture.h"
 
-// The forms of CUDA 10 to 12, which cuda.h hides behind those of CUDA 13.
+// The versions of CUDA 10 to 12, whose names are macros for the versions of CUDA 13 in cuda.h.
 extern "C" {
 CUresult old_graph_instantiate(CUgraphExec*, CUgraph, CUgraphNode*, char*,
                                std::size_t) __asm__("cuGraphInstantiate_v2");
@@ -64,7 +64,7 @@ TEST_F(Queries, OfDevicesAgree) {
     EXPECT_EQ(attribute(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED), 0);
     const std::string whole = "hpe soft device " + std::to_string(device);
     for (const std::size_t room : {std::size_t{1}, std::size_t{5}, whole.size(), whole.size() + 1, whole.size() + 9}) {
-      std::vector<char> name(room + 1, '#');  // the byte behind the room stays
+      std::vector<char> name(room + 1, '#');  // the byte after the buffer must not change
       EXPECT_GOOD(cuDeviceGetName(name.data(), static_cast<int>(room), device));
       EXPECT_EQ(std::string(name.data()), whole.substr(0, room - 1));
       EXPECT_EQ(name.back(), '#');
@@ -100,7 +100,7 @@ TEST_F(Queries, OfDevicesAgree) {
 }
 
 TEST_F(Queries, OfContextsFollowTheStackOfTheThread) {
-  // Random pushes, pops and changes of contexts of both devices, against a stack.
+  // Compares random pushes, pops and changes of contexts of both devices with a stack.
   std::vector<std::pair<CUcontext, int>> known;
   for (int i = 0; i < 4; ++i) {
     CUcontext made = nullptr;
@@ -160,7 +160,7 @@ TEST_F(Queries, OfContextsFollowTheStackOfTheThread) {
   EXPECT_GOOD(cuStreamGetCtx_v2(stream, &of_stream, &green));
   EXPECT_EQ(of_stream, current());
   EXPECT_EQ(green, nullptr);
-  EXPECT_GOOD(cuCtxPushCurrent(known[known[stack.back()].second == 0 ? 1 : 0].first));  // of the other device
+  EXPECT_GOOD(cuCtxPushCurrent(known[known[stack.back()].second == 0 ? 1 : 0].first));  // a context of the other device
   EXPECT_GOOD(cuStreamGetCtx(stream, &of_stream));
   EXPECT_NE(of_stream, current());
   EXPECT_INVALID(cuStreamGetCtx(stream, nullptr));
@@ -307,7 +307,7 @@ TEST_F(Queries, OfKernelsTellWhatTheirCodeSays) {
   EXPECT_INVALID(cuModuleGetFunction(nullptr, module, "plain"));
   EXPECT_INVALID(cuModuleLoadData(nullptr, kernels));
 
-  // Most threads of a multiprocessor (2048) run with the largest block that divides them.
+  // A multiprocessor runs its maximum of 2048 threads with the largest block size that divides 2048.
   int grid = 0;
   int block = 0;
   int processors = 0;
@@ -319,7 +319,7 @@ TEST_F(Queries, OfKernelsTellWhatTheirCodeSays) {
   EXPECT_EQ(block, 512);
   EXPECT_EQ(grid, 4 * processors);
   EXPECT_GOOD(cuOccupancyMaxPotentialBlockSize(&grid, &block, plain, nullptr, 0, 700));
-  EXPECT_EQ(block, 512);  // with 672 threads, three blocks are 2016 only
+  EXPECT_EQ(block, 512);  // three blocks of 672 threads would be only 2016 threads
   EXPECT_EQ(grid, 4 * processors);
   EXPECT_GOOD(cuOccupancyMaxPotentialBlockSizeWithFlags(
       &grid, &block, plain, [](int threads) { return std::size_t(threads) * 227; }, 0, 0, 0));
@@ -329,7 +329,7 @@ TEST_F(Queries, OfKernelsTellWhatTheirCodeSays) {
   EXPECT_INVALID(cuOccupancyMaxPotentialBlockSize(&grid, nullptr, plain, nullptr, 0, 0));
   EXPECT_INVALID(cuOccupancyMaxPotentialBlockSize(&grid, &block, plain, nullptr, 1 << 20, 0));
 
-  // Nodes of graphs describe the launch in the driver's form.
+  // Graph nodes describe launches with the driver's structure.
   ASSERT_GOOD(cuMemAlloc(&address, 64));
   value = 42;
   void* arguments[] = {&address, &value};
@@ -390,7 +390,7 @@ TEST_F(Queries, OfKernelsTellWhatTheirCodeSays) {
   ASSERT_GOOD(cuGraphNodeSetParams(made, &general));
   ASSERT_GOOD(cuGraphKernelNodeGetParams_v2(made, &told));
   EXPECT_EQ(told.gridDimY, 1U);
-  // A memset behind the kernel, and a copy of its word behind the memset.
+  // Adds a memset after the kernel, and a copy of the memset's word after the memset.
   CUDA_MEMSET_NODE_PARAMS set{};
   set.dst = address + 4;
   set.elementSize = 4;
@@ -451,8 +451,8 @@ TEST_F(Queries, WordsAreComparedAsTheirFlagsSay) {
   ASSERT_GOOD(cuMemAlloc(&words, 64));
   CUstream stream = nullptr;
   ASSERT_GOOD(cuStreamCreate(&stream, 0));
-  // The value in memory, the one that is waited for, the comparison, and whether it holds: one that does not keeps the
-  // stream.
+  // The value in memory, the value for which the stream waits, the comparison, and whether the comparison is true. If
+  // it is false, the stream keeps waiting.
   struct test_case {
     std::uint64_t is, wanted;
     unsigned flags;
@@ -471,7 +471,7 @@ TEST_F(Queries, WordsAreComparedAsTheirFlagsSay) {
       ASSERT_GOOD(cuStreamWriteValue64_v2(stream, words + 8, each.is, 0));
       ASSERT_GOOD(cuStreamWaitValue64_v2(stream, words + 8, each.wanted, each.flags));
     } else {
-      ASSERT_GOOD(cuStreamWriteValue32_v2(stream, words + 12, 77, 0));  // the word behind stays
+      ASSERT_GOOD(cuStreamWriteValue32_v2(stream, words + 12, 77, 0));  // the next word must not change
       ASSERT_GOOD(cuStreamWriteValue32_v2(stream, words + 8, static_cast<cuuint32_t>(each.is), 0));
       ASSERT_GOOD(cuStreamWaitValue32_v2(stream, words + 8, narrow, each.flags));
     }

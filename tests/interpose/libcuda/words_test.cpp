@@ -1,4 +1,5 @@
-// Writes and waits of streams on single words, alone and in graphs, and the words that decide about conditional nodes.
+// Stream operations that write single words or wait for them, on streams and in graphs, and the words that decide which
+// bodies conditional nodes run.
 #include <cuda.h>
 #include <gtest/gtest.h>
 
@@ -113,7 +114,7 @@ TEST_F(Words, AGraphWritesThem) {
   EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-// A graph whose body sets the first word to 1.
+// The graph has a conditional node whose body sets the first word to 1.
 TEST_F(Words, AConditionDecidesWhetherABodyRuns) {
   for (const unsigned initial : {0U, 1U}) {
     CUgraph graph = nullptr, clone = nullptr;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Support for the programs here. They are plain CUDA programs that know nothing of hpe: each prints results that depend
-// only on its input, and is run with and without `hpe run` (scripts/gpu-check --group interpose).
+// Support for the programs in this folder. They are plain CUDA programs that do not use hpe itself: each program prints
+// results that depend only on its input, and runs with and without `hpe run` (scripts/gpu-check --group interpose).
 
 #include <cuda_runtime.h>
 
@@ -18,7 +18,7 @@
     }                                                                                              \
   } while (false)
 
-// FNV-1a over 8-byte words.
+// Returns the FNV-1a hash of the data, computed over 8-byte words.
 inline std::uint64_t digest(const void* data, std::size_t bytes) {
   const auto* words = static_cast<const std::uint64_t*>(data);
   std::uint64_t hash = 0xcbf29ce484222325ULL;
@@ -26,7 +26,7 @@ inline std::uint64_t digest(const void* data, std::size_t bytes) {
   return hash;
 }
 
-// A fixed sequence of numbers.
+// Generates a sequence of numbers that depends only on the seed.
 class numbers {
  public:
   explicit numbers(std::uint64_t seed) : state_(seed) {}

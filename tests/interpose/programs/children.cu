@@ -1,10 +1,10 @@
-// Kernels that launch kernels: recursion, fire and forget, tail launches, streams and events of a device, its copies
-// and fills, and launches that cannot be made.
+// Kernels that launch kernels: recursion, fire-and-forget launches, tail launches, device-side streams, events, copies
+// and fills, and launches that fail.
 #include <vector>
 
 #include "check.h"
 
-// Sums of subtrees: each level launches two children for its halves until one element is left.
+// Adds up a number for each node of a binary tree, by level: each kernel launches two child kernels, down to level 6.
 __global__ void spread(unsigned* sums, int level, int node) {
   atomicAdd(&sums[level], node + 1);
   if (level == 6 || threadIdx.x != 0) return;
@@ -35,7 +35,7 @@ __global__ void scaled(pair what, int count) {
   for (int i = threadIdx.x; i < count; i += blockDim.x) what.values[i] = int(what.values[i] * what.factor) + what.tag;
 }
 
-// All work of a stream runs in order; the tail launch runs after the grid and all of it.
+// The work on a stream runs in order; the tail launch runs after the grid and all work that the grid has launched.
 __global__ void sum(const int* values, int count, long long* total) {
   long long all = 0;
   for (int i = 0; i < count; ++i) all += values[i];
@@ -62,7 +62,7 @@ __global__ void parent(int* values, int* copy, int count, long long* total) {
   cudaStreamDestroy(other);
 }
 
-// Launches itself as its tail until the count is used up.
+// Launches itself as a tail launch until `left` is 0.
 __global__ void again(int* log, int* used, int left) {
   log[(*used)++] = left;
   if (left > 0) again<<<1, 1, 0, cudaStreamTailLaunch>>>(log, used, left - 1);

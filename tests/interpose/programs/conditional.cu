@@ -1,4 +1,4 @@
-// Graphs with conditional nodes: if, if with else, switch and while, nested ones, and bodies that were captured.
+// Graphs with conditional nodes: if, if with else, switch and while, nested nodes, and captured bodies.
 #include <vector>
 
 #include "check.h"
@@ -6,7 +6,7 @@
 __global__ void choose(cudaGraphConditionalHandle handle, const int* value) { cudaGraphSetConditional(handle, *value); }
 __global__ void add(int* to, int amount) { *to += amount; }
 
-// Goes on while the counter has not reached its limit.
+// Increments the counter, and lets the loop continue while the counter is below its limit.
 __global__ void step(cudaGraphConditionalHandle handle, int* counter, int limit) {
   cudaGraphSetConditional(handle, ++*counter < limit ? 1 : 0);
 }
@@ -126,7 +126,7 @@ int main() {
   loop("while, once", 1, true);
   loop("while, never", 5, false);
   {
-    // A body that a stream captured, with another conditional node inside.
+    // A body that was captured from a stream, with another conditional node inside.
     cudaGraph_t graph = empty();
     const auto outer = handle_of(graph, 1, cudaGraphCondAssignDefault), inner = handle_of(graph);
     const auto body = conditional(graph, {}, outer, cudaGraphCondTypeWhile, 1);

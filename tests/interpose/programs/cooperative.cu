@@ -1,4 +1,4 @@
-// A grid that synchronises with itself, and a cluster launch.
+// A cooperative grid whose blocks synchronise with each other, and a cluster launch.
 #include <cooperative_groups.h>
 
 #include <vector>

@@ -1,7 +1,7 @@
-# Arrays, a kernel compiled at run time, and large copies both ways.
+# Uses arrays, a kernel that is compiled at run time, and large copies in both directions.
 import sys
 
-sys.path.pop(0)  # this folder has a file of the module's name
+sys.path.pop(0)  # this folder contains a file with the module's name
 
 import cupy
 import numpy

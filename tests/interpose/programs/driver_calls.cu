@@ -1,5 +1,5 @@
-// Both interfaces of CUDA in one program: modules, contexts and memory of the driver, streams and kernels of the runtime, each
-// used with the other's. Wrong calls too: the codes are part of the output.
+// Uses both interfaces of CUDA in one program: modules, contexts and memory of the driver with streams and kernels of
+// the runtime, and the other way round. Also makes wrong calls, and prints their error codes.
 #include <cuda.h>
 
 #include <cstring>
@@ -133,7 +133,7 @@ static CUmodule linked() {
   MUST(cuLinkDestroy(state));
   CUmodule made = nullptr;
   MUST(cuModuleLoadData(&made, copy.data()));
-  values[1] = (void*)sizeof errors;  // the first link stored the lengths of its logs here
+  values[1] = (void*)sizeof errors;  // reset, because the first link has stored the lengths of its logs here
   values[3] = (void*)sizeof info;
   MUST(cuLinkCreate(4, options, values, &state));
   MUST(cuLinkAddData(state, CU_JIT_INPUT_PTX, (void*)offset_text, std::strlen(offset_text) + 1, "offset", 0, nullptr, nullptr));

@@ -1,9 +1,10 @@
-// Random calls, determined by the seed: allocation of every kind, copies of every kind and size, fills, kernels,
-// streams, events, peers, wrong arguments. Prints a digest of all results and of all data that were read back.
+// Makes random calls, which the seed determines: allocations of every kind, copies of every kind and size, fills,
+// kernels, streams, events, peer access, and calls with wrong arguments. Prints a digest of all results and of all data
+// that were read back.
 //
 //   fuzz [calls] [seed] [touch]
 //
-// With "touch", some results are read and some data are written through the device pointer, which needs hpe.
+// With "touch", CPU code reads some results and writes some data through device pointers, which needs hpe.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ __global__ void mix(std::uint64_t* p, std::size_t n, std::uint64_t k) {
 struct object {
   std::uint64_t* data;
   std::size_t words;
-  int kind;  // 0 cudaMalloc, 1 cudaMallocAsync, 2 cudaMallocManaged
+  int kind;  // the function that allocated the object: 0 cudaMalloc, 1 cudaMallocAsync, 2 cudaMallocManaged
 };
 
 int main(int argc, char** argv) {
@@ -34,7 +35,7 @@ int main(int argc, char** argv) {
     if (result != cudaSuccess) cudaGetLastError();
     return result == cudaSuccess;
   };
-  constexpr std::size_t most = std::size_t{6} << 20;  // bytes of an object
+  constexpr std::size_t most = std::size_t{6} << 20;  // the largest number of bytes in an object
   std::vector<std::uint64_t> host(most / 8), back(most / 8);
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = i * i;
   std::uint64_t* pinned;
@@ -44,7 +45,7 @@ int main(int argc, char** argv) {
   cudaEvent_t event;
   CHECK(cudaEventCreate(&event));
   std::vector<object> objects;
-  // Work of one object stays on one stream, so that results do not depend on timing.
+  // All work on one object is queued on one stream, so that the results do not depend on timing.
   const auto stream_of = [&](const object& o) { return streams[o.words % 4]; };
   while (made < calls) {
     const std::uint64_t choice = random.below(objects.empty() ? 1 : 100);

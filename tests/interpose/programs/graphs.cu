@@ -1,4 +1,5 @@
-// A graph from a captured stream, with pageable and pinned copies, launched repeatedly; and a graph built by hand.
+// Launches a graph repeatedly that was captured from a stream, with pageable and pinned copies, and a graph that was
+// built node by node.
 #include <vector>
 
 #include "check.h"

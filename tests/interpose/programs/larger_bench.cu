@@ -1,9 +1,10 @@
-// Streams over arrays that together are larger than the memory that hpe may take, as a program for one GPU that knows nothing
-// of it: one cudaMalloc for each array, one launch for each array and pass. Prints rates.
+// Measures passes over arrays that together are larger than the memory that hpe may use. The program is written for one
+// GPU and does not use hpe itself: it makes one cudaMalloc for each array, and one launch for each array and pass.
+// Prints rates.
 //
-//   larger_bench MEBIBYTES             arrays of 64 MiB that together have so many bytes (hpe run --oversubscribe)
+//   larger_bench MEBIBYTES             arrays of 64 MiB with this total size (hpe run --oversubscribe)
 //   larger_bench MEBIBYTES by-hand     double buffering of the same arrays in pinned host memory, with three buffers
-//   larger_bench MEBIBYTES one-array   one array of so many bytes: filled, copied there and back
+//   larger_bench MEBIBYTES one-array   one array of this size: filled, and copied in both directions
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -24,7 +25,7 @@ __global__ void increment(uint4* words, size_t count) {
   }
 }
 
-// Adds the words that differ from `expected` to *wrong.
+// Adds the number of words that differ from `expected` to *wrong.
 __global__ void compare(const uint4* words, size_t count, unsigned expected, unsigned long long* wrong) {
   unsigned long long mine = 0;
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < count; i += size_t{gridDim.x} * blockDim.x) {
@@ -44,7 +45,7 @@ static void tell(const char* what, double value, const char* unit) { std::printf
 
 constexpr int passes = 3;
 
-// A pass that increments every word; returns the bytes of a second, each way, in the median of the passes.
+// Runs passes, which increment every word; returns the bytes per second in each direction, as the median of all passes.
 template <class Pass>
 static double rate_of(size_t bytes, const Pass& pass) {
   double best[passes];
@@ -59,7 +60,7 @@ static double rate_of(size_t bytes, const Pass& pass) {
 
 static int by_hand(size_t count) {
   constexpr int buffers = 3;
-  const size_t kept = std::min(count, size_t{32});  // of the arrays, in host memory
+  const size_t kept = std::min(count, size_t{32});  // the number of arrays in host memory
   char* host = nullptr;
   CHECK(cudaHostAlloc(&host, kept * part, cudaHostAllocDefault));
   std::memset(host, 0, kept * part);
@@ -130,7 +131,7 @@ int main(int argc, char** argv) {
     CHECK(cudaDeviceSynchronize());
     ++expected;
   };
-  for (int n = 0; n < 3; ++n) pass();  // pins the host's pages
+  for (int n = 0; n < 3; ++n) pass();  // after these passes, the host's pages are pinned
   tell("read and written, GB/s each way", rate_of(count * part, pass), "");
   unsigned long long* wrong = nullptr;
   CHECK(cudaMalloc(&wrong, sizeof *wrong));

@@ -1,4 +1,5 @@
-// The program opens the driver itself, by name, and finds entries through cuGetProcAddress; errors as results.
+// The program opens the driver itself, by name, and looks up entries by cuGetProcAddress. Prints the errors of wrong
+// lookups, too.
 #include <cuda.h>
 #include <dlfcn.h>
 

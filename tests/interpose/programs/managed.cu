@@ -1,4 +1,4 @@
-// Managed memory, touched by the host and the device in turn. The driver keeps it coherent.
+// The host and the device use managed memory in turn. The driver keeps the memory coherent.
 #include "check.h"
 
 __global__ void twice(int* p, int n) {

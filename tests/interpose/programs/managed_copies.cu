@@ -1,6 +1,7 @@
-// Ways for the bytes of a message from managed memory of one GPU to that of another: by CPU code, as MPI copies such memory,
-// and by device memory. Each with the pages on the GPUs (kernels wrote them) and on the host (CPU code wrote them). The second
-// time of a line is that of the next use of the received bytes. Needs two GPUs; docs/mpi.md has results.
+// Compares ways to copy a message from managed memory of one GPU to managed memory of another GPU: by CPU code, as MPI
+// copies managed memory, and through device memory. Each way is measured with the pages on the GPUs (kernels wrote
+// them) and on the host (CPU code wrote them). The second time in a line is the time of the next use of the received
+// bytes. Needs two GPUs; docs/mpi.md has results.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

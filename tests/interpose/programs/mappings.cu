@@ -1,5 +1,5 @@
-// Memory that the program maps itself, in two pieces at one range of addresses, unmapped and mapped again; pitched
-// memory. With the argument "touch" CPU code uses the device pointers, which needs hpe; the output is the same.
+// Uses memory that the program maps itself, in two pieces in one range of addresses, unmaps and maps again, and pitched
+// memory. With the argument "touch", CPU code uses the device pointers, which needs hpe; the output is the same.
 #include <cuda.h>
 
 #include <cstring>

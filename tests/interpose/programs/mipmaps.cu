@@ -1,5 +1,5 @@
-// Cube maps, mipmapped arrays and gathers: reads at levels and along gradients, between levels, across the edges of
-// cubes. The values are small multiples of powers of two, so that filtering is exact.
+// Cube maps, mipmapped arrays and gathers: reads with a level or a gradient, between two levels, and across the edges
+// of cubes. The values are small multiples of powers of two, so that filtering is exact.
 #include <cmath>
 #include <vector>
 

@@ -1,10 +1,12 @@
-// Messages between the GPUs of MPI ranks, from memory of cudaMalloc: latency, bandwidth and a Jacobi solver. mpi_copies.cu
-// has the driver's copies between the same GPUs. A plain CUDA and MPI program. MPI needs hpe for device pointers; run it as
+// Measures messages between the GPUs of MPI ranks, in memory that cudaMalloc allocated: latency, bandwidth and a Jacobi
+// solver. mpi_copies.cu measures the driver's copies between the same GPUs. This is a plain CUDA and MPI program. MPI
+// needs hpe for device pointers; run it as
 //
 //   mpirun -n 2 hpe run -- mpi_bench-static [host|latency|exchange|pool|managed|bandwidth|strided|jacobi ...]
 //
-// Rank r uses GPU r, modulo their number; all parts but `jacobi` run between the first two ranks. Figures are medians.
-// Data are new for each figure, receive buffers are poisoned, and a difference ends the program.
+// Rank r uses GPU r modulo the number of GPUs; all parts except `jacobi` run between the first two ranks. The printed
+// numbers are medians. Each measurement uses new data and poisoned receive buffers; if received data are wrong, the
+// program ends.
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -16,7 +18,7 @@
 
 namespace {
 
-// A message to the other rank and one back, n times; returns the microseconds of one message.
+// Sends a message to the other rank and one back, n times; returns the microseconds for one message.
 double ping_pong(void* out, void* in, std::size_t bytes, int n) {
   const int count = static_cast<int>(bytes);
   const double begin = now();
@@ -44,7 +46,8 @@ void latency(const buffers& device, const char* memory, std::size_t most = ~std:
   }
 }
 
-// Both ranks send and receive at the same time; and the exchange of a chain, in which each rank has a neighbour on one side.
+// Measures messages that both ranks send and receive at the same time, and the exchange in a chain, in which each rank
+// has a neighbour only on one side.
 void exchange(const buffers& device) {
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{32768}, std::size_t{1} << 20}) {
     const std::uint64_t seed = next_seed();
@@ -129,8 +132,8 @@ void bandwidth(const buffers& device) {
   }
 }
 
-// Sends columns of a square matrix of floats, of several widths, and compares with as many contiguous bytes. The column is
-// straight, or begins elsewhere in each row.
+// Measures sending columns of a square matrix of floats, with several widths, and sending the same number of contiguous
+// bytes. straight: whether the columns begin at the same element of each row.
 void strided(const buffers& device, bool straight) {
   constexpr int n = 8192;
   const auto begin_of = [&](std::size_t row) { return straight ? 0 : static_cast<int>(row * 37 % 64); };
@@ -145,7 +148,7 @@ void strided(const buffers& device, bool straight) {
     const std::size_t bytes = std::size_t{n} * width * sizeof(float);
     const std::uint64_t seed = next_seed();
     device.prepare(matrix, seed);
-    // The columns receive the values that they already have; the rest is poisoned.
+    // The message has the values that the columns already have; all other elements are poisoned.
     std::vector<double> times;
     std::vector<double> in_a_row;
     for (int i = 0; i < 8 && rank() <= 1; ++i) {
@@ -197,7 +200,7 @@ __global__ void digest_rows(const float* rows, std::size_t begin, std::size_t ce
   atomicAdd(sum, mine);
 }
 
-// A part of the field: some rows, and one more on either side.
+// A part of the field: some rows, and one more row on each side.
 class part {
  public:
   part(int device, int first, int rows) : device_(device), first_(first), rows_(rows) {
@@ -222,7 +225,8 @@ class part {
     compute(1, rows_, stream_);
     std::swap(fields_[0], fields_[1]);
   }
-  // A step whose outer rows are done when it returns; the inner ones may still be computed, until wait().
+  // Makes a step. The outer rows are done when the function returns; the inner rows may still be computed until wait()
+  // returns.
   void step_outer_first() {
     compute(1, 1, outer_);
     compute(rows_, 1, outer_);
@@ -230,7 +234,7 @@ class part {
     CHECK(cudaStreamSynchronize(outer_));
     std::swap(fields_[0], fields_[1]);
   }
-  // The same with the outer rows in memory of their own, for messages.
+  // Like step_outer_first, but also copies the outer rows to separate memory, for messages.
   void step_outer_to_halos() {
     compute(1, 1, outer_);
     compute(rows_, 1, outer_);
@@ -241,7 +245,7 @@ class part {
     CHECK(cudaStreamSynchronize(outer_));
     std::swap(fields_[0], fields_[1]);
   }
-  // Copies what has arrived from the neighbours.
+  // Copies the rows that have arrived from the neighbours into the field.
   void take_halos(bool from_up, bool from_down) {
     if (from_up) CHECK(cudaMemcpyAsync(row(0), halo_in(true), row_bytes, cudaMemcpyDefault, outer_));
     if (from_down) CHECK(cudaMemcpyAsync(row(rows_ + 1), halo_in(false), row_bytes, cudaMemcpyDefault, outer_));
@@ -277,7 +281,7 @@ class part {
   cudaStream_t outer_ = nullptr;
   static constexpr std::size_t row_bytes = width * sizeof(float);
   float* fields_[2] = {};
-  float* halos_[2] = {};  // to send, received
+  float* halos_[2] = {};  // the rows to send, and the received rows
 };
 
 void jacobi() {

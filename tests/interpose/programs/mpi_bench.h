@@ -1,6 +1,6 @@
 #pragma once
 
-/// Common parts of the MPI benchmarks: times, and buffers of known content.
+/// Common code of the MPI benchmarks: times, and buffers with known content.
 #define OMPI_SKIP_MPICXX
 #include <mpi.h>
 
@@ -12,7 +12,7 @@
 #include "check.h"
 
 inline constexpr std::size_t room = std::size_t{1} << 30;
-inline constexpr int window = 64;  ///< messages in flight
+inline constexpr int window = 64;  ///< the number of messages in flight
 inline const std::size_t message_sizes[] = {1,       8,       512,     4096,     32768,   65536,
                                             1 << 18, 1 << 20, 1 << 22, 16 << 20, 64 << 20};
 

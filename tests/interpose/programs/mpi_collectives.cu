@@ -1,10 +1,11 @@
-// Collective operations of MPI ranks on memory of cudaMalloc. A plain CUDA and MPI program. MPI needs hpe for device
-// pointers; run it as
+// Measures collective operations of MPI ranks on memory that cudaMalloc allocated. This is a plain CUDA and MPI
+// program. MPI needs hpe for device pointers; run it as
 //
 //   mpirun -n N hpe run -- mpi_collectives-static [alltoall|allgather|bcast|gather|scatter|allreduce|reduce ...]
 //
-// Rank r uses GPU r, modulo their number. Sizes are the bytes that a rank sends to each other rank; times are medians of
-// the slowest rank. Data are new for each figure, receive buffers are poisoned, and a difference ends the program.
+// Rank r uses GPU r modulo the number of GPUs. A size is the number of bytes that a rank sends to each other rank; a
+// time is the median of the times of the slowest rank. Each measurement uses new data and poisoned receive buffers; if
+// received data are wrong, the program ends.
 #include <functional>
 #include <string>
 
@@ -24,7 +25,7 @@ __global__ void compare_floats(const float* p, std::size_t count, int ranks, uns
     if (p[i] != static_cast<float>(ranks) * static_cast<float>(i % 1000) + sum) atomicAdd(wrong, 1ULL);
 }
 
-// The time of one call in microseconds, of the slowest rank; the median of several rounds.
+// Returns the time of one call on the slowest rank in microseconds, as the median of several rounds.
 double time_of(const std::function<void()>& call, int n) {
   std::vector<double> times;
   for (int round = 0; round < 8; ++round) {

@@ -1,5 +1,5 @@
-// What messages between the GPUs of two MPI ranks cost at least: the driver's copies between the same GPUs. Figures are
-// medians. A plain CUDA and MPI program, with or without hpe:
+// Measures the driver's copies between the GPUs of two MPI ranks; messages between these GPUs cannot be faster. The
+// printed numbers are medians. This is a plain CUDA and MPI program, which runs with or without hpe:
 //
 //   mpirun -n 2 [hpe run --] mpi_copies-static
 #include <cuda.h>
@@ -15,7 +15,7 @@ namespace {
 #define CHECK_DRIVER(call) \
   if ((call) != CUDA_SUCCESS) std::printf("%s failed\n", #call), std::exit(1)
 
-// Copies a multiple of 16 bytes and raises a flag behind them.
+// Copies a multiple of 16 bytes, and then raises a flag.
 __global__ void copy_and_raise(uint4* to, const uint4* from, std::size_t count, volatile int* flag, int turn) {
   for (std::size_t i = threadIdx.x; i < count; i += blockDim.x) to[i] = from[i];
   __threadfence_system();
@@ -23,9 +23,9 @@ __global__ void copy_and_raise(uint4* to, const uint4* from, std::size_t count, 
   if (threadIdx.x == 0) *flag = turn;
 }
 
-// What a message costs at least: the sender copies into the other rank's memory (IPC), waits, and raises a flag in shared
-// memory that the receiver polls. Or the device raises the flag behind the copy, and nobody waits for the device otherwise.
-// Or a kernel copies and raises the flag.
+// Measures the least time that a message needs, in three ways. The sender copies into the other rank's memory (IPC),
+// waits, and raises a flag in shared memory that the receiver polls. Or the device raises the flag after the copy, and
+// the sender does not wait. Or a kernel copies and raises the flag.
 void by_hand(const buffers& device) {
   MPI_Comm machine;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &machine);
@@ -159,7 +159,7 @@ void peer_copies() {
   CHECK(cudaMalloc(&here, room));
   cudaDeviceEnablePeerAccess(1, 0);
   cudaGetLastError();
-  // The sending or the receiving device copies.
+  // Either the sending or the receiving device makes the copy.
   cudaStream_t streams[2];
   for (int d = 0; d < 2; ++d) {
     CHECK(cudaSetDevice(d));
@@ -191,7 +191,7 @@ void peer_copies() {
     std::printf("peer copy      %9zu bytes %9.2f us, %9.2f GB/s with %d in flight; by the receiver %9.2f us, %9.2f GB/s\n",
                 bytes, one[0], many[0], window, one[1], many[1]);
   }
-  // With gaps between copies, as a ping-pong has them.
+  // With pauses between copies, as in a ping-pong.
   CHECK(cudaSetDevice(0));
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{32768}, std::size_t{1} << 20}) {
     std::vector<double> times;
@@ -211,7 +211,7 @@ void peer_copies() {
     });
     std::printf("after a pause  %9zu bytes %9.2f us; without one, awaited by queries %9.2f us\n", bytes, median(times), queried);
   }
-  // Copies in flight with events behind them, on several streams.
+  // Copies on several streams, each followed by an event.
   cudaStream_t more[4] = {streams[0]};
   for (int s = 1; s < 4; ++s) CHECK(cudaStreamCreateWithFlags(&more[s], cudaStreamNonBlocking));
   cudaEvent_t event;

@@ -1,5 +1,6 @@
-// Programs for one device whose kernels run in parts by `hpe run --spread`: order between the default stream, blocking
-// and other streams, arrays that change between launches, output of kernels, and at the end a fault in the last block.
+// A program for one device whose kernels run in parts under `hpe run --spread`: the order between the default stream,
+// blocking and non-blocking streams, arrays that change between launches, output of kernels, and at the end a fault in
+// the last block.
 //   one_device
 #include <vector>
 
@@ -12,12 +13,12 @@ constexpr unsigned threads = 256, blocks = n / threads;
 
 __global__ void fill(unsigned* a, unsigned value) { a[blockIdx.x * blockDim.x + threadIdx.x] = value; }
 
-// Counts elements that differ from a value.
+// Counts the elements that differ from a value.
 __global__ void count(const unsigned* a, unsigned value, unsigned* wrong) {
   if (a[blockIdx.x * blockDim.x + threadIdx.x] != value) atomicAdd(wrong, 1U);
 }
 
-// Each block reads the whole array, a little of it in each thread.
+// Each block reads elements from the whole array; each thread reads a small part of them.
 __global__ void gather(const unsigned* a, unsigned* sums) {
   unsigned sum = 0;
   for (unsigned i = threadIdx.x; i < n; i += blockDim.x * 1024) sum += a[i];
@@ -45,7 +46,7 @@ int main() {
   CHECK(cudaEventCreate(&filled));
   CHECK(cudaEventCreate(&counted));
 
-  // The default stream and a blocking one wait for each other.
+  // The default stream and a blocking stream wait for each other.
   for (unsigned round = 0; round < 50; ++round) {
     fill<<<blocks, threads>>>(a, round);
     count<<<blocks, threads, 0, blocking>>>(a, round, wrong);
@@ -53,7 +54,7 @@ int main() {
   CHECK(cudaMemcpy(&found, wrong, sizeof found, cudaMemcpyDeviceToHost));
   printf("default and blocking stream: %u wrong\n", found);
 
-  // Others wait by events.
+  // Non-blocking streams wait by events.
   for (unsigned round = 0; round < 50; ++round) {
     CHECK(cudaStreamWaitEvent(free, counted, 0));
     fill<<<blocks, threads, 0, free>>>(a, round + 100);
@@ -66,7 +67,7 @@ int main() {
   CHECK(cudaMemcpy(&found, wrong, sizeof found, cudaMemcpyDeviceToHost));
   printf("streams with events: %u wrong\n", found);
 
-  // An array that all blocks read changes by kernels, memsets and copies.
+  // Kernels, memsets and copies change an array that all blocks read.
   std::vector<unsigned> host(n, 5), all(512);
   std::uint64_t seen = 0;
   for (unsigned round = 0; round < 12; ++round) {

@@ -1,5 +1,6 @@
-// The rates of copies of pageable memory and of a loop that gains nothing; with the argument "touch" also the rate of
-// CPU code that uses the device pointer, which needs hpe. Prints figures; not for comparing outputs.
+// Measures the rate of copies of pageable memory, and of a loop that gains nothing from hpe; with the argument "touch",
+// also the rate at which CPU code uses device memory, which needs hpe. The output has measured numbers, so it cannot be
+// compared between runs.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

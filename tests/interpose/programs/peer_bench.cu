@@ -1,5 +1,5 @@
-// The rate of copies between two devices without peer access, one way and both ways at once. Prints figures, or nothing
-// on machines with one device.
+// Measures the rate of copies between two devices without peer access, in one direction and in both directions at once.
+// Prints nothing on machines with one device.
 #include <algorithm>
 #include <chrono>
 #include <vector>

@@ -1,4 +1,4 @@
-// Copies between all pairs of devices, with and without peer access, and kernels on each.
+// Copies between all pairs of devices, with and without peer access, and runs kernels on each device.
 #include <vector>
 
 #include "check.h"

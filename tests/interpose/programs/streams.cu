@@ -1,5 +1,5 @@
-// Work on several streams, ordered by events, with pageable and pinned copies in between; the source is overwritten as
-// soon as a pageable copy has returned.
+// Queues work on several streams, ordered by events, with pageable and pinned copies in between; overwrites the source
+// as soon as a call for a pageable copy has returned.
 #include <cstring>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Arrays, copies to and from them, textures and surfaces.
+// Arrays, copies to and from arrays, textures and surfaces.
 #include <vector>
 
 #include "check.h"

@@ -1,8 +1,7 @@
-# Training steps of a small network, with batches from pageable memory; prints results that must be the same with and
-# without hpe.
+# Trains a small network with batches from pageable memory; prints results that must be the same with and without hpe.
 import sys
 
-sys.path.pop(0)  # this folder has a file of the module's name
+sys.path.pop(0)  # this folder contains a file with the module's name
 
 import torch
 

@@ -1,5 +1,5 @@
-// A program whose copies can be left out: with the argument "touch" CPU code uses device pointers directly, which needs
-// hpe; without it, the program copies as usual. The output is the same.
+// A program that can do without copies: with the argument "touch", CPU code uses device pointers directly, which needs
+// hpe; without the argument, the program copies as usual. The output is the same.
 #include <cstring>
 #include <string>
 #include <thread>
@@ -46,7 +46,7 @@ static std::string work(int t) {
     step<<<64, 256, 0, stream>>>(a, n, round);
     CHECK(cudaMemcpyAsync(b, a, n * 8, cudaMemcpyDeviceToDevice, stream));
     step<<<64, 256, 0, stream>>>(b, n / 2, round);
-    if (!touch) CHECK(cudaStreamSynchronize(stream));  // hpe waits for the work that a touch needs
+    if (!touch) CHECK(cudaStreamSynchronize(stream));  // with "touch", hpe waits in its place
     const std::size_t at = random.below(n - 1000), count = 1 + random.below(n - at);
     all = all * 31 + sum(round % 2 == 0 ? a : b, at, count);
     put(b, host, at, count);

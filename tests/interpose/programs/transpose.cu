@@ -1,4 +1,4 @@
-// Transposes of pitched memory through shared memory, forth and back.
+// Transposes pitched memory through shared memory, and transposes it back.
 #include <vector>
 
 #include "check.h"

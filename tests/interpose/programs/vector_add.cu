@@ -1,4 +1,4 @@
-// c = a + b for odd sizes.
+// Computes c = a + b for odd sizes.
 #include <vector>
 
 #include "check.h"

@@ -27,7 +27,8 @@ void begin_capture(cudaStream_t handle, std::shared_ptr<graph> into, const std::
   process().captures().add(begun);
 }
 
-/// The capture of a stream, or null. Throws for the legacy stream while blocking streams are capturing.
+/// Returns the capture of a stream; null if the stream is not being captured. Throws for the legacy stream while
+/// blocking streams are being captured.
 std::shared_ptr<capture> capture_of(stream& where) {
   require(where.captures_in_the_way().empty(), cudaErrorStreamCaptureImplicit);
   return where.capturing();
@@ -54,7 +55,7 @@ cudaError_t CUDARTAPI cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGra
   });
 }
 
-/// A program that captured into a graph of its own has its handle, and may pass null.
+/// `made` may be null if the program has captured into its own graph, because then it has the handle already.
 cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* made) {
   return api_call(__func__, [&] {
     const auto where = process().find_stream(handle);
@@ -87,7 +88,7 @@ cudaError_t CUDARTAPI cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCa
     if (state.status != cudaStreamCaptureStatusActive) return;
     if (id != nullptr) *id = state.id;
     if (into != nullptr) *into = handle_of(*state.into);
-    // A handle is the address of a node, so the list of nodes is the list of handles.
+    // The handle of a node is its address, so a list of nodes is also a list of handles.
     if (after != nullptr) *after = reinterpret_cast<const cudaGraphNode_t*>(state.after->data());
     if (edges != nullptr) *edges = nullptr;  // all edges are plain
     if (count != nullptr) *count = state.after->size();

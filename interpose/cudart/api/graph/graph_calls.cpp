@@ -35,8 +35,8 @@ void require_plain_edges(const cudaGraphEdgeData* edges, std::size_t count) {
 namespace {
 
 graph& graph_of(cudaGraph_t handle) { return process().graphs().find(handle); }
-/// Programs query a list twice: without `out`, for the number of nodes, and then with it; unused places of `out` become
-/// null.
+/// Programs query a list of nodes twice: first with `out` null, for the number of nodes, and then for the nodes. Unused
+/// elements of `out` become null.
 void tell_nodes(const std::vector<graph_node*>& nodes, cudaGraphNode_t* out, size_t* count) {
   require(count != nullptr, cudaErrorInvalidValue);
   if (out == nullptr) {
@@ -77,7 +77,7 @@ const char* name_of(cudaGraphNodeType type) {
   }
 }
 
-/// Applies a function to all edges of a list; if one fails, reverts those before it.
+/// Calls apply() for all edges of a list. If a call fails, calls revert() for the edges before it.
 template <class Do, class Undo>
 void for_edges(cudaGraph_t handle, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
                const cudaGraphEdgeData* edges, size_t count, const Do& apply, const Undo& revert) {

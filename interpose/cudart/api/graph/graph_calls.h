@@ -9,15 +9,15 @@
 #include "interpose/cudart/graph/graph.h"
 #include "interpose/cudart/stream/operation.h"
 
-// Helper functions for the functions of graphs. Each of them throws `failure`.
+// Helper functions for CUDA's functions for graphs. Each helper function throws `failure`.
 
 namespace hpe::cudart {
 
-/// The node with this handle. Throws cudaErrorInvalidValue if there is none.
+/// Returns the node with this handle. Throws cudaErrorInvalidValue if there is none.
 graph_node& node_of(cudaGraphNode_t handle);
 
-/// The nodes with the given handles. Throws cudaErrorInvalidValue if the list is null or contains a value that is not
-/// the handle of a node.
+/// Returns the nodes with these handles. Throws cudaErrorInvalidValue if the list is null or contains a value that is
+/// not the handle of a node.
 std::vector<graph_node*> nodes_of(const cudaGraphNode_t* handles, std::size_t count);
 
 /// Throws unless the edges have no data or all of the data is zero, which means a plain dependency.
@@ -36,8 +36,8 @@ std::shared_ptr<const operation> make_record(cudaEvent_t handle);
 std::shared_ptr<const operation> make_wait(cudaEvent_t handle);
 cudaMemcpy3DParms copy_of_bytes(void* to, const void* from, std::size_t count, cudaMemcpyKind kind);
 
-/// The address `offset` bytes after the start of a variable. Throws unless the variable contains the `count` bytes from
-/// that address on.
+/// Returns the address `offset` bytes after the start of a variable. Throws unless the variable contains the `count`
+/// bytes from that address on.
 void* address_in_symbol(const void* symbol, std::size_t offset, std::size_t count);
 
 /// Returns the operation that replaces the operation of a node. For a kernel node, the new operation keeps the old

@@ -24,7 +24,8 @@ graph_node& add(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t
 
 void add_child(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphNode_t* before, size_t count,
                cudaGraph_t child) {
-  auto copy = clone_of(process().graphs().find(child));  // before adding the node, because child may be the same graph
+  // Cloned before the node is added, because `child` may be the same graph.
+  auto copy = clone_of(process().graphs().find(child));
   add(made, handle, before, count, std::make_shared<marker_operation>(cudaGraphNodeTypeGraph))
       .set_child(std::move(copy));
 }
@@ -46,7 +47,7 @@ void add_conditional(cudaGraphNode_t* made, cudaGraph_t handle, const cudaGraphN
   parameters.phGraph_out = node.add_bodies(std::move(bodies));
 }
 
-/// A node's operation. Throws if it is of another kind.
+/// Returns a node's operation; throws if the operation has another type.
 template <class Operation>
 const Operation& operation_of(cudaGraphNode_t handle) {
   const auto* const what = dynamic_cast<const Operation*>(node_of(handle).what().get());
@@ -85,7 +86,7 @@ cudaError_t CUDARTAPI cudaGraphKernelNodeGetParams(cudaGraphNode_t handle, cudaK
     const auto& what = operation_of<kernel_operation>(handle);
     const auto pointers = std::make_shared<std::vector<const void*>>();
     for (const std::uint32_t offset : what.argument_offsets) pointers->push_back(what.arguments.data() + offset);
-    node_of(handle).keep(pointers);  // the program may read them until the node changes
+    node_of(handle).keep(pointers);  // the program may read the pointers until the node changes
     *out = {const_cast<void*>(what.function),     what.grid, what.block, static_cast<unsigned>(what.shared_bytes),
             const_cast<void**>(pointers->data()), nullptr};
   });
@@ -100,7 +101,7 @@ cudaError_t CUDARTAPI cudaGraphKernelNodeGetAttribute(cudaGraphNode_t handle, cu
   });
 }
 
-/// Instantiation checks the attribute together with the rest of the node.
+/// The attribute is not checked here, but when the graph is instantiated.
 cudaError_t CUDARTAPI cudaGraphKernelNodeSetAttribute(cudaGraphNode_t handle, cudaKernelNodeAttrID attribute,
                                                       const cudaKernelNodeAttrValue* value) {
   return api_call(__func__, [&] {
@@ -281,7 +282,7 @@ cudaError_t CUDARTAPI cudaGraphAddNode(cudaGraphNode_t* made, cudaGraph_t handle
   });
 }
 
-/// The handle lives as long as the graph and its executable graphs.
+/// The handle is valid as long as the graph or an executable graph of it exists.
 cudaError_t CUDARTAPI cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle* made, cudaGraph_t handle,
                                                        unsigned initial, unsigned flags) {
   return api_call(__func__, [&] {

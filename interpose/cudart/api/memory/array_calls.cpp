@@ -30,7 +30,7 @@ cudaArray_t create(const cudaChannelFormatDesc* format, cudaExtent extent, unsig
   return cuda.arrays().create(*format, extent, flags, device);
 }
 
-/// One side of a two-dimensional copy: a position in an array, or memory.
+/// One side of a two-dimensional copy: a position in an array, or an address in memory.
 struct side {
   cudaArray_const_t array = nullptr;
   std::size_t bytes_across = 0;
@@ -65,8 +65,8 @@ side memory_side(const void* memory, std::size_t pitch) {
   return {nullptr, 0, 0, memory, pitch};
 }
 
-/// Calls `copy` for the rows of an array that a range of bytes covers: the rest of the first row, whole rows, and a
-/// part of the last row.
+/// Divides a range of bytes in an array into boxes (the rest of the first row, whole rows, and a part of the last row)
+/// and calls copy() for each of them.
 template <class Copy>
 cudaError_t for_rows(cudaArray_const_t array, std::size_t across, std::size_t down, std::size_t count,
                      const Copy& copy) {

@@ -1,4 +1,4 @@
-// A copy is checked in the program's call and executed in its stream's thread.
+// The program's call checks a copy, and the stream's thread makes it.
 
 #include <cstdint>
 #include <memory>
@@ -14,7 +14,7 @@ namespace hpe::cudart {
 
 namespace {
 
-// One side of a copy: its first byte, and the strides there.
+// One side of a copy: the address of the first byte, and the strides.
 struct side {
   char* begin = nullptr;
   box_strides strides;
@@ -33,8 +33,8 @@ std::shared_ptr<const device_array> array_of(cudaArray_t handle) {
   return handle == nullptr ? nullptr : process().arrays().find(handle);
 }
 
-/// The work of a copy or memset in a stream's thread. A failure becomes the process's sticky error, because the call
-/// that queued the work has already returned.
+/// Makes the work of a copy or memset, which the stream's thread runs. A failure becomes the process's sticky error,
+/// because the call that queued the work has already returned.
 template <class Body>
 work guarded(const char* what, memory_uses uses, Body body) {
   auto run = [what, body = std::move(body)]() -> cudaError_t {

@@ -1,5 +1,5 @@
-// The functions that advise on and prefetch managed memory, and those that query the advice. On soft devices all of it
-// is a hint: memory moves to where it is used.
+// The functions that give advice about managed memory, query this advice, and prefetch managed memory. On soft devices,
+// advice and prefetches are only hints: data moves to the device that uses it.
 
 #include <cuda_runtime_api.h>
 
@@ -23,7 +23,7 @@ allocation find_managed(const void* address, std::size_t bytes) {
   return *found;
 }
 
-/// The device of a location, or at_the_host for any location of the host. Throws cudaErrorInvalidDevice.
+/// Returns the device of a location, or at_the_host for every location on the host. Throws cudaErrorInvalidDevice.
 int place_of(const cudaMemLocation& location) {
   if (location.type != cudaMemLocationTypeDevice) return at_the_host;
   process().devices().require_device(location.id);
@@ -59,13 +59,13 @@ cudaError_t prefetch(const void* pointer, std::size_t bytes, const cudaMemLocati
   });
 }
 
-/// Throws cudaErrorInvalidValue unless all ranges lie in managed memory.
+/// Throws cudaErrorInvalidValue unless all ranges are in managed memory.
 void require_ranges(void** pointers, const std::size_t* bytes, std::size_t count, unsigned long long flags) {
   require(pointers != nullptr && bytes != nullptr && count > 0 && flags == 0, cudaErrorInvalidValue);
   for (std::size_t i = 0; i < count; ++i) find_managed(pointers[i], bytes[i]);
 }
 
-/// Prefetches the ranges. locations[i] applies to the ranges from firsts[i] on.
+/// Prefetches the ranges. locations[i] applies to the ranges firsts[i] to firsts[i + 1] - 1.
 void prefetch_all(void** pointers, const std::size_t* bytes, std::size_t count, const cudaMemLocation* locations,
                   const std::size_t* firsts, std::size_t location_count, cudaStream_t stream) {
   require(locations != nullptr && firsts != nullptr && location_count > 0 && location_count <= count && firsts[0] == 0,
@@ -77,7 +77,7 @@ void prefetch_all(void** pointers, const std::size_t* bytes, std::size_t count, 
   }
 }
 
-/// The value that all parts have in common, else `otherwise`.
+/// Returns choice(part) if it is the same for all parts; otherwise `otherwise`.
 template <class Choice>
 int common(const std::vector<page_advice>& parts, const Choice& choice, int otherwise) {
   const int first = choice(parts.front());
@@ -122,7 +122,8 @@ void tell(void* data, std::size_t size, cudaMemRangeAttribute attribute, const v
     case cudaMemRangeAttributeLastPrefetchLocation: *out = prefetched; break;
     case cudaMemRangeAttributePreferredLocationType: *out = type_of(preferred); break;
     case cudaMemRangeAttributeLastPrefetchLocationType: *out = type_of(prefetched); break;
-    case cudaMemRangeAttributePreferredLocationId: *out = std::max(preferred, 0); break;  // the type says if it counts
+    // The number of a location has a meaning only if the location's type is a device.
+    case cudaMemRangeAttributePreferredLocationId: *out = std::max(preferred, 0); break;
     case cudaMemRangeAttributeLastPrefetchLocationId: *out = std::max(prefetched, 0); break;
     default: throw failure(cudaErrorInvalidValue);
   }
@@ -160,7 +161,8 @@ cudaError_t CUDARTAPI cudaMemPrefetchBatchAsync(void** pointers, std::size_t* by
   });
 }
 
-/// Discarding means that the program no longer needs the content; keeping it is allowed.
+/// A program that discards memory no longer needs its content. Nothing is queued for it, because CUDA allows the
+/// content to remain.
 cudaError_t CUDARTAPI cudaMemDiscardBatchAsync(void** pointers, std::size_t* bytes, std::size_t count,
                                                unsigned long long flags, cudaStream_t stream) {
   return api_call("cudaMemDiscardBatchAsync", [&] {

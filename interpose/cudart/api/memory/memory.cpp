@@ -1,4 +1,4 @@
-// The functions that allocate and query memory. Freeing waits for all work, as in CUDA.
+// The functions that allocate, free and query memory. As in CUDA, cudaFree waits for all work.
 
 #include <cuda_runtime_api.h>
 
@@ -40,7 +40,8 @@ void* allocate(std::size_t bytes, memory_kind kind, unsigned flags = 0) {
   return made;
 }
 
-/// Frees an allocation for which is_right is true; throws cudaErrorInvalidValue for any other address.
+/// Frees the allocation at `base`. Throws cudaErrorInvalidValue if no allocation begins at `base`, or if
+/// is_right(allocation) is false.
 template <class Choice>
 void release(void* base, const Choice& is_right) {
   process().captures().require_unsafe_calls_allowed();
@@ -94,7 +95,7 @@ cudaError_t CUDARTAPI cudaMallocManaged(void** pointer, std::size_t bytes, unsig
 
 cudaError_t CUDARTAPI cudaFree(void* pointer) {
   return api_call("cudaFree", [&] {
-    if (process().graph_memory().find(pointer)) return;  // the graph frees it
+    if (process().graph_memory().find(pointer)) return;  // hpe frees the memory when its graph no longer exists
     if (process().pools().owns(pointer)) {
       process().finish_work();
       process().ipc().forget(pointer);

@@ -14,7 +14,8 @@ using namespace hpe::cudart;
 
 namespace {
 
-/// The device of a location. Throws cudaErrorNotSupported for other locations: there are no pools of host memory.
+/// Returns the device of a location. Throws cudaErrorNotSupported for locations that are not devices, because hpe has
+/// no pools of host memory.
 int device_of(const cudaMemLocation* location) {
   require(location != nullptr, cudaErrorInvalidValue);
   require(location->type == cudaMemLocationTypeDevice, cudaErrorNotSupported);
@@ -22,7 +23,7 @@ int device_of(const cudaMemLocation* location) {
   return location->id;
 }
 
-/// Whether an attribute is a flag, given as int; the others are 64-bit numbers of bytes.
+/// Whether the value of an attribute is a flag of type int; all other attributes are 64-bit numbers of bytes.
 bool is_flag(cudaMemPoolAttr attribute) {
   return attribute == cudaMemPoolReuseFollowEventDependencies || attribute == cudaMemPoolReuseAllowOpportunistic ||
          attribute == cudaMemPoolReuseAllowInternalDependencies;
@@ -50,9 +51,9 @@ void free(void* block, stream& where) {
     return;
   }
   require_not_capturing(where);
-  if (process().graph_memory().find(block)) return;  // the graph frees it
+  if (process().graph_memory().find(block)) return;  // hpe frees the memory when its graph no longer exists
   if (process().pools().owns(block)) {
-    process().ipc().forget(block);  // other processes that have opened the memory keep it
+    process().ipc().forget(block);  // other processes that have opened the memory can still use it
     process().pools().free(block, where);
     return;
   }

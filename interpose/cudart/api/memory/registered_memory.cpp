@@ -1,8 +1,9 @@
-// Memory of the program that cudaHostRegister page-locks. hpe can copy any memory, so nothing needs locking. Soft
-// devices are other processes. Their kernels see the memory only after the program asks for its device address: its
-// pages are then replaced by pages of hpe host memory with the same bytes, and the program can use both addresses.
-// Whole pages are replaced, so other data in the first and last page moves along; no thread may write that data during
-// the call. Memory whose old pages somebody else goes on using (reason_to_keep) has no device address.
+// cudaHostRegister and related functions. hpe can copy any memory, so it does not lock pages. Soft devices are other
+// processes, so their kernels cannot access the program's memory. When the program requests the device address of
+// registered memory, hpe replaces the memory's pages by pages of hpe memory on the host with the same bytes; then the
+// program can use both addresses. Whole pages are replaced, together with other data in the first and the last page; no
+// thread may write that data during the call. If something else would continue to use the old pages (reason_to_keep),
+// the memory has no device address.
 
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
@@ -28,12 +29,12 @@ std::span<char> pages_of(const allocation& memory) {
   return {reinterpret_cast<char*>(first), end - first};
 }
 
-/// The first whole page of an allocation of hpe's.
+/// The address of the first whole page in an allocation that hpe has made.
 char* first_page(void* base) {
   return reinterpret_cast<char*>((reinterpret_cast<std::uintptr_t>(base) + page - 1) & ~(page - 1));
 }
 
-/// Replaces the program's pages by pages of hpe host memory. Returns the address for kernels.
+/// Replaces the program's pages by pages of hpe memory on the host. Returns the address for kernels.
 void* move_to_hpe(allocation memory) {
   const std::span<char> own = pages_of(memory);
   if (const auto reason = reason_to_keep(own)) {
@@ -61,8 +62,8 @@ void* move_to_hpe(allocation memory) {
   return memory.device_base;
 }
 
-/// Gives the program private pages again, with the current content. Pages with buffers that the program has registered
-/// with io_uring meanwhile stay where they are, and with them hpe's memory.
+/// Replaces the pages of hpe memory by private pages with the current content. If the program has registered buffers in
+/// these pages with io_uring in the meantime, they are not replaced, and hpe's memory is not freed.
 void move_back(const allocation& memory) {
   const std::span<char> own = pages_of(memory);
   if (io_uring_has(own)) {

@@ -1,5 +1,6 @@
-// Memory pools between processes. The descriptor of a pool is a memory file that has the pool's device and key; each
-// allocation has an export of its own, which the exporting process makes and the importing one opens.
+// The functions that share memory pools between processes. The descriptor of a pool is a memory file that contains the
+// pool's device and key. Each allocation is exported separately: the exporting process makes an hpeExport, and the
+// importing process opens it.
 
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
@@ -25,7 +26,7 @@ struct pool_description {
   pool_key key;
 };
 
-/// A sealed memory file. Throws cudaErrorOperatingSystem.
+/// Makes a sealed memory file that contains the description. Throws cudaErrorOperatingSystem.
 int make_descriptor(const pool_description& of) {
   const int file = ::memfd_create("hpe-cuda-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   require(file >= 0, cudaErrorOperatingSystem);
@@ -37,7 +38,7 @@ int make_descriptor(const pool_description& of) {
   return file;
 }
 
-/// Throws cudaErrorInvalidValue for a descriptor that make_descriptor did not make.
+/// Reads the description in a memory file. Throws cudaErrorInvalidValue if make_descriptor did not make the file.
 pool_description read_descriptor(int file) {
   const pool_description wanted;
   pool_description found;
@@ -68,7 +69,7 @@ cudaError_t CUDARTAPI cudaMemPoolExportToShareableHandle(void* handle, cudaMemPo
   });
 }
 
-/// The handle is the descriptor itself, as a pointer. The caller may close it afterwards.
+/// The handle is the file descriptor, converted to a pointer. The caller may close the descriptor afterwards.
 cudaError_t CUDARTAPI cudaMemPoolImportFromShareableHandle(cudaMemPool_t* pool, void* handle,
                                                            cudaMemAllocationHandleType type, unsigned flags) {
   return api_call(__func__, [&] {

@@ -1,5 +1,5 @@
-// The CUDA runtime's functions for surface objects. A surface is an array's memory; the kernel chooses the format of
-// accesses.
+// The CUDA runtime's functions for surface objects. A surface is the memory of an array; the instructions of the kernel
+// determine the format of accesses.
 
 #include <cuda_runtime_api.h>
 

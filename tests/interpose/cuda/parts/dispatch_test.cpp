@@ -1,5 +1,5 @@
-// The way of a call from the driver's interface to kinds of memory: exceptions become results, and the first kind that
-// a call concerns answers it.
+// How hooks offer a call of the program to the registered kinds of memory: exceptions become error codes, and the first
+// kind that the call concerns handles it.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -56,7 +56,7 @@ TEST(Dispatch, AThreadMayEndInAHook) {
   EXPECT_FALSE(went_on);
 }
 
-/// Memory at one address, which records the parts of work that it queues.
+/// A kind of memory with one address, which records the parts of work that it queues.
 class memory_at final : public memory_kind {
  public:
   explicit memory_at(CUdeviceptr base) : base_(base) {}

@@ -1,6 +1,6 @@
-// driver_file SHIM FILE: the driver's file, asked for by many threads at once. Each thread gets the whole path,
-// whenever it asks. Opens the shim by its path, because the linker's folders contain the stand-in, which has the same
-// name.
+// driver_file SHIM FILE: many threads query the driver's file at the same time, and each thread must get the complete
+// path FILE. The program opens the shim by its path, because the linker's folders contain the stand-in, which has the
+// same name.
 #include <dlfcn.h>
 
 #include <atomic>

@@ -1,6 +1,7 @@
-// The front of CUDA programs in many threads: calls of the driver that hooks decode and offer to kinds of memory, while
-// kinds are registered and streams and contexts end. The kinds are fakes, whose memory is only addresses; everything
-// else is the real front, before the stand-in. It is compiled into this program, so that it runs under ThreadSanitizer.
+// Many threads call the driver, and hooks decode the calls and offer them to kinds of memory, while other threads
+// register kinds and end streams and contexts. The kinds are fakes, whose memory consists only of addresses; all other
+// code is that of interpose/cuda, with the stand-in as the driver. This code is compiled into the program, so that
+// ThreadSanitizer can check it.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +20,7 @@ using namespace hpe::cuda_hooks;
 
 constexpr std::size_t size = std::size_t{1} << 20, pitch = 4096;
 
-/// Memory in a range of addresses that the driver does not know. Counts what hooks tell it.
+/// A kind of memory in a range of addresses that the driver does not know. Counts the calls that hooks offer to it.
 class fake_memory final : public memory_kind {
  public:
   explicit fake_memory(unsigned number) : base_((CUdeviceptr{number} + 1) << 40) {}
@@ -31,7 +32,7 @@ class fake_memory final : public memory_kind {
     const std::lock_guard lock(mutex_);
     bytes_ += call.shape.bytes();
     ++calls_;
-    (void)queue;  // the driver would refuse the addresses
+    (void)queue;  // not called, because the driver would refuse the addresses
     return CUDA_SUCCESS;
   }
   std::optional<range> range_at(CUdeviceptr address) override {
@@ -76,7 +77,7 @@ class fake_memory final : public memory_kind {
   std::map<CUstream, std::size_t> ended_streams_;
 };
 
-/// Calls in the memory of a registered kind. Returns the bytes of copies and fills.
+/// Makes calls that use the memory of a registered kind. Returns the number of bytes in copies and fills.
 std::size_t use(CUdeviceptr memory, CUstream stream) {
   const std::vector<std::uint8_t> host(size);
   EXPECT_EQ(cuMemcpyHtoDAsync(memory, host.data(), size, stream), CUDA_SUCCESS);
@@ -109,7 +110,7 @@ std::size_t use(CUdeviceptr memory, CUstream stream) {
 TEST(Front, ThreadsCallWhileKindsAreRegisteredAndStreamsEnd) {
   constexpr unsigned threads = 4, rounds = 20;
   stand_in::enter_device_0();
-  // They stay registered until the process has ended.
+  // Never destroyed, because the kinds stay registered until the process has ended.
   auto& early = *new fake_memory(1);
   std::array<fake_memory*, 3> late{};
   for (unsigned n = 0; n < late.size(); ++n) late[n] = new fake_memory(2 + n);
@@ -129,7 +130,7 @@ TEST(Front, ThreadsCallWhileKindsAreRegisteredAndStreamsEnd) {
         early_bytes += use(early.base(), stream);
         const unsigned n = (round + t) % late.size();
         if (registered[n].load()) late_bytes[n] += use(late[n]->base(), stream);
-        // The driver's own memory, beside which no kind says anything.
+        // Memory of the driver, which concerns no kind.
         CUdeviceptr own = 0;
         EXPECT_EQ(cuMemAlloc(&own, size), CUDA_SUCCESS);
         EXPECT_EQ(cuMemsetD32Async(own, round, size / 4, stream), CUDA_SUCCESS);
@@ -146,7 +147,7 @@ TEST(Front, ThreadsCallWhileKindsAreRegisteredAndStreamsEnd) {
       }
     });
   for (unsigned n = 0; n < late.size(); ++n) {
-    // Each at another time while the threads work.
+    // Registers each kind at another time while the threads work.
     while (early.so_far().streams < (n + 1) * threads * rounds / 8) std::this_thread::yield();
     memory_kinds::add(*late[n]);
     registered[n] = true;

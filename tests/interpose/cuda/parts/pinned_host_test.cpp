@@ -1,4 +1,4 @@
-// Host memory that is pinned for the devices, when memory runs short: runtime/device/cuda in front of the stand-in.
+// Host memory that runtime/device/cuda pins for the devices, when host memory runs short. The stand-in is the driver.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-// The driver's descriptions of copies, against a plain calculation of the address of each byte.
+// Compares decoded descriptions of copies with a direct calculation of the address of each byte.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,7 @@ constexpr bool has_planes = requires(const Description& c) {
   c.Depth;
 };
 
-/// The members of a side, whatever the structure.
+/// The members of one side of a description; they are the same for all structures.
 struct side {
   CUdeviceptr base;
   std::size_t x, y, z, pitch, height;
@@ -51,7 +51,8 @@ side target_of(const Description& c) {
   return s;
 }
 
-/// The bytes of a side as CUDA's manual says: addresses in memory, positions in an array.
+/// Returns the bytes of a side of a description according to CUDA's manual: addresses in memory, or positions in an
+/// array.
 template <class Description>
 std::vector<std::array<std::size_t, 3>> bytes_of(const Description& c, const side& s) {
   std::size_t planes = 1;
@@ -117,7 +118,7 @@ class Descriptions : public ::testing::Test {};
 using kinds = ::testing::Types<CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER>;
 TYPED_TEST_SUITE(Descriptions, kinds);
 
-/// The bytes of a decoded side.
+/// Returns the bytes of a decoded side.
 std::vector<std::array<std::size_t, 3>> bytes_of(const hpe::box_extent& e, const copy_side& s) {
   std::vector<std::array<std::size_t, 3>> result;
   for (std::size_t z = 0; z < e.planes; ++z)
@@ -156,7 +157,7 @@ TYPED_TEST(Descriptions, PartsNameTheBytesOfTheWhole) {
       const auto described = part_of(c, *whole, *part);
       const auto again = decoded(described);
       ASSERT_TRUE(again);
-      // The driver refuses a base that is not mapped: the part's first byte is the base.
+      // The base must be the address of the part's first byte, because the driver refuses a base that is not mapped.
       ASSERT_TRUE(again->from.is_array || again->from.first() == again->from.base);
       ASSERT_TRUE(again->to.is_array || again->to.first() == again->to.base);
       for (const auto& b : bytes_of(described, source_of(described))) read.insert(b);

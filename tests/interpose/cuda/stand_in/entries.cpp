@@ -30,7 +30,8 @@ STAND_IN CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute,
 STAND_IN CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice, CUdevice) {
   return *value = 1, CUDA_SUCCESS;
 }
-// With STAND_IN_DEVICES, a machine that has fewer devices; with STAND_IN_NO_PEERS, one whose devices have no links.
+// STAND_IN_DEVICES sets a smaller number of devices; with STAND_IN_NO_PEERS, the devices cannot access each other's
+// memory.
 STAND_IN CUresult cuDeviceGetCount(int* count) {
   static const char* const fewer = std::getenv("STAND_IN_DEVICES");
   return *count = fewer != nullptr ? std::atoi(fewer) : device_count, CUDA_SUCCESS;
@@ -161,7 +162,7 @@ STAND_IN CUresult cuMemFree(CUdeviceptr address) {
   return free_memory(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The device's pool: allocations and frees take effect at once, after the work of all streams.
+// Allocations from the device's pool take effect at once; frees wait for the work of all streams.
 STAND_IN CUresult cuMemAllocAsync(CUdeviceptr* result, std::size_t bytes, CUstream) {
   COUNT();
   context* c = nullptr;
@@ -213,7 +214,7 @@ STAND_IN CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribut
   return CUDA_SUCCESS;
 }
 
-// Attributes that an address does not have keep their values.
+// Does not change the values of attributes that the address does not have.
 STAND_IN CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data,
                                          CUdeviceptr address) {
   for (unsigned n = 0; n < count; ++n) (void)cuPointerGetAttribute(data[n], attributes[n], address);
@@ -244,7 +245,7 @@ STAND_IN CUresult cuMemHostUnregister(void* address) {
   return unregister_pinned(address) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
-// Sharing with other processes or APIs: these calls only record that the program shared the memory.
+// The entries that share memory with other processes or APIs.
 STAND_IN CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   return COUNT(), share_object(address, *handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -268,7 +269,7 @@ STAND_IN CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr* result, CUexterna
   return cuMemAlloc(result, what->size);
 }
 
-// Handles of allocations that other processes or APIs share are numbers.
+// The stand-in shares no allocations by handles: an export writes no handle, and an import returns an arbitrary number.
 STAND_IN CUresult cuMemExportToShareableHandle(void*, CUmemGenericAllocationHandle, CUmemAllocationHandleType,
                                                unsigned long long) {
   return COUNT(), CUDA_SUCCESS;
@@ -309,7 +310,7 @@ STAND_IN CUresult cuStreamIsCapturing(CUstream given, CUstreamCaptureStatus* sta
   if (result == CUDA_SUCCESS) *status = static_cast<CUstreamCaptureStatus>(s->capture.load());
   return result;
 }
-// Work that is captured runs at once here; only what ends a capture is like the driver's.
+// In the stand-in, captured work runs at once; captures only end, or become invalid, as with the driver.
 STAND_IN CUresult cuStreamBeginCapture(CUstream given, CUstreamCaptureMode) {
   stream* s = nullptr;
   const CUresult result = find(given, s);
@@ -374,7 +375,7 @@ STAND_IN CUresult cuEventRecord(CUevent given, CUstream in) {
 }
 STAND_IN CUresult cuEventElapsedTime(float* ms, CUevent, CUevent) { return *ms = between_events, CUDA_SUCCESS; }
 STAND_IN void stand_in_take(float milliseconds) { between_events = milliseconds; }
-// One of the calls that threads may not make while any stream is captured, unless they say that they know.
+// A call that a thread may not make while any stream is captured, unless it has set the capture mode "relaxed".
 STAND_IN CUresult cuEventQuery(CUevent given) {
   event* e = nullptr;
   bool ends_captures = false;

@@ -1,6 +1,6 @@
-// Graphs: lists of nodes, which run in the order in which they were added. Like the driver, the stand-in looks at the
-// memory of copies and fills when they become nodes and when a graph is instantiated. Any other address is a graph,
-// too, that only frees memory, when it is launched.
+// A graph is a list of nodes, which run in the order in which they were added. Like the driver, the stand-in inspects
+// the memory of copies and fills when their nodes are added and when the graph is instantiated. Tests may also use any
+// other address as the handle of a graph or instance; its launch only frees memory.
 #include <cstring>
 #include <map>
 #include <memory>
@@ -20,7 +20,7 @@ struct node {
   CUDA_MEMCPY3D copy{};
   CUDA_MEMSET_NODE_PARAMS fill{};
   CUDA_KERNEL_NODE_PARAMS kernel{};
-  std::vector<std::vector<std::byte>> values;  // of the kernel's parameters
+  std::vector<std::vector<std::byte>> values;  // the values of the kernel's parameters
   std::vector<void*> places;
   std::vector<std::shared_ptr<node>> child;
 };
@@ -28,7 +28,7 @@ struct node {
 struct graph {
   std::vector<std::shared_ptr<node>> nodes;
 };
-// The nodes of an instance are copies, by the handles of the nodes that they were made of.
+// An instance has copies of the nodes; each copy is stored with the handle of its original.
 struct instance {
   std::vector<std::pair<CUgraphNode, std::shared_ptr<node>>> nodes;
 };
@@ -182,7 +182,7 @@ STAND_IN CUresult cuGraphMemsetNodeGetParams(CUgraphNode n, CUDA_MEMSET_NODE_PAR
 STAND_IN CUresult cuGraphKernelNodeGetParams(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS* what) {
   return *what = node_of(n).kernel, CUDA_SUCCESS;
 }
-// The child of a node is a graph of its own here.
+// Returns a new graph with the nodes of the child graph.
 STAND_IN CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode n, CUgraph* child) {
   auto fresh = std::make_unique<graph>();
   fresh->nodes = node_of(n).child;

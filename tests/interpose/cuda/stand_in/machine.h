@@ -1,6 +1,6 @@
 #pragma once
 
-/// The parts of the stand-in: contexts, memory, streams. Functions may be called by any thread.
+/// The objects of the stand-in: contexts, memory and streams. Any thread may call the functions.
 
 #include <array>
 #include <atomic>
@@ -13,18 +13,18 @@
 
 #include "tests/interpose/cuda/stand_in/stand_in.h"
 
-// Names that cuda.h spells with a version are exported with that version, as by the driver, through the macros of
-// cuda.h.
+// The macros of cuda.h add versions to the names of entries, so the stand-in exports the same versioned names as the
+// driver.
 #define STAND_IN extern "C" __attribute__((visibility("default")))
 #define COUNT() ::stand_in::count(__func__)
-/// At the beginning of an entry that stand_in_fail can refuse, after COUNT().
+/// To be used after COUNT() at the beginning of an entry for which stand_in_fail works.
 #define REFUSE() \
   if (const CUresult refused = ::stand_in::refusal(__func__); refused != CUDA_SUCCESS) return refused
 
 namespace stand_in {
 
 void count(const char* symbol);
-/// The result with which stand_in_fail refuses this call of an entry, or CUDA_SUCCESS.
+/// Returns the error that stand_in_fail has set for this call of an entry, or CUDA_SUCCESS.
 CUresult refusal(const char* symbol);
 
 // ---- contexts: the primary one of each device, and those that programs make -------------------------------------
@@ -34,7 +34,7 @@ inline constexpr int device_count = 2;
 struct context {
   int device;
   std::atomic<unsigned> users{0};
-  std::atomic<std::uint64_t> generation{0};  // counts its ends
+  std::atomic<std::uint64_t> generation{0};  // how often the context has ended
 };
 
 context* primary(int device);  // nullptr if there is no such device
@@ -54,14 +54,14 @@ class context_list {
   std::array<CUcontext, 64> contexts_{};
   std::size_t count_ = 0;
 };
-/// Those of the calling thread.
+/// Returns the contexts of the calling thread.
 context_list& context_stack();
 /// Finds the current context; returns an error if it cannot be used.
 CUresult current(context*& found);
 /// Ends a context: waits for its work, then releases everything that it has.
 void end(context& c);
 
-/// For stand_in_held.
+/// Add the number of objects to `all`, for stand_in_held.
 void count_memory(held& all);
 void count_streams(held& all);
 std::size_t mapped_bytes(int device);
@@ -107,38 +107,40 @@ struct event {
   std::atomic<std::uint64_t> number{0};
 };
 
-/// Finds the object of a handle, or returns an error. The default streams are those of the current context.
+/// Finds the object of a handle, or returns an error. The handles of default streams mean the default streams of the
+/// current context.
 CUresult find(CUstream given, stream*& found);
 CUresult find(CUevent given, event*& found);
 stream* make_stream(context& c, stream_kind kind);
 event* make_event(context& c);
 
-/// Queues work behind the work that CUDA's rules put before it.
+/// Queues work that runs after all work that must precede it by CUDA's rules.
 std::uint64_t add(stream& s, std::function<void()> work);
 void wait_for(const context& c);
-/// What a wait for a context does to the captures in it. Whether there were any.
+/// Invalidates the captures in a context, as a wait for the context does. Returns whether there were any captures.
 bool invalidate_captures(const context& c);
-/// Holds up queued work, or lets it run.
+/// If `paused` is true, queued work waits until pause(false) is called.
 void pause(bool paused);
 
-/// A parameter's place; no bytes where the kernel has fewer.
+/// The offset and size of a parameter; `bytes` is 0 if the kernel has fewer parameters.
 struct formal {
   std::size_t offset = 0, bytes = 0;
 };
-/// A parameter of a kernel of a module; nothing for any other function.
+/// Returns a parameter of a kernel of a module; nullopt for any other function.
 [[nodiscard]] std::optional<formal> formal_of_module(CUfunction function, std::size_t index);
-/// Whether stand_in_limit_parameters refuses a kernel of a module.
+/// Whether a kernel of a module has more parameters than stand_in_limit_parameters allows.
 [[nodiscard]] bool is_over_limit(CUfunction function);
 struct launch_shape {
   unsigned grid[3];
   unsigned block[3];
 };
-/// Queues a kernel of a module; false for any other function. Parameters are given one by one or in a block.
+/// Queues a kernel of a module; returns false for any other function. The parameters are either in `parameters`, one by
+/// one, or in `extra`, as one block.
 bool launch_of_module(CUfunction function, const launch_shape& shape, stream& in, void** parameters, void** extra);
 
 // ---- memory ------------------------------------------------------------------------------------------------------
 
-/// Memory of a pool has no context that the driver tells, and no handle for other processes.
+/// The driver reports no context for memory of a pool, and gives no IPC handle for it.
 CUdeviceptr allocate(context& c, std::size_t bytes, bool of_pool = false);
 bool free_memory(CUdeviceptr address);
 void* allocate_pinned(context& c, std::size_t bytes);
@@ -146,48 +148,50 @@ bool free_pinned(void* address);
 bool register_pinned(context& c, void* address, std::size_t bytes);
 bool unregister_pinned(void* address);
 
-/// The allocation in which an address lies.
+/// An allocation.
 struct object {
   CUdeviceptr base = 0;
   std::size_t bytes = 0;
   context* of = nullptr;
   std::uint64_t number = 0;  ///< unique in the process
-  bool of_pool = false;      ///< or mapped: without a context
-  bool mapped = false;       ///< by cuMemMap
+  bool of_pool = false;      ///< memory of a pool or mapped memory, for which the driver reports no context
+  bool mapped = false;       ///< mapped by cuMemMap
 };
 bool find_object(CUdeviceptr address, object& found);
-/// Memory between processes. Return 0 and false if that is not possible.
+/// Share memory with other processes. open_object returns 0, and the other functions return false, if that is not
+/// possible.
 bool share_object(CUdeviceptr address, CUipcMemHandle& handle);
 CUdeviceptr open_object(context& c, const CUipcMemHandle& handle);
 bool close_object(CUdeviceptr address);
 bool is_device(CUdeviceptr address, std::size_t bytes);
 bool is_pinned(CUdeviceptr address);
-/// The place of the byte that a device address names.
+/// Returns the address at which the stand-in has the byte at a device address.
 std::byte* memory_at(CUdeviceptr address);
 
-/// Ranges of addresses without memory, and what is mapped there. A mapping has no context that the driver tells.
-/// `alias` is where the bytes can be read. The functions that remove return false if there is no such range.
+/// Add and remove ranges of addresses without memory, and mappings in these ranges. The driver reports no context for a
+/// mapping. alias: the address at which the stand-in has the bytes. The functions that remove return false if the range
+/// or mapping does not exist.
 void add_range(CUdeviceptr base, std::size_t bytes, std::byte* alias);
 bool remove_range(CUdeviceptr base);
 void add_mapping(CUdeviceptr address, std::size_t bytes, int device);
 bool remove_mapping(CUdeviceptr address);
-/// The memory for mappings that each device has.
+/// The number of bytes for mappings on each device.
 inline constexpr std::size_t memory_of_device = std::size_t{192} << 20;
 
-/// Whether one device's kernels and direct copies reach the other's memory.
+/// Whether kernels and direct copies of device `from` can access the memory of device `to`.
 bool reaches(int from, int to);
 void set_reach(int from, int to, bool on);
 
 // ---- copies ------------------------------------------------------------------------------------------------------
 
-/// Rows of memory: one side of a copy.
+/// One side of a copy.
 struct rows {
   CUdeviceptr base;
   std::size_t pitch = 0;
-  std::size_t slice = 0;  ///< bytes from one plane to the next
+  std::size_t slice = 0;  ///< the distance in bytes from one plane to the next
 };
 
-/// A copy: refuses what the driver refuses, and queues the copy or does it at once, like the driver.
+/// Makes a copy like the driver: refuses invalid copies, and queues the copy or makes it at once.
 CUresult copy(rows to, rows from, std::size_t width, std::size_t height, std::size_t depth, CUstream in, bool wait);
 inline CUresult copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream in, bool wait) {
   return copy(rows{to}, rows{from}, bytes, 1, 1, in, wait);

@@ -1,5 +1,6 @@
-// Memory that is mapped: allocations of a device by their handles, and ranges of addresses where they are put. The
-// bytes of an allocation are a file, which is mapped at the same place of a second range, where they can be read.
+// Mapped memory: allocations of a device, identified by handles, and ranges of addresses to which they are mapped. For
+// each range, the stand-in has a second range that it can read. The bytes of an allocation are in a file, which is
+// mapped at the same offset of the second range.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@ std::map<CUdeviceptr, allocation>& mapped() {
 std::size_t used_bytes[device_count];
 CUmemGenericAllocationHandle next_handle = 1000;
 
-// Elsewhere if the wanted addresses are in use.
+// Reserves addresses; chooses other addresses if the wanted ones are in use.
 void* reserve(std::size_t bytes, CUdeviceptr wanted = 0) {
   return ::mmap(reinterpret_cast<void*>(wanted),  // NOLINT(performance-no-int-to-ptr)
                 bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -79,12 +80,13 @@ STAND_IN CUresult cuMemCreate(CUmemGenericAllocationHandle* made, std::size_t by
   return CUDA_SUCCESS;
 }
 
-// Here an allocation ends with its handle; the bytes stay where they are mapped. hpe unmaps first.
+// In the stand-in, an allocation ends with its handle, even if it is still mapped; its mapped bytes remain. hpe always
+// unmaps first.
 STAND_IN CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   COUNT();
   const std::lock_guard lock(state);
   const auto found = allocations().find(handle);
-  if (found == allocations().end()) return CUDA_SUCCESS;  // one that the program imported
+  if (found == allocations().end()) return CUDA_SUCCESS;  // a handle that the program imported
   used_bytes[found->second.device] -= found->second.bytes;
   ::close(found->second.file);
   allocations().erase(found);
@@ -107,7 +109,7 @@ STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, 
   return CUDA_SUCCESS;
 }
 
-// Only whole mappings, as the driver demands.
+// Only unmaps whole mappings, like the driver.
 STAND_IN CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
   COUNT();
   REFUSE();

@@ -1,6 +1,7 @@
-// Memory of devices: blocks like the driver's, in which small objects share pages, at addresses that cannot be read.
-// The bytes are elsewhere, in a file for each block, which other processes open by its handle. Blocks of an ended
-// context are reused; so are the addresses of a block whose last object was a large one, with other memory.
+// Device memory. Like the driver, the stand-in allocates blocks, in which small objects share pages; CPU code cannot
+// read the addresses of a block. The bytes of a block are in a file, which the stand-in maps at other addresses, and
+// which other processes open by the IPC handle. Blocks of an ended context are reused. If a large object had a block
+// alone and is freed, the addresses of the block are reused with other memory.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ struct memory_block {
   std::byte* alias;
   int device;
   int file;
-  bool spare = false;     // no longer holds objects
+  bool spare = false;     // the block no longer has objects
   bool imported = false;  // memory of another process
 };
 struct owned {
@@ -36,7 +37,7 @@ struct owned {
   bool mapped = false;
 };
 
-// The contents of a CUipcMemHandle.
+// The content of a CUipcMemHandle.
 struct shared_object {
   int process;
   int file;
@@ -56,7 +57,7 @@ std::map<CUdeviceptr, owned>& pinned() { return immortal<std::map<CUdeviceptr, o
 
 constexpr std::size_t block_bytes = std::size_t{2} << 20;
 constexpr std::size_t alignment = 512;
-constexpr int no_device = -1;  // of a range of addresses
+constexpr int no_device = -1;  // the device of a range of addresses
 
 struct place {
   CUdeviceptr next = 0;
@@ -82,7 +83,7 @@ std::byte* map_bytes(int file, std::size_t bytes) {
   return static_cast<std::byte*>(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
 }
 
-// Makes a block at a given address, or at any if it is null.
+// Makes a block at the address `at`, or at any address if `at` is null.
 CUdeviceptr make_block(void* at, int device, std::size_t size) {
   const int file = ::memfd_create("stand-in", MFD_CLOEXEC);
   if (::ftruncate(file, static_cast<off_t>(size)) != 0) std::abort();
@@ -214,7 +215,7 @@ bool find_object(CUdeviceptr address, object& found) {
   return true;
 }
 
-// Mappings side by side are one range for copies.
+// A copy may use several neighbouring mappings.
 bool is_device(CUdeviceptr address, std::size_t bytes) {
   const std::lock_guard lock(state);
   auto at = containing(objects(), address);
@@ -285,11 +286,11 @@ void end(context& c) {
     if (!p.second.registered) ::munmap(pointer(p.first), p.second.bytes);
     return true;
   });
-  if (&c != primary(c.device)) return;  // its memory is part of blocks that have other objects
+  if (&c != primary(c.device)) return;  // the blocks also have objects of other contexts
   for (auto& [address, b] : blocks()) {
     if (b.device != c.device || b.imported) continue;
     b.spare = true;
-    // Overwrites the old bytes.
+    // Overwrites the old bytes, so that a use of the ended context's memory is noticed.
     std::memset(b.alias, 0xdb, b.bytes);
   }
   places[c.device] = {};

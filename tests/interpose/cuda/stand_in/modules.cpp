@@ -1,4 +1,4 @@
-// Modules: code as nvcc puts it into programs, whose PTX is interpreted.
+// Modules: the code that nvcc puts into programs; the stand-in interprets its PTX.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -40,8 +40,9 @@ std::map<const void*, std::shared_ptr<module_code>>& kernels() {
   return *all;
 }
 
-// Parameters may be structures; each word of them that is an address of device memory is one. The memory behind the
-// first byte of an array may be mapped or not: only what the kernel uses must be.
+// Replaces device addresses in the parameters by the addresses at which the stand-in has the bytes. Parameters may be
+// structures, so each word that can be a device address counts as an address. Only the first byte is looked up, because
+// the rest of an array need not be mapped unless the kernel uses it.
 void translate(std::vector<std::uint64_t>& parameters) {
   for (std::uint64_t& word : parameters) word = number_of(memory_at(word));
 }
@@ -115,7 +116,7 @@ STAND_IN CUresult cuModuleLoadData(CUmodule* result, const void* image) {
   return CUDA_SUCCESS;
 }
 
-// Variables are host memory here, which copies take for pinned.
+// In the stand-in, module variables are in host memory, which copies treat as pinned memory.
 STAND_IN CUresult cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
   COUNT();
   const auto* const code = reinterpret_cast<module_code*>(module);

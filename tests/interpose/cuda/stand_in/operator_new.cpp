@@ -1,5 +1,5 @@
-// The stand-in takes its memory from malloc, so that tests that refuse memory to hpe refuse none to the stand-in. A
-// sanitizer's operator new, which would be the whole process's, does not reach it either.
+// The stand-in allocates its memory by malloc, so that tests in which allocations of hpe fail do not affect the
+// stand-in. It also does not use the operator new of a sanitizer, which replaces the operator of the whole process.
 #include "tests/operator_new.h"
 
 namespace {

@@ -1,5 +1,6 @@
-// Contexts, streams and events. Objects behind handles are never deleted, so that handles of ended objects are
-// recognised. One mutex orders the queuing of all streams, as the legacy stream requires.
+// Contexts, streams and events. Objects with handles are never deleted, so that the stand-in recognises handles of
+// ended objects. One mutex orders the queuing of work on all streams, because work on the legacy stream depends on the
+// other streams.
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -22,7 +23,7 @@ T& immortal() {
   return *it;
 }
 
-// Never destroyed, because programs call the driver as they exit.
+// Never destroyed, because programs call the driver while they exit.
 std::mutex state;
 auto& calls = immortal<std::map<std::string, unsigned>>();
 struct failure {
@@ -30,7 +31,7 @@ struct failure {
   CUresult result;
 };
 auto& failures = immortal<std::map<std::string, failure>>();
-/// The work during the next call of an entry.
+/// The functions to run in the next call of an entry.
 auto& meanwhiles = immortal<std::map<std::string, std::function<void()>>>();
 
 std::set<stream*>& streams() { return immortal<std::set<stream*>>(); }
@@ -100,11 +101,12 @@ STAND_IN void stand_in_pause(int paused) { pause(paused != 0); }
 // ---- contexts ----------------------------------------------------------------------------------------------------
 
 context* primary(int device) {
-  static auto* const all = new context[device_count]{{0}, {1}};  // never destroyed, as the state above
+  static auto* const all = new context[device_count]{{0}, {1}};  // never destroyed, like the state above
   return device >= 0 && device < device_count ? &all[device] : nullptr;
 }
 
-// Never deleted, like all objects behind handles: a program may ask about a context that has ended.
+// The context is never deleted, like all objects with handles: a program may use the handle of a context that has
+// ended.
 context* make_context(int device) {
   static auto* const all = new std::vector<std::unique_ptr<context>>;
   const std::lock_guard lock(state);
@@ -126,11 +128,11 @@ CUresult current(context*& found) {
 // ---- queues ------------------------------------------------------------------------------------------------------
 
 std::uint64_t queue::add(std::function<void()> work) {
-  // For measuring the cost of the code in front of the driver.
+  // STAND_IN_AT_ONCE is for measurements of the cost of hpe's hooks.
   static const bool at_once = std::getenv("STAND_IN_AT_ONCE") != nullptr;
   const std::lock_guard lock(mutex_);
   if (at_once) return work(), done_ = ++added_;
-  if (!started_) std::thread([this] { run(); }).detach();  // runs to the end of the process, like the queue
+  if (!started_) std::thread([this] { run(); }).detach();  // runs until the process ends, like the queue
   started_ = true;
   work_.push_back(std::move(work));
   changed_.notify_all();
@@ -219,7 +221,7 @@ void count_streams(held& all) {
 }
 
 std::uint64_t add(stream& s, std::function<void()> work) {
-  // The legacy stream and the blocking ones of a context wait for each other.
+  // The legacy stream and the blocking streams of a context wait for each other.
   std::vector<std::pair<queue*, std::uint64_t>> before;
   const std::lock_guard lock(state);
   for (stream* other : streams()) {

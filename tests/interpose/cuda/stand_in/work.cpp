@@ -1,4 +1,4 @@
-// The entries that queue work, and the one that finds entries.
+// The entries that queue work, and the entry that looks up entries.
 #include <cstring>
 
 #include "tests/interpose/cuda/stand_in/machine.h"
@@ -47,7 +47,8 @@ CUdeviceptr start_of(CUmemorytype type, const void* host, CUdeviceptr device) {
   return type == CU_MEMORYTYPE_HOST ? number_of(host) : device;
 }
 
-// The driver refuses descriptions of device memory whose base is not mapped, whatever the first byte of the copy is.
+// Whether the bases in a description are mapped. The driver refuses a base that is not mapped, even if the copy does
+// not use the byte there.
 template <class Copy>
 bool have_bases(const Copy& c) {
   return (c.srcMemoryType != CU_MEMORYTYPE_DEVICE || is_device(c.srcDevice, 1)) &&
@@ -117,7 +118,7 @@ STAND_IN CUresult cuMemsetD2D32Async(CUdeviceptr to, std::size_t pitch, unsigned
 
 STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                  unsigned bz, unsigned, CUstream in, void** parameters, void** extra) {
-  if (function == nullptr) return CUDA_SUCCESS;  // to measure the code in front of the driver
+  if (function == nullptr) return CUDA_SUCCESS;  // for measurements of the cost of hpe's hooks
   COUNT();
   stream* s = nullptr;
   if (const CUresult wrong = find(in, s); wrong != CUDA_SUCCESS) return wrong;
@@ -133,7 +134,7 @@ STAND_IN CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, 
   return CUDA_SUCCESS;
 }
 
-// All parameters of a kernel that is in no module have 8 bytes.
+// A kernel that is not in a module has only parameters of 8 bytes.
 STAND_IN CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
   std::optional<formal> found = formal_of_module(function, index);
   if (!found) {
@@ -150,7 +151,7 @@ STAND_IN CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::
   return formal_of_module(function, 0) ? cuFuncGetParamInfo(function, index, offset, bytes) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The bytes are not compressed here.
+// In the stand-in, the source bytes are not compressed.
 STAND_IN CUresult cuMemBatchDecompressAsync(CUmemDecompressParams* what, std::size_t count, unsigned, std::size_t*,
                                             CUstream in) {
   COUNT();
@@ -173,7 +174,7 @@ STAND_IN CUresult cuStreamBatchMemOp(CUstream, unsigned, CUstreamBatchMemOpParam
 
 namespace {
 
-// Finds an entry as the driver does: by the requested version; null if there is none.
+// Finds an entry like the driver, by the requested version; returns null if no entry has this name and version.
 void* find_entry(const char* name, int version) {
   struct known {
     const char* name;

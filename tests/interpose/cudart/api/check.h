@@ -11,7 +11,7 @@
 #define EXPECT_CUDA(call) EXPECT_EQ((call), cudaSuccess) << cudaGetErrorName(cudaPeekAtLastError())
 #define ASSERT_CUDA(call) ASSERT_EQ((call), cudaSuccess) << cudaGetErrorName(cudaPeekAtLastError())
 
-// Expects that a call fails, and that the thread's last error returns the failure, once.
+// Expects that a call fails with `code`, and that cudaGetLastError then returns this code once.
 #define EXPECT_FAILS(call, code)                \
   do {                                          \
     EXPECT_EQ((call), (code));                  \
@@ -19,7 +19,7 @@
     EXPECT_EQ(cudaGetLastError(), cudaSuccess); \
   } while (false)
 
-// Memory of cudaMalloc with a lifetime.
+// An array that is allocated by cudaMalloc and freed by the destructor.
 template <class T>
 class on_device {
  public:
@@ -35,7 +35,7 @@ class on_device {
   T* data_ = nullptr;
 };
 
-// Random bytes of a run; a test that fails prints the seed.
+// Makes random bytes; a test that fails prints the seed.
 class random_bytes {
  public:
   random_bytes() : seed_(std::random_device{}()), engine_(seed_) {

@@ -1,4 +1,4 @@
-// Clusters that launches, kernels, attributes and graphs ask for.
+// Clusters that launches, kernels, attributes and graph nodes request.
 
 #include "check.h"
 #include "kernels.h"
@@ -29,7 +29,7 @@ class configuration {
   cudaLaunchConfig_t config_{};
 };
 
-// Poisoned memory, and the expected results of a launch of blocks in clusters.
+// The memory for the results of a launch in clusters, which is poisoned before the launch, and the expected results.
 class results {
  public:
   explicit results(unsigned blocks) : blocks_(blocks), out_(blocks) { poison(); }
@@ -64,7 +64,7 @@ void fails(const void* kernel, unsigned blocks, const std::vector<cudaLaunchAttr
                cudaErrorInvalidClusterSize);
 }
 
-// Kernels keep their attributes, and tests share a process, so the attributes are reset afterwards.
+// Sets an attribute of a kernel. Tests must reset the attributes that they set, because all tests run in one process.
 void set(const void* kernel, cudaFuncAttribute attribute, int value) {
   EXPECT_CUDA(cudaFuncSetAttribute(kernel, attribute, value));
 }
@@ -102,7 +102,7 @@ TEST(Clusters, ThatCannotBe) {
   fails(kernel_any_cluster(), 9, {cluster_of(9)});
   results out(4);
   EXPECT_CUDA(cudaLaunchKernelExC(configuration(4, 1, {cluster_of(4)}).get(), kernel_any_cluster(), out.arguments()));
-  out.expect(4);  // no error is sticky
+  out.expect(4);  // the earlier errors are not sticky
 }
 
 TEST(Clusters, LargeOnesAreAllowedFirst) {
@@ -122,7 +122,7 @@ TEST(Clusters, LargeOnesAreAllowedFirst) {
 TEST(Clusters, ThatAFunctionAttributeDemands) {
   const void* const kernel = kernel_any_cluster();
   set(kernel, cudaFuncAttributeRequiredClusterWidth, 3);
-  fails(kernel, 6, {});  // height and depth are missing
+  fails(kernel, 6, {});  // the cluster's height and depth are not set yet
   set(kernel, cudaFuncAttributeRequiredClusterHeight, 1);
   set(kernel, cudaFuncAttributeRequiredClusterDepth, 1);
   runs(kernel, 6, {}, 3);
@@ -177,7 +177,7 @@ TEST(Clusters, TheirOccupancy) {
   EXPECT_EQ(potential(kernel_any_cluster(), 128), 8);
   EXPECT_EQ(potential(kernel_cluster_of_two(), 128), 2);
   EXPECT_EQ(potential(kernel_small_clusters(), 64), 4);
-  EXPECT_EQ(potential(kernel_small_clusters(), 65), 0);  // a block cannot run
+  EXPECT_EQ(potential(kernel_small_clusters(), 65), 0);  // the kernel does not allow blocks of 65 threads
   set(kernel_any_cluster(), cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   EXPECT_EQ(potential(kernel_any_cluster(), 128), 16);
   set(kernel_any_cluster(), cudaFuncAttributeNonPortableClusterSizeAllowed, 0);
@@ -202,7 +202,7 @@ TEST(Clusters, TheirOccupancy) {
   EXPECT_FAILS(cudaOccupancyMaxActiveClusters(&clusters, kernel_any_cluster(), nullptr), cudaErrorInvalidValue);
 }
 
-// Runs a graph once and ends the exec.
+// Launches an executable graph once and checks the results.
 void run(cudaGraphExec_t exec, results& out, unsigned cluster) {
   EXPECT_CUDA(cudaGraphLaunch(exec, nullptr));
   out.expect(cluster);
@@ -220,7 +220,7 @@ TEST(Clusters, OfGraphsThatAreBuilt) {
   cudaGraphNode_t node = nullptr;
   ASSERT_CUDA(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &parameters));
   cudaGraphExec_t exec = nullptr;
-  EXPECT_FAILS(cudaGraphInstantiate(&exec, graph, 0), cudaErrorInvalidClusterSize);  // the kernel runs only in clusters
+  EXPECT_FAILS(cudaGraphInstantiate(&exec, graph, 0), cudaErrorInvalidClusterSize);  // the kernel requires clusters
   cudaLaunchAttributeValue value = cluster_of(3).val;
   EXPECT_CUDA(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributeClusterDimension, &value));
   value = {};
@@ -228,7 +228,7 @@ TEST(Clusters, OfGraphsThatAreBuilt) {
   EXPECT_EQ(value.clusterDim.x, 3U);
   ASSERT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
   run(exec, out, 3);
-  // New parameters do not change the attributes, neither in the graph nor in its exec.
+  // New parameters do not change the attributes, neither in the graph nor in the executable graph.
   parameters.func = const_cast<void*>(kernel_any_cluster());
   EXPECT_CUDA(cudaGraphExecKernelNodeSetParams(exec, node, &parameters));
   run(exec, out, 3);

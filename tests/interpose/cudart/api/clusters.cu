@@ -6,7 +6,8 @@ namespace {
 
 namespace cg = cooperative_groups;
 
-// Writes the number in the shared memory of the next block of the cluster, and the cluster's size.
+// Writes 100 times the number that the next block of the cluster has stored in its shared memory, plus the cluster's
+// size.
 __device__ void tell(int* out) {
   __shared__ int mine;
   const cg::cluster_group cluster = cg::this_cluster();

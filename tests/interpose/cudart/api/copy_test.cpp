@@ -1,5 +1,5 @@
-// Copies and memsets, compared with the same operations on the host. Whole buffers are compared, so that a byte too
-// many shows.
+// Copies and memsets, compared with the same operations on the host. The tests compare whole buffers, so that they
+// notice bytes that are written by mistake.
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "check.h"
 
-// Functions that programs call if compiled with --default-stream per-thread.
+// Functions that programs call if they are compiled with --default-stream per-thread.
 // NOLINTBEGIN(readability-identifier-naming): the names that nvcc gives them
 extern "C" cudaError_t cudaMemcpy_ptds(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 extern "C" cudaError_t cudaMemsetAsync_ptsz(void* to, int value, std::size_t bytes, cudaStream_t stream);
@@ -16,7 +16,7 @@ extern "C" cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream);
 
 namespace {
 
-// Memory of one kind, and its expected contents.
+// Memory of one kind, and its expected content.
 class held {
  public:
   enum class kind { device, other_device, pinned, managed, pageable };
@@ -54,7 +54,7 @@ class held {
   std::vector<char>& expected() { return expected_; }
   [[nodiscard]] bool is_host() const { return kind_ == kind::pageable || kind_ == kind::pinned; }
 
-  // The number of wrong bytes.
+  // Returns the number of wrong bytes.
   [[nodiscard]] std::size_t wrong() const {
     std::vector<char> there(size(), 77);
     EXPECT_CUDA(cudaMemcpy(there.data(), data_, size(), cudaMemcpyDefault));
@@ -170,7 +170,7 @@ TEST(Copies, InTheThreadsOwnDefaultStreamWaitForNoOther) {
   EXPECT_CUDA(cudaMemcpy_ptds(&value, memory.data(), 4, cudaMemcpyDeviceToHost));
   EXPECT_EQ(value, 0x01010101);
   EXPECT_EQ(cudaStreamQuery(busy), cudaErrorNotReady);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // that was an answer and no error
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // cudaErrorNotReady was a result, not an error
   gate.set_value();
   EXPECT_CUDA(cudaDeviceSynchronize());
   EXPECT_CUDA(cudaStreamDestroy(busy));
@@ -220,7 +220,7 @@ TEST(Copies, ThatCannotBeMeantAreRefused) {
                cudaErrorInvalidResourceHandle);
 }
 
-// Sums and products that wrap around would look small.
+// A sum or product that wraps around would be small and so seem valid.
 TEST(Copies, OfSizesBeyondTheAddressSpaceAreRefused) {
   held memory(held::kind::device, std::vector<char>(1000));
   char host[1000] = {};
@@ -242,7 +242,7 @@ TEST(Memsets, OfAllDimensions) {
        {held::kind::device, held::kind::other_device, held::kind::pinned, held::kind::managed}) {
     held memory(kind, random.make(20'000));
     std::vector<char>& expected = memory.expected();
-    EXPECT_CUDA(cudaMemset(memory.data() + 7, 0x1234, 4321));  // the lowest byte counts
+    EXPECT_CUDA(cudaMemset(memory.data() + 7, 0x1234, 4321));  // only the lowest byte of the value is used
     std::fill_n(expected.begin() + 7, 4321, 0x34);
     EXPECT_CUDA(cudaMemset2D(memory.data() + 3, 100, 5, 61, 30));
     for (int y = 0; y < 30; ++y) std::fill_n(expected.begin() + 3 + 100 * y, 61, 5);
@@ -287,7 +287,8 @@ TEST(CopyBatches, OfPlainMemory) {
 TEST(CopyBatches, OfThreeDimensionsAndArrays) {
   random_bytes random;
   SCOPED_TRACE(testing::Message() << "seed " << random.seed());
-  // 5 * 4 * 3 ints in rows of 7 and layers of 6: copied to an array at an offset, and from there to rows without gaps.
+  // Copies 5 * 4 * 3 ints from rows of 7 ints and planes of 6 rows to an array at an offset, and from there to rows
+  // without gaps.
   const std::vector<char> from = random.make(sizeof(int) * 7 * 6 * 3);
   std::vector<int> in(from.size() / sizeof(int));
   std::memcpy(in.data(), from.data(), from.size());

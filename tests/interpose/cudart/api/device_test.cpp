@@ -153,7 +153,7 @@ TEST(Devices, TellTheirLimitsAndSettingsAfterEachChange) {
   EXPECT_FAILS(cudaDeviceSetLimit(cudaLimitMaxL2FetchGranularity, 129), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaDeviceSetLimit(static_cast<cudaLimit>(3), 1), cudaErrorUnsupportedLimit);
   std::size_t other = 0;
-  EXPECT_CUDA(cudaSetDevice(1));  // which has limits of its own
+  EXPECT_CUDA(cudaSetDevice(1));  // the other device has its own limits
   EXPECT_CUDA(cudaDeviceGetLimit(&other, cudaLimitStackSize));
   EXPECT_EQ(other, 1024U);
   EXPECT_CUDA(cudaSetDevice(0));
@@ -214,12 +214,12 @@ TEST(Devices, TellWhatTheyAreForEachOther) {
   EXPECT_FAILS(cudaDeviceCanAccessPeer(&value, 0, 2), cudaErrorInvalidDevice);
   EXPECT_FAILS(cudaDeviceEnablePeerAccess(1, 1), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaDeviceDisablePeerAccess(2), cudaErrorInvalidDevice);
-  // What one device may do with the other is no permission for the other.
+  // Peer access from device 0 to device 1 does not allow access from device 1 to device 0.
   EXPECT_CUDA(cudaDeviceEnablePeerAccess(1, 0));
   EXPECT_CUDA(cudaSetDevice(1));
   EXPECT_FAILS(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
   EXPECT_CUDA(cudaDeviceEnablePeerAccess(0, 0));
-  EXPECT_CUDA(cudaDeviceReset());  // ends those of this device alone
+  EXPECT_CUDA(cudaDeviceReset());  // ends only the peer access of this device
   EXPECT_FAILS(cudaDeviceDisablePeerAccess(0), cudaErrorPeerAccessNotEnabled);
   EXPECT_CUDA(cudaSetDevice(0));
   EXPECT_CUDA(cudaDeviceDisablePeerAccess(1));
@@ -237,7 +237,7 @@ TEST(Devices, HaveBusIdsInSeveralForms) {
   EXPECT_FAILS(cudaDeviceGetByPCIBusId(nullptr, "01:00.0"), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaDeviceGetByPCIBusId(&device, nullptr), cudaErrorInvalidValue);
   char text[14] = "";
-  EXPECT_CUDA(cudaDeviceGetPCIBusId(text, 13, 1));  // 12 characters and the end
+  EXPECT_CUDA(cudaDeviceGetPCIBusId(text, 13, 1));  // 12 characters and a zero byte
   EXPECT_STREQ(text, "0000:01:00.0");
   EXPECT_FAILS(cudaDeviceGetPCIBusId(text, 12, 1), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaDeviceGetPCIBusId(nullptr, 13, 1), cudaErrorInvalidValue);
@@ -248,7 +248,7 @@ TEST(Devices, AreChosenByWhatTheyHaveAtLeast) {
   cudaDeviceProp wish{};
   ASSERT_CUDA(cudaGetDeviceProperties(&wish, 1));
   int device = -1;
-  EXPECT_CUDA(cudaChooseDevice(&device, &wish));  // both fit equally, so it is the first
+  EXPECT_CUDA(cudaChooseDevice(&device, &wish));  // both devices fit equally well, so the first device is chosen
   EXPECT_EQ(device, 0);
   wish.major = 99;
   EXPECT_CUDA(cudaChooseDevice(&device, &wish));
@@ -291,7 +291,7 @@ TEST(Devices, HaveTheWidthsThatTexturesNeed) {
   EXPECT_EQ(p.regsPerBlock, 65536);
   EXPECT_EQ(p.textureAlignment, 512U);
   EXPECT_EQ(std::string(p.uuid.bytes, 16), "hpe soft       0");
-  // CUDA 13 removed these from the properties; they are attributes.
+  // CUDA 13 removed these properties; they are still attributes.
   EXPECT_EQ(attribute(cudaDevAttrClockRate), 1'000'000);
   EXPECT_EQ(attribute(cudaDevAttrComputeMode), cudaComputeModeDefault);
   EXPECT_EQ(attribute(cudaDevAttrManagedMemory), 1);

@@ -1,4 +1,4 @@
-// The effects of a kernel's fault on the process.
+// How a fault of a kernel affects the process.
 
 #include <cstdint>
 #include <cstdlib>
@@ -32,7 +32,7 @@ TEST(Faults, StayUntilAReset) {
   EXPECT_CUDA(cudaDeviceSynchronize());
 }
 
-// In a process of its own, because each is told once in a process.
+// Runs in a separate process, because each message is printed only once in a process.
 TEST(Messages, OfErrorsThatProgramsOftenOverlook) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto overlook = [] {

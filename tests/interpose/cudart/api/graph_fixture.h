@@ -1,19 +1,19 @@
 #pragma once
 
-// What the tests of graphs share.
+// Common code of the tests of graphs.
 
 #include <optional>
 #include <vector>
 
 #include "check.h"
 
-inline constexpr int count = 64;  // of the ints
+inline constexpr int count = 64;  // the number of ints
 
 /// A graph, a stream, and memory for nodes.
 class GraphQueries : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_CUDA(cudaDeviceReset());  // also of what other tests of the process left
+    ASSERT_CUDA(cudaDeviceReset());  // also removes objects that other tests in this process have left
     ints_.emplace(count);
     ASSERT_CUDA(cudaGraphCreate(&graph_, 0));
     ASSERT_CUDA(cudaStreamCreate(&stream_));

@@ -1,4 +1,5 @@
-// Nodes of graphs: they do what their parameters say, tell them after each change, and refuse wrong ones.
+// Nodes of graphs: a node does what its parameters say, queries return the parameters after each change, and wrong
+// parameters are refused.
 
 #include <algorithm>
 #include <array>
@@ -36,7 +37,7 @@ TEST_F(GraphQueries, MemcpyNodesCopyAndTellTheirParameters) {
   run(exec);
   EXPECT_EQ(contents(), other);
 
-  // An executable graph changes alone.
+  // A change of an executable graph does not change the graph.
   ASSERT_CUDA(cudaGraphExecMemcpyNodeSetParams1D(exec, node, ints_->data(), from.data(), bytes / 2, cudaMemcpyDefault));
   run(exec);
   std::vector<int> half = other;
@@ -101,7 +102,7 @@ TEST_F(GraphQueries, NodesCopyToAndFromSymbols) {
   EXPECT_EQ(in_symbol(), (std::array<float, 4>{21, 22, 11, 11}));
   EXPECT_EQ(out[3], 11);
 
-  // Exactly to the symbol's end, and one byte beyond it.
+  // Copies that end one or more bytes beyond the symbol's end are refused.
   EXPECT_FAILS(cudaGraphMemcpyNodeSetParamsToSymbol(to, symbol, values, 5, 12, cudaMemcpyDefault),
                cudaErrorInvalidValue);
   EXPECT_FAILS(cudaGraphMemcpyNodeSetParamsFromSymbol(from, out, symbol, 1, 16, cudaMemcpyDefault),
@@ -181,7 +182,7 @@ TEST_F(GraphQueries, KernelNodesRunAndTellTheirParameters) {
   cudaKernelNodeParams what{const_cast<void*>(kernel_add()), dim3(2), dim3(32), 0, arguments, nullptr};
   cudaGraphNode_t node = nullptr;
   ASSERT_CUDA(cudaGraphAddKernelNode(&node, graph_, nullptr, 0, &what));
-  number = 5;  // the node has its own copy
+  number = 5;  // has no effect: the node has its own copy of the argument
   cudaGraphExec_t const exec = instantiate();
   run(exec);
   EXPECT_EQ(sums(), count);
@@ -226,7 +227,7 @@ TEST_F(GraphQueries, KernelNodesRunAndTellTheirParameters) {
   EXPECT_EQ(told.gridDim.x, 4U);
   EXPECT_EQ(told.blockDim.x, 8U);
 
-  // Attributes stay when parameters change, and are copied alone.
+  // A change of the parameters does not change the attributes, and attributes can be copied without the parameters.
   cudaKernelNodeAttrValue value{};
   value.priority = -1;
   ASSERT_CUDA(cudaGraphKernelNodeSetAttribute(node, cudaLaunchAttributePriority, &value));
@@ -290,7 +291,7 @@ TEST_F(GraphQueries, HostNodesCallAndTellTheirFunction) {
   EXPECT_EQ(first, 21);
   EXPECT_EQ(second, 11);
 
-  unsigned enabled = 9;  // nodes of other kinds can be disabled
+  unsigned enabled = 9;  // host nodes cannot be disabled
   EXPECT_FAILS(cudaGraphNodeGetEnabled(exec, node, &enabled), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaGraphNodeSetEnabled(exec, node, 0), cudaErrorInvalidValue);
   what.fn = nullptr;
@@ -346,7 +347,7 @@ TEST_F(GraphQueries, EventNodesTellTheirEvents) {
   EXPECT_FAILS(cudaGraphEventRecordNodeGetEvent(wait, &told), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaGraphEventWaitNodeGetEvent(wait, nullptr), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaGraphEventRecordNodeGetEvent(record, nullptr), cudaErrorInvalidValue);
-  // The executable graph records the event that it was given last: the time of the other one is unknown.
+  // The executable graph records the event that was set last, so the time of the other event is unknown.
   cudaGraphExec_t const exec = instantiate();
   ASSERT_CUDA(cudaGraphExecEventRecordNodeSetEvent(exec, record, events[0]));
   ASSERT_CUDA(cudaGraphExecEventWaitNodeSetEvent(exec, wait, events[0]));
@@ -397,7 +398,7 @@ TEST_F(GraphQueries, MemoryNodesTellTheirMemoryAndCountIt) {
   EXPECT_FAILS(cudaGraphMemAllocNodeGetParams(freed, &told), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaGraphMemAllocNodeGetParams(made, nullptr), cudaErrorInvalidValue);
 
-  // Each parameter that is wrong is refused, alone.
+  // Each wrong parameter is refused, even if all other parameters are right.
   cudaGraphNode_t none = nullptr;
   const auto refused = [&](cudaError_t code, const auto& change) {
     cudaMemAllocNodeParams wrong = what;
@@ -413,7 +414,8 @@ TEST_F(GraphQueries, MemoryNodesTellTheirMemoryAndCountIt) {
   EXPECT_FAILS(cudaGraphAddMemFreeNode(&none, graph_, nullptr, 0, ints_->data()), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaGraphAddMemFreeNode(nullptr, graph_, nullptr, 0, what.dptr), cudaErrorInvalidValue);
 
-  // Half of it more, freed with its nodes; the greatest amount stays until it is set back.
+  // Allocates more memory, which is freed with its nodes; the greatest amount does not decrease until the program
+  // resets it.
   what.bytesize = 5;
   cudaGraphNode_t second = nullptr;
   ASSERT_CUDA(cudaGraphAddMemAllocNode(&second, graph_, nullptr, 0, &what));
@@ -438,7 +440,7 @@ TEST_F(GraphQueries, MemoryNodesTellTheirMemoryAndCountIt) {
 }
 
 TEST_F(GraphQueries, ConditionsChooseTheirBodies) {
-  // The first value of each condition decides which body runs, at each launch.
+  // At each launch, a condition starts with its default value, and this value decides which body runs.
   struct test_case {
     cudaGraphConditionalNodeType type;
     unsigned bodies;

@@ -1,4 +1,4 @@
-// Graphs, executable graphs and captures: what a query says after each change, and which calls are refused.
+// Graphs, executable graphs and captures: what queries return after each change, and which calls are refused.
 
 #include <unistd.h>
 
@@ -48,7 +48,7 @@ std::multiset<cudaGraphNode_t> nodes(const List& list) {
   EXPECT_CUDA(list(all.data(), &told));
   EXPECT_EQ(told, number);
   EXPECT_EQ(all.back(), nullptr);
-  if (number > 0) {  // a list that is too short gets its part
+  if (number > 0) {  // if the list is too short, the query fills it with the first nodes
     std::vector<cudaGraphNode_t> some(number, nullptr);
     told = number - 1;
     EXPECT_CUDA(list(some.data(), &told));
@@ -81,8 +81,7 @@ TEST_F(GraphQueries, RandomEdgesAreThoseOfAModel) {
       const edge gone = *std::next(expected.begin(), static_cast<std::ptrdiff_t>(random.below(expected.size())));
       EXPECT_CUDA(cudaGraphRemoveDependencies(graph_, &gone.first, &gone.second, nullptr, 1));
       expected.erase(gone);
-    } else {  // in the order of creation, so that no circle is made; an edge that is there is refused, with those
-              // before it
+    } else {  // edges in the order of creation, which makes no cycle
       const std::size_t number = 1 + random.below(3);
       std::vector<cudaGraphNode_t> from;
       std::vector<cudaGraphNode_t> to;
@@ -131,7 +130,7 @@ TEST_F(GraphQueries, EdgesThatAreNotPlainAreRefused) {
     cudaGraphEdgeData data[2]{};
     (field == 0 ? data[1].from_port : field == 1 ? data[1].to_port : data[1].type) = 1;
     EXPECT_FAILS(cudaGraphAddDependencies(graph_, list, targets, data, 2), cudaErrorNotSupported);
-    EXPECT_CUDA(cudaGraphAddDependencies(graph_, list, targets, data, 1));  // the wrong one is behind the end
+    EXPECT_CUDA(cudaGraphAddDependencies(graph_, list, targets, data, 1));  // only the second edge has data
     EXPECT_FAILS(cudaGraphRemoveDependencies(graph_, list, targets, data, 2), cudaErrorNotSupported);
     EXPECT_CUDA(cudaGraphRemoveDependencies(graph_, list, targets, data, 1));
   }
@@ -142,7 +141,7 @@ TEST_F(GraphQueries, EdgesThatAreNotPlainAreRefused) {
   EXPECT_FAILS(cudaGraphGetEdges(graph_, nullptr, nullptr, nullptr, nullptr), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaGraphAddDependencies(graph_, nullptr, targets, nullptr, 1), cudaErrorInvalidValue);
   EXPECT_CUDA(cudaGraphAddDependencies(graph_, nullptr, nullptr, nullptr, 0));
-  // Removing edges of which one is absent removes none.
+  // If one of the edges does not exist, the call removes no edge.
   EXPECT_CUDA(cudaGraphAddDependencies(graph_, &a, &b, nullptr, 1));
   cudaGraphNode_t const from[] = {a, b};
   cudaGraphNode_t const to[] = {b, a};
@@ -260,7 +259,7 @@ TEST_F(GraphQueries, ChildGraphsAndClonesAreFound) {
   run(exec);
   EXPECT_EQ(calls, 101);
 
-  // A launch that is captured is a node, and a graph of another kind of node tells each kind in its drawing.
+  // A captured launch becomes a node. A drawing of a graph shows the type of each node.
   ASSERT_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal));
   ASSERT_CUDA(cudaGraphLaunch(exec, stream_));
   cudaGraph_t captured = nullptr;
@@ -408,7 +407,7 @@ TEST_F(GraphQueries, UserObjectsEndWithTheirLastReference) {
   EXPECT_FAILS(cudaUserObjectRelease(object, 4), cudaErrorInvalidValue);
   EXPECT_CUDA(cudaUserObjectRelease(object, 2));
   EXPECT_EQ(ended, 0);
-  // The graph has references of its own; a moved one is taken from the program.
+  // The graph has its own references; if a reference is moved, the program loses it.
   EXPECT_CUDA(cudaGraphRetainUserObject(graph_, object, 2, 0));
   EXPECT_CUDA(cudaUserObjectRetain(object, 1));
   EXPECT_CUDA(cudaGraphRetainUserObject(graph_, object, 1, cudaGraphUserObjectMove));

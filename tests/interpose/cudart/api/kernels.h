@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels that nvcc compiles, for tests that g++ compiles: the addresses of their host functions, and variables'
-// symbols.
+// Gives tests that g++ compiles access to kernels and variables that nvcc compiles: the addresses of the kernels' host
+// functions, and the symbols of the variables.
 
 #include <cstdint>
 
@@ -13,20 +13,20 @@ struct packet {
 
 const void* kernel_add();            // (const float* a, const float* b, float* sum, int count)
 const void* kernel_parameters();     // (char, double, packet, short, std::int64_t* out): writes them to out[0..8)
-const void* kernel_shared();         // (int* out): dynamic shared memory, reversed through it
-const void* kernel_static_shared();  // (int* out): 1024 ints of static shared memory
-const void* kernel_bounded();        // (): at most 128 threads
+const void* kernel_shared();         // (int* out): reverses values through dynamic shared memory
+const void* kernel_static_shared();  // (int* out): uses 1024 ints of static shared memory
+const void* kernel_bounded();        // (): allows at most 128 threads in a block
 const void* kernel_variables();  // (int* out): counter, coefficients[3], managed_value; adds 1 to counter and managed
 const void* kernel_store();      // (int* where): stores 1
 const void* kernel_trap();       // ()
-const void* kernel_linked();     // (int* out): calls a function of another file, and reads a variable of it
+const void* kernel_linked();     // (int* out): calls a function and reads a variable of another file
 
 // Kernels of clusters.cu. (int* out): for block b, out[b] is 100 times the number of the next block in its cluster,
 // plus the cluster's size.
 const void* kernel_any_cluster();
 const void* kernel_cluster_of_two();  // declares clusters of two blocks
-const void* kernel_some_cluster();    // in clusters only
-const void* kernel_small_clusters();  // of four blocks at most
+const void* kernel_some_cluster();    // requires clusters
+const void* kernel_small_clusters();  // allows clusters of at most four blocks
 
 const void* symbol_counter();       // int, 5
 const void* symbol_coefficients();  // float[4], {1, 2, 3, 4}

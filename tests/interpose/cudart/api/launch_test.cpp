@@ -274,7 +274,7 @@ TEST(Functions, TakeTheAttributesThatTheyCanHave) {
   EXPECT_FAILS(set(cudaFuncAttributeMaxDynamicSharedMemorySize, -1), cudaErrorInvalidValue);
   EXPECT_CUDA(set(cudaFuncAttributeMaxDynamicSharedMemorySize, 0));
   EXPECT_CUDA(cudaFuncGetAttributes(&a, kernel_shared()));
-  EXPECT_EQ(a.maxDynamicSharedSizeBytes, 48 << 10);  // so much needs no permission
+  EXPECT_EQ(a.maxDynamicSharedSizeBytes, 48 << 10);  // kernels may use so much without setting the attribute
   EXPECT_CUDA(set(cudaFuncAttributeMaxDynamicSharedMemorySize, 48 << 10));
   EXPECT_FAILS(set(static_cast<cudaFuncAttribute>(99), 0), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaFuncGetAttributes(nullptr, kernel_shared()), cudaErrorInvalidValue);
@@ -298,8 +298,8 @@ TEST(Functions, TakeTheAttributesThatTheyCanHave) {
 }
 
 TEST(Functions, TellHowManyBlocksFitForEachNumberOfThreadsAndBytes) {
-  // Of a multiprocessor: 2048 threads in warps of 32, 228 KiB of shared memory of which each block takes 1 KiB more, 32
-  // blocks.
+  // The limits of a multiprocessor: 2048 threads in warps of 32; 228 KiB of shared memory, of which each block needs 1
+  // KiB in addition to its own; 32 blocks.
   random_bytes random;
   SCOPED_TRACE(random.seed());
   for (int i = 0; i < 400; ++i) {

@@ -1,4 +1,4 @@
-// Compares the library with the toolkit's.
+// Compares hpe's runtime library with the toolkit's library.
 
 #include <dlfcn.h>
 
@@ -22,7 +22,7 @@ TEST(Library, ExportsTheFunctionsOfTheToolkitsLibrary) {
   const auto ours = lines(HPE_TEST_NAMES "/cudart-names");
   const auto theirs = lines(HPE_TEST_NAMES "/toolkit-names");
   EXPECT_GT(theirs.size(), 400U);
-  EXPECT_EQ(ours, theirs);  // with the version of each name
+  EXPECT_EQ(ours, theirs);  // the names include the versions of the symbols
 }
 
 TEST(Library, DescribesErrorsAsTheToolkitsLibraryDoes) {

@@ -87,7 +87,7 @@ TEST_F(Managed, BatchesPrefetchEachRangeToItsPlace) {
   EXPECT_EQ(std::vector<char>(bytes_, bytes_ + 10 * page), before);
   ASSERT_CUDA(cudaMemDiscardBatchAsync(ranges.data(), sizes.data(), 1, 0, nullptr));
   ASSERT_CUDA(cudaDeviceSynchronize());
-  EXPECT_EQ(bytes_[page], before[page]);  // behind the discarded bytes
+  EXPECT_EQ(bytes_[page], before[page]);  // the byte after the discarded ones
   firsts[0] = 1;
   EXPECT_FAILS(cudaMemPrefetchBatchAsync(ranges.data(), sizes.data(), 3, places.data(), firsts.data(), 2, 0, nullptr),
                cudaErrorInvalidValue);

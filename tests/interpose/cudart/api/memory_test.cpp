@@ -56,7 +56,7 @@ TEST(Memory, ThatIsTooMuchIsRefused) {
   EXPECT_FAILS(cudaMalloc(nullptr, 4), cudaErrorInvalidValue);
 }
 
-// Run by the test cudart.oversubscribed, with 16 MiB on the device.
+// The test cudart.oversubscribed runs this test with 16 MiB of device memory.
 TEST(Memory, BeyondTheDeviceWaitsOnTheHost) {
   const char* const wanted = std::getenv("HPE_OVERSUBSCRIBE");
   if (wanted == nullptr || std::string_view(wanted) != "on") GTEST_SKIP() << "hpe run --oversubscribe is needed";
@@ -201,7 +201,7 @@ TEST(Memory, OfTheProgramIsSeenByKernelsWhereCudaSays) {
     EXPECT_CUDA(cudaHostGetDevicePointer(&within, p + 1, 0));
     EXPECT_EQ(within, static_cast<float*>(device) + 1);
     EXPECT_EQ(p[2 * count - 1], 4.0F + static_cast<float>(2 * count));
-    p[0] = 77.0F;  // at the program's own address, after the move
+    p[0] = 77.0F;  // at the program's own address, after its pages were replaced
     auto* const seen = static_cast<float*>(device);
     launch_add(seen, seen + count, seen + 2 * count, count, (count + 255) / 256, 256);
     EXPECT_CUDA(cudaDeviceSynchronize());

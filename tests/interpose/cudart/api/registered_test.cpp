@@ -1,4 +1,4 @@
-// Memory whose pages the system or other processes use beside kernels: registered and pinned memory.
+// Registered and pinned memory: memory that the operating system or other processes use at the same time as kernels.
 
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-// What an expected refusal of a device address says.
+// Expects that hpe refuses a device address for `p`, and returns the message.
 std::string refusal_of(void* p) {
   void* device = nullptr;
   testing::internal::CaptureStderr();
@@ -32,7 +32,7 @@ std::string refusal_of(void* p) {
   return testing::internal::GetCapturedStderr();
 }
 
-// Pages with a lifetime.
+// Pages that the constructor maps and the destructor unmaps.
 class mapped_pages {
  public:
   explicit mapped_pages(std::size_t count, int file = -1)
@@ -52,7 +52,7 @@ class mapped_pages {
   char* data_;
 };
 
-// A file in memory, with a lifetime.
+// A memory file that the destructor closes.
 class memory_file {
  public:
   explicit memory_file(std::size_t bytes) : file_(::memfd_create("registered", 0)) {
@@ -67,7 +67,7 @@ class memory_file {
   int file_;
 };
 
-// Only what the tests need: one read into a registered buffer at a time.
+// An io_uring with the operations that the tests need: one read into a registered buffer at a time.
 class ring {
  public:
   ring() : file_(static_cast<int>(::syscall(__NR_io_uring_setup, 4, &about_))) {
@@ -125,7 +125,7 @@ TEST(Registered, ASharedMappingStaysOneAndHasNoDeviceAddress) {
   EXPECT_NE(told.find("cudaMallocHost"), std::string::npos) << told;
   one.data()[page + 7] = 77;
   EXPECT_EQ(other.data()[page + 7], 77);
-  // Copies work as with other memory.
+  // Copies work in the same way as with other memory.
   const on_device<char> memory(one.size());
   EXPECT_CUDA(cudaMemset(memory.data(), 9, one.size()));
   EXPECT_CUDA(cudaMemcpy(one.data(), memory.data(), one.size(), cudaMemcpyDeviceToHost));
@@ -159,7 +159,7 @@ TEST(Registered, BuffersOfIoUringKeepTheirPages) {
   ASSERT_EQ(::pwrite(file.descriptor(), content.data(), page, 0), static_cast<ssize_t>(page));
   const mapped_pages before(2), after(2);
 
-  // Registered before the program asks for a device address: it gets none.
+  // If the program registers a buffer before it requests a device address, the request is refused.
   ASSERT_CUDA(cudaHostRegister(before.data(), before.size(), cudaHostRegisterMapped));
   ASSERT_TRUE(of_system.add_buffer(before.data() + page, page));
   refusal_of(before.data());
@@ -167,7 +167,7 @@ TEST(Registered, BuffersOfIoUringKeepTheirPages) {
   EXPECT_EQ(before.data()[page + 5], 'x');
   EXPECT_CUDA(cudaHostUnregister(before.data()));
 
-  // Registered afterwards: the pages stay also when CUDA no longer has them.
+  // If the program registers a buffer afterwards, the pages remain even after cudaHostUnregister.
   ring second;
   ASSERT_CUDA(cudaHostRegister(after.data(), after.size(), cudaHostRegisterMapped));
   void* device = nullptr;
@@ -178,7 +178,7 @@ TEST(Registered, BuffersOfIoUringKeepTheirPages) {
   EXPECT_EQ(after.data()[5], 'x');
 }
 
-// hpe does not see this call.
+// Lets the operating system write to memory by a call that hpe does not interpose.
 bool system_writes(void* p) { return ::uname(static_cast<utsname*>(p)) == 0; }
 
 TEST(Pinned, MemoryIsOpenBeforeTheFirstTouchAndAfterAKernel) {

@@ -94,7 +94,7 @@ TEST(Symbols, HaveAddressesAndSizes) {
   float value = 0;
   EXPECT_CUDA(cudaMemcpy(&value, static_cast<float*>(address) + 2, sizeof value, cudaMemcpyDeviceToHost));
   EXPECT_EQ(value, 3);
-  EXPECT_EQ(static_cast<float*>(address)[1], 2);  // on the host
+  EXPECT_EQ(static_cast<float*>(address)[1], 2);  // CPU code reads the variable
 }
 
 TEST(Symbols, ThatCannotBeMeantAreRefused) {

@@ -35,12 +35,12 @@ TEST(Array, KeepsRowsOfElements) {
   ASSERT_CUDA(cudaMemcpy2DFromArray(out.data(), row, array, 0, 0, row, height, cudaMemcpyDeviceToHost));
   EXPECT_EQ(out, in);
 
-  // A part: 5 elements of each of 2 rows, from (3, 4) on.
+  // Copies a part: 5 elements of each of 2 rows, starting at (3, 4).
   std::vector<float> part(10, -1);
   ASSERT_CUDA(cudaMemcpy2DFromArray(part.data(), 20, array, 12, 4, 20, 2, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(part[i], in[(4 + i / 5) * width + 3 + i % 5]);
 
-  // One range of bytes, from the middle of a row to the middle of another.
+  // Copies one range of bytes, from the middle of a row to the middle of another row.
   std::vector<float> flat(100, -1);
   ASSERT_CUDA(cudaMemcpyFromArray(flat.data(), array, 20, 2, 400, cudaMemcpyDeviceToHost));
   EXPECT_TRUE(std::equal(flat.begin(), flat.end(), in.begin() + 2 * width + 5));
@@ -179,8 +179,8 @@ TEST(Array, RandomRectanglesAndRangesAreThoseOfAModel) {
         char* const to = model[1 - which].data() + to_y * row + to_x * element;
         rows([&](std::size_t r) { std::copy_n(place + r * row, width * element, to + r * row); });
       } else {
-        // A range of bytes that begins at an element, goes on in the next rows, and ends at the array's end at the
-        // latest.
+        // Copies a range of bytes that begins at an element, continues in the next rows, and ends at or before the
+        // array's end.
         const std::size_t begin = y * row + x * element;
         const std::size_t all = (model[which].size() - begin) / element;
         const std::size_t bytes = (random.below(3) == 0 ? all : 1 + random.below(all)) * element;
@@ -207,7 +207,7 @@ TEST(Array, RandomRectanglesAndRangesAreThoseOfAModel) {
         ASSERT_EQ(out, model[i]) << "kind " << kind;
       }
     }
-    // One element beyond each border.
+    // Copies that exceed a border by one element are refused.
     std::vector<char> in(row * (down + 1));
     const auto to = [&](std::size_t x, std::size_t y, std::size_t width, std::size_t height) {
       return cudaMemcpy2DToArray(arrays[0], x * element, y, in.data(), row, width * element, height, cudaMemcpyDefault);

@@ -9,7 +9,7 @@
 #include "ordered_kernels.h"
 #include "tests/interpose/cudart/api/check.h"
 
-/// A host function that waits until it is opened.
+/// A host function that waits until open() is called.
 class host_gate {
  public:
   ~host_gate() { open(); }

@@ -31,7 +31,7 @@ TEST(EventCalls, OrdersStreamsOfTwoDevices) {
   ASSERT_CUDA(add_to(values.data(), 1, 20, nullptr));
   ASSERT_CUDA(cudaEventRecord(event, nullptr));
   ASSERT_CUDA(cudaSetDevice(1));
-  EXPECT_FAILS(cudaEventRecord(event, nullptr), cudaErrorInvalidResourceHandle);  // a stream of another device
+  EXPECT_FAILS(cudaEventRecord(event, nullptr), cudaErrorInvalidResourceHandle);  // the stream is of another device
   ASSERT_CUDA(cudaStreamWaitEvent(nullptr, event, 0));
   int copied = 0;
   int* pinned = nullptr;

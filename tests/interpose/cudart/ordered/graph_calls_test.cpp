@@ -206,7 +206,7 @@ TEST_F(GraphCalls, StructureCanBeReadAndChanged) {
   ASSERT_CUDA(cudaGraphRemoveDependencies(graph_, &a, &c, nullptr, 1));
   ASSERT_CUDA(cudaGraphAddDependencies(graph_, &c, &a, nullptr, 1));
   cudaGraphExec_t exec = nullptr;
-  EXPECT_FAILS(cudaGraphInstantiate(&exec, graph_, 0), cudaErrorInvalidValue);  // a cycle
+  EXPECT_FAILS(cudaGraphInstantiate(&exec, graph_, 0), cudaErrorInvalidValue);  // the graph has a cycle
   ASSERT_CUDA(cudaGraphDestroyNode(c));
   EXPECT_FAILS(cudaGraphDestroyNode(c), cudaErrorInvalidValue);
   exec = instantiate();
@@ -232,7 +232,7 @@ TEST_F(GraphCalls, ClonesAndChildrenAreCopies) {
   cudaGraphNode_t child = nullptr;
   ASSERT_CUDA(cudaGraphAddChildGraphNode(&child, graph_, &a, 1, clone));
   const auto changed = adding(1000);
-  ASSERT_CUDA(cudaGraphKernelNodeSetParams(same, &changed));  // too late for the child
+  ASSERT_CUDA(cudaGraphKernelNodeSetParams(same, &changed));  // has no effect on the child graph, which is a copy
   ASSERT_CUDA(cudaGraphDestroy(clone));
   cudaGraph_t inside = nullptr;
   ASSERT_CUDA(cudaGraphChildGraphNodeGetGraph(child, &inside));
@@ -283,7 +283,7 @@ TEST_F(GraphCalls, UserObjectsLiveAsLongAsTheGraphsThatKeepThem) {
   EXPECT_FAILS(cudaUserObjectRelease(object, 3), cudaErrorInvalidValue);
   ASSERT_CUDA(cudaGraphRetainUserObject(graph_, object, 1, cudaGraphUserObjectMove));
   ASSERT_CUDA(cudaUserObjectRelease(object, 1));
-  EXPECT_FAILS(cudaUserObjectRelease(object, 1), cudaErrorInvalidValue);  // the graph has the last one
+  EXPECT_FAILS(cudaUserObjectRelease(object, 1), cudaErrorInvalidValue);  // the last reference belongs to the graph
   EXPECT_EQ(ended, 0);
   const cudaGraphExec_t exec = instantiate();
   EXPECT_FAILS(cudaGraphReleaseUserObject(graph_, object, 2), cudaErrorInvalidValue);
@@ -299,7 +299,7 @@ TEST_F(GraphCalls, UserObjectsLiveAsLongAsTheGraphsThatKeepThem) {
   EXPECT_EQ(ended, 1);
 }
 
-// What conditional nodes run is compared with a GPU by tests/interpose/programs/conditional.cu.
+// tests/interpose/programs/conditional.cu compares with a GPU what conditional nodes run.
 TEST(Conditional, WrongOnesAreRefused) {
   cudaGraph_t graph = nullptr;
   cudaGraphNode_t node = nullptr;
@@ -322,7 +322,7 @@ TEST(Conditional, WrongOnesAreRefused) {
   parameters.conditional.handle = handle;
   ASSERT_CUDA(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &parameters));
   const cudaGraph_t body = parameters.conditional.phGraph_out[0];
-  // A handle has one node.
+  // Only one node may use a handle.
   EXPECT_FAILS(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &parameters), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaGraphDestroy(body), cudaErrorInvalidValue);  // the node owns it
 
@@ -358,7 +358,7 @@ TEST(Conditional, NodesOfItsGraphsChangeInAnExecutableGraph) {
   ASSERT_CUDA(cudaGraphLaunch(exec, nullptr));
   EXPECT_EQ(from_device(bytes.data(), 8), (std::vector<unsigned char>{9, 9, 9, 9, 9, 9, 0, 0}));
 
-  // The executable graph takes the nodes of the changed graph too.
+  // The executable graph can be updated from the changed graph, too.
   fill.value = 5;
   ASSERT_CUDA(cudaGraphMemsetNodeSetParams(set, &fill));
   cudaGraphExecUpdateResultInfo told{};

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-/// CUDA's handles of memory and events on a command line: two hexadecimal digits for each byte.
+/// Converts CUDA's handles of memory and events to text for a command line, with two hexadecimal digits for each byte.
 
 template <class Handle>
 std::string to_text(const Handle& handle) {
@@ -17,7 +17,7 @@ std::string to_text(const Handle& handle) {
   return text;
 }
 
-/// Zeros where the text is too short.
+/// Converts text to a handle; if the text is too short, the remaining bytes are 0.
 template <class Handle>
 Handle from_text(const std::string& text) {
   Handle handle{};

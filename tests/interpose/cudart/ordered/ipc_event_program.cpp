@@ -1,9 +1,9 @@
-// The other process in tests of events between processes. It opens 100,000 ints and two events of the process that
-// started it, and writes one byte to standard output after the calls that return at once.
+// The other process in the tests of events between processes. It opens memory with 100,000 ints and two events of the
+// process that started it, and writes one byte to standard output when it has made all calls that return at once.
 //
 //     cudart-ipc-event-program <memory> <their event> <my event> double|hang
 //
-// double: waits for their event, doubles the ints, records my event. hang: records my event behind work that never
+// double: waits for their event, doubles the ints, and records my event. hang: records my event after work that never
 // ends.
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
-// Imports two pools of another process and two pointers, one of each pool, in all four combinations. The exit status
-// has a bit for each combination that gave the value that its pool holds: 1 and 8 are right, 2 and 4 are pointers of
-// the other pool.
+// Imports two pools of another process, and one pointer of each pool with each of the two pools. The exit status has a
+// bit for each combination in which the memory has the pool's value: 1 and 8 for the right combinations, 2 and 4 for a
+// pointer of the other pool.
 //
 //     cudart-ipc-pool-program descriptor descriptor pointer pointer
 

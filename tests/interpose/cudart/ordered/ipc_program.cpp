@@ -1,4 +1,4 @@
-// Opens memory of another process with 100,000 ints of one value, and doubles them.
+// Opens memory of another process, which contains 100,000 ints with the same value, and doubles the ints.
 //
 //     cudart-ipc-program handle value
 

@@ -15,9 +15,9 @@
 
 namespace {
 
-constexpr int count = 100'000;  // of values; ipc_program.cpp has the same
+constexpr int count = 100'000;  // the number of ints; the same as in ipc_program.cpp
 
-/// Runs the program that doubles the ints of a handle. Returns its exit status.
+/// Runs the program that doubles the ints in the memory of a handle; returns its exit status.
 int run_other(const cudaIpcMemHandle_t& handle, int expected) {
   const std::string text = to_text(handle);
   const std::string value = std::to_string(expected);
@@ -36,7 +36,7 @@ TEST(Ipc, MemoryOfOneProcessIsUsedByAnother) {
   ASSERT_CUDA(cudaMemset(values.data(), 0, count * sizeof(int)));
   ASSERT_CUDA(add_to(values.data(), count, 7, nullptr));
   EXPECT_EQ(from_device(values.data(), count), std::vector<int>(count, 7));
-  EXPECT_EQ(values.data()[count - 1], 7);  // CPU code: the host has a copy now
+  EXPECT_EQ(values.data()[count - 1], 7);  // CPU code reads the memory, so the host has a copy now
   cudaIpcMemHandle_t handle{};
   cudaIpcMemHandle_t again{};
   ASSERT_CUDA(cudaIpcGetMemHandle(&handle, values.data()));
@@ -80,13 +80,13 @@ TEST(Ipc, APointerOfAPoolIsImportedIntoThatPoolOnly) {
     ASSERT_CUDA(cudaMemcpy(block, &value, sizeof value, cudaMemcpyHostToDevice));
     int descriptor = -1;
     ASSERT_CUDA(cudaMemPoolExportToShareableHandle(&descriptor, pool, cudaMemHandleTypePosixFileDescriptor, 0));
-    ASSERT_EQ(fcntl(descriptor, F_SETFD, 0), 0);  // the other program inherits it
+    ASSERT_EQ(fcntl(descriptor, F_SETFD, 0), 0);  // so that the other program inherits the descriptor
     arguments.push_back(std::to_string(descriptor));
     cudaMemPoolPtrExportData data{};
     ASSERT_CUDA(cudaMemPoolExportPointer(&data, block));
     pointers.push_back(to_text(data));
     made.emplace_back(pool, block);
-    // The importing calls are for pools of other processes.
+    // A process cannot import pointers of its own pools.
     void* same = nullptr;
     EXPECT_FAILS(cudaMemPoolImportPointer(&same, pool, &data), cudaErrorInvalidValue);
   }
@@ -134,7 +134,7 @@ class shared {
   cudaEvent_t event_ = nullptr;
 };
 
-/// The other program, started; it has made the calls that return at once.
+/// Starts the other program. After construction, that program has made all calls that return at once.
 class other_process {
  public:
   other_process(const on_device<int>& values, const shared& mine, const shared& its, const char* what) {
@@ -199,7 +199,7 @@ TEST(IpcEvents, OrderTheWorkOfTwoProcesses) {
   ASSERT_CUDA(cudaStreamSynchronize(behind));
   EXPECT_EQ(from_device(values.data(), count), std::vector<int>(count, 15));
   EXPECT_EQ(other.end(), 0);
-  ASSERT_CUDA(cudaEventRecord(its, stream));  // the last recording counts
+  ASSERT_CUDA(cudaEventRecord(its, stream));  // the event's last recording is now by this process
   ASSERT_CUDA(cudaEventSynchronize(its));
 }
 
@@ -216,7 +216,7 @@ TEST(IpcEvents, NobodyWaitsForTheDead) {
   ASSERT_CUDA(add_to(values.data(), count, 3, stream));
   EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
   other.kill();
-  ASSERT_CUDA(cudaEventSynchronize(its));  // before the parent has reaped the process
+  ASSERT_CUDA(cudaEventSynchronize(its));  // returns although the parent has not reaped the process yet
   EXPECT_CUDA(cudaEventQuery(its));
   ASSERT_CUDA(cudaStreamSynchronize(stream));
   EXPECT_EQ(other.end(), 128 + SIGKILL);

@@ -26,7 +26,7 @@ __global__ void pick(cudaTextureObject_t texture, int4* out, const float2* where
   if (number() < count) out[number()] = tex2D<int4>(texture, where[number()].x, where[number()].y);
 }
 
-// A value that identifies x, y and z.
+// Returns a different value for each (x, y, z).
 __device__ float value_at(int x, int y, int z) { return static_cast<float>(x + 32 * y + 1024 * z); }
 
 __global__ void read(cudaTextureObject_t texture, float* out, const float4* where, int count, unsigned flags) {
@@ -41,7 +41,7 @@ __global__ void read(cudaTextureObject_t texture, float* out, const float4* wher
   }
 }
 
-// Writes every element as two channels.
+// Writes both channels of every element.
 __global__ void fill(cudaSurfaceObject_t surface, int width, int height, int depth, unsigned flags, int channel) {
   const int rows = height == 0 ? 1 : height;
   const int planes = depth == 0 ? 1 : depth;
@@ -59,7 +59,8 @@ __global__ void fill(cudaSurfaceObject_t surface, int width, int height, int dep
   }
 }
 
-// The sum of each element and its eight neighbours; mode: what accesses outside read. Also writes one column too many.
+// Computes the sum of each element and its eight neighbours. mode: what reads outside the surface return. Also writes
+// one column outside the surface.
 __global__ void blur(cudaSurfaceObject_t from, cudaSurfaceObject_t to, int width, int height, int mode) {
   const int x = number() % (width + 1), y = number() / (width + 1);
   if (y >= height) return;

@@ -1,4 +1,4 @@
-// Tests as compiled with --default-stream per-thread.
+// Tests of the functions that programs compiled with --default-stream per-thread call.
 #define CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include "common.h"
 

@@ -61,17 +61,17 @@ TEST(Pool, FreedMemoryServesAgainInTheSameStreamAtOnce) {
   int* const first = allocate(pool, 1 << 20, stream);
   ASSERT_CUDA(cudaFreeAsync(first, stream));
   int* const elsewhere = allocate(pool, 1 << 20, other);
-  EXPECT_NE(elsewhere, first);  // its stream has not reached the free
+  EXPECT_NE(elsewhere, first);  // `other` cannot know yet that `first` is free: the gate holds up the free on `stream`
   int* const again = allocate(pool, 1 << 20, stream);
   EXPECT_EQ(again, first);
   ASSERT_CUDA(cudaFreeAsync(again, stream));
   gate.open();
   ASSERT_CUDA(cudaStreamSynchronize(stream));
-  EXPECT_EQ(allocate(pool, 1 << 20, other), first);  // now the stream has reached it
+  EXPECT_EQ(allocate(pool, 1 << 20, other), first);  // now `stream` has reached the free
   EXPECT_EQ(attribute(pool, cudaMemPoolAttrReservedMemCurrent), std::uint64_t{2} << 20);
   EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemCurrent), std::uint64_t{2} << 20);
   EXPECT_CUDA(cudaFreeAsync(first, other));
-  EXPECT_CUDA(cudaFree(elsewhere));  // this function works too
+  EXPECT_CUDA(cudaFree(elsewhere));  // cudaFree can free memory of pools, too
   EXPECT_CUDA(cudaStreamSynchronize(other));
   EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemCurrent), 0U);
   EXPECT_EQ(attribute(pool, cudaMemPoolAttrUsedMemHigh), std::uint64_t{2} << 20);
@@ -109,7 +109,7 @@ TEST(Pool, KeepsItsLimit) {
   void* more = nullptr;
   EXPECT_FAILS(cudaMallocFromPoolAsync(&more, 900 << 10, pool, stream), cudaErrorMemoryAllocation);
   ASSERT_CUDA(cudaFreeAsync(block, stream));
-  EXPECT_CUDA(cudaMallocFromPoolAsync(&more, 200 << 10, pool, stream));  // there is room when the other one is freed
+  EXPECT_CUDA(cudaMallocFromPoolAsync(&more, 200 << 10, pool, stream));  // succeeds after the other block is freed
   EXPECT_CUDA(cudaFreeAsync(more, stream));
 }
 
@@ -193,7 +193,7 @@ TEST(Pool, EachPropertyThatCannotBeIsRefusedAlone) {
   EXPECT_FAILS(cudaMemPoolSetAttribute(made, cudaMemPoolAttrUsedMemHigh, nullptr), cudaErrorInvalidValue);
   for (const auto flag : {cudaMemPoolReuseFollowEventDependencies, cudaMemPoolReuseAllowOpportunistic,
                           cudaMemPoolReuseAllowInternalDependencies}) {
-    int both[2] = {0, 77};  // flags are ints: the word behind stays
+    int both[2] = {0, 77};  // flags are ints, so the word after the flag must not change
     EXPECT_CUDA(cudaMemPoolSetAttribute(made, flag, both));
     both[0] = 5;
     EXPECT_CUDA(cudaMemPoolGetAttribute(made, flag, both));

@@ -55,8 +55,8 @@ TEST(StreamCalls, KernelsKeepTheOrderOfTheLegacyStream) {
   ASSERT_CUDA(cudaMemsetAsync(values.data(), 0, count * sizeof(int), a));
   ASSERT_CUDA(gate.put(a));
   ASSERT_CUDA(add_to(values.data(), count, 5, a));
-  ASSERT_CUDA(double_all(values.data(), count, nullptr));  // behind a, although a waits
-  ASSERT_CUDA(add_to(values.data(), count, 1, b));         // behind the legacy stream
+  ASSERT_CUDA(double_all(values.data(), count, nullptr));  // runs after the work on `a`, although `a` waits
+  ASSERT_CUDA(add_to(values.data(), count, 1, b));         // runs after the work on the legacy stream
   EXPECT_EQ(cudaStreamQuery(b), cudaErrorNotReady);
   EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorNotReady);
   gate.open();

@@ -8,7 +8,7 @@ namespace {
 const cudaChannelFormatDesc pairs{32, 32, 0, 0, cudaChannelFormatKindFloat};
 const cudaChannelFormatDesc shorts{16, 0, 0, 0, cudaChannelFormatKindSigned};
 
-/// An array that kernels write, with a surface object.
+/// An array with a surface object, through which kernels write it.
 class written_array {
  public:
   written_array(const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags = 0) {
@@ -156,7 +156,7 @@ TEST(Surface, IsKnownByItsHandle) {
   EXPECT_EQ(told.res.array.array, it.array());
   EXPECT_FAILS(cudaGetSurfaceObjectResourceDesc(nullptr, it.surface()), cudaErrorInvalidValue);
   EXPECT_FAILS(cudaGetSurfaceObjectResourceDesc(&told, it.surface() + 8), cudaErrorInvalidValue);
-  EXPECT_FAILS(cudaDestroyTextureObject(it.surface()), cudaErrorInvalidValue);  // it is no texture
+  EXPECT_FAILS(cudaDestroyTextureObject(it.surface()), cudaErrorInvalidValue);  // a surface is not a texture
   cudaSurfaceObject_t other = 0;
   const cudaResourceDesc resource = it.resource();
   ASSERT_CUDA(cudaCreateSurfaceObject(&other, &resource));

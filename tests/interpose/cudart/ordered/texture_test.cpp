@@ -107,7 +107,7 @@ TEST_F(Texture, ReadsLinearMemory) {
   int number = count + 3;
   void* arguments[] = {&texture, &to, &number};
   ASSERT_CUDA(cudaLaunchKernel(kernel_fetch(), {2, 1, 1}, {64, 1, 1}, arguments, 0, nullptr));
-  in.resize(count + 3, 0);  // elements outside are zeros
+  in.resize(count + 3, 0);  // elements outside the texture are read as 0
   EXPECT_EQ(from_device(out.data(), count + 3), in);
   EXPECT_CUDA(cudaDestroyTextureObject(texture));
 }
@@ -141,13 +141,13 @@ TEST_F(Texture, RefusesArraysThatItCannotRead) {
   cudaTextureObject_t texture = 0;
   const auto create = [&] { return cudaCreateTextureObject(&texture, &resource_, &description_, nullptr); };
   description_.sRGB = 1;
-  EXPECT_FAILS(create(), cudaErrorInvalidValue);  // floats are no sRGB
+  EXPECT_FAILS(create(), cudaErrorInvalidValue);  // sRGB requires 8-bit elements
   description_.sRGB = 0;
   cudaResourceViewDesc view{};
   view.format = cudaResViewFormatFloat1;
   EXPECT_FAILS(cudaCreateTextureObject(&texture, &resource_, &description_, &view), cudaErrorNotSupported);
   resource_.resType = cudaResourceTypeMipmappedArray;
-  EXPECT_FAILS(create(), cudaErrorInvalidValue);  // an array is no mipmapped one
+  EXPECT_FAILS(create(), cudaErrorInvalidValue);  // the resource is not a mipmapped array
   resource_.resType = cudaResourceTypeLinear;
   resource_.res.linear.devPtr = nullptr;
   resource_.res.linear.desc = floats;

@@ -1,6 +1,6 @@
-// Threads that queue random work in their own streams, on both devices, and touch the memory without waiting for the
-// work. Each thread keeps the expected contents on the host. HPE_TEST_SEED repeats the choices of a run;
-// HPE_STRESS_SECONDS is its length (default 2).
+// Several threads queue random work on their own streams, on both devices, and touch the memory without waiting for the
+// work. Each thread has a model of the expected contents on the host. HPE_TEST_SEED repeats the random choices of a
+// run; HPE_STRESS_SECONDS is the duration of a run (default 2).
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ struct run {
   std::atomic<bool> failed{false};
 };
 
-/// Queued and touched memory, and its expected contents.
+/// Memory that queued work and CPU code use, and its expected content.
 struct array {
   explicit array(int values) : count(values), device(static_cast<std::size_t>(values)), host(values) {
     EXPECT_CUDA(cudaMemset(device.data(), 0, host.size() * sizeof(int)));
@@ -51,10 +51,10 @@ class player {
 
   void play() {
     ASSERT_CUDA(cudaSetDevice(device_));
-    array a(static_cast<int>(1 + below(300)));  // shares its block with arrays of other threads
+    array a(static_cast<int>(1 + below(300)));  // so small that its block also has arrays of other threads
     array b(static_cast<int>(70000 + below(200000)));
     array c(b.count);
-    array counted(70000);  // used by host functions
+    array counted(70000);  // only host functions use this array
     arrays_ = {&a, &b, &c};
     const own_stream first;
     const own_stream second(cudaStreamNonBlocking);
@@ -110,7 +110,7 @@ class player {
         it.host[at] = value;
         break;
       }
-      case 6: {  // a function between pieces of work, which touches memory that only functions touch
+      case 6: {  // a host function, which touches memory that only host functions touch
         good(cudaLaunchHostFunc(
             stream(), [](void* p) { ++*static_cast<int*>(p); }, counted.data()));
         ++functions_;

@@ -1,5 +1,5 @@
-// CPU code on device pointers, without waiting first: it sees the results of queued work, and its writes come after
-// that work. A gate in the stream holds the work up until the touch has had time to go wrong.
+// CPU code uses device pointers without waiting first. It must see the results of queued work, and its writes must come
+// after that work. A gate in the stream delays the work, so that a touch that does not wait returns a wrong result.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 constexpr int count = 1 << 18;  // a separate region of several blocks
 constexpr std::size_t bytes = count * sizeof(int);
 
-/// Opens a gate while the thread that made it waits for something.
+/// Opens a gate after 20 ms, while the thread that made this object waits.
 class opened_later {
  public:
   explicit opened_later(host_gate& gate)
@@ -56,7 +56,7 @@ TEST_F(Touch, SeesAQueuedKernel) {
   EXPECT_EQ(p_.data()[at_], 5);
 }
 
-// The attribute says so: programs ask it before they touch managed memory beside kernels.
+// Programs query this attribute before they touch managed memory while kernels run.
 TEST_F(Touch, OfManagedMemoryIsCoherentWhileKernelsRun) {
   int concurrent = 0;
   ASSERT_CUDA(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
@@ -78,8 +78,8 @@ TEST_F(Touch, OfManagedMemoryIsCoherentWhileKernelsRun) {
 }
 
 TEST_F(Touch, OfMemoryThatTheHostHasOpenSeesAQueuedKernel) {
-  p_.data()[at_] = 7;            // its view is now open for writing
-  EXPECT_EQ(q_.data()[at_], 0);  // its view is now open for reading
+  p_.data()[at_] = 7;            // now the view of p_ is open for writing
+  EXPECT_EQ(q_.data()[at_], 0);  // now the view of q_ is open for reading
   ASSERT_CUDA(gate_.put(stream_));
   ASSERT_CUDA(add_to(p_.data(), count, 5, stream_));
   ASSERT_CUDA(add_to(q_.data(), count, 6, stream_));
@@ -119,7 +119,7 @@ TEST_F(Touch, ReadsDuringReadersAndTouchesMemoryThatNoWorkUses) {
   ASSERT_CUDA(cudaMemset(free.data(), 0, bytes));
   ASSERT_CUDA(gate_.put(stream_));
   ASSERT_CUDA(cudaMemcpyAsync(q_.data(), p_.data(), bytes, cudaMemcpyDeviceToDevice, stream_));
-  EXPECT_EQ(p_.data()[at_], 3);  // this touch does not wait either: the gate is closed
+  EXPECT_EQ(p_.data()[at_], 3);  // does not wait, because the gate is still closed
   free.data()[at_] = 1;
   EXPECT_EQ(free.data()[at_], 1);
   gate_.open();
@@ -165,7 +165,8 @@ struct between {
   int seen;
 };
 
-// The function waits for the work before it, and not for the kernel behind it, which waits for the function.
+// A touch in the function waits for the work before the function, but not for the kernel after it, which itself waits
+// for the function.
 TEST_F(Touch, InAHostFunctionIsBetweenItsNeighbours) {
   between what{p_.data() + at_, 0};
   const auto function = [](void* data) {
@@ -196,7 +197,7 @@ TEST_F(Touch, InACallbackIsBetweenItsNeighbours) {
   EXPECT_EQ(what.seen, 5);
 }
 
-// The view that the function opened is closed when the function has ended.
+// When the function has ended, hpe closes the view that the function has opened.
 TEST_F(Touch, BehindAHostFunctionThatTouchedWaits) {
   between what{p_.data() + at_, 0};
   ASSERT_CUDA(cudaLaunchHostFunc(

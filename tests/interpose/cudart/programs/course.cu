@@ -1,6 +1,6 @@
-// More programs for one GPU as CUDA courses have them: a reduction whose last block finishes it, transposes, a
-// histogram, prefix sums, a graph search, a convolution, the game of life, a sort, an iteration until nothing changes,
-// and memory of pools. Each prints numbers that depend on all of its results and on no order of blocks.
+// More programs for one GPU, as in CUDA courses: a reduction that the last block finishes, transposes, a histogram,
+// prefix sums, a graph search, a convolution, the game of life, a sort, an iteration until nothing changes, and memory
+// of pools. Each program prints numbers that depend on all of its results, but not on the order of blocks.
 //   course [NAME]
 
 #include <cstring>
@@ -266,7 +266,7 @@ __global__ void relax(const int* in, int* out, int n, int* changed) {
   if (least != in[i]) atomicExch(changed, 1);
 }
 
-// Memory of pools, streams and events.
+// Uses memory of pools, streams and events.
 void spread_of_minima() {
   const int n = 2200000;
   std::vector<int> start = random_numbers(n, 1 << 20);
@@ -299,7 +299,7 @@ __global__ void mark(unsigned char* bytes, size_t n, size_t distance) {
   if (at < n) bytes[at] = 1 + bytes[at];
 }
 
-// More memory of a pool than one of several small devices has.
+// Allocates more memory from a pool than one of several small devices has.
 void large_pool() {
   const size_t n = size_t(96) << 20, distance = 4096;
   unsigned char* bytes = nullptr;

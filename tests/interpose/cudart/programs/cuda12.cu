@@ -1,5 +1,5 @@
-// A program of CUDA 12: it is linked with libcudart.so.12, and calls the functions that CUDA 13 changed in their CUDA
-// 12 form. It declares that form itself, so that the tests need no toolkit of CUDA 12.
+// A program for CUDA 12: it is linked with libcudart.so.12, and calls CUDA 12's versions of the functions that CUDA 13
+// changed. It declares these versions itself, so that the tests do not need a CUDA 12 toolkit.
 
 #include <cstdint>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "tests/interpose/programs/check.h"
 
-struct guarded {  // room for an answer, and words behind it that must not be written
+struct guarded {  // a buffer for a result, and words after it that must not be written
   unsigned char answer[1032];
   std::uint64_t guard[16];
 };
@@ -156,7 +156,7 @@ void textures() {
   CHECK(cudaMalloc(&values, n * sizeof(float)));
   CHECK(cudaMalloc(&result, n * sizeof(float)));
   CHECK(cudaMemcpy(values, in.data(), n * sizeof(float), cudaMemcpyDefault));
-  cudaResourceDesc resource{};  // in CUDA 12 it ends after 64 bytes
+  cudaResourceDesc resource{};  // in CUDA 12, the structure ends after 64 bytes
   resource.resType = cudaResourceTypeLinear;
   resource.res.linear = {values, cudaCreateChannelDesc<float>(), n * sizeof(float)};
   std::vector<unsigned char> short_one(64);
@@ -219,7 +219,7 @@ void graphs(int* device) {
   EXPECT(last == 63 * 2 + 5);
 }
 
-// One grid on each device; the second copy in stream 0 waits for both.
+// Launches one grid on each device; the second copy on stream 0 waits for both grids.
 void several_devices() {
   constexpr int n = 64;
   int* out[2];

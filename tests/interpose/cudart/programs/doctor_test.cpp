@@ -1,4 +1,5 @@
-// `hpe doctor` on programs of nvcc: what it reads from their files, and whether `hpe run` then does what it says.
+// `hpe doctor` with programs that nvcc has linked: what it reads from their files, and whether `hpe run` does what it
+// says.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -50,8 +51,8 @@ TEST(Doctor, ReadsTheCodeOfLibrariesThatAProgramIsLinkedWith) {
   EXPECT_EQ(with["examined"]["cuda_files"].at(0)["file"], cuda_program("libplugin.so")) << with;
 }
 
-// With a driver, a runtime of the program's own is no obstacle. The stand-in has no GPUs of which an architecture is
-// known.
+// If there is a driver, a statically linked runtime is no obstacle. The stand-in does not report the architecture of
+// its GPUs.
 TEST(Doctor, ProgramsRunOnGpusWhereThereIsADriver) {
   if (std::string(HPE_TEST_DRIVER).empty()) GTEST_SKIP() << "no shim in this build";
   const std::string with_driver = "env HPE_CUDA_DRIVER=" HPE_TEST_DRIVER " ";

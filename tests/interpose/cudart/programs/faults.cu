@@ -1,9 +1,9 @@
-// Kernels with errors, and the results that the program sees:
+// Runs a kernel with an error, and prints the results that the program gets:
 //
 //   faults bounds|null|host|misaligned|shared|assert|trap|surface|stack|launch
 //
-// All lines but the last are names of errors; the last line has further information, such as an address. Other errors
-// need not fail:
+// All lines except the last are names of errors; the last line has further information, such as an address. These
+// kernels have errors that need not cause a failure:
 //
 //   faults warps|below|waiting [BLOCKS]
 #include <cassert>
@@ -38,12 +38,12 @@ __global__ void write_row(cudaSurfaceObject_t surface, int row) {
   if (blockIdx.x == 2 && threadIdx.x == 37) surf2Dwrite(1.0F, surface, 4 * int(threadIdx.x), row);
 }
 
-__global__ void fill_tile() {  // launched without dynamic shared memory
+__global__ void fill_tile() {  // is launched without dynamic shared memory
   extern __shared__ volatile int s[];
   if (blockIdx.x == 2 && threadIdx.x == 37) s[threadIdx.x] = 1;
 }
 
-__global__ void add_in_warp(int* out) {  // as for GPUs before Volta: no __syncwarp
+__global__ void add_in_warp(int* out) {  // written for GPUs before Volta, without __syncwarp
   __shared__ volatile int sums[64];
   const int t = threadIdx.x;
   sums[t] = t;
@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
   } else if (which == "null") {
     std::snprintf(told, sizeof told, "0x28");
     write_beyond<<<5, 64>>>(nullptr, 10);
-  } else if (which == "host") {  // ordinary memory of the host is not the device's
+  } else if (which == "host") {  // a device cannot access ordinary host memory
     static int of_the_host;
     std::snprintf(told, sizeof told, "%lx", reinterpret_cast<unsigned long>(&of_the_host));
     write_beyond<<<5, 64>>>(&of_the_host, 0);
@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
     write_row<<<5, 64>>>(surface, 5);
   } else if (which == "stack") {
     recurse<<<1, 1>>>(data);
-  } else if (which == "launch") {  // refused before it runs: not sticky
+  } else if (which == "launch") {  // the launch is refused before it runs, so the error is not sticky
     write_beyond<<<1, 2048>>>(data, 0);
     tell("launch", cudaGetLastError());
     tell("next", cudaGetLastError());

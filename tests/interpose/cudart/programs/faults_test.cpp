@@ -11,10 +11,10 @@ namespace {
 
 struct fault {
   const char* name;
-  const char* error;                  // returned by every later call, as on a GPU
-  const char* kernel;                 // in the message
-  const char* place;                  // block and thread in the message; empty if any may be the first
-  const char* source = "faults.cu:";  // the line that the interpreter reports
+  const char* error;                  // the error that every later call returns, as on a GPU
+  const char* kernel;                 // the name of the kernel in the message
+  const char* place;                  // the block and thread in the message; empty if any thread may fail first
+  const char* source = "faults.cu:";  // the source line in the interpreter's message
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
@@ -27,7 +27,7 @@ TEST_P(Faults, AreReportedAndSticky) {
   const bool interpreted = std::string(engine) == "interpreter";
   const outcome o = soft_run(std::string("env HPE_PTX_ENGINE=") + engine + " " + cuda_program("faults ") + f.name);
   EXPECT_EQ(exit_status(o), 0) << o.text;
-  // The kernel may have failed already when the program asks for the launch's error, as on a GPU.
+  // As on a GPU, the kernel may already have failed when the program queries the error of the launch.
   const bool at_once = o.text.find(std::string("\nlaunch: ") + f.error + "\n") != std::string::npos;
   EXPECT_TRUE(at_once || o.text.find("launch: cudaSuccess\n") != std::string::npos) << o.text;
   for (const char* const call : {"synchronize", "last", "last again", "malloc", "copy", "another launch"})

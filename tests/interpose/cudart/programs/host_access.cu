@@ -1,5 +1,5 @@
-// CPU code and system calls on device pointers, which hpe allows. Each step checks its results. CPU code does not wait
-// for the stream before it uses results of kernels, which a host function holds up.
+// CPU code and system calls use device pointers, which hpe allows. Each step checks its results. A host function delays
+// the kernels, and CPU code uses their results without waiting for the stream.
 //
 //   host_access <file>      a file that may be overwritten
 #include <fcntl.h>
@@ -20,7 +20,7 @@ __global__ void add(unsigned* p, std::size_t n, unsigned k) {
 
 static unsigned long seed;
 
-// Holds up the following work of the stream for a while.
+// Delays the later work on the stream by 20 ms.
 static void hold_up(cudaStream_t stream) {
   CHECK(cudaLaunchHostFunc(stream, [](void*) { usleep(20000); }, nullptr));
 }

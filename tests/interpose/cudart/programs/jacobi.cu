@@ -1,6 +1,6 @@
-// Laplace's equation on a plane by Jacobi's method, on several MPI ranks. MPI gets device pointers for halos, the
-// residual and the result. Each rank has a slab of rows on its own device. Rank 0 repeats the computation on the CPU,
-// one row after the other; every cell and every residual must have the same bits.
+// Solves Laplace's equation on a plane by Jacobi's method, with several MPI ranks. Each rank has a slab of rows on its
+// own device. The program passes device pointers to MPI for halos, the residual and the result. Rank 0 repeats the
+// computation on the CPU; every cell and every residual must have the same bits.
 //
 //   jacobi [columns] [rows] [steps]
 #include <mpi.h>
@@ -13,8 +13,8 @@
 
 #include "tests/interpose/programs/check.h"
 
-// One step of rows 1 to rows; rows 0 and rows + 1 belong to the neighbours. The largest change of a cell is kept as the
-// bits of a float, which are ordered like the number because it is not negative.
+// Makes one step for the rows 1 to `rows`; rows 0 and rows + 1 belong to the neighbours. The largest change of a cell
+// is stored as the bits of a float: for numbers that are not negative, the bits have the same order as the numbers.
 __global__ void step(const float* from, float* to, int columns, int rows, unsigned* change) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y + 1;
   __shared__ unsigned largest;

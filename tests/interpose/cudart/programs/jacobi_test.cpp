@@ -1,4 +1,4 @@
-// MPI and CUDA together, on soft devices: the solver compares itself with the CPU, bit by bit.
+// MPI and CUDA together on soft devices: the solver compares its results with those of the CPU, bit by bit.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,4 +1,4 @@
-// Programs that compile kernels while they run get PTX where they ask for machine code.
+// Programs that compile kernels at run time get PTX if they request machine code.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ TEST(Nvrtc, GivesPtxInPlaceOfMachineCode) {
             "NVRTC_ERROR_INVALID_OPTION\ndestroyed: 1\n");
 }
 
-// Programs choose what they compile, or which of their kernels run, by the capability.
+// Programs choose by the compute capability what they compile, or which of their kernels they run.
 TEST(Capability, IsTheOneThatTheUserNames) {
   EXPECT_EQ(soft_run("env HPE_CUDA_CAPABILITY=8.6 " + cuda_program("driver-only")).text, "driver: 2 devices of 8.6\n");
   EXPECT_EQ(soft_run("env HPE_CUDA_CAPABILITY=7.5 " + cuda_program("small-shared")).text, "small: right\n");
@@ -32,7 +32,7 @@ TEST(Capability, IsTheOneThatTheUserNames) {
   }
 }
 
-// As Triton calls it.
+// Calls ptxas as Triton does.
 TEST(Ptxas, KeepsPtx) {
   const std::filesystem::path place = "/tmp/hpe-ptxas-" + std::to_string(::getpid());
   std::filesystem::create_directory(place);
@@ -51,7 +51,8 @@ TEST(Ptxas, KeepsPtx) {
   EXPECT_NE(of_nothing.text.find("no file of PTX"), std::string::npos) << of_nothing.text;
 }
 
-// Triton 3.9 uses the one that it calls ptxas-blackwell from compute capability 9.0 on, earlier versions from 10.0 on.
+// Triton 3.9 uses ptxas-blackwell for compute capability 9.0 and later; earlier versions of Triton use it for 10.0 and
+// later.
 TEST(Ptxas, IsBothOfTritons) {
   const outcome o =
       soft_run("sh -c 'test -x \"$TRITON_PTXAS_PATH\" && cmp $TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH'");

@@ -1,4 +1,4 @@
-// Kernels as users write them (those of tests/ptx/programs), with data, launch and check:
+// Runs kernels as users write them (from tests/ptx/programs) with data, and checks the results:
 //
 //   kernels <name> [seed]
 //
@@ -24,7 +24,7 @@
 
 static unsigned long seed;
 
-// Memory of the device with the contents of a vector.
+// Device memory with the content of a vector.
 template <class T>
 class on_device {
  public:
@@ -150,7 +150,7 @@ static bool run_bitonic() {
 
 static bool run_groups() {
   constexpr unsigned n = 50001;
-  const auto in = random_numbers<float>(n, 0, 9);  // sums are whole numbers, so their order does not matter
+  const auto in = random_numbers<float>(n, 0, 9);  // whole numbers, so the order of the summation does not matter
   on_device<float> data(in), sum(std::vector<float>(1, 0));
   group_sum<<<7, 256>>>(data, sum, n);
   if (!same(sum.host(), std::vector<float>(1, std::accumulate(in.begin(), in.end(), 0.0f)))) return false;
@@ -191,7 +191,7 @@ static bool run_indirect() {
   return good;
 }
 
-// Prints in the kernel, then the expected lines, with which the caller compares.
+// The kernel prints lines, and the host then prints the expected lines; the caller compares them.
 static bool run_printing() {
   on_device<char> name(std::vector<char>{'h', 'p', 'e', 0});
   printing<<<1, 64>>>(name, 0.125);

@@ -35,11 +35,11 @@ TEST(Kernels, PrintTheExpectedOutput) {
     if (line.starts_with("hpe ")) printed.push_back(line);
     if (line.starts_with("wanted: ")) wanted.push_back(line.substr(8));
   }
-  std::sort(printed.begin(), printed.end());  // threads print in any order
+  std::sort(printed.begin(), printed.end());  // the order in which threads print is undefined
   std::sort(wanted.begin(), wanted.end());
   ASSERT_EQ(wanted.size(), 4U) << o.text;
   ASSERT_EQ(printed.size(), 4U) << o.text;
-  for (std::size_t i = 0; i < wanted.size(); ++i)  // a null pointer and a percent sign follow
+  for (std::size_t i = 0; i < wanted.size(); ++i)  // each line ends with a null pointer and a percent sign
     EXPECT_TRUE(printed[i].starts_with(wanted[i] + ' ') && printed[i].ends_with('%')) << o.text;
 }
 
@@ -84,7 +84,7 @@ TEST(Squares, PrintTheOutputOfTheDocumentation) {
       << far.text;
 }
 
-// Also with HPE_SCOPE=args: kernels are assumed to use only the memory that their arguments point to.
+// Also runs with --scope args, with which hpe assumes that kernels only use the memory to which their arguments point.
 TEST(HostAccess, OfDevicePointersByCpuCodeAndFiles) {
   const std::string file = "/tmp/hpe-host-access-" + std::to_string(::getpid());
   for (const char* const scope : {"all", "args"}) {
@@ -104,7 +104,7 @@ TEST(Profile, NamesThePlacesOfTheProgram) {
   const std::string told = o.text.substr(places);
   EXPECT_NE(told.find("from devices, staged by hpe: "), std::string::npos) << o.text;
   EXPECT_NE(told.find("/kernels"), std::string::npos) << o.text;
-  EXPECT_EQ(told.find("somewhere"), std::string::npos) << o.text;  // a thread of a stream
+  EXPECT_EQ(told.find("somewhere"), std::string::npos) << o.text;  // "somewhere" would be a thread of a stream
 }
 
 }  // namespace

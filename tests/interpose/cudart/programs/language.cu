@@ -1,5 +1,4 @@
-// Features of the language and of libcu++ that programs like CUDA's samples use. Each part computes a known
-// result.
+// Features of CUDA C++ and of libcu++ that programs like CUDA's samples use. Each part computes a known result.
 //
 //     language <part>
 
@@ -28,7 +27,7 @@ T* managed(std::size_t count) {
   return memory;
 }
 
-// Parts of a warp, by size, parity and label. Counts wrong results.
+// Uses groups of threads in a warp, by size, parity and label. Counts wrong results.
 __global__ void groups(int* wrong) {
   const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
   const auto four = cg::tiled_partition<4>(warp);
@@ -49,7 +48,7 @@ bool groups_are_right() {
   return *wrong == 0;
 }
 
-// A barrier of libcu++: every thread reads its neighbour's value in each round.
+// Uses a barrier of libcu++: in each round, every thread reads its neighbour's value.
 __global__ void rounds(int* out) {
   __shared__ cuda::barrier<cuda::thread_scope_block> arrived;
   __shared__ int values[256];
@@ -73,7 +72,7 @@ bool barriers_are_right() {
   return true;
 }
 
-// Reverses tiles, which are copied ahead.
+// Reverses tiles; the next tile is copied to shared memory while a tile is reversed.
 __global__ void turn(const int* in, int* out, int tiles) {
   __shared__ int buffer[2][128];
   __shared__ cuda::pipeline_shared_state<cuda::thread_scope_block, 2> state;
@@ -106,7 +105,7 @@ bool pipelines_are_right() {
   return true;
 }
 
-// The last block adds the partial sums of all blocks.
+// The block that finishes last adds the partial sums of all blocks.
 __device__ unsigned arrived_blocks = 0;
 __device__ volatile int partial[64];
 

@@ -1,6 +1,6 @@
-// A program for one GPU whose launches use more memory than hpe has for it (hpe run --oversubscribe): a triad, a
-// stencil, a product of matrices, reductions and a transpose, launches in a loop, in a graph and in two streams, and
-// kernels that cannot run in parts. Each prints numbers that depend on all of its results and on no order of blocks.
+// A program for one GPU whose launches use more memory than hpe has on the device (hpe run --oversubscribe): a triad, a
+// stencil, a matrix product, reductions and a transpose, launches in a loop, in a graph and on two streams, and kernels
+// that cannot run in parts. Each part prints numbers that depend on all of its results, but not on the order of blocks.
 //   larger NAME
 
 #include <cstring>
@@ -39,7 +39,7 @@ __global__ void add_scaled(float* a, const float* b, const float* c, float facto
   if (i < n) a[i] = b[i] + factor * c[i];
 }
 
-// A step of heat with the neighbours above, below and beside.
+// Makes one time step of heat conduction: each cell is computed from its four neighbours.
 __global__ void spread_heat(float* to, const float* from, int width, int height) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
   if (x < 1 || y < 1 || x >= width - 1 || y >= height - 1) return;
@@ -54,7 +54,7 @@ __global__ void multiply(float* c, const float* a, const float* b, int columns, 
   c[row * columns + column] = sum;
 }
 
-// The sum of each block, and of all blocks.
+// Computes the sum of each block and the sum of all blocks.
 __global__ void add_up(const unsigned* values, unsigned* partial, unsigned long long* total) {
   __shared__ unsigned sums[threads];
   sums[threadIdx.x] = values[blockIdx.x * blockDim.x + threadIdx.x];
@@ -78,7 +78,7 @@ __global__ void transpose(float* out, const float* in, int n) {
   out[y * n + x] = tile[threadIdx.x][threadIdx.y];
 }
 
-// Each thread goes over the whole array in steps as long as the grid.
+// A grid-stride loop.
 __global__ void add_in_steps(float* to, const float* from, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) to[i] += from[i];
 }
@@ -102,7 +102,7 @@ __global__ void count(float* to, const float* from, int n) {
 
 namespace {
 
-constexpr int triad_size = 8 << 20;  // three arrays of 32 MiB
+constexpr int triad_size = 8 << 20;  // elements in each of three arrays of 32 MiB
 
 void triad() {
   float* a = filled<float>(triad_size, 1);
@@ -125,7 +125,7 @@ void stencil() {
 }
 
 void product() {
-  constexpr int rows = 1 << 18, columns = 64, depth = 32;  // 32 MiB times 8 KiB are 64 MiB
+  constexpr int rows = 1 << 18, columns = 64, depth = 32;  // a matrix of 32 MiB times a matrix of 8 KiB gives 64 MiB
   float *a = filled<float>(size_t{rows} * depth, 1), *b = filled<float>(columns * depth, 2);
   float* c = filled<float>(size_t{rows} * columns, 3);
   multiply<<<dim3(columns / 16, rows / 16), dim3(16, 16)>>>(c, a, b, columns, depth);
@@ -151,7 +151,7 @@ void transposed() {
   print("transpose", out, size_t{n} * n);
 }
 
-// The host chooses the next launch by a number that the last one computed.
+// The host chooses the next launch by a number that the last launch has computed.
 void loop() {
   unsigned *values = filled<unsigned>(size_t{24} << 20, 1), *partial = filled<unsigned>((24 << 20) / threads, 2);
   auto* total = filled<unsigned long long>(1, 0);
@@ -181,7 +181,7 @@ void graph() {
   print("graph b", b, triad_size);
 }
 
-// Each stream waits for the other one between its launches, which use the same arrays.
+// Both streams launch kernels over the same arrays, and wait for each other between the launches.
 void streams() {
   float *a = filled<float>(triad_size, 1), *b = filled<float>(triad_size, 2), *c = filled<float>(triad_size, 3);
   cudaStream_t all[2];
@@ -211,7 +211,7 @@ void variables() {
   print("variables", to, triad_size);
 }
 
-// Part of an array is enough for this launch, and part of another one.
+// The launch uses only a part of each of two arrays.
 void ranges() {
   float *a = filled<float>(triad_size, 1), *b = filled<float>(triad_size, 2);
   constexpr int n = 1 << 20;

@@ -1,5 +1,5 @@
-// hpe run --oversubscribe on soft devices: launches whose memory is three times the device's run in parts, and compute
-// what they compute on a device that has room for everything.
+// hpe run --oversubscribe on soft devices: launches that use three times the device's memory run in parts, and compute
+// the same as on a device that has enough memory.
 
 #include <gtest/gtest.h>
 

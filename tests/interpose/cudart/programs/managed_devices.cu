@@ -1,5 +1,5 @@
-// The host and all devices share one instance of each managed variable. First they write in turns, then the devices
-// work at the same time on separate parts. Prints the findings and "right".
+// The host and all devices share one instance of each managed variable. First the host and the devices write in turns,
+// then the devices write separate parts at the same time. Prints errors, or "right".
 #include <vector>
 
 #include "tests/interpose/programs/check.h"
@@ -13,9 +13,9 @@ struct pair_of {
 
 __managed__ int turns = 5;
 __managed__ pair_of pair = {8, 4.0};
-__managed__ int table[cells];  // begins with zeros
+__managed__ int table[cells];  // initially zeros
 __managed__ int* list = nullptr;
-__device__ int own = 40;  // one for each device
+__device__ int own = 40;  // each device has its own instance
 
 __global__ void take_turn(int* seen) {
   seen[0] = turns++;

@@ -1,4 +1,4 @@
-// Managed variables on one device and on several.
+// Managed variables on one device and on several devices.
 #include <gtest/gtest.h>
 
 #include <string>

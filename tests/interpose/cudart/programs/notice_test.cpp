@@ -1,4 +1,4 @@
-// The CUDA runtime of a program, detected from its file, and the message of `hpe run`.
+// How hpe finds out from a program's file which CUDA runtime it uses, and the message of `hpe run`.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -85,7 +85,7 @@ TEST(CudaParts, ADamagedFileIsNoHarm) {
     std::string damaged = whole;
     if (round % 4 == 0) {
       damaged.resize(random() % whole.size());
-    } else {  // damages the header, the table of sections at the end, or any place
+    } else {  // damages the header, the table of sections at the end, or any other part
       const std::size_t at =
           round % 4 == 1 ? random() % 64 : whole.size() - 1 - random() % (round % 4 == 2 ? 2000 : whole.size());
       for (std::size_t i = at; i < std::min(at + 8, whole.size()); ++i) damaged[i] = static_cast<char>(random());
@@ -153,7 +153,8 @@ TEST(Notice, ComesWhenALibraryIsOpened) {
   EXPECT_LT(told, o.text.find("plugin.cu")) << "not before its first call\n" << o.text;
 }
 
-// Nothing in the file shows that it has to do with CUDA: it is linked by g++, and has no kernels.
+// g++ links the module HPE_TEST_STATIC_MODULE, and the module has no kernels. So nothing in its file shows that it uses
+// CUDA, and hpe notices this only at its first call.
 TEST(Notice, ComesAtTheLatestWithTheFirstCall) {
   const outcome o = soft_run(HPE_TEST_PLUGIN_HOST " " HPE_TEST_STATIC_MODULE);
   EXPECT_NE(o.text.find(HPE_TEST_STATIC_MODULE " contains a static CUDA runtime"), std::string::npos) << o.text;
@@ -178,7 +179,7 @@ TEST(SharedRuntime, OfAProgramThatOpensItLater) {
   EXPECT_EQ(o.text, "libcudart.so: status 0, 3 devices\nlibcudart.so.13: status 0, 3 devices\nplugin: right\n");
 }
 
-// As PyTorch and cuda.pathfinder open the files of wheels, and as wheels rename them.
+// The program opens NVIDIA's runtime by its path, as PyTorch and cuda.pathfinder do, and under a name as in wheels.
 TEST(SharedRuntime, OfAProgramThatOpensNvidiasFile) {
   const std::filesystem::path place = "/tmp/hpe-runtime-" + std::to_string(::getpid());
   std::filesystem::create_directory(place);

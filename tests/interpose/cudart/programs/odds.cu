@@ -1,5 +1,5 @@
-// Features of programs besides launches: children, threads that end, host functions, timing, IPC between processes,
-// work left when the program ends. `odds NAME` prints the findings and "right".
+// Features of programs other than launches: child processes, threads that end, host functions, timing, IPC between
+// processes, and work that has not finished when the program ends. `odds NAME` prints errors, or "right".
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,7 +42,7 @@ static void round_trip(int k) {
   CHECK(cudaFree(p));
 }
 
-// A process that has not used CUDA makes children that do, like a server with workers.
+// A process that has not used CUDA makes child processes that use CUDA, like a server with workers.
 static void children() {
   std::vector<pid_t> workers;
   for (int w = 0; w < 3; ++w) {
@@ -107,7 +107,7 @@ static void timing() {
   demand(milliseconds >= 29 && milliseconds < 20000, "the time");
 }
 
-// A kernel reads another device's memory.
+// A kernel reads the memory of another device.
 static void peers() {
   int can = 0;
   CHECK(cudaDeviceCanAccessPeer(&can, 0, 1));
@@ -131,7 +131,7 @@ static void peers() {
   demand(about.type == cudaMemoryTypeDevice && about.device == 1 && about.devicePointer == there + 10, "attributes");
 }
 
-// Memory of one process, used by another.
+// A process uses memory of another process.
 static void between_processes() {
   int to_child[2], to_parent[2];
   demand(pipe(to_child) == 0 && pipe(to_parent) == 0, "pipes");
@@ -139,7 +139,7 @@ static void between_processes() {
   cudaIpcMemHandle_t handle;
   char byte = 0;
   if (child == 0) {
-    close(to_child[1]);  // so that the child ends when the parent does
+    close(to_child[1]);  // so that the child ends when the parent ends
     demand(read(to_child[0], &handle, sizeof handle) == ssize_t(sizeof handle), "the handle");
     int* p;
     CHECK(cudaIpcOpenMemHandle(reinterpret_cast<void**>(&p), handle, cudaIpcMemLazyEnablePeerAccess));
@@ -209,7 +209,7 @@ static void use_pool_of_parent(int parent) {
   demand(write(parent, "", 1) == 1, "tell");
 }
 
-// Memory of a pool of one process, used by another.
+// A process uses pool memory of another process.
 static void pools() {
   int ends[2];
   demand(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "a pair of sockets");
@@ -329,7 +329,7 @@ static struct at_the_end {
   }
 } left_over;
 
-// Ends with work in flight and memory freed by a static object.
+// The program ends while work is in flight; a static object frees the memory.
 static void abrupt() {
   CHECK(cudaMalloc(&left_over.memory, 1 << 20));
   cudaStream_t stream;

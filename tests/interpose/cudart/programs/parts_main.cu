@@ -1,4 +1,5 @@
-// A program of two files whose device code is linked (-rdc=true): functions, variables and managed variables of the other file.
+// A program of two files whose device code is linked (-rdc=true). Uses functions, variables and managed variables of
+// the other file.
 #include "tests/interpose/programs/check.h"
 
 extern __device__ int twist(int value);

@@ -1,5 +1,5 @@
-// Passes device memory to MPI while kernels that write or read it still wait in a stream: rank 0 sends the result of a
-// queued kernel, rank 1 receives into memory that a queued copy has yet to read.
+// Passes device memory to MPI while work that uses the memory is still queued on a stream: rank 0 sends the result of a
+// queued kernel, and rank 1 receives into memory that a queued copy has not read yet.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ __global__ void add(unsigned* p, std::size_t n, unsigned k) {
     p[i] += k;
 }
 
-// Holds up the following work of the stream for a while.
+// Delays the later work on the stream by 20 ms.
 static void hold_up(cudaStream_t stream) {
   CHECK(cudaLaunchHostFunc(stream, [](void*) { usleep(20000); }, nullptr));
 }
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
       add<<<8, 128, 0, stream>>>(p, n, 7);
       MPI_Send(p, int(n), MPI_UNSIGNED, 1, 5, MPI_COMM_WORLD);
     } else if (rank == 1) {
-      CHECK(cudaMemcpyAsync(q, p, n * sizeof *p, cudaMemcpyDeviceToDevice, stream));  // the zeros, not the message
+      CHECK(cudaMemcpyAsync(q, p, n * sizeof *p, cudaMemcpyDeviceToDevice, stream));  // must copy the old zeros
       MPI_Recv(p, int(n), MPI_UNSIGNED, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       for (std::size_t i = 0; i < n; i += n / 2 + 1) good = good && p[i] == 7 && q[i] == 0;
       good = good && p[n - 1] == 7 && q[n - 1] == 0;

@@ -1,5 +1,5 @@
-// The programs of tests/interpose/programs print on soft devices what they printed on an H200 (the same program files).
-// The CMakeLists.txt there lists the programs that are left out, and the reasons.
+// The programs in tests/interpose/programs print the same on soft devices as on an H200, on which the same program
+// files were run. The CMakeLists.txt there lists the programs that are left out, and the reasons.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,7 +14,7 @@ namespace {
 struct program {
   const char* name;
   const char* arguments;
-  const char* recorded;  // recorded in the file <recorded>.txt
+  const char* recorded;  // the expected output is in the file <recorded>.txt
 };
 
 // NOLINTNEXTLINE(readability-identifier-naming): GoogleTest looks for this name
@@ -47,7 +47,8 @@ INSTANTIATE_TEST_SUITE_P(All, Recorded,
                            return std::string(p.param.name) + (*p.param.arguments != 0 ? "_itself" : "");
                          });
 
-// Calls of the driver and of the runtime, wrong ones too: hpe says on standard error why two modules cannot be loaded.
+// Calls of the driver and of the runtime, including wrong calls. On standard error, hpe prints why two modules cannot
+// be loaded.
 TEST(Driver, CallsPrintTheOutputRecordedOnAGpu) {
   std::ifstream file(HPE_TEST_RECORDED "/driver_calls.txt");
   ASSERT_TRUE(file.good());
@@ -68,8 +69,8 @@ TEST(Interpreter, RunsKernelsThatLaunchKernels) {
   EXPECT_EQ(o.text, wanted.str());
 }
 
-// 20,000 random calls, also wrong ones, give the digest that they gave on the H200, also if CPU code reads and writes
-// device memory instead of copying it.
+// 20,000 random calls, including wrong calls, have the same digest as on the H200, even if CPU code reads and writes
+// device memory directly in place of copies.
 TEST(Fuzz, RandomCallsGiveTheResultsRecordedOnAGpu) {
   const std::string fuzz = HPE_TEST_RECORDED_PROGRAMS "/fuzz-shared 20000 5";
   std::ifstream file(HPE_TEST_RECORDED "/fuzz.txt");

@@ -1,8 +1,8 @@
-// Programs for one GPU as CUDA courses and collections of samples have them: vector addition, matrix product, n-body,
-// Monte Carlo and heat equation. Each prints numbers that depend on all of its results.
+// Programs for one GPU, as in CUDA courses and collections of samples: vector addition, matrix product, n-body, Monte
+// Carlo and heat equation. Each program prints numbers that depend on all of its results.
 //   samples [NAME|all [SCALE]]
-// With a scale the arrays are larger, there are more steps, each part runs three times, and the milliseconds of its kernels in the last run go to
-// standard error.
+// With a scale, the arrays are larger, there are more steps, and each program runs three times; the milliseconds of its
+// kernels in the last run are printed on standard error.
 
 #include <chrono>
 #include <cstdio>
@@ -71,7 +71,7 @@ __global__ void diffuse(const float* now, float* then, int width, int height) {
   then[i] = now[i] + 0.2f * (now[i - 1] + now[i + 1] + now[i - width] + now[i + width] - 4 * now[i]);
 }
 
-// A number that changes with any bit of the values.
+// Returns a number that depends on every bit of the values.
 template <class T>
 unsigned long long digest_of(const std::vector<T>& values) {
   unsigned long long sum = 0;

@@ -1,4 +1,4 @@
-// A minimal CUDA program: memory, a copy, a kernel. Prints whether the result is right.
+// A minimal CUDA program, with memory, a copy and a kernel. Prints whether the result is right.
 #include "tests/interpose/programs/check.h"
 
 __global__ void twice(int* p) { p[threadIdx.x] *= 2; }

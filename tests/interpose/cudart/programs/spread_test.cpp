@@ -1,4 +1,4 @@
-// hpe run --spread: programs for one GPU print the same on one and on several soft devices.
+// hpe run --spread: programs for one GPU print the same on several soft devices as on one.
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,13 @@
 
 namespace {
 
-// Equal parts: such small grids would stay on one device.
+// Cuts grids into equal parts, because the planner would leave grids as small as these on one device.
 outcome spread_run(const std::string& program, int devices, const std::string& options = "--spread") {
   return shell("HPE_SPREAD_CUT=even " HPE_COMMAND " run --cuda soft --devices soft:" + std::to_string(devices) + " " +
                options + " -- " + program);
 }
 
-/// The text without a line that may stand anywhere.
+/// Removes a line from the text, wherever it is.
 std::string without(const std::string& line, std::string text) {
   if (const auto at = text.find(line); at != std::string::npos) text.erase(at, line.size());
   return text;
@@ -66,8 +66,8 @@ TEST(Spread, PoolsHaveTheMemoryOfAllDevices) {
   EXPECT_EQ(two.text.find("pool "), 0U) << two.text;
 }
 
-// A transpose reads the columns of all parts: half of its bytes are remote. Where links are slow it stays on one
-// device.
+// A transpose reads columns from all parts of the matrix, so half of its reads are remote. If links are slow, it stays
+// on one device.
 TEST(Spread, SlowLinksKeepATransposeOnOneDevice) {
   const std::string run =
       HPE_COMMAND " run --cuda soft --devices soft:2 --spread --explain -- " + cuda_program("course transpose");

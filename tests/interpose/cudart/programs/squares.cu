@@ -1,5 +1,5 @@
-// Each device computes squares and stores square i in cell i * n; CPU code reads one of them through the device
-// pointer. With a large n the kernel leaves its memory. The program of docs/cuda-without-gpu.md.
+// The program of docs/cuda-without-gpu.md. Each device computes squares and stores square i in cell i * n; CPU code
+// reads one square through the device pointer. With a large n, the kernel writes outside of its memory.
 //
 //   squares <n>
 #include <cstdio>

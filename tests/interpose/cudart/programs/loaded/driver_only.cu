@@ -1,4 +1,5 @@
-// A program of the driver that nvcc links: it has a section of fat binaries, and registers none.
+// A program that only uses the driver, but is linked by nvcc: its file has a section for fat binaries, and it registers
+// no fat binary.
 #include <dlfcn.h>
 
 #include <cstdio>

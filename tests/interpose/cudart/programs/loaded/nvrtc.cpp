@@ -1,4 +1,5 @@
-// A program that compiles a kernel while it runs and asks NVRTC for machine code, as programs of GPUs do.
+// A program that compiles a kernel at run time and requests machine code from NVRTC, as programs written for real GPUs
+// do.
 #include <cuda_runtime_api.h>
 #include <nvrtc.h>
 
@@ -10,7 +11,7 @@ namespace {
 
 const char* const source = "extern \"C\" __global__ void seven(int* out) { *out = 7; }";
 
-// The machine code; empty if there is none.
+// Returns the machine code; empty if NVRTC returns none.
 std::string compiled(const std::vector<const char*>& options) {
   nvrtcProgram program = nullptr;
   nvrtcCreateProgram(&program, source, "seven.cu", 0, nullptr, nullptr);

@@ -1,4 +1,4 @@
-// A library of kernels that a program without CUDA opens while it runs.
+// A library of kernels that a program without CUDA code opens at run time.
 #include "tests/interpose/programs/check.h"
 
 __global__ void plus(int* p, int n, int k) {

@@ -1,5 +1,5 @@
-// A program without CUDA. It opens a library of kernels repeatedly, and the CUDA runtime under the names that programs
-// use.
+// A program without CUDA code. It opens a library of kernels repeatedly, and opens the CUDA runtime under the names
+// that programs use.
 //
 //   plugin_host <plugin> [<other name of the runtime>...]
 #include <dlfcn.h>

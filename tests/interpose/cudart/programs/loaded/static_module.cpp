@@ -1,4 +1,4 @@
-// A library with a runtime of its own and without kernels, as modules of Python packages are.
+// A library with a statically linked CUDA runtime and without kernels, like modules in Python packages.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
