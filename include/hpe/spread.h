@@ -47,8 +47,9 @@ typedef struct hpeSpread {
  * may be NULL) describes the launch. The variables of the module are those of the first device (hpeModuleGetVariable).
  * If the memory of a launch does not fit on the devices, and the calling thread does announced work
  * (hpeAnnouncedBegin), the launch runs in parts of its grid, one after the other; other work may run between two parts.
- * Then how->work has the parts that failed, and after them the last parts. Errors: as for hpeLaunchGrid;
- * HPE_ERROR_INVALID_ARGUMENT also if the list is empty or names a device twice. */
+ * how->work then has the last parts; if hpe notices before that a part has failed, it queues no further parts, and
+ * how->work begins with the part that failed. Errors: as for hpeLaunchGrid; HPE_ERROR_INVALID_ARGUMENT also if the list
+ * is empty or names a device twice. */
 HPE_API hpeStatus hpeLaunchOver(const int* devices, size_t device_count, hpeKernel kernel, const hpeGrid* shape,
                                 const void* parameters, size_t parameter_size, hpeSpread* how);
 

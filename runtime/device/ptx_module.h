@@ -45,7 +45,7 @@ using ptx_addresses = std::array<std::uintptr_t, ptx_part_count>;
 struct ptx_variable {
   std::string name;
   ptx_part part = ptx_part::global;
-  std::size_t offset = 0;  ///< in its part
+  std::size_t offset = 0;  ///< the variable's offset in its part
   std::size_t size = 0;
 };
 
