@@ -60,8 +60,7 @@ class region {
   mutable hpe::mutex mutex;
 
   bool alive HPE_GUARDED_BY(mutex) = false;     ///< between begin() and end()
-  bool degraded HPE_GUARDED_BY(mutex) = false;  ///< the process reached its limit of mappings, so the whole region is
-                                                ///< one block
+  bool degraded HPE_GUARDED_BY(mutex) = false;  ///< the whole region is one block, because mappings ran out
   /// base, kind, bytes and extent do not change while the region is alive. Code that keeps the region alive may read
   /// them without the mutex.
   region_layout layout;
@@ -172,8 +171,8 @@ class region {
   std::uint64_t rolling_window_ = 0;
   std::uint64_t home_set_ = 0;
   std::uint64_t homes_version_ HPE_GUARDED_BY(mutex) = 0;
-  std::uint64_t contents_version_ HPE_GUARDED_BY(mutex) = 0;  // never reset, so that two regions that use this object
-                                                              // one after the other share no number
+  std::uint64_t contents_version_ HPE_GUARDED_BY(mutex) = 0;  // never reset: each use of this object has its own
+                                                              // numbers
 
   void reset_patterns() HPE_REQUIRES(mutex);
 };

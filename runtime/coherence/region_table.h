@@ -65,8 +65,7 @@ class region_table {
   std::vector<queue> unused_ HPE_GUARDED_BY(mutex_);     // by lane
   std::vector<queue> untouched_ HPE_GUARDED_BY(mutex_);  // by lane; never used yet
   std::array<freed_range, remembered> freed_ HPE_GUARDED_BY(mutex_);
-  std::size_t freed_count_ HPE_GUARDED_BY(mutex_) = 0;  // number of freed ranges so far; the latest is at (freed_count_
-                                                        // - 1) % remembered
+  std::size_t freed_count_ HPE_GUARDED_BY(mutex_) = 0;  // all so far; the latest is at (freed_count_ - 1) % remembered
 
  public:
   explicit region_table(unsigned lanes = 1);

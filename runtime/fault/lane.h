@@ -135,8 +135,7 @@ class lane {
   std::deque<fetch> fetches_;
   std::vector<timepoint> watched_;  // points for which requests and fetches wait
   bool short_of_memory_ = false;    // some work of this turn failed for lack of memory, and will be tried again
-  std::optional<std::chrono::steady_clock::time_point> short_since_;  // the time since when memory has been short in
-                                                                      // every turn
+  std::optional<std::chrono::steady_clock::time_point> short_since_;  // since then, memory was short in every turn
   std::uint32_t last_fetch_ = 0;
 
   mutex inbox_mutex_;

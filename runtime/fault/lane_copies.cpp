@@ -113,8 +113,7 @@ void lane::expect_copies(const region& r, block_run run) {
   const std::uint64_t begin = run.end * r.layout.block_size;
   const std::uint64_t end = begin + std::min(times * walked * r.layout.block_size, most_bytes);
   const byte_range bytes{begin, std::min(round_up(end, unit), r.layout.extent)};
-  const bool any_room = !env_.host.limited();  // with a limit, no pages are allocated ahead, because they would count
-                                               // at once
+  const bool any_room = !env_.host.limited();  // otherwise, pages allocated now would count toward the limit
   if (!bytes.empty() && !r.single_copy() && any_room) env_.engine.expect(r.layout.base + bytes.begin, bytes.size());
 }
 

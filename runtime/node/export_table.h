@@ -51,8 +51,7 @@ class export_table {
   os::file_descriptor file_;
   os::reservation memory_;
   export_page* page_;
-  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // has capacity for all entries that were ever used, so
-                                                              // end() allocates nothing
+  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // capacity for all entries, so end() allocates nothing
   std::uint32_t used_ HPE_GUARDED_BY(mutex_) = 0;
 };
 

@@ -79,8 +79,7 @@ void exporter::start() {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) throw_system_error("bind");
   if (::listen(listener_.get(), backlog) != 0) throw_system_error("listen");
-  auto memory_for_it = std::make_unique<std::thread>();  // allocated before the thread starts, so that no exception can
-                                                         // lose the thread
+  auto memory_for_it = std::make_unique<std::thread>();  // allocated first, so that no exception loses the thread
   *memory_for_it = os::start_thread("hpe-exporter", [this] { serve(); });
   thread_ = std::move(memory_for_it);
 }

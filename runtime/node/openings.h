@@ -37,8 +37,7 @@ class openings {
   static void add(ranges& to, std::uint64_t begin, std::uint64_t end);
 
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> open_;  // how many times each range is open
-  ranges written_;                                                         // the bytes that count as written; includes
-                                                                           // all open ranges
+  ranges written_;                                                         // includes all open ranges
   bool all_written_ = false;
 };
 

@@ -42,8 +42,7 @@ class spill_file {
   file_descriptor file_;
   mutex mutex_;
   std::uint32_t extents_ HPE_GUARDED_BY(mutex_) = 0;          // the number of extents in the file
-  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // has capacity for all extents, so give_back() allocates
-                                                              // nothing
+  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // capacity for all: give_back() allocates nothing
 };
 
 }  // namespace hpe::os

@@ -82,8 +82,7 @@ class HPE_API profile {
   call_sites sites_;
   mutable mutex mutex_;
   std::map<std::uintptr_t, traffic> regions_ HPE_GUARDED_BY(mutex_);
-  std::map<std::uintptr_t, call_stack> made_at_ HPE_GUARDED_BY(mutex_);  // the stack that made each allocation, by the
-                                                                         // allocation's address
+  std::map<std::uintptr_t, call_stack> made_at_ HPE_GUARDED_BY(mutex_);  // the allocating stacks, by address
 };
 
 /// Record in the profile of this process, if the process has a profile.

@@ -80,8 +80,7 @@ place call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
       dwarf_getscopes(unit, instruction - bias, &innermost) <= 0)
     return {};
   Dwarf_Die* scopes = nullptr;
-  const int count = dwarf_getscopes_die(innermost, &scopes);  // scopes nested as in the machine code, not as in the
-                                                              // source
+  const int count = dwarf_getscopes_die(innermost, &scopes);  // nested as in the machine code
   place result;
   for (int i = 0; i < count && !result.is_of_the_program(); ++i)
     if (dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine) result = call_of(&scopes[i], files);

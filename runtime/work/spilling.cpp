@@ -301,8 +301,7 @@ void host_memory::bring_ahead(const wish& what) {
   try {
     bring_granule(r, what.granule, nullptr, false);
   } catch (const std::exception& e) {
-    log(log_level::debug, "reading ahead from the spill file: {}", e.what());  // a thread that needs the granule gets
-                                                                               // the error
+    log(log_level::debug, "reading ahead from the spill file: {}", e.what());  // its users get the error
   }
 }
 

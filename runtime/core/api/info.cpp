@@ -14,8 +14,7 @@ namespace hpe::core {
 
 namespace {
 
-constinit thread_local const char* last_sentence = "";  // points to the text of the thread's error_text, or to a
-                                                        // literal
+constinit thread_local const char* last_sentence = "";  // the text of the thread's error_text, or a literal
 struct error_text {
   error_text() = default;
   error_text(const error_text&) = delete;

@@ -125,8 +125,7 @@ void host_access::queue_reads(std::byte* into, const region_range& from, std::ve
       continue;
     }
     if (!next.on_host && !next.queued) {
-      work::wait_for(next.writers.points(), with_.devices);  // not in the stream, which the copies for other waiting
-                                                             // threads share
+      work::wait_for(next.writers.points(), with_.devices);  // not in the stream: other waiting threads share it
       continue;
     }
     std::byte* const address = next.bytes.address();

@@ -27,8 +27,7 @@ node::memory_description exports::describe(const region& r, byte_range range) {
 const shared_parts::part& exports::part_around(region& r, byte_range range) {
   if (const auto* const known = r.shared.around(range)) return *known;
   const byte_range whole = r.single_copy() ? r.whole() : r.resident.around(range);
-  sharing_.forget(with_, r, whole);  // forgets smaller parts, which were made when less of the region was in device
-                                     // memory
+  sharing_.forget(with_, r, whole);  // forgets parts made when less of the region was in device memory
   const std::uint64_t memory = others_.add(describe(r, whole));
   r.shared.add(memory, whole);
   return *r.shared.around(range);
@@ -58,8 +57,7 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
     r.order.before_read(range, writers);
     uploads.assign(use.uploads().begin(), use.uploads().end());
     const shared_parts::part part = part_around(r, range);
-    std::map<std::uint64_t, live_export> made;  // made before the export is published, because nothing may fail
-                                                // afterwards
+    std::map<std::uint64_t, live_export> made;  // allocated before publication, because nothing may fail afterwards
     made[0] = {&r, part.memory, object, {static_cast<const std::byte*>(p), bytes}};
     r.shared.begin_export(part.memory, object);
     try {

@@ -50,9 +50,9 @@ void stop_thread(pthread_t thread) noexcept;
 /// for accesses to non-canonical addresses, which the system does not report. Safe in a signal handler.
 [[nodiscard]] std::uintptr_t operand_address(const ucontext_t& at) noexcept;
 
-/// How many bodies were abandoned, and how many of their threads have since shown that they can continue. Locks of the
-/// C library that an abandoned body holds, for example after a crash in malloc, stay locked; the process cannot be used
-/// then.
+/// begun: how many bodies were abandoned. ended: how many of the threads that ran these bodies have since passed a test
+/// call of malloc. Locks of the C library that an abandoned body holds, for example after a crash in malloc, stay
+/// locked; the test call then hangs, and the process is no longer usable.
 struct recoveries {
   std::uint64_t begun = 0;
   std::uint64_t ended = 0;
