@@ -45,8 +45,8 @@ struct box_extent {
 
 /// Distances in memory, in bytes.
 struct box_strides {
-  std::size_t row = 0;    ///< from one row to the next; any number if there is one row
-  std::size_t plane = 0;  ///< from one plane to the next; any number if there is one plane
+  std::size_t row = 0;    ///< the distance from one row to the next; any value if there is only one row
+  std::size_t plane = 0;  ///< the distance from one plane to the next; any value if there is only one plane
 
   /// The distance from the first byte of a box to byte x of row y of plane z.
   [[nodiscard]] constexpr std::size_t offset_of(std::size_t x, std::size_t y, std::size_t z) const noexcept {

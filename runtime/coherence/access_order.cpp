@@ -3,7 +3,7 @@
 #include <algorithm>
 
 // Invariants: uses_ is empty (size_ == 0) or its first key is 0; an entry covers the offsets up to the next key or
-// size_; neighbours differ.
+// size_; neighbouring entries differ.
 
 namespace hpe::coherence {
 

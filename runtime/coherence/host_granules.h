@@ -37,7 +37,7 @@ struct host_granule {
   std::uint64_t used = 0;            ///< time of the last use, as a number that grows with time
 
   [[nodiscard]] bool in_memory() const noexcept { return where == place::memory || where == place::leaving; }
-  /// Whether the granule counts as host memory.
+  /// Whether the granule counts toward the limit of host memory.
   [[nodiscard]] bool counts() const noexcept { return in_memory() || where == place::arriving; }
 };
 

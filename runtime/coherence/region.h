@@ -2,7 +2,7 @@
 
 /// One allocation as the coherence protocol sees it: its address and homes, the states of its blocks, and the order of
 /// its users. Plain data, protected by one mutex. The code that changes states is in runtime/fault (accesses of the
-/// host) and runtime/core (device work).
+/// host), runtime/work (device work) and runtime/core (moves to other homes).
 ///
 /// Region objects are reused, but not destroyed while the runtime exists. Therefore a thread that has found an object
 /// through a stale address may still lock the object, and must then check `alive` and the range.
@@ -59,7 +59,7 @@ class region {
  public:
   mutable hpe::mutex mutex;
 
-  bool alive HPE_GUARDED_BY(mutex) = false;     ///< between begin() and end()
+  bool alive HPE_GUARDED_BY(mutex) = false;     ///< true between begin() and end()
   bool degraded HPE_GUARDED_BY(mutex) = false;  ///< the whole region is one block, because mappings ran out
   /// base, kind, bytes and extent do not change while the region is alive. Code that keeps the region alive may read
   /// them without the mutex.
@@ -72,7 +72,7 @@ class region {
   write_behind writer HPE_GUARDED_BY(mutex);
   shared_parts shared HPE_GUARDED_BY(mutex);
 
-  std::atomic<std::uint32_t> shadow_readers{0};  ///< threads that read the shadow (work::shadow_lease)
+  std::atomic<std::uint32_t> shadow_readers{0};  ///< the number of threads that read the shadow (work::shadow_lease)
 
   explicit region(std::uint32_t number) : id(number) {}
   const std::uint32_t id;
@@ -171,8 +171,7 @@ class region {
   std::uint64_t rolling_window_ = 0;
   std::uint64_t home_set_ = 0;
   std::uint64_t homes_version_ HPE_GUARDED_BY(mutex) = 0;
-  std::uint64_t contents_version_ HPE_GUARDED_BY(mutex) = 0;  // never reset: each use of this object has its own
-                                                              // numbers
+  std::uint64_t contents_version_ HPE_GUARDED_BY(mutex) = 0;  // never reset, so that regions share no number
 
   void reset_patterns() HPE_REQUIRES(mutex);
 };

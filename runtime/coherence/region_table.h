@@ -23,7 +23,7 @@ class region_table {
   /// Returns an unused region object that is not alive; its number belongs to lane `lane` (modulo the number of lanes).
   /// Throws HPE_ERROR_OUT_OF_MEMORY if a million numbers exist.
   region& take(unsigned lane = 0);
-  /// Returns an object that is not alive to the table.
+  /// Puts an object that is no longer alive back into the table.
   void give_back(region& r) noexcept;
 
   /// `number` must come from take().
@@ -63,7 +63,7 @@ class region_table {
 
   mutable mutex mutex_;
   std::vector<queue> unused_ HPE_GUARDED_BY(mutex_);     // by lane
-  std::vector<queue> untouched_ HPE_GUARDED_BY(mutex_);  // by lane; never used yet
+  std::vector<queue> untouched_ HPE_GUARDED_BY(mutex_);  // by lane: numbers that were never used
   std::array<freed_range, remembered> freed_ HPE_GUARDED_BY(mutex_);
   std::size_t freed_count_ HPE_GUARDED_BY(mutex_) = 0;  // all so far; the latest is at (freed_count_ - 1) % remembered
 

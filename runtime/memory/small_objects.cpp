@@ -8,9 +8,9 @@
 #include "runtime/base/granule.h"
 
 // Invariants: a slab without objects is in empty_ and has no size class; a slab with objects and free slots is in
-// with_room_[its class]; a full slab is in full_. A slab takes its set node from one set to the next, so that freeing
-// an object allocates no memory. For each slot, either sizes has the size of its object, or free_slots contains the
-// slot.
+// with_room_[its class]; a full slab is in full_. When a slab moves to another set, its set node moves too, so that
+// freeing an object allocates no memory. For each slot, either sizes has the size of its object, or free_slots contains
+// the slot.
 
 namespace hpe::memory {
 

@@ -19,7 +19,7 @@ namespace {
 // The number of segments that do not belong to a device: host, striped, runtime and foreign.
 constexpr unsigned common_segments = 4;
 
-// User space has 47 bits; both the view and its alias must fit.
+// Addresses of programs have 47 bits; both the view and its alias must fit.
 constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
 
 uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {

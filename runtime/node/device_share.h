@@ -36,9 +36,10 @@ class device_share {
  public:
   /// Makes this process one of the processes that share a device; at first it has taken no memory. group: the name of
   /// the group of processes that share the device; if it is empty, join returns nullptr. device: the device's name
-  /// within the group. bytes: the device's memory. patience: how long work waits for memory of a stopped process. Each
-  /// device has one object, which exists until the process ends. Throws HPE_ERROR_INITIALIZATION if the group's name is
-  /// not allowed in a file name, if too many processes already share the device, or if the file cannot be used.
+  /// within the group. bytes: the device's memory. patience: how long work waits for memory that a stopped process has
+  /// taken. Each device has one object, which exists until the process ends. Throws HPE_ERROR_INITIALIZATION if the
+  /// group's name is not allowed in a file name, if too many processes already share the device, or if the file cannot
+  /// be used.
   [[nodiscard]] static device_share* join(const std::string& group, const std::string& device, std::uint64_t bytes,
                                           std::chrono::seconds patience);
 
@@ -76,8 +77,8 @@ class device_share {
     stopped,  ///< the running processes have no more memory to give, but a stopped process still has some
     lost      ///< it is no longer the turn of this process
   };
-  /// Asks the other processes for `bytes` bytes in all, and waits until `enough` bytes are free. To be called by one
-  /// thread at a time, between enter() and leave(). Processes that had nothing more to give are asked again after
+  /// Asks the other processes for `bytes` bytes in all, and waits until `enough` bytes are free. Only one thread at a
+  /// time may call this, between enter() and leave(). Processes that had nothing more to give are asked again after
   /// ask_all_again().
   [[nodiscard]] reply ask(turn mine, std::uint64_t bytes, std::uint64_t enough) noexcept;
 

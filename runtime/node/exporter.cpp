@@ -1,7 +1,7 @@
 // Only the exporter's thread uses the connections. It does not hold the mutex while it frees memory that no process has
 // open any more, and it never waits for another process: a process asks one question at a time, so the socket's buffer
-// has space for the answer. If a process asks without reading its answers, the thread closes its connection. A process
-// that loses its connection or dies has closed all memory that it had open.
+// has space for the answer. If a process asks without reading its answers, the thread closes its connection. When the
+// connection of a process ends, the process counts as having closed all memory that it had open.
 #include "runtime/node/exporter.h"
 
 #include <poll.h>

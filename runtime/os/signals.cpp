@@ -58,9 +58,9 @@ action default_action() noexcept {
 
 // ---- the program's action ---------------------------------------------------------------------------------------
 
-// Several slots hold actions. published_ grows with each change, and its remainder is the index of the current slot. A
-// writer claims a slot, and writes it only while it is not the current one. So readers never wait, writers wait only if
-// every slot is claimed, and both work in signal handlers and in a child after fork.
+// Several slots hold actions. published_ grows with each change; its remainder modulo slot_count is the index of the
+// current slot. A writer claims a slot, and writes it only while it is not the current one. So readers never wait,
+// writers wait only if every slot is claimed, and both work in signal handlers and in a child after fork.
 class action_cell {
  public:
   struct versioned {
@@ -106,7 +106,7 @@ class action_cell {
       for (std::size_t i = 0; i < source.size(); ++i) content[i].store(source[i], std::memory_order_release);
     }
 
-    // Acquire, so that the check of published_ in read() comes after these loads.
+    // The loads have acquire order, so that the check of published_ in read() comes after them.
     [[nodiscard]] action load() const noexcept {
       words copy;
       for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = content[i].load(std::memory_order_acquire);
@@ -128,7 +128,7 @@ class action_cell {
     }
   }
 
-  std::array<slot, slot_count> slots_{};  // zeros are SIG_DFL
+  std::array<slot, slot_count> slots_{};  // zeros stand for SIG_DFL
   std::atomic<std::uint64_t> published_{0};
 };
 static_assert(SIG_DFL == nullptr);
@@ -251,7 +251,7 @@ void install_fault_handler(fault_entry entry) {
   action before{};
   if (next_sigaction(SIGSEGV, nullptr, &before) != 0) throw_system_error("sigaction");
   if (before.sa_sigaction == on_segv) return;
-  // The program's action is stored first, so that no fault reaches our handler before.
+  // The program's action is stored before our handlers are installed, because our handlers need it.
   before.sa_mask = program_mask(before.sa_mask);
   program_action.exchange(before);
   install(stand_in, on_stand_in);

@@ -1,8 +1,8 @@
 #pragma once
 
 /// A file without a name, for data that does not fit into host memory. The file is divided into extents of one size.
-/// Reads and writes bypass the system's page cache (O_DIRECT) if the file system supports that. Space is allocated
-/// before it is written, so that a full disk is noticed before any byte depends on it.
+/// Reads and writes bypass the system's page cache (O_DIRECT) if the file system supports that. Disk space is allocated
+/// before it is written, so that hpe notices a full disk before it moves data there.
 
 #include <cstddef>
 #include <cstdint>

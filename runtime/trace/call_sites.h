@@ -19,7 +19,7 @@ struct site {
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
   std::chrono::nanoseconds time{};
-  std::uintptr_t lowest = 0;  ///< lowest and highest address of the calls; 0 if no call had an address
+  std::uintptr_t lowest = 0;  ///< lowest and highest address that the calls used; 0 if no call used an address
   std::uintptr_t highest = 0;
 };
 

@@ -91,7 +91,7 @@ std::optional<address> read(address from) noexcept {
 
 struct frame {
   address code;
-  address file;  // a str
+  address file;  // a Python str
   address instruction;
   address previous;  // the address of the next outer frame; 0: none
 };

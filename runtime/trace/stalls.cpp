@@ -67,7 +67,7 @@ class slot {
     if (!interrupts_a_write) version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  // Called by the watching thread. Returns nothing if the slot is being written.
+  // Called by the watching thread. Returns nullopt if the slot is being written.
   [[nodiscard]] std::optional<noted_wait> read() const noexcept {
     const std::uint32_t before = version_.load(std::memory_order_acquire);
     const noted_wait copy = now();

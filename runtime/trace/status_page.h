@@ -35,7 +35,7 @@ struct status_page {
   /// private memory: the process counts as usual, but `hpe top` does not show the process.
   [[nodiscard]] HPE_API static status_page& own() noexcept;
 
-  /// Publishes the devices. To be called once, by one thread.
+  /// Publishes the devices. Call this once.
   void tell_devices(const device* first, std::uint32_t how_many) noexcept;
 };
 

@@ -195,8 +195,8 @@ class host_memory {
   condition_variable for_wishes_;
   std::thread makes_room_;
   std::thread reads_;
-  crew readers_;  // for threads that bring several granules
-  crew writers_;  // for makes_room_
+  crew readers_;  // helpers of threads that bring several granules
+  crew writers_;  // helpers of makes_room_
 };
 
 }  // namespace hpe::work

@@ -61,7 +61,8 @@ class sharing {
 
    private:
     friend class sharing;
-    std::vector<std::pair<std::uint64_t, std::function<void()>>> parts_;  // memories; each function runs once
+    std::vector<std::pair<std::uint64_t, std::function<void()>>> parts_;  // memories, and the functions to call for
+                                                                          // them; each function runs once
     std::function<void()> give_back_;                                     // called if there are no parts
   };
   /// Releases the memory of a region that has ended: makes other processes unmap the memory, and calls `give_back` when

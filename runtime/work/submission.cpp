@@ -109,7 +109,8 @@ void submission::release(const device_access& access) {
   r.mutex.assert_held();
   trace::used(r.layout.base, r.layout.bytes, access.range.begin, std::min(access.range.end, r.layout.bytes));
   if (r.blocks().off_device() == 0) return;
-  // Host memory has one copy. The program itself orders CPU code and concurrent work on it, or any work on open memory.
+  // Host memory has one copy. The program itself orders CPU code and concurrent work on this copy; for open memory, it
+  // orders CPU code and all work.
   if ((access.concurrent || r.layout.open) && r.single_copy()) return;
   r.writer.released();
 

@@ -193,7 +193,7 @@ void cuda_device::lose(CUresult why) noexcept {
     for (cuda_stream* s : streams_)
       if (const std::string name = s->lose(); !name.empty()) kernels += (kernels.empty() ? "" : ", ") + name;
     how_lost_ = fmt::format("device {} ({}) is lost: {}", index_, properties_.name, cu_.words_for(why));
-    if (!kernels.empty()) how_lost_ += fmt::format("; kernels that were running or next: {}", kernels);
+    if (!kernels.empty()) how_lost_ += fmt::format("; kernels that were running or queued next: {}", kernels);
   }
   // The driver shuts down when the process ends, which is not a failure.
   if (why == CUDA_ERROR_DEINITIALIZED) return;

@@ -66,7 +66,7 @@ class cuda_set final : public device_set, public ptx_capability {
   [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
   [[nodiscard]] bool peers_allowed() const noexcept { return peers_allowed_; }
   cuda_stream& add_stream(cuda_device& device, priority level);
-  /// nullptr if the point belongs to no stream of this set.
+  /// Returns the stream to which the point belongs; nullptr if it belongs to no stream of this set.
   [[nodiscard]] cuda_stream* find_stream(timepoint point) const noexcept;
   void failed(unsigned device, const error& what);
 

@@ -136,8 +136,8 @@ class host_memory {
   const budgets most_;
   const environment around_;
   mutable std::mutex mutex_;
-  std::mutex registering_;           // held without mutex_
-  std::condition_variable changed_;  // a piece was pinned or could not be pinned; a range is expected; stop_
+  std::mutex registering_;           // lets one thread register memory at a time; never held together with mutex_
+  std::condition_variable changed_;  // signals pinned pieces, failed pinning, expected ranges, and stop_
   interval_map<std::uintptr_t, range> ranges_;
   pieces pieces_;
   std::size_t pinned_ = 0;     // bytes that are pinned, or are being pinned

@@ -120,7 +120,7 @@ soft_set::~soft_set() {
   if (::getpid() != owner_) {
     monitor_->forget();
     feeder_->forget();
-    static_cast<void>(feeder_.release());  // leaked: the thread may have held its mutex
+    static_cast<void>(feeder_.release());  // leaked: at the fork, the thread may have held the feeder's mutex
     return;
   }
   quit();

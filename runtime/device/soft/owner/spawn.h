@@ -14,8 +14,8 @@
 
 namespace hpe::device::soft {
 
-/// Returns the path of the program that soft devices run: `option` if it is not empty; otherwise that of hpe-softd,
-/// which is searched in the folder of the library or program that contains this code, and in ../bin and ../libexec/hpe
+/// Returns the path of the program that soft devices run: `option` if it is not empty; otherwise the path of hpe-softd.
+/// Searches hpe-softd in the folder of the library or program that contains this code, and in ../bin and ../libexec/hpe
 /// relative to this folder. Throws HPE_ERROR_INITIALIZATION; the message names the searched folders.
 [[nodiscard]] std::string find_softd(const std::string& option);
 

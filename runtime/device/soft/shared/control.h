@@ -26,6 +26,7 @@ struct keeper_report {
 };
 
 struct request {
+  // The comment beside each kind names the members that its request uses, and the descriptors that it carries.
   enum class kind : std::uint32_t {
     join,             // id: fabric::stamp; descriptors: the fabric, the file for the output of kernels, the memory
                       // files of all devices

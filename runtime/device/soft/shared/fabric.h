@@ -25,6 +25,7 @@ namespace hpe::device::soft {
 inline constexpr unsigned max_streams = 16;  // the largest number of streams of one device
 inline constexpr std::uint64_t ring_slots = 256;
 
+/// A command of a stream. The comment beside each member names the kinds of commands that use the member.
 struct command {
   enum class kind : std::uint32_t { copy, fill, launch, wait };
 
@@ -83,7 +84,7 @@ struct fabric_configuration {
   uvas_layout layout;
   topology shape;
   unsigned threads = 1;      // the number of threads of each device
-  unsigned core_shares = 0;  // parts into which the cores are divided, one for each device; 0: not divided
+  unsigned core_shares = 0;  // the number of parts into which the cores are divided; 0: not divided
   ptx_execution ptx;
   std::uint64_t prepared_memory = 0;  // the number of bytes of pages that a device may allocate before they are used
   link_limit host_limit;
@@ -135,7 +136,7 @@ class fabric {
   }
   [[nodiscard]] static unsigned device_of(std::uint32_t timeline) noexcept { return (timeline - 1) / max_streams; }
   [[nodiscard]] static unsigned stream_of(std::uint32_t timeline) noexcept { return (timeline - 1) % max_streams; }
-  /// nullptr if no stream has this number.
+  /// Returns the timeline with this number; nullptr if no stream has this number.
   [[nodiscard]] timeline* find_timeline(std::uint32_t number) const noexcept;
 
   /// Waits until the point of an existing timeline is reached. Returns false at the deadline.

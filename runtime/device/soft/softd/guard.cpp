@@ -91,8 +91,8 @@ recoveries count_recoveries() noexcept {
 void ring_at_recoveries(doorbell& bell) noexcept { recovery_bell = &bell; }
 
 void install_crash_handlers() {
-  // The first call initialises glibc's allocator, which is not safe in two threads at once. A program whose malloc
-  // comes from another library, or from AddressSanitizer, has made no such call.
+  // This first call initialises glibc's allocator, which two threads must not do at once. If malloc comes from another
+  // library, or from AddressSanitizer, no earlier call has initialised glibc's allocator.
   static_cast<void>(::mallinfo2());
   struct sigaction action {};
   action.sa_sigaction = land;

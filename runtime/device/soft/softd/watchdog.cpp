@@ -33,7 +33,7 @@ class watchdog {
   }
 
  private:
-  /// The time when the current trouble was first seen, and its state then. A new state starts the time again.
+  /// The time when the current trouble was first seen, and its state then. If the state changes, the time starts again.
   struct patience {
     clock::time_point since = clock::time_point::max();
     std::uint64_t state = 0;
