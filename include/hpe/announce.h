@@ -29,13 +29,13 @@ HPE_API hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, con
 
 /* Tells hpe that the calling thread does the work from now until hpeAnnouncedEnd. Everything on which the work depends
  * must have finished, because the thread's accesses do not wait for announcements, neither for its own nor for those of
- * later work. Profiles name the place that announced the work. Memory that the thread itself touches (not by a launch
- * or a copy) is open to other threads until then. Errors: HPE_ERROR_INVALID_ARGUMENT if the thread does announced work
+ * later work. Profiles name the place that announced the work. Until hpeAnnouncedEnd, other threads can also access the
+ * memory that this thread's CPU code touches. Errors: HPE_ERROR_INVALID_ARGUMENT if the thread does announced work
  * already. */
 HPE_API hpeStatus hpeAnnouncedBegin(hpeAnnouncement announcement);
 
-/* Ends an announcement because its work has finished or will never be done. The handle becomes invalid. To be called by
- * the thread that began the work, or by any thread if no thread has begun it. */
+/* Ends an announcement because its work has finished or will never be done. The handle becomes invalid. Only the thread
+ * that began the work may call this function; if no thread has begun it, any thread may. */
 HPE_API hpeStatus hpeAnnouncedEnd(hpeAnnouncement announcement);
 
 #ifdef __cplusplus

@@ -4,22 +4,22 @@
  * CPU code and in kernels alike, and launches kernels with hpeLaunch. The runtime moves data when it
  * must. The C++ view of the same calls is <hpe/hpe.hpp>.
  *
- * Meaning of a program. A thread sees its launches, copies and accesses as if each had finished before
- * the next one began, on any device; the calls themselves return as soon as the work is queued. Between
- * threads the rules of C++ apply: two threads that use the same bytes, at least one of them writing,
- * order themselves with the usual means (mutexes, joins, atomics), and what one of them launched before
- * the synchronisation is seen by the other after it.
+ * Meaning of a program. A thread sees its launches, copies and accesses as if each had finished before the next one
+ * began, on any device; the calls themselves return as soon as the work is queued. Between threads the rules of C++
+ * apply: if two threads use the same bytes and at least one of them writes, the program must order the accesses by the
+ * usual means (mutexes, joins, atomics). After this synchronisation, the second thread sees the results of everything
+ * that the first thread launched before it.
  *
  * Thread safety. Every function may be called from any thread at any time, except from a signal handler and from a
  * child made by fork that has not called exec. A signal handler may access hpe memory, unless it interrupted a call of
  * hpe in its own thread: the access might then wait forever for that call.
  *
  * Errors. Every function returns a status. hpeGetLastErrorMessage() gives the message of the last failure in the
- * calling thread, which says what was asked and what is possible. A call that fails leaves its arguments and the memory
- * named by them unchanged, unless its description says otherwise. Besides the errors named there, functions that need
- * the runtime give HPE_ERROR_INITIALIZATION and HPE_ERROR_FORKED like hpeInit, HPE_ERROR_INVALID_ARGUMENT for NULL
- * instead of a pointer that they need, HPE_ERROR_OUT_OF_MEMORY if the host has too little memory, and HPE_ERROR_SYSTEM
- * if a system call fails.
+ * calling thread. The message says what the caller requested and what is possible. A call that fails leaves its
+ * arguments and the memory named by them unchanged, unless its description says otherwise. Besides the errors named
+ * there, functions that need the runtime give HPE_ERROR_INITIALIZATION and HPE_ERROR_FORKED like hpeInit,
+ * HPE_ERROR_INVALID_ARGUMENT for NULL instead of a pointer that they need, HPE_ERROR_OUT_OF_MEMORY if the host has too
+ * little memory, and HPE_ERROR_SYSTEM if a system call fails.
  *
  * Units. Sizes are bytes. Devices are numbered from 0 to hpeGetDeviceCount() - 1.
  *
@@ -62,7 +62,7 @@ extern "C" {
 #define HPE_MAKE_VERSION(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
 #define HPE_VERSION HPE_MAKE_VERSION(HPE_VERSION_MAJOR, HPE_VERSION_MINOR, HPE_VERSION_PATCH)
 
-/* The HPE_VERSION of the library that is loaded at run time. Does not start the runtime. */
+/* Returns the HPE_VERSION of the library that is loaded at run time. Does not start the runtime. */
 HPE_API int hpeVersion(void);
 
 /* ---- statuses ------------------------------------------------------------------------------- */
@@ -75,9 +75,9 @@ typedef enum hpeStatus {
   HPE_ERROR_INVALID_DEVICE = 4,   /* no device has this number */
   HPE_ERROR_NOT_FOUND = 5,        /* a module, kernel or file that does not exist */
   HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel failed; a soft device stays usable after it, a GPU is lost */
-  HPE_ERROR_DEVICE_LOST = 7,      /* the device died; data is gone if it had the only valid copy */
+  HPE_ERROR_DEVICE_LOST = 7,      /* the device died; data whose only valid copy it had is lost */
   HPE_ERROR_NOT_SUPPORTED = 8,    /* a valid request that this device or build cannot fulfil */
-  HPE_ERROR_INITIALIZATION = 9,   /* the runtime could not start: an option, a device, the address space */
+  HPE_ERROR_INITIALIZATION = 9,   /* the runtime could not start; the message gives the reason */
   HPE_ERROR_FORKED = 10,          /* the runtime was started by the parent of this process */
   HPE_ERROR_SYSTEM = 11,          /* a system call failed; the message names it */
   HPE_ERROR_INTERNAL = 12         /* a bug in hpe */
@@ -116,8 +116,8 @@ HPE_API hpeStatus hpeGetDeviceCount(int* count);
 /* Describes one device. Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info);
 
-/* Sets or gets the device that allocations and launches of the calling thread use when they name none: 0 in a new
- * thread. It restricts nothing: any thread may use any device's memory at any time.
+/* Sets or gets the device that allocations and launches of the calling thread use if they name no device. A new thread
+ * uses device 0. This setting restricts nothing: any thread may use any device's memory at any time.
  * Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSetDevice(int device);
 HPE_API hpeStatus hpeGetDevice(int* device);
@@ -126,14 +126,15 @@ HPE_API hpeStatus hpeGetDevice(int* device);
 
 /* Allocates size bytes whose home is the current device (hpeMallocOn: the device named). The pointer is valid in CPU
  * code and in kernels, and aligned to 256 bytes. On the host, new memory reads as zero until it is written. The program
- * owns it and frees it with hpeFree. Allocations may exceed the device's memory, unless HPE_OVERSUBSCRIBE is off.
+ * owns the memory and frees it with hpeFree. Allocations may exceed the device's memory, unless HPE_OVERSUBSCRIBE is
+ * off.
  * Errors: HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY, whose message names the free bytes;
  * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_DEVICE_LOST. */
 HPE_API hpeStatus hpeMalloc(void** pointer, size_t size);
 HPE_API hpeStatus hpeMallocOn(void** pointer, size_t size, int device);
 
-/* Allocates memory whose home is the host: the CPU uses it as it uses any memory, and kernels of every device reach
- * it over their link. Good for small data that both sides change often.
+/* Allocates memory whose home is the host: the CPU uses it as it uses any memory, and kernels of every device reach it
+ * over their link. This kind of memory suits small data that CPU code and kernels change often.
  * Errors: HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY. */
 HPE_API hpeStatus hpeMallocHost(void** pointer, size_t size);
 
@@ -143,12 +144,12 @@ HPE_API hpeStatus hpeMallocHost(void** pointer, size_t size);
  * calls that hpe does see are ordered as usual. Errors: as for hpeMallocHost. */
 HPE_API hpeStatus hpeMallocOpen(void** pointer, size_t size);
 
-/* How the bytes of a striped allocation are spread. Boundaries between homes fall on multiples of
- * hpeGetGranularity() bytes; sizes below are rounded up to it. */
+/* How the bytes of a striped allocation are distributed over devices. Boundaries between homes are at multiples of
+ * hpeGetGranularity() bytes; sizes below are rounded up to such a multiple. */
 typedef enum hpeDistributionKind {
   HPE_DISTRIBUTE_BLOCK = 0,       /* one contiguous part for each device */
-  HPE_DISTRIBUTE_CYCLIC = 1,      /* granules dealt out one by one */
-  HPE_DISTRIBUTE_BLOCK_CYCLIC = 2 /* chunks of `chunk` bytes dealt out one by one */
+  HPE_DISTRIBUTE_CYCLIC = 1,      /* granules go to the devices in turn */
+  HPE_DISTRIBUTE_BLOCK_CYCLIC = 2 /* chunks of `chunk` bytes go to the devices in turn */
 } hpeDistributionKind;
 
 typedef struct hpeDistribution {
@@ -158,13 +159,13 @@ typedef struct hpeDistribution {
   size_t device_count;
 } hpeDistribution;
 
-/* Allocates one contiguous range of addresses whose parts live on different devices. distribution NULL means a block
- * distribution over all devices.
+/* Allocates one contiguous range of addresses whose parts have different devices as homes. distribution NULL means a
+ * block distribution over all devices.
  * Errors: as for hpeMallocOn; HPE_ERROR_INVALID_ARGUMENT also for an unknown kind, a chunk of 0 bytes, no devices, or
  * a device that is named twice. */
 HPE_API hpeStatus hpeMallocStriped(void** pointer, size_t size, const hpeDistribution* distribution);
 
-/* The unit of placement in bytes: homes of a striped allocation change only at multiples of it. */
+/* The unit of placement in bytes: the homes of a striped allocation change only at multiples of this unit. */
 HPE_API hpeStatus hpeGetGranularity(size_t* bytes);
 
 /* Frees an allocation by the address that hpeMalloc or a variant gave. Waits for work that uses the memory. NULL does
@@ -172,9 +173,9 @@ HPE_API hpeStatus hpeGetGranularity(size_t* bytes);
  * HPE_ERROR_INVALID_ARGUMENT while bytes of it are exported (<hpe/node.h>). */
 HPE_API hpeStatus hpeFree(void* pointer);
 
-/* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges must
- * not overlap. When the call returns, an ordinary source may be changed and an ordinary destination read; between hpe
- * pointers it returns as soon as the copy is queued. The destination keeps its home.
+/* Copies size bytes. Either side may be an hpe pointer or any memory of the program, on any device; the ranges must not
+ * overlap. When the call returns, the program may change an ordinary source and read an ordinary destination. If both
+ * sides are hpe pointers, the call returns as soon as the copy is queued. The destination keeps its home.
  * Errors: HPE_ERROR_INVALID_ARGUMENT if the ranges overlap, or a pointer is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if a range starts in an allocation and leaves it, or lies in memory that was freed;
  * HPE_ERROR_DEVICE_LOST if the destination's home is lost, or the only valid copy of source bytes was on a lost
@@ -186,13 +187,13 @@ HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
 /* Sets size bytes, of an hpe allocation or any memory of the program, to value. For an hpe pointer the call returns as
  * soon as the fill is queued. Errors: HPE_ERROR_INVALID_ARGUMENT if destination is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if the range starts in an allocation and leaves it, or lies in memory that was freed;
- * HPE_ERROR_DEVICE_LOST if its home is lost. If the fill fails part-way, each byte is as before or set, as with
- * hpeMemcpy. Failures after the call has returned are reported by the next hpeSynchronize. */
+ * HPE_ERROR_DEVICE_LOST if the home of the range is lost. If the fill fails part-way, each byte has its old or its new
+ * value, as with hpeMemcpy. Failures after the call has returned are reported by the next hpeSynchronize. */
 HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 
 /* A hint that the data is needed soon at a device, or on the CPU (HPE_HOST). Does not wait for copies; results do not
- * change. size 0: to the end of the allocation. Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_DEVICE,
- * HPE_ERROR_DEVICE_LOST. */
+ * change. size 0 means all bytes up to the end of the allocation. Errors: HPE_ERROR_NOT_A_REGION,
+ * HPE_ERROR_INVALID_DEVICE, HPE_ERROR_DEVICE_LOST. */
 #define HPE_HOST (-1)
 HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
@@ -203,15 +204,15 @@ HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 typedef enum hpeAdvice {
   HPE_ADVISE_DEFAULT = 0,    /* rolling upload for sequential writers, prefetch for sequential readers */
   HPE_ADVISE_LAZY = 1,       /* upload only when a kernel needs the data */
-  HPE_ADVISE_ROLLING = 2,    /* upload behind a writing host, whatever its pattern */
+  HPE_ADVISE_ROLLING = 2,    /* upload while the host still writes, in whatever order it writes */
   HPE_ADVISE_WRITE_ONLY = 3, /* the host overwrites whole blocks and never reads: nothing is fetched before a
                                 write. Bytes of a touched block that the host does not write become undefined. */
-  HPE_ADVISE_READ_MOSTLY = 4 /* the host reads it often and everywhere: fetch far ahead */
+  HPE_ADVISE_READ_MOSTLY = 4 /* the host often reads all of the allocation: fetch far ahead */
 } hpeAdvice;
 HPE_API hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice);
 
-/* Makes device the home of the whole allocation; the address stays. Waits for work that uses the memory. Allocations of
- * up to 256 KiB share granules with others, and move together with them. Errors: HPE_ERROR_NOT_A_REGION;
+/* Makes device the home of the whole allocation; the address does not change. Waits for work that uses the memory.
+ * Allocations of up to 256 KiB share granules with others, and move together with them. Errors: HPE_ERROR_NOT_A_REGION;
  * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_NOT_SUPPORTED for host memory and for memory that other processes use
  * (<hpe/node.h>); HPE_ERROR_OUT_OF_MEMORY; HPE_ERROR_DEVICE_LOST if the only valid copy of some bytes is on a lost
  * device. A call that fails leaves the allocation unchanged. */
@@ -228,14 +229,14 @@ typedef struct hpePointerInfo {
   HPE_STRUCT_SIZE(struct hpePointerInfo);
   hpeMemoryKind kind;
   void* base;        /* start of the allocation */
-  size_t size;       /* the size asked for */
+  size_t size;       /* the size that the program requested */
   int device;        /* home of the byte pointed to; HPE_HOST for host memory */
   int32_t on_host;   /* 1 if the host's copy of this byte is valid now */
   int32_t on_device; /* 1 if the home's copy is valid now */
   size_t block;      /* bytes in a unit of coherence */
 } hpePointerInfo;
 
-/* Describes what a pointer points into; an ordinary pointer is not an error. */
+/* Describes the memory that a pointer points to; a pointer to ordinary memory is not an error. */
 HPE_API hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info);
 
 /* ---- kernels --------------------------------------------------------------------------------- */
@@ -252,7 +253,7 @@ HPE_API hpeStatus hpeModuleLoad(hpeModule* module, const char* path);
 HPE_API hpeStatus hpeModuleGetKernel(hpeKernel* kernel, hpeModule module, const char* name);
 
 /* The shape of a launch: grid tiles in three dimensions. A device with threads runs block threads for each tile; a soft
- * device calls the kernel's body for ranges of tiles and does not use block. Zero counts as one. */
+ * device calls the kernel's body for ranges of tiles and does not use block. A size of 0 counts as 1. */
 typedef struct hpeShape {
   uint32_t grid[3];
   uint32_t block[3];
@@ -260,7 +261,7 @@ typedef struct hpeShape {
 
 typedef enum hpeAccessMode {
   HPE_IN = 1,   /* the kernel reads the range */
-  HPE_OUT = 2,  /* the kernel writes every byte of the range and reads none of what was there */
+  HPE_OUT = 2,  /* the kernel writes every byte of the range and reads none of the old bytes */
   HPE_INOUT = 3 /* the kernel reads and writes the range, or writes only parts of it */
 } hpeAccessMode;
 
@@ -276,11 +277,12 @@ typedef struct hpeAccess {
 #define HPE_MAX_ACCESSES 1048576
 
 /* Queues kernel on device (HPE_CURRENT_DEVICE: the calling thread's) and returns. If all data together is larger than
- * device memory, the call first waits for room there. The parameters are copied before the call returns. accesses names
- * everything that the kernel touches through hpe pointers; with count HPE_ALL (accesses NULL) it may read and write any
- * allocation. The launch runs after everything that was queued on the same bytes before, from any thread and on any
- * device, and before later work on them. If the device cannot reach an allocation, or the allocation's home is lost,
- * the allocation first moves to the device. A kernel that fails is reported by the next hpeSynchronize.
+ * device memory, the call first waits until enough device memory is free. The parameters are copied before the call
+ * returns. accesses names everything that the kernel touches through hpe pointers; with count HPE_ALL (accesses NULL)
+ * it may read and write any allocation. The launch runs after everything that was queued on the same bytes before, from
+ * any thread and on any device, and before later work on them. If the device cannot reach an allocation, or the
+ * allocation's home is lost, the allocation first moves to the device. A kernel that fails is reported by the next
+ * hpeSynchronize.
  * Errors: HPE_ERROR_INVALID_ARGUMENT, for more than HPE_MAX_ACCESSES accesses too; HPE_ERROR_NOT_A_REGION;
  * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if the bytes of all accesses do not fit into device memory at once,
  * or an allocation that has to move finds no room; HPE_ERROR_NOT_SUPPORTED if other processes use it (<hpe/node.h>);
@@ -297,12 +299,12 @@ typedef struct hpeTeamMember {
   const void* parameters; /* each member has its own, all of one size */
 } hpeTeamMember;
 
-/* Queues one kernel on several devices as one launch, and returns. accesses names what all parts use together; which
- * part uses which bytes is up to the kernel. All parts begin after earlier work on these bytes, and later work on the
- * bytes runs after all parts. Tiles on one device may wait for tiles on another, through memory that both reach: hpe
- * never queues two teams so that each blocks a device that the other needs. But a device may have room for only a few
- * tiles at a time, so a tile must not wait for one that begins later on the same device.
- * If a member cannot reach an allocation, the allocation moves to the first member's device.
+/* Queues one kernel on several devices as one launch, and returns. accesses names the bytes that all parts use
+ * together; the kernel decides which part uses which bytes. All parts begin after earlier work on these bytes, and
+ * later work on the bytes runs after all parts. Tiles on one device may wait for tiles on another, through memory that
+ * both reach: hpe never queues two teams so that each blocks a device that the other needs. But a device may have room
+ * for only a few tiles at a time, so a tile must not wait for one that begins later on the same device. If a member
+ * cannot reach an allocation, the allocation moves to the first member's device.
  * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT too if there is no member, if a device has two parts, or if
  * count is HPE_ALL; HPE_ERROR_NOT_SUPPORTED if an allocation would have to move and a member cannot reach its new place
  * either, and for kernels of PTX. */
@@ -316,27 +318,29 @@ HPE_API hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_coun
  * the accessed bytes runs after what function queued. <hpe/cuda.hpp> has a C++ form of this.
  * function returns 0, or the number of an error. It runs under locks of hpe: it must not touch hpe memory on the host,
  * nor wait for threads that do, and its own calls of hpe functions fail. No exception may leave it.
- * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function returns another number than 0. The work that it had
- * queued has run then; bytes named with HPE_OUT and HPE_INOUT are as before where the host had a valid copy of them,
- * else as that work left them. HPE_ERROR_NOT_SUPPORTED on soft devices, which run kernels of modules only. */
+ * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function returns another number than 0. By then, the work that
+ * function had queued has run. Bytes named with HPE_OUT and HPE_INOUT have their old values where the host had a valid
+ * copy of them; elsewhere they have the values that this work left. HPE_ERROR_NOT_SUPPORTED on soft devices, which run
+ * kernels of modules only. */
 typedef int (*hpeEnqueueFunction)(void* stream, void* argument);
 HPE_API hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses,
                              size_t count);
 
 /* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns
- * the first failure of a kernel or a copy since the last such call. Programs need it for timing and for errors, never
- * for order. Errors: HPE_ERROR_LAUNCH_FAILED; HPE_ERROR_DEVICE_LOST; HPE_ERROR_INVALID_DEVICE. */
+ * the first failure of a kernel or a copy since the last such call. Programs need these calls to measure times and to
+ * learn of errors, but never to order work. Errors: HPE_ERROR_LAUNCH_FAILED; HPE_ERROR_DEVICE_LOST;
+ * HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSynchronize(void);
 HPE_API hpeStatus hpeSynchronizeDevice(int device);
 
 /* ---- options ---------------------------------------------------------------------------------- */
 
-/* One option, which users set in the environment. Programs iterate over an array of these, so no later version appends
- * members. */
+/* One option, which users set in the environment. Programs iterate over an array of this struct, so no later version
+ * appends members. */
 typedef struct hpeOptionInfo {
   const char* variable;
   const char* initial;  /* the default */
-  const char* sentence; /* what it does */
+  const char* sentence; /* what the option does */
 } hpeOptionInfo;
 
 /* Gives all options, for help texts; the table lives as long as the program. Does not start the runtime. */
@@ -349,24 +353,25 @@ typedef struct hpeStatistics {
   HPE_STRUCT_SIZE(struct hpeStatistics);
   uint64_t faults_read;       /* host reads that had to wait for data */
   uint64_t faults_write;      /* host writes that had to change a block's state */
-  uint64_t bytes_to_device;   /* host to device, by any cause */
-  uint64_t bytes_to_host;     /* device to host, by any cause */
-  uint64_t bytes_peer;        /* device to device */
-  uint64_t bytes_staged;      /* of all these, bytes that went through staging buffers */
-  uint64_t blocks_prefetched; /* fetched before the host asked */
-  uint64_t blocks_rolled;     /* uploaded behind a writing host */
+  uint64_t bytes_to_device;   /* copied from the host to devices, for any reason */
+  uint64_t bytes_to_host;     /* copied from devices to the host, for any reason */
+  uint64_t bytes_peer;        /* copied from device to device */
+  uint64_t bytes_staged;      /* of the three counts above, bytes that went through staging buffers */
+  uint64_t blocks_prefetched; /* blocks fetched before the host accessed them */
+  uint64_t blocks_rolled;     /* blocks uploaded while the host still wrote the allocation */
   uint64_t launches;
   uint64_t protections;        /* changes of page protection */
   uint64_t migrations;         /* regions that changed their home */
-  uint64_t degraded;           /* regions protected as a whole because mappings ran out */
-  uint64_t bytes_evicted;      /* device memory that was taken from data for other data */
-  uint64_t bytes_written_back; /* of these, bytes that were copied to the host for it; the host had the others */
-  uint64_t bytes_brought_in;   /* device memory that data got when device work needed it */
-  uint64_t evicting_ns;        /* nanoseconds that threads waited for room in device memory */
-  uint64_t bytes_given_back;   /* device memory that was taken from data for other processes (HPE_SHARE) */
-  uint64_t turn_wait_ns;       /* of evicting_ns, nanoseconds that threads waited for the turn of the process */
-  uint64_t bytes_spilled;      /* written to the spill file, because host memory had no room (HPE_HOST_MEMORY) */
-  uint64_t bytes_unspilled;    /* read from it */
+  uint64_t degraded;           /* regions protected as a whole because the system allows no more mappings */
+  uint64_t bytes_evicted;      /* bytes of device memory that hpe took from some data for other data */
+  uint64_t bytes_written_back; /* of these, bytes that were first copied to the host; for the others, the host's copy
+                                  was valid */
+  uint64_t bytes_brought_in;   /* bytes of device memory that data received because device work needed the data */
+  uint64_t evicting_ns;        /* nanoseconds that threads waited for free device memory */
+  uint64_t bytes_given_back;   /* bytes of device memory that hpe took from data for other processes (HPE_SHARE) */
+  uint64_t turn_wait_ns;       /* of evicting_ns, nanoseconds that threads waited until it was the process's turn */
+  uint64_t bytes_spilled;      /* bytes written to the spill file because host memory was full (HPE_HOST_MEMORY) */
+  uint64_t bytes_unspilled;    /* bytes read from the spill file */
 } hpeStatistics;
 
 HPE_API hpeStatus hpeGetStatistics(hpeStatistics* statistics);

@@ -214,7 +214,7 @@ template <class T>
 /// program ends.
 class module {
  public:
-  /// Names the kernels that are part of hpe.
+  /// Loads the kernels that are part of hpe.
   module() { check(hpeModuleLoad(&handle_, nullptr)); }
   explicit module(const std::string& path) { check(hpeModuleLoad(&handle_, path.c_str())); }
   [[nodiscard]] hpeModule get() const noexcept { return handle_; }

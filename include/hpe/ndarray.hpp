@@ -1,9 +1,9 @@
 #pragma once
 
-/// Runs programs that were written for one device on several devices: with multi-dimensional arrays, which are in parts
-/// on all devices, and launches of PTX kernels, which run a part of the grid on each device. Header only, on top of
-/// <hpe/spread.h>, which defines meaning and errors. Kernels that nvcc compiled with the program are launched with
-/// <hpe/cuda.hpp>.
+/// Runs programs that were written for one device on several devices. It provides multi-dimensional arrays whose parts
+/// are on different devices, and launches of PTX kernels that run a part of the grid on each device. Header only, on
+/// top of <hpe/spread.h>, which defines meaning and errors. Kernels that nvcc compiled with the program are launched
+/// with <hpe/cuda.hpp>.
 ///
 ///   const hpe::ptx_module kernels(text);                             // what nvcc -ptx makes of a .cu file
 ///   hpe::ndarray<float, 2> now({ny, nx}), next({ny, nx});
@@ -28,8 +28,8 @@
 
 namespace hpe {
 
-/// The index by which neighbouring elements differ: the last index (row_major, as in C) or the first index
-/// (column_major, as in Fortran).
+/// Which index differs between elements that are neighbours in memory: the last index (row_major, as in C) or the first
+/// index (column_major, as in Fortran).
 enum class storage { row_major, column_major };
 
 /// An owning array with D dimensions. The host uses the array like any contiguous range; kernels are passed a pointer

@@ -38,34 +38,34 @@ HPE_API hpeStatus hpeExportBegin(hpeExport* handle, const void* pointer, size_t 
 
 /* Ends an export of this process. CPU code of this process then sees the bytes that other processes have written,
  * including processes that have closed the memory since. As soon as no process has the allocation open, its device
- * memory may be used for other data again. Does not wait for copies by other processes: a copy that is still running
- * fails there with HPE_ERROR_NOT_FOUND. Errors: HPE_ERROR_NOT_FOUND if the handle is not a valid one of this
- * process. */
+ * memory may be used for other data again. Does not wait for copies by other processes: if another process is still
+ * copying the bytes, its copy fails with HPE_ERROR_NOT_FOUND. Errors: HPE_ERROR_NOT_FOUND if the handle is not a valid
+ * handle of this process. */
 HPE_API hpeStatus hpeExportEnd(const hpeExport* handle);
 
 /* Sets *reachable to whether this process can use the handle: a living process of the same user on this machine made
- * it, and the export has not ended. Takes some microseconds after the first handle of a process. */
+ * it, and the export has not ended. Takes some microseconds, but longer for the first handle of a process. */
 HPE_API hpeStatus hpeExportReachable(const hpeExport* handle, int* reachable);
 
 /* Copies size bytes from offset in the exported bytes to destination, which is an hpe pointer or any memory, and
- * returns when the copy is complete. The handle may be one of this process itself.
- * Errors: HPE_ERROR_NOT_FOUND if the export or its process has ended; nothing is written then, unless it ended during
- * the copy, which leaves the destination undefined. (If the source process dies during a copy and the copy succeeds
- * nevertheless, the bytes are correct.) HPE_ERROR_INVALID_ARGUMENT beyond the end of the exported bytes;
- * HPE_ERROR_NOT_A_REGION beyond the end of the destination; HPE_ERROR_NOT_SUPPORTED if no device of this process
+ * returns when the copy is complete. The handle may be a handle of this process itself.
+ * Errors: HPE_ERROR_NOT_FOUND if the export or its process has ended; nothing is written then, unless the export or the
+ * process ended during the copy, which leaves the destination undefined. (If the source process dies during a copy and
+ * the copy succeeds nevertheless, the bytes are correct.) HPE_ERROR_INVALID_ARGUMENT beyond the end of the exported
+ * bytes; HPE_ERROR_NOT_A_REGION beyond the end of the destination; HPE_ERROR_NOT_SUPPORTED if no device of this process
  * reaches the memory; HPE_ERROR_DEVICE_LOST if the destination's home, or each device that reaches the memory, is
  * lost. */
 HPE_API hpeStatus hpeExportCopy(void* destination, const hpeExport* handle, size_t offset, size_t size);
 
-/* Opens the exported bytes as memory that CPU code and kernels of this process use in place: one copy, which both
- * processes see, of kind HPE_MEMORY_HOST like memory of hpeMallocHost. The pointer has the offset in its page that the
- * exported pointer has. hpeFree closes it. The memory lives until the last process has closed it, even if the export,
- * the exporter's allocation or its process ends. Until then the exporter's allocation keeps its home and its device
- * memory.
+/* Opens the exported bytes as memory that CPU code and kernels of this process use in place: there is one copy, which
+ * both processes see. The kind of the memory is HPE_MEMORY_HOST, as for hpeMallocHost. The pointer has the offset in
+ * its page that the exported pointer has. hpeFree closes it. The memory lives until the last process has closed it,
+ * even if the export, the exporter's allocation or its process ends. Until then the exporter's allocation keeps its
+ * home and its device memory.
  *
  * Kernels of the exporting process see writes by other processes at once. CPU code of the exporting process may use a
  * copy of its own, and sees these writes after hpeExportEnd, or after hpeExportBegin of the same bytes; it must not
- * touch the allocation while others write. Allocations of up to 256 KiB share blocks of 64 KiB: meanwhile, the
+ * touch the allocation while others write. Allocations of up to 256 KiB share blocks of 64 KiB: while others write, the
  * exporter's CPU code must not write to other allocations in these blocks.
  * Errors: HPE_ERROR_NOT_FOUND as above; HPE_ERROR_NOT_SUPPORTED for handles of this process, and on GPUs, where
  * programs have CUDA's own handles for this. */

@@ -1,8 +1,7 @@
 /* hpe: where devices are in the machine.
  *
- * On machines with several NUMA nodes the link of each device ends at one of them. hpe places its own threads and
- * buffers for the device on that node; a program may want to do the same with threads that use much of the device's
- * memory.
+ * On a machine with several NUMA nodes, each device is attached to one node. hpe places its own threads and buffers for
+ * the device on that node; a program may want to do the same with threads that use much of the device's memory.
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */
@@ -15,8 +14,8 @@
 extern "C" {
 #endif
 
-/* Gives the NUMA node next to a device, as the system numbers it; -1 if the machine has only one node, or the node is
- * not known. Soft devices have the nodes that HPE_SOFT_NODES names.
+/* Gives the operating system's number of the NUMA node next to a device; -1 if the machine has only one node, or if the
+ * node is not known. Soft devices have the nodes that HPE_SOFT_NODES names.
  * Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeGetDeviceNumaNode(int device, int* node);
 

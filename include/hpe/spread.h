@@ -1,8 +1,8 @@
 /* hpe: one launch of a kernel on several devices.
  *
- * A kernel of PTX (<hpe/ptx.h>) that was written for one device runs on several, each of which runs some of the grid's
- * blocks. The kernel sees the block indices and the grid of one launch; its atomic operations and fences reach all
- * devices. hpe finds the memory that the kernel uses from its PTX, so a launch names none.
+ * A PTX kernel (<hpe/ptx.h>) that was written for one device runs on several devices, each of which runs some of the
+ * grid's blocks. The kernel sees the block indices and the grid of one launch; its atomic operations and fences reach
+ * all devices. hpe derives the memory that the kernel uses from its PTX, so a launch does not name this memory.
  *
  * Some kernels cannot run in this way, for example kernels whose blocks wait for each other. They run on one device,
  * and hpe gives the reason. docs/spread.md describes the method and its limits; <hpe/ndarray.hpp> has a C++ form.
@@ -19,8 +19,8 @@
 extern "C" {
 #endif
 
-/* Gives the reason why a kernel of PTX has to run on one device, or NULL if several may run it. The text lives as long
- * as the kernel's module. The first call for a module analyses its kernels and loads their patched forms. Errors:
+/* Gives the reason why a PTX kernel has to run on one device, or NULL if several devices may run it. The text lives as
+ * long as the kernel's module. The first call for a module analyses its kernels and loads their patched forms. Errors:
  * HPE_ERROR_NOT_SUPPORTED for other kernels. */
 HPE_API hpeStatus hpeKernelGetObstacle(hpeKernel kernel, const char** reason);
 
@@ -33,25 +33,27 @@ HPE_API hpeStatus hpeKernelOfProgram(hpeKernel* kernel, const void* function, co
 /* How hpe has cut a launch. */
 typedef struct hpeSpread {
   HPE_STRUCT_SIZE(struct hpeSpread);
-  uint32_t parts;   /* 1: the first device ran it all */
-  char reason[256]; /* why it was cut like this, or not at all; cut off at the end if it is longer */
-  hpeWork work[16]; /* of each part, for hpeWorkWait */
+  uint32_t parts;   /* 1: one device runs the whole grid */
+  char reason[256]; /* why hpe cut the launch in this way, or did not cut it; a longer text is truncated */
+  hpeWork work[16]; /* the work of each part, for hpeWorkWait */
 } hpeSpread;
 
-/* Queues a kernel of PTX on those of the devices that make it fastest, as hpe predicts, and returns; arrays move to
- * other devices where that pays. HPE_SPREAD_CUT=even uses all of the devices. devices NULL means all that are not lost.
- * A kernel that has to run on one device runs on the first one. The launch is ordered with all other work like a launch
- * by hpeLaunchGrid whose accesses name the allocations to which its pointers point; if the kernel uses pointers that it
- * finds in memory, hpe assumes that it uses all allocations. A part that fails is reported by the next hpeSynchronize;
- * the block that its message names is counted within its part. *how (how may be NULL) describes the launch. The
- * variables of the module are those of the first device (hpeModuleGetVariable). If the memory of a launch does not fit
- * on the devices, and the calling thread does announced work (hpeAnnouncedBegin), the launch runs in parts of its grid,
- * one after the other; other work may run between two parts. Then how->work has the parts that failed, and after them
- * the last parts. Errors: as for hpeLaunchGrid; HPE_ERROR_INVALID_ARGUMENT too if no device is named or one twice. */
+/* Queues a PTX kernel on those of the devices on which it will finish first, as hpe predicts, and returns. hpe moves
+ * arrays to other devices if this makes the launches faster. HPE_SPREAD_CUT=even uses all of the devices. devices NULL
+ * means all devices that are not lost. A kernel that has to run on one device runs on the first one. The launch is
+ * ordered with all other work like a launch by hpeLaunchGrid whose accesses name the allocations to which its pointers
+ * point; if the kernel uses pointers that it finds in memory, hpe assumes that it uses all allocations. A part that
+ * fails is reported by the next hpeSynchronize; the block that its message names is counted within its part. *how (how
+ * may be NULL) describes the launch. The variables of the module are those of the first device (hpeModuleGetVariable).
+ * If the memory of a launch does not fit on the devices, and the calling thread does announced work
+ * (hpeAnnouncedBegin), the launch runs in parts of its grid, one after the other; other work may run between two parts.
+ * how->work then has the last parts; if hpe notices before that a part has failed, it queues no further parts, and
+ * how->work begins with the part that failed. Errors: as for hpeLaunchGrid; HPE_ERROR_INVALID_ARGUMENT also if the list
+ * is empty or names a device twice. */
 HPE_API hpeStatus hpeLaunchOver(const int* devices, size_t device_count, hpeKernel kernel, const hpeGrid* shape,
                                 const void* parameters, size_t parameter_size, hpeSpread* how);
 
-/* Blocks that one device runs: `blocks` of them along each axis, from the one with the index `first` on. */
+/* The blocks that one device runs. Along axis i: blocks[i] blocks, the first of which has the index first[i]. */
 typedef struct hpePart {
   int device;
   uint32_t first[3];
@@ -59,8 +61,8 @@ typedef struct hpePart {
 } hpePart;
 
 /* Like hpeLaunchOver, with parts that the program chooses; a device may have several. Blocks that are in no part do not
- * run, those in two parts run twice. Errors: HPE_ERROR_INVALID_ARGUMENT too for a part that has no blocks or leaves the
- * grid; HPE_ERROR_NOT_SUPPORTED for kernels that have to run on one device, with the reason. */
+ * run; blocks that are in two parts run twice. Errors: HPE_ERROR_INVALID_ARGUMENT too for a part that has no blocks or
+ * leaves the grid; HPE_ERROR_NOT_SUPPORTED for kernels that have to run on one device, with the reason. */
 HPE_API hpeStatus hpeLaunchParts(const hpePart* parts, size_t part_count, hpeKernel kernel, const hpeGrid* shape,
                                  const void* parameters, size_t parameter_size);
 

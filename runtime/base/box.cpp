@@ -6,13 +6,14 @@ namespace hpe {
 
 namespace {
 
-// How many of `count` things of `each` bytes, which begin `step` bytes after each other, lie in `most` bytes.
+// Returns how many of `count` items fit into `most` bytes if each has `each` bytes and begins `step` bytes after the
+// one before.
 std::size_t fitting(std::size_t count, std::size_t each, std::size_t step, std::size_t most) noexcept {
   if (each > most) return 0;
   return step == 0 ? count : std::min(count, 1 + (most - each) / step);
 }
 
-// Moves `at` by `step` to at most `end`. Returns false, with `at` at the beginning, if the end is reached.
+// Advances `at` by `step`. If `at` reaches `end`, sets it to 0 and returns false.
 bool advance(std::size_t& at, std::size_t step, std::size_t end) noexcept {
   at = end - at > step ? at + step : 0;
   return at != 0;

@@ -3,8 +3,8 @@
 /// Boxes of bytes: planes of rows of bytes, with gaps between rows and between planes. These types describe every copy
 /// and fill of more than one dimension.
 ///
-/// The sizes and distances come from programs. If a sum or product exceeds the range of std::size_t, the result is
-/// `too_many_bytes`. This is larger than any memory, so that a comparison with the size of an allocation detects the
+/// Programs choose the sizes and strides. If a sum or product exceeds the range of std::size_t, the result is
+/// `too_many_bytes`. This value is larger than any memory, so a comparison with the size of an allocation detects the
 /// error.
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace hpe {
 
 inline constexpr std::size_t too_many_bytes = std::numeric_limits<std::size_t>::max();
 
-/// a + b and a * b, at most too_many_bytes. Addresses are added in the same way: a range that would end beyond the last
-/// address ends there.
+/// a + b and a * b, at most too_many_bytes. saturated_sum also computes the end of a range of addresses: a range that
+/// would end beyond the last address ends at the last address.
 [[nodiscard]] constexpr std::size_t saturated_sum(std::size_t a, std::size_t b) noexcept {
   std::size_t result = 0;
   return __builtin_add_overflow(a, b, &result) ? too_many_bytes : result;
@@ -30,13 +30,13 @@ inline constexpr std::size_t too_many_bytes = std::numeric_limits<std::size_t>::
 
 /// The size of a box.
 struct box_extent {
-  std::size_t width = 0;  ///< bytes of a row
-  std::size_t rows = 1;   ///< rows of a plane
+  std::size_t width = 0;  ///< the number of bytes in a row
+  std::size_t rows = 1;   ///< the number of rows in a plane
   std::size_t planes = 1;
 
   [[nodiscard]] constexpr bool is_empty() const noexcept { return width == 0 || rows == 0 || planes == 0; }
   [[nodiscard]] constexpr bool is_one_row() const noexcept { return rows == 1 && planes == 1; }
-  /// Bytes without the gaps.
+  /// The number of bytes in the box, without the gaps.
   [[nodiscard]] constexpr std::size_t bytes() const noexcept {
     return is_empty() ? 0 : saturated_product(saturated_product(width, rows), planes);
   }
@@ -45,8 +45,8 @@ struct box_extent {
 
 /// Distances in memory, in bytes.
 struct box_strides {
-  std::size_t row = 0;    ///< from one row to the next; any number if there is one row
-  std::size_t plane = 0;  ///< from one plane to the next; any number if there is one plane
+  std::size_t row = 0;    ///< the distance from one row to the next; any value if there is only one row
+  std::size_t plane = 0;  ///< the distance from one plane to the next; any value if there is only one plane
 
   /// The distance from the first byte of a box to byte x of row y of plane z.
   [[nodiscard]] constexpr std::size_t offset_of(std::size_t x, std::size_t y, std::size_t z) const noexcept {
@@ -61,7 +61,7 @@ struct box {
   box_strides strides;
 
   [[nodiscard]] constexpr std::size_t bytes() const noexcept { return extent.bytes(); }
-  /// Bytes from the first byte to the end of the last row, with the gaps.
+  /// The number of bytes from the first byte to the end of the last row, with the gaps.
   [[nodiscard]] constexpr std::size_t span() const noexcept {
     if (extent.is_empty()) return 0;
     return saturated_sum(strides.offset_of(0, extent.rows - 1, extent.planes - 1), extent.width);
@@ -77,7 +77,7 @@ struct box {
   friend constexpr bool operator==(const box&, const box&) = default;
 };
 
-/// A box at an offset in bytes from an address that is stored elsewhere.
+/// A box, `offset` bytes after an address that is stored elsewhere.
 struct placed_box {
   std::ptrdiff_t offset = 0;
   box shape;
@@ -91,9 +91,9 @@ struct box_copy {
   [[nodiscard]] constexpr std::size_t bytes() const noexcept { return extent.bytes(); }
   [[nodiscard]] constexpr box written() const noexcept { return {extent, to}; }
   [[nodiscard]] constexpr box read() const noexcept { return {extent, from}; }
-  /// The same copy with fewer and longer rows: rows and planes without gaps on both sides are joined, planes at the
-  /// distances of rows become rows, and planes of one row become rows. So is_one_row() is true for a copy of one range
-  /// of bytes.
+  /// Returns the same copy with fewer and longer rows. Rows without gaps on both sides are joined. Planes become rows
+  /// if each plane has only one row, or if all rows of all planes have the same distance. So is_one_row() is true for a
+  /// copy of one range of bytes.
   [[nodiscard]] box_copy joined() const noexcept;
   /// Calls visit(offset of the row in the target, in the source) for each row, in order.
   template <class Visit>
@@ -118,13 +118,13 @@ class box_parts {
  public:
   /// most: at least 1. Rows are cut at multiples of `most` bytes.
   box_parts(const box_extent& whole, std::span<const box_strides> sides, std::size_t most);
-  /// The next part, in the order of the bytes; nullopt after the last part.
+  /// Returns the next part, in the order of the bytes; nullopt after the last part.
   [[nodiscard]] std::optional<box_part> next() noexcept;
 
  private:
   box_extent whole_;
   box_extent step_;
-  box_part at_;  // extent unused
+  box_part at_;  // where the next part begins; its extent is unused
 };
 
 }  // namespace hpe

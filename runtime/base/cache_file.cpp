@@ -44,7 +44,8 @@ std::optional<std::string> cache_file::load() const {
 
 void cache_file::store(const std::string& text) const {
   if (folder_.empty()) return;
-  // Written under another name first and renamed when complete, because other processes read it.
+  // The file is written under another name and renamed when it is complete, because other processes may read it at any
+  // time.
   std::error_code failure;
   std::filesystem::create_directories(folder_, failure);
   const std::filesystem::path made = fmt::format("{}.{}", file_.string(), ::getpid());

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Small results that processes of this user keep for later ones.
+/// Small results that processes of a user store in files for later processes of this user.
 
 #include <filesystem>
 #include <optional>
@@ -8,14 +8,16 @@
 
 namespace hpe {
 
-/// A line of text that is kept under a key, in a file of its own. An unreadable or malformed file counts as none. If
-/// the file cannot be written, the text is not kept. Thread-safe between processes: a reader sees a whole text.
+/// A line of text that is stored under a key, in a file of its own. load() returns nullopt if the file is missing,
+/// unreadable or malformed. If the file cannot be written, the text is not stored. Processes may read and write the
+/// file at the same time: a reader never sees a part of a text.
 class cache_file {
  public:
-  /// folder: as own_cache_folder() returns it; empty: nothing is kept. name: the first part of the file's name.
+  /// folder: the result of own_cache_folder(); if it is empty, nothing is stored. name: the first part of the file's
+  /// name.
   cache_file(std::filesystem::path folder, const std::string& name, std::string key);
 
-  /// This machine and its NVIDIA driver, for keys of results that depend on them.
+  /// Identifies this machine and its NVIDIA driver, for keys of results that depend on both.
   [[nodiscard]] static std::string machine();
 
   [[nodiscard]] std::optional<std::string> load() const;

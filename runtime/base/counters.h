@@ -30,7 +30,7 @@ struct counters {
   counter bytes_spilled{0};
   counter bytes_unspilled{0};
   static constexpr unsigned most_devices = 16;
-  std::array<counter, most_devices> device_memory{};  ///< bytes that back allocations now, by device
+  std::array<counter, most_devices> device_memory{};  ///< bytes of each device that back allocations now
 
   static void add(counter& c, std::uint64_t n) noexcept { c.fetch_add(n, std::memory_order_relaxed); }
   static void subtract(counter& c, std::uint64_t n) noexcept { c.fetch_sub(n, std::memory_order_relaxed); }

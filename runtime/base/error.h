@@ -30,7 +30,7 @@ void try_twice(const Step& step) {
 /// Throws hpe::error{status} with a formatted sentence.
 #define HPE_THROW(status, ...) throw ::hpe::error((status), ::fmt::format(__VA_ARGS__))
 
-/// Throws unless the condition holds. For errors of callers.
+/// Throws hpe::error{status} unless the condition holds. For errors that callers make.
 #define HPE_REQUIRE(condition, status, ...)             \
   do {                                                  \
     if (!(condition)) HPE_THROW((status), __VA_ARGS__); \

@@ -9,8 +9,8 @@ namespace hpe {
 template <class Signature>
 class function_ref;
 
-/// A reference to something that can be called, as a parameter of functions that call it before they return: unlike
-/// std::function it allocates no memory.
+/// A reference to a callable object, for parameters of functions that call the object before they return. Unlike
+/// std::function, it allocates no memory.
 template <class Result, class... Arguments>
 class function_ref<Result(Arguments...)> {
  public:

@@ -16,7 +16,7 @@ namespace hpe {
 template <class Key, class Value>
 class interval_map {
  public:
-  /// Stored under the first key of the interval.
+  /// The end and the value of an interval; the key of the std::map is the first key of the interval.
   struct interval {
     Key end;
     Value value;

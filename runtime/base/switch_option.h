@@ -6,8 +6,8 @@
 
 namespace hpe {
 
-/// Whether an option, which must be 0 or 1, is 1. Throws HPE_ERROR_INITIALIZATION, which names the variable, for any
-/// other value.
+/// Returns whether the value of an option is 1. If the value is neither 0 nor 1, throws HPE_ERROR_INITIALIZATION with a
+/// message that names the variable.
 [[nodiscard]] inline bool is_on(const char* variable, const std::string& value) {
   HPE_REQUIRE(value == "0" || value == "1", HPE_ERROR_INITIALIZATION, "{}=\"{}\" is neither 0 nor 1", variable, value);
   return value == "1";

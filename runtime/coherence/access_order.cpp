@@ -3,7 +3,7 @@
 #include <algorithm>
 
 // Invariants: uses_ is empty (size_ == 0) or its first key is 0; an entry covers the offsets up to the next key or
-// size_; neighbours differ.
+// size_; neighbouring entries differ.
 
 namespace hpe::coherence {
 
@@ -127,7 +127,8 @@ void access_order::record_write(byte_range range, timepoint point) {
 
 void access_order::record_writes(byte_range range, std::span<const timepoint> points) {
   record_write(range, points.front());
-  // An entry has room for one writer. All work waits for a point that is both a reader and concurrent work.
+  // An entry has only one writer. The other points are recorded both as readers and as concurrent work, because later
+  // work of every kind waits for such a point.
   for (const timepoint point : points.subspan(1)) {
     record_read(range, point);
     record_concurrent(range, point);
@@ -145,8 +146,8 @@ point_set access_order::latest() const {
 }
 
 bool access_order::crowded() const noexcept {
-  // Forgetting takes about as long as several visits of each range, and on GPUs a microsecond for each command that was
-  // not known to have finished. So few ranges stay as they are.
+  // forget() takes about as long as several visits of each range, and on GPUs also a microsecond for each command that
+  // was not known to have finished. So a small number of ranges is left unchanged.
   constexpr std::uint64_t many = 256, times = 8;
   return uses_.size() >= many && looked_at_ > times * uses_.size();
 }

@@ -60,7 +60,7 @@ class access_order {
     void forget(const point_set& points);
     friend bool operator==(const use&, const use&) = default;
   };
-  using map = std::map<std::uint64_t, use>;  // uses by begin; an entry extends to the next one
+  using map = std::map<std::uint64_t, use>;  // the uses, by their first offset; an entry extends to the next entry
 
   template <class Add>
   void for_each(byte_range range, const Add& add) const;

@@ -1,6 +1,6 @@
 // announcer::announce enters an announcement before it checks which regions are open (region::open_to_host). A lane
 // sets open_to_host before it looks for announcements. Both accesses are sequentially consistent, so at least one of
-// the two sees the other.
+// the two threads sees the change that the other has made.
 
 #include "runtime/coherence/announcements.h"
 

@@ -30,7 +30,8 @@ class announcements {
     bool write = false;
   };
 
-  /// Adds work that may use `uses` and, except for host memory, all memory with one of these homes (a bit for each).
+  /// Adds work that may use the ranges in `uses` and all memory with one of these homes (a bit for each home), except
+  /// host memory.
   announcement_number add(std::uint64_t homes, std::vector<use> uses);
   /// Removes work that has finished. Returns true if in_the_way has returned this number in a call with `watch`; lanes
   /// must then check again.
@@ -57,10 +58,10 @@ class announcements {
     bool watched = false;
   };
 
-  std::atomic<std::uint64_t> count_{0};  // also read without the mutex, by any()
+  std::atomic<std::uint64_t> count_{0};  // any() reads it without the mutex
   mutex mutex_;
   condition_variable removed_;
-  std::uint64_t waiting_ HPE_GUARDED_BY(mutex_) = 0;  // threads that wait for removed_
+  std::uint64_t waiting_ HPE_GUARDED_BY(mutex_) = 0;  // the number of threads that wait for removed_
   announcement_number last_ HPE_GUARDED_BY(mutex_) = 0;
   std::map<announcement_number, entry> entries_ HPE_GUARDED_BY(mutex_);
 };

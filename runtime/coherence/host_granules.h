@@ -1,8 +1,8 @@
 #pragma once
 
-/// Where the host's copy of a region is, granule by granule, if host memory has a limit (HPE_HOST_MEMORY): in memory,
-/// which means in pages of the shadow, or in a file. Plain data; owned and locked by the region, changed only by
-/// work::host_memory. A region with an empty list of granules is not subject to the limit.
+/// For each granule of a region, the place of the host's copy if host memory has a limit (HPE_HOST_MEMORY): in memory,
+/// which means in pages of the shadow, or in the spill file. Plain data; owned and locked by the region, changed only
+/// by work::host_memory. A region with an empty list of granules is not subject to the limit.
 ///
 /// Invariants, under the region's mutex:
 ///  - The host's copy of a block in state host or shared is in memory or in the file.
@@ -37,7 +37,7 @@ struct host_granule {
   std::uint64_t used = 0;            ///< time of the last use, as a number that grows with time
 
   [[nodiscard]] bool in_memory() const noexcept { return where == place::memory || where == place::leaving; }
-  /// Whether the granule counts as host memory.
+  /// Whether the granule counts toward the limit of host memory.
   [[nodiscard]] bool counts() const noexcept { return in_memory() || where == place::arriving; }
 };
 

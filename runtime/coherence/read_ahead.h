@@ -46,8 +46,8 @@ class read_ahead {
   struct walk {
     std::uint64_t begin = 0;      // the first block
     std::uint64_t next = 0;       // the block after the last requested one
-    std::uint64_t window = 0;     // blocks of the last window; 0: this entry is unused
-    std::uint64_t marker = none;  // a touch of this block asks for the next window; none: no marker
+    std::uint64_t window = 0;     // the number of blocks in the last window; 0: this entry is unused
+    std::uint64_t marker = none;  // a touch of this block requests the next window; none: no marker
     std::uint64_t used = 0;       // the time of the last touch; the oldest walk is replaced
   };
   // A walk may touch this many blocks beyond `next`: threads that share a walk touch blocks slightly out of order.

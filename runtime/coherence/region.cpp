@@ -22,7 +22,7 @@ std::uint64_t choose_block_size(std::uint64_t bytes, std::uint64_t wished) noexc
 
 std::uint64_t choose_least_block_size(std::uint64_t bytes, std::uint64_t wished) noexcept {
   if (wished != 0) return wished;
-  constexpr std::uint64_t most_blocks = 16384;  // Linux gives a process 65,530 mappings
+  constexpr std::uint64_t most_blocks = 16384;  // Linux allows a process 65,530 mappings
   return std::clamp(std::bit_ceil(bytes / most_blocks), smallest_block, largest_block);
 }
 
@@ -132,7 +132,7 @@ std::uint64_t region::end_of_piece(std::uint64_t begin, std::uint64_t limit, std
 }
 
 void region::transition(block_run run, block_event event) noexcept {
-  // Reads and copies between host and home leave the bytes as they are.
+  // Reads, and copies between host and home, do not change the region's contents.
   using enum block_event;
   if (event == host_write || event == host_overwrite || event == fetched_for_write || event == abandoned) note_write();
   blocks_.transition(run, event);

@@ -2,7 +2,7 @@
 
 /// One allocation as the coherence protocol sees it: its address and homes, the states of its blocks, and the order of
 /// its users. Plain data, protected by one mutex. The code that changes states is in runtime/fault (accesses of the
-/// host) and runtime/core (device work).
+/// host), runtime/work (device work) and runtime/core (moves to other homes).
 ///
 /// Region objects are reused, but not destroyed while the runtime exists. Therefore a thread that has found an object
 /// through a stale address may still lock the object, and must then check `alive` and the range.
@@ -59,8 +59,8 @@ class region {
  public:
   mutable hpe::mutex mutex;
 
-  bool alive HPE_GUARDED_BY(mutex) = false;     ///< between begin() and end()
-  bool degraded HPE_GUARDED_BY(mutex) = false;  ///< mappings ran out: the whole region is one block
+  bool alive HPE_GUARDED_BY(mutex) = false;     ///< true between begin() and end()
+  bool degraded HPE_GUARDED_BY(mutex) = false;  ///< the whole region is one block, because mappings ran out
   /// base, kind, bytes and extent do not change while the region is alive. Code that keeps the region alive may read
   /// them without the mutex.
   region_layout layout;
@@ -72,7 +72,7 @@ class region {
   write_behind writer HPE_GUARDED_BY(mutex);
   shared_parts shared HPE_GUARDED_BY(mutex);
 
-  std::atomic<std::uint32_t> shadow_readers{0};  ///< threads that read the shadow (work::shadow_lease)
+  std::atomic<std::uint32_t> shadow_readers{0};  ///< the number of threads that read the shadow (work::shadow_lease)
 
   explicit region(std::uint32_t number) : id(number) {}
   const std::uint32_t id;
@@ -138,10 +138,10 @@ class region {
   [[nodiscard]] std::uint16_t home_of(std::uint64_t offset) const noexcept;
   /// The size of the region's device memory: whole granules.
   [[nodiscard]] std::uint64_t bytes_at_homes() const noexcept;
-  /// The end of the bytes from `offset` on that have the same home, at most `limit`.
+  /// Returns the end of the longest range that begins at `offset` and has one home, but at most `limit`.
   [[nodiscard]] std::uint64_t end_of_home(std::uint64_t offset, std::uint64_t limit) const noexcept;
-  /// The end of a piece that begins at `begin`. The piece ends at `limit` at the latest, has at most `most` bytes and
-  /// one home. If blocks end inside the piece, the piece ends at the end of a block.
+  /// Returns the end of a piece that begins at `begin`. The piece ends at `limit` at the latest, has at most `most`
+  /// bytes and one home. If blocks end inside the piece, the piece ends at the end of a block.
   [[nodiscard]] std::uint64_t end_of_piece(std::uint64_t begin, std::uint64_t limit, std::uint64_t most) const noexcept;
   /// Calls visit(home, part) for each part of a range that has one home.
   template <class Visit>
@@ -153,7 +153,7 @@ class region {
   }
   /// A bit for each device that is the home of some bytes of the region.
   [[nodiscard]] std::uint64_t home_set() const noexcept { return home_set_; }
-  /// Whether host and device work use the same single copy.
+  /// Whether CPU code and device work use the same single copy.
   [[nodiscard]] bool single_copy() const noexcept { return layout.kind == region_kind::host; }
 
   /// A lane calls this function before it checks whether announcements allow the lane to open a view.
@@ -171,7 +171,7 @@ class region {
   std::uint64_t rolling_window_ = 0;
   std::uint64_t home_set_ = 0;
   std::uint64_t homes_version_ HPE_GUARDED_BY(mutex) = 0;
-  std::uint64_t contents_version_ HPE_GUARDED_BY(mutex) = 0;  // never reset, because one object becomes many regions
+  std::uint64_t contents_version_ HPE_GUARDED_BY(mutex) = 0;  // never reset, so that regions share no number
 
   void reset_patterns() HPE_REQUIRES(mutex);
 };

@@ -12,7 +12,7 @@ constexpr std::size_t rest_before_reuse = 64;
 
 struct region_table::chunk {
   std::array<std::unique_ptr<region>, chunk_size> regions;
-  std::array<std::uint32_t, chunk_size> next;  // the next number in the queue that has this number
+  std::array<std::uint32_t, chunk_size> next;  // for each number: its successor in the queue that contains it
 };
 
 region_table::region_table(unsigned lanes) : unused_(lanes), untouched_(lanes) {}

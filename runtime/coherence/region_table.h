@@ -23,7 +23,7 @@ class region_table {
   /// Returns an unused region object that is not alive; its number belongs to lane `lane` (modulo the number of lanes).
   /// Throws HPE_ERROR_OUT_OF_MEMORY if a million numbers exist.
   region& take(unsigned lane = 0);
-  /// Gives an object that is not alive back to the table.
+  /// Puts an object that is no longer alive back into the table.
   void give_back(region& r) noexcept;
 
   /// `number` must come from take().
@@ -38,7 +38,7 @@ class region_table {
   };
   /// Remembers a freed allocation, for error messages.
   void note_freed(freed_range range) noexcept;
-  /// The latest freed allocation that contained p, among the remembered ones.
+  /// Returns the latest of the remembered freed allocations that contained p.
   [[nodiscard]] std::optional<freed_range> freed_at(const void* p) const;
 
  private:
@@ -63,9 +63,9 @@ class region_table {
 
   mutable mutex mutex_;
   std::vector<queue> unused_ HPE_GUARDED_BY(mutex_);     // by lane
-  std::vector<queue> untouched_ HPE_GUARDED_BY(mutex_);  // by lane; never used yet
+  std::vector<queue> untouched_ HPE_GUARDED_BY(mutex_);  // by lane: numbers that were never used
   std::array<freed_range, remembered> freed_ HPE_GUARDED_BY(mutex_);
-  std::size_t freed_count_ HPE_GUARDED_BY(mutex_) = 0;  // in all; the latest is at (freed_count_ - 1) % remembered
+  std::size_t freed_count_ HPE_GUARDED_BY(mutex_) = 0;  // all so far; the latest is at (freed_count_ - 1) % remembered
 
  public:
   explicit region_table(unsigned lanes = 1);

@@ -1,8 +1,8 @@
 #pragma once
 
-/// The parts of a region that have device memory. If the homes have room, all parts have device memory; otherwise, only
-/// the parts that device work has used most recently. In all other parts, the shadow is the valid copy, and the blocks
-/// are in state fresh or host. Pure bookkeeping; owned and locked by the region.
+/// The parts of a region that have device memory. If the homes' memory suffices, all parts have device memory;
+/// otherwise, only the parts that device work has used most recently. In all other parts, the shadow is the valid copy,
+/// and the blocks are in state fresh or host. Pure bookkeeping; owned and locked by the region.
 
 #include <cstdint>
 #include <optional>
@@ -52,8 +52,8 @@ class resident_pieces {
 
   /// Whether device work may use the range: all of it has device memory, and no part is being evicted.
   [[nodiscard]] bool usable(byte_range range) const;
-  /// The whole region if all of it is usable; otherwise the bytes of all pieces that overlap the range, which must be
-  /// usable.
+  /// Returns the whole region if all of it is usable; otherwise the bytes of all pieces that overlap the range. The
+  /// range must be usable.
   [[nodiscard]] byte_range around(byte_range range) const;
   /// Whether all of the range has device memory.
   [[nodiscard]] bool covers(byte_range range) const;
@@ -71,9 +71,9 @@ class resident_pieces {
 
  private:
   map pieces_;
-  std::uint64_t bytes_ = 0;    // of the region
-  std::uint64_t mapped_ = 0;   // of all pieces
-  std::uint64_t leaving_ = 0;  // pieces
+  std::uint64_t bytes_ = 0;    // the size of the region
+  std::uint64_t mapped_ = 0;   // the size of all pieces together
+  std::uint64_t leaving_ = 0;  // the number of pieces that are leaving
 };
 
 }  // namespace hpe::coherence

@@ -95,7 +95,8 @@ write_behind::plan write_behind::touched(std::uint64_t block, bool uploaded_befo
     return result;
   }
   const liveness writers = live();
-  // Several threads that share a walk write all over its last blocks, some of which are then uploaded too early.
+  // If several threads share a walk, they are still writing many of its last blocks, and some of these blocks are
+  // uploaded too early. Each of these mistakes doubles the number of blocks that a single walk may leave open.
   const std::uint64_t for_one = most_for_one << std::min<std::uint64_t>(mistakes_, 16);
   const std::uint64_t share = writers.walks > 1 ? window_ : std::min(window_, for_one);
   const std::uint64_t most_open = std::max(share, 2 * writers.ahead);

@@ -44,7 +44,7 @@ class write_behind {
  private:
   struct walk {
     std::uint64_t next = 0;
-    std::uint64_t ahead = 0;  // 0: unused
+    std::uint64_t ahead = 0;  // the number of blocks opened at once for this walk; 0: this entry is unused
     std::uint64_t used = 0;
     std::uint64_t latest = 0;  // the number of the walk's last opening, in which the walk writes now
   };

@@ -22,8 +22,8 @@ namespace hpe::core {
 
 namespace {
 
-// The segments of devices are laid out before the devices are opened, and the number of devices is known only then. So
-// there is a segment for each possible device. Unused segments cost nothing.
+// The segments are laid out before the devices are opened, so the number of devices is not known yet. Therefore there
+// is a segment for each possible device. Unused segments cost nothing.
 constexpr unsigned most_devices = counters::most_devices;
 
 void check(const options& o) {
@@ -111,9 +111,10 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   HPE_INVARIANT(devices_->size() >= 1 && devices_->size() <= most_devices);
   tell_devices(*devices_);
   const transfer::device_groups near = transfer::near_devices(*devices_);
-  // With several groups of devices, the lane near its home serves a region; with one group, lanes take turns.
+  // With several groups of devices, each region is served by a lane that is near its home. With one group, the lanes
+  // are assigned to regions in turn.
   regions_ = std::make_unique<coherence::region_table>(near.groups() > 1 ? devices_->size() : 1);
-  // Makes the whole alias host memory that copy engines reach; its pages exist as they are touched.
+  // Registers the whole alias as host memory for the copy engines. Its pages are not allocated before they are used.
   std::byte* const all = space_->alias(space_->segment_begin(memory::segment_kind::device, 0));
   devices_->register_host(all, space_->layout().size(), space_->shadow_file(), 0);
   engine_ = std::make_unique<transfer::engine>(*devices_, *space_, staging_from(option_, near), count_);
@@ -145,7 +146,8 @@ runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_
   log(log_level::info, "{} devices, address space at {:#x}", devices_->size(), space_->layout().base);
 }
 
-// The lanes use host_, and its threads ring them: the threads end before the lanes.
+// The lanes use host_, and the threads of host_ ring the lanes. So these threads end here, before the members are
+// destroyed.
 runtime::~runtime() { host_->stop(); }
 
 runtime& runtime::instance(const std::function<void(options&)>& adjust) {
@@ -174,7 +176,7 @@ runtime* runtime::started() noexcept {
 
 host_access* host_access::of(std::uintptr_t address) noexcept {
   runtime* const it = runtime::started();
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): it came as a pointer
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller had a pointer
   return it != nullptr && it->space().contains(reinterpret_cast<void*>(address)) ? &it->for_host_code() : nullptr;
 }
 

@@ -28,13 +28,13 @@ class runtime {
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
 
-  /// The runtime of this process. The first call starts it. It is never destroyed, because threads and static objects
-  /// of the program may use it until the process ends; the devices end with the process. Throws
+  /// Returns the runtime of this process. The first call starts the runtime. It is never destroyed, because threads and
+  /// static objects of the program may use it until the process ends; the devices end with the process. Throws
   /// HPE_ERROR_INITIALIZATION, or HPE_ERROR_FORKED in a child that was forked from a process with a runtime. adjust:
   /// called if this call starts the runtime; may change the options that were read from the environment.
   static runtime& instance(const std::function<void(options&)>& adjust = {});
 
-  /// The runtime if it was started in this process; otherwise nullptr. Does not start the runtime.
+  /// Returns the runtime if it was started in this process; otherwise nullptr. Does not start the runtime.
   [[nodiscard]] static runtime* started() noexcept;
 
   [[nodiscard]] const options& option() const noexcept { return option_; }

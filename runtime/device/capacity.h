@@ -12,7 +12,8 @@ namespace hpe::device {
 /// How many bytes of a device's memory this process may map, and how many it has mapped. Thread-safe.
 class capacity {
  public:
-  /// How many of a device's `has` bytes of memory the limit of HPE_DEVICE_MEMORY allows; if `limit` is 0, all of them.
+  /// Returns how many of a device's `has` bytes of memory hpe may use. `limit`: the value of HPE_DEVICE_MEMORY; 0: no
+  /// limit.
   [[nodiscard]] static std::size_t limited(std::size_t has, std::size_t limit) noexcept {
     return limit == 0 ? has : std::min(has, limit);
   }

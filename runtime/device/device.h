@@ -167,7 +167,7 @@ class device {
   /// Whether this device's atomic operations of system scope on memory that `peer` backs are atomic for all devices.
   [[nodiscard]] virtual bool has_atomics(unsigned peer) const noexcept { return can_access(peer); }
 
-  /// Create few streams, and keep them. A priority matters only for copies.
+  /// Creates a stream. Callers should create few streams and keep them. The priority affects only copies.
   virtual stream& create_stream(priority level) = 0;
 
   /// Waits while a stream contains far more commands than the device will run soon, because further commands would take
@@ -207,17 +207,17 @@ class device_set {
   /// expected, a device that pins pages allocates and pins these pages in ascending order, within the budget
   /// HPE_PREPARED_MEMORY.
   virtual void prepare_host(const void* address, std::size_t bytes) = 0;
-  /// How many of these bytes, counted without a gap from `address`, are in pages that prepare_host or a copy has made
-  /// and pinned.
+  /// Returns how many of these bytes, from `address` on without a gap, are in pages that prepare_host or a copy has
+  /// allocated and pinned.
   [[nodiscard]] virtual std::size_t prepared_host(const void* address, std::size_t bytes) const noexcept = 0;
 
   /// Makes devices unpin the pages of a part of registered memory, because the pages were returned to the system; the
   /// next use allocates new pages. Waits for copies that use neighbouring bytes.
   virtual void release_host(void* address, std::size_t bytes) noexcept = 0;
 
-  /// The parts of files that back [address, address + bytes), which must be one or several ranges as they were mapped.
-  /// The set keeps the files open until the range is unmapped. Throws HPE_ERROR_NOT_SUPPORTED if no files back the
-  /// devices' memory.
+  /// Returns the parts of files that back [address, address + bytes), which must consist of ranges exactly as they were
+  /// mapped. The set keeps the files open until the range is unmapped. Throws HPE_ERROR_NOT_SUPPORTED if no files back
+  /// the devices' memory.
   virtual std::vector<shared_part> share(void* address, std::size_t bytes) = 0;
 
   /// Maps parts that another process shared, one after the other from `address` on, for copies by devices of this set.
@@ -228,7 +228,7 @@ class device_set {
   /// Unmaps a whole import, which no queued work may use.
   virtual void drop_import(void* address, std::size_t bytes) noexcept = 0;
 
-  /// Loads kernels. Throws HPE_ERROR_NOT_FOUND; the message is the loader's.
+  /// Loads kernels. Throws HPE_ERROR_NOT_FOUND with the loader's message.
   virtual std::uint32_t load_module(const std::string& path) = 0;
   /// Throws HPE_ERROR_NOT_FOUND.
   virtual kernel_id find_kernel(std::uint32_t module, const std::string& name) = 0;
@@ -241,12 +241,12 @@ class device_set {
   /// Waits until the point is reached. Returns false at the deadline.
   virtual bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) = 0;
 
-  /// The work that must end before the point is reached, as `kernel "f" on device 0`, for messages. The answer may be
-  /// outdated when the function returns, because the devices continue to run.
+  /// Describes the work that must end before the point is reached, for messages: for example `kernel "f" on device 0`.
+  /// The description may be outdated when the function returns, because the devices continue to run.
   [[nodiscard]] virtual std::string work_before(timepoint point) const = 0;
 
-  /// The error of the command that belongs to a reached point, or of that command's device; empty if neither failed.
-  /// Each stream keeps the last hundred failures of kernels.
+  /// Returns the error of the command that belongs to a reached point, or of that command's device; nullopt if neither
+  /// has failed. Each stream keeps the last hundred failures of kernels.
   [[nodiscard]] virtual std::optional<error> status_of(timepoint point) const = 0;
 
   /// Like status_of, but take_failure does not report this failure any more.
@@ -267,8 +267,8 @@ class device_set {
   command_observer* observer_ = nullptr;
 };
 
-/// Starts the CUDA driver. The driver does not use, for devices, addresses that are in use when it starts. Call this
-/// before the address space for open_devices is reserved. Does not throw if the machine has no driver or GPU.
+/// Starts the CUDA driver. Call this before the address space for open_devices is reserved, because the driver cannot
+/// give devices those addresses that are in use when it starts. Does not throw if the machine has no driver or GPU.
 void prepare_devices(const std::string& specification);
 
 /// Opens the devices that the specification names ("cuda", "cuda:2", "soft:4", "soft:2x4"; the option HPE_DEVICES). An

@@ -16,7 +16,7 @@ struct observed_command {
 
   kind what{};
   std::uintptr_t destination = 0;  ///< destination of a copy or fill
-  std::uintptr_t source = 0;       ///< of a copy
+  std::uintptr_t source = 0;       ///< source of a copy
   std::size_t bytes = 0;
   std::uint32_t function = 0;  ///< for a launch: kernel_id::function
 };

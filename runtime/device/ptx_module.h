@@ -45,7 +45,7 @@ using ptx_addresses = std::array<std::uintptr_t, ptx_part_count>;
 struct ptx_variable {
   std::string name;
   ptx_part part = ptx_part::global;
-  std::size_t offset = 0;  ///< in its part
+  std::size_t offset = 0;  ///< the variable's offset in its part
   std::size_t size = 0;
 };
 
@@ -76,16 +76,16 @@ class ptx_module {
   /// The program that was parsed from the texts.
   [[nodiscard]] virtual std::shared_ptr<const ptx::program> program() const noexcept = 0;
 
-  /// Tells a device the addresses of its parts (aligned to 256; any value for an empty part). Called once for each
+  /// Gives a device the addresses of its parts (aligned to 256; any value for an empty part). Call this once for each
   /// device, before kernels of the module are launched there. The caller must write the returned contents into the
   /// parts, but into the managed part only once for all devices. All other bytes of the parts are zero.
   virtual std::vector<ptx_contents> place(unsigned device, const ptx_addresses& parts) = 0;
 };
 
-/// Output of kernels of PTX.
+/// Text that PTX kernels have printed.
 struct printed {
   std::string text;
-  bool is_error = false;  // for standard error
+  bool is_error = false;  // the text is for standard error, not for standard output
 };
 
 /// The interface of device sets that run modules of PTX.
@@ -97,11 +97,12 @@ class ptx_capability {
   /// the message describes the error.
   virtual std::unique_ptr<ptx_module> load(std::vector<std::string> texts) = 0;
 
-  /// The output of the kernels that ended since the last call, in the order in which the kernels were queued.
+  /// Returns the output of the kernels that have ended since the last call, in the order in which the kernels were
+  /// queued.
   virtual std::vector<printed> take_output() = 0;
 
-  /// How the kernel that belongs to a reached point failed; HPE_FAULT_NONE if the kernel or its device gave no reason.
-  /// The answer is kept as long as the failures that device_set::status_of returns.
+  /// Returns how the kernel that belongs to a reached point failed; HPE_FAULT_NONE if the kernel or its device gave no
+  /// reason. The result is available as long as the failure that device_set::status_of returns.
   [[nodiscard]] virtual hpeFault fault_of(timepoint point) const = 0;
 };
 

@@ -17,7 +17,7 @@ struct neighbour {
   bool freed = false;
 };
 
-// The allocation at or before `address`, in the region that the granule of `near` belongs to.
+// Returns the allocation that explains `address`, if it is in the region of the granule that contains `near`.
 std::optional<neighbour> find_before(const std::byte* address, const std::byte* near,
                                      const memory::granule_table& granules, const coherence::region_table& regions) {
   const memory::granule_entry entry = granules.find(near);
@@ -28,8 +28,9 @@ std::optional<neighbour> find_before(const std::byte* address, const std::byte* 
   if (address < base) return std::nullopt;
   if (r.layout.small == nullptr) {
     const neighbour whole{base, r.layout.bytes - r.layout.first, !r.alive};
-    // Matches are a freed region that contains the address (its last work is awaited), and a live region that ends
-    // before the address. A live region that contains the address was made just now.
+    // Two kinds of regions explain the address: a freed region that contains the address (hpe still waits for the
+    // region's last work), and a live region that ends before the address. A live region that contains the address was
+    // made after the access.
     return whole.freed == (address < base + whole.bytes) ? std::optional(whole) : std::nullopt;
   }
   const auto object = r.layout.small->find_before(address);
@@ -41,7 +42,7 @@ std::optional<neighbour> find_before(const std::byte* address, const std::byte* 
 
 std::string explain_stray_address(const std::byte* address, const memory::granule_table& granules,
                                   const coherence::region_table& regions) {
-  // If the address is past an end, that allocation is in the same granule, or in the one before.
+  // If the address is past the end of an allocation, that allocation is in the same granule or in the granule before.
   std::optional<neighbour> found = find_before(address, address, granules, regions);
   if (!found) found = find_before(address, address - granule_size, granules, regions);
   const auto freed = regions.freed_at(address);

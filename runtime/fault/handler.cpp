@@ -12,8 +12,8 @@
 #include "runtime/os/signals.h"
 #include "runtime/os/virtual_memory.h"
 
-// The code that runs in the signal handler: it finds the service, asks it and returns. The static pointers here lead to
-// the service.
+// The code that runs in the signal handler: it finds the service through the static pointers in this file, asks the
+// service to resolve the fault, and returns.
 
 namespace hpe::fault {
 
@@ -21,8 +21,9 @@ namespace {
 
 verdict on_fault(const os::access_violation& f) noexcept;
 
-// A server of faults. Its threads serve the memory in which they run: also a child made by vfork, which shares the
-// memory, and not a child made by fork, which has a copy. In that copy the kernel clears the page `mark`.
+// A server of faults. Its threads serve the address space in which they run. So they also serve a child made by vfork,
+// which shares this address space, but not a child made by fork, which has a copy. In the copy, the operating system
+// clears the page `mark`.
 template <class Server>
 struct installed {
   std::atomic<Server> server{nullptr};

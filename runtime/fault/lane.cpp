@@ -50,7 +50,8 @@ void lane::start(request_board& board) {
   waiting_.reserve(request_board::slot_count);
   thread_ = os::start_thread("hpe-lane", [this] {
     this_is_a_lane = true;
-    // The C library takes memory for the small blocks of a thread when it first needs some. Later there may be none.
+    // At the first small allocation of a thread, the C library reserves memory for the thread's small allocations. It
+    // is made to do so now, because later no memory may be free.
     constexpr std::size_t enough = std::size_t{64} << 10;
     void* const volatile taken = std::malloc(enough);  // volatile, so that the compiler keeps the calls
     std::free(taken);
@@ -151,7 +152,8 @@ lane::outcome lane::serve(request& r) noexcept {
 
 lane::outcome lane::try_to_serve(request& r) {
   const memory::granule_entry entry = env_.granules.find(r.address());
-  // Since the fault, the address may have become part of another region. Only that region's lane knows its fetches.
+  // Since the fault, the address may have become part of another region. Only the lane of that region has the list of
+  // its fetches.
   if (entry.region != 0 && !serves(entry.region)) {
     r.answer(verdict::retry);
     return outcome::answered;
@@ -179,7 +181,8 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   if (wish.waits_for_announced() && kept_closed(r, {block, block + 1}, opens_for_writing, true))
     return outcome::waiting;
   if (actions.wait) {
-    // Several threads that read faster than the link reach the marker of the next window before its data is there.
+    // If several threads read faster than the link copies, they reach the marker of the next window before its data has
+    // arrived.
     if (r.reader.is_marker(block)) fetch_ahead(r, r.reader.touched(block));
     return outcome::waiting;
   }
@@ -209,7 +212,7 @@ lane::outcome lane::serve_locked(request& wish, region& r, std::uint64_t block) 
   const auto behind = actions.open_write ? open_for_writing(r, block, event) : std::deque<block_run>();
   if (actions.open_read) open_for_reading(r, block);
   wish.answer(verdict::retry);
-  upload_behind(r, behind);  // after the answer, so that the thread goes on meanwhile
+  upload_behind(r, behind);  // after the answer, so that the thread continues in the meantime
   return outcome::answered;
 }
 
@@ -256,7 +259,8 @@ std::deque<block_run> lane::open_for_writing(region& r, std::uint64_t block, blo
   auto plan = r.writer.touched(block, r.blocks().rolled(block), opens_without_copy);
   const std::uint64_t end = std::max(block + 1, plan.open.end);
 
-  // A host_overwrite takes the touched block to the host without a fetch. The other blocks are fresh or shared.
+  // If the event is host_overwrite, the touched block changes to state host without a fetch. The other blocks are fresh
+  // or shared.
   r.transition({block, block + 1}, event);
   r.transition({block + 1, end}, block_event::host_write);
   if (!plan.open.empty()) expect_copies(r, {block, plan.open.end});

@@ -30,7 +30,7 @@ struct lane_environment : work::resources {
   coherence::announcements& announced;
   counters& count;
   std::function<void(unsigned lane)> settle = [](unsigned) {};  ///< called first in the thread of each lane
-  /// How long a lane that lacks memory for its own work tries again before it refuses the waiting requests.
+  /// The time for which a lane without memory for its own work tries again before it refuses the waiting requests.
   std::chrono::milliseconds patience = std::chrono::seconds(10);
 };
 
@@ -58,14 +58,14 @@ class lane {
     std::uint32_t number;  // number of this fetch, which block_states stores for each of its blocks
     device::priority level;
     coherence::point_set after;     // points to wait for before the fetch is issued
-    std::vector<timepoint> copies;  // points of its copies, once issued
-    std::span<std::byte> apart{};   // the view, if it is set apart during the copies
+    std::vector<timepoint> copies;  // points of the copies after the fetch was issued
+    std::span<std::byte> apart{};   // the bytes whose mapping is set apart during the copies
   };
   struct prefetch_wish {
     std::uint32_t region;
     coherence::byte_range range;
   };
-  /// The points for which a fetch waits next.
+  /// Returns the points for which a fetch waits now.
   [[nodiscard]] static std::span<const timepoint> next_of(const fetch& f) noexcept {
     return f.after.empty() ? std::span<const timepoint>(f.copies) : f.after.points();
   }
@@ -108,9 +108,9 @@ class lane {
   bool try_to_advance(fetch& f);
   void issue(fetch& f) HPE_REQUIRES(f.region->mutex);
   void complete(const fetch& f) HPE_REQUIRES(f.region->mutex);
-  /// Answers the requests that wait for blocks whose views were just opened.
+  /// Answers those requests that wait for blocks of the run and whose views are now open.
   void answer_those_in(coherence::region& r, coherence::block_run run) HPE_REQUIRES(r.mutex);
-  /// Takes the fetch's blocks out of state fetching. A thread that touches one of them posts a new request.
+  /// Takes the fetch's blocks out of state fetching. A thread that touches one of these blocks posts a new request.
   static void fail(const fetch& f) HPE_REQUIRES(f.region->mutex);
   /// Like fail, but also refuses the requests that wait for these blocks.
   void give_up(const fetch& f, const char* why) HPE_REQUIRES(f.region->mutex);
@@ -135,7 +135,7 @@ class lane {
   std::deque<fetch> fetches_;
   std::vector<timepoint> watched_;  // points for which requests and fetches wait
   bool short_of_memory_ = false;    // some work of this turn failed for lack of memory, and will be tried again
-  std::optional<std::chrono::steady_clock::time_point> short_since_;  // since when memory was short in every turn
+  std::optional<std::chrono::steady_clock::time_point> short_since_;  // since then, memory was short in every turn
   std::uint32_t last_fetch_ = 0;
 
   mutex inbox_mutex_;

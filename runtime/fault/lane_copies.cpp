@@ -1,5 +1,5 @@
-// The copies of a lane: fetches, from their start to the opened view, and uploads behind a writing host. The invariants
-// of lane.cpp hold here.
+// The copies of a lane: fetches, from their start to the opening of the view, and uploads of blocks that CPU code has
+// just written. The invariants of lane.cpp hold here.
 
 #include <algorithm>
 
@@ -21,8 +21,9 @@ using device::priority;
 
 namespace {
 
-// One copy is at most this long, so that views open while a long window is still on its way.
-// Copies of 8 MiB fill the link of a GPU (54.7 of 55.4 GB/s); those of 2 MiB do not (52.7).
+// The largest number of bytes of one copy. Copies are limited, so that views open while the rest of a long window is
+// still being copied. Copies of 8 MiB use the whole rate of a GPU's link (54.7 of 55.4 GB/s); copies of 2 MiB do not
+// (52.7 GB/s).
 constexpr std::uint64_t fetch_piece = 4 * granule_size;
 
 }  // namespace
@@ -42,7 +43,9 @@ void lane::upload_behind(region& r, block_run run) {
     const block_run same = r.blocks().same_from(b, run.end);
     b = same.end;
     if (!apply(r.state(same.begin), block_event::flush).actions.upload) continue;
-    if (!r.single_copy() && !r.resident.usable(r.bytes_of(same))) continue;  // launches upload it when they bring it in
+    if (!r.single_copy() && !r.resident.usable(r.bytes_of(same)))
+      continue;  // launches upload these blocks when they
+                 // bring them in
     if (!env_.host.hold(r, r.bytes_of(same), work::host_memory::use::read)) continue;
     // Close the view to writers before the copy reads the shadow, so that no write is lost.
     if (!env_.views.set(r, same, os::access::read)) return work::degrade_to_host(env_, r);
@@ -78,7 +81,7 @@ void lane::start_fetches(region& r, block_run run, priority level) {
     const std::uint64_t limit = r.end_of_home(begin, begin + std::max(fetch_piece, r.layout.block_size));
     std::uint64_t end = b + 1;
     while (end < run.end && r.state(end) == block_state::device && r.bytes_of({end, end + 1}).end <= limit) ++end;
-    // Bytes are fetched ahead where host memory has room.
+    // If host memory has no room for the shadow of these bytes, they are not fetched.
     if (!env_.host.hold(r, r.bytes_of({b, end}), work::host_memory::use::write)) return;
     fetches_.push_back({&r, {b, end}, ++last_fetch_, level, {}, {}});
     fetch& f = fetches_.back();
@@ -101,17 +104,18 @@ void lane::start_fetches(region& r, block_run run, priority level) {
 }
 
 void lane::expect_copies(const region& r, block_run run) {
-  // The further a walk has come, the further it is likely to go on. Pages are made more slowly than the link fills
-  // them, so they must be made far ahead of the walk. A writer is assumed to have walked twice the length of the run.
+  // The longer a walk is, the longer it is likely to continue. Allocating pages takes longer than filling them over the
+  // link, so pages must be allocated far ahead of the walk. A writer is assumed to have walked twice the length of the
+  // run.
   constexpr std::uint64_t times = 4;
   const std::uint64_t walked = std::max(r.reader.walked(run.end), 2 * (run.end - run.begin));
   constexpr std::uint64_t most_bytes = std::uint64_t{256} << 20;
-  // Pages are made faster in large batches.
+  // The system allocates pages faster in large batches.
   constexpr std::uint64_t unit = std::uint64_t{32} << 20;
   const std::uint64_t begin = run.end * r.layout.block_size;
   const std::uint64_t end = begin + std::min(times * walked * r.layout.block_size, most_bytes);
   const byte_range bytes{begin, std::min(round_up(end, unit), r.layout.extent)};
-  const bool any_room = !env_.host.limited();  // the pages would be made now
+  const bool any_room = !env_.host.limited();  // otherwise, pages allocated now would count toward the limit
   if (!bytes.empty() && !r.single_copy() && any_room) env_.engine.expect(r.layout.base + bytes.begin, bytes.size());
 }
 
@@ -126,7 +130,7 @@ void lane::fetch_ahead(region& r, block_run run) {
 }
 
 void lane::issue(fetch& f) {
-  work::download(env_, *f.region, f.run, f.level, f.copies);  // host memory needs no copy, only the wait before
+  work::download(env_, *f.region, f.run, f.level, f.copies);  // queues no copy for host memory
   f.after.clear();
 }
 
@@ -139,7 +143,7 @@ bool lane::owns(const fetch& f, std::uint64_t b) {
 bool lane::advance(fetch& f) noexcept {
   try {
     const bool over = try_to_advance(f);
-    if (over) work::host_view::rejoin(f.apart);  // after the answer, so that the thread goes on meanwhile
+    if (over) work::host_view::rejoin(f.apart);  // after the answer, so that the thread continues in the meantime
     return over;
   } catch (const std::bad_alloc&) {
     short_of_memory_ = true;
@@ -155,8 +159,8 @@ bool lane::try_to_advance(fetch& f) {
   const lock_guard lock(r.mutex);
   f.region->mutex.assert_held();
   if (held) {
-    // Device work may have taken some of the blocks meanwhile. The first contiguous run goes on; the blocks behind it
-    // are fetched again when a thread touches them.
+    // In the meantime, device work may have taken some blocks out of state fetching. The fetch continues with the first
+    // contiguous run of its blocks; the blocks after this run are fetched again when a thread touches them.
     while (f.run.begin < f.run.end && !owns(f, f.run.begin)) ++f.run.begin;
     std::uint64_t end = f.run.begin;
     while (end < f.run.end && owns(f, end)) ++end;
@@ -245,7 +249,8 @@ void lane::answer_those_in(region& r, block_run run) {
     const std::uint64_t b = r.block_of(r.offset_of(w->address()));
     const bool open = b >= run.begin && b < run.end && !r.reader.is_marker(b) &&
                       (r.state(b) == block_state::host || (r.state(b) == block_state::shared && !w->write()));
-    // The view may have been opened for a thread that does announced work, and so does not wait for it.
+    // The view may have been opened for a thread that executes announced work and therefore does not wait for
+    // announcements.
     if (!open || (w->waits_for_announced() && kept_closed(r, {b, b + 1}, w->write(), true))) return false;
     w->answer(verdict::retry);
     return true;

@@ -29,7 +29,7 @@ class basic_request {
   // ---- for the lane that took the request and must answer it exactly once --------------------------------------
 
   [[nodiscard]] std::byte* address() const noexcept {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): it was one
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): post() made the number from a pointer
     return reinterpret_cast<std::byte*>(word_.load(std::memory_order_relaxed) >> address_shift);
   }
   [[nodiscard]] bool write() const noexcept { return (word_.load(std::memory_order_relaxed) & write_bit) != 0; }
@@ -56,7 +56,7 @@ class basic_request {
     return mine;
   }
 
-  /// A lane calls this to take the request over. Returns false if the request is no longer posted.
+  /// A lane calls this to take the request. Returns false if the request is no longer posted.
   bool take() noexcept {
     return phase(change([](std::uint64_t word) { return phase(word) == posted ? with(word, taken) : word; })) == posted;
   }

@@ -9,10 +9,11 @@
 
 #include "runtime/os/thread.h"
 
-// A thread searches for a free slot from an index of its own, so that it comes across slots that it posted to and never
-// left. If the stack pointer is above the frame of such a wait now, the wait was left for good. Otherwise a handler may
-// have interrupted the wait and now faults itself; some such requests are kept. The fields thread and frame may be set
-// some instructions after the request; a request that is wrongly taken back is asked for again.
+// Each thread starts its search for a free slot at its own index, so that it finds slots whose requests it has
+// abandoned. If the stack pointer is now above the frame of a request's wait, the thread has left this wait for good,
+// and takes the request back. Otherwise a signal handler may have interrupted the wait and now faults itself, so up to
+// most_interrupted of these requests stay in their slots. The fields thread and frame are set some instructions after
+// the request is posted, so a request may be wrongly taken back; its thread then posts a new request.
 
 namespace hpe::fault {
 
@@ -20,26 +21,28 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// How long a thread spins: longer than pieces of a long copy take, because a sleeping thread wakes 20 to 200
-// microseconds late (a virtual machine with H200s). Where cores are few, the lane and the devices need them more.
+// The time for which a thread spins before it sleeps. It is longer than a piece of a long copy takes, because a
+// sleeping thread wakes up 20 to 200 microseconds late (a virtual machine with H200s).
 constexpr std::chrono::microseconds patience{500};
 
-// The number of threads that may spin at once.
+// The number of threads that may spin at once. On a machine with few cores, no thread spins, because the lane and the
+// soft devices need the cores.
 unsigned patient_threads() noexcept {
   constexpr unsigned enough_cores = 8;
   const unsigned cores = os::usable_cores();
   return cores < enough_cores ? 0 : cores / 2;
 }
 
-// More waits of one thread than handlers can be expected to interrupt one inside the other.
+// The largest number of a thread's waits that are assumed to be interrupted by nested signal handlers.
 constexpr unsigned most_interrupted = 4;
 
 constinit awake_seats seats;
 
-// A thread that ends frees no request, so threads without a free slot check after this time for ended threads.
+// A thread that ends does not free its request. So threads that find no free slot check at this interval for threads
+// that have ended.
 constexpr std::chrono::milliseconds until_next_look{10};
 
-// The number of the calling thread, asked of the kernel at its first fault.
+// Returns the number of the calling thread. Makes the system call only at the thread's first fault.
 pid_t this_thread() noexcept {
   static constinit thread_local pid_t number = 0;
   if (number == 0) number = ::gettid();
@@ -60,7 +63,7 @@ awake_seats::seat* awake_seats::take(unsigned limit, clock::time_point now, cloc
 }
 
 void awake_seats::leave(seat& taken, clock::time_point until) noexcept {
-  clock::rep mine = until.time_since_epoch().count();  // fails if another thread has the seat by now
+  clock::rep mine = until.time_since_epoch().count();  // the exchange fails if another thread has the seat by now
   taken.compare_exchange_strong(mine, 0);
 }
 

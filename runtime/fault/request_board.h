@@ -23,8 +23,8 @@ class awake_seats {
   using clock = std::chrono::steady_clock;
   using seat = std::atomic<clock::rep>;
 
-  /// Takes one of the first `limit` seats, which must be free at `now`, until the given time; nullptr if none of them
-  /// is free.
+  /// Takes one of the first `limit` seats that is free at `now`, until the time `until`; returns nullptr if none of
+  /// these seats is free.
   seat* take(unsigned limit, clock::time_point now, clock::time_point until) noexcept;
   static void leave(seat& taken, clock::time_point until) noexcept;
 
@@ -41,11 +41,12 @@ class request_board {
 
   /// Posts a request to a lane and waits for the answer. Safe in a signal handler. If more than slot_count threads ask
   /// at the same time, some of them first wait for a slot. If a thread leaves the wait by a long jump, or ends, its
-  /// request remains; the thread's next request, or a thread that finds no free slot, takes it back.
+  /// request remains on the board. The thread's next call of ask(), or another thread that finds no free slot, takes
+  /// the request back.
   verdict ask(unsigned lane, std::byte* address, bool write, bool waits_for_announced = true) noexcept;
 
   /// Appends the requests that were posted to a lane since the last call. Each request is given only once, to one lane.
-  /// Only that lane may call this. Does not throw if the list has room for slot_count requests.
+  /// Only that lane may call this. Does not throw if the list has capacity for slot_count requests.
   void take(unsigned lane, std::vector<request*>& result);
 
   static constexpr std::size_t slot_count = 512;
@@ -74,7 +75,7 @@ class request_board {
   std::array<slot, slot_count> slots_;
   std::vector<lane_state> lanes_;
   os::futex_word freed_{0};                 // changes when a slot becomes free
-  std::atomic<std::uint32_t> slotless_{0};  // threads that wait for a free slot
+  std::atomic<std::uint32_t> slotless_{0};  // the number of threads that wait for a free slot
 };
 
 }  // namespace hpe::fault

@@ -29,12 +29,12 @@ void service::look_again() {
 std::string service::words_for_touch(const void* of, std::uint64_t address, std::uint64_t write) {
   const lane_environment& env = static_cast<const service*>(of)->env_;
   const std::string touch = fmt::format("its {} of {:#x} waits for ", write != 0 ? "write" : "read", address);
-  auto* const at = reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): it was one
+  auto* const at = reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr): made from a pointer
   const memory::granule_entry entry = env.granules.find(at);
   coherence::point_set users;
   if (entry.region != 0) {
     coherence::region& r = env.regions.at(entry.region);
-    if (r.mutex.try_lock()) {  // the thread that holds it may be the one that stalls
+    if (r.mutex.try_lock()) {  // the thread that holds the mutex may be the thread that stalls
       if (r.alive && r.contains(at)) {
         const std::uint64_t block = r.block_of(r.offset_of(at));
         r.order.before_write(r.bytes_of({block, block + 1}), users);

@@ -24,7 +24,7 @@ class service {
   /// Makes the lane of a region check its waiting requests again, if they may continue for a reason other than finished
   /// device work.
   void look_again(std::uint32_t region) { lane_of(region).gate().ring(); }
-  void look_again();  ///< for all regions
+  void look_again();  ///< the same for all regions
 
   /// Whether this service resolves faults at the address. Safe in a signal handler.
   [[nodiscard]] bool covers(const std::byte* address) const noexcept { return space_.contains(address); }
@@ -37,14 +37,14 @@ class service {
   verdict resolve(std::byte* address, bool write) noexcept;
 
  private:
-  /// The text of trace::awaited for a touch. `of`: the service.
+  /// Returns the text that trace::awaited reports about a touch. `of`: the service.
   static std::string words_for_touch(const void* of, std::uint64_t address, std::uint64_t write);
   lane& lane_of(std::uint32_t region) { return *lanes_[region % lanes_.size()]; }
 
   const memory::uvas& space_;
   const lane_environment env_;
   std::unique_ptr<request_board> board_;
-  std::vector<std::unique_ptr<lane>> lanes_;  // declared after the board, which their threads read until they end
+  std::vector<std::unique_ptr<lane>> lanes_;  // declared after the board, which the lanes' threads read until they end
 };
 
 }  // namespace hpe::fault

@@ -11,7 +11,8 @@ namespace hpe::memory {
 namespace {
 
 // The table takes 4 MiB of addresses for each TiB of the UVAS, but memory only for pages in use. Untouched pages read
-// as zero, the entry of no region. Asks for the addresses behind the view and its alias.
+// as zero, which is the entry of a granule without a region. The preferred place of the table is directly after the
+// view and its alias.
 os::reservation reserve_table(const uvas_layout& layout) {
   const std::size_t bytes = round_up(layout.size() / granule_size * sizeof(granule_entry), os::page_size());
   os::reservation table((layout.base + 2 * layout.size()) / os::page_size() * os::page_size(), bytes, os::page_size());

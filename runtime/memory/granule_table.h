@@ -1,6 +1,6 @@
 #pragma once
 
-/// The region and the home of each address: one entry for each granule of the UVAS.
+/// A table of the region and the home of each address. It has one entry for each granule of the UVAS.
 
 #include <atomic>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace hpe::memory {
 
-/// The home of granules that the host backs; other homes are device numbers.
+/// The home of granules that host memory backs; all other homes are device numbers.
 inline constexpr std::uint16_t host_home = 0xffff;
 
 struct granule_entry {
@@ -32,7 +32,7 @@ class granule_table {
  public:
   explicit granule_table(const uvas_layout& layout);
 
-  /// The entry of p's granule; an empty entry for an address outside the UVAS.
+  /// Returns the entry of p's granule; an empty entry for an address outside the UVAS.
   [[nodiscard]] granule_entry find(const void* p) const noexcept {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(p) - base_;
     if (offset >= size_) return {};
@@ -58,10 +58,10 @@ class granule_table {
   slot* entries_;
 };
 
-/// The homes of the granules of a striped region, in order. If `distribution` is nullptr, the region has a block
-/// distribution over all devices. The parts of a block distribution differ by one granule at most, and the longer parts
-/// come first. The size of a chunk is rounded up to whole granules. Throws HPE_ERROR_INVALID_DEVICE for a device that
-/// does not exist, and HPE_ERROR_INVALID_ARGUMENT for other invalid values.
+/// Returns the homes of the granules of a striped region, in order. If `distribution` is nullptr, the region has a
+/// block distribution over all devices. The parts of a block distribution differ by one granule at most, and the longer
+/// parts come first. The size of a chunk is rounded up to whole granules. Throws HPE_ERROR_INVALID_DEVICE for a device
+/// that does not exist, and HPE_ERROR_INVALID_ARGUMENT for other invalid values.
 [[nodiscard]] std::vector<std::uint16_t> distribute(const hpeDistribution* distribution, std::size_t granules,
                                                     unsigned device_count);
 

@@ -7,8 +7,9 @@
 #include "runtime/base/granule.h"
 #include "runtime/base/log.h"
 
-// Invariants: the free extents do not overlap, and no two touch each other. Next fit: the search starts where the last
-// range ended and comes back to the start of the segment only when nothing behind that place is long enough.
+// Invariants: the free extents do not overlap, and no two are adjacent. Next fit: the search for a free range starts at
+// the end of the last allocated range. It starts again at the beginning of the segment only if no free range after that
+// end is long enough.
 
 namespace hpe::memory {
 
@@ -27,7 +28,7 @@ std::byte* segment_allocator::allocate(std::size_t granules) {
     return address;
   };
 
-  // Of the extent that next_ lies in, only the part from next_ on counts.
+  // If an extent contains next_, only its part from next_ on is searched.
   for (auto e = free_.from(next_); e != free_.end(); ++e) {
     std::byte* const from = std::max(e->first, next_);
     if (static_cast<std::size_t>(e->second.end - from) >= bytes) return take(from);

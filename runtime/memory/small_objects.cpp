@@ -8,8 +8,9 @@
 #include "runtime/base/granule.h"
 
 // Invariants: a slab without objects is in empty_ and has no size class; a slab with objects and free slots is in
-// with_room_[its class]; a full one is in full_. Its set node moves along, so that freeing takes no memory. Each slot
-// either has its size in sizes or is listed in free_slots.
+// with_room_[its class]; a full slab is in full_. When a slab moves to another set, its set node moves too, so that
+// freeing an object allocates no memory. For each slot, either sizes has the size of its object, or free_slots contains
+// the slot.
 
 namespace hpe::memory {
 

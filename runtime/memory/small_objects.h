@@ -31,8 +31,8 @@ class small_objects {
     friend bool operator==(const object&, const object&) = default;
   };
 
-  /// Allocates 1 to `largest` bytes. Returns nullptr if no slab has room. The caller must then add a slab and call
-  /// allocate again, in a loop, because another thread may use up the new slab first.
+  /// Allocates 1 to `largest` bytes. Returns nullptr if no slab has a free slot of the object's size class. The caller
+  /// must then add a slab and call allocate again, in a loop, because another thread may use up the new slab first.
   [[nodiscard]] std::byte* allocate(std::size_t size);
 
   /// Adds a slab: one granule of memory.
@@ -53,11 +53,11 @@ class small_objects {
   /// Removes a slab, whose memory then belongs to the caller. Returns false if the slab is in use (again) or unknown.
   [[nodiscard]] bool remove_slab(std::byte* base) noexcept;
 
-  /// The live object that contains the byte at `pointer`.
+  /// Returns the live object that contains the byte at `pointer`.
   [[nodiscard]] std::optional<object> find(const void* pointer) const;
 
-  /// The last live object that starts at or before `pointer`, in the slab of that byte or in a slab that ends less than
-  /// a granule before that byte.
+  /// Returns the last live object that starts at or before `pointer`, in the slab that contains `pointer` or in a slab
+  /// that ends less than a granule before `pointer`.
   [[nodiscard]] std::optional<object> find_before(const void* pointer) const;
 
  private:
@@ -69,7 +69,7 @@ class small_objects {
   using slabs = std::map<std::byte*, slab, std::less<>>;
   void set_retired(const object& what, bool retired);
   [[nodiscard]] std::optional<object> last_before(const std::byte* p) const HPE_REQUIRES(mutex_);
-  /// The slab of an object whose entry in sizes is `size`; end() if the object does not exist.
+  /// Returns the slab of an object whose entry in sizes is `size`; end() if the object does not exist.
   [[nodiscard]] slabs::iterator slab_of(const object& what, std::uint32_t size) HPE_REQUIRES(mutex_);
 
   mutable mutex mutex_;

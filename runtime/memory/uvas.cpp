@@ -8,18 +8,18 @@
 #include "runtime/base/log.h"
 
 // Invariants: base + i in the view, alias + i, and offset i in the shadow file are the same byte. Every mapping of the
-// view is excluded from fork, so that the kernel can merge neighbours. All mappings but the views with the program's
-// data are excluded from core files, reserved addresses too: the kernel would leave those out by itself, but gcore
-// would write them.
+// view is excluded from fork, so that the operating system can merge neighbouring mappings. Core files contain only the
+// views with the program's data. Reserved addresses are also excluded explicitly: the operating system would not write
+// them, but gcore would.
 
 namespace hpe::memory {
 
 namespace {
 
-// Host, striped, runtime and foreign.
+// The number of segments that do not belong to a device: host, striped, runtime and foreign.
 constexpr unsigned common_segments = 4;
 
-// User space has 47 bits; both the view and its alias must fit.
+// Addresses of programs have 47 bits; both the view and its alias must fit.
 constexpr std::uint64_t largest_size = std::uint64_t{1} << 46;
 
 uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
@@ -34,8 +34,8 @@ uvas_layout make_layout(std::size_t segment_size, unsigned device_count) {
   return {0, segment_size, segments};
 }
 
-// Below this end, programs usually have nothing mapped, neither this one nor the processes of soft devices, which need
-// the same addresses. Linux loads programs at random addresses from 0x555555554000 on. PMIx maps its memory in the
+// Processes usually have no mappings below quiet_end: neither this process, nor the processes of soft devices, which
+// need the same addresses. Linux loads programs at random addresses from 0x555555554000 on. PMIx maps its memory in the
 // middle of the free addresses.
 constexpr std::uintptr_t quiet_step = std::uintptr_t{1} << 44;
 constexpr std::uintptr_t quiet_end = std::uintptr_t{0x55} << 40;
@@ -52,12 +52,13 @@ os::reservation reserve(std::uintptr_t hint, std::size_t size, std::size_t segme
   return result;
 }
 
-// The alias is opened in ranges of this size, and this far ahead, because copies to GPUs pin host memory ahead of their
-// bytes.
+// The alias is opened in ranges of opened_at_once bytes, and opened_ahead bytes further than requested, because copies
+// to GPUs also pin host memory after the copied bytes.
 constexpr std::size_t opened_at_once = std::size_t{64} << 20;
 constexpr std::size_t opened_ahead = std::size_t{32} << 20;
 
-// Views up to this size are part of core files; in the holes of larger ones, a core file would make too many pages.
+// The size, in bytes, of the largest view that core files contain. Writing a larger view to a core file would allocate
+// too many pages in the view's holes.
 constexpr std::size_t most_in_core = std::size_t{16} << 20;
 
 void set_aside(void* p, std::size_t bytes) {
@@ -65,8 +66,8 @@ void set_aside(void* p, std::size_t bytes) {
   os::exclude_from_core(p, bytes);
 }
 
-// Runs a step that gives something back. No caller could handle a failure, so a step that fails is tried a second time.
-// The log reports the second failure.
+// Runs a step that frees something. No caller could handle a failure, so a step that fails is tried a second time. The
+// log reports the second failure.
 template <class Function>
 bool insist(const Function& function) noexcept {
   for (const bool last : {false, true}) try {
@@ -84,7 +85,7 @@ uvas::uvas(std::uintptr_t address_base, std::size_t segment_size, unsigned devic
     : layout_(make_layout(segment_size, device_count)),
       device_count_(device_count),
       view_(reserve(address_base, layout_.size(), segment_size)),
-      // Asked for next to the view, so that debuggers show the same addresses in every run.
+      // The preferred place of the alias is next to the view, so that debuggers show the same addresses in every run.
       alias_(reserve(reinterpret_cast<std::uintptr_t>(view_.data()) + layout_.size(), layout_.size(), segment_size)),
       shadow_(os::create_memory_file("hpe-shadow", layout_.size())) {
   layout_.base = reinterpret_cast<std::uintptr_t>(view_.data());
@@ -144,8 +145,8 @@ bool uvas::close_view(void* p, std::size_t bytes) noexcept {
     }
   };
   if (unmap()) return true;
-  // There is no room for another mapping. Closing the view makes its many mappings one, which makes room. If the range
-  // still cannot be unmapped, a closed view will do.
+  // The process has too many mappings. Closing the view merges its many mappings into one, so that unmap() may succeed.
+  // If the range still cannot be unmapped, a closed view is sufficient.
   const bool closed = insist([&] {
     HPE_REQUIRE(os::protect(p, bytes, os::access::none), HPE_ERROR_SYSTEM,
                 "mprotect of {} bytes failed for lack of mappings; raise vm.max_map_count", bytes);

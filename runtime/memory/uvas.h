@@ -42,15 +42,15 @@ class uvas {
   [[nodiscard]] unsigned device_count() const noexcept { return device_count_; }
 
   [[nodiscard]] bool contains(const void* p) const noexcept { return layout_.contains(p); }
-  /// The segment of p, which must be in the UVAS.
+  /// Returns the segment of p, which must be in the UVAS.
   [[nodiscard]] segment segment_of(const void* p) const noexcept;
   /// `device` has a meaning only for kind device.
   [[nodiscard]] std::byte* segment_begin(segment_kind kind, unsigned device = 0) const noexcept;
 
-  /// The address at which the runtime accesses the host's copy of p, regardless of the view's protection. The address p
-  /// must be in the UVAS.
+  /// Returns the address at which the runtime accesses the host's copy of the byte at p, regardless of the view's
+  /// protection. p must be in the UVAS.
   [[nodiscard]] std::byte* alias(const void* p) const noexcept { return alias_.data() + offset(p); }
-  /// The address in the UVAS that has this alias.
+  /// Returns the address in the UVAS whose alias is `alias`.
   [[nodiscard]] std::byte* view(const void* alias) const noexcept {
     return view_.data() + (static_cast<const std::byte*>(alias) - alias_.data());
   }
@@ -73,16 +73,16 @@ class uvas {
   /// Makes core files include all views that the program may read now. Safe in a signal handler.
   void keep_views_in_core() const noexcept { os::include_readable_in_core(view_.data(), view_.size()); }
 
-  /// Unmaps the view; the shadow keeps its pages. The addresses stay reserved. If the addresses cannot be used again,
-  /// logs why and returns false.
+  /// Unmaps the view; the shadow keeps its pages. The addresses stay reserved. If this fails and the addresses cannot
+  /// be used again, logs the reason and returns false.
   [[nodiscard]] static bool close_view(void* p, std::size_t bytes) noexcept;
 
   /// Unmaps the view and returns the shadow's pages to the system: the bytes read as zero at the next use. The
-  /// addresses stay reserved. If the addresses cannot be used again, logs why and returns false.
+  /// addresses stay reserved. If this fails and the addresses cannot be used again, logs the reason and returns false.
   [[nodiscard]] bool unmap_view(void* p, std::size_t bytes) noexcept;
 
   /// Maps a file of another process, in place of the shadow, into the view and into the alias; the view is closed. If
-  /// map_foreign throws, a part may be mapped; unmap_foreign unmaps this part.
+  /// map_foreign throws, a part of the range may be mapped; call unmap_foreign to unmap this part.
   void map_foreign(void* p, std::size_t bytes, int file, std::uint64_t file_offset);
   /// Unmaps the view, and maps the shadow into the alias again. Returns false in the same cases as unmap_view.
   [[nodiscard]] bool unmap_foreign(void* p, std::size_t bytes) noexcept;

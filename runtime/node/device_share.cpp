@@ -1,6 +1,7 @@
-// Who shares a device, and how much each process has taken. A process takes memory by adding to its own claim first and
-// looking at the sum afterwards; it takes the bytes back off if the sum is too large. So the sum of what processes use
-// never exceeds the device, and no process can stop another one, whatever happens to it between two instructions.
+// The processes that share a device, and the memory that each process has taken. To take memory, a process first adds
+// the bytes to its own claim and then computes the sum of all claims; if the sum is too large, the process subtracts
+// the bytes again. So the memory in use never exceeds the device's memory, and a process that stops or dies between two
+// instructions does not block the other processes.
 #include "runtime/node/device_share.h"
 
 #include <fcntl.h>
@@ -41,7 +42,7 @@ std::string path_of(const std::string& group, const std::string& device) {
   return fmt::format("/dev/shm/hpe-share-{}-{}-{}-{}", version_of_layout, ::geteuid(), group, device);
 }
 
-// Locks of fcntl belong to the process, and end with it; children made by fork do not have them.
+// Locks of fcntl belong to the process and are released when it ends; children made by fork do not inherit the locks.
 bool lock_slots(int file, unsigned first, unsigned count, short kind) noexcept {
   struct flock range {};
   range.l_type = kind;
@@ -51,7 +52,8 @@ bool lock_slots(int file, unsigned first, unsigned count, short kind) noexcept {
   return ::fcntl(file, F_SETLK, &range) == 0;
 }
 
-// The process that has locked a slot: 0 if there is none, -1 if it has no number in this container.
+// Returns the number of the process that has locked a slot: 0 if no process has locked it, -1 if the process has no
+// number in this container.
 int locked_by(int file, unsigned index) noexcept {
   struct flock range {};
   range.l_type = F_WRLCK;
@@ -69,7 +71,7 @@ device_share* device_share::join(const std::string& group, const std::string& de
                                  std::chrono::seconds patience) {
   if (group.empty()) return nullptr;
   static mutex joining;
-  // Never destroyed: threads may use a share until the very end.
+  // Never destroyed: threads may use a share until the process ends.
   static auto* const joined = new std::map<std::string, std::unique_ptr<device_share>>;
   const lock_guard lock(joining);
   std::unique_ptr<device_share>& found = (*joined)[device];
@@ -89,7 +91,7 @@ device_share::device_share(std::string group, const std::string& device, std::ui
       path_(path_of(group_, device)),
       total_(bytes),
       patience_(std::min(patience, longest_patience)) {
-  // A slot is free again, and a removed file replaced, within moments.
+  // A process that ends soon frees its slot, and a removed file is soon replaced. So failed attempts are repeated.
   constexpr int attempts = 200;
   bool done = open_and_lock();
   for (int i = 0; !done && i < attempts; ++i) {
@@ -108,7 +110,7 @@ device_share::device_share(std::string group, const std::string& device, std::ui
   for (share_word* const word :
        {&mine.held, &mine.wanted, &mine.used, &mine.waits_since, &mine.turn_ends, &mine.question})
     word->store(0);
-  // It may be the turn of a dead process that had the slot.
+  // The current turn may belong to a dead process that had the same slot.
   std::uint64_t current = page_->turn.load();
   if (turn_word::owner(current) == index_)
     page_->turn.compare_exchange_strong(current, turn_word::next(current, turn_word::nobody, 0));
@@ -123,7 +125,8 @@ bool device_share::open_and_lock() {
   HPE_REQUIRE(usable, HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": the file {} cannot be used: {}", group_, path_,
               file_ && about.st_uid != ::geteuid() ? "it belongs to another user"
                                                    : std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-  // Makes the pages too: an access to a page for which the file system has no room would end the process.
+  // Also allocates the pages: an access to a page for which the file system has no space would end the process with
+  // SIGBUS.
   if (const int failure = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(size_of_page())); failure != 0) {
     remove_if_last();
     HPE_THROW(HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": the file {} cannot have {} bytes: {}", group_, path_,
@@ -134,7 +137,8 @@ bool device_share::open_and_lock() {
   return false;
 }
 
-// Nothing can lock a slot of the file meanwhile, so no process joins a file that has no name.
+// Removes the file if this process can lock all slots. While it holds these locks, no other process can lock a slot, so
+// no process joins a file that has no name.
 void device_share::remove_if_last() noexcept {
   if (lock_slots(file_.get(), 0, share_page::most_processes, F_WRLCK)) ::unlink(path_.c_str());
 }
@@ -201,7 +205,7 @@ bool device_share::is_stopped(unsigned index) const noexcept {
     std::ifstream file("/proc/" + std::to_string(process) + "/stat");
     std::string line;
     std::getline(file, line);
-    const auto name_end = line.rfind(") ");  // the state is behind the name
+    const auto name_end = line.rfind(") ");  // the state follows the name
     return name_end != std::string::npos && name_end + 2 < line.size() &&
            (line[name_end + 2] == 'T' || line[name_end + 2] == 't');
   } catch (const std::exception&) {

@@ -10,10 +10,10 @@
 ///
 /// Turns. A process that needs more memory than is free waits for its turn. During its turn, it asks the other
 /// processes to give memory back, beginning with the process that has not used the device for the longest time. Memory
-/// that they give back is kept for the owner of the turn. The next turn begins when the owner no longer uses the
+/// that they give back is reserved for the owner of the turn. The next turn begins when the owner no longer uses the
 /// device, has ended, or is stopped (SIGSTOP). It also begins when the turn has lasted long enough and its owner is not
-/// collecting memory at the moment. A turn lasts many times as long as the collection of its memory, so the movement of
-/// data costs little time in comparison. Processes take turns in the order of their arrival. Turns only affect speed: a
+/// collecting memory at the moment. A turn lasts many times as long as the owner's collection of memory, so moving data
+/// takes only a small part of the time. Processes take turns in the order of their arrival. Turns only affect speed: a
 /// process that continues after it has lost its turn does no harm.
 
 #include <atomic>
@@ -34,11 +34,12 @@ struct share_slot;
 /// Thread-safe.
 class device_share {
  public:
-  /// Makes this process one of those that share a device; at first it has taken no memory. group: the name of the group
-  /// of processes that share; if empty, returns nullptr. device: the device's name within the group. bytes: the
-  /// device's memory. patience: how long work waits for memory of a stopped process. Each device has one object, which
-  /// exists until the process ends. Throws HPE_ERROR_INITIALIZATION if the group's name is not allowed in a file name,
-  /// if too many processes already share the device, or if the file cannot be used.
+  /// Makes this process one of the processes that share a device; at first it has taken no memory. group: the name of
+  /// the group of processes that share the device; if it is empty, join returns nullptr. device: the device's name
+  /// within the group. bytes: the device's memory. patience: how long work waits for memory that a stopped process has
+  /// taken. Each device has one object, which exists until the process ends. Throws HPE_ERROR_INITIALIZATION if the
+  /// group's name is not allowed in a file name, if too many processes already share the device, or if the file cannot
+  /// be used.
   [[nodiscard]] static device_share* join(const std::string& group, const std::string& device, std::uint64_t bytes,
                                           std::chrono::seconds patience);
 
@@ -55,7 +56,7 @@ class device_share {
   /// moment.
   [[nodiscard]] bool take(std::uint64_t bytes) noexcept;
   void give(std::uint64_t bytes) noexcept;
-  /// Notes that this process uses the device now.
+  /// Records that this process uses the device now.
   void use() noexcept;
   /// Whether other processes share the device now.
   [[nodiscard]] bool others() const noexcept;
@@ -76,16 +77,16 @@ class device_share {
     stopped,  ///< the running processes have no more memory to give, but a stopped process still has some
     lost      ///< it is no longer the turn of this process
   };
-  /// Asks the other processes for `bytes` bytes in all, and waits until `enough` bytes are free. To be called by one
-  /// thread at a time, between enter() and leave(). Processes that had nothing more to give are asked again after
+  /// Asks the other processes for `bytes` bytes in all, and waits until `enough` bytes are free. Only one thread at a
+  /// time may call this, between enter() and leave(). Processes that had nothing more to give are asked again after
   /// ask_all_again().
   [[nodiscard]] reply ask(turn mine, std::uint64_t bytes, std::uint64_t enough) noexcept;
 
   void ask_all_again() noexcept;
 
-  /// The functions that serve the requests of other processes.
+  /// The functions with which serve() answers the requests of other processes.
   struct service {
-    /// Gives back at least this number of bytes, if possible. Returns how many bytes it gave back.
+    /// Gives back at least this number of bytes, if possible. Returns the number of bytes that it gave back.
     std::function<std::uint64_t(std::uint64_t)> give;
     /// Whether queued work of this process uses the device.
     std::function<bool()> busy;
@@ -103,7 +104,8 @@ class device_share {
   [[nodiscard]] bool is_member(unsigned index) const noexcept;
   /// The number of bytes that all processes have taken.
   [[nodiscard]] std::uint64_t taken() const noexcept;
-  /// The process number of a slot's process; 0 if the process has ended, or has no number in this PID namespace.
+  /// Returns the process number of a slot's process; 0 if the process has ended, or has no number in this PID
+  /// namespace.
   [[nodiscard]] int process_of(unsigned index) const noexcept;
   [[nodiscard]] bool is_stopped(unsigned index) const noexcept;
   /// Frees the slots of processes that have ended.
@@ -112,8 +114,8 @@ class device_share {
   [[nodiscard]] bool another_waits(std::uint64_t now) const noexcept;
   [[nodiscard]] bool may_end(turn current, std::uint64_t now) const noexcept;
   [[nodiscard]] bool is_next(std::uint64_t now) const noexcept;
-  /// The process to ask next: of the processes that have memory, the one that has not used the device for the longest
-  /// time.
+  /// Returns the slot of the process to ask next: of the processes that have memory, the process that has not used the
+  /// device for the longest time.
   [[nodiscard]] unsigned next_to_ask() const noexcept;
   void look_whether_idle(turn current, const service& by) noexcept;
 
@@ -124,14 +126,14 @@ class device_share {
   os::file_descriptor file_;
   os::reservation memory_;
   share_page* page_ = nullptr;
-  unsigned index_ = 0;  // of this process's slot
-  mutex forgetting_;    // keeps threads apart, because file locks belong to the whole process
+  unsigned index_ = 0;  // the index of this process's slot
+  mutex forgetting_;    // excludes other threads of this process, because file locks belong to the whole process
 
   std::atomic<std::uint64_t> began_{0};       // start of the turn, in nanoseconds
   std::atomic<std::uint64_t> collecting_{0};  // nanoseconds of the turn during which others gave memory back
-  std::uint64_t busy_at_ = 0;                 // used by the thread that serves
+  std::uint64_t busy_at_ = 0;                 // used only by the thread that runs serve()
 
-  // Used by the thread that asks. The masks have a bit for each slot.
+  // Used only by the thread that runs ask(). The masks refused_ and stopped_ have a bit for each slot.
   unsigned asked_ = ~0U;
   std::uint64_t asked_at_ = 0;
   std::uint64_t refused_ = 0;  // slots of processes that have no more to give

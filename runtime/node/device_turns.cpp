@@ -1,4 +1,4 @@
-// Whose turn it is, and what processes ask of each other (device_share).
+// The turns of processes, and the requests that processes send to each other; see device_share.h.
 #include <algorithm>
 
 #include "runtime/node/device_share.h"
@@ -11,21 +11,22 @@ namespace {
 using std::chrono::nanoseconds;
 constexpr std::uint64_t millisecond = 1'000'000;
 
-// How often a waiting process looks at the others, also if nothing wakes it: a process that ends or stops wakes nobody.
+// The interval at which a waiting process checks the state of the others, even if nothing wakes it: a process that ends
+// or is stopped wakes nobody.
 constexpr std::uint64_t between_looks = 5 * millisecond;
 constexpr std::uint64_t least_turn = 20 * millisecond;
-// The length of a turn, as a multiple of the time in which other processes gave their memory back. The data that comes
-// into the memory is copied as well, so moving data takes about an eighth of the turn.
+// The length of a turn, as a multiple of the time that other processes took to give their memory back. The owner also
+// copies its own data into that memory, so moving data takes about an eighth of the turn.
 constexpr std::uint64_t turn_for_collecting = 16;
 constexpr std::uint64_t most_for_collecting = 30'000 * millisecond;
-// A process that uses the device no more for a quarter of that time has ended its turn.
+// If the owner does not use the device for a quarter of the collecting time, its turn ends.
 constexpr std::uint64_t part_for_idling = 4;
 constexpr std::uint64_t least_idling = 2 * millisecond;
 constexpr std::uint64_t most_idling = 1000 * millisecond;
-// A process that does not react for so long is taken for stopped.
+// A process that does not react within this time is treated as stopped.
 constexpr std::uint64_t reacts_within = 1000 * millisecond;
-// A process that has not finished collecting memory so long after its turn should have ended hangs, or waits for
-// kernels.
+// If the owner is still collecting memory this long after its turn should have ended, it hangs or waits for kernels, so
+// its turn may end.
 constexpr std::uint64_t collects_within = 10'000 * millisecond;
 
 std::uint64_t now_in_nanoseconds() noexcept {
@@ -82,7 +83,8 @@ device_share::turn device_share::enter() noexcept {
     if (std::uint64_t none = 0; mine.waits_since.compare_exchange_strong(none, now)) told = false;
     mine.waited.store(now);
     if (owner == index_) {
-      // Waiting processes come first. The turn ends when no thread of this process collects memory any more.
+      // Waiting processes have priority over another turn of this process. This turn ends when no thread of this
+      // process collects memory any more.
       if (turn_word::threads(current) == 0 &&
           page_->turn.compare_exchange_strong(current, turn_word::next(current, turn_word::nobody, 0))) {
         wake();
@@ -103,7 +105,7 @@ device_share::turn device_share::enter() noexcept {
     }
     if (!told) {
       told = true;
-      wake();  // the process whose turn it is looks whether it still needs it
+      wake();  // the owner of the turn then checks whether it still needs the turn
       continue;
     }
     sleep_on(page_->bell, rung, now + between_looks);

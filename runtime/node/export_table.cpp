@@ -1,6 +1,7 @@
 // An entry is valid while it has its token. The writer removes the token before it changes the other words, and a
-// reader checks the token before and after it reads them. The writer stores each of these words with release, the
-// reader loads them with acquire: a reader that sees a newer word also sees that the token is gone.
+// reader checks the token before and after it reads the other words. The writer stores each of these words with
+// release, and the reader loads them with acquire: a reader that sees a newer word also sees that the token was
+// removed.
 #include "runtime/node/export_table.h"
 
 #include <sys/stat.h>
@@ -20,7 +21,7 @@ static_assert(word::is_always_lock_free);
 namespace {
 
 constexpr std::uint32_t entries = 65536;
-constexpr std::uint64_t told = 1024;  // the number of retired memories that are remembered
+constexpr std::uint64_t told = 1024;  // how many of the latest retired memories the page lists
 
 struct entry {
   word token;
@@ -33,9 +34,9 @@ struct entry {
 
 struct export_page {
   word stamp;
-  word retired;                      // the number of retired memories
-  std::array<word, told> memories;   // the latest ones; number n is at n % told
-  std::array<entry, entries> table;  // takes memory only for pages in use
+  word retired;                      // how many memories were ever retired
+  std::array<word, told> memories;   // the latest retired memories; the n-th one is at n % told
+  std::array<entry, entries> table;  // uses memory only for pages that were written
 };
 
 namespace {
@@ -120,7 +121,8 @@ export_view::retirement export_view::retired() {
   if (now == seen_) return result;
   for (std::uint64_t n = seen_; n < now && now - seen_ < told; ++n)
     result.memories.push_back(page_->memories[n % told].load(std::memory_order_acquire));
-  // A number that is overwritten while it is read may be a newer one, which the next call then reports again.
+  // While this loop runs, the writer may overwrite a number with a newer one. The next call then reports the newer
+  // number again.
   result.all = page_->retired.load(std::memory_order_relaxed) - seen_ >= told;
   seen_ = now;
   return result;

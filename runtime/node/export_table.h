@@ -31,7 +31,7 @@ class export_table {
  public:
   export_table();
 
-  /// Identifies one export. Entries of the table are reused; tokens are never reused.
+  /// Identifies one export by its entry and its token. Entries of the table are reused; tokens are never reused.
   struct key {
     std::uint32_t entry = 0;
     std::uint64_t token = 0;
@@ -40,7 +40,7 @@ class export_table {
   [[nodiscard]] key publish(const exported& what);
   /// Ends an export and returns its bytes; nullopt if it had ended before.
   std::optional<exported> end(const key& which) noexcept;
-  /// Tells importers that a memory was given back, so that they drop their mappings of it.
+  /// Tells importers that a memory was freed, so that they drop their mappings of it.
   void retire(std::uint64_t memory);
 
   [[nodiscard]] std::optional<exported> find(const key& which) const;
@@ -51,7 +51,7 @@ class export_table {
   os::file_descriptor file_;
   os::reservation memory_;
   export_page* page_;
-  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // has room for all entries that were ever used
+  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // capacity for all entries, so end() allocates nothing
   std::uint32_t used_ HPE_GUARDED_BY(mutex_) = 0;
 };
 
@@ -64,10 +64,10 @@ class export_view {
   [[nodiscard]] std::optional<exported> find(const export_table::key& which) const;
 
   struct retirement {
-    bool all = false;  ///< too many memories were retired to be listed; every memory may be among them
+    bool all = false;  ///< more memories were retired than the list can hold; any memory may be among them
     std::vector<std::uint64_t> memories;
   };
-  /// The memories that were retired since the last call.
+  /// Returns the memories that were retired since the last call.
   [[nodiscard]] retirement retired();
 
  private:

@@ -1,7 +1,7 @@
-// Only the thread uses the connections. It does not hold the mutex while it frees memory that no process has open any
-// more, and never waits for another process: a process asks one question at a time, so there is room for the answer,
-// and one that asks without reading its answers loses its connection. A process that loses its connection or dies has
-// closed all memory that it had open.
+// Only the exporter's thread uses the connections. It does not hold the mutex while it frees memory that no process has
+// open any more, and it never waits for another process: a process asks one question at a time, so the socket's buffer
+// has space for the answer. If a process asks without reading its answers, the thread closes its connection. When the
+// connection of a process ends, the process counts as having closed all memory that it had open.
 #include "runtime/node/exporter.h"
 
 #include <poll.h>
@@ -25,11 +25,11 @@ namespace hpe::node {
 namespace {
 
 constexpr std::chrono::milliseconds pause_without_room{10};
-constexpr unsigned most_passes = 1000;  // of settle()
+constexpr unsigned most_passes = 1000;  // after which settle() no longer waits for further messages
 
 }  // namespace
 
-// To be called when no process has the bytes open any more.
+// A function that is called when no process has the bytes open any more.
 struct exporter::waiting {
   exported bytes;
   std::function<void()> last;
@@ -38,14 +38,14 @@ struct exporter::waiting {
 struct exporter::memory {
   memory_description what;
   openings open;
-  std::list<waiting> parts;    // of when_closed
-  std::function<void()> last;  // set when it is retired
+  std::list<waiting> parts;    // the bytes and functions given to when_closed
+  std::function<void()> last;  // set when the memory is retired
 };
 
 struct exporter::connection {
   os::file_descriptor socket;
   os::file_descriptor process;               // a pidfd: children made by fork may keep the socket open
-  std::map<exported, std::uint64_t> opened;  // bytes -> how often
+  std::map<exported, std::uint64_t> opened;  // bytes -> how many times the process has opened them
 };
 
 exporter::exporter() : owner_(::getpid()) {}
@@ -79,7 +79,7 @@ void exporter::start() {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) throw_system_error("bind");
   if (::listen(listener_.get(), backlog) != 0) throw_system_error("listen");
-  auto memory_for_it = std::make_unique<std::thread>();  // allocated before the thread, which must not be lost
+  auto memory_for_it = std::make_unique<std::thread>();  // allocated first, so that no exception loses the thread
   *memory_for_it = os::start_thread("hpe-exporter", [this] { serve(); });
   thread_ = std::move(memory_for_it);
 }
@@ -212,7 +212,8 @@ void exporter::serve() {
     }
     std::erase(connections_, nullptr);
     if (watched[1].revents != 0) accept_one();
-    // Each pass takes one message of each process. A process that never stops sending holds up nobody.
+    // Each pass handles one message of each process. The limit on passes ends settle() even if a process never stops
+    // sending.
     if (!settles || (ready != 0 && ++passes < most_passes)) continue;
     passes = 0;
     settle_done_.store(wanted);
@@ -229,10 +230,10 @@ void exporter::accept_one() {
   if (!same_user(socket.get())) return;
   try {
     auto made = std::make_unique<connection>();
-    made->process = process_at(socket.get());  // poll ignores an empty one
+    made->process = process_at(socket.get());  // poll ignores an empty descriptor
     made->socket = std::move(socket);
     connections_.push_back(std::move(made));
-  } catch (const std::bad_alloc&) {  // the connection is closed, which its process sees
+  } catch (const std::bad_alloc&) {  // the socket is closed, and the other process notices this
   }
 }
 
@@ -255,13 +256,14 @@ bool exporter::answer_one(connection& to) {
 }
 
 bool exporter::open_or_describe(connection& to, const question& asked) {
-  // Under the mutex, so that the files stay open until they are sent.
+  // The mutex is held, so that the files stay open until they are sent.
   const lock_guard lock(mutex_);
   const auto what = table_->find(asked.which);
   const auto found = what ? memories_.find(what->memory) : memories_.end();
   if (found == memories_.end()) return send_nothing(to.socket.get());
   if (asked.what == question::kind::open) {
-    // Both notes are made, or none: an opening that the connection has not noted would never be closed.
+    // If open() throws, `opened` still counts 0 openings: an opening that the connection has not recorded would never
+    // be closed.
     const auto noted = to.opened.try_emplace(*what, 0).first;
     found->second.open.open(what->offset, what->offset + what->bytes);
     ++noted->second;
@@ -270,7 +272,7 @@ bool exporter::open_or_describe(connection& to, const question& asked) {
 }
 
 void exporter::close_one(const exported& what) noexcept {
-  // Called and destroyed without the mutex.
+  // These functions are called and destroyed after the mutex has been released.
   std::list<waiting> closed;
   std::function<void()> last;
   {

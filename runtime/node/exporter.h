@@ -41,8 +41,8 @@ class exporter {
   /// Returns when this process has read all messages that others sent before the call: memory that other processes have
   /// closed then counts as closed. Returns false at once if no other process can have sent a message.
   bool settle();
-  /// Whether other processes may have written some of the bytes since the bytes were last taken. take_written also
-  /// takes them. See openings.
+  /// Whether other processes may have written some of the bytes since take_written last took the bytes; see class
+  /// openings. take_written also takes the bytes.
   [[nodiscard]] bool written(const exported& bytes) const;
   [[nodiscard]] bool take_written(const exported& bytes);
   void untake(std::uint64_t memory) noexcept;
@@ -51,8 +51,8 @@ class exporter {
   /// other processes have the memory open, another thread calls `last` after the last of these processes has closed the
   /// memory; otherwise retire calls it at once.
   void retire(std::uint64_t memory, std::function<void()> last);
-  /// Like retire, but calls `last` when no other process has these bytes open, and does not retire the memory. If
-  /// when_closed throws, `last` has not been called.
+  /// Calls `last` when no other process has these bytes open: at once, or later in another thread. The memory is not
+  /// retired. If when_closed throws, `last` has not been called.
   void when_closed(const exported& bytes, std::function<void()> last);
 
  private:
@@ -71,7 +71,7 @@ class exporter {
   mutable mutex mutex_;
   process_key key_ HPE_GUARDED_BY(mutex_);
   std::uint64_t next_ HPE_GUARDED_BY(mutex_) = 1;
-  std::unique_ptr<export_table> table_;  // made before the thread
+  std::unique_ptr<export_table> table_;  // made before the thread starts, so the thread reads it without a lock
   std::map<std::uint64_t, memory> memories_ HPE_GUARDED_BY(mutex_);
 
   os::file_descriptor self_;  // a pidfd of this process, for importers

@@ -22,7 +22,7 @@ struct process_key {
   }
 };
 
-/// A random number that cannot be guessed and is never 0. Throws HPE_ERROR_SYSTEM.
+/// Returns a random number that cannot be guessed and is never 0. Throws HPE_ERROR_SYSTEM.
 [[nodiscard]] std::uint64_t random_number();
 
 struct handle {

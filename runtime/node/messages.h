@@ -36,7 +36,7 @@ struct question {
     table,     // the answer contains the export table and a pidfd of the exporter
     describe,  // asks about the export `which`; the answer describes its memory
     open,      // like describe; the memory also stays until `close`, or until the connection ends
-    close      // closes the bytes `opened`; is not answered
+    close      // closes the bytes `opened`; there is no answer
   };
   kind what = kind::table;
   std::uint32_t zero = 0;
@@ -52,15 +52,14 @@ struct answer {
   std::vector<os::file_descriptor> files;
 };
 
-/// The abstract socket address of the process with this key. It is not in a file system, so no file remains.
+/// Returns the abstract socket address of the process with this key. It is not in a file system, so no file remains.
 [[nodiscard]] std::string address_of(const process_key& key);
 
 /// Whether the process at the other end belongs to the same user as this process.
 [[nodiscard]] bool same_user(int socket);
 
-/// A pidfd of the process at the other end; empty if the process has ended, or is in a container whose processes this
-/// process cannot name. An open socket does not prove that the process is alive, because children made by fork keep it
-/// open.
+/// Returns a pidfd of the process at the other end; empty if the process has ended, or has no process number in this
+/// container. An open socket does not prove that the process is alive, because children made by fork keep it open.
 [[nodiscard]] os::file_descriptor process_at(int socket);
 /// Whether the process of this pidfd has ended.
 [[nodiscard]] bool has_ended(const os::file_descriptor& process);
@@ -69,8 +68,8 @@ struct answer {
 bool send_question(int socket, const question& what);
 bool receive_question(int socket, question& what);
 
-/// send_table answers `table` with the table and a pidfd of the sender; send_memory answers other questions with the
-/// files of the parts; send_nothing answers that the export was not found.
+/// send_table answers the question `table` with the table and a pidfd of the sender. send_memory answers the questions
+/// `describe` and `open` with the files of the parts. send_nothing answers that the export was not found.
 bool send_table(int socket, int table, int process);
 bool send_memory(int socket, const exported& what, const memory_description& memory);
 bool send_nothing(int socket);

@@ -1,6 +1,6 @@
-// The address of a process is its key, so a handle is enough to find the process. Whether it lives is known from its
-// pidfd, which comes with the first answer: a pidfd also stands for a process of another container, and process numbers
-// are reused.
+// A process's socket address follows from its key, so a handle is enough to find the process. Its pidfd, which comes
+// with the first answer, shows whether the process is alive. A process number would not suffice: numbers are reused,
+// and a process of another container may have no number here.
 #include "runtime/node/peer.h"
 
 #include <sys/socket.h>
@@ -61,7 +61,8 @@ peer::peer(const handle& h) : socket_(connect_to(h.process)) {
 
 std::optional<exported> peer::find(const handle& h) const { return table_->find({h.entry, h.token}); }
 
-// Closes the connection: a late answer must not be taken for the next one. This also closes the memory that is open.
+// Closes the connection, so that a late answer is not mistaken for the answer to the next question. The exporter then
+// also closes all memory that this process had open.
 void peer::give_up() noexcept {
   broken_ = true;
   ::shutdown(socket_.get(), SHUT_RDWR);
@@ -107,7 +108,7 @@ std::shared_ptr<peer> neighbours::find(const handle& h) {
     const auto known = known_.find(h.process);
     if (known != known_.end() && !known->second->broken()) return known->second->alive() ? known->second : nullptr;
   }
-  // Without the mutex: a process that does not answer delays only the threads that ask for it.
+  // The mutex is not held here, so that a process that does not answer delays only the threads that look for it.
   std::shared_ptr<peer> made;
   try {
     made = std::make_shared<peer>(h);
@@ -117,7 +118,7 @@ std::shared_ptr<peer> neighbours::find(const handle& h) {
   }
   const lock_guard lock(mutex_);
   std::shared_ptr<peer>& known = known_[h.process];
-  if (known == nullptr || known->broken()) known = made;  // otherwise another thread was faster
+  if (known == nullptr || known->broken()) known = made;  // otherwise another thread has already connected
   return known;
 }
 

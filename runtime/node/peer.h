@@ -23,7 +23,8 @@ class peer {
   /// hpe.
   explicit peer(const handle& h);
 
-  /// The bytes that the handle names; nullopt if the export has ended. Sends no message, but reads shared memory.
+  /// Returns the bytes that the handle names; nullopt if the export has ended. Reads shared memory and sends no
+  /// message.
   [[nodiscard]] std::optional<exported> find(const handle& h) const;
 
   /// Asks the process for a description of the memory that a handle names. Throws HPE_ERROR_NOT_FOUND if the export or
@@ -34,7 +35,7 @@ class peer {
   /// Closes bytes that open() has opened. opened: the member `what` of the answer.
   void close(const exported& opened) noexcept;
 
-  /// The memories that the process gave back since the last call.
+  /// Returns the memories that the process has freed since the last call.
   [[nodiscard]] export_view::retirement retired() { return table_->retired(); }
 
   /// Whether the process is alive. Makes one system call.
@@ -59,8 +60,9 @@ class peer {
 /// The processes whose memory this process uses. Thread-safe.
 class neighbours {
  public:
-  /// The connected process that the handle names; nullptr if it is not alive, belongs to another user or is on another
-  /// machine. Makes one system call if the process is already connected.
+  /// Connects to the process that the handle names, if this process is not yet connected to it, and returns it; nullptr
+  /// if it is not alive, belongs to another user or is on another machine. Makes one system call if the process is
+  /// already connected.
   [[nodiscard]] std::shared_ptr<peer> find(const handle& h);
 
   /// Forgets the processes that have died, and returns their keys.

@@ -13,8 +13,8 @@ namespace hpe::node {
 using share_word = std::atomic<std::uint64_t>;
 static_assert(share_word::is_always_lock_free);
 
-/// One process. Only the process itself writes its slot; after its end, the process that notices the end writes it.
-/// Times are nanoseconds of the monotonic clock, which is the same for all processes.
+/// The slot of one process. Only the process itself writes its slot; after its end, the process that notices the end
+/// clears the slot. Times are nanoseconds of the monotonic clock, which is the same for all processes.
 struct alignas(128) share_slot {
   share_word member;       ///< 1 while a process owns the slot
   share_word held;         ///< bytes that the process has taken
@@ -22,7 +22,7 @@ struct alignas(128) share_slot {
   share_word used;         ///< time when the process last used the device
   share_word waits_since;  ///< time when the process began to wait for its turn; 0: it does not wait
   share_word waited;       ///< time when the process last checked whether its turn had come
-  share_word turn_ends;    ///< time when its turn may end
+  share_word turn_ends;    ///< time when the process's turn may end
   // A question to another process. Its number is the time of the question, and is written last.
   share_word question;
   share_word asked;  ///< index of the slot that is asked
@@ -33,12 +33,12 @@ struct alignas(128) share_slot {
   share_word gave;      ///< bytes that the process gave back in answer to that question
 };
 
-/// A new file reads as zero, which is a page without processes.
+/// The whole file. A new file reads as zero, which is a page without processes.
 struct share_page {
   static constexpr unsigned most_processes = 64;
   os::futex_word bell;              ///< changes whenever sleeping processes must check their conditions again
   std::atomic<std::uint32_t> used;  ///< number of slots that were ever in use
-  share_word turn;                  ///< whose turn it is: see turn_word
+  share_word turn;                  ///< the current turn and its owner; see turn_word
   std::array<share_slot, most_processes> slots;
 };
 

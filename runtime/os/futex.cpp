@@ -13,7 +13,8 @@ namespace hpe::os {
 
 namespace {
 
-// The half that the kernel compares. Only the kernel reads it through this reference.
+// The half of the word that the operating system compares. Only the operating system reads the half through this
+// reference.
 const futex_word& lower_half(const std::atomic<std::uint64_t>& word) noexcept {
   static_assert(std::endian::native == std::endian::little);
   return reinterpret_cast<const futex_word&>(word);

@@ -25,7 +25,7 @@ ssize_t again_if_interrupted(Call call) {
   return result;
 }
 
-// A message stays in the socket while the system has no memory to hand it over.
+// If the system has no memory to deliver a message, the message stays in the socket, so the call can be repeated.
 template <class Call>
 ssize_t again_while_memory_is_short(Call call) {
   constexpr int tries = 1000;

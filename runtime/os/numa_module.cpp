@@ -1,6 +1,6 @@
-// libhpe-numa.so: what hwloc knows about the machine. Only this library links hwloc, and it is loaded with RTLD_LOCAL:
-// a program under `hpe run` that has another version of hwloc, as MPI libraries do, must not find the functions of this
-// one.
+// libhpe-numa.so: reads the machine's topology with hwloc. Only this library links hwloc, and hpe loads the library
+// with RTLD_LOCAL: a program under `hpe run` may use another version of hwloc, as MPI libraries do, and must not find
+// the functions of this version.
 #include <hwloc.h>
 
 #include <memory>
@@ -16,8 +16,8 @@ struct freed {
 };
 using bitmap = std::unique_ptr<hwloc_bitmap_s, freed>;
 
-// hwloc components to leave out: those that would start other runtimes to ask about their devices, and the library for
-// PCI devices, which keeps memory and is not needed, because Linux lists those devices.
+// hwloc components that are not used: those that would start other runtimes to find their devices, and the component
+// for libpciaccess, which leaks memory and is not needed, because Linux itself lists the PCI devices.
 constexpr const char* left_out[] = {"cuda", "gl", "levelzero", "nvml", "opencl", "pci", "rsmi"};
 
 class hwloc_machine final : public numa_machine {
@@ -59,7 +59,7 @@ std::optional<int> hwloc_machine::node_near(const pci_address& device) const noe
   const hwloc_obj_t found = hwloc_get_pcidev_by_busid(all_, device.domain, device.bus, device.device, 0);
   if (found == nullptr) return std::nullopt;
   const hwloc_obj_t place = hwloc_get_non_io_ancestor_obj(all_, found);
-  // A device attached to several nodes, for example to the whole machine, is next to none of them.
+  // A device that is attached to several nodes, for example to the whole machine, has no nearest node.
   if (place == nullptr || place->nodeset == nullptr || hwloc_bitmap_weight(place->nodeset) != 1) return std::nullopt;
   return hwloc_bitmap_first(place->nodeset);
 }
@@ -69,7 +69,7 @@ bool hwloc_machine::settle_thread(int node) const noexcept {
   const bitmap cores(found == nullptr ? nullptr : hwloc_bitmap_dup(found->cpuset));
   const bitmap allowed(hwloc_bitmap_alloc());
   if (!cores || !allowed) return false;
-  // The process may use fewer cores than the machine has: taskset, a container.
+  // The process may be allowed to use only some of the machine's cores, for example by taskset or in a container.
   if (hwloc_get_cpubind(all_, allowed.get(), HWLOC_CPUBIND_PROCESS) == 0)
     hwloc_bitmap_and(cores.get(), cores.get(), allowed.get());
   return hwloc_bitmap_iszero(cores.get()) == 0 && hwloc_set_cpubind(all_, cores.get(), HWLOC_CPUBIND_THREAD) == 0;

@@ -1,4 +1,5 @@
-// A new file has no name where the file system allows that, so that a program that is killed leaves nothing behind.
+// If the file system supports it, the new file has no name until close(), so a program that is killed leaves no file
+// behind.
 
 #include "runtime/os/output_file.h"
 
@@ -35,19 +36,19 @@ bool is_link_of_proc(const std::string& path) {
          ::statfs(folder_of(path).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
-/// The name by which /proc knows an open file.
+/// The path of an open file in /proc.
 std::string name_in_proc(const file_descriptor& file) { return "/proc/self/fd/" + std::to_string(file.get()); }
 
 }  // namespace
 
 std::string output_file::behind_links(const std::string& path) {
-  constexpr int most = 40;  // as the kernel follows
+  constexpr int most = 40;  // the most links that Linux follows
   fs::path target = path;
   for (int links = 0; links <= most; ++links) {
     std::error_code no_link;
     const fs::path next = fs::read_symlink(target, no_link);
     if (no_link || is_link_of_proc(target)) return target;
-    target = target.parent_path() / next;  // an absolute `next` stands alone
+    target = target.parent_path() / next;  // if `next` is absolute, the result is `next`
   }
   errno = ELOOP;
   throw_system_error("cannot write " + path);
@@ -98,7 +99,8 @@ void output_file::fail(int why) {
   throw_system_error("cannot write " + path_);
 }
 
-/// Free at this moment. The name of the file is part of it, shortened so that both fit into 255 bytes.
+/// Returns a name that no file has at this moment. It begins with the name of the target, which is shortened so that
+/// the whole name fits into 255 bytes.
 std::string output_file::unused_name() const {
   constexpr std::size_t longest = 200;
   const fs::path target(target_);
@@ -110,7 +112,7 @@ std::string output_file::unused_name() const {
   return name;
 }
 
-/// Leaves file_ empty and errno set if there can be none.
+/// If no new file can be made, leaves file_ empty and errno set.
 void output_file::begin_new_file() {
   constexpr mode_t usual = 0666;
   file_ = file_descriptor(::open(folder_of(target_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, usual));
@@ -148,7 +150,7 @@ void output_file::write(const void* from, std::uint64_t bytes) {
 
 void output_file::close() {
   if (how_ == way::append) {
-    write(nullptr, 0);  // a FIFO whose reader waits gets an empty file too
+    write(nullptr, 0);  // opens a FIFO even if nothing was written, so that its reader sees an empty file
   } else if (how_ == way::overwrite) {
     if (::ftruncate(file_.get(), static_cast<off_t>(written_)) != 0) fail(errno);
   } else {
@@ -159,8 +161,8 @@ void output_file::close() {
       made_ = std::move(name);
     }
   }
-  // Network file systems tell some errors when a descriptor is closed. A duplicate is closed here, so that the file is
-  // still open after an error.
+  // Network file systems report some errors only when a descriptor is closed. A duplicate is closed here, so that the
+  // file is still open after an error.
   if (::close(::dup(file_.get())) != 0) fail(errno);
   file_.reset();
   if (how_ == way::replace && std::rename(made_.c_str(), target_.c_str()) != 0) fail(errno);

@@ -11,14 +11,14 @@ namespace hpe::os {
 /// or fails: the bytes are written to a new file in the same folder, which close() renames. Devices, FIFOs, and links
 /// of /proc to open files (for example /dev/stdout) are written in place instead: each write() appends its bytes at
 /// once. A file that has further names (hard links) or belongs to another user, and a file in a folder that permits no
-/// new files, are also written in place: room for all bytes is reserved before the first byte is overwritten. Symbolic
-/// links are followed. A replaced file keeps its permissions. Only one thread at a time may use an object.
+/// new files, are also written in place: disk space for all bytes is reserved before the first byte is overwritten.
+/// Symbolic links are followed. A replaced file keeps its permissions. Only one thread at a time may use an object.
 ///
 /// Errors are hpe::error (HPE_ERROR_SYSTEM) whose text begins with "cannot write " and the path.
 class output_file {
  public:
-  /// Throws if the path cannot be written, or if its file system has no room for `bytes` bytes; if `bytes` is 0, the
-  /// size is not known. Does not write yet. A FIFO is opened by the first write, which waits for a reader.
+  /// Throws if the path cannot be written, or if its file system has no space for `bytes` bytes. bytes: the size of the
+  /// file; 0 if it is not known. Does not write yet. A FIFO is opened by the first write, which waits for a reader.
   explicit output_file(std::string path, std::uint64_t bytes = 0);
   /// Discards the written bytes, unless close() has returned.
   ~output_file();
@@ -29,7 +29,8 @@ class output_file {
   void write(const void* from, std::uint64_t bytes);
   void write(const std::string& text) { write(text.data(), text.size()); }
 
-  /// Completes the file and gives it its name. Replaces an earlier file when the new one is on the disk.
+  /// Completes the file and gives it its name. If a file of this name exists, it is replaced after the new file has
+  /// reached the disk.
   void close();
 
   /// Follows the symbolic links of a path, at most 40, and returns the name to which they lead. Does not follow links

@@ -13,17 +13,17 @@
 #include "runtime/os/next_function.h"
 
 // The handler is installed with SA_NODEFER and a mask of one signal. So it runs under the mask of the code that it
-// interrupted: a thread that waits for its data still takes SIGINT, and the handler of that signal may itself fault.
-// The program's handler gets the mask that it asked for just before it is called; the return from our handler restores
-// the interrupted code's mask.
+// interrupted: a thread that waits for its data still receives SIGINT, and the handler of SIGINT may itself fault. The
+// program's handler gets the mask that it asked for just before it is called; the return from our handler restores the
+// interrupted code's mask.
 //
 // The one signal blocked while our handler runs is the one by which the C library cancels a thread whose cancellation
-// type is asynchronous. Its handler unwinds the stack from the point of interruption, and no function that serves a
-// fault is written to be unwound. The thread is cancelled when our handler returns.
+// type is asynchronous. The handler of that signal unwinds the stack from the point of interruption, and the functions
+// that handle a fault do not support unwinding. The thread is cancelled when our handler returns.
 //
-// The program can see these differences, on which no program that we know depends: its handler always runs on the
-// alternate stack if the thread has one; system calls that a sent SIGSEGV interrupts are restarted; sigwait and
-// signalfd do not see SIGSEGV.
+// The program can notice these differences from a process without hpe; no program that we know depends on them: its
+// handler always runs on the alternate stack if the thread has one; system calls that a sent SIGSEGV interrupts are
+// restarted; sigwait and signalfd do not see SIGSEGV.
 
 namespace hpe::os {
 
@@ -31,13 +31,14 @@ namespace {
 
 using action = struct sigaction;
 
-// See signals.h on masks. We also send it to ourselves, to keep a SIGSEGV pending that the program has blocked.
+// The signal that hpe blocks instead of SIGSEGV (see "Masks" in signals.h). If the program has blocked SIGSEGV when
+// somebody sends it, hpe sends this signal to its own thread, so that the signal stays pending.
 constexpr int stand_in = SIGSTKFLT;
 
-// The size of the kernel's signal set. sigset_t is larger: it has room for signals that do not exist.
+// The size of the kernel's signal set. sigset_t is larger: it also has bits for signals that do not exist.
 constexpr std::size_t kernel_mask_bytes = _NSIG / 8;
 
-// The C library's signal for pthread_cancel. Its sigaddset refuses this number.
+// The C library's signal for pthread_cancel. The C library's sigaddset refuses this number.
 sigset_t cancellation() noexcept {
   constexpr int signal = __SIGRTMIN;
   sigset_t result;
@@ -57,9 +58,9 @@ action default_action() noexcept {
 
 // ---- the program's action ---------------------------------------------------------------------------------------
 
-// Several slots hold actions. published_ grows with each change, and its remainder is the index of the current slot. A
-// writer claims a slot, and writes it only while it is not the current one. So readers never wait, writers wait only if
-// every slot is claimed, and both work in signal handlers and in a child after fork.
+// Several slots hold actions. published_ grows with each change; its remainder modulo slot_count is the index of the
+// current slot. A writer claims a slot, and writes it only while it is not the current one. So readers never wait,
+// writers wait only if every slot is claimed, and both work in signal handlers and in a child after fork.
 class action_cell {
  public:
   struct versioned {
@@ -105,7 +106,7 @@ class action_cell {
       for (std::size_t i = 0; i < source.size(); ++i) content[i].store(source[i], std::memory_order_release);
     }
 
-    // Acquire, so that the check of published_ in read() comes after these loads.
+    // The loads have acquire order, so that the check of published_ in read() comes after them.
     [[nodiscard]] action load() const noexcept {
       words copy;
       for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = content[i].load(std::memory_order_acquire);
@@ -127,7 +128,7 @@ class action_cell {
     }
   }
 
-  std::array<slot, slot_count> slots_{};  // zeros are SIG_DFL
+  std::array<slot, slot_count> slots_{};  // zeros stand for SIG_DFL
   std::atomic<std::uint64_t> published_{0};
 };
 static_assert(SIG_DFL == nullptr);
@@ -160,7 +161,7 @@ access_violation describe(const siginfo_t* info, const ucontext_t*) noexcept {
 
 // ---- forwarding ---------------------------------------------------------------------------------------------------
 
-// Changes this thread's mask in the kernel only, past the interposed functions. Keeps errno.
+// Changes this thread's mask by a system call, not by the interposed functions. Preserves errno.
 void change_mask(int how, const sigset_t& set) noexcept {
   const int saved = errno;
   ::syscall(SYS_rt_sigprocmask, how, &set, nullptr, kernel_mask_bytes);
@@ -185,7 +186,7 @@ void die(const siginfo_t* info, ucontext_t* context) noexcept {
   send_again(SIGSEGV, *info);
 }
 
-// The program's handler may also leave by a long jump, an exception or cancellation.
+// Calls the program's handler. The handler may also leave this function by a long jump, an exception or cancellation.
 void call(const action& handler, siginfo_t* info, ucontext_t* context) {
   sigset_t blocked = handler.sa_mask;
   if ((handler.sa_flags & SA_NODEFER) == 0) sigaddset(&blocked, SIGSEGV);
@@ -198,7 +199,7 @@ void call(const action& handler, siginfo_t* info, ucontext_t* context) {
     handler.sa_handler(SIGSEGV);
 }
 
-// Treats a SIGSEGV that is not hpe's as the kernel would treat it under the program's action.
+// Treats a SIGSEGV that hpe does not handle as the operating system would treat it under the program's action.
 void forward(siginfo_t* info, ucontext_t* context) {
   const bool sent = info->si_code <= 0;
   const bool blocked = sigismember(&context->uc_sigmask, stand_in) == 1;
@@ -250,7 +251,7 @@ void install_fault_handler(fault_entry entry) {
   action before{};
   if (next_sigaction(SIGSEGV, nullptr, &before) != 0) throw_system_error("sigaction");
   if (before.sa_sigaction == on_segv) return;
-  // In this order, so that no fault reaches our handler before the program's action is stored.
+  // The program's action is stored before our handlers are installed, because our handlers need it.
   before.sa_mask = program_mask(before.sa_mask);
   program_action.exchange(before);
   install(stand_in, on_stand_in);

@@ -1,9 +1,9 @@
 #pragma once
 
 /// hpe receives page faults before the program does. The operating system stores one action for SIGSEGV; after a call
-/// of install_fault_handler, this is hpe's action. The action that the program believes to have set is stored here, and
-/// receives every fault that is not hpe's, as if the kernel delivered it. interpose/signals.cpp routes the program's
-/// calls of sigaction and its relatives here.
+/// of install_fault_handler, this is hpe's action. This module stores the action that the program has set. That action
+/// receives every fault that hpe does not handle, as if the operating system had delivered it. interpose/signals.cpp
+/// passes the program's calls of sigaction and related functions to this module.
 ///
 /// Masks. A fault in a thread that blocks SIGSEGV ends the process, so SIGSEGV is never blocked in the kernel. When the
 /// program blocks SIGSEGV, hpe blocks SIGSTKFLT instead, a signal that Linux never sends. So the operating system
@@ -30,10 +30,10 @@ enum class fault_verdict : std::uint8_t {
 };
 
 /// Called in the signal handler of the faulting thread, on its alternate stack if it has one. May be called again while
-/// it runs, if the handler of another signal interrupts it and faults. Must be async-signal-safe; the caller keeps
-/// errno. A program may leave the handler by siglongjmp, which restores the mask. Cancellation of the thread takes
-/// effect when the fault has been answered. Not called for instruction fetches: their faults are passed to the
-/// program's own action, because a jump into data is the program's error.
+/// it runs, if the handler of another signal interrupts it and faults. Must be async-signal-safe; the caller preserves
+/// errno. A program may leave the handler by siglongjmp, which restores the mask. If another thread cancels the thread,
+/// the cancellation takes effect after the fault has been handled. Not called for instruction fetches: their faults are
+/// passed to the program's own action, because a jump into data is the program's error.
 using fault_entry = fault_verdict (*)(const access_violation&) noexcept;
 
 /// Installs the handler. The action that was installed before becomes the program's action. Later calls only change the
@@ -44,7 +44,7 @@ void install_fault_handler(fault_entry entry);
 /// ends the process; nullptr: no function. The function must be async-signal-safe.
 void before_death(void (*prepare)() noexcept) noexcept;
 
-/// Whether the program's calls about SIGSEGV must be routed here.
+/// Whether the program's calls about SIGSEGV must be passed to this module.
 [[nodiscard]] bool fault_handler_installed() noexcept;
 
 /// Replaces sigaction(SIGSEGV, action, old) for the program after the handler has been installed. Either pointer may be
@@ -70,7 +70,8 @@ class signals_blocked {
   sigset_t before_;
 };
 
-/// Translates the mask that the calling thread already has, set by its creator or by a call that was not interposed.
+/// Translates the mask that the calling thread already has because its creator set the mask, or because a call that was
+/// not interposed set it.
 void translate_current_mask() noexcept;
 
 }  // namespace hpe::os

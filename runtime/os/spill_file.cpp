@@ -16,7 +16,8 @@ namespace hpe::os {
 
 namespace {
 
-// The file grows by this many extents, or by one where the disk has no room for so many.
+// The number of extents by which the file grows at once. If the disk has no space for so many, the file grows by one
+// extent.
 constexpr std::uint32_t growth = 32;
 
 file_descriptor create_file(const std::string& folder) {

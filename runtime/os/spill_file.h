@@ -1,8 +1,8 @@
 #pragma once
 
-/// A file without a name for bytes for which there is no room in memory. It is divided into extents of one size. Reads
-/// and writes bypass the system's page cache (O_DIRECT) if the file system supports that. Space is allocated before it
-/// is written, so that a full disk is noticed before any byte depends on it.
+/// A file without a name, for data that does not fit into host memory. The file is divided into extents of one size.
+/// Reads and writes bypass the system's page cache (O_DIRECT) if the file system supports that. Disk space is allocated
+/// before it is written, so that hpe notices a full disk before it moves data there.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +25,12 @@ class spill_file {
   [[nodiscard]] std::uint32_t take();
   void give_back(std::uint32_t extent) noexcept;
 
-  /// Transfer `bytes` bytes at an offset of an extent. Addresses, offsets and sizes are multiples of the page size.
+  /// Write or read `bytes` bytes at an offset in an extent. Addresses, offsets and sizes are multiples of the page
+  /// size.
   void write(std::uint32_t extent, std::uint64_t offset, const std::byte* from, std::size_t bytes);
   void read(std::uint32_t extent, std::uint64_t offset, std::byte* into, std::size_t bytes) const;
 
-  /// How many bytes are free in the folder's file system now.
+  /// Returns the number of bytes that are free in the folder's file system now.
   [[nodiscard]] std::uint64_t room() const noexcept;
   [[nodiscard]] const std::string& folder() const noexcept { return folder_; }
 
@@ -40,8 +41,8 @@ class spill_file {
   const std::uint64_t extent_bytes_;
   file_descriptor file_;
   mutex mutex_;
-  std::uint32_t extents_ HPE_GUARDED_BY(mutex_) = 0;          // of the file
-  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // has room for all extents
+  std::uint32_t extents_ HPE_GUARDED_BY(mutex_) = 0;          // the number of extents in the file
+  std::vector<std::uint32_t> unused_ HPE_GUARDED_BY(mutex_);  // capacity for all: give_back() allocates nothing
 };
 
 }  // namespace hpe::os

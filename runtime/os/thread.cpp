@@ -23,7 +23,8 @@ rlim_t limit_of(__rlimit_resource resource) noexcept {
   return limit.rlim_cur;
 }
 
-// Empty if the call fails, as it does where the kernel knows more cores than the set has room for.
+// Returns the cores that the calling thread may use. The set is empty if the call fails, for example because the
+// machine has more cores than cpu_set_t can hold.
 cpu_set_t read() noexcept {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

@@ -69,12 +69,12 @@ void discard(int memory_file, std::uint64_t offset, std::uint64_t size) {
 }
 
 reservation::reservation(std::uintptr_t hint, std::size_t size, std::size_t alignment) : size_(size) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address is what the caller asks for
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the caller requests an address
   data_ = reserve(reinterpret_cast<void*>(hint), size, 0);
   if (data_ != nullptr && reinterpret_cast<std::uintptr_t>(data_) % alignment == 0) return;
   if (data_ != nullptr) ::munmap(data_, size);
 
-  // Reserve more elsewhere, and give back what lies before and after the aligned part.
+  // Reserve a larger range elsewhere, and unmap the space before and after the aligned part.
   std::byte* wide = reserve(nullptr, size + alignment, 0);
   if (wide == nullptr) throw_system_error(fmt::format("mmap, to reserve {} bytes of address space", size));
   const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(wide) % alignment) % alignment;
@@ -112,8 +112,8 @@ bool protect(void* address, std::size_t size, access allowed) {
   throw_system_error(fmt::format("mprotect of {} bytes at {}", size, address));
 }
 
-// The advice about reading a file ahead means nothing for a memory file, but mappings with different advice are
-// separate.
+// MADV_RANDOM turns off read-ahead, which a memory file does not have. But the operating system does not merge mappings
+// with different advice.
 void set_apart(void* address, std::size_t size) noexcept { ::madvise(address, size, MADV_RANDOM); }
 
 void rejoin(void* address, std::size_t size) noexcept { ::madvise(address, size, MADV_NORMAL); }
@@ -145,15 +145,15 @@ void exclude_from_core(void* address, std::size_t size) {
   if (::madvise(address, size, MADV_DONTDUMP) != 0) throw_system_error("madvise(MADV_DONTDUMP)");
 }
 
-// By system calls, because the program's calls of open and read may be replaced. A line of the file begins with two
+// Uses system calls, because the functions open and read may be interposed. A line of the file begins with two
 // addresses and the permissions: 7f0000000000-7f0000002000 rw-s.
 void include_readable_in_core(void* address, std::size_t size) noexcept {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const auto file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC));
   if (file < 0) return;
   std::array<char, 4096> piece{};
-  std::uintptr_t number = 0;  // the one that is being read
-  std::uintptr_t first = 0;   // of the mapping
+  std::uintptr_t number = 0;  // the number that is being read
+  std::uintptr_t first = 0;   // the first address of the mapping
   enum class part : std::uint8_t { first, end, permission, rest } at = part::first;
   for (long got = 0; (got = ::syscall(SYS_read, file, piece.data(), piece.size())) > 0;) {
     for (const char c : std::span(piece.data(), static_cast<std::size_t>(got))) {

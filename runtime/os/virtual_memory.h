@@ -13,7 +13,7 @@ namespace hpe::os {
 
 [[nodiscard]] std::size_t page_size() noexcept;
 
-/// What the program may do with mapped pages.
+/// The accesses that the program may make to mapped pages.
 enum class access : std::uint8_t { none, read, read_write };
 
 /// Makes an anonymous file of the given size, which no other process can name. The system allocates a page of the file
@@ -21,7 +21,7 @@ enum class access : std::uint8_t { none, read, read_write };
 /// on exec.
 [[nodiscard]] file_descriptor create_memory_file(const char* name, std::uint64_t size);
 
-/// Gives the pages of a part of a memory file back to the system. They read as zero afterwards, in every mapping.
+/// Frees the pages of a part of a memory file. This part reads as zero afterwards, in every mapping.
 void discard(int memory_file, std::uint64_t offset, std::uint64_t size);
 
 /// Owns reserved address space, which is not usable until something is mapped there.

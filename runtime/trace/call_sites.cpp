@@ -1,5 +1,5 @@
-// A slot always belongs to the first key that was written into it. The thread that wrote the key writes the stack,
-// once; the stack may be read when `frames` is not 0.
+// A slot always belongs to the first key that was written into it. The thread that wrote the key also writes the stack,
+// once; other threads may read the stack when `frames` is not 0.
 #include "runtime/trace/call_sites.h"
 
 #include <algorithm>

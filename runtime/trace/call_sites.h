@@ -19,12 +19,13 @@ struct site {
   std::uint64_t calls = 0;
   std::uint64_t bytes = 0;
   std::chrono::nanoseconds time{};
-  std::uintptr_t lowest = 0;  ///< lowest and highest address of the calls; 0 if no call had an address
+  std::uintptr_t lowest = 0;  ///< lowest and highest address that the calls used; 0 if no call used an address
   std::uintptr_t highest = 0;
 };
 
-/// Makes the calling thread count its calls for another call site, on whose behalf the thread works. With nullptr or an
-/// empty stack, the thread counts for its own stack again. `place` must exist until then.
+/// Makes call_sites::add() count the calling thread's calls for the call site `place`, on whose behalf the thread
+/// works. With nullptr or an empty stack, the thread's calls count for its own stack again. `place` must exist until
+/// then.
 void count_for(const call_stack* place) noexcept;
 
 /// Counts calls by call stack, in a table of fixed size. Counting allocates no memory and takes no lock, so threads may
@@ -38,7 +39,8 @@ class call_sites {
   void add(unsigned kind, std::uint64_t bytes, std::chrono::nanoseconds time, const void* from = nullptr,
            const void* address = nullptr) noexcept;
 
-  /// All sites, sorted by bytes and then by time. Calls that found no room in the table have an empty stack.
+  /// Returns all sites, sorted by bytes and then by time. The site of the calls that found the table full has an empty
+  /// stack.
   [[nodiscard]] std::vector<site> all() const;
 
  private:
@@ -57,7 +59,7 @@ class call_sites {
 
   slot& find(std::uint64_t key, unsigned kind, void* const* stack, int frames) noexcept;
 
-  std::unique_ptr<slot[]> slots_;  // the last slot is for calls that find no room
+  std::unique_ptr<slot[]> slots_;  // the last slot is for calls that find the table full
 };
 
 }  // namespace hpe::trace

@@ -10,8 +10,8 @@
 /// functions _Unwind_RaiseException and backtrace of libunwind never replace those of the compiler and libc.
 extern "C" {
 
-/// Writes the return addresses of the calling thread's stack into frames, innermost first, and returns their number.
-/// The first call of a thread may call malloc; later ones are safe in signal handlers.
+/// Writes the return addresses of the calling thread's stack into frames, innermost first, and returns their number. A
+/// thread's first call may call malloc; later calls are safe in signal handlers.
 int hpe_take_stack(void** frames, int capacity);
 
 /// Writes "file:line" of an instruction of this process into text. For an instruction of an inline function of hpe's
@@ -29,7 +29,7 @@ struct call_stack {
   std::array<void*, depth> frames{};
   int count = 0;
 
-  /// The stack of the calling thread. Safe in signal handlers once prepare() has been called in the process.
+  /// Returns the stack of the calling thread. Safe in signal handlers once prepare() has been called in the process.
   [[nodiscard]] static call_stack here() noexcept;
   /// Loads the unwinders, and lets the calling thread use libunwind. libunwind is about 20 times as fast as libgcc's
   /// unwinder, but calls malloc when a thread first uses it, so threads that have not called prepare() use libgcc's
@@ -41,10 +41,10 @@ struct call_stack {
 /// be called in signal handlers.
 [[nodiscard]] decltype(&hpe_source_line) source_line_function();
 
-/// The place in the program to which a call stack belongs: the Python line if the stack has one; otherwise "file:line"
-/// of the innermost frame with debug information; otherwise the innermost function of the program. `stack` begins with
-/// the innermost frame. Frames of hpe, CUDA and the C library are skipped. Loads libhpe-stacks.so, which reads debug
-/// information. Not in signal handlers.
+/// Returns the place in the program to which a call stack belongs: the Python line if the stack has one; otherwise
+/// "file:line" of the innermost frame with debug information; otherwise the innermost function of the program. `stack`
+/// begins with the innermost frame. Frames of hpe, CUDA and the C library are skipped. Loads libhpe-stacks.so, which
+/// reads debug information. Not in signal handlers.
 [[nodiscard]] std::string location_of(std::span<void* const> stack);
 /// Returns location_of() for the stack of the calling thread.
 [[nodiscard]] std::string location_of_caller();

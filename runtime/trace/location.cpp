@@ -26,7 +26,8 @@ bool ends_handler(const void* frame) {
   return std::memcmp(frame, code, sizeof code) == 0;
 }
 
-// Whether a file is a library between the program and hpe; its frames are no places of the program.
+// Whether a file is hpe itself or a library that calls hpe for the program. Frames in these files are not places in the
+// program.
 bool is_between(const std::string& file) {
   static constexpr std::array<const char*, 7> between{"/libhpe", "/libcuda",  "/libc.so", "/libasan",
                                                       "/libmpi", "/libmpich", "/libopen-"};

@@ -18,8 +18,8 @@ namespace hpe::trace {
 
 namespace {
 
-// The profile is printed at the end of the process, after the program's own output.
-// `teller` is the process that prints it: a child made by fork prints nothing.
+// The profile is printed at the end of the process, after the program's own output. `teller` is the process that prints
+// the profile: a child made by fork prints nothing.
 pid_t teller = 0;
 
 [[gnu::destructor]] void tell_at_exit() {
@@ -195,7 +195,7 @@ std::string profile::json() const {
     const lock_guard lock(mutex_);
     made_at = made_at_;
   }
-  // Small allocations share a region; the region is named after the first of them.
+  // Small allocations share a region. The origin of the region is the place that made the first of these allocations.
   const auto origin = [&](std::uintptr_t region, std::uint64_t bytes) {
     const auto first = made_at.lower_bound(region);
     if (first == made_at.end() || first->first >= region + bytes) return std::string();

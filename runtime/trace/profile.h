@@ -15,7 +15,7 @@
 
 namespace hpe::trace {
 
-/// How bytes were copied, or why a thread of the program waited.
+/// The kind of a measured event: how bytes were copied, or that CPU code touched data that was not on the host.
 enum class way : std::uint8_t {
   up_staged,    ///< to a device, through hpe's pinned buffers
   up_driver,    ///< to a device, by the driver's own copy
@@ -42,7 +42,7 @@ class HPE_API profile {
   /// The profile of this process; nullptr if the process has no profile.
   [[nodiscard]] static profile* active() noexcept { return the_active.load(std::memory_order_acquire); }
 
-  /// Counts a transfer or touch for the caller's call site. address: the touched address.
+  /// Counts a transfer or a touch for the caller's call site. address: the touched address.
   [[gnu::noinline]] void add(way how, std::uint64_t bytes, std::chrono::nanoseconds time,
                              const void* address = nullptr) noexcept;
   /// Counts bytes that moved between a device and the host because CPU code uses them. Not in signal handlers.
@@ -53,9 +53,9 @@ class HPE_API profile {
   /// Records that the calling thread has made an allocation. Not in signal handlers.
   void allocated(std::uintptr_t address);
 
-  /// The profile as lines of text.
+  /// Returns the profile as lines of text.
   [[nodiscard]] std::string report() const;
-  /// The profile as a JSON object, with all places and allocations.
+  /// Returns the profile as a JSON object, with all places and allocations.
   [[nodiscard]] std::string json() const;
 
  private:
@@ -82,7 +82,7 @@ class HPE_API profile {
   call_sites sites_;
   mutable mutex mutex_;
   std::map<std::uintptr_t, traffic> regions_ HPE_GUARDED_BY(mutex_);
-  std::map<std::uintptr_t, call_stack> made_at_ HPE_GUARDED_BY(mutex_);  // by address
+  std::map<std::uintptr_t, call_stack> made_at_ HPE_GUARDED_BY(mutex_);  // the allocating stacks, by address
 };
 
 /// Record in the profile of this process, if the process has a profile.

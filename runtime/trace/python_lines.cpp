@@ -1,8 +1,8 @@
-// Memory of CPython is read by process_vm_readv, which fails where a load would fault: a signal handler may interrupt
-// the interpreter anywhere. A frame counts only if its code is an object of CPython's type of code objects, so what
-// does not look like a frame is no line.
+// A signal handler may interrupt the interpreter anywhere, so pointers in CPython's memory may be invalid. Therefore
+// this file reads that memory with process_vm_readv, which fails where a load would fault. A frame counts only if its
+// code is an object of CPython's type for code objects, so other memory is not mistaken for a frame.
 //
-// Each line is written once into `texts`, and never changed. A slot of `known` points to it from then on.
+// Each line is written once into `texts`, and never changed. From then on, a slot of `known` points to the line.
 #include "runtime/trace/python_lines.h"
 
 #include <dlfcn.h>
@@ -27,9 +27,10 @@ using address = std::uintptr_t;
 
 // ---- CPython --------------------------------------------------------------------------------------------------------
 
-// Where the structs of a version have their members: pycore_frame.h, cpython/pystate.h and cpython/code.h.
+// The offsets of members in the structs of one version of CPython; see pycore_frame.h, cpython/pystate.h and
+// cpython/code.h.
 struct layout {
-  unsigned version;                   // major and minor version, a byte each
+  unsigned version;                   // major and minor version, one byte each
   std::size_t thread_frame;           // PyThreadState.cframe, or from 3.13 on current_frame
   std::optional<std::size_t> cframe;  // _PyCFrame.current_frame
   std::size_t frame_code;             // _PyInterpreterFrame.f_code or f_executable
@@ -90,9 +91,9 @@ std::optional<address> read(address from) noexcept {
 
 struct frame {
   address code;
-  address file;  // a str
+  address file;  // a Python str
   address instruction;
-  address previous;  // 0: none
+  address previous;  // the address of the next outer frame; 0: none
 };
 
 std::optional<frame> frame_at(address at, const interpreter& py) noexcept {
@@ -136,7 +137,7 @@ line_text text_of(const frame& f, const interpreter& py) noexcept {
   line_text result;
   const std::ptrdiff_t length = py.length_of(f.file);
   for (std::ptrdiff_t i = 0; i < length; ++i) result.add_utf8(py.character_of(f.file, i));
-  result.size = std::min(result.size, longest - 12);  // room for the number
+  result.size = std::min(result.size, longest - 12);  // leaves room for the line number
   result.add(':');
   const int line = py.line_of(f.code, static_cast<int>(f.instruction - f.code - py.where->code_begin));
   std::array<char, 12> digits{};
@@ -147,12 +148,12 @@ line_text text_of(const frame& f, const interpreter& py) noexcept {
   return result;
 }
 
-// Whether a line is in no source: CPython puts frames of its own between those of the program.
+// Whether a line belongs to no source file: CPython inserts its own frames between the frames of the program.
 bool is_of_the_interpreter(std::string_view line) noexcept {
   return line.starts_with("<frozen ") || line.starts_with("<interpreter trampoline>") || line.starts_with("<shim>");
 }
 
-// Whether a line is in a module of Python itself or an installed one.
+// Whether a line is in one of Python's own modules or in an installed module.
 bool is_of_a_module(std::string_view line) noexcept {
   for (const std::string_view part : {"/lib/python3", "/site-packages/", "/dist-packages/"})
     if (line.find(part) != std::string_view::npos) return true;
@@ -164,7 +165,8 @@ constinit std::array<char, std::size_t{1} << 18> texts{};
 constinit std::atomic<std::size_t> used{0};
 constinit std::array<std::atomic<const char*>, most_known_lines> known{};
 
-// The one address of a line; nullptr if there is no room for it.
+// Returns the only address in `texts` at which the line is stored, and stores the line if it is new; nullptr if there
+// is no room.
 const char* kept(std::string_view line) noexcept {
   const char* mine = nullptr;
   const std::size_t first = std::hash<std::string_view>{}(line);

@@ -12,10 +12,10 @@ class python_lines {
   /// Looks for a Python interpreter in the process, unless an earlier call has found one. Not in signal handlers.
   static void find_interpreter();
 
-  /// "file:line" of the Python code that the calling thread executes: the innermost line outside of Python's own and
-  /// installed modules, otherwise the innermost line. nullptr if the thread runs no Python code, or if
-  /// find_interpreter() has found no interpreter of a known version. For the same line, the result is always the same
-  /// address; the text is never freed. Safe in signal handlers.
+  /// Returns "file:line" of the Python code that the calling thread executes: the innermost line outside of Python's
+  /// own and installed modules; if there is no such line, the innermost line. Returns nullptr if the thread runs no
+  /// Python code, or if find_interpreter() has found no interpreter of a known version. For the same line, the result
+  /// is always the same address; the text is never freed. Safe in signal handlers.
   [[nodiscard]] static const char* here() noexcept;
 
   /// Whether a pointer is a result of here().

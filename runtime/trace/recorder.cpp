@@ -14,7 +14,8 @@
 #include "runtime/base/own_process.h"
 #include "runtime/os/output_file.h"
 
-// An event is in the file if its name is set when the file is written; events that threads record then may be missing.
+// The file contains the events whose names are set when the file is written; events that threads record during the
+// writing may be missing.
 
 namespace hpe::trace {
 
@@ -39,7 +40,7 @@ std::int64_t nanoseconds(clock::time_point t) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
 }
 
-/// The bytes of the first character if they are valid UTF-8, else 0.
+/// Returns the number of bytes of the first character, or 0 if they are not valid UTF-8.
 std::size_t character_at(std::string_view s) {
   const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0U; };
   const unsigned first = byte(0), second = byte(1);
@@ -48,14 +49,14 @@ std::size_t character_at(std::string_view s) {
   const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
   for (std::size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Forms that are too long, surrogates, and numbers beyond the last character.
+  // Overlong forms, surrogates, and code points above U+10FFFF.
   const bool beyond = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
                       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
   return beyond ? 0 : length;
 }
 
-// Viewers show a group as a process. The program's threads are rows of its own process; the groups of devices need
-// process numbers that no real process has.
+// Viewers show each group as a process. The program's threads are shown in the program's own process; the groups of
+// devices get process numbers that no real process has.
 std::uint64_t process_of(std::uint32_t group) {
   constexpr std::uint64_t beyond_processes = 1U << 23;
   const auto own = static_cast<std::uint64_t>(::getpid());

@@ -42,7 +42,7 @@ class HPE_API recorder {
   /// never destroyed; it writes the file when the process exits. In the file's name, %p stands for the process number.
   /// If the name does not contain %p, an MPI rank inserts the number of its rank before the name's ending.
   static void start(const std::string& file);
-  /// The recorder of this process; nullptr if nothing is recorded.
+  /// Returns the recorder of this process; nullptr if nothing is recorded.
   [[nodiscard]] static recorder* active() noexcept { return the_active.load(std::memory_order_acquire); }
 
   /// Makes a recorder without a file, unless the process already has a recorder; complete_text() returns its events.
@@ -61,7 +61,8 @@ class HPE_API recorder {
   [[nodiscard]] const char* keep(const std::string& name);
   void name_group(std::uint32_t group, const std::string& name);
   void name_row(track where, const std::string& name);
-  /// Registers a function to call before the text is made; the function may record more events. Not in signal handlers.
+  /// Registers a function that write() and complete_text() call first; the function may record more events. Not in
+  /// signal handlers.
   void before_writing(std::function<void()> tell);
 
   /// Writes the file, if the recorder has one. Throws HPE_ERROR_SYSTEM if that fails.
@@ -80,7 +81,7 @@ class HPE_API recorder {
     std::uint64_t bytes = 0;
   };
 
-  /// For one name, the sums of the events for which the table had no room.
+  /// For one name, the sums of the events that came when the table was full.
   struct left_out {
     std::atomic<const char*> name{nullptr};
     std::atomic<category> what{};
@@ -95,7 +96,7 @@ class HPE_API recorder {
   const std::size_t capacity_;
   event* events_;  // the system allocates the pages at the first access
   std::atomic<std::size_t> used_{0};
-  std::array<left_out, 64> left_out_;  // further names are not summed
+  std::array<left_out, 64> left_out_;  // events with further names are not counted
 
   mutable std::mutex mutex_;  // guards the members below
   std::set<std::string> names_;
@@ -104,10 +105,10 @@ class HPE_API recorder {
   std::vector<std::function<void()>> tellers_;
 };
 
-/// A text as a JSON string, with quotes.
+/// Returns a text as a JSON string, with quotes.
 [[nodiscard]] std::string json_text(std::string_view s);
 
-/// The row of the calling thread.
+/// Returns the row of the calling thread.
 [[nodiscard]] HPE_API track this_thread() noexcept;
 
 /// Records the lifetime of this object as an event of the calling thread.

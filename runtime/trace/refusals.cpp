@@ -42,9 +42,9 @@ bool refusals::add() noexcept {
   owner = ::getpid();
   ::on_exit(
       [](int status, void* /*unused*/) {
-        if (::getpid() != owner) return;  // a child that fork made
+        if (::getpid() != owner) return;  // a child made by fork
         tell_number();
-        // glibc runs the handlers that are left, and then ends the process with this status.
+        // glibc runs the remaining exit handlers, and then ends the process with this status.
         if (is_strict && status == 0) ::exit(1);
       },
       nullptr);

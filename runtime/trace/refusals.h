@@ -1,8 +1,8 @@
 #pragma once
 
-/// Device work of an unmodified program that hpe did not queue, or that failed. A program that does not look at results
-/// of calls goes on with wrong data; so the process tells the number of such pieces of work at its end, and with
-/// HPE_STRICT=1 it ends with status 1 in place of 0.
+/// Counts pieces of an unmodified program's device work that hpe refused or that failed. A program that does not check
+/// the results of its calls continues with wrong data. So hpe prints the count when the process ends and, with
+/// HPE_STRICT=1, changes the exit status from 0 to 1.
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@ namespace hpe::trace {
 /// Thread-safe.
 class refusals {
  public:
-  /// One more, of which the log tells the reason if it is the first one. Returns whether it is.
+  /// Counts one more piece of work. Returns whether it is the first one; the caller can then log the reason.
   static bool add() noexcept;
 };
 

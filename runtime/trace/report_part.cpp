@@ -30,7 +30,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Browsers do not open a page with more events.
+// The largest number of events; browsers cannot open a page with more.
 constexpr std::size_t most_events = std::size_t{1} << 16;
 constexpr std::size_t most_samples = 512;
 
@@ -123,7 +123,7 @@ class report_part {
       finished_ = complete;
       samples_.push_back({clock::now(), values_now()});
       const std::string all = text(complete);
-      make_folder(folder_);  // another run with the same page may have removed it
+      make_folder(folder_);  // another run with the same page may have removed the folder
       os::write_file(file_, all);
     } catch (const std::exception& e) {
       log(log_level::error, "the report lacks this process: {}", e.what());
@@ -161,7 +161,7 @@ class report_part {
   std::mutex mutex_;  // guards the members below
   std::vector<sample> samples_;
   bool finished_ = false;
-  milliseconds between_samples_{50};  // read and written by the sampling thread alone
+  milliseconds between_samples_{50};  // only the sampling thread reads and writes it
 };
 
 std::atomic<report_part*> the_part{nullptr};

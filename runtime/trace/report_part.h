@@ -15,7 +15,7 @@ namespace hpe::trace {
 /// HPE_ERROR_SYSTEM if the folder cannot be made.
 HPE_API void start_report(const std::string& page);
 
-/// The folder that holds the parts of a page.
+/// Returns the folder that contains the parts of a page.
 [[nodiscard]] inline std::string folder_of_parts(const std::string& page) { return page + ".parts"; }
 
 }  // namespace hpe::trace

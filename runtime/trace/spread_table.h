@@ -12,8 +12,9 @@ namespace hpe::trace {
 /// --explain). Thread-safe.
 class spread_table {
  public:
-  /// The table of this process, printed to standard error when the process ends; null unless HPE_SPREAD_EXPLAIN is 1.
-  /// Never destroyed: threads may launch kernels until the process ends. Throws hpe::error for an invalid value.
+  /// Returns the table of this process, which is printed to standard error when the process ends; nullptr unless
+  /// HPE_SPREAD_EXPLAIN is 1. Never destroyed: threads may launch kernels until the process ends. Throws hpe::error for
+  /// an invalid value.
   [[nodiscard]] static spread_table* active();
 
   /// Adds a launch on `devices` devices. kernel: the kernel's name in the PTX. reason: why the launch used this number
@@ -27,7 +28,7 @@ class spread_table {
     std::uint64_t launches = 0, spread = 0;
     std::uint32_t most_devices = 0;
     double seconds = 0;
-    std::string why_spread, why_not;  // reasons of the first launch of each kind
+    std::string why_spread, why_not;  // the reasons of the first spread launch and of the first launch on one device
   };
   mutex mutex_;
   std::map<std::string, line> kernels_ HPE_GUARDED_BY(mutex_);

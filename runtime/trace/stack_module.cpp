@@ -15,19 +15,20 @@
 
 namespace {
 
-// How many libraries this process has loaded so far.
+// Returns how many libraries this process has loaded so far.
 unsigned long long libraries_loaded() {
   unsigned long long loaded = 0;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* to) {
         *static_cast<unsigned long long*>(to) = info->dlpi_adds;
-        return 1;  // stops the iteration: each entry has the sum
+        return 1;  // stops the iteration: every entry contains the total
       },
       &loaded);
   return loaded;
 }
 
-// libdwfl reads this process's mappings from /proc, as of any process, and again after it has loaded a library.
+// Returns libdwfl's description of this process. libdwfl reads the mappings of the process from /proc, and reads them
+// again if the process has loaded further libraries.
 Dwfl* own_process() {
   static char* debug_path = nullptr;
   static const Dwfl_Callbacks callbacks{dwfl_linux_proc_find_elf, dwfl_standard_find_debuginfo, nullptr, &debug_path};
@@ -68,7 +69,7 @@ place call_of(Dwarf_Die* inlined, Dwarf_Files* files) {
   return {dwarf_filesrc(files, file, nullptr, nullptr), static_cast<int>(line)};
 }
 
-// The innermost place where the program calls one of the inline functions that the instruction belongs to.
+// Returns the innermost place at which the program calls one of the inline functions that contain the instruction.
 place call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
   Dwarf_Addr bias = 0;
   Dwarf_Die* const unit = dwfl_addrdie(process, instruction, &bias);
@@ -79,7 +80,7 @@ place call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
       dwarf_getscopes(unit, instruction - bias, &innermost) <= 0)
     return {};
   Dwarf_Die* scopes = nullptr;
-  const int count = dwarf_getscopes_die(innermost, &scopes);  // as they are nested in the code, not in the source
+  const int count = dwarf_getscopes_die(innermost, &scopes);  // nested as in the machine code
   place result;
   for (int i = 0; i < count && !result.is_of_the_program(); ++i)
     if (dwarf_tag(&scopes[i]) == DW_TAG_inlined_subroutine) result = call_of(&scopes[i], files);
@@ -90,8 +91,8 @@ place call_of_inlined(Dwfl* process, Dwarf_Addr instruction) {
 
 }  // namespace
 
-// unw_backtrace caches in a table of the thread how to unwind each return address: about 20 times as fast as libgcc's
-// unwinder.
+// For each thread, unw_backtrace caches how to unwind from each return address. So it is about 20 times as fast as
+// libgcc's unwinder.
 __attribute__((visibility("default"))) int hpe_take_stack(void** frames, int capacity) {
   return unw_backtrace(frames, capacity);
 }

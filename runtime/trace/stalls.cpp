@@ -1,5 +1,6 @@
-// Each slot is a sequence lock that only its own thread writes: the version is odd during a write, also while a signal
-// handler that interrupts the write notes waits of its own. New threads take the slots of threads that have ended.
+// Each slot is protected by a sequence lock, and only the slot's own thread writes it: the version is odd during a
+// write. If a signal handler interrupts the write and notes its own waits, the version stays odd. New threads take the
+// slots of threads that have ended.
 #include "runtime/trace/stalls.h"
 
 #include <signal.h>
@@ -32,7 +33,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// A value that another thread may read while it changes; the version of the slot tells the reader that it changed.
+// A value that another thread may read while it changes; the reader detects the change by the version of the slot.
 // Release and acquire keep the accesses to the value between the accesses to the version.
 template <class Value>
 class watched_value {
@@ -66,7 +67,7 @@ class slot {
     if (!interrupts_a_write) version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   }
 
-  // Called by the watching thread. Returns nothing if the slot is being written.
+  // Called by the watching thread. Returns nullopt if the slot is being written.
   [[nodiscard]] std::optional<noted_wait> read() const noexcept {
     const std::uint32_t before = version_.load(std::memory_order_acquire);
     const noted_wait copy = now();
@@ -85,7 +86,7 @@ class slot {
   watched_value<std::uintptr_t> frame_;
 };
 
-// Threads that find no free slot are not watched.
+// One slot for each watched thread. Threads that find no free slot are not watched.
 constinit std::array<slot, 512> slots;
 constinit std::atomic<bool> watched{false};
 
@@ -109,7 +110,7 @@ slot* take_slot() noexcept {
   return taken;
 }
 
-// The slot of the calling thread; nullptr if no slot was free.
+// Returns the slot of the calling thread; nullptr if no slot was free.
 slot* my_slot() noexcept {
   static constinit thread_local slot* mine = nullptr;
   static constinit thread_local bool asked = false;
@@ -127,14 +128,14 @@ constexpr pid_t being_written = -1;
 constexpr pid_t answered = 0;
 
 struct question {
-  std::atomic<pid_t> to{nobody};  // the thread whose stack is wanted, or one of the three values above
+  std::atomic<pid_t> to{nobody};  // the thread whose stack is requested, or one of the three values above
   call_stack stack;
   std::uintptr_t top = 0;
 };
 constinit question asked;
 
-// Whether the unwinder fits on the stack that the handler runs on. The alternate stack of a thread may be as small as
-// one signal frame, and the handler of a fault may stand on it already.
+// Whether the stack on which the handler runs is large enough for the unwinder. A thread's alternate stack may be only
+// as large as one signal frame, and the handler of a fault may already run on it.
 bool has_room(const stack_t& alternate) noexcept {
   constexpr std::size_t needed = 16384;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
@@ -155,8 +156,8 @@ void answer(int /*signal*/, siginfo_t* /*info*/, void* context) {
   errno = saved;
 }
 
-// The actions for SIGURG: hpe's, while a question is open, and the program's otherwise. Both return false, without an
-// effect, if the program has an action of its own.
+// take_signal() installs hpe's action for SIGURG while hpe asks for a stack; give_signal_back() restores the default
+// action. Both return false, without effect, if the program has set its own action.
 bool take_signal() {
   struct sigaction before {};
   struct sigaction ours {};
@@ -173,7 +174,7 @@ bool give_signal_back() {
          ::sigaction(SIGURG, &usual, nullptr) == 0;
 }
 
-// False if the thread does not answer.
+// Asks a thread for its stack. Returns false if the thread does not answer.
 bool ask_for_stack(pid_t thread) {
   if (!take_signal()) return false;
   asked.to.store(thread, std::memory_order_release);
@@ -235,11 +236,12 @@ void tell(const slot& s, const noted_wait& wait, std::uint64_t seconds, std::tim
       time_of_day(since), seconds, place, what);
 }
 
-// While the process exits, its static objects and libraries end, so no report may then begin or go on. The exit waits
-// for a report that has begun, but not for long: its locks may be held by a thread that has ended.
+// While the process exits, its static objects are destroyed and its libraries are closed. So no report may run then.
+// The exit waits for a report that has begun, but at most two seconds, because a thread that has ended may hold a lock
+// that the report needs.
 class reports {
  public:
-  // False, without an effect, once the process exits.
+  // Returns false, without effect, once the process exits.
   bool begin() noexcept {
     runs_.store(true);
     if (!closed_.load()) return true;
@@ -328,7 +330,7 @@ void tell_of_stalls(std::uint64_t seconds) {
   static std::once_flag once;
   std::call_once(once, [seconds] {
     if (seconds == 0) return;
-    static_cast<void>(call_stack::here());  // loads the unwinder, which a signal handler must not do
+    static_cast<void>(call_stack::here());  // loads the unwinder now, because a signal handler must not load it
     reports::close_at_exit();
     try {
       os::start_thread("hpe-stalls", [seconds] { look(seconds); }).detach();

@@ -3,9 +3,10 @@
 /// HPE_STALL_AFTER: if a wait takes longer than this time, hpe reports the wait once on standard error, with the
 /// thread, the place in the program and the subject of the wait.
 ///
-/// Each thread notes the subject of its wait in its own slot. This costs a few stores, and no clock is read. One
-/// watching thread per process reads all slots from time to time. It sends SIGURG, which is ignored by default, to a
-/// stalled thread to ask for its stack. If the program handles SIGURG, the wait is reported without its place.
+/// Each thread notes the subject of its wait in its own slot. This costs a few stores; the thread does not read a
+/// clock. One watching thread per process reads all slots from time to time. It sends SIGURG, which is ignored by
+/// default, to a stalled thread to ask for its stack. If the program handles SIGURG, the wait is reported without its
+/// place.
 
 #include <cstdint>
 #include <string>

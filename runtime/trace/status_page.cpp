@@ -18,7 +18,7 @@ namespace {
 
 status_page* make_page() noexcept {
   try {
-    // The descriptor stays open until the process ends: `hpe top` finds the page by it.
+    // The descriptor stays open until the process ends, because `hpe top` finds the page through it.
     static const auto& file = *new const os::file_descriptor(os::create_memory_file(status_file, sizeof(status_page)));
     void* const memory = ::mmap(nullptr, sizeof(status_page), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (memory != MAP_FAILED) {
@@ -28,7 +28,7 @@ status_page* make_page() noexcept {
       page->version.store(status_page::current_version, std::memory_order_release);
       return page;
     }
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the process goes on unpublished
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the process continues unpublished
   }
   static constinit status_page unpublished;
   return &unpublished;
@@ -54,7 +54,8 @@ std::uint64_t start_of_process(pid_t process) noexcept {
   if (file == nullptr) return 0;
   char text[1024];
   text[std::fread(text, 1, sizeof text - 1, file.get())] = '\0';
-  // The name of the program, in parentheses, may contain blanks and parentheses, so the last parenthesis is sought.
+  // The name of the program, in parentheses, may itself contain blanks and parentheses, so the search begins at the
+  // last parenthesis.
   const char* at = std::strrchr(text, ')');
   constexpr int fields_before_the_start = 20;
   for (int i = 0; at != nullptr && i < fields_before_the_start; ++i) at = std::strchr(at + 1, ' ');

@@ -21,7 +21,7 @@ struct status_page {
   static constexpr std::uint64_t current_version = 3;
   struct device {
     std::array<char, 64> name{};
-    std::uint64_t memory = 0;  ///< bytes of the device; 0: not known
+    std::uint64_t memory = 0;  ///< size of the device's memory in bytes; 0: not known
   };
 
   std::atomic<std::uint64_t> version{0};  ///< current_version once `process` and `started` are set
@@ -31,19 +31,19 @@ struct status_page {
   std::array<device, counters::most_devices> device_table{};  ///< only the first `devices` entries are set
   counters count;
 
-  /// The page of this process, made by the first call. If no file can be made for the page, the page is in private
-  /// memory: the process counts as usual, but `hpe top` does not show the process.
+  /// Returns the page of this process, which the first call makes. If no file can be made for the page, the page is in
+  /// private memory: the process counts as usual, but `hpe top` does not show the process.
   [[nodiscard]] HPE_API static status_page& own() noexcept;
 
-  /// Publishes the devices. To be called once, by one thread.
+  /// Publishes the devices. Call this once.
   void tell_devices(const device* first, std::uint32_t how_many) noexcept;
 };
 
 /// The name of the memory file.
 inline constexpr const char* status_file = "hpe-status";
 
-/// The time when a process started, in clock ticks since the machine started; 0 if the process does not exist. The time
-/// distinguishes a process from a later process with the same number.
+/// Returns the time when a process started, in clock ticks since the machine started; 0 if the process does not exist.
+/// The time distinguishes a process from a later process with the same number.
 [[nodiscard]] HPE_API std::uint64_t start_of_process(pid_t process) noexcept;
 
 }  // namespace hpe::trace

@@ -24,10 +24,12 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest_piece = std::size_t{2} << 20;
-// A smaller piece that is nearly as fast is better: other copies use the link in between.
+// A smaller piece is chosen if it reaches this fraction of the best rate: other copies can use the link between two
+// pieces.
 constexpr double fast_enough = 0.97;
-// Fewer threads are chosen only if they are this much faster, as where the host's memory is slow. Threads that only
-// seem as fast in these short trials may be far slower in a long copy (6 of 8: 0.62 of the link's rate, not 0.9).
+// Fewer threads are chosen only if they are faster by this factor, for example because the host's memory is slow. If
+// they are only equally fast in these short trials, they may be far slower in a long copy (6 instead of 8 threads: 0.62
+// instead of 0.9 of the link's rate).
 constexpr double worth_fewer_threads = 1.05;
 constexpr std::size_t source_size = std::size_t{16} << 20;
 constexpr std::size_t long_upload = 5 * source_size;
@@ -111,7 +113,7 @@ class trial {
     }
   }
 
-  /// Buffer i modulo the number of buffers, once the device has finished with it.
+  /// Waits until the device has finished with buffer number i modulo the number of buffers, and returns this buffer.
   std::byte* free_buffer(std::size_t i) {
     finish(busy_[i % buffers_.size()]);
     return buffers_[i % buffers_.size()];
@@ -142,7 +144,7 @@ calibration calibrate(device::device_set& devices, unsigned home, std::byte* dev
   double best = 0;
   for (unsigned threads = most_threads; threads >= std::max(1U, most_threads / 2); threads -= std::min(threads, 2U)) {
     copy_crew crew(threads - 1, settle);
-    copies.rate(crew, size);  // starts the threads, and pins what is pinned at its first use
+    copies.rate(crew, size);  // starts the threads, and pins the memory that is pinned at its first use
     const double its = copies.best_rate(crew, size, 2);
     if (its < worth_fewer_threads * best) break;
     result.threads = threads;

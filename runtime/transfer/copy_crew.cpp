@@ -13,12 +13,14 @@ namespace hpe::transfer {
 
 namespace {
 
-// A copy by one thread that fits into its core's caches goes through them: the bytes are likely to be read soon.
+// A single thread makes copies of fewer bytes through the caches of its core: the bytes fit there, and are likely to be
+// read soon.
 constexpr std::size_t worth_passing_caches = std::size_t{256} << 10;
-// On H200 hosts, four threads are too few for a source that is in no cache, and eight keep a link busy.
+// On H200 hosts, four threads are too few to keep a link busy if the source is in no cache; eight threads are enough.
 constexpr unsigned most_threads = 8;
-// How long a helper spins for the next copy: longer than from one piece of a long copy to the next and, where cores are
-// many, than from one copy to the next, because sleeping helpers wake 20 to 200 microseconds late.
+// The time for which a helper spins before it sleeps, because a sleeping helper wakes up 20 to 200 microseconds late.
+// The time is longer than the pause between two pieces of a long copy and, if the machine has many cores, longer than
+// the pause between two copies.
 std::chrono::microseconds patience() {
   constexpr unsigned enough_cores = 8;
   static const bool patient = os::usable_cores() >= enough_cores;
@@ -48,7 +50,8 @@ copy_crew::writing copy_crew::to_stage(std::size_t whole) {
 }
 
 unsigned copy_crew::threads_for_this_machine() {
-  // Two cores are both used: one thread is no faster than the driver's copies, two are twice as fast.
+  // If the machine has two cores, both are used: one thread is no faster than the driver's copies, but two threads are
+  // twice as fast.
   const unsigned cores = os::usable_cores();
   return std::min(most_threads, std::max(std::min(cores, 2U), cores / 2));
 }
@@ -129,8 +132,8 @@ void copy_crew::help(unsigned number) {
   for (std::uint32_t seen = 0;;) {
     seen = next_post(seen);
     if (stop_.load()) return;
-    // Takes one slice of each copy in turn, so that simultaneous copies are helped equally. When this thread's own part
-    // has no slice left in any copy, takes slices of other parts, until a whole round finds none.
+    // Takes one slice of each copy in turn, so that simultaneous copies get equal help. When this thread's own part has
+    // no slice left in any copy, takes slices of other parts, until a whole round finds none.
     for (bool found = true; found;) {
       found = false;
       for (job& j : jobs_) found |= take_slice(j, part);

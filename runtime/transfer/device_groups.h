@@ -15,7 +15,7 @@ struct device_groups {
   std::vector<unsigned> group_of{};  ///< group of each device; groups are numbered from 0 without gaps. Empty: all
                                      ///< devices are in group 0
 
-  /// Each thread that serves a group calls this first.
+  /// Each thread that serves a group calls this function first.
   std::function<void(unsigned group)> settle_thread = [](unsigned) {};
   /// Called for each buffer of a group before the pages of the buffer exist.
   std::function<void(unsigned group, void* memory, std::size_t bytes)> settle_memory = [](unsigned, void*,

@@ -91,7 +91,7 @@ calibration engine::fit() noexcept {
   const unsigned most_threads = copy_crew::threads_for_this_machine();
   calibration result{options_.buffer, most_threads};
   const device::properties& first = devices_.at(0).info();
-  // Soft devices are not measured: their links are copies by the host's own cores.
+  // Soft devices are not measured: their links are copies that the host's own cores make.
   if (options_.fit != fitting::off && first.kind == HPE_DEVICE_CUDA) {
     try {
       const auto cache = calibration_cache::of(devices_, first);
@@ -104,7 +104,8 @@ calibration engine::fit() noexcept {
         while (auto buffer = try_borrow(0)) borrowed.push_back(std::move(*buffer));
         std::vector<std::byte*> buffers;
         for (const staged& b : borrowed) buffers.push_back(b.data());
-        // Device memory for the trial, at addresses of the staging buffers, which have no other device memory.
+        // The trial needs device memory. It is mapped at addresses of the staging buffers, which have no other device
+        // memory.
         std::byte* const place = space_.segment_begin(memory::segment_kind::runtime);
         const std::size_t bytes = round_up(options_.buffer, granule_size);
         if (!buffers.empty()) {
@@ -137,7 +138,7 @@ std::optional<engine::filling> engine::try_stage(unsigned home, const void* sour
 engine::filling engine::fill_buffer(unsigned home, staged&& buffer, const void* source, std::size_t bytes,
                                     std::size_t whole) {
   HPE_INVARIANT(bytes <= buffer.size());
-  // A soft device runs on a core of the host, and reads faster what is in the caches.
+  // A soft device runs on cores of the host, and reads data faster if the data is in their caches.
   const bool on_gpu = devices_.at(home).info().kind == HPE_DEVICE_CUDA;
   auto copy =
       begin_copy(home, buffer.data(), source, bytes, on_gpu ? copy_crew::to_stage(whole) : copy_crew::writing::cached);
@@ -151,7 +152,7 @@ staged engine::filled(filling&& begun) {
 
 timepoint engine::write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes,
                         points after) {
-  // Devices read the buffer one after the other, so that the timepoint of the last reader covers all of them.
+  // Devices read the buffer one after the other, so that the timepoint of the last reader covers all readers.
   device::stream& stream = stream_of(home, priority::launch);
   wait_all(stream, after);
   stream.wait(from.busy_until());
@@ -217,7 +218,8 @@ timepoint engine::copy(unsigned to, std::byte* destination, unsigned from, const
   device::stream& out = *streams_[from].leaving;
   device::stream& in = stream_of(to, priority::launch);
   wait_all(out, after);
-  // The buffer's users run one after the other, so that the timepoint of the last one covers all of them.
+  // The commands that use the buffer run one after the other, so that the timepoint of the last command covers all of
+  // them.
   out.wait(through.busy_until());
   const timepoint filled = out.copy(through.data() + offset, source, bytes);
   through.busy_until(filled);

@@ -86,8 +86,8 @@ class engine {
   [[nodiscard]] static staged filled(filling&& begun);
   timepoint write(unsigned home, std::byte* address, staged& from, std::size_t offset, std::size_t bytes, points after);
 
-  /// Copies between host memories. The calling thread copies. If it is faster with helpers, cores near `home`, the
-  /// device from which the bytes come, help.
+  /// Copies between host memories. The calling thread copies; if this makes the copy faster, helpers on cores near
+  /// `home` help. home: the device from which the bytes come.
   void copy_on_host(unsigned home, void* to, const void* from, std::size_t bytes) {
     begin_copy(home, to, from, bytes, copy_crew::writing::past_caches).finish();
   }
@@ -101,7 +101,7 @@ class engine {
 
   /// Queues a copy from a home to the start of a buffer and sets the buffer's busy_until to the copy's timepoint.
   timepoint read(unsigned home, staged& into, const std::byte* address, std::size_t bytes);
-  /// Makes the calling thread wait for the point, and throws the error of the point's work.
+  /// Waits in the calling thread for the point. Throws the error of the point's work if the work has failed.
   void finish(timepoint point);
 
   /// Queue copies between a home and host memory that is registered with the devices but is not the alias of the bytes:

@@ -50,8 +50,8 @@ class staging_ring {
 /// middle are large, because the copy threads synchronise once for each piece.
 [[nodiscard]] std::size_t next_piece(std::size_t done, std::size_t left, std::size_t most) noexcept;
 
-/// A staging buffer on loan: host memory for bytes on the way to or from a device. The destructor gives the buffer back
-/// to the ring. Owned by one thread; movable.
+/// A borrowed staging buffer: host memory for bytes that are copied to or from a device. The destructor returns the
+/// buffer to the ring. Owned by one thread; movable.
 class staged {
  public:
   staged(staging_ring& ring, std::byte* data, std::size_t size) noexcept : ring_(&ring), data_(data), size_(size) {}

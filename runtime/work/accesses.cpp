@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto forever = std::chrono::steady_clock::time_point::max();
 
-// The message of trace::awaited about a wait for a timepoint. devices: the device_set.
+// The text that trace::awaited reports about a wait for a timepoint. devices: the device_set.
 std::string end_of_work(const void* devices, std::uint64_t timeline, std::uint64_t value) {
   return "it waits for " +
          static_cast<const device::device_set*>(devices)->work_before({static_cast<std::uint32_t>(timeline), value});
@@ -85,7 +85,8 @@ void collect(std::span<const device_access> accesses, device::device_set& device
     auto& order = access.region->order;
     if (order.crowded()) {
       order.forget([&](timepoint p) { return devices.reached(p); });
-      // Among the forgotten points may be writers that came after a copy.
+      // A forgotten point may belong to a write that came after a piece was copied to the shadow. Then nothing shows
+      // any more that this copy is outdated, so all copies of the region's pieces are marked as outdated.
       access.region->resident.outdate(access.region->whole());
     }
     if (access.concurrent) {
@@ -130,13 +131,13 @@ bool reached(std::span<const timepoint> points, const device::device_set& device
 }
 
 point_set users_of_shadow(const coherence::region& r, byte_range bytes) {
-  // Uploads are recorded as writers of the home, and so is a launch that made a fetch useless, which waits for that
-  // fetch. In a degraded region such a fetch was several copies from several homes, and the launch may have waited for
-  // one of them only. A copy that makes room in device memory writes the shadow too, and is a reader of the home. In a
-  // region with a single copy, kernels read the shadow itself.
+  // Uploads are recorded as writers of the home. So is a launch that made a fetch useless; the launch waits for that
+  // fetch. In a degraded region, such a fetch consisted of copies from several homes, and the launch may have waited
+  // for only one of these copies. An eviction's copy also writes the shadow; it is recorded as a reader of the home. In
+  // a region with a single copy, kernels read the shadow itself.
   point_set users;
   if (r.single_copy()) {
-    r.order.before_concurrent(bytes, users);  // as if the host were concurrent work (submission::release)
+    r.order.before_concurrent(bytes, users);  // the host counts as concurrent work (submission::release)
   } else if (r.degraded || r.resident.copied_out(bytes)) {
     r.order.before_write(bytes, users);
   } else {

@@ -28,8 +28,8 @@ struct region_range {
 /// HPE_ERROR_NOT_A_REGION if the allocation was freed. The caller must not hold the mutex.
 void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices);
 
-/// Waits until the homes of the bytes have room for commands (device::device::await_room). The caller must not hold the
-/// mutex.
+/// Waits until the homes of the bytes can accept further commands (device::device::await_room). The caller must not
+/// hold the mutex.
 void await_room(const region_range& bytes, device::device_set& devices);
 
 /// Whether the host's copy of a block in this state is valid. A fresh block counts, because it reads as zero.

@@ -85,7 +85,7 @@ std::vector<timepoint> degrade_to_homes(const resources& with, region& r) {
       "mprotect failed for lack of mappings; hpe cannot treat the allocation of {} bytes at {} as a single block "
       "instead, because it is not all in device memory; raise vm.max_map_count",
       r.layout.bytes, static_cast<void*>(r.layout.base));
-  // Close the whole view first, which takes no further mapping, so that no write of the host is lost.
+  // Close the whole view first, so that no write of the host is lost. This needs no further mapping.
   HPE_REQUIRE(with.views.set(r, r.all_blocks(), os::access::none), HPE_ERROR_SYSTEM,
               "mprotect of a whole allocation failed for lack of mappings; raise vm.max_map_count");
   with.host.bring_all(r);
@@ -103,9 +103,9 @@ std::vector<timepoint> degrade_to_homes(const resources& with, region& r) {
 void drop_host_copy(const resources& with, region& r, byte_range bytes) {
   r.note_write();
   r.resident.outdate(bytes);
-  // In the order of the region, the write of the other process comes after all present users of the bytes. One of these
-  // may be a fetch that is now useless but still writes the shadow; the next writer of the shadow waits for the writers
-  // of the home, and so for that fetch too.
+  // The region's order records the other process's write after all present users of the bytes. One of these users may
+  // be a fetch that is now useless but still writes the shadow. The next writer of the shadow waits for the writers of
+  // the home, and so also for that fetch.
   point_set users;
   r.order.before_write(bytes, users);
   const device_access written{&r, bytes, HPE_INOUT};

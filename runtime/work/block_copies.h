@@ -39,14 +39,14 @@ void download(const resources& with, coherence::region& r, coherence::block_run 
 /// has changed. The caller holds the region's mutex.
 void bring_to_host(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
 
-/// Makes a region one block, because the operating system allows no more mappings. To be called for an access by the
-/// host: the block is then in state host, and its view is writable. The caller holds the region's mutex.
+/// Makes a region one block, because the operating system allows no more mappings. Call this for an access by the host:
+/// afterwards the block is in state host, and its view is writable. The caller holds the region's mutex.
 void degrade_to_host(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
 /// Like degrade_to_host, for device work: uploads the blocks in state host. The one block is then in state device, and
 /// its view is closed. Returns the copies.
 std::vector<timepoint> degrade_to_homes(const resources& with, coherence::region& r) HPE_REQUIRES(r.mutex);
 
-/// Makes the home's copy of these bytes, which another process may have written, the only valid one, except in blocks
+/// Makes the home's copy of these bytes, which another process may have written, the only valid copy, except in blocks
 /// in state host. Throws HPE_ERROR_SYSTEM if the operating system allows no more mappings. The caller holds the
 /// region's mutex.
 void drop_host_copy(const resources& with, coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);

@@ -19,7 +19,7 @@ class crew {
   crew(const crew&) = delete;
   crew& operator=(const crew&) = delete;
 
-  /// Starts the helpers. Without them, callers do all pieces themselves.
+  /// Starts the helpers. Without helpers, callers do all pieces themselves.
   void start(const char* name, unsigned helpers);
   /// Ends the helpers after they have done the pieces that they have begun.
   void stop() noexcept;
@@ -34,7 +34,7 @@ class crew {
     std::uint64_t count;
     const std::function<void(std::uint64_t)>& piece;
     std::uint64_t next = 0;     // the first piece that has not begun
-    std::uint64_t running = 0;  // pieces
+    std::uint64_t running = 0;  // the number of pieces that are running
     std::exception_ptr failure = nullptr;
   };
 
@@ -46,8 +46,8 @@ class crew {
   mutex mutex_;
   bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::deque<job*> jobs_ HPE_GUARDED_BY(mutex_);  // jobs with pieces that have not begun
-  condition_variable work_;                       // for helpers
-  condition_variable done_;                       // for callers
+  condition_variable work_;                       // helpers wait here for jobs
+  condition_variable done_;                       // callers wait here for the end of their jobs
   std::vector<std::thread> helpers_;
 };
 

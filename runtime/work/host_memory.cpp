@@ -7,8 +7,9 @@
 #include "runtime/base/log.h"
 #include "runtime/trace/recorder.h"
 
-// A transfer of the file runs without the region's mutex. It has a number; its result counts only if the granule, when
-// the mutex is taken again, still has that number and waits for it (host_granule::transfer).
+// A thread reads or writes the spill file without the region's mutex. Each of these transfers has a number. When the
+// thread has locked the mutex again, it uses the transfer's result only if the granule still has this number
+// (host_granule::transfer) and still waits for the transfer.
 
 namespace hpe::work {
 
@@ -41,8 +42,8 @@ void host_memory::stop() noexcept {
 }
 
 unsigned host_memory::transfers_at_once() const noexcept {
-  constexpr std::uint64_t enough = 8;   // for disks
-  constexpr std::uint64_t part_of = 8;  // of the limit, at most
+  constexpr std::uint64_t enough = 8;   // the number of transfers that keep a disk busy
+  constexpr std::uint64_t part_of = 8;  // the transfers use at most this part of the limit
   return static_cast<unsigned>(std::clamp<std::uint64_t>(limit_ / part_of / granule_size, 1, enough));
 }
 
@@ -163,7 +164,7 @@ void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is,
       }
       if (g.where != place::arriving) bytes = bytes_of(r, granule).size();
     }
-    if (bytes == 0) {  // another thread reads it
+    if (bytes == 0) {  // another thread is reading the granule
       wait_for_transfers(r);
       continue;
     }
@@ -215,7 +216,7 @@ void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is,
 
 void host_memory::bring_all(region& r) {
   if (r.on_host.empty()) return;
-  wait_for_transfers(r);  // they need no mutex of a region
+  wait_for_transfers(r);  // the transfers need no region's mutex to end
   for (std::uint64_t n = 0; n < r.on_host.size(); ++n) {
     host_granule& g = r.on_host[n];
     if (!g.counts()) {
@@ -282,7 +283,7 @@ void host_memory::reserve(std::uint64_t bytes, bool beyond) {
   const bool fit = fits();
   ++served_;
   wanted_ -= bytes;
-  search_ = search::wanted;  // for the next one
+  search_ = search::wanted;  // for the next thread that waits
   for_room_.notify_one();
   changed_.notify_all();
   if (!fit) {

@@ -89,14 +89,14 @@ class host_memory {
   [[nodiscard]] static bool saved(const coherence::region& r, std::uint64_t block) HPE_REQUIRES(r.mutex);
 
   /// Brings into memory every granule of the bytes that has a block whose state satisfies `is`; all granules if `is` is
-  /// null. Waits for room. The caller must not hold the mutex of a region. Throws HPE_ERROR_OUT_OF_MEMORY, with a
-  /// message that contains the sizes, and HPE_ERROR_SYSTEM if the file cannot be read.
+  /// null. Waits until enough memory is free. The caller must not hold the mutex of a region. Throws
+  /// HPE_ERROR_OUT_OF_MEMORY, with a message that contains the sizes, and HPE_ERROR_SYSTEM if the file cannot be read.
   using state_test = bool (*)(coherence::block_state) noexcept;
   void bring(const region_range& bytes, state_test is = nullptr) { bring(bytes, is, false); }
   /// Asks another thread to bring the bytes into memory. If an earlier attempt failed, throws its error.
   void ask_for(coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
-  /// Brings the whole region into memory in the calling thread, and exceeds the limit if necessary. To be called only
-  /// for the rare operations on whole regions.
+  /// Brings the whole region into memory in the calling thread, and exceeds the limit if necessary. Only the rare
+  /// operations on whole regions may call this.
   void bring_all(coherence::region& r) HPE_REQUIRES(r.mutex);
 
  private:
@@ -124,8 +124,8 @@ class host_memory {
     all_stuck  ///< the search found that no memory can be given up, and nothing has changed since
   };
 
-  /// How many granules are read at a time for one caller, and how many are written at a time: a small part of the
-  /// limit.
+  /// Returns how many granules are read at a time for one caller, and also how many are written at a time: a small part
+  /// of the limit.
   [[nodiscard]] unsigned transfers_at_once() const noexcept;
   static coherence::byte_range bytes_of(const coherence::region& r, std::uint64_t granule) noexcept;
   std::uint64_t now() noexcept { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -133,8 +133,8 @@ class host_memory {
   // host_memory.cpp
   void bring(const region_range& bytes, state_test is, bool beyond);
   void bring_granule(coherence::region& r, std::uint64_t granule, state_test is, bool beyond);
-  /// The byte ranges of the granule's blocks whose state satisfies `is`. These bytes are in the file, or must be
-  /// written to it.
+  /// Returns the byte ranges of those blocks of the granule whose state satisfies `is`. These bytes are in the file, or
+  /// must be written to it.
   [[nodiscard]] static std::vector<coherence::byte_range> valid_parts(const coherence::region& r, std::uint64_t granule,
                                                                       state_test is) HPE_REQUIRES(r.mutex);
   void read(const coherence::region& r, std::uint64_t granule, std::uint32_t extent,
@@ -153,8 +153,8 @@ class host_memory {
   void bring_ahead(const wish& what);
   [[nodiscard]] std::uint64_t shortage() const HPE_REQUIRES(mutex_);
   [[nodiscard]] room_made make_room(std::uint64_t bytes);
-  /// The granules whose memory may be freed, in the order in which to free them. Adds the bytes of all other granules
-  /// in memory, which cannot be freed, to `stuck`.
+  /// Returns the granules whose memory may be freed, in the order in which to free them. Adds the bytes of all other
+  /// granules in memory, which cannot be freed, to `stuck`.
   [[nodiscard]] std::vector<victim> victims(std::uint64_t& stuck) const;
   [[nodiscard]] static bool may_go(const coherence::region& r) HPE_REQUIRES(r.mutex);
   /// Whether no thread and no queued copy uses the granule's pages.
@@ -179,7 +179,7 @@ class host_memory {
   mutable mutex mutex_;  // taken after mutexes of regions
   bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::uint64_t taken_ HPE_GUARDED_BY(mutex_) = 0;   // bytes that are, or soon will be, in memory
-  std::uint64_t kept_ HPE_GUARDED_BY(mutex_) = 0;    // the part of taken_ that is host memory, which stays (take)
+  std::uint64_t kept_ HPE_GUARDED_BY(mutex_) = 0;    // the part of taken_ that take() has reserved; never given up
   std::uint64_t wanted_ HPE_GUARDED_BY(mutex_) = 0;  // bytes for which threads wait
   // Threads that wait for memory are numbered; served_ is the first number whose thread still waits.
   std::uint64_t asked_ HPE_GUARDED_BY(mutex_) = 0;
@@ -195,8 +195,8 @@ class host_memory {
   condition_variable for_wishes_;
   std::thread makes_room_;
   std::thread reads_;
-  crew readers_;  // for threads that bring several granules
-  crew writers_;  // for makes_room_
+  crew readers_;  // helpers of threads that bring several granules
+  crew writers_;  // helpers of makes_room_
 };
 
 }  // namespace hpe::work

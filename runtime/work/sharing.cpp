@@ -13,7 +13,8 @@ using coherence::shared_parts;
 
 namespace {
 
-// The bytes of a part that lie in the range, as other processes name them; empty if none do.
+// Returns the bytes of a part that lie in the range, as other processes name them; 0 bytes if the part and the range do
+// not overlap.
 node::exported inside(const shared_parts::part& part, byte_range range) noexcept {
   const byte_range both{std::max(part.range.begin, range.begin), std::min(part.range.end, range.end)};
   return both.empty() ? node::exported{part.memory, 0, 0}

@@ -32,9 +32,9 @@ class sharing {
   /// Whether a part that overlaps the bytes is held.
   [[nodiscard]] bool holds(const coherence::region& r, coherence::byte_range bytes) const HPE_REQUIRES(r.mutex);
 
-  /// Makes the home's copy of bytes that other processes may have written the only valid one, except in blocks that CPU
-  /// code of this process has written since then. Throws HPE_ERROR_SYSTEM if the operating system allows no more
-  /// mappings; the bytes then still count as written by other processes.
+  /// If other processes may have written any of the bytes, makes the home's copy of the bytes the only valid copy,
+  /// except in blocks that CPU code of this process has written since then. Throws HPE_ERROR_SYSTEM if the operating
+  /// system allows no more mappings; the bytes then still count as written by other processes.
   void see_writes(const resources& with, coherence::region& r, coherence::byte_range bytes) HPE_REQUIRES(r.mutex);
 
   /// Makes the parts that contain some of the bytes private, except parts that are held. Keeps the bytes that other
@@ -55,17 +55,18 @@ class sharing {
   class ending {
    public:
     ending() = default;
-    /// Prepares the release while the region is alive, because this allocates memory. `give_back` gives the region's
-    /// memory back.
+    /// Prepares the release while the region is alive, because this allocates memory. `give_back` frees the region's
+    /// memory.
     ending(const coherence::region& r, std::function<void()> give_back) HPE_REQUIRES(r.mutex);
 
    private:
     friend class sharing;
-    std::vector<std::pair<std::uint64_t, std::function<void()>>> parts_;  // memories; each function runs once
+    std::vector<std::pair<std::uint64_t, std::function<void()>>> parts_;  // memories, and the functions to call for
+                                                                          // them; each function runs once
     std::function<void()> give_back_;                                     // called if there are no parts
   };
-  /// Releases the memory of a region that has ended: makes other processes unmap the memory, and gives it back when
-  /// none of them has it open, either at once or later in another thread.
+  /// Releases the memory of a region that has ended: makes other processes unmap the memory, and calls `give_back` when
+  /// no process has the memory open any more, either at once or later in another thread.
   void end(ending&& prepared) const noexcept;
 
  private:

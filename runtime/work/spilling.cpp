@@ -1,5 +1,5 @@
-// How host memory is taken from data: victims, the thread that writes them to the file ahead of the need, and the
-// thread that reads for lanes.
+// Frees host memory that holds data: the choice of victims, the thread that writes victims to the spill file before
+// memory is needed, and the thread that reads the file for lanes.
 
 #include <algorithm>
 
@@ -22,15 +22,16 @@ using place = coherence::host_granule::place;
 
 namespace {
 
-// This part of the limit is kept free, so that writes of the file run beside reads and copies.
+// An eighth of the limit, but at most most_free bytes, is kept free, so that hpe writes the file while other threads
+// read and copy.
 constexpr std::uint64_t part_free = 8;
 constexpr std::uint64_t most_free = std::uint64_t{256} << 20;
-// The cost of giving up bytes that only the host has, where other bytes cost 1: they are written to the file, and
-// usually read again.
+// The cost of giving up bytes that only the host has; all other bytes cost 1. Bytes that only the host has must be
+// written to the file, and are usually read again.
 constexpr std::uint64_t cost_of_written = 8;
 constexpr std::chrono::milliseconds until_memory_may_be_unused{1};
 constexpr std::chrono::milliseconds until_a_look_ahead{20};
-// Granules that are read ahead where CPU code reads one granule after the other.
+// The number of granules that are read ahead if CPU code reads one granule after the other.
 constexpr std::uint64_t granules_ahead = 2;
 
 bool only_on_host(block_state s) noexcept { return s == block_state::host; }
@@ -52,8 +53,8 @@ std::uint64_t host_memory::shortage() const {
 }
 
 // The first thread that waits is refused only after a search through all memory during which nothing was freed, taken
-// or given back, and which found that all memory is stuck. Otherwise some memory can go soon, and this thread searches
-// again.
+// or given back, and which found that all memory is stuck. Otherwise some memory can soon be freed, and this thread
+// searches again.
 void host_memory::make_room_ahead() {
   unique_lock lock(mutex_);
   for (;;) {
@@ -101,7 +102,7 @@ host_memory::room_made host_memory::make_room(std::uint64_t bytes) {
       enough |= result.freed >= bytes || stop_ || shortage() == 0;
     });
   } catch (const std::exception& e) {
-    log(log_level::warn, "making room in host memory: {}", e.what());  // and again after a pause
+    log(log_level::warn, "making room in host memory: {}", e.what());  // the thread tries again after a pause
   }
   return result;
 }
@@ -167,12 +168,13 @@ host_memory::room_made host_memory::give_up(const victim& v) {
     const block_run run = r.blocks_of(bytes);
     if (!views_.set(r, run, os::access::none))
       return {0, bytes.size(), "the Linux kernel has no room for more mappings"};
-    // Copies that were made to make room on a device go with the pages: their blocks are not the host's yet.
+    // Copies that evictions have made in these pages are discarded with the pages: their blocks are not in state host
+    // yet.
     auto& pieces = r.resident.all();
     for (auto piece = pieces.from(bytes.begin); piece != pieces.end() && piece->first < bytes.end; ++piece)
       piece->second.value.copied.reset();
     if (!write) return {drop(r, v.granule), 0, {}};
-    // A device has the bytes of shared blocks, too.
+    // A device also has the bytes of shared blocks, so the host's copy of these blocks is dropped and not written.
     for (std::uint64_t b = run.begin; b < run.end; ++b)
       if (r.state(b) == block_state::shared) r.transition({b, b + 1}, block_event::device_write);
     parts = valid_parts(r, v.granule, has_host_copy);
@@ -299,7 +301,7 @@ void host_memory::bring_ahead(const wish& what) {
   try {
     bring_granule(r, what.granule, nullptr, false);
   } catch (const std::exception& e) {
-    log(log_level::debug, "reading ahead from the spill file: {}", e.what());  // a thread that needs it gets the error
+    log(log_level::debug, "reading ahead from the spill file: {}", e.what());  // its users get the error
   }
 }
 

@@ -10,10 +10,11 @@
 // Invariants:
 //  - Several regions are locked only here, in the order of their numbers, so threads that queue work on the same
 //    regions cannot deadlock.
-//  - Views are closed before the work is queued; states change afterwards. A view that is more closed than the state
-//    allows is always correct: the next access opens it.
-//  - A block in state host that is overwritten without an upload has one copy until the piece that overwrites it is
-//    queued, and such a piece writes the whole block. So at no moment are parts of both copies valid.
+//  - Views are closed before the work is queued; states change afterwards. A view may always be more closed than the
+//    state allows: the next access opens it.
+//  - A block in state host that is overwritten without an upload keeps this state until the piece of work that
+//    overwrites it is queued, and this piece writes the whole block. So a block is never valid in part on the host and
+//    in part at the home.
 
 namespace hpe::work {
 
@@ -26,11 +27,12 @@ using coherence::region;
 submission::submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare,
                        memory what)
     : with_(with), accesses_(std::move(accesses)) {
-  // Pure writes last: if one access overwrites a block that another one reads, the read first uploads the old bytes.
+  // Pure writes come last: if one access overwrites a block that another access reads, the old bytes are first uploaded
+  // for the read.
   const auto is_before = [](const device_access& a, const device_access& b) {
     return a.region->id != b.region->id ? a.region->id < b.region->id : a.mode != HPE_OUT && b.mode == HPE_OUT;
   };
-  // Work that may use all regions names them in order.
+  // Work that may use all regions already lists them in this order.
   if (!std::is_sorted(accesses_.begin(), accesses_.end(), is_before))
     std::sort(accesses_.begin(), accesses_.end(), is_before);
   lock_and_prepare(prepare);
@@ -87,7 +89,7 @@ void submission::lock_regions() {
   for (const device_access& access : accesses_)
     if (regions_.empty() || regions_.back() != access.region) regions_.push_back(access.region);
   for (region* r : regions_) r->mutex.lock();
-  // The object may have been reused for another region, if the program's threads do not order themselves.
+  // If the program's threads are not synchronised, the object may have been reused for another region.
   const auto gone = [](const device_access& a) HPE_NO_THREAD_SAFETY_ANALYSIS {
     return !a.region->alive || a.range.end > a.region->layout.extent;
   };
@@ -107,7 +109,8 @@ void submission::release(const device_access& access) {
   r.mutex.assert_held();
   trace::used(r.layout.base, r.layout.bytes, access.range.begin, std::min(access.range.end, r.layout.bytes));
   if (r.blocks().off_device() == 0) return;
-  // Host memory has one copy. The program itself orders CPU code and concurrent work on it, or any work on open memory.
+  // Host memory has one copy. The program itself orders CPU code and concurrent work on this copy; for open memory, it
+  // orders CPU code and all work.
   if ((access.concurrent || r.layout.open) && r.single_copy()) return;
   r.writer.released();
 
@@ -116,7 +119,7 @@ void submission::release(const device_access& access) {
     if (access.mode == HPE_IN) return block_event::device_read;
     const byte_range bytes = r.bytes_of({b, b + 1});
     const bool whole = bytes.begin >= access.range.begin && std::min(bytes.end, r.layout.bytes) <= access.range.end;
-    // Not for a degraded region: several pieces may write its one block.
+    // In a degraded region, several pieces may write the one block, so none of them overwrites all of it.
     return access.mode == HPE_OUT && whole && !r.degraded ? block_event::device_overwrite : block_event::device_write;
   };
   // Neighbouring blocks with the same state and event are handled together.
@@ -141,7 +144,8 @@ void submission::release_run(region& r, block_run run, block_event event) {
     uploads_.insert(uploads_.end(), more.begin(), more.end());
   };
   bool mappings_left = true;
-  // Only announced work meets data that is in the file. Such data stays the host's, like data without device memory.
+  // Only announced work may name data that is in the spill file. The host's copy of this data stays the valid copy,
+  // like the copy of data without device memory.
   const bool stays = actions.upload && !with_.host.hold(r, r.bytes_of(run), host_memory::use::read);
   if (actions.close || stays) mappings_left = with_.views.set(r, run, os::access::none);
   if (stays && mappings_left) return;
@@ -170,7 +174,8 @@ void submission::queued(std::span<const device_access> piece, std::span<const ti
 }
 
 void submission::abandon() noexcept {
-  // A copy that was made before to make room lacks what the parts wrote, which is in no order.
+  // An eviction's earlier copy lacks the bytes that the parts of the failed work wrote. The region's order does not
+  // record these writes, so the copy must be marked as outdated here.
   for (const device_access& access : accesses_) {
     access.region->mutex.assert_held();
     if (access.mode != HPE_IN) access.region->resident.outdate(access.range);

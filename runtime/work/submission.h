@@ -33,7 +33,7 @@ class submission {
   /// Whether the data must be in device memory: `needed` for work that is queued now, `as_it_is` for announced work.
   enum class memory : std::uint8_t { needed, as_it_is };
 
-  /// If device memory is too small for all data, waits for room in device memory (residency). Throws
+  /// If device memory is too small for all data, waits until enough of it is free (residency). Throws
   /// HPE_ERROR_NOT_A_REGION if a region has been freed, HPE_ERROR_OUT_OF_MEMORY, and the errors of `prepare` and of
   /// uploads.
   submission(const resources& with, std::vector<device_access> accesses, const preparation& prepare = {},
@@ -94,7 +94,7 @@ class submission {
     }
   }
 
-  /// The points of all uploads that the constructor queued, because each upload can fail.
+  /// Returns the points of all uploads that the constructor queued, because each upload can fail.
   [[nodiscard]] std::span<const timepoint> uploads() const noexcept { return uploads_; }
 
   /// Completes the release for work that is not queued here: announced work, and work of other processes.

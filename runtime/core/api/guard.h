@@ -12,7 +12,7 @@
 
 namespace hpe::core {
 
-/// The calling thread's current device (hpeSetDevice).
+/// Returns the calling thread's current device (hpeSetDevice).
 [[nodiscard]] int current_device() noexcept;
 
 /// Returns `device`, or the calling thread's current device for HPE_CURRENT_DEVICE. Throws HPE_ERROR_INVALID_DEVICE if
@@ -31,7 +31,7 @@ namespace hpe::core {
 /// Stores the message that hpeGetLastErrorMessage will return to the calling thread.
 void remember_error(const char* message) noexcept;
 
-/// Marks the calling thread as running a function of the program that hpe calls with locks held. While the object
+/// Marks the calling thread as running a callback of the program that hpe calls while it holds locks. While the object
 /// exists, functions of the C interface that the thread calls fail, because they could deadlock.
 class inside_callback {
  public:

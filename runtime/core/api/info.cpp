@@ -14,7 +14,7 @@ namespace hpe::core {
 
 namespace {
 
-constinit thread_local const char* last_sentence = "";  // the thread's error_text, or a literal
+constinit thread_local const char* last_sentence = "";  // the text of the thread's error_text, or a literal
 struct error_text {
   error_text() = default;
   error_text(const error_text&) = delete;
@@ -175,7 +175,7 @@ hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count) {
 
 namespace {
 
-// Visits the pairs of members of hpeStatistics and counters.
+// Calls visit(member of hpeStatistics, member of counters) for each pair of members that correspond.
 template <class Visit>
 void for_each_statistic(hpeStatistics& s, hpe::counters& c, Visit visit) {
   visit(s.faults_read, c.faults_read);

@@ -79,7 +79,7 @@ hpeStatus hpeAdvise(const void* pointer, hpeAdvice advice) {
                 "{} is none of the values 0 to 4 of hpeAdvice", static_cast<int>(advice));
     const auto found = runtime::instance().memory().require(pointer);
     const hpe::lock_guard lock(found.region->mutex);
-    // Small allocations share blocks, and advice about one must not apply to its neighbours.
+    // Small allocations share blocks, and advice about one allocation must not apply to its neighbours.
     if (found.region->layout.small == nullptr) found.region->advise(advice);
   });
 }

@@ -30,7 +30,7 @@ std::vector<unsigned> devices_of(runtime& it, const int* devices, size_t count) 
   if (devices == nullptr) {
     for (unsigned d = 0; d < it.devices().size(); ++d)
       if (!it.devices().at(d).lost()) result.push_back(d);
-    if (result.empty()) result.push_back(0);  // the launch tells that it is lost
+    if (result.empty()) result.push_back(0);  // the launch then reports that device 0 is lost
     return result;
   }
   HPE_REQUIRE(count != 0, HPE_ERROR_INVALID_ARGUMENT, "a launch over several devices names no device");
@@ -61,7 +61,7 @@ hpeStatus hpeKernelOfProgram(hpeKernel* kernel, const void* function, const char
     Dl_info file{};
     HPE_REQUIRE(::dladdr(function, &file) != 0 && file.dli_fname != nullptr, HPE_ERROR_NOT_FOUND,
                 "the function of kernel {} is in no program or library that is loaded", name);
-    // The name of the program itself may be relative to a folder that is not the current one any more.
+    // The name of the program itself may be relative to a folder that is no longer the current folder.
     auto* const program = reinterpret_cast<void*>(::getauxval(AT_PHDR));  // NOLINT(performance-no-int-to-ptr)
     Dl_info own{};
     const bool in_program = ::dladdr(program, &own) != 0 && own.dli_fbase == file.dli_fbase;

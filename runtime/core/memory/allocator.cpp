@@ -152,7 +152,7 @@ void allocator::discard_small(const allocation& object) noexcept {
   try {
     try_twice([&] { free_small(object); });
   } catch (const std::exception&) {
-    // Memory is too short to remove the slab, which stays for later objects.
+    // There is too little memory to remove the slab, so the slab is kept for later objects.
     object.region->layout.small->free({object.base, object.bytes});
   }
 }
@@ -210,7 +210,8 @@ void allocator::give_back_small(region& r, const memory::small_objects::object& 
   const work::residency::change now(with_.room);
   region_maker::removal of_slab;
   {
-    // Objects of a slab are freed one after the other: freeing one that is not alone does not empty the slab.
+    // Under this lock, the objects of a slab are freed one after the other. So the slab can become empty only if this
+    // object is alone in it.
     const lock_guard lock(r.mutex);
     if (objects.alone(retired)) of_slab = maker_.prepare_removal(r);
     std::byte* const empty = objects.free(retired);
@@ -230,7 +231,7 @@ double allocator::place(const void* p, std::vector<std::uint16_t> homes) {
     is_shared = !r.shared.empty();
   }
   if (is_shared) others_.settle();
-  work::wait_for(users.points(), with_.devices);  // most of the wait, without the mutex
+  work::wait_for(users.points(), with_.devices);  // most of the waiting is done here, without the mutex
 
   const lock_guard lock(r.mutex);
   HPE_REQUIRE(r.alive && r.contains(p), HPE_ERROR_NOT_A_REGION, "the allocation was freed by another thread just now");

@@ -36,7 +36,7 @@ class allocator {
             memory::segment_allocator& foreign);
 
   [[nodiscard]] std::byte* allocate(std::size_t bytes, unsigned device);
-  /// open: whether host code may access the memory at all times, even while devices use it.
+  /// open: whether CPU code may access the memory at all times, even while devices use it.
   [[nodiscard]] std::byte* allocate_host(std::size_t bytes, bool open);
   [[nodiscard]] std::byte* allocate_striped(std::size_t bytes, const hpeDistribution* distribution);
   /// homes: one for each granule of the allocation.
@@ -55,7 +55,7 @@ class allocator {
   /// Waits for the work queued so far that uses an allocation.
   void await_users(const void* pointer) const;
 
-  /// The allocation that contains the byte at p; its region is nullptr if no allocation contains the byte.
+  /// Returns the allocation that contains the byte at p; its region is nullptr if no allocation contains the byte.
   [[nodiscard]] allocation find(const void* p) const;
   /// Whether an address is in hpe's address space, in an allocation or not.
   [[nodiscard]] bool is_in_space(const void* p) const noexcept;
@@ -65,12 +65,13 @@ class allocator {
   /// Like require(p), for a range. Also throws if the range leaves the allocation.
   [[nodiscard]] allocation require(const void* p, std::size_t bytes) const;
 
-  /// The home of the granule at an address, read without a lock. The home may change at any time, so callers may use
-  /// the result only to choose buffers and threads.
+  /// Returns the home of the granule at an address, read without a lock. The home may change at any time, so callers
+  /// may use the result only to choose buffers and threads.
   [[nodiscard]] unsigned likely_home(const std::byte* address) const noexcept { return granules_.find(address).home; }
 
-  /// Sets the function that is called if device memory is too short for an allocation. make_room frees memory that hpe
-  /// keeps only to save time, and returns false if it has freed none. Call when_short before the first allocation.
+  /// Sets the function that is called if an allocation needs more device memory than is free. make_room frees memory
+  /// that hpe keeps only to save time, and returns false if it has freed no memory. Call when_short before the first
+  /// allocation.
   void when_short(std::function<bool()> make_room) { maker_.when_short(std::move(make_room)); }
 
   /// Moves the region of an allocation to other homes: a single home, or one home for each granule. Other threads that
@@ -89,7 +90,7 @@ class allocator {
   struct pool {
     memory::small_objects objects;
     coherence::region_layout slab;  ///< the layout of a new slab
-    mutex growing;                  ///< held while a slab is added, so that two threads do not both add one
+    mutex growing;                  ///< held while a slab is added, so that two threads do not both add a slab
   };
 
   [[nodiscard]] pool& host_pool(bool open) { return *pools_[with_.devices.size() + (open ? 1 : 0)]; }

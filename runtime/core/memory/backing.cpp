@@ -15,7 +15,7 @@ using coherence::region_layout;
 
 namespace {
 
-// The granule behind it stays unused, as behind all regions.
+// One granule after the region stays unused, as after all regions.
 std::size_t granules_for(std::uint64_t extent) { return round_up(extent, granule_size) / granule_size + 1; }
 
 }  // namespace
@@ -31,7 +31,7 @@ void backing::map(const region_layout& what, coherence::byte_range range, device
   auto [begin, end] = range;
   const unsigned home = what.home_of(begin);
   device::device& device = devices_.at(home);
-  constexpr std::uint64_t much = 8;  // an eighth
+  constexpr std::uint64_t much = 8;  // an eighth of the free memory
   const std::size_t free = device.memory().free;
   const bool whole =
       end - begin <= what.piece_size || (end - begin <= free / much && !host_.limited()) || end - begin > free;

@@ -31,14 +31,14 @@ class backing {
   /// free memory is mapped in pieces, so that each piece can be evicted separately. Throws the errors of device::map
   /// and register_host; then nothing is mapped.
   parts give(const coherence::region_layout& what);
-  /// Like give(what), for a range of whole granules. `first`: the contents of the memory on devices.
+  /// Like give(what), for a range of whole granules. `first`: the initial contents of the device memory.
   parts give(const coherence::region_layout& what, coherence::byte_range range,
              device::contents first = device::contents::zeros);
   /// Unmaps the memory; no queued work may use it any more.
   void take(const coherence::region_layout& what, const parts& mapped) noexcept;
 
  private:
-  /// The end of the run of granules with one home that begins at `at`; at most `end`.
+  /// Returns the end of the run of granules with one home that begins at `at`; at most `end`.
   [[nodiscard]] static std::uint64_t end_of_home(const coherence::region_layout& what, std::uint64_t at,
                                                  std::uint64_t end);
   /// Maps a range and appends the mapped ranges to `into`. If map throws, `into` contains the ranges mapped so far.

@@ -16,7 +16,7 @@ using coherence::mapped_range;
 using coherence::region;
 using coherence::region_layout;
 
-/// Device memory for a copy of each piece, at addresses that no region has.
+/// Device memory for a temporary copy of each piece, at addresses that belong to no region.
 class direct_mover::temporary_memory {
  public:
   temporary_memory(device::device_set& devices, memory::segment_allocator& addresses)
@@ -28,14 +28,15 @@ class direct_mover::temporary_memory {
     if (base_ != nullptr) addresses_.free(base_, granules_);
   }
 
-  /// Sets the addresses of the pieces. Returns false if there is no room.
+  /// Maps memory for the pieces and sets their temporary addresses. Returns false if there is too little device memory
+  /// or address space.
   bool map(std::vector<piece>& pieces) {
     std::map<std::uint16_t, std::uint64_t> needed;
     for (const piece& p : pieces) {
       needed[p.from] += p.range.size();
       granules_ += p.range.size() / granule_size;
     }
-    // The last granules of a device are left to others.
+    // One granule of each device stays free for other allocations.
     for (const auto& [device, bytes] : needed)
       if (devices_.at(device).memory().free < bytes + granule_size) return false;
     base_ = addresses_.allocate(granules_);
@@ -162,7 +163,7 @@ bool direct_mover::move(region& r, const region_layout& moved) {
   backing_.take(r.layout, leaving);
   for (const mapped_range& m : leaving) r.resident.remove(m.range.begin);
   try {
-    // All bytes are overwritten. If a copy fails, the bytes of fresh blocks must still be zeros.
+    // The copies below overwrite all bytes. But if a copy fails, the bytes of fresh blocks must still be zeros.
     const auto contents_of = [&](const piece& p) HPE_NO_THREAD_SAFETY_ANALYSIS {
       const coherence::block_run run = blocks_of(r, p);
       for (std::uint64_t b = run.begin; b < run.end; ++b)

@@ -25,14 +25,14 @@ class direct_mover {
     return device.peer_rate == 0 || (device.host_rate != 0 && 2 * device.peer_rate >= device.host_rate);
   }
 
-  /// Backs the region with device memory as the layout `moved` says, which differs from r.layout only in the homes, and
-  /// copies the bytes from the old homes to the new ones. The caller then changes the region's homes. The states of
-  /// blocks and the views do not change.
+  /// Backs the region with device memory of the homes in the layout `moved`, which differs from r.layout only in the
+  /// homes, and copies the bytes from the old homes to the new homes. The caller then changes the region's homes. The
+  /// states of blocks and the views do not change.
   ///
-  /// Returns false if the region must move through host memory: devices do not reach each other or have slow links,
-  /// memory for the temporary copy is short, or a thread is fetching blocks. If move returns false, either nothing has
-  /// changed, or some bytes have no device memory and the host's copy of them is valid. Throws if the only valid copy
-  /// of some bytes was lost with their old home.
+  /// Returns false if the region must move through host memory: because devices do not reach each other or have slow
+  /// links, because there is too little memory for the temporary copy, or because a lane is fetching blocks. If move
+  /// returns false, either nothing has changed, or some bytes have no device memory and the host's copy of them is
+  /// valid. Throws if the only valid copy of some bytes was lost with their old home.
   [[nodiscard]] bool move(coherence::region& r, const coherence::region_layout& moved) HPE_REQUIRES(r.mutex);
 
  private:
@@ -52,7 +52,7 @@ class direct_mover {
   /// Whether every piece can move directly, and faster than through host memory.
   [[nodiscard]] bool suits(const std::vector<piece>& pieces) const;
   enum class direction : std::uint8_t { to_temporary, from_temporary };
-  /// Copies all pieces and waits for the copies. If a copy fails, waits for all of them and throws the error.
+  /// Copies all pieces and waits for the copies. If a copy fails, waits for the other copies too and throws the error.
   void copy(const coherence::region& r, const std::vector<piece>& pieces, direction way) const;
   /// Copies to the shadow the bytes whose only valid copy is in temporary memory. The blocks that were in state device
   /// are in state host afterwards.

@@ -14,7 +14,7 @@
 namespace hpe::core {
 
 /// Keeps the address space and the host pages of freed allocations for new allocations of any size. The pages stay
-/// pinned for copies. To create and pin new pages would take several times as long as to fill them over the link of a
+/// pinned for copies. Creating and pinning new pages takes several times as long as filling them over the link of a
 /// GPU. Thread-safe.
 class kept_memory {
  public:
@@ -33,18 +33,18 @@ class kept_memory {
     contents pages;
   };
 
-  /// limit: the largest number of bytes to keep.
+  /// limit: the largest number of bytes that are kept.
   kept_memory(memory::uvas& space, device::device_set& devices, std::uint64_t limit)
       : space_(space), devices_(devices), limit_(limit) {}
 
-  /// Keeps an unused range, whose view the caller has unmapped. Above the limit, drops the ranges with the lowest
-  /// addresses.
+  /// Keeps an unused range, whose view the caller has unmapped. If more bytes than the limit are kept, drops the ranges
+  /// with the lowest addresses.
   void keep(const space& what, contents pages) noexcept;
   /// Hands a range of `granules` granules, without a view, over to the caller. The range is the beginning of the
   /// smallest kept range that is large enough. If no kept range is large enough, the result is the largest kept range
   /// together with the free address space after it; the pages of that address space are created at their first use.
-  /// Returns nullopt if no range is kept, or if the largest one is too small and the address space after it is not
-  /// free.
+  /// Returns nullopt if no range is kept, or if the largest kept range is too small and the address space after it is
+  /// not free.
   [[nodiscard]] std::optional<taken> take(memory::segment_allocator& segment, std::size_t granules);
   /// Returns a range and its pages to the system. If the system does not release the addresses, they are not reused.
   void drop(const space& what) noexcept;

@@ -9,7 +9,8 @@
 #include "runtime/base/log.h"
 #include "runtime/work/accesses.h"
 
-// Addresses in free_ and in entries are aliases. Small classes are cut from whole granules and not joined again.
+// Addresses in free_ and in entries are aliases. Memory of the small size classes is cut from whole granules, and its
+// pieces are never joined again.
 
 namespace hpe::core {
 
@@ -20,7 +21,8 @@ constexpr std::size_t most_idle = std::size_t{512} << 20;
 
 std::size_t size_of(unsigned size_class) { return std::size_t{1} << size_class; }
 
-// Granules of the runtime segment that are not lent: its lower half, or more if staging buffers need it.
+// Returns how many granules at the beginning of the runtime segment are not lent: half of the segment, or more if the
+// staging buffers need more.
 std::size_t first_granule(const memory::uvas& space, std::size_t staging) {
   return std::max<std::size_t>(space.layout().segment_size / 2, round_up(staging, granule_size)) / granule_size;
 }
@@ -77,7 +79,7 @@ std::byte* loan_pool::take_free(unsigned size_class) {
     auto best = std::find_if(candidates.begin(), candidates.end(),
                              [&](const entry& e) { return work::reached(e.busy.points(), devices_); });
     if (best == candidates.end()) {
-      // While little memory is idle, make more instead of waiting.
+      // If little memory is idle, allocate more memory instead of waiting.
       if (idle_ < most_idle / 2) return nullptr;
       best = candidates.begin();
     }

@@ -13,8 +13,8 @@ namespace hpe::core {
 
 class loan_pool;
 
-/// Host memory on loan. Every device can copy directly from it and to it. Owned by one thread at a time; movable. The
-/// destructor returns the memory; the next borrower waits for the device work passed to busy_until.
+/// Host memory that a loan_pool lends. Every device can copy directly from it and to it. Owned by one thread at a time;
+/// movable. The destructor returns the memory; the next borrower waits for the device work passed to busy_until.
 class HPE_API loan {
  public:
   loan() noexcept = default;
@@ -24,7 +24,7 @@ class HPE_API loan {
   loan& operator=(const loan&) = delete;
   ~loan();
 
-  /// The lent memory; nullptr if nothing was lent.
+  /// Returns the lent memory; nullptr if nothing was lent.
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
 
   void busy_until(timepoint point) { busy_.add(point); }
@@ -45,11 +45,11 @@ class HPE_API loan {
 /// its pages are returned to the system. Thread-safe.
 class loan_pool {
  public:
-  /// staging: how many bytes at the beginning of the segment are occupied by staging buffers.
+  /// staging: the number of bytes that staging buffers occupy at the beginning of the segment.
   loan_pool(device::device_set& devices, memory::uvas& space, std::size_t staging);
 
-  /// Lends at least `bytes` bytes, at an address that equals `like` modulo 4096, so that code that depends on alignment
-  /// works with the loan as with the original. Throws HPE_ERROR_OUT_OF_MEMORY.
+  /// Lends at least `bytes` bytes, at an address that equals `like` modulo 4096, so that code that depends on the
+  /// alignment of `like` also works with the lent memory. Throws HPE_ERROR_OUT_OF_MEMORY.
   [[nodiscard]] loan take(std::size_t bytes, const void* like);
 
  private:

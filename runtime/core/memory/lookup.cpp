@@ -1,4 +1,4 @@
-// The search for the allocation at an address, and the errors for an address that lies in none.
+// The search for the allocation at an address, and the errors for an address that lies in no allocation.
 
 #include "runtime/base/error.h"
 #include "runtime/core/memory/allocator.h"

@@ -18,7 +18,7 @@ void mover::move(region& r, std::vector<std::uint16_t> homes) {
                 "device {} is lost, so memory cannot be moved to it", device);
   region_layout moved = r.layout;
   moved.homes = std::move(homes);
-  std::map<std::uint16_t, std::int64_t> more;  // granules that a device gets beyond those it has
+  std::map<std::uint16_t, std::int64_t> more;  // how many more granules each device has after the move than before
   bool differ = false;
   for (std::uint64_t g = 0; g < granules; ++g) {
     const std::uint16_t to = moved.home_of(g * granule_size), from = r.layout.home_of(g * granule_size);
@@ -50,7 +50,7 @@ void mover::move(region& r, std::vector<std::uint16_t> homes) {
 void mover::move_through_host(region& r, const region_layout& moved) {
   work::bring_to_host(with_, r);
   backing_.take(r.layout, r.resident.mapped());
-  // All bytes are safe in the shadow now. If no memory can be had, they stay there until work needs them on a device.
+  // All bytes are now in the shadow. If no device memory is free, the bytes stay there until device work needs them.
   r.resident.reset(r.bytes_at_homes());
   try {
     const backing::parts mapped = backing_.give(moved);

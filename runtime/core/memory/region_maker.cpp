@@ -11,9 +11,9 @@
 #include "runtime/work/host_memory.h"
 #include "runtime/work/residency.h"
 
-// Other threads find a region from the moment the granule table names it (last step of make) until `alive` is cleared.
-// After that nothing fails: all memory that the removal takes is allocated before (prepare_removal). The address space
-// is handed out again after its backing is gone.
+// Other threads can find a region from the time when the granule table names it (the last step of make) until `alive`
+// is cleared. After that, nothing fails: prepare_removal has allocated all memory that the removal needs. The region's
+// addresses are reused only after their memory has been unmapped.
 
 namespace hpe::core {
 
@@ -26,8 +26,8 @@ using memory::segment_kind;
 
 namespace {
 
-// Granules behind each region that are never used. Accesses past an end hit nothing, and the mappings of neighbours are
-// apart, so that protecting a whole region never splits a mapping.
+// The number of granules after each region that are never used. So accesses past the end of a region reach no other
+// region, and the mappings of neighbouring regions are never merged: protecting a whole region never splits a mapping.
 constexpr std::size_t guard = 1;
 
 std::uint64_t memory_of_machine() { return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * os::page_size(); }
@@ -114,9 +114,11 @@ std::byte* region_maker::make(std::size_t bytes, region_layout what) {
   try {
     mapped = give_memory(what);
     backed = true;
-    // Pages of a freed allocation hold old bytes, and only device memory can say that the new one reads as zero.
+    // The pages of a freed allocation contain old bytes. They can be used only if the region has device memory: the
+    // zeros at the home are then the valid copy.
     const bool old_pages = had && had->pages == kept_memory::contents::old;
-    // The pages behind the end of the allocation go as well: when it is freed, they are kept as pages of zeros, too.
+    // The pages after the end of the allocation are also released, because give_back_memory may later keep them as
+    // pages of zeros.
     if (old_pages && mapped.empty()) {
       const std::uint64_t taken = with_guard * granule_size;
       HPE_REQUIRE(space_.unmap_view(what.base, taken), HPE_ERROR_SYSTEM,
@@ -139,7 +141,8 @@ std::byte* region_maker::make(std::size_t bytes, region_layout what) {
 
 backing::parts region_maker::give_memory(const region_layout& what) {
   try {
-    // Also where there is no room: the CUDA driver must reserve the addresses before the view is mapped there.
+    // Call give() even if device memory is short: it makes the CUDA driver reserve the addresses, which must happen
+    // before the view is mapped there.
     return backing_.give(what);
   } catch (const error& e) {
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || what.kind == region_kind::host) throw;
@@ -229,7 +232,7 @@ region_maker::removal region_maker::prepare_removal(const region& r) {
 
 void region_maker::finish_removal(region& r, removal&& what) noexcept {
   const region_layout& was = r.layout;
-  faults_.look_again(r.id);  // threads that wait for its data learn that it was freed
+  faults_.look_again(r.id);  // threads that wait for the region's data get the error that it was freed
   work::wait_for(what.users.points(), with_.devices);
   if (was.small == nullptr) regions_.note_freed({was.base + was.first, was.bytes - was.first});
   with_.host.forget(r);

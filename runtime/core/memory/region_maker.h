@@ -59,9 +59,9 @@ class region_maker {
 
   /// See allocator::when_short.
   void when_short(std::function<bool()> make_room) { make_room_ = std::move(make_room); }
-  /// The object that maps the memory of regions on devices.
+  /// Returns the object that maps the device memory of regions.
   [[nodiscard]] backing& homes() noexcept { return backing_; }
-  /// The addresses that a move of a region may use temporarily.
+  /// Returns the segment with the addresses that a move of a region may use temporarily.
   [[nodiscard]] memory::segment_allocator& spare_addresses() noexcept { return striped_segment_; }
   /// Whether allocations may be larger than device memory.
   [[nodiscard]] bool oversubscribes() const noexcept { return oversubscribe_; }

@@ -6,8 +6,8 @@
 #include "runtime/base/log.h"
 #include "runtime/trace/profile.h"
 
-// An announcement is entered before views are closed, and no lane opens a view that an announcement forbids. So at no
-// moment can CPU code use the bytes without waiting.
+// An announcement is recorded before the views are closed, and no lane opens a view that an announcement forbids. So
+// after the announcement, CPU code cannot use the bytes without waiting.
 
 namespace hpe::core {
 
@@ -79,15 +79,16 @@ void announcer::begin(hpeAnnouncement_st& work) const {
   HPE_REQUIRE(!thread.at_work, HPE_ERROR_INVALID_ARGUMENT, "the calling thread is already executing announced work");
   work.begun = true;
   thread = {.at_work = true};
-  if (work.number != 0) trace::count_for(work.from.get());  // host functions (number 0) count for their own places
+  if (work.number != 0) trace::count_for(work.from.get());  // host functions (number 0) count for their own call sites
 }
 
 void announcer::close_again(bool opened) const {
-  // A view that was opened for this thread would let through other threads that must wait for work.
+  // A view that was opened for this thread would also give access to other threads, which must wait for announced work.
   try {
     if (opened && announced_.any()) release(all_homes, {});
   } catch (const error& e) {
-    log(log_level::debug, "closing views behind a host function: {}", e.what());  // a lost device; its users get errors
+    log(log_level::debug, "closing views behind a host function: {}",
+        e.what());  // if a device is lost; users of its memory get errors
   }
 }
 

@@ -16,8 +16,8 @@ class arrivals {
   /// may wait until other threads return staging buffers. Therefore the caller must not hold a lock, nor any staging
   /// buffer except those that it has added to this object.
   [[nodiscard]] transfer::staged next_buffer(unsigned home);
-  /// Adds a piece: a copy of `bytes` bytes from `home` to the start of the buffer is queued, and the destination of the
-  /// bytes is `into`.
+  /// Adds a piece. The caller has queued a copy of `bytes` bytes from `home` to the start of the buffer; finish() or
+  /// next_buffer() later copies the bytes to `into`.
   void add(unsigned home, transfer::staged&& buffer, std::byte* into, std::size_t bytes);
   /// Copies all remaining pieces to their destinations. Throws the error of a piece whose copy failed.
   void finish();

@@ -14,10 +14,12 @@
 #include "runtime/trace/measured.h"
 #include "runtime/work/reading.h"
 
-// Host memory (one copy, the shadow) is read and written through its alias by the calling thread, after the device work
-// that uses it. All other copies are device work like a kernel: released, ordered, and queued.
+// The calling thread reads and writes host memory, whose only copy is the shadow, through the alias, after it has
+// waited for the device work that uses this memory. All other copies are device work, and are ordered and queued by a
+// submission like a kernel.
 //
-// Staging buffers come before the mutexes of regions: no thread waits for a buffer while it holds a mutex.
+// Threads take staging buffers before they lock the mutexes of regions: no thread waits for a buffer while it holds a
+// mutex.
 
 namespace hpe::core {
 
@@ -33,7 +35,8 @@ namespace {
 // some microseconds before it can queue other work, for example the copy in the other direction.
 constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
 
-// The most buffers that a copy between homes uses at once, so that one in the other direction finds some, too.
+// The largest number of buffers that a copy between homes uses at once, so that buffers are left for a copy in the
+// other direction.
 constexpr std::size_t most_buffers = 4;
 
 bool homes_change_inside_blocks(const region_range& to, const region_range& from) {
@@ -113,7 +116,8 @@ void copier::copy_in(const region_range& to, const std::byte* source) {
     std::memcpy(alias(to), source, to.range.size());
     return;
   }
-  // The copy threads fill one buffer while the previous one is queued, and need not meet in between.
+  // The copy threads fill one buffer while this thread queues the previous buffer, and do not wait for each other in
+  // between.
   struct begun {
     byte_range range;
     transfer::engine::filling piece;
@@ -132,7 +136,8 @@ void copier::copy_in(const region_range& to, const std::byte* source) {
     auto next = with_.engine.try_stage(home, source + done, size, to.range.size());
     queue_last();
     if (!next)
-      next.emplace(with_.engine.stage(home, source + done, size, to.range.size()));  // waits while it holds no buffer
+      next.emplace(with_.engine.stage(home, source + done, size,
+                                      to.range.size()));  // waits for a buffer; this thread holds no other buffer now
     last.emplace(begun{{at, at + size}, std::move(*next)});
     at += size;
   }
@@ -168,8 +173,8 @@ void copier::copy_out(std::byte* destination, const region_range& from) {
   arrivals under_way(with_.engine);
   std::optional<transfer::staged> buffer;
   for (std::uint64_t at = from.range.begin; at < from.range.end;) {
-    // Only a buffer is held from one turn to the next. So each turn checks again what the next bytes need: a wait for
-    // their writers, a buffer, or the copy itself.
+    // Between two turns of this loop, the thread holds no lock. So each turn checks again whether the next bytes need a
+    // wait for their writers, a buffer, or the copy itself.
     const std::uint64_t most =
         transfer::next_piece(at - from.range.begin, from.range.end - at, with_.engine.staging_size());
     const auto read = [&](unsigned home, const region_range& bytes) -> std::optional<timepoint> {
@@ -189,8 +194,8 @@ void copier::copy_out(std::byte* destination, const region_range& from) {
       under_way.add(home, std::move(*buffer), into, next.bytes.range.size());
       buffer.reset();
     } else if (buffer || !work::reached(next.writers.points(), with_.devices)) {
-      // Wait here and not in the stream, which other waiting threads share. A thread that has a buffer must not wait
-      // for a second one, even if the writers have just finished.
+      // Wait here and not in the stream, which the copies for other waiting threads share. A thread that has a buffer
+      // must not wait for a second buffer, even if the writers have just finished.
       work::wait_for(next.writers.points(), with_.devices);
       continue;
     } else {
@@ -219,16 +224,17 @@ void copier::copy_across(const region_range& to, const region_range& from) {
     work::wait_for_users(to, true, with_.devices);
     return copy_out(alias(to), from);
   }
-  // If homes of the source change inside a block of the target, two commands write the block. It is uploaded first
-  // then, so that it is whole at its home if only one of them can be queued.
+  // If homes of the source change inside a block of the target, two commands write the block. In this case the block is
+  // first uploaded, so that all of it is valid at its home even if only one of the two commands can be queued.
   work::await_room(to, with_.devices);
   const hpeAccessMode target_mode = homes_change_inside_blocks(to, from) ? HPE_INOUT : HPE_OUT;
   const std::uint64_t most = std::min({piece_size, with_.room.most_for_a_copy(t), with_.room.most_for_a_copy(f)});
-  std::deque<timepoint> under_way;  // of the pieces in buffers
+  std::deque<timepoint> under_way;  // the timepoints of the pieces that still use buffers
   for (std::uint64_t done = 0; done < to.range.size();) {
     const std::uint64_t begin = done;
     std::uint64_t stop = std::min(begin + most, to.range.size());
-    // Some homes need a buffer between them. Take it before the mutexes; the homes are known only under them.
+    // Copies between some homes need a buffer. Take the buffer before the mutexes are locked, although the homes are
+    // known only under the mutexes.
     std::optional<transfer::staged> through;
     if (!with_.engine.all_connected()) {
       if (under_way.size() == most_buffers) {

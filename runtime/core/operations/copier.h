@@ -27,19 +27,19 @@ class copier {
   void prefetch(const void* p, std::size_t bytes, int where);
 
  private:
-  /// The bytes as a range of a region; the region is nullptr for ordinary memory.
+  /// Returns the bytes as a range of a region; the region is nullptr for ordinary memory.
   [[nodiscard]] work::region_range resolve(const void* p, std::size_t bytes) const;
   void copy_in(const work::region_range& to, const std::byte* source);
   /// Queues the copy of a staging buffer's bytes to a range of a region.
   void queue_in(const work::region_range& to, transfer::staged buffer);
   void copy_out(std::byte* destination, const work::region_range& from);
   void copy_across(const work::region_range& to, const work::region_range& from);
-  /// The end of a piece that begins at `begin`, of a copy to `to`: the last block boundary up to `end`, or `end` if the
-  /// piece has no block boundary. The pieces end at block boundaries because a block in state host must be uploaded
-  /// before a piece overwrites only a part of it.
+  /// Returns the end of the piece that begins at `begin`, in a copy to `to`: the last block boundary up to `end`, or
+  /// `end` if there is no block boundary between `begin` and `end`. The pieces end at block boundaries because a block
+  /// in state host must be uploaded before a piece overwrites only a part of it.
   [[nodiscard]] static std::uint64_t between_blocks(const work::region_range& to, std::uint64_t begin,
                                                     std::uint64_t end);
-  /// Makes the submission of work that overwrites a range. Throws if a home of the range is lost.
+  /// Returns a submission for work that overwrites a range. Throws if a home of the range is lost.
   [[nodiscard]] work::submission overwrite(const work::region_range& to) const;
   /// Divides a range into parts, so small that device memory can hold several of them at once, and calls with_part for
   /// each part, in order.

@@ -8,8 +8,8 @@
 #include "runtime/base/granule.h"
 #include "runtime/work/reading.h"
 
-// No mutex is held during a wait for device work. What was found under a region's mutex may have changed when the mutex
-// is taken again, so each turn of a loop checks again.
+// No mutex is held during a wait for device work. The state of a region may have changed when its mutex is locked
+// again, so each turn of a loop checks the state again.
 
 namespace hpe::core {
 
@@ -22,7 +22,8 @@ using work::region_range;
 
 namespace {
 
-// The most bytes of a home that one command copies, so that other copies use the link in between.
+// The largest number of bytes that one command copies. Commands are limited so that other copies can use the link
+// between two commands.
 constexpr std::uint64_t piece = std::uint64_t{64} << 20;
 
 bool host_owns(block_state s) noexcept { return s == block_state::host; }
@@ -48,7 +49,7 @@ std::byte* host_access::in_place(const void* p, std::size_t bytes, host_use use)
     work::wait_for_users(what, use != host_use::read, with_.devices);
     return space_.alias(p);
   }
-  // Where host memory has a limit, the host's copy may go to a file at any time.
+  // If host memory has a limit, the host's copy may be moved to the spill file at any time.
   if (use != host_use::read || with_.host.limited()) return nullptr;
   const lock_guard lock(what.region->mutex);
   r.mutex.assert_held();
@@ -92,7 +93,8 @@ std::vector<timepoint> host_access::start_read(std::byte* into, const void* p, s
 bool host_access::reached(std::span<const timepoint> points) const { return work::reached(points, with_.devices); }
 
 void host_access::finish(std::span<const timepoint> points) const {
-  // Wait for all copies first: one that still ran after another had failed would write memory that is released.
+  // Wait for all copies first: if one copy fails while another is still running, the other would write to memory that
+  // the caller has released.
   work::wait_for(points, with_.devices);
   work::require_success(points, with_.devices);
 }
@@ -123,7 +125,7 @@ void host_access::queue_reads(std::byte* into, const region_range& from, std::ve
       continue;
     }
     if (!next.on_host && !next.queued) {
-      work::wait_for(next.writers.points(), with_.devices);  // not in the stream, which other waiting threads share
+      work::wait_for(next.writers.points(), with_.devices);  // not in the stream: other waiting threads share it
       continue;
     }
     std::byte* const address = next.bytes.address();
@@ -157,7 +159,7 @@ void host_access::write(void* p, loan& from, const std::byte* data, std::size_t 
         missing = !with_.host.hold(r, {at, end}, work::host_memory::use::write);
       }
       if (host_owns(r.state(r.block_of(at))) && !missing) {
-        // Under the mutex, so that no upload starts before all bytes are written.
+        // The mutex is held, so that no upload starts before all bytes are written.
         std::memcpy(space_.alias(r.layout.base + at), source, end - at);
         at = end;
         continue;
@@ -183,7 +185,7 @@ void host_access::write_home(const region_range& to, loan& from, const std::byte
         try {
           from.busy_until(copied);
         } catch (const std::bad_alloc&) {
-          work::wait_for(std::span(&copied, 1), with_.devices);  // the loan need not record the copy then
+          work::wait_for(std::span(&copied, 1), with_.devices);  // so the loan need not record the copy
         }
         return copied;
       },

@@ -5,12 +5,12 @@
 ///
 /// Reads. If the host's copy of all the bytes is valid, host code reads it in place through the alias. The copy stays
 /// valid until these bytes are written, whatever happens to neighbouring bytes. Otherwise the bytes are copied from
-/// their home to memory on loan.
+/// their home to memory that a loan_pool lends.
 ///
-/// Writes. Host code writes to memory on loan. Exactly the written bytes are then put in place: in the host's copy if
-/// the block is in state host, otherwise at the home, by a copy that is queued like any device work. So the old bytes
-/// are never fetched, and the host and kernels may use other bytes of the same block at the same time without waiting.
-/// Host memory (hpeMallocHost) has only one copy, so host code uses it in place.
+/// Writes. Host code writes to lent memory. hpe then copies exactly the written bytes to their place: to the host's
+/// copy if the block is in state host, otherwise to the home, by a copy that is queued like any device work. So the old
+/// bytes are never fetched, and the host and kernels may use other bytes of the same block at the same time without
+/// waiting. Host memory (hpeMallocHost) has only one copy, so host code uses it in place.
 ///
 /// Reads and writes wait only for device work and announced work on which the bytes depend.
 
@@ -38,9 +38,9 @@ class HPE_API host_access {
               allocator& memory, loan_pool& loans)
       : with_(with), space_(space), announced_(announced), memory_(memory), loans_(loans) {}
 
-  /// The object of the process. Returns nullptr if the address cannot be hpe memory: it is outside hpe's address space,
-  /// or hpe was not started in this process (in a child made by fork it was not). Costs a few instructions and does not
-  /// start hpe.
+  /// Returns the process's object; nullptr if the address cannot be hpe memory, because it is outside hpe's address
+  /// space, or because hpe was not started in this process (for example, in a child made by fork). Costs a few
+  /// instructions and does not start hpe.
   [[nodiscard]] static host_access* of(const void* p) noexcept { return of(reinterpret_cast<std::uintptr_t>(p)); }
   /// Like of(p). The address is passed as a number, so that compilers see that the bytes at the address are not read.
   [[nodiscard]] static host_access* of(std::uintptr_t address) noexcept;
@@ -58,7 +58,7 @@ class HPE_API host_access {
   /// Lends memory for a private copy of a range.
   [[nodiscard]] loan borrow(const void* p, std::size_t bytes);
 
-  /// Copies pieces of the range at p to memory on loan, each to its offset from `into`, and waits for the copies.
+  /// Copies pieces of the range at p to lent memory, each piece to its offset from `into`, and waits for the copies.
   /// Throws HPE_ERROR_DEVICE_LOST and other errors of copies.
   void read(std::byte* into, const void* p, std::size_t bytes, std::span<const host_piece> pieces) const;
 
@@ -71,8 +71,8 @@ class HPE_API host_access {
   /// Waits until no device work writes the range.
   void wait_for_writers(const void* p, std::size_t bytes) const;
 
-  /// Copies [data, data + bytes), which is in `from`, to p. The copy may still be queued on return: `from` may be
-  /// released at once, but must not be written before its busy() points are reached.
+  /// Copies the bytes [data, data + bytes), which are in `from`, to p. The copy may still be queued on return: `from`
+  /// may be released at once, but must not be written before its busy() points are reached.
   void write(void* p, loan& from, const std::byte* data, std::size_t bytes) const;
 
   /// Waits until no device work uses the loan, so that host code may write to the loan again.

@@ -14,7 +14,8 @@ namespace hpe::core {
 
 namespace {
 
-// Arrays and replicas are copied between the devices; without peer access, arrays move through host memory.
+// The rates and prices that the planner uses for these devices. Arrays and replicas are copied between the devices;
+// without peer access, arrays move through host memory.
 spread::machine rates_of(const device::properties& device, std::size_t devices, bool connected,
                          spread::device_number alone) {
   spread::machine m;
@@ -23,18 +24,19 @@ spread::machine rates_of(const device::properties& device, std::size_t devices, 
   m.replica_bytes = device.memory_bytes;
   if (device.kind == HPE_DEVICE_CUDA) {
     if (!connected) m.moves = {1e-4, 1e-10};
-    // Arrays of an unmodified program begin on its device, so new memory for one that is empty takes its time too.
+    // The arrays of an unmodified program are first allocated on its own device, so moving even an empty array takes
+    // time, for the allocation of new memory.
     m.moves_empty_arrays_free = alone < 0;
     return m;
   }
-  // All memory is the machine's, behind links if they have limits.
+  // The memory of soft devices is the machine's memory. Links limit the rate only if the user has set a limit.
   const auto over = [](double link, double rate) { return link > 0 ? std::min(link, rate) : rate; };
   m.local_rate = 1e10;
   m.memory_rate = m.local_rate * m.devices;
   m.read_rate = m.write_rate = over(device.peer_rate, m.local_rate);
-  m.shares_ports = false;  // HPE_SOFT_PEER_LINK limits each pair by itself
+  m.shares_ports = false;  // HPE_SOFT_PEER_LINK limits each pair of devices separately
   m.host_rate = over(device.host_rate, m.local_rate);
-  m.host_memory_rate = m.host_rate * m.devices;  // HPE_SOFT_HOST_LINK limits each device by itself
+  m.host_memory_rate = m.host_rate * m.devices;  // HPE_SOFT_HOST_LINK limits each device separately
   m.moves = {1e-4, 1 / over(connected && direct_mover::pays(device) ? device.peer_rate : device.host_rate, 2e9)};
   m.copy_rate = over(device.peer_rate, 2e9);
   m.instruction_rate = 1e9 * std::max(device.compute_units, 1U);
@@ -42,8 +44,8 @@ spread::machine rates_of(const device::properties& device, std::size_t devices, 
   return m;
 }
 
-// On GPUs, the first price is that of the moves of earlier processes. Soft devices share the machine's cores, so their
-// moves are not measured.
+// On GPUs, the planner first uses the price of moves that earlier processes measured. Soft devices share the machine's
+// cores, so their moves are not measured.
 std::optional<cache_file> prices_for(const device::properties& device, std::size_t devices, bool connected) {
   if (device.kind != HPE_DEVICE_CUDA || options::from_environment().calibration == "off") return std::nullopt;
   return cache_file(own_cache_folder(), "moves",
@@ -57,8 +59,9 @@ spread::machine with_price(spread::machine m, const std::optional<cache_file>& p
   return m;
 }
 
-// The launches of an unmodified program, which stay on its own device, wait for plans only within planner::allowance
-// and planner::share. A launch that the program asked to be spread waits for its plan.
+// Launches of an unmodified program run on its own device by default; they wait for a plan only within
+// planner::allowance and planner::share. A launch that the program itself spreads (hpeLaunchOver) always waits for its
+// plan.
 spread::when_planned when_for(spread::device_number alone) {
   return alone >= 0 ? spread::when_planned::in_time : spread::when_planned::at_once;
 }
@@ -90,7 +93,7 @@ launch_planner::launch_planner(device::device_set& devices, allocator& memory, r
                           prices_),
                {}, when_for(alone)) {}
 
-// The rates of the machine, which it needs, never change.
+// No lock is needed, because first_place only uses the rates of the machine, which never change.
 spread::placement launch_planner::first_place(std::size_t bytes) const HPE_NO_THREAD_SAFETY_ANALYSIS {
   return planner_.first_place(bytes, granule_size);
 }
@@ -146,7 +149,7 @@ std::byte* launch_planner::allocate_over_devices(std::size_t bytes, const IfTher
 void launch_planner::describe_homes(const coherence::region& r, spread::allocation& to) const {
   to.homes.clear();
   r.for_each_home(r.whole(), [&](unsigned home, coherence::byte_range part) {
-    // Memory of a device that is not in the list is as far away as the host's.
+    // Memory of a device that is not in the list counts as host memory.
     const auto place = std::find(list_.begin(), list_.end(), home);
     const auto number = r.single_copy() || place == list_.end()
                             ? spread::host
@@ -165,7 +168,8 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
   const coherence::region& r = *found.region;
   const lock_guard lock(r.mutex);
   if (!r.alive) return nullptr;
-  // With its valid bytes on the host, a region moves without a copy: they are uploaded to the new homes.
+  // If all valid bytes of a region are on the host, the region moves without a copy: the bytes are later uploaded to
+  // the new homes.
   const bool on_host = r.blocks().off_device() == r.blocks().count();
   described& known = described_[&r];
   if (std::exchange(known.homes, r.homes_version()) != r.homes_version()) known.has_no_replica = false;
@@ -186,7 +190,7 @@ const spread::allocation* launch_planner::describe(const void* pointer) {
   return &a;
 }
 
-// A move that fails leaves the array where it is, which is slower and as right.
+// If a move fails, the array stays at its home: the launch is then slower, but still correct.
 void launch_planner::move(const spread::allocation& what, const spread::placement& to) {
   const bool is_home = to.how == spread::placement::kind::one && to.home == std::max(planner_.rates().alone, 0);
   const std::vector<spread::home_run> runs = spread::homes_under(to, what, static_cast<std::uint32_t>(list_.size()));
@@ -205,7 +209,7 @@ void launch_planner::move(const spread::allocation& what, const spread::placemen
   }
 }
 
-// Without a replica the launch uses the array where it is, which is slower and as right.
+// If a device has no replica, the launch uses the array at its home: it is then slower, but still correct.
 void launch_planner::replicate(const spread::kernel_model::pointer& of, const spread::launch& launch, plan& to) {
   const void* const pointer = pointer_in(launch, of.offset);
   coherence::region* const r = memory_.find(pointer).region;
@@ -242,7 +246,7 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
     result.replacing.resize(list_.size());
   }
   using kind = spread::placement::kind;
-  std::unordered_set<const spread::allocation*> moved;  // several pointers may point into one
+  std::unordered_set<const spread::allocation*> moved;  // several pointers may point into one array
   for (std::size_t n = 0; n < arrays.size(); ++n) {
     if (arrays[n] == nullptr) continue;
     const spread::array_decision& each = decided.arrays[n];
@@ -257,8 +261,8 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
   return result;
 }
 
-// Writing a file takes time, so later processes get a price that is a little out of date. Without host memory the price
-// is not kept.
+// Writing the file takes time, so the price is stored only if it has changed much; later processes may get a slightly
+// older price. If host memory is short, the price is not stored.
 void launch_planner::keep_price() noexcept {
   if (!std::exchange(has_moved_, false) || !prices_ || planner_.rates().moves.is_near(kept_)) return;
   try {

@@ -28,17 +28,17 @@ class launch_planner {
                  spread::device_number alone = -1);
 
   enum class first_home : std::uint8_t {
-    one,    // on the first device, as a program for one device expects; in parts if it does not fit there
+    one,    // on the first device, as a program for one device expects; in parts if the array does not fit there
     parts,  // in parts on all devices if each part has several granules, otherwise on the first device
   };
   /// Allocates an array that no kernel has used yet. If the devices of the list have too little memory, the array is
   /// placed on another device.
   [[nodiscard]] std::byte* allocate(std::size_t bytes, first_home where);
-  /// To be called before an allocation is freed.
+  /// Must be called before an allocation is freed.
   void forget(const void* freed);
 
-  /// Describes the memory to which a pointer of a launch points, if that memory is not hpe memory. Returns nullptr for
-  /// host memory.
+  /// A function that describes the memory to which a pointer of a launch points, if that memory is not hpe memory. It
+  /// returns nullptr for host memory.
   using foreign_memory = std::function<const spread::allocation*(const void*)>;
 
   /// A pointer parameter that a device's part of a launch replaces with the address of the device's own copy of the
@@ -58,16 +58,17 @@ class launch_planner {
   [[nodiscard]] plan decide(const spread::kernel_model& kernel, const spread::launch& launch,
                             const foreign_memory& others = {});
   /// Whether stays() can have an effect: some arrays are not on the device that runs unspread launches, or these
-  /// launches have lost time for that reason. Costs one load.
+  /// launches have lost time because of such arrays. Costs one load.
   [[nodiscard]] bool counts_stays() const { return counts_stays_.load(std::memory_order_acquire); }
-  /// To be called for a launch that cannot be spread and uses the arrays to which these addresses point. Moves an array
-  /// to the launch's device once launches have lost as much time as the move takes.
+  /// Must be called for each launch that cannot be spread. pointers: addresses in the arrays that the launch uses.
+  /// Moves an array to the launch's device once launches have lost as much time as the move takes.
   void stays(std::span<const void* const> pointers);
-  /// Records the time of a launch, in seconds; `launch` is its plan::measured, which has a record. Later launches of
-  /// its kernel run in the way that was faster.
+  /// Records the time of a launch, in seconds; `launch` is its plan::measured. Later launches of the kernel run in the
+  /// way that was faster.
   void took(const spread::planner::measurement& launch, double seconds);
-  /// Seconds since the first decision, and of these, less than the launches would have taken on one device; below 0:
-  /// more. As far as launches on one device were measured; moves count.
+  /// The seconds since the first decision, and the seconds that spreading has saved in this time, compared with
+  /// launches on one device; negative if spreading cost time. Counts the launches for which a time on one device is
+  /// known, and subtracts the time of moves.
   struct gain {
     double seconds = 0, saved = 0;
   };
@@ -78,7 +79,7 @@ class launch_planner {
   struct described {
     std::uint64_t version = 0;
     std::uint64_t homes = 0;      // the region's homes_version at the time of the description
-    bool has_no_replica = false;  // while the array had these homes, device memory was too short for a replica
+    bool has_no_replica = false;  // while the array had these homes, a replica did not fit into device memory
     spread::allocation what;
   };
   [[nodiscard]] std::vector<std::uint16_t> granules_of(const std::vector<spread::home_run>& homes,
@@ -89,7 +90,8 @@ class launch_planner {
   template <class IfThereIsRoom>
   [[nodiscard]] std::byte* allocate_over_devices(std::size_t bytes, const IfThereIsRoom& if_there_is_room);
   void move(const spread::allocation& what, const spread::placement& to) HPE_REQUIRES(mutex_);
-  /// For later processes, if arrays have moved.
+  /// Stores the measured price of moves in a file for later processes, if arrays have moved since the last call and the
+  /// price has changed.
   void keep_price() noexcept HPE_REQUIRES(mutex_);
   void note_place(std::uint64_t address, bool is_home) HPE_REQUIRES(mutex_);
   void note_accounts() HPE_REQUIRES(mutex_);
@@ -99,15 +101,15 @@ class launch_planner {
   allocator& memory_;
   replicas& replicas_;
   const std::vector<unsigned> list_;
-  const std::optional<cache_file> prices_;  // of moves that are measured
+  const std::optional<cache_file> prices_;  // the file with the price of moves; nullopt if moves are not measured
   mutex mutex_;
   spread::planner planner_ HPE_GUARDED_BY(mutex_);
   std::unordered_map<const coherence::region*, described> described_ HPE_GUARDED_BY(mutex_);
   std::unordered_set<std::uint64_t> away_ HPE_GUARDED_BY(mutex_);  // allocations that are partly on other devices
   std::chrono::steady_clock::time_point begun_ HPE_GUARDED_BY(mutex_){};
   double saved_ HPE_GUARDED_BY(mutex_) = 0;
-  bool has_moved_ HPE_GUARDED_BY(mutex_) = false;                            // since keep_price()
-  spread::move_price kept_ HPE_GUARDED_BY(mutex_) = planner_.rates().moves;  // as prices_ has it
+  bool has_moved_ HPE_GUARDED_BY(mutex_) = false;                            // arrays have moved since keep_price()
+  spread::move_price kept_ HPE_GUARDED_BY(mutex_) = planner_.rates().moves;  // the price that is in the file
   std::atomic<bool> counts_stays_{false};
 };
 

@@ -125,7 +125,7 @@ bool launcher::reaches(unsigned device, const device_access& access) const {
 
 device::stream& launcher::choose_stream(unsigned device, const point_set& after) {
   compute& c = *compute_[device];
-  // Prefer a stream whose last command the work waits for anyway, then an idle stream.
+  // Prefer a stream whose last command the work must wait for anyway; otherwise prefer an idle stream.
   for (device::stream* s : c.streams) {
     const timepoint last = s->last();
     const auto points = after.points();
@@ -155,7 +155,7 @@ std::vector<device_access> launcher::accesses_of(unsigned device, const work_usa
   return accesses;
 }
 
-// Whether work on a stream has to wait for a point that is no earlier work of that stream.
+// Whether work on a stream must wait for work that is not earlier work of the same stream.
 bool launcher::waits(const device::stream& stream, const point_set& after) const {
   const std::uint32_t own = stream.last().timeline;
   const auto points = after.points();
@@ -166,7 +166,8 @@ bool launcher::waits(const device::stream& stream, const point_set& after) const
 template <class Command>
 timepoint launcher::queue(unsigned device, const work_usage& usage, const Command& command, device::stream* on) {
   require_there(device);
-  // Regions out of reach move in the same critical section, so that no other device takes them away before the work.
+  // Regions that the device does not reach move to it in the same critical section, so that no other launch moves them
+  // away before the work is queued.
   const auto move_here = [&](const device_access& access) {
     access.region->mutex.assert_held();
     if (!reaches(device, access)) memory_.move(*access.region, device);
@@ -221,7 +222,7 @@ void launcher::queue_together(std::span<const Part> parts, const std::string& na
 }
 
 void launcher::launch_team(std::span<const team_part> parts, hpeKernel kernel, std::span<const hpeAccess> accesses) {
-  std::vector<std::vector<std::byte>> parameters;  // copied as in launch
+  std::vector<std::vector<std::byte>> parameters;  // copied before any lock is taken, as in launch
   for (const team_part& p : parts) parameters.emplace_back(p.parameters.begin(), p.parameters.end());
   const auto queue_parts = [&](submission& /*work*/, const point_set& after, std::vector<timepoint>& points) {
     points.reserve(parts.size());

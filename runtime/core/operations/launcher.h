@@ -102,12 +102,12 @@ class launcher {
                       const work_usage& usage);
 
   /// Like enqueue_beside, for work that runs in parts on several devices, which do not wait for each other: calls
-  /// function(n, stream, waits) for each part, in order. `parts` must not be empty. If the function fails for any part
-  /// but the first, the work counts as queued.
+  /// function(n, stream, waits) for each part, in order. `parts` must not be empty. If the function fails for a part
+  /// other than the first, the work counts as queued.
   void enqueue_parts_beside(std::span<const beside_part> parts,
                             const std::function<int(std::size_t, void*, bool)>& function, const work_usage& usage);
 
-  /// Adds the point of the last work on each compute stream of a device.
+  /// Adds to `points` the point of the last work on each compute stream of a device.
   void add_last_points(unsigned device, coherence::point_set& points) const;
 
  private:

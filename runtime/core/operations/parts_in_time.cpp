@@ -29,13 +29,15 @@ class launch_arrays {
       if (p.offset + sizeof pointer <= launch.parameter_bytes)
         std::memcpy(&pointer, static_cast<const std::byte*>(launch.parameters) + p.offset, sizeof pointer);
       described_.push_back(describe(memory, pointer));
-      // For example the end of an array: the kernel uses an array, but not one that contains the address.
+      // For example, the pointer may be the end of an array: the kernel then uses an array that does not contain the
+      // address.
       leads_nowhere_ |= described_.back().region == nullptr && memory.is_in_space(pointer);
     }
     for (const array& each : described_) arrays_.push_back(each.region != nullptr ? &each.what : nullptr);
   }
 
-  /// Of each pointer; null for memory that is not hpe's.
+  /// Returns, for each pointer of the launch, the allocation into which it points; nullptr if it points to memory other
+  /// than hpe memory.
   [[nodiscard]] const std::vector<const spread::allocation*>& of_pointers() const { return arrays_; }
 
   /// Whether a pointer of the launch is in hpe's address space, but in no allocation.
@@ -49,7 +51,8 @@ class launch_arrays {
     return result;
   }
 
-  /// The largest share of a device's memory that the bytes take, in whole pieces (work::residency).
+  /// Returns how much of the devices' memory the bytes need, in whole pieces (work::residency): the largest ratio, over
+  /// all devices, of the needed bytes to the device's memory.
   [[nodiscard]] double load(const std::vector<spread::used_bytes>& used) const {
     std::vector<std::tuple<const coherence::region*, byte_range, const array*>> pieces;
     for (const spread::used_bytes& each : used) {
@@ -90,9 +93,9 @@ class launch_arrays {
   struct array {
     const coherence::region* region = nullptr;
     std::byte* base = nullptr;
-    std::uint64_t begin = 0;  // of the array in its region
+    std::uint64_t begin = 0;  // the offset of the array in its region
     std::uint64_t piece = 1;
-    std::vector<home> homes;  // none: host memory, which takes no room
+    std::vector<home> homes;  // empty for host memory, which needs no device memory
     spread::allocation what;
   };
 
@@ -121,7 +124,7 @@ class launch_arrays {
   }
 
   device::device_set& devices_;
-  std::map<unsigned, std::uint64_t> of_others_;  // bytes of each device
+  std::map<unsigned, std::uint64_t> of_others_;  // for each device, the bytes that `others` need
   std::deque<array> described_;
   std::vector<const spread::allocation*> arrays_;
   bool leads_nowhere_ = false;

@@ -12,7 +12,7 @@ namespace hpe::core {
 
 namespace {
 
-// CUDA's limits, so that programs that run here run on GPUs.
+// CUDA's limits. They also apply to soft devices, so that programs that run on soft devices also run on GPUs.
 constexpr std::uint32_t most_threads = 1024;
 constexpr std::uint32_t most_shared = 227U << 10;
 
@@ -137,7 +137,7 @@ void ptx_modules::place_variables(hpeModule_st& module) {
 }
 
 void ptx_modules::free_part(std::byte* part) noexcept {
-  // A failed free has changed nothing. If memory was short for a moment, a later try succeeds.
+  // A call of free that fails has changed nothing. If memory was short only for a moment, a later call succeeds.
   constexpr int tries = 3;
   for (int n = 1; n <= tries; ++n) {
     try {
@@ -246,7 +246,7 @@ void ptx_modules::record(hpeModule module, std::span<const timepoint> launches) 
 
 void ptx_modules::write_output() {
   device::ptx_capability* const ptx = devices_.ptx();
-  if (ptx == nullptr) return;  // a CUDA driver writes output itself
+  if (ptx == nullptr) return;  // the CUDA driver itself writes the output of kernels
   const lock_guard lock(output_);
   for (const device::printed& what : ptx->take_output())
     std::fwrite(what.text.data(), 1, what.text.size(), what.is_error ? stderr : stdout);

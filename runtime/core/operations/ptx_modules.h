@@ -28,7 +28,7 @@ class ptx_modules {
   [[nodiscard]] variable find_variable(hpeModule module, const std::string& name, unsigned device) const;
   [[nodiscard]] hpeKernelInfo describe(hpeKernel kernel) const;
 
-  /// The parsed PTX texts of a module.
+  /// Returns the parsed PTX texts of a module.
   [[nodiscard]] std::shared_ptr<const ptx::program> program_of(hpeModule module) const;
   /// Whether the module has variables that find_variable can find.
   [[nodiscard]] bool has_variables(hpeModule module) const;
@@ -46,7 +46,7 @@ class ptx_modules {
                    work_usage usage);
 
   /// Writes the new output of launches that have ended to the program's standard output and standard error. Uses stdio,
-  /// so that this output and the program's own keep their order.
+  /// so that this output and the program's own output keep their order.
   void write_output();
 
  private:
@@ -58,7 +58,7 @@ class ptx_modules {
   allocator& memory_;
   copier& copies_;
   launcher& launcher_;
-  mutex output_;  // held while output is fetched and written, so that its order is kept
+  mutex output_;  // held while output is fetched and written, so that threads do not change the order of the output
 };
 
 }  // namespace hpe::core

@@ -36,13 +36,13 @@ std::byte* replicas::bring(coherence::region& r, unsigned device, std::vector<ho
   }
   try {
     if (wanted.bytes == nullptr || wanted.size != bytes) {
-      // A replica takes free memory only. It must not evict allocations, which may be larger than device memory.
+      // A replica uses only free memory. It must not make hpe evict data of allocations.
       if (devices_.at(device).memory().free < bytes + granule_size) return nullptr;
       wanted = {allocate(bytes, device), bytes, 0};
     }
     if (wanted.contents != contents) {
-      // Waits for launches that read the old bytes, on the devices. The copy reads the region as a launch does, so a
-      // later write of the host faults and gives the region another version.
+      // The copy runs on the devices after launches that read the replica's old bytes. It reads the region as a launch
+      // does, so a later write by the host faults and changes the region's contents_version.
       copies_.copy(wanted.bytes.get(), r.layout.base, bytes);
       wanted.contents = contents;
       replica before = wanted;  // freed without the mutex

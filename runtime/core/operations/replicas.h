@@ -11,9 +11,10 @@
 
 namespace hpe::core {
 
-/// Copies of whole arrays, for launches on several devices: each device that reads an array has a copy in its memory. A
-/// replica is a separate allocation, with the bytes that the array had at the array's contents_version. Later writes to
-/// the array do not change the replica; it is filled again when a launch needs it. Thread-safe.
+/// Replicas of arrays, for launches on several devices: a replica is a copy of a whole array in the memory of a device
+/// that reads the array. A replica is a separate allocation, with the bytes that the array had at the array's
+/// contents_version. Later writes to the array do not change the replica; it is filled again when a launch needs it.
+/// Thread-safe.
 class replicas {
  public:
   replicas(device::device_set& devices, allocator& memory, copier& copies)
@@ -22,16 +23,16 @@ class replicas {
   /// Keeps the memory of a replica alive; a launch keeps the holds of its replicas until it is queued.
   using hold = std::shared_ptr<std::byte>;
 
-  /// Returns an address in the memory of a device at which the region's current bytes are: the address of a replica, or
-  /// of the region itself if the device is the region's only home. In the second case nothing is added to `holds`.
-  /// Returns nullptr if the device's memory is too short.
+  /// Returns the address of a valid copy of the region in the memory of a device: the address of a replica, or of the
+  /// region itself if the device is the region's only home. For a replica, adds its hold to `holds`. Returns nullptr if
+  /// the device has too little free memory.
   [[nodiscard]] std::byte* bring(coherence::region& r, unsigned device, std::vector<hold>& holds);
   /// Whether each of the devices has a valid replica or needs none.
   [[nodiscard]] bool are_valid(const coherence::region& r, const std::vector<unsigned>& on) HPE_REQUIRES(r.mutex);
 
-  /// Frees the replicas of the allocation at p. To be called before the allocation is freed.
+  /// Frees the replicas of the allocation at p. Must be called before the allocation is freed.
   void forget(const void* p);
-  /// Waits for the work that uses replicas and frees all of them, except those of a launch that is being queued.
+  /// Waits for the work that uses replicas and frees all replicas, except those of a launch that is being queued.
   /// Returns false if it has freed no replica.
   bool forget_all();
 

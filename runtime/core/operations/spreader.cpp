@@ -71,7 +71,7 @@ hpeKernel spreader::find_in_file(const std::string& file, const std::string& nam
     if (std::none_of(texts.begin(), texts.end(), holds_it)) continue;
     hpeModule const module = modules_.load(texts);
     duplicates_.insert(module);
-    // Kernels of the same module need it once.
+    // The kernels of one module share one loaded module.
     for (const auto& f : modules_.program_of(module)->functions)
       if (f->is_kernel && f->is_defined) of_files_[{file, f->name}] = launcher_.find(module, f->name);
     return of_files_[{file, name}];
@@ -108,7 +108,9 @@ spreader::usage spreader::usage_of(const spread_kernel& kernel, std::span<const 
   for (const ptx::analysis::array_use& array : analysis.arrays) {
     const quantity* const base = array.base ? &analysis.walk->table().of(*array.base) : nullptr;
     result.has_atomics |= array.updates > 0;
-    if (base != nullptr && base->what == quantity::kind::variable) continue;  // bring_variables
+    if (base != nullptr && base->what == quantity::kind::variable)
+      continue;  // bring_variables() handles module
+                 // variables
     if (base == nullptr || base->what != quantity::kind::parameter ||
         base->number + sizeof(void*) > parameters.size()) {
       result.everything = true;
@@ -197,8 +199,8 @@ spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel k
                                     {.accesses = used.accesses, .everything = used.everything})};
     return how;
   } catch (const error& e) {
-    // Between two parts, other work may use the memory. So only a program that orders its work itself has such
-    // launches.
+    // Between two parts, other work may use the memory. So hpe cuts in time only announced work, which the program
+    // itself orders.
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !coherence::this_announced_thread().at_work) throw;
     return launch_in_time(devices, kernel, shape, parameters, used, e.what());
   }
@@ -238,7 +240,8 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
     for (const timepoint p : queue_parts(list, devices.front(), kernel, shape, parameters, each.accesses))
       how.finished.push_back(p);
     if (list.size() > how.parts.size()) how.parts = std::move(list);
-    // As many as an answer of the C interface has room for.
+    // An answer of the C interface has room for only this many parts. Wait for the oldest of them, and stop if it has
+    // failed.
     while (how.finished.size() > std::size(hpeSpread{}.work)) {
       const timepoint oldest = how.finished.front();
       work::wait_for(std::span(&oldest, 1), devices_);

@@ -33,7 +33,7 @@ class spreader {
   };
   struct result {
     std::vector<part> parts;
-    std::string reason;               // why the launch was cut as it was, or why it was not cut
+    std::string reason;               // why the launch was cut in this way, or why it was not cut
     std::vector<timepoint> finished;  // the end of each part
     std::vector<replicas::hold> holds;
   };
@@ -41,22 +41,23 @@ class spreader {
   /// See hpeKernelOfProgram. file: the program or library that contains the kernel.
   [[nodiscard]] hpeKernel find_in_file(const std::string& file, const std::string& name);
 
-  /// The reason why the kernel has to run on one device; empty if it may be spread. The text is valid as long as the
-  /// module.
+  /// Returns the reason why the kernel has to run on one device; empty if the kernel may be spread. The text is valid
+  /// as long as the module.
   [[nodiscard]] const std::string& obstacle_of(hpeKernel kernel);
 
-  /// See hpeLaunchOver. `devices` must not be empty. For a launch in many parts, `finished` has the parts that have not
-  /// ended yet, and the first one that failed.
+  /// See hpeLaunchOver. `devices` must not be empty. For a launch in many parts, `finished` contains only the ends of
+  /// the last parts. If a part has failed before that, no further parts are queued, and `finished` begins with that
+  /// part.
   result launch(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                 std::span<const std::byte> parameters);
   /// See hpeLaunchParts. All parts use the variables of device `first`. Returns the point at which each part ends.
   std::vector<timepoint> launch_parts(std::span<const part> parts, unsigned first, hpeKernel kernel,
                                       const device::shape& shape, std::span<const std::byte> parameters);
 
-  /// The replicas of arrays that launches use.
+  /// Returns the replicas of arrays that launches use.
   [[nodiscard]] replicas& copies_of_arrays() noexcept { return replicas_; }
 
-  /// To be called before a module is unloaded.
+  /// Must be called before a module is unloaded.
   void unload(hpeModule module);
 
  private:
@@ -85,7 +86,8 @@ class spreader {
   [[nodiscard]] result plan(const spread_kernel& kernel, std::span<const unsigned> devices, const device::shape& shape,
                             std::span<const std::byte> parameters, const usage& used);
   /// Runs a launch, whose memory does not fit on the devices, in parts one after the other. refusal: the error of the
-  /// launch in one piece, which is part of the error that is thrown if that is impossible too.
+  /// attempt to run the launch in one piece; if the launch cannot run in parts either, the error message contains this
+  /// text.
   result launch_in_time(std::span<const unsigned> devices, hpeKernel kernel, const device::shape& shape,
                         std::span<const std::byte> parameters, const usage& used, const std::string& refusal);
   /// See launch_parts; used: the memory of all parts.
@@ -97,7 +99,7 @@ class spreader {
   spread_kernel& find(hpeKernel kernel);
   [[nodiscard]] std::unique_ptr<spread_module> make(hpeModule module) HPE_REQUIRES(mutex_);
   [[nodiscard]] usage usage_of(const spread_kernel& kernel, std::span<const std::byte> parameters) const;
-  /// The reason why this launch has to run on one device; empty if it may be spread.
+  /// Returns the reason why this launch has to run on one device; empty if it may be spread.
   [[nodiscard]] std::string obstacle_of(const spread_kernel& kernel, const device::shape& shape,
                                         std::span<const unsigned> devices, const usage& used) const;
   /// Makes the patched module use the original module's variables on a device.

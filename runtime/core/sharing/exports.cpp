@@ -1,4 +1,5 @@
-// A region with exports is alive: a thread that frees it checks its exports under its mutex first.
+// A region with exports is always alive: a thread that wants to free the region first checks its exports under the
+// region's mutex.
 #include "runtime/core/sharing/exports.h"
 
 #include "runtime/base/error.h"
@@ -26,7 +27,7 @@ node::memory_description exports::describe(const region& r, byte_range range) {
 const shared_parts::part& exports::part_around(region& r, byte_range range) {
   if (const auto* const known = r.shared.around(range)) return *known;
   const byte_range whole = r.single_copy() ? r.whole() : r.resident.around(range);
-  sharing_.forget(with_, r, whole);  // smaller parts, from times when less of the region was in device memory
+  sharing_.forget(with_, r, whole);  // forgets parts made when less of the region was in device memory
   const std::uint64_t memory = others_.add(describe(r, whole));
   r.shared.add(memory, whole);
   return *r.shared.around(range);
@@ -46,7 +47,7 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
   std::vector<timepoint> uploads;
   node::handle result;
   {
-    // Released as for a kernel that reads the bytes.
+    // The submission queues the uploads of bytes that the host wrote, as for a kernel that reads these bytes.
     work::submission use(with_, {{&r, range, HPE_IN}}, [&](const work::device_access&) {
       bytes_used.require_homes(with_.devices);
       r.mutex.assert_held();
@@ -56,7 +57,7 @@ node::handle exports::begin(const void* p, std::size_t bytes) {
     r.order.before_read(range, writers);
     uploads.assign(use.uploads().begin(), use.uploads().end());
     const shared_parts::part part = part_around(r, range);
-    std::map<std::uint64_t, live_export> made;  // made before publication, after which nothing may fail
+    std::map<std::uint64_t, live_export> made;  // allocated before publication, because nothing may fail afterwards
     made[0] = {&r, part.memory, object, {static_cast<const std::byte*>(p), bytes}};
     r.shared.begin_export(part.memory, object);
     try {
@@ -88,7 +89,7 @@ void exports::end(const node::handle& h) {
   const auto what = live(h);
   if (!what) node::peer::throw_ended();
   {
-    // This comes before the end of the export, because it can fail.
+    // Do this before the export ends, because it can fail.
     region& r = *what->region;
     const lock_guard lock(r.mutex);
     const std::uint64_t begin = r.offset_of(what->bytes.base);

@@ -29,7 +29,7 @@ class exports {
     const std::byte* base = nullptr;
     std::size_t bytes = 0;
   };
-  /// The bytes of a handle; nullopt if another process made the handle or the export has ended.
+  /// Returns the bytes of a handle; nullopt if another process made the handle or the export has ended.
   [[nodiscard]] std::optional<range> find(const node::handle& h) const;
 
  private:
@@ -40,14 +40,14 @@ class exports {
     range bytes;
   };
 
-  /// The shared part of a region that contains `range`, whose bytes must have device memory. If no shared part contains
-  /// the range, a new part is announced to the exporter.
+  /// Returns the shared part of a region that contains `range`, whose bytes must have device memory. If no shared part
+  /// contains the range, registers a new part with the exporter.
   const coherence::shared_parts::part& part_around(coherence::region& r, coherence::byte_range range)
       HPE_REQUIRES(r.mutex);
   node::memory_description describe(const coherence::region& r, coherence::byte_range range);
   [[nodiscard]] std::optional<live_export> live(const node::handle& h) const;
-  /// Ends an export. Does not make bytes visible that other processes have written. Returns false if the export had
-  /// ended already.
+  /// Ends an export. Does not make the writes of other processes visible. Returns false if the export had ended
+  /// already.
   bool forget(const node::handle& h) noexcept;
 
   const work::resources with_;

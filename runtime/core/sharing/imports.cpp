@@ -1,5 +1,6 @@
-// A copy keeps the import that it uses until it is complete, so imports may be dropped at any time. The handle is
-// checked before and after the copy: memory that was freed meanwhile is not taken for the exported memory.
+// A copy keeps its import alive until the copy is complete, so imports may be dropped from the table at any time. The
+// handle is checked before and after the copy: if the memory was freed during the copy, the copied bytes are not
+// mistaken for the exported bytes.
 #include "runtime/core/sharing/imports.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ std::uint64_t size_of(const node::memory_description& memory) {
   return bytes;
 }
 
-// The parts of a memory that contain the pages of the exported bytes.
+// Returns the parts of a memory that contain the pages of the exported bytes.
 std::vector<device::shared_part> pages_of(const node::answer& told) {
   const std::uint64_t begin = told.what.offset / os::page_size() * os::page_size();
   const std::uint64_t end = round_up(told.what.offset + told.what.bytes, os::page_size());
@@ -67,9 +68,9 @@ class imports::imported_memory {
   }
 
   [[nodiscard]] std::uint64_t size() const noexcept { return bytes_; }
-  /// Host memory: the address at which this process reads it; nullptr for device memory.
+  /// For host memory, returns the address at which this process reads it; nullptr for device memory.
   [[nodiscard]] std::byte* on_host() const noexcept { return here_.data(); }
-  /// Device memory: its address on devices; nullptr for host memory.
+  /// For device memory, returns its address on this process's devices; nullptr for host memory.
   [[nodiscard]] std::byte* on_devices() const noexcept { return base_; }
   [[nodiscard]] bool reached_by(unsigned device) const noexcept { return (reached_ >> device & 1U) != 0; }
 
@@ -231,7 +232,7 @@ void imports::copy_to_homes(const allocation& to, std::uint64_t begin, const imp
   region& r = *to.region;
   bool all_reach = true;
   for (unsigned d = 0; d < with_.devices.size(); ++d) all_reach = all_reach && from.reached_by(d);
-  const unsigned reader = all_reach ? 0 : reader_of(from);  // for homes that do not reach the memory
+  const unsigned reader = all_reach ? 0 : reader_of(from);  // reads for homes that do not reach the memory
   std::vector<timepoint> copies;
   for (std::uint64_t done = 0; done < bytes;) {
     const std::uint64_t first = done;

@@ -45,8 +45,8 @@ class imports {
   void copy_to_homes(const allocation& to, std::uint64_t begin, const imported_memory& from, std::uint64_t source,
                      std::size_t bytes);
   void copy_to_host(std::byte* to, const imported_memory& from, std::uint64_t source, std::size_t bytes);
-  /// The first device that is not lost and can reach the memory. Throws HPE_ERROR_DEVICE_LOST if all devices that could
-  /// reach it are lost.
+  /// Returns the first device that is not lost and can reach the memory. Throws HPE_ERROR_DEVICE_LOST if all devices
+  /// that could reach it are lost.
   [[nodiscard]] unsigned reader_of(const imported_memory& from) const;
   void copy_in(void* destination, const imported_memory& from, std::uint64_t source, std::size_t bytes);
 

@@ -15,8 +15,9 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const 
   cu_.cuDeviceGetName(name, sizeof name, ordinal_);
   properties_.kind = HPE_DEVICE_CUDA;
   properties_.name = name;
-  // Data that is read soon after its arrival is still in the host's last cache. Eight threads then read at 0.92 of the
-  // link's rate, and with 32 MiB at 0.72 (H200); one thread reads as fast with either.
+  // If only 8 MiB are fetched ahead, the data is still in the host's last-level cache when CPU code reads it. Eight
+  // threads then read at 0.92 of the link's rate, but with 32 MiB only at 0.72 (H200); one thread reads equally fast
+  // with both sizes.
   properties_.most_ahead = std::size_t{8} << 20;
   properties_.has_host_atomics = attribute(CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED) != 0;
   properties_.compute_units = static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
@@ -32,7 +33,7 @@ cuda_device::cuda_device(cuda_set& set, unsigned index, CUdevice ordinal, const 
   memory_.emplace(most, node::device_share::join(wanted.share, wanted.share.empty() ? "" : identity(), most,
                                                  std::chrono::seconds(wanted.share_timeout)));
   properties_.memory_bytes = memory_->total();
-  // For modules, local memory of kernels, and work areas of libraries.
+  // The memory that data leaves free for modules, for local memory of kernels, and for work areas of libraries.
   if (wanted.device_memory == 0) properties_.spare_bytes = std::size_t{256} << 20;
   cu_.check(cu_.cuStreamCreateWithPriority(&clearing_, CU_STREAM_NON_BLOCKING, 0), "creating a stream");
 }
@@ -148,7 +149,7 @@ void cuda_device::unmap(void* address, std::size_t bytes) noexcept {
   log_failure_of("unmapping device memory", [&] {
     require_granules(set_.layout(), address, bytes);
     const entered here(cu_, context_);
-    // Other processes that share the device need the memory that this one gives up.
+    // If other processes share the device, they need the memory that this process gives up.
     using after = device_memory::after;
     set_.memory().unmap(reinterpret_cast<std::uintptr_t>(address), bytes, index_,
                         memory_->share() == nullptr ? after::kept : after::released);
@@ -192,7 +193,7 @@ void cuda_device::lose(CUresult why) noexcept {
     for (cuda_stream* s : streams_)
       if (const std::string name = s->lose(); !name.empty()) kernels += (kernels.empty() ? "" : ", ") + name;
     how_lost_ = fmt::format("device {} ({}) is lost: {}", index_, properties_.name, cu_.words_for(why));
-    if (!kernels.empty()) how_lost_ += fmt::format("; kernels that were running or next: {}", kernels);
+    if (!kernels.empty()) how_lost_ += fmt::format("; kernels that were running or queued next: {}", kernels);
   }
   // The driver shuts down when the process ends, which is not a failure.
   if (why == CUDA_ERROR_DEINITIALIZED) return;

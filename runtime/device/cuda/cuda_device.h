@@ -53,7 +53,7 @@ class cuda_device final : public device {
 
  private:
   void require_abilities() const;
-  /// A name of the GPU that is the same in all processes.
+  /// Returns a name of the GPU that is the same in all processes.
   [[nodiscard]] std::string identity() const;
   [[nodiscard]] int attribute(CUdevice_attribute which) const;
   void check(CUresult result, const char* what);

@@ -17,8 +17,8 @@ class cuda_set;
 struct polling {
   static constexpr std::chrono::microseconds awake{500};
 
-  // A thread whose fault has been served faults again within this time, even if it writes blocks that were opened in
-  // advance.
+  // After its fault has been served, a thread usually faults again within this time, even if it writes blocks that were
+  // opened in advance.
   static constexpr std::chrono::microseconds awake_without_work{500};
 
   [[nodiscard]] static std::chrono::nanoseconds pause(std::chrono::nanoseconds waited) {
@@ -39,7 +39,7 @@ class cuda_gate final : public gate {
   const cuda_set& set_;
   os::futex_word rings_{0};
   std::atomic<bool> asleep_{false};
-  std::uint32_t seen_ = 0;  // number of rings that the sleeper has seen
+  std::uint32_t seen_ = 0;  // the number of rings that the sleeper has seen
 };
 
 }  // namespace hpe::device::cuda

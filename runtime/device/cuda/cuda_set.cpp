@@ -164,7 +164,7 @@ std::vector<printed> cuda_set::take_output() {
   for (const auto& device : devices_) {
     if (device->lost()) continue;
     const entered here(cu_, device->context());
-    cu_.cuCtxSynchronize();  // a failure is one of the work, whose stream tells it
+    cu_.cuCtxSynchronize();  // if this fails, the stream of the failed work reports the failure
   }
   return {};
 }

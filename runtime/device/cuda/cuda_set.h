@@ -66,7 +66,7 @@ class cuda_set final : public device_set, public ptx_capability {
   [[nodiscard]] cuda_device& gpu(unsigned index) const { return *devices_[index]; }
   [[nodiscard]] bool peers_allowed() const noexcept { return peers_allowed_; }
   cuda_stream& add_stream(cuda_device& device, priority level);
-  /// nullptr if the point belongs to no stream of this set.
+  /// Returns the stream to which the point belongs; nullptr if it belongs to no stream of this set.
   [[nodiscard]] cuda_stream* find_stream(timepoint point) const noexcept;
   void failed(unsigned device, const error& what);
 
@@ -88,7 +88,7 @@ class cuda_set final : public device_set, public ptx_capability {
 
   mutex streams_mutex_;
   std::vector<std::unique_ptr<cuda_stream>> streams_ HPE_GUARDED_BY(streams_mutex_);
-  std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // 0 is no stream
+  std::array<std::atomic<cuda_stream*>, most_streams> by_timeline_{};  // the streams by number; entry 0 is unused
 
   mutex failures_mutex_;
   std::deque<std::pair<unsigned, error>> failures_ HPE_GUARDED_BY(failures_mutex_);

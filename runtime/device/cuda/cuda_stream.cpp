@@ -1,7 +1,7 @@
 // Lock order: queue_, then pending_mutex_ of any one stream.
 //
-// Invariant: values in pending_ ascend. Only the last command may lack its event: the command that the thread which
-// holds queue_ is queuing.
+// Invariant: values in pending_ ascend. Only the last command may have no event yet: the command that is being queued
+// by the thread that holds queue_.
 #include "runtime/device/cuda/cuda_stream.h"
 
 #include <algorithm>
@@ -55,7 +55,8 @@ CUresult launch_kernel(const driver& cu, const kernel_table::entry& kernel, cons
   return cu.cuLaunchKernelEx(&how, kernel.function, nullptr, parameters);
 }
 
-/// The failure of a command of which a part is queued. Made before host memory is short; a copy takes none.
+/// The failure of a command that was queued only in part. It is made early, because later host memory may be short;
+/// copying it allocates no memory.
 const error& no_memory() {
   static const auto& made = *new error(HPE_ERROR_OUT_OF_MEMORY, "the host has no memory left for a command");
   return made;
@@ -69,7 +70,7 @@ cuda_stream::cuda_stream(cuda_set& set, cuda_device& device, std::uint32_t numbe
   int least = 0;
   int greatest = 0;
   cu_.check(cu_.cuCtxGetStreamPriorityRange(&least, &greatest), "querying the priorities of streams");
-  // Lower numbers are served first.
+  // Streams with lower numbers have priority.
   const int wished = std::clamp(greatest + static_cast<int>(level), greatest, least);
   cu_.check(cu_.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, wished), "creating a stream");
   failures_.reserve(kept_failures);
@@ -97,7 +98,7 @@ CUevent cuda_stream::announce(std::uint32_t kernel) {
   std::unique_lock lock(pending_mutex_);
   if (unused_.empty()) {
     unused_.reserve(events_made_ + 1);
-    lock.unlock();  // a loss of the device locks this mutex
+    lock.unlock();  // check() may call lose(), which locks this mutex
     CUevent made = nullptr;
     check(cu_.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING), "creating an event");
     lock.lock();
@@ -200,14 +201,14 @@ std::size_t cuda_stream::queue_piece(std::uintptr_t to, side to_side, std::uintp
                                      std::size_t bytes, std::vector<host_memory::use>& uses) {
   const auto limit = [&](std::uintptr_t address, side which) {
     if (which == side::host) {
-      uses.reserve(uses.size() + 1);  // a use that is begun must be ended
+      uses.reserve(uses.size() + 1);  // reserved first, because a use that has begun must be ended
       uses.push_back(set_.host().begin(address, bytes));
       bytes = uses.back().end - address;
     } else if (const auto piece = set_.memory().find(address)) {
       bytes = std::min(bytes, piece->end - address);
     }
   };
-  // The device's side first, so that no more host memory is pinned than the copy uses.
+  // The device's side limits the piece first, so that no more host memory is pinned than the copy uses.
   from_side == side::device ? limit(from, from_side) : limit(to, to_side);
   from_side == side::device ? limit(to, to_side) : limit(from, from_side);
   check(cu_.cuMemcpyAsync(to, from, bytes, stream_), "queuing a copy");
@@ -294,7 +295,7 @@ timepoint cuda_stream::enqueue(const std::function<int(void*)>& function) {
 void cuda_stream::wait(timepoint point) {
   if (point.timeline == number_) return;
   cuda_stream* const other = set_.find_stream(point);
-  // To ask the driver whether the point is reached takes ten times as long as to make the stream wait for it.
+  // Asking the driver whether the point is reached takes ten times as long as making the stream wait for it.
   if (other == nullptr || other->known_reached(point.value)) return;
   device_.require_alive();
   const entered here(cu_, device_.context());
@@ -307,9 +308,9 @@ void cuda_stream::hold(CUstream follower, std::uint64_t value) {
   const std::lock_guard lock(pending_mutex_);
   const auto found = std::lower_bound(pending_.begin(), pending_.end(), value,
                                       [](const command& c, std::uint64_t v) { return c.value < v; });
-  if (found == pending_.end() || found->value != value) return;  // finished meanwhile
+  if (found == pending_.end() || found->value != value) return;  // the command has finished in the meantime
   const CUresult result = cu_.cuStreamWaitEvent(follower, found->done, 0);
-  // An event of a lost device holds up no stream.
+  // No stream waits for an event of a lost device.
   if (result != CUDA_SUCCESS && !kills_context(result)) cu_.fail(result, "waiting for an event");
 }
 
@@ -336,7 +337,7 @@ bool cuda_stream::reached(std::uint64_t value) noexcept {
   CUresult result = CUDA_SUCCESS;
   {
     const std::lock_guard lock(pending_mutex_);
-    // The query of an event takes 1.2 us. Queries about several commands of one stream share one answer.
+    // The query of an event takes 1.2 us. So queries about several commands of one stream share one answer.
     const auto now = std::chrono::steady_clock::now();
     if (now < asked_ + query_time) return completed_.load() >= value;
     const uncaptured here(cu_);

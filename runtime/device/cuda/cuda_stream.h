@@ -58,9 +58,9 @@ class cuda_stream final : public stream {
   /// From now on, all commands count as reached. Returns the name of the kernel that would have run next, or an empty
   /// name.
   std::string lose();
-  /// To be called by a function in enqueue() that has queued its work on another stream of the device's context. The
-  /// command ends when the other stream has finished that work. All unfinished commands of this stream must be on that
-  /// other stream.
+  /// A function that was given to enqueue() calls this if it has queued its work on another stream of the device's
+  /// context. The command ends when the other stream has finished that work. All unfinished commands of this stream
+  /// must be on that other stream.
   void ends_on(CUstream other) noexcept { end_ = other; }
   /// Makes `follower` wait for a command of this stream.
   void hold(CUstream follower, std::uint64_t value);
@@ -109,7 +109,7 @@ class cuda_stream final : public stream {
 
   mutable std::mutex pending_mutex_;  // held only for a short time; guards the members below
   std::deque<command> pending_;
-  std::vector<CUevent> unused_;  // has room for all existing events
+  std::vector<CUevent> unused_;  // has capacity for all existing events
   std::size_t events_made_ = 0;
   std::vector<std::pair<std::uint64_t, error>> failures_;  // failures of commands, oldest first; capacity for all
   std::chrono::steady_clock::time_point asked_{};          // when pending_.front() was last seen unfinished

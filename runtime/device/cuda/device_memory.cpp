@@ -1,6 +1,6 @@
-// Invariant: a segment of the UVAS in which memory was mapped is reserved with the driver, and stays so. The driver
-// reserves only addresses that the host has not mapped, so the runtime's own placeholder is unmapped first. The driver
-// maps its own placeholder there, over which host views are mapped.
+// Invariant: if memory was ever mapped in a segment of the UVAS, the driver has reserved this segment and keeps it
+// reserved. The driver reserves only addresses that the host has not mapped, so the runtime first unmaps its own
+// placeholder. The driver then maps its own placeholder there, and the runtime maps host views over that placeholder.
 #include "runtime/device/cuda/device_memory.h"
 
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ namespace {
 // The size of the largest range that is kept. A larger range is a whole allocation, and other programs may need its
 // memory.
 constexpr std::size_t largest_kept = std::size_t{32} << 20;
-constexpr std::size_t most_kept = 4 * largest_kept;  // of all devices together
+constexpr std::size_t most_kept = 4 * largest_kept;  // for all devices together
 
 CUmemLocation location_of(CUdevice device) {
   CUmemLocation result{};
@@ -125,7 +125,7 @@ std::size_t device_memory::kept(unsigned device) const {
   return sum;
 }
 
-// The record is made before the mapping, because nothing may fail for lack of host memory behind it.
+// The mapping is recorded before it is made, because afterwards nothing may fail for lack of host memory.
 void device_memory::map_memory(std::uintptr_t address, std::size_t bytes, unsigned device,
                                CUmemGenericAllocationHandle memory, std::span<const CUmemAccessDesc> access) {
   try {
@@ -169,7 +169,7 @@ void device_memory::unmap(std::uintptr_t address, std::size_t bytes, unsigned de
   std::size_t all_kept = 0;
   for (const kept_piece& p : kept_) all_kept += p.bytes;
   for (auto it = first; it != last; it = mappings_.erase(it)) {
-    // A failure here belongs to a lost device.
+    // These calls fail only if the device is lost.
     const std::size_t size = it->second.end - it->first;
     const mapping& old = it->second.value;
     const bool unmapped = cu_.cuMemUnmap(it->first, size) == CUDA_SUCCESS;

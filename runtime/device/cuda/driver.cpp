@@ -13,7 +13,8 @@ namespace {
 constexpr const char* library = "libcuda.so.1";
 constexpr int oldest = 12000;  // CUDA 12.0
 
-// The macros of cuda.h replace a name by that of its version, so a name is expanded before it becomes a string.
+// The macros of cuda.h replace a function's name by the name of one version of the function, so a name is expanded
+// before it becomes a string.
 #define HPE_CUDA_STRING(name) #name
 #define HPE_CUDA_STRING_OF(name) HPE_CUDA_STRING(name)
 
@@ -47,11 +48,11 @@ void require(const library_entries& library, const char* name, Function& entry) 
 }  // namespace
 
 driver::driver() {
-  // Never closed: the driver has threads of its own.
+  // Never closed, because the driver has its own threads.
   void* const handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   HPE_REQUIRE(handle != nullptr, HPE_ERROR_INITIALIZATION,
               "this machine has no CUDA driver ({}); HPE_DEVICES=soft:2 needs none",
-              ::dlerror());  // NOLINT(concurrency-mt-unsafe): glibc's is
+              ::dlerror());  // NOLINT(concurrency-mt-unsafe): safe in glibc
   HPE_REQUIRE(
       ::dlsym(handle, "hpe_cuda_on_soft_devices") == nullptr, HPE_ERROR_INITIALIZATION,
       "this process runs CUDA on soft devices (hpe run), so it has no CUDA driver; HPE_DEVICES=soft:2 needs none");
@@ -134,7 +135,7 @@ uncaptured::~uncaptured() { cu_.cuThreadExchangeStreamCaptureMode(&mode_); }
 entered::entered(const driver& cu, CUcontext context) : cu_(cu), free_(cu) {
   CUcontext current = nullptr;
   cu_.cuCtxGetCurrent(&current);
-  // A dead context is made current, too: later calls then report its error.
+  // A context that has failed is also made current: later calls then report its error.
   if (current != context) pushed_ = cu_.cuCtxPushCurrent(context) == CUDA_SUCCESS;
 }
 

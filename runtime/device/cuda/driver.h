@@ -22,7 +22,7 @@ struct driver {
   /// Throws HPE_ERROR_INITIALIZATION if the driver is missing or too old, or has no usable device.
   driver();
 
-  /// The name and description of an error: "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
+  /// Returns the name and description of an error: "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected".
   [[nodiscard]] std::string words_for(CUresult result) const;
 
   /// Throws the error of a failed call: HPE_ERROR_OUT_OF_MEMORY, HPE_ERROR_DEVICE_LOST or HPE_ERROR_SYSTEM. `what`

@@ -1,7 +1,7 @@
 // Invariants: pieces are disjoint, and each lies in one range. A piece that is not pinned belongs to one thread, which
-// pins it without the mutex and then marks it, or unpins it and then erases it. A piece is unpinned only when no copy
-// is being queued on it and all its users are reached. Copies never cross the end of a piece, which the driver would
-// refuse.
+// pins the piece without the mutex and then marks it as pinned, or unpins it and then erases it. A piece is unpinned
+// only when no copy is being queued on it and all its users are reached. Copies never cross the end of a piece, because
+// the driver would refuse them.
 #include "runtime/device/cuda/host_memory.h"
 
 #include <algorithm>
@@ -20,25 +20,27 @@ namespace hpe::device::cuda {
 namespace {
 
 // Pinning costs 180 us for each piece and then 25 us for each MiB (H200, 2 MiB and 32 MiB pieces of touched memory), so
-// a walk pins larger and larger pieces, and a single copy little.
+// pieces become larger as a walk advances, and a single copy pins only a small piece.
 constexpr std::size_t smallest_piece = granule_size;
 constexpr std::size_t largest_piece = 16 * granule_size;
 
-// The bytes that one thread makes and pins at once of an expected range. With 8 MiB, too much time goes into the cost
-// of each piece; with 32 MiB, the first copies come late.
+// The size of the pieces of an expected range whose pages one thread allocates and pins at once. With 8 MiB, the fixed
+// cost of each piece takes too much time; with 32 MiB, the first copies start late.
 constexpr std::size_t expected_piece = 8 * granule_size;
-// At the beginning of a walk all threads are idle and little is expected: they share it in pieces of this size.
+// At the beginning of a walk, all threads are idle and few bytes are expected. The threads divide these bytes into
+// pieces of at least this size.
 constexpr std::size_t least_expected_piece = 2 * granule_size;
 
-// The driver keeps a lock while it registers memory, and takes it to queue a copy. So only one thread registers at a
-// time, and leaves the lock free for this time afterwards. (H200: first touches at 21.7 GB/s, otherwise 19.4.)
+// The driver holds a lock while it registers memory, and needs the same lock to queue a copy. So only one thread
+// registers memory at a time, and then pauses for this time, so that copies can be queued. (H200: first touches at 21.7
+// GB/s instead of 19.4.)
 constexpr std::chrono::microseconds between_registrations{50};
 
-// Prepared pieces that no copy has used yet take at most this part of the memory that is free without them.
+// Prepared pieces that no copy has used yet occupy at most a quarter of the memory that would be free without them.
 constexpr double share_of_free_memory = 4;
 constexpr std::size_t prepared_between_checks = 128 * granule_size;
 
-// More threads would only wait for each other in the kernel and in the driver.
+// More threads would only wait for each other in the operating system and in the driver.
 unsigned thread_count() { return std::clamp(os::usable_cores() / 2, 1U, 8U); }
 
 void* host_pointer(std::uintptr_t address) {
@@ -70,7 +72,7 @@ void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std:
   const auto noted = ranges_.insert(address, address + bytes, range{for_kernels});
   if (!for_kernels) return;
   try {
-    // Noted before the driver is asked, so that nothing that may throw follows.
+    // The piece is recorded before its pages are pinned, so that nothing that can throw comes after the pinning.
     const auto pinned = pieces_.insert(address, address + bytes, piece{.pinned = true});
     try {
       pin_for_kernels(address, bytes, fd, offset);
@@ -85,7 +87,8 @@ void host_memory::insert(std::uintptr_t address, std::size_t bytes, int fd, std:
 }
 
 void host_memory::pin_for_kernels(std::uintptr_t address, std::size_t bytes, int fd, std::int64_t offset) const {
-  // The pages must be accessible while they are pinned; later mappings over them change nothing.
+  // The pages must be accessible while they are pinned; later mappings over these addresses do not affect the pinned
+  // pages.
   os::map_file(host_pointer(address), bytes, os::access::read_write, fd, static_cast<std::uint64_t>(offset));
   const CUresult result =
       cu_.cuMemHostRegister(host_pointer(address), bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
@@ -153,11 +156,11 @@ host_memory::use host_memory::begin(std::uintptr_t address, std::size_t bytes) {
   }
   if (p == pieces_.end()) {
     auto next = pieces_.from(address);
-    if (next != pieces_.end() && next->first <= address) ++next;  // another thread is pinning it
+    if (next != pieces_.end() && next->first <= address) ++next;  // another thread is pinning this piece
     return {0, next == pieces_.end() ? address + bytes : std::min(next->first, address + bytes)};
   }
   piece& found = p->second.value;
-  found.users.reserve(found.users.size() + found.busy + 1);  // for done()
+  found.users.reserve(found.users.size() + found.busy + 1);  // so that done() allocates nothing
   ++found.busy;
   found.age = ++clock_;
   count_as_used(found, p->second.end - p->first);
@@ -204,7 +207,8 @@ host_memory::gap host_memory::gap_for_copy(std::uintptr_t address, std::size_t b
   if (next != pieces_.begin()) {
     const auto& [previous_begin, previous] = *std::prev(next);
     result.begin = std::max(result.begin, previous.end);
-    // If a walk is expected, threads pin the bytes ahead, and the copy waits for no more than its own bytes.
+    // If copies are expected, the threads pin the bytes ahead, so this copy pins only its own bytes. Otherwise the
+    // piece is twice as large as the piece before.
     if (previous.end == result.begin && expected_.empty() && to_prepare_.empty())
       result.end = std::max(result.end, result.begin + std::min(2 * (previous.end - previous_begin), largest_piece));
   }
@@ -280,7 +284,7 @@ void host_memory::add(gaps& ranges, std::uintptr_t address, std::size_t bytes) {
       while (threads_.size() < thread_count())
         threads_.push_back(os::start_thread("hpe-pin", [this] { work_ahead(); }));
     } catch (const error&) {
-      if (threads_.empty()) ranges.clear();  // a hint only: copies pin what they need themselves
+      if (threads_.empty()) ranges.clear();  // only a hint: copies themselves pin the memory that they need
     }
   }
   changed_.notify_all();
@@ -289,7 +293,7 @@ void host_memory::add(gaps& ranges, std::uintptr_t address, std::size_t bytes) {
 host_memory::gap host_memory::next(gaps& ranges, std::size_t most) {
   while (!ranges.empty()) {
     gap& first = ranges.front();
-    // Continue behind the piece that contains the begin, up to the next piece.
+    // Continue after the piece that contains first.begin, up to the next piece.
     if (const auto in = pieces_.find(first.begin); in != pieces_.end()) first.begin = in->second.end;
     const auto next = pieces_.from(first.begin);
     const std::size_t share = round_up((first.end - first.begin) / (idle_ + 1), granule_size);
@@ -373,7 +377,8 @@ void host_memory::unpin(locked& lock, pieces::iterator p) {
   if (!in_space(p->first)) pinned_ -= bytes;
   count_as_used(p->second.value, bytes);
   lock.unlock();
-  // Fails after the loss of the device in whose context it was pinned; the process's end then releases the pages.
+  // This fails if the device in whose context the piece was pinned is lost; the pages are then released when the
+  // process ends.
   const CUresult result = cu_.cuMemHostUnregister(host_pointer(p->first));
   if (result != CUDA_SUCCESS) log(log_level::debug, "unpinning host memory: {}", cu_.words_for(result));
   lock.lock();

@@ -7,11 +7,11 @@
 /// unpinned. Memory that cannot be pinned is copied through the driver's own buffers, which is slower. Ranges inside
 /// the UVAS are pinned as a whole, because kernels use them.
 ///
-/// Missing pages are made before they are pinned, as huge pages if the operating system can make them. Threads of this
-/// class make and pin the pages of expected ranges, because a single thread is ten times slower than the link. (H200:
-/// with the driver's own call, one thread makes and pins 2.9 GB/s; eight of these threads reach 28 GB/s.) When no
-/// copies are expected, the threads prepare ranges that copies may use later, such as new allocations. Prepared pieces
-/// that no copy has used yet have their own budget, and occupy only a part of the memory that is free.
+/// Missing pages are allocated before they are pinned, as huge pages if the operating system supports that. Threads of
+/// this class allocate and pin the pages of expected ranges, because a single thread is ten times slower than the link.
+/// (H200: with the driver's own call, one thread allocates and pins 2.9 GB/s; eight of these threads reach 28 GB/s.)
+/// When no copies are expected, the threads prepare ranges that copies may use later, such as new allocations. Prepared
+/// pieces that no copy has used yet have their own budget, and occupy only a part of the memory that is free.
 
 #include <condition_variable>
 #include <cstddef>
@@ -35,8 +35,8 @@ namespace hpe::device::cuda {
 /// Thread-safe.
 class host_memory {
  public:
-  /// The functions that this class needs. Those of the set query a timepoint, wait for a timepoint, and return the
-  /// context of a device that is not lost. That of the system returns the number of free bytes.
+  /// The functions that this class needs: `reached` queries a timepoint; `wait` waits for a timepoint; `context`
+  /// returns the context of a device that is not lost; `free_memory` returns how many bytes of host memory are free.
   struct environment {
     std::function<bool(timepoint)> reached;
     std::function<void(timepoint)> wait;
@@ -66,7 +66,7 @@ class host_memory {
   void erase(std::uintptr_t address, std::size_t bytes);
   void release(std::uintptr_t address, std::size_t bytes);
 
-  /// The end of the registered range that contains the address; empty if no range does.
+  /// Returns the end of the registered range that contains the address; nullopt if no range contains it.
   [[nodiscard]] std::optional<std::uintptr_t> find(std::uintptr_t address) const;
 
   /// Pins registered memory for a copy if possible. One command can copy [address, result.end); result.end is at most
@@ -84,9 +84,9 @@ class host_memory {
 
   struct piece {
     bool pinned = false;             // false while a thread is pinning the piece
-    bool prepared = false;           // no copy has used it yet
-    unsigned busy = 0;               // number of copies that are being queued
-    std::vector<timepoint> users{};  // the last point of each timeline
+    bool prepared = false;           // the piece was prepared, and no copy has used it yet
+    unsigned busy = 0;               // the number of copies on the piece that are being queued
+    std::vector<timepoint> users{};  // for each timeline, the last timepoint at which a copy uses the piece
     std::uint64_t age = 0;
   };
   struct range {
@@ -105,14 +105,16 @@ class host_memory {
   using locked = std::unique_lock<std::mutex>;
 
   [[nodiscard]] bool in_space(std::uintptr_t address) const noexcept;
-  /// The piece that contains the address. If a thread is pinning the piece, waits until it is pinned.
+  /// Returns the piece that contains the address. If a thread is pinning the piece, waits until it is pinned.
   pieces::iterator pinned_piece(locked& lock, std::uintptr_t address);
   [[nodiscard]] gap gap_for_copy(std::uintptr_t address, std::size_t bytes) const;
   /// Adds the registered part of a range to `ranges`, on which the threads work, and starts the threads.
   void add(gaps& ranges, std::uintptr_t address, std::size_t bytes);
-  /// Removes the first gap, of at most `most` bytes, from `ranges` and returns it; empty if no gap is left.
+  /// Removes the first gap, of at most `most` bytes, from `ranges` and returns it; returns an empty gap if no gap is
+  /// left.
   [[nodiscard]] gap next(gaps& ranges, std::size_t most);
-  /// The next gap to prepare; empty if no gap is left or a budget is spent. May release and lock `lock` again.
+  /// Returns the next gap to prepare; an empty gap if no gap is left or a budget is spent. May release and lock `lock`
+  /// again.
   [[nodiscard]] gap next_to_prepare(locked& lock);
   /// Pins a gap, during which `lock` is released. Returns false if the system or the budget does not allow it.
   enum class purpose : std::uint8_t { copy, expectation, preparation };
@@ -134,17 +136,17 @@ class host_memory {
   const budgets most_;
   const environment around_;
   mutable std::mutex mutex_;
-  std::mutex registering_;           // held without mutex_
-  std::condition_variable changed_;  // a piece was pinned or could not be pinned; a range is expected; stop_
+  std::mutex registering_;           // lets one thread register memory at a time; never held together with mutex_
+  std::condition_variable changed_;  // signals pinned pieces, failed pinning, expected ranges, and stop_
   interval_map<std::uintptr_t, range> ranges_;
   pieces pieces_;
   std::size_t pinned_ = 0;     // bytes that are pinned, or are being pinned
   std::size_t prepared_ = 0;   // the part of pinned_ in prepared pieces
   std::size_t unchecked_ = 0;  // bytes that may be prepared before hpe reads the machine's free memory again
   std::uint64_t clock_ = 0;
-  gaps expected_;         // ranges, which may contain pieces
-  gaps to_prepare_;       // likewise
-  std::size_t idle_ = 0;  // number of idle threads
+  gaps expected_;         // the expected ranges, which may contain pieces
+  gaps to_prepare_;       // the ranges to prepare, which may contain pieces
+  std::size_t idle_ = 0;  // the number of idle threads
   bool stop_ = false;
   std::vector<std::thread> threads_;  // started for the first range
 };

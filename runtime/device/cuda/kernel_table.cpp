@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* image_name = "hpe_cuda_image";
 
-/// CUDA code in memory. That of a shared object stays where the loader put it; that of another file is in bytes.
+/// CUDA code in memory. The code of a shared object stays where the loader has mapped it; the code of any other file is
+/// in `bytes`.
 struct image {
   const void* data = nullptr;
   std::string bytes;
@@ -37,10 +38,10 @@ image read_image(const std::string& path) {
     std::ifstream stream(path, std::ios::binary);
     result.bytes.assign(std::istreambuf_iterator<char>(stream), {});
     HPE_REQUIRE(stream.good() || stream.eof(), HPE_ERROR_NOT_FOUND, "{} cannot be read", path);
-    result.data = result.bytes.c_str();  // text of PTX must end in a zero
+    result.data = result.bytes.c_str();  // PTX text must end with a zero byte
     return result;
   }
-  // Stays open, because modules live until the program ends.
+  // The file stays open, because modules live until the program ends.
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   HPE_REQUIRE(handle != nullptr, HPE_ERROR_NOT_FOUND, "{}", ::dlerror());  // NOLINT(concurrency-mt-unsafe)
   result.data = ::dlsym(handle, image_name);
@@ -92,7 +93,8 @@ std::uint32_t kernel_table::load(const std::string& name, const Load& load_one, 
   return static_cast<std::uint32_t>(modules_.size() - 1);
 }
 
-// Loads the functions now: the driver would load one at its first launch, after a wait for all running work.
+// Loads the functions now. Otherwise the driver would load each function at its first launch, and would first wait for
+// all running work.
 void kernel_table::load_functions(CUmodule from) const {
   if (cu_.cuModuleGetFunctionCount == nullptr || cu_.cuModuleEnumerateFunctions == nullptr || cu_.cuFuncLoad == nullptr)
     return;
@@ -120,7 +122,7 @@ kernel_id kernel_table::find(std::uint32_t number, const std::string& name, cons
   return {number, static_cast<std::uint32_t>(kernels_.size() - 1)};
 }
 
-// Requests the dynamic shared memory that the kernel needs from the driver, and returns its bytes.
+// Requests from the driver the dynamic shared memory that the kernel needs, and returns its size in bytes.
 unsigned kernel_table::give_shared_memory(CUmodule from, const std::string& name, CUfunction to) const {
   CUdeviceptr variable = 0;
   std::size_t size = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The family of devices that are GPUs. If hpe is built without the CUDA toolkit, absent.cpp replaces the other files.
+/// Opens GPUs as devices. If hpe is built without the CUDA toolkit, absent.cpp replaces the other files.
 
 #include <memory>
 #include <optional>

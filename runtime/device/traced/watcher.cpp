@@ -9,8 +9,8 @@
 #include "runtime/os/thread.h"
 #include "runtime/trace/call_stack.h"
 
-// Invariant, under the mutex: the front of a line's queue is the oldest work of its stream that was not seen to end.
-// Points of `after` are removed when they are reached, which sets the line's `free` time.
+// Invariant, under the mutex: the front of a line's queue is the oldest work of the stream whose end this thread has
+// not seen. Points of `after` are removed when they are reached, which sets the line's `free` time.
 
 namespace hpe::device::traced {
 
@@ -104,8 +104,7 @@ std::vector<timepoint> watcher::look() {
         if (w.after.empty()) next.push_back(w.point);
         break;
       }
-      // This thread may have missed the moment at which the work could begin; then the latest possible time is
-      // recorded.
+      // This thread may have missed the time at which the work could begin. It then records the latest possible time.
       record(w, its.where, std::min(std::max(its.free, w.asked), now), now);
       its.free = now;
       its.queue.pop_front();

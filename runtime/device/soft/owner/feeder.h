@@ -37,9 +37,9 @@ class feeder {
   std::unique_ptr<gate> gate_;
   mutex mutex_;
   condition_variable changed_;
-  std::vector<soft_stream*> hungry_ HPE_GUARDED_BY(mutex_);  // has room for all streams
-  std::vector<soft_stream*> still_hungry_;                   // used by the thread; has room for all streams
-  std::vector<timepoint> room_;                              // used by the thread; has room for all streams
+  std::vector<soft_stream*> hungry_ HPE_GUARDED_BY(mutex_);  // has capacity for all streams
+  std::vector<soft_stream*> still_hungry_;                   // used only by the thread; has capacity for all streams
+  std::vector<timepoint> room_;                              // used only by the thread; has capacity for all streams
   std::atomic<bool> added_{false};
   bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::unique_ptr<std::thread> thread_;

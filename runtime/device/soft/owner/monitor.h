@@ -42,7 +42,7 @@ class monitor {
   std::chrono::milliseconds interval_;
   std::function<void()> on_interval_;
   os::file_descriptor stop_;
-  std::vector<pollfd> watched_;  // used by the thread: the processes, and stop_
+  std::vector<pollfd> watched_;  // used only by the thread: the processes, and stop_
   mutex mutex_;
   condition_variable changed_;
   std::size_t dead_ HPE_GUARDED_BY(mutex_) = 0;

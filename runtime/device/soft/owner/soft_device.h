@@ -65,9 +65,10 @@ class soft_device final : public device {
   [[nodiscard]] std::string words_for(const command& what) const;
   /// See device_set::work_before.
   [[nodiscard]] std::string work_before(timepoint point) const;
-  /// Like words_for(), for a command that runs on this device. If the command's blocks lack room, the text says so.
+  /// Like words_for(), for a command that runs on this device. If the command's blocks do not all fit on the device at
+  /// once and wait for each other, the text says so.
   [[nodiscard]] std::string words_for_running(const command& what) const;
-  /// The command that the stream with this timeline runs or is about to run; empty if the stream is idle.
+  /// Returns the command that the stream with this timeline runs or is about to run; nullopt if the stream is idle.
   [[nodiscard]] std::optional<command> current_of(std::uint32_t timeline) const;
 
  private:

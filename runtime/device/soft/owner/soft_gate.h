@@ -32,7 +32,7 @@ class soft_gate final : public gate {
         return line == nullptr || line->reached(point.value);
       });
     };
-    // Set the bits first and check afterwards: a timeline that advances in between rings the bell.
+    // Set the bits first and check afterwards, so that a timeline that advances in between rings the bell.
     for (const timepoint point : points)
       if (timeline* line = fabric_.find_timeline(point.timeline)) line->gates.fetch_or(bit_);
     if (!any_reached()) {

@@ -1,5 +1,5 @@
 // Order of destruction: the monitor's thread ends before the devices that it reports to; processes are dead before the
-// fabric is destroyed. A child made by fork leaves the parent's devices alone.
+// fabric is destroyed. A child made by fork does not end the parent's devices.
 #include "runtime/device/soft/owner/soft_set.h"
 
 #include <poll.h>
@@ -37,8 +37,8 @@ unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
   return std::max(1U, os::usable_cores() / shape.devices());
 }
 
-/// 0: the cores are not divided. If several processes divided them, some cores would get several devices, and others
-/// none.
+/// Returns the number of parts into which the cores are divided; 0: the cores are not divided. If several processes
+/// divided the same cores, some cores would serve several devices, and other cores none.
 unsigned core_shares(const topology& shape, const options& wanted) {
   if (wanted.soft_cores == "shares") return shape.devices();
   if (wanted.soft_cores == "any") return 0;
@@ -120,7 +120,7 @@ soft_set::~soft_set() {
   if (::getpid() != owner_) {
     monitor_->forget();
     feeder_->forget();
-    static_cast<void>(feeder_.release());  // leaked: the thread may have held its mutex
+    static_cast<void>(feeder_.release());  // leaked: at the fork, the thread may have held the feeder's mutex
     return;
   }
   quit();
@@ -155,7 +155,7 @@ device& soft_set::at(unsigned index) {
 bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& what, std::span<const int> descriptors,
                    const request* undo) {
   const lock_guard lock(asking_);
-  device_bits asked = 0;  // bits take no memory, so that memory can be given back in any case
+  device_bits asked = 0;  // a bit mask, because it allocates nothing: unmapping must work even if memory is short
   device_bits agreed = 0;
   std::optional<error> refusal;
   for (unsigned d = 0; d < size() && !refusal; ++d) {
@@ -187,7 +187,7 @@ bool soft_set::ask(const std::function<bool(unsigned)>& wanted, const request& w
 }
 
 bool soft_set::send_in_any_case(unsigned device, const request& what) {
-  // A request that the system refuses for lack of memory may go through a moment later.
+  // If the system refuses to send the request for lack of memory, a later attempt may succeed.
   constexpr int tries = 3;
   constexpr std::chrono::milliseconds between_tries{1};
   for (int n = 1;; ++n) {
@@ -223,9 +223,10 @@ bool soft_set::receive(unsigned device, reply& answer) {
     if (ready == 0)
       devices_[device]->condemn(
           fmt::format("it did not answer a request for {} s (HPE_DEVICE_TIMEOUT)", timeout_.count()));
-    // If poll failed, the answer is waited for without a limit: it tells what the device has done.
+    // If poll fails, hpe waits for the answer without a time limit, because only the answer says what the device has
+    // done.
     if (!receive_reply(socket, answer)) return false;
-    // Replies with older numbers belong to requests that were given up.
+    // Replies with older numbers belong to requests for whose replies hpe no longer waits.
     if (answer.number == requests_[device]) return true;
   }
 }

@@ -55,7 +55,7 @@ class soft_set final : public device_set, public ptx_capability {
     return line == nullptr || line->reached(point.value);
   }
   bool wait(timepoint point, std::chrono::steady_clock::time_point deadline) override;
-  /// The device of the stream to which the point belongs.
+  /// Returns the device of the stream to which the point belongs.
   [[nodiscard]] soft_device& device_of(timepoint point) const;
   [[nodiscard]] std::string work_before(timepoint point) const override;
   [[nodiscard]] std::optional<error> status_of(timepoint point) const override;
@@ -75,7 +75,7 @@ class soft_set final : public device_set, public ptx_capability {
   [[nodiscard]] address_table& addresses() noexcept { return addresses_; }
   [[nodiscard]] int memory_file(unsigned device) const noexcept { return memory_files_[device].get(); }
 
-  /// Makes another thread move the stream's waiting commands into its ring soon.
+  /// Makes the feeder's thread move the stream's waiting commands into its ring soon.
   void feed(soft_stream& hungry) { feeder_->add(hungry); }
   [[nodiscard]] std::string name_of_function(std::uint32_t function) const;
 
@@ -117,7 +117,7 @@ class soft_set final : public device_set, public ptx_capability {
   std::atomic<std::uint64_t> launches_{0};
   std::uint32_t modules_ HPE_GUARDED_BY(asking_) = 0;
   mutable mutex names_mutex_;
-  std::vector<std::string> functions_ HPE_GUARDED_BY(names_mutex_);  // names
+  std::vector<std::string> functions_ HPE_GUARDED_BY(names_mutex_);  // the names of functions, by number
   std::unique_ptr<feeder> feeder_;
   std::unique_ptr<monitor> monitor_;
 };

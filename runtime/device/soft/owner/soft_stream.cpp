@@ -16,7 +16,7 @@ soft_stream::soft_stream(soft_set& set, soft_device& device, unsigned index)
       ring_(set.shared().ring(device.index(), index)),
       number_(fabric::timeline_number(device.index(), index)) {}
 
-// A device has completed no more commands than it was given, whatever it has written.
+// The result is limited by the number of commands in the ring, because a faulty device may have written any value.
 std::uint64_t soft_stream::completed() const noexcept { return std::min(line_.completed.load(), in_ring_); }
 
 timepoint soft_stream::submit(const command& what, std::span<const std::byte> parameters) {
@@ -230,7 +230,8 @@ void soft_stream::leave_out_failure(std::uint64_t value) {
     if (const auto found = log.at(n); found && found->value == value) left_out_.insert(value);
 }
 
-// The number of failures; at most the number of commands, whatever the device has written.
+// Returns the number of failures, limited by the number of commands, because a faulty device may have written any
+// value.
 std::uint64_t soft_stream::failures() const noexcept { return std::min(line_.failures.count(), issued_.load()); }
 
 error soft_stream::take_oldest_failure() {

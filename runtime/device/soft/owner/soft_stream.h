@@ -40,18 +40,19 @@ class soft_stream final : public stream {
 
   /// Moves waiting commands into the ring while the ring has room. Returns true if no command still waits.
   bool feed();
-  /// The point at which half of the ring is free.
+  /// Returns the point at which half of the ring is free.
   [[nodiscard]] timepoint point_of_room() const;
 
   /// Marks the stream as lost with its device: all commands count as reached.
   void lose();
 
-  /// Describes a command that has run for longer than `limit` since a call first found it running, in words that follow
-  /// "device N is lost: ". Empty if the stream is idle or waits for another stream. Called repeatedly by one thread.
+  /// If a command has run for longer than `limit` since a call of this function first found it running, describes the
+  /// command in words that follow "device N is lost: ". Returns nullopt otherwise, and if the stream is idle or waits
+  /// for another stream. One thread calls this repeatedly.
   [[nodiscard]] std::optional<std::string> overdue(std::chrono::steady_clock::time_point now,
                                                    std::chrono::seconds limit);
 
-  /// The first command that has not ended; empty if the stream is idle.
+  /// Returns the first command that has not ended; nullopt if the stream is idle.
   [[nodiscard]] std::optional<command> current() const;
 
   // For taking failures, with the set's mutex failures_ locked. oldest_failure returns the position of the next failure
@@ -93,7 +94,7 @@ class soft_stream final : public stream {
   mutable mutex mutex_;
   std::uint64_t in_ring_ HPE_GUARDED_BY(mutex_) = 0;  // the number of the last command in the ring
   std::deque<waiting_command> waiting_ HPE_GUARDED_BY(mutex_);
-  bool crowded_ HPE_GUARDED_BY(mutex_) = false;  // more than long_queue commands wait; then until half wait
+  bool crowded_ HPE_GUARDED_BY(mutex_) = false;  // set if more than long_queue commands wait, until half wait
 
   // Used by the thread that looks for commands that do not end.
   std::uint64_t seen_completed_ = timeline::all;  // timeline::all before the first look

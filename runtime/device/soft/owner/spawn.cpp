@@ -64,7 +64,8 @@ class spawn_plan {
     ::posix_spawnattr_setsigmask(&attributes_, &signals);
     sigfillset(&signals);
     ::posix_spawnattr_setsigdefault(&attributes_, &signals);
-    // A process group of its own: only the program gets the terminal's signals, and decides what to do.
+    // The device gets its own process group, so that only the program receives the terminal's signals and decides what
+    // to do.
     ::posix_spawnattr_setpgroup(&attributes_, 0);
     ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
@@ -115,7 +116,7 @@ bool adopts_orphans() noexcept {
   return ::getpid() == 1 || (::prctl(PR_GET_CHILD_SUBREAPER, &subreaper) == 0 && subreaper != 0);
 }
 
-// A system call by the processor's instruction, without the C library.
+// Makes a system call with the processor's instruction, without the C library.
 long bare_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) noexcept {
   long result = 0;
   register long fourth asm("r10") = d;
@@ -125,8 +126,8 @@ long bare_call(long number, long a = 0, long b = 0, long c = 0, long d = 0) noex
 
 }  // namespace
 
-// The functions run in the new process, on its own stack and with all memory of this one. The calling thread sleeps
-// until `over` is set, or the process ends, so the new process may use that thread's data, for example errno.
+// The functions run in the new process, on a separate stack but in the memory of this process. The calling thread
+// sleeps until `over` is set, or the process ends, so the new process may use that thread's data, for example errno.
 struct keeper_parent::start {
   const std::string& program;
   const spawn_plan& plan;
@@ -142,7 +143,7 @@ struct keeper_parent::start {
     failure = ::posix_spawn(&keeper, program.c_str(), plan.files(), plan.attributes(), arguments, variables);
   }
 
-  // Closes all files: those that the program closes must not stay open here.
+  // Closes all files, because files that the program closes later must not stay open in this process.
   __attribute__((no_stack_protector, no_sanitize("address", "thread", "undefined"))) static int run(void* self) {
     auto& what = *static_cast<start*>(self);
     what.spawn();
@@ -159,8 +160,8 @@ struct keeper_parent::start {
   }
 };
 
-// glibc's clone under its other name: ThreadSanitizer would take a call of clone for a fork, and forget all that it
-// knows of locks, in the memory that both processes share.
+// Another name of glibc's clone. ThreadSanitizer would treat a call of `clone` as a fork, and would clear its records
+// of locks, which are in the memory that both processes share.
 extern "C" int __clone(int (*run)(void*), void* stack, int flags, void* argument,
                        ...);  // NOLINT(bugprone-reserved-identifier)
 
@@ -206,7 +207,8 @@ softd_process::softd_process(const std::string& program, unsigned device, const 
   const os::file_descriptor own = open_pidfd(owner_);
   if (!own) refuse_start(device, "pidfd_open", errno);
 
-  // The arguments show the device in lists of processes, and let it reserve its address space before anything else.
+  // The arguments identify the device in lists of processes, and allow the device to reserve its address space before
+  // it does anything else.
   std::array<std::string, 5> words{program, std::to_string(device), fmt::format("{:#x}", layout.base),
                                    fmt::format("{:#x}", layout.size()), std::to_string(owner_)};
   std::array<char*, 6> arguments{};
@@ -239,7 +241,7 @@ void softd_process::await_start() {
               "device {} did not start: {} ended at once, or is not the hpe-softd of this build", device_, program_);
   pid_ = report.pid;
   pidfd_ = std::move(descriptors[0]);
-  // The report of the end comes at once when the process is dead, or not at all if the keeper was killed, too.
+  // When the process is dead, the keeper's report arrives at once, or never if the keeper was killed too.
   constexpr timeval patience{2, 0};
   ::setsockopt(keeper_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
@@ -250,7 +252,7 @@ softd_process::~softd_process() {
     if (!pidfd_) try_twice([&] { await_start(); });
     kill();
     reap();
-  } catch (const std::exception&) {  // there is no process, or the keeper kills it when its socket closes
+  } catch (const std::exception&) {  // there is no process, or the keeper kills it when the socket closes
   }
 }
 
@@ -262,7 +264,7 @@ std::string softd_process::reap() {
     return os::receive_message(keeper_.get(), std::as_writable_bytes(std::span(&report, 1)));
   };
   std::size_t got = receive();
-  if (got != sizeof report) {  // the device lives, or there is no keeper to report its end
+  if (got != sizeof report) {  // the device still runs, or there is no keeper that could report its end
     kill();
     got = receive();
   }

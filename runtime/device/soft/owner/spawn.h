@@ -14,9 +14,9 @@
 
 namespace hpe::device::soft {
 
-/// The program that soft devices run: `option` if it is not empty; otherwise hpe-softd, searched beside the library or
-/// program that contains this code, and in its ../bin or ../libexec/hpe. Throws HPE_ERROR_INITIALIZATION; the message
-/// names the searched folders.
+/// Returns the path of the program that soft devices run: `option` if it is not empty; otherwise the path of hpe-softd.
+/// Searches hpe-softd in the folder of the library or program that contains this code, and in ../bin and ../libexec/hpe
+/// relative to this folder. Throws HPE_ERROR_INITIALIZATION; the message names the searched folders.
 [[nodiscard]] std::string find_softd(const std::string& option);
 
 /// The parent of a device's keeper: a process that shares the memory of this process. Neither wait() nor SIGCHLD
@@ -26,8 +26,8 @@ namespace hpe::device::soft {
 /// Usually this parent ends as soon as the keeper runs, and the process that adopts orphans becomes the keeper's
 /// parent. If that process would be the program itself (the first process of a container, or PR_SET_CHILD_SUBREAPER),
 /// the keeper's parent stays until the keeper ends. In this case it only sleeps in system calls, has no open files, and
-/// must not use the C library, because it has no thread-local storage of its own. Lists of processes show it with the
-/// name and memory of the program.
+/// must not use the C library, because it has no thread-local storage of its own. Lists of processes show this parent
+/// with the name and memory of the program.
 class keeper_parent {
  public:
   keeper_parent() = default;
@@ -35,7 +35,7 @@ class keeper_parent {
   keeper_parent& operator=(const keeper_parent&) = delete;
   ~keeper_parent() { end(); }
 
-  struct start;  // what to start, and the result of the start
+  struct start;  // the program to start, and the result of the start
   /// Starts the keeper. Called once.
   void start_keeper(start& what);
   /// Waits until this process has ended, which happens after the keeper has ended.
@@ -61,7 +61,8 @@ class softd_process {
   softd_process& operator=(const softd_process&) = delete;
   ~softd_process();
 
-  /// Waits until the keeper reports the process; call this before pid and pidfd. Throws HPE_ERROR_INITIALIZATION.
+  /// Waits until the keeper has reported the process number and a pidfd of the process. Call this before pid() and
+  /// pidfd(). Throws HPE_ERROR_INITIALIZATION.
   void await_start();
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The addresses that are backed, and the device that backs each of them. The owner uses the table to check commands; a
-/// device uses it to find its own mapping of registered host memory.
+/// A table of the addresses that are backed by memory, and of the device that backs each of them. The owner uses the
+/// table to check commands; a device uses it to find its own mapping of registered host memory.
 
 #include <cstddef>
 #include <cstdint>

@@ -26,8 +26,10 @@ struct keeper_report {
 };
 
 struct request {
+  // The comment beside each kind names the members that its request uses, and the descriptors that it carries.
   enum class kind : std::uint32_t {
-    join,             // id: fabric::stamp; descriptors: fabric, file for kernels' output, all memory files
+    join,             // id: fabric::stamp; descriptors: the fabric, the file for the output of kernels, the memory
+                      // files of all devices
     map,              // device, address, bytes
     unmap,            // address, bytes
     register_host,    // address, bytes, offset; descriptor: the file

@@ -14,15 +14,17 @@
 namespace hpe::device::soft {
 
 /// Counts rings. A sleeper returns when the count differs from the count that it saw. Ringing is safe in a signal
-/// handler, and makes no system call if no thread sleeps. If a sleeper dies, later rings only cost a system call.
+/// handler, and makes no system call if no thread sleeps. If a sleeper dies, the only effect is that each later ring
+/// makes a system call.
 ///
 /// Use: seen = rings(); check the condition; if it does not hold, sleep(seen, ...); check again.
 class doorbell {
  public:
   using deadline = std::chrono::steady_clock::time_point;
 
-  /// If other processes ring a doorbell, its sleeper must check the condition again at this time at the latest. A
-  /// runaway kernel may have overwritten the doorbell, so the sleeper trusts a silent doorbell only for a limited time.
+  /// Returns the time at which the sleeper of a doorbell that other processes ring must check its condition again, even
+  /// if the doorbell has not rung. A faulty kernel may have overwritten the doorbell, so the sleeper relies on it only
+  /// for a limited time.
   [[nodiscard]] static deadline trusted(deadline until) noexcept {
     constexpr std::chrono::milliseconds longest{250};
     return std::min(until, std::chrono::steady_clock::now() + longest);

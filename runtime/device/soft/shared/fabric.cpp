@@ -59,7 +59,8 @@ struct fabric::mappings {
     return static_cast<T*>(regions.back().get_address());
   }
 
-  // Core files leave rings out: the kernel would make pages for all slots (128 MiB for a device), most of them unused.
+  // Rings are excluded from core files: for a core file, the operating system would allocate pages for all slots (128
+  // MiB for each device), most of which are unused.
   command_ring* add_rings(int file, unsigned device, bool writable) {
     const section what = ring_section(device);
     auto* const rings = add<command_ring>(file, what, writable);
@@ -75,7 +76,8 @@ fabric::fabric(const topology& shape)
   configuration_->shape = shape;
   common_ = ::new (mappings_->add<void>(file_.get(), common_section, true)) fabric_common();
   for (unsigned d = 0; d < shape.devices(); ++d) {
-    // Zeros are valid in both; timelines are constructed when their streams are created.
+    // Zeros are a valid initial state of the status and of the rings; timelines are constructed when their streams are
+    // created.
     status_[d] = mappings_->add<device_status>(file_.get(), status_section(d), true);
     rings_[d] = mappings_->add_rings(file_.get(), d, true);
   }

@@ -22,9 +22,10 @@
 
 namespace hpe::device::soft {
 
-inline constexpr unsigned max_streams = 16;  // of one device
+inline constexpr unsigned max_streams = 16;  // the largest number of streams of one device
 inline constexpr std::uint64_t ring_slots = 256;
 
+/// A command of a stream. The comment beside each member names the kinds of commands that use the member.
 struct command {
   enum class kind : std::uint32_t { copy, fill, launch, wait };
 
@@ -66,7 +67,7 @@ struct command_ring {
 /// Written by the device, and by the owner after the device has died.
 struct device_status {
   std::atomic<std::uint64_t> output{0};  // bytes in the file with the output of kernels
-  std::atomic<std::uint64_t> crowd{0};   // blocks of a running kernel that fill its room and wait in loops
+  std::atomic<std::uint64_t> crowd{0};   // blocks of a running kernel that fill the device and wait in loops
   std::array<char, 256> last_words{};    // why the device ended its own process
   std::array<timeline, max_streams> timelines{};
 };
@@ -82,10 +83,10 @@ struct ptx_execution {
 struct fabric_configuration {
   uvas_layout layout;
   topology shape;
-  unsigned threads = 1;      // of each device
-  unsigned core_shares = 0;  // parts into which the cores are divided, one for each device; 0: not divided
+  unsigned threads = 1;      // the number of threads of each device
+  unsigned core_shares = 0;  // the number of parts into which the cores are divided; 0: not divided
   ptx_execution ptx;
-  std::uint64_t prepared_memory = 0;  // how many bytes of pages a device may make before they are used
+  std::uint64_t prepared_memory = 0;  // the number of bytes of pages that a device may allocate before they are used
   link_limit host_limit;
   link_limit peer_limit;
   std::array<std::atomic<std::uint32_t>, max_devices> streams{};  // number of streams, by device
@@ -135,7 +136,7 @@ class fabric {
   }
   [[nodiscard]] static unsigned device_of(std::uint32_t timeline) noexcept { return (timeline - 1) / max_streams; }
   [[nodiscard]] static unsigned stream_of(std::uint32_t timeline) noexcept { return (timeline - 1) % max_streams; }
-  /// nullptr if no stream has this number.
+  /// Returns the timeline with this number; nullptr if no stream has this number.
   [[nodiscard]] timeline* find_timeline(std::uint32_t number) const noexcept;
 
   /// Waits until the point of an existing timeline is reached. Returns false at the deadline.

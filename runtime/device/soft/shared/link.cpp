@@ -11,7 +11,7 @@ namespace hpe::device::soft {
 namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
-constexpr std::uint64_t late_wakeup = 60'000;   // how late a sleep may end
+constexpr std::uint64_t late_wakeup = 60'000;   // a sleep may end this late
 constexpr std::uint64_t return_time = 100'000;  // a claimant returns for its next piece within this time
 
 void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
@@ -20,7 +20,7 @@ void raise(std::atomic<std::uint64_t>& value, std::uint64_t to) noexcept {
   }
 }
 
-// The end of the claims of more urgent users; 0 if there are none.
+// Returns the end of the claims of more urgent users; 0 if there are no such claims.
 std::uint64_t urgent_until(std::span<link_clock* const> path, priority level) noexcept {
   std::uint64_t end = 0;
   for (const link_clock* link : path)

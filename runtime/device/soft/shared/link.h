@@ -1,7 +1,7 @@
 #pragma once
 
-/// Simulated links with a bandwidth and a latency, represented by clocks in shared memory. Copies take time on links,
-/// and so do kernels of PTX that use memory of the host or of other devices (runtime/device/soft/softd/meter.h).
+/// Simulated links with a bandwidth and a latency, represented by clocks in shared memory. Copies take time on the
+/// links; so do accesses of PTX kernels to memory of the host or of other devices (runtime/device/soft/softd/meter.h).
 
 #include <array>
 #include <atomic>
@@ -29,7 +29,7 @@ struct link_clock {
 [[nodiscard]] std::uint64_t piece_size(const link_limit& limit) noexcept;
 
 /// Reserves the links of a path, all of which have the same limit, for the next piece of a copy. Waits while a more
-/// urgent user claims one of them. `ready`: when the piece can start; this time may be in the past, so that a copy
+/// urgent user claims one of the links. `ready`: when the piece can start; this time may be in the past, so that a copy
 /// whose sleep ended late catches up. Returns the time when the piece will have arrived, not including the latency.
 [[nodiscard]] std::uint64_t reserve_path(std::span<link_clock* const> path, const link_limit& limit,
                                          std::uint64_t bytes, std::uint64_t ready, priority level,

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The output of kernels of PTX, as records in one memory file for each device. When a launch has ended, the device
+/// The text that PTX kernels print, as records in one memory file for each device. When a launch has ended, the device
 /// appends a record before the launch's timepoint is reached. The owner removes the records and frees their pages. The
 /// size of the files is limited only by memory.
 
@@ -37,8 +37,8 @@ class output_reader {
   explicit output_reader(fabric& shared);
 
   [[nodiscard]] int file(unsigned device) const noexcept { return files_[device].get(); }
-  /// The texts appended since the last call, ordered by launch. After a malformed record, hpe logs a warning and reads
-  /// no more output of that device.
+  /// Returns the texts that were appended since the last call, ordered by launch. After a malformed record, hpe logs a
+  /// warning and reads no more output of that device.
   [[nodiscard]] std::vector<printed> take();
 
  private:
@@ -47,13 +47,14 @@ class output_reader {
     printed what;
   };
 
-  /// Returns false if the device's file contains anything but records.
+  /// Returns false if the device's file contains anything other than valid records.
   bool take_from(unsigned device, std::vector<record>& records) HPE_REQUIRES(mutex_);
 
   fabric& fabric_;
   std::vector<os::file_descriptor> files_;  // by device
   mutex mutex_;
-  std::vector<std::uint64_t> taken_ HPE_GUARDED_BY(mutex_);  // bytes, by device; `ended`: no more output is read
+  std::vector<std::uint64_t> taken_ HPE_GUARDED_BY(mutex_);  // for each device, the bytes that were read from its file;
+                                                             // `ended`: no more output is read
 };
 
 }  // namespace hpe::device::soft

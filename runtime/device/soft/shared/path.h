@@ -20,10 +20,10 @@ struct path {
   [[nodiscard]] std::span<link_clock* const> span() const { return {links.data(), length}; }
 };
 
-/// The path from one place to another; each place is the number of a device, host_location or foreign_location. `self`
-/// is the device that copies, or whose kernel makes the accesses. If one place is a device of another process, hpe
-/// knows only the port of this process's device, and charges only this port. Between a device of another process and
-/// the host, this is the port of `self`.
+/// Returns the path from one place to another; each place is the number of a device, host_location or foreign_location.
+/// `self` is the device that copies, or whose kernel makes the accesses. If one place is a device of another process,
+/// hpe knows only the port of this process's device, and charges only this port. Between a device of another process
+/// and the host, this is the port of `self`.
 [[nodiscard]] path find_path(fabric& shared, unsigned self, int from, int to);
 
 /// Bytes that a kernel moved over a path.

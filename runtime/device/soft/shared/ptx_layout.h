@@ -19,8 +19,8 @@ struct ptx_layout {
     bool is_there = false;  // false: the variable is in shared memory, or empty
     std::size_t offset = 0;
   };
-  std::vector<place_in_part> places;                // places by symbol of the program
-  std::array<std::size_t, ptx_part_count> bytes{};  // by part
+  std::vector<place_in_part> places;                // the place of each symbol of the program, in the program's order
+  std::array<std::size_t, ptx_part_count> bytes{};  // the size of each part
 
   [[nodiscard]] std::vector<std::uint64_t> addresses(const ptx_addresses& parts) const;
 };

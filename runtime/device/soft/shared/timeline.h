@@ -21,7 +21,7 @@ namespace hpe::device::soft {
 /// A failed command. The text is truncated if it is too long.
 struct failure {
   std::uint64_t value = 0;  // the command's number
-  std::uint64_t order = 0;  // among the failures of all streams
+  std::uint64_t order = 0;  // the position among the failures of all streams
   hpeStatus status = HPE_SUCCESS;
   std::string sentence;
   hpeFault fault = HPE_FAULT_NONE;
@@ -35,15 +35,15 @@ class failure_log {
 
   void append(const failure& what) noexcept;
   [[nodiscard]] std::uint64_t count() const noexcept { return count_.load(std::memory_order_acquire); }
-  /// The first failure that is still kept.
+  /// Returns the index of the first failure that is still kept.
   [[nodiscard]] std::uint64_t first_kept() const noexcept { return count() > kept ? count() - kept : 0; }
-  /// Failure number `index`, counted from 0 since the start; empty if this failure is no longer kept.
+  /// Returns failure number `index`, counted from 0 since the start; nullopt if this failure is no longer kept.
   [[nodiscard]] std::optional<failure> at(std::uint64_t index) const;
   [[nodiscard]] std::optional<failure> find(std::uint64_t value) const;
 
  private:
   struct record {
-    mutable std::atomic<std::uint64_t> value{0};  // 0 while the record is written
+    mutable std::atomic<std::uint64_t> value{0};  // the command's number; 0 while a thread is writing the record
     std::uint64_t order = 0;
     hpeStatus status = HPE_SUCCESS;
     hpeFault fault = HPE_FAULT_NONE;
@@ -54,7 +54,8 @@ class failure_log {
   std::array<record, kept> records_{};
 };
 
-/// The doorbells of gates that a timeline can ring when the timeline advances; it has one bit for each gate.
+/// The doorbells of gates. A timeline has one bit for each gate, and rings the gates whose bits are set when it
+/// advances.
 inline constexpr unsigned max_gates = 64;
 using gate_bells = std::array<doorbell, max_gates>;
 
@@ -63,7 +64,7 @@ struct timeline {
 
   alignas(64) std::atomic<std::uint64_t> submitted{0};
   doorbell work;                                        // rung when submitted grows
-  alignas(64) std::atomic<std::uint64_t> completed{0};  // fabric::complete
+  alignas(64) std::atomic<std::uint64_t> completed{0};  // changed by fabric::complete
   std::atomic<std::uint64_t> gates{0};                  // the gates to ring when completed grows
   std::atomic<std::uint64_t> lost_after{all};           // set when the device is lost: the last completed command
   failure_log failures;

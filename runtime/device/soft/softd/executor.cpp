@@ -37,7 +37,7 @@ class executor {
 
   [[noreturn]] void run() {
     take_crash_signals();
-    // Links keep time by sleeping, and by default a sleep may end 50 us late.
+    // Simulated links wait by sleeping. By default, a sleep may end 50 us late.
     constexpr unsigned long slack_ns = 1000;
     ::prctl(PR_SET_TIMERSLACK, slack_ns);
     for (std::uint64_t value = 1;; ++value) {
@@ -68,7 +68,7 @@ class executor {
     }
   }
 
-  // Kernels of launches behind a command are compiled while it runs.
+  // While a command runs, the kernels of the launches that are queued after it are compiled.
   void look_ahead(std::uint64_t value) {
     const command& now = ring_.slot(value);
     if (now.what == command::kind::launch) expected_.insert({now.function, {now.block[0], now.block[1], now.block[2]}});
@@ -128,8 +128,9 @@ class executor {
   std::uint32_t number_;
   timeline& line_;
   command_ring& ring_;
-  std::uint64_t seen_ = 0;                                                     // the last command that was looked at
-  std::set<std::pair<std::uint32_t, std::array<std::uint32_t, 3>>> expected_;  // function and block of launches
+  std::uint64_t seen_ = 0;                                                     // the last command that look_ahead read
+  std::set<std::pair<std::uint32_t, std::array<std::uint32_t, 3>>> expected_;  // the functions and block shapes of
+                                                                               // launches that were seen
 };
 
 }  // namespace

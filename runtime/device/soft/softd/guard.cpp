@@ -34,7 +34,7 @@ doorbell* recovery_bell = nullptr;
   siglongjmp(guard.place, 1);
 }
 
-// The handler needs a stack of its own, because a kernel may overflow its stack.
+// The handler needs a separate stack, because a kernel may overflow its own stack.
 class alternate_stack {
  public:
   alternate_stack() {
@@ -91,8 +91,8 @@ recoveries count_recoveries() noexcept {
 void ring_at_recoveries(doorbell& bell) noexcept { recovery_bell = &bell; }
 
 void install_crash_handlers() {
-  // The first call initialises glibc's allocator, which is not safe in two threads at once. A program whose malloc
-  // comes from another library, or from AddressSanitizer, has made no such call.
+  // This first call initialises glibc's allocator, which two threads must not do at once. If malloc comes from another
+  // library, or from AddressSanitizer, no earlier call has initialised glibc's allocator.
   static_cast<void>(::mallinfo2());
   struct sigaction action {};
   action.sa_sigaction = land;
@@ -117,10 +117,10 @@ std::optional<crash> run_guarded(void (*body)(void*), void* argument, const std:
   landing* const outer = current;
   if (sigsetjmp(guard.place, 0) != 0) {
     current = outer;
-    // The jump out of the handler restores no mask, because saving one would cost a system call for each guarded run.
-    // So the mask is set here.
+    // The jump out of the handler does not restore the signal mask, because saving the mask would cost a system call
+    // for each guarded run. So the mask is set here.
     take_crash_signals();
-    // Takes every lock of malloc once. If the body has left one locked, the thread hangs here.
+    // This call takes every lock of malloc once. If the body has left a lock of malloc locked, the thread hangs here.
     static_cast<void>(::mallinfo2());
     ended.fetch_add(1);
     return guard.what;

@@ -19,7 +19,7 @@ struct crash {
   std::uintptr_t address = 0;
 };
 
-/// Called once, at the start of the process.
+/// Installs the handlers of the signals that crashes raise. Call this once, at the start of the process.
 void install_crash_handlers();
 
 /// Call this once in each thread that runs kernels or copies, because threads of the runtime start with their signals
@@ -42,17 +42,17 @@ std::optional<crash> run_guarded(Body& body, const std::atomic<bool>* stop = nul
 /// abandoned.
 void stop_thread(pthread_t thread) noexcept;
 [[nodiscard]] bool is_stop(const crash& what) noexcept;
-/// The crash that describes work that was stopped between two bodies.
+/// Returns a crash that describes work that was stopped between two bodies.
 [[nodiscard]] crash make_stop() noexcept;
 
-/// The address of the interrupted instruction's memory operand, derived from its encoding (Intel 64 and IA-32
+/// Returns the address of the interrupted instruction's memory operand, derived from its encoding (Intel 64 and IA-32
 /// Architectures Software Developer's Manual, volume 2, chapter 2); 0 if the instruction has no memory operand. Needed
 /// for accesses to non-canonical addresses, which the system does not report. Safe in a signal handler.
 [[nodiscard]] std::uintptr_t operand_address(const ucontext_t& at) noexcept;
 
-/// How many bodies were abandoned, and how many of their threads have since shown that they can continue. Locks of the
-/// C library that an abandoned body holds, for example after a crash in malloc, stay locked; the process cannot be used
-/// then.
+/// begun: how many bodies were abandoned. ended: how many of the threads that ran these bodies have since passed a test
+/// call of malloc. Locks of the C library that an abandoned body holds, for example after a crash in malloc, stay
+/// locked; the test call then hangs, and the process is no longer usable.
 struct recoveries {
   std::uint64_t begun = 0;
   std::uint64_t ended = 0;

@@ -29,7 +29,7 @@ namespace {
   if (!process) ::_exit(EXIT_FAILURE);
   const int file = process.get();
   tell({device, 0, 0}, std::span(&file, 1));
-  // The socket is polled only for its closing.
+  // The socket is polled only to notice when it is closed.
   std::array<pollfd, 3> watched{{{file, POLLIN, 0}, {owner.get(), POLLIN, 0}, {control_descriptor, 0, 0}}};
   while (::poll(watched.data(), watched.size(), -1) < 0 && errno == EINTR) {
   }

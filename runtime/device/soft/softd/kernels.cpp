@@ -11,7 +11,8 @@ namespace hpe::device::soft {
 
 namespace {
 
-// Whether the module itself defines the symbol. dlsym also finds symbols of libraries that it links, such as printf.
+// Whether the module itself defines the symbol. dlsym also finds symbols of libraries that the module links, such as
+// printf.
 bool defined_in(void* module, void* symbol) {
   link_map* of_module = nullptr;
   link_map* of_symbol = nullptr;

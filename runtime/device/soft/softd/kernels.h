@@ -14,8 +14,8 @@ namespace hpe::device::soft {
 class kernel_table {
  public:
   struct kernel {
-    hpeHostKernel body = nullptr;            // in a shared object
-    std::shared_ptr<loaded_ptx_module> ptx;  // null: the kernel is in a shared object
+    hpeHostKernel body = nullptr;            // the function, if the kernel is in a shared object
+    std::shared_ptr<loaded_ptx_module> ptx;  // the module, if the kernel is a PTX kernel; otherwise null
     std::string name;
   };
 

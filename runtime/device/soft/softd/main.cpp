@@ -22,7 +22,7 @@ namespace hpe::device::soft {
 
 namespace {
 
-// Runs no destructors and no exit handlers, because other threads still work.
+// Runs no destructors and no exit handlers, because other threads still run.
 [[noreturn]] void end_process(int status) {
   std::fflush(nullptr);
   ::_exit(status);
@@ -139,9 +139,9 @@ int main(int argc, char** argv) {
     memory.reset();
     refusal = e.what();
   }
-  // A file that becomes longer than the user's limit is an error of the call that writes.
+  // If a file would become longer than the user's limit, the write fails with an error instead of raising SIGXFSZ.
   static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
-  // Output of kernels appears line by line, also from a device that is killed.
+  // Output of kernels is written line by line, so that the output of a device that is killed is not lost.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   serve(static_cast<unsigned>(std::strtoul(argv[1], nullptr, 0)), std::move(memory), refusal);
 }

@@ -26,7 +26,7 @@ bool page_tables::filled(std::uintptr_t number) const {
 void page_tables::prepare(void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   const std::uintptr_t last = (begin + bytes) / unit;
-  // Units that are written only in part are left to page faults.
+  // For units that are written only in part, page faults fill the page tables.
   for (std::uintptr_t number = (begin + unit - 1) / unit; number < last;) {
     if (filled(number)) {
       ++number;
@@ -36,7 +36,8 @@ void page_tables::prepare(void* address, std::size_t bytes) {
     while (number < last && !filled(number)) ++number;
     auto* const place = reinterpret_cast<void*>(first * unit);  // NOLINT(performance-no-int-to-ptr): of this process
     const std::size_t size = (number - first) * unit;
-    // A call that makes huge pages has a fixed cost: it first makes every processor drain its lists of pages.
+    // A call that allocates huge pages has a fixed cost: the system first makes every processor drain its lists of
+    // pages.
     size >= worth_huge_pages ? os::populate_with_huge_pages(place, size) : os::populate_for_writing(place, size);
     const lock_guard lock(mutex_);
     for (std::uintptr_t n = first; n < number; ++n) filled_.insert(n);
@@ -65,7 +66,7 @@ void address_space::make_room_below(std::uintptr_t address) {
   rooms_.insert(address);
 }
 
-// Takes back the rooms that lie in a range which is about to be mapped.
+// Unmaps the rooms inside a range that is about to be mapped.
 void address_space::take_room(std::uintptr_t begin, std::uintptr_t end) {
   const lock_guard lock(mutex_);
   for (auto its = rooms_.upper_bound(begin); its != rooms_.end() && *its - room < end; its = rooms_.erase(its))
@@ -116,8 +117,8 @@ void address_space::register_host(std::uintptr_t address, std::size_t bytes, int
     table_.insert(address, bytes, {});
     return;
   }
-  // Well below the UVAS, where programs have nothing mapped by default: a kernel that gets a pointer to ordinary memory
-  // of the program must fault, and not find other memory there.
+  // Registered memory is mapped well below the UVAS, where programs by default have no mappings. A kernel that receives
+  // a pointer to ordinary memory of the program must fault, and must not find registered memory at that address.
   constexpr std::uintptr_t distance = std::uintptr_t{1} << 40;
   const std::uintptr_t below =
       layout_.base > bytes + distance ? (layout_.base - bytes - distance) / granule_size * granule_size : 0;

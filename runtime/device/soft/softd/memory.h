@@ -19,14 +19,14 @@
 namespace hpe::device::soft {
 
 /// Fills this process's page tables before large writes, once for each part of its memory. Filling them in one call
-/// costs half as much as page faults do. A system call for tables that are filled already costs more than a look-up in
-/// this class.
+/// costs half as much as page faults do. The class remembers which tables are filled, because a look-up costs less than
+/// an unnecessary system call.
 class page_tables {
  public:
   /// Prepares [address, address + bytes) for the write that the caller is about to make. Thread-safe.
   void prepare(void* address, std::size_t bytes);
 
-  /// Call this when the range is unmapped or mapped anew.
+  /// Call this when the range is unmapped or mapped again.
   void forget(const void* address, std::size_t bytes);
 
  private:
@@ -55,7 +55,7 @@ class address_space {
   void import_memory(std::uintptr_t address, std::size_t bytes, int file, std::int64_t offset);
   void drop_import(std::uintptr_t address, std::size_t bytes);
 
-  /// The memory that backs an address of the program. Thread-safe.
+  /// Returns the memory that backs an address of the program. Thread-safe.
   [[nodiscard]] std::optional<address_table::piece> find(std::uintptr_t address) const { return table_.find(address); }
   /// Whether kernels may access these bytes. Thread-safe.
   [[nodiscard]] bool holds(std::uintptr_t address, std::size_t bytes) const;

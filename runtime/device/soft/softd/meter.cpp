@@ -15,9 +15,9 @@ namespace hpe::device::soft {
 namespace {
 
 constexpr std::uint64_t sector = 32;
-constexpr std::uint64_t samples = 48;     // of a grid, about
-constexpr unsigned uses_of_a_count = 16;  // before a launch is counted anew
-constexpr std::size_t most_known = 4096;  // launches; beyond, all are forgotten
+constexpr std::uint64_t samples = 48;     // the approximate number of blocks that are sampled in a grid
+constexpr unsigned uses_of_a_count = 16;  // how many launches use a count before the traffic is counted again
+constexpr std::size_t most_known = 4096;  // the largest number of known launches; if it is exceeded, all are forgotten
 
 using triple = std::array<std::uint64_t, 3>;
 
@@ -27,7 +27,8 @@ std::uint64_t number_of(const triple& block, const triple& grid) {
   return block[0] + grid[0] * (block[1] + grid[1] * block[2]);
 }
 
-/// Along an axis: the first index, the last one, and all between them.
+/// A range of indices along one axis. spans_of divides an axis into the first index, all indices in between, and the
+/// last index.
 struct span_of_axis {
   std::uint64_t first, count;
 };
@@ -37,7 +38,7 @@ std::vector<span_of_axis> spans_of(std::uint64_t size) {
   return {{0, 1}, {1, size - 2}, {size - 1, 1}};
 }
 
-/// Places spread over a box: number n of a sequence that fills it evenly.
+/// Returns place number n of a sequence of places that fills the box evenly.
 triple place_in(const triple& first, const triple& size, std::uint64_t n) {
   constexpr std::array<double, 3> steps{0.8191725134, 0.6710436067, 0.5497004779};  // the powers of 1 / 1.2207...
   triple place{};
@@ -48,17 +49,18 @@ triple place_in(const triple& first, const triple& size, std::uint64_t n) {
   return place;
 }
 
-/// What blocks read and write of other memories. For one thread.
+/// Counts the bytes that blocks read and write in memories of the host and of other devices. For one thread.
 class access_watcher final : public ptx::watcher {
  public:
   explicit access_watcher(traffic_count& count) : count_(count) {}
 
-  /// A block begins, which stands for `weight` blocks. None is left of the one before.
+  /// Call this when a sampled block begins, which represents `weight` blocks. The sectors that the previous block used
+  /// are forgotten.
   void begin(double weight) {
     weight_ = weight;
     seen_.clear();
   }
-  /// The bytes since the last call.
+  /// Returns the bytes that were counted since the last call.
   [[nodiscard]] remote_traffic take() { return std::exchange(found_, {}); }
 
   void comes_to(const ptx::block_context& /*block*/, std::uint32_t thread, const ptx::function& f,
@@ -73,7 +75,9 @@ class access_watcher final : public ptx::watcher {
     switch (i.kind) {
       case ptx::kind::load:
       case ptx::kind::store:
-        if (!i.sources[0].is_register()) return;  // parameters, and variables, which are the device's own
+        if (!i.sources[0].is_register())
+          return;  // not counted: parameters and module variables, which are in the
+                   // device's own memory
         if (i.op != ptx::opcode::wmma)
           return touch(value(0), std::uint64_t{ptx::bytes_of(i.types[0])} * i.vector, writes);
         for (const std::uint64_t offset : ptx::fragment_offsets(i, thread % 32, value(1)))
@@ -97,7 +101,8 @@ class access_watcher final : public ptx::watcher {
     (writes ? of.written : of.read) += weight_ * static_cast<double>(sector);
   }
 
-  /// Whether memory is the device's, or none of hpe's; else place_ tells where the memory is.
+  /// Whether an address is in the device's own memory, or not in hpe memory. If it returns false, place_ says where the
+  /// memory is.
   [[nodiscard]] bool is_own(std::uint64_t address) {
     if (address < known_from_ || address >= known_to_) {
       const auto piece = count_.memory.find(address);
@@ -112,12 +117,13 @@ class access_watcher final : public ptx::watcher {
   traffic_count& count_;
   double weight_ = 0;
   remote_traffic found_;
-  std::unordered_set<std::uint64_t> seen_;       // 2 * sector, + 1 if written, of other memories
-  std::uint64_t known_from_ = 0, known_to_ = 0;  // addresses of which the place is known
+  std::unordered_set<std::uint64_t> seen_;       // sectors of other memories: 2 * sector, plus 1 if written
+  std::uint64_t known_from_ = 0, known_to_ = 0;  // the range of addresses whose place is place_
   int place_ = host_location;
 };
 
-/// Runs each block with one of two engines.
+/// Runs each block with one of two engines: sampled blocks with an interpreter that counts their traffic, all other
+/// blocks with the usual engine.
 class counting_engine final : public ptx::engine {
  public:
   counting_engine(std::shared_ptr<ptx::engine> usual, traffic_count& count)
@@ -135,7 +141,7 @@ class counting_engine final : public ptx::engine {
       if (interpreter_ == nullptr) interpreter_ = std::make_unique<ptx::interpreter>(count_.program, &watcher_);
     }
     now_ = counts ? interpreter_.get() : usual_.get();
-    // Each engine keeps registers in its own way.
+    // Each engine arranges registers in its own way.
     if (const std::uint32_t slots = frame_slots(); slots != 0) {
       block.register_stride = counts ? 1 : block.thread_count;
       for (std::uint32_t t = 0; t < block.thread_count; ++t) block.bases[t] = block.frame + t;
@@ -158,7 +164,7 @@ class counting_engine final : public ptx::engine {
   traffic_count& count_;
   access_watcher watcher_{count_};
   std::shared_ptr<ptx::engine> usual_;
-  std::unique_ptr<ptx::interpreter> interpreter_;  // made for the first block that is counted
+  std::unique_ptr<ptx::interpreter> interpreter_;  // made for the first sampled block
   ptx::engine* now_;
 };
 

@@ -29,8 +29,8 @@ struct remote_bytes {
 /// Traffic by device number, host_location or foreign_location.
 using remote_traffic = std::map<int, remote_bytes>;
 
-/// The numbers of the sampled blocks (with x fastest), and how many blocks each of them represents. In a small grid,
-/// all blocks are sampled. In a grid of clusters, whole clusters are sampled; the number of a cluster is that of its
+/// Returns the numbers of the sampled blocks (with x fastest), and how many blocks each of them represents. In a small
+/// grid, all blocks are sampled. In a grid of clusters, whole clusters are sampled; a cluster has the number of its
 /// first block.
 [[nodiscard]] std::unordered_map<std::uint64_t, double> sampled_blocks(const ptx::dimensions& grid,
                                                                        const ptx::dimensions& cluster);
@@ -40,8 +40,8 @@ class traffic_count {
  public:
   traffic_count(unsigned device, const address_space& memory, const ptx::launch_configuration& launch);
 
-  /// An engine that counts in sampled blocks and runs all other blocks with `usual`. This object must outlive the
-  /// engine.
+  /// Returns an engine that counts the traffic of sampled blocks and runs all other blocks with `usual`. This object
+  /// must outlive the engine.
   [[nodiscard]] std::shared_ptr<ptx::engine> engine_over(std::shared_ptr<ptx::engine> usual);
 
   void add(const remote_traffic& of_some_blocks);

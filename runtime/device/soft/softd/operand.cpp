@@ -28,7 +28,7 @@ bool is_legacy_prefix(std::uint8_t byte) noexcept {
   }
 }
 
-// What prefixes add to register numbers, and the position of the opcode.
+// The values that an instruction's prefixes add to register numbers, and the position of the opcode.
 struct prefixes {
   unsigned base = 0;
   unsigned index = 0;

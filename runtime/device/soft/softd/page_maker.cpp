@@ -16,9 +16,10 @@ namespace hpe::device::soft {
 namespace {
 
 constexpr std::size_t worth_making = 4 * granule_size;
-// Each call of the system that makes huge pages first makes every processor drain its lists of pages.
+// The size is large, because each system call that allocates huge pages first makes every processor drain its lists of
+// pages.
 constexpr std::size_t largest_piece = 16 * granule_size;
-// At most this part of the memory that is free is made in one piece.
+// A piece is allocated only if its size is below one sixteenth of the free memory.
 constexpr double share_of_free_memory = 16;
 
 }  // namespace
@@ -31,7 +32,7 @@ void page_maker::add(std::uintptr_t address, std::size_t bytes) {
   try {
     for (; threads_ < wanted; ++threads_) std::thread([this] { work(); }).detach();
   } catch (const std::system_error&) {
-    if (threads_ == 0) ranges_.clear();  // page faults make the pages
+    if (threads_ == 0) ranges_.clear();  // page faults then allocate the pages
   }
   added_.notify_all();
 }
@@ -58,7 +59,8 @@ std::optional<page_maker::piece> page_maker::next() {
 
 void page_maker::work() {
   ::pthread_setname_np(::pthread_self(), "softd-pages");
-  // Not SCHED_IDLE: on busy cores such a thread would keep locks of the kernel that other threads wait for.
+  // Not SCHED_IDLE: on busy cores, a thread with SCHED_IDLE would hold locks of the operating system for which other
+  // threads wait.
   const sched_param none{};
   ::pthread_setschedparam(::pthread_self(), SCHED_BATCH, &none);
   unique_lock lock(mutex_);

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Threads that make the pages of new device memory while the compute units run. Page faults make small pages, at a
-/// tenth of the rate at which these threads make huge pages.
+/// Threads that allocate the pages of new device memory while the compute units run. Page faults allocate small pages,
+/// at a tenth of the rate at which these threads allocate huge pages.
 
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,7 @@ class page_maker {
   mutex mutex_;
   condition_variable added_;
   std::map<std::uintptr_t, range> ranges_ HPE_GUARDED_BY(mutex_);  // by address
-  std::size_t begun_ HPE_GUARDED_BY(mutex_) = 0;                   // of all ranges
+  std::size_t begun_ HPE_GUARDED_BY(mutex_) = 0;                   // the sum of `begun` of all ranges
   unsigned threads_ HPE_GUARDED_BY(mutex_) = 0;
 };
 

@@ -1,7 +1,8 @@
-// A job lies on the stack of the thread that launches it. Helpers find it in open_ and count themselves in `helpers`
-// under the lock. So once it is off the list and the count is zero, no other thread uses it.
+// A job is on the stack of the thread that launches it. Helpers find the job in open_ and count themselves in its
+// `helpers` under the lock. So when the job is no longer in the list and the count is zero, no other thread uses the
+// job.
 //
-// Threads look for a while before they sleep: to wake one takes as long as a small launch.
+// Threads spin for a while before they sleep, because waking a thread takes as long as a small launch.
 #include "runtime/device/soft/softd/pool.h"
 
 #include <pthread.h>
@@ -41,7 +42,8 @@ thread_local tile_pool::place tile_pool::in_this_thread;
 
 tile_pool::tile_pool(unsigned threads, unsigned share, unsigned shares)
     : threads_(threads), share_(share), shares_(shares) {
-  // The threads live as long as the process, unless not all of them can be made.
+  // The threads run until the process ends. But if not all threads can be started, the threads that were started end
+  // here.
   unsigned made = 0;
   try {
     for (; made + 1 < threads; ++made) os::start_thread("softd-unit", [this] { help(); }).detach();
@@ -148,7 +150,7 @@ void tile_pool::work(job& task) {
   std::erase(task.threads, ::pthread_self());
 }
 
-// Large shares first, small ones at the end, so that all threads end together.
+// Takes large shares first and small shares at the end, so that all threads end at about the same time.
 std::optional<hpeTiles> tile_pool::take(job& task) const {
   const std::uint64_t left = task.tiles - std::min(task.tiles, task.next.load(std::memory_order_relaxed));
   const std::uint64_t share = threads_ == 1 ? task.tiles : std::max<std::uint64_t>(1, left / (2 * threads_));

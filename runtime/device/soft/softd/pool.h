@@ -17,8 +17,8 @@ namespace hpe::device::soft {
 
 class tile_pool {
  public:
-  /// How a launch failed: with a signal (if is_stop is true for it, the launch was stopped), or with an exception that
-  /// has this message.
+  /// How a launch failed: with a signal (if is_stop(*signal) is true, the launch was stopped), or with an exception
+  /// whose message is `exception`.
   struct trouble {
     std::optional<crash> signal;
     std::string exception;
@@ -65,11 +65,11 @@ class tile_pool {
   mutex mutex_;
   condition_variable wanted_;
   condition_variable left_;
-  std::atomic<std::uint64_t> opened_{0};        // number of launches added to open_, for threads that spin
+  std::atomic<std::uint64_t> opened_{0};        // launches added to open_ so far, for threads that spin
   bool ending_ HPE_GUARDED_BY(mutex_) = false;  // set if not all threads could be started
   unsigned ended_ HPE_GUARDED_BY(mutex_) = 0;
   std::list<job*> teams_ HPE_GUARDED_BY(mutex_);  // launches of teams
-  std::list<job*> open_ HPE_GUARDED_BY(mutex_);   // launches that may have tiles that no thread has begun
+  std::list<job*> open_ HPE_GUARDED_BY(mutex_);   // launches that may still have tiles that no thread has begun
 };
 
 }  // namespace hpe::device::soft

@@ -16,8 +16,8 @@ namespace hpe::device::soft {
 /// Forks. Returns in the child, which becomes the device; its control socket is the descriptor control_descriptor. The
 /// parent becomes the keeper: it reports the process number of the device to the owner, kills the device when the owner
 /// has ended or closed the keeper's socket, reports how the device ended, and ends. If the keeper is killed, the system
-/// kills the device, too. The keeper overwrites `number`, the argument that shows the device's number in lists of
-/// processes.
+/// kills the device, too. In its own process, the keeper overwrites `number` with dashes, so that only the device shows
+/// its number in lists of processes.
 void start_below_keeper(char* number);
 
 /// The objects that the executors of a device use.

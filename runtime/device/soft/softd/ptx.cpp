@@ -87,7 +87,8 @@ ptx::race_report* loaded_ptx_module::races_of(const ptx::function& kernel) {
 
 namespace {
 
-// As CUDA devices hold in a multiprocessor, which a thread stands for.
+// The number of blocks that a thread runs at once: as many as a multiprocessor of a CUDA device, which the thread
+// represents.
 constexpr std::uint32_t blocks_per_thread = 32;
 
 struct stopped final : std::exception {};
@@ -96,7 +97,7 @@ struct running_launch {
   loaded_ptx_module& module;
   ptx::launch_configuration configuration;
   bool cooperative = false;
-  std::unique_ptr<traffic_count> traffic{};  // null: not counted
+  std::unique_ptr<traffic_count> traffic{};  // null: the traffic of the launch is not counted
   ptx::block_room room{};
   hpe::mutex mutex{};
   std::optional<ptx::trap> trap HPE_GUARDED_BY(mutex){};
@@ -117,7 +118,7 @@ struct running_launch {
     throw stopped{};
   }
 
-  // Blocks that wait do not wait for those of a thread that a trap has stopped.
+  // Throws if a trap has stopped another thread, so that waiting blocks do not wait for the blocks of that thread.
   std::optional<ptx::block_range> more() {
     {
       const lock_guard lock(mutex);
@@ -155,13 +156,14 @@ hpeFault fault_of(ptx::trap::reason why) noexcept {
   return HPE_FAULT_OTHER;
 }
 
-// C++ names can be long, and the words behind the name must stay readable.
+// C++ names can be very long, and the text after the name must still fit into the message.
 std::string shortened(const std::string& name) {
   constexpr std::size_t most = 200;
   return name.size() <= most ? name : name.substr(0, most) + "...";
 }
 
-// A failure outside of the kernel's own code: in a function that it called, such as printf with a null pointer.
+// Describes a failure outside the kernel's own code: in a function that the kernel called, for example printf with a
+// null pointer.
 ptx_runner::trouble describe(const tile_pool::trouble& what, const std::string& kernel) {
   if (!what.signal)
     return {HPE_FAULT_OTHER, fmt::format("kernel {}: {}", shortened(demangled(kernel)), what.exception)};

@@ -34,10 +34,10 @@ class loaded_ptx_module {
   [[nodiscard]] const ptx::function& find(const std::string& kernel);
   /// Call this after find.
   [[nodiscard]] const ptx::image& image() const { return *image_; }
-  /// An engine that runs blocks of this size of a kernel in one thread. The first call for a kernel and a block size
-  /// may compile the kernel. Call this after find.
+  /// Returns an engine that runs blocks of a kernel, of this size, each block in one thread. The first call for a
+  /// kernel and a block size may compile the kernel. Call this after find.
   [[nodiscard]] std::shared_ptr<ptx::engine> engine_for(const ptx::function& kernel, const ptx::dimensions& block);
-  /// The races of a kernel found so far; null if hpe does not look for races. Call this after find.
+  /// Returns the races of a kernel that were found so far; null if hpe does not look for races. Call this after find.
   [[nodiscard]] ptx::race_report* races_of(const ptx::function& kernel);
 
  private:
@@ -54,7 +54,7 @@ class loaded_ptx_module {
   std::map<const ptx::function*, std::unique_ptr<ptx::race_report>> races_ HPE_GUARDED_BY(mutex_);
 };
 
-/// Compiles kernels whose launches are queued, in threads other than the one that runs the queue. Thread-safe.
+/// Compiles the kernels of queued launches, in threads other than the thread that runs the queue. Thread-safe.
 class kernel_maker {
  public:
   /// Returns at once. Does not report errors: the launch compiles the kernel again and reports them.

@@ -9,7 +9,7 @@
 #include "runtime/device/soft/softd/process.h"
 #include "runtime/os/thread.h"
 
-// After a kernel has crashed, nothing here may call malloc: its lock may be held forever.
+// After a kernel has crashed, no code in this file may call malloc, because a lock of malloc may stay locked forever.
 
 namespace hpe::device::soft {
 
@@ -33,7 +33,7 @@ class watchdog {
   }
 
  private:
-  /// When the current trouble was first seen, and the state that it was in; a new state begins a new wait.
+  /// The time when the current trouble was first seen, and its state then. If the state changes, the time starts again.
   struct patience {
     clock::time_point since = clock::time_point::max();
     std::uint64_t state = 0;
