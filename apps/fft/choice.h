@@ -16,7 +16,7 @@ struct choice {
   std::int64_t longer = 0;  ///< form convolution: the length of the convolution
 };
 
-/// The properties of the machine on which the choice depends.
+/// The properties of the machine that determine the choice.
 struct machine {
   int devices;
   bool soft;

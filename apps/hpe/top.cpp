@@ -68,7 +68,7 @@ class screen {
   termios before_{};
 };
 
-/// Reads the processes repeatedly; rates are since the previous look().
+/// Reads the processes repeatedly, and computes their rates since the previous look().
 class observer {
  public:
   std::vector<process_and_rates> look() {

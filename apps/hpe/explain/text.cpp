@@ -110,7 +110,7 @@ class kernel_text {
     return fmt::format(", at offsets {}", joined(parts));
   }
 
-  // What each GPU needs if the grid is cut along an axis.
+  // Adds the parts of arrays that each GPU needs if the grid is cut along an axis.
   void cut(unsigned axis) {
     std::vector<std::string> parts, whole, unknown;
     for (const array_use& a : kernel_.arrays) {
@@ -142,7 +142,7 @@ class kernel_text {
     return lines;
   }
 
-  // The counters that the text names.
+  // Adds a line for each loop counter that the text names.
   void loops() {
     for (std::size_t n = 0; n < kernel_.loops.size(); ++n) {
       const std::string counter = fmt::format("k{}", n + 1);

@@ -49,7 +49,7 @@ double seconds_of_touches(const recorded_allocation& a, const recorded_process& 
 
 using results = std::vector<advice>;
 
-// Pieces of a page or less are single elements; larger ones are blocks, of which CPU code uses as much as it may.
+// Touches that bring at most `tiny` bytes count as element-wise; larger touches bring whole blocks.
 void touches_of_small_pieces(const recorded_process& in, results& to) {
   for (const recorded_place& p : in.places) {
     if (!is_touch(p) || p.calls < many_touches || !matters(p.seconds, in)) continue;
