@@ -54,14 +54,15 @@ struct peer_links {
   /// The rate of the slowest pair among the first `devices` devices, or of all pairs if the profile has no pair among
   /// these devices; but at most the rate of each copy while all these devices copy.
   [[nodiscard]] double rate(int devices) const;
-  /// The same for kernels that read the memory of other devices.
+  /// The corresponding rate of kernels that read the memory of other devices.
   [[nodiscard]] double rate_of_kernels(int devices) const;
 };
 
 struct network {
   double rate;     ///< rate of messages from one machine to another, bytes per second
   double latency;  ///< seconds
-  /// The rate at which each machine sends while `machines` machines send to and receive from neighbours; empty: `rate`.
+  /// For numbers of machines that send to and receive from neighbours at the same time: the rate at which each machine
+  /// sends. If empty, `rate` is used.
   rate_table together = {};
   [[nodiscard]] double rate_together(int machines) const {
     return together.empty() ? rate : std::min(rate, together.of_each(machines));
@@ -113,7 +114,8 @@ struct machine_profile {
   [[nodiscard]] speeds on_machines(int machines) const;
 };
 
-/// Both throw bad_input, which names the file and the field, for JSON that is not a profile.
+/// read_profile and profile_of_json throw bad_input, which names the file and the field, for JSON that is not a
+/// profile.
 [[nodiscard]] machine_profile read_profile(const std::string& file);
 [[nodiscard]] machine_profile profile_of_json(const std::string& text, const std::string& file);
 
