@@ -135,7 +135,7 @@ volume extrude(const volume& section, std::int64_t planes) {
 
 namespace {
 
-/// Half a Gaussian of this deviation in cells.
+/// Returns the weights of one half of a Gaussian with this standard deviation in cells.
 std::vector<double> gaussian(double cells) {
   std::vector<double> weights(static_cast<std::size_t>(std::ceil(3 * cells)) + 1);
   double sum = 0;

@@ -7,7 +7,7 @@
 
 namespace hpe::scan {
 
-/// The properties of a device on which a choice depends.
+/// The properties of a device that determine a choice.
 struct device_traits {
   int number = 0;
   hpeDeviceKind kind = HPE_DEVICE_SOFT;
