@@ -1,9 +1,10 @@
-// What most tests include.
+// The headers that most tests include.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <random>
 
 #include "precompiled.h"

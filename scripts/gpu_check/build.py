@@ -14,7 +14,7 @@ ROOT = SCRIPTS.parent
 PACKED = ["bin/hpe", "bin/hpe-softd", "bin/hpe-bench-machine", "bin/hpe-bench-spread", "lib/hpe/cuda", "lib/hpe/mpi", "share/hpe/predict"]
 PACKED_SCRIPTS = ["gpu-check", "gpu_check", "measurements"]
 SOFT_ONLY = ["libhpe-fft-fftw.so", "libhpe-ptx-compiler.so"]
-# Libraries of the C and C++ compilers, of the driver and of MPI belong to a machine.
+# Not packed: libraries of the C and C++ compilers, of the driver and of MPI, which the other machine must have.
 OF_A_MACHINE = re.compile(r"(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libmpi[^/]*|libopen-[^/]*)\.so")
 
 
