@@ -1,10 +1,9 @@
 // The headers that most tests include.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
 #include <random>
 
 #include "precompiled.h"
