@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 install(DIRECTORY docs/examples docs/schemas DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc PATTERN .clang-format EXCLUDE)
-# The site, if scripts/docs has built it, else the pages that it is made of.
+# The site, if scripts/docs has built it, else the pages from which it is made.
 install(CODE "set(site \"${PROJECT_SOURCE_DIR}/build/docs/site\")
   set(sources \"${PROJECT_SOURCE_DIR}\")
   set(place \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")" COMPONENT doc)

@@ -43,7 +43,7 @@ class Sources:
         self.root, self.included = root, {}
         self.entries = {}
         for entry in json.loads((build / "compile_commands.json").read_text()):
-            # Generated code is left out, whose generators are checked.
+            # Generated code is left out, because its generators are checked.
             if entry["file"].endswith(".cpp") and not Path(entry["file"]).is_relative_to(build):
                 self.entries[entry["file"]] = entry
 

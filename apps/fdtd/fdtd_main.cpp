@@ -59,7 +59,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"--order", "N", "order in space: 2, 4, ... 16 (8)", to_whole(r.order, 1, 2 * kernels::most_radius)},
       {"--steps", "N", "time steps (100)", to_whole(r.steps, 1, most)},
       devices_option(r.devices),
-      {"--cut", "HOW", "cut the grid into slabs: along x; pencils: along x and y; or boxes: along all axes (slabs)",
+      {"--cut", "HOW", "slabs: cut the grid along x; pencils: along x and y; boxes: along all axes (slabs)",
        to_one_of<cut>(r.how, {{"slabs", cut::slabs}, {"pencils", cut::pencils}, {"boxes", cut::boxes}})},
       {"--exchange", "HOW",
        "copied: neighbours' cells are copied into a halo; direct: kernels read neighbours' cells remotely, which needs "

@@ -85,8 +85,8 @@ matrices input_of(request& r, bool leads) {
   return m;
 }
 
-/// Copies a matrix into q x q blocks of `side` rows and columns, stored one after another and padded with zeros; or
-/// back.
+/// Copies a matrix into q x q blocks of `side` rows and columns, stored one after another and padded with zeros, or
+/// copies the blocks back into the matrix.
 void copy_blocks(float* matrix, float* blocks, std::int64_t n, std::int64_t side, int q, bool to_blocks) {
   for (std::int64_t y = 0; y < n; ++y)
     for (int j = 0; j < q; ++j) {

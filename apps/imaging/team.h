@@ -48,7 +48,7 @@ class member {
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int device() const { return device_; }
 
-  /// Waits until all members have called it.
+  /// Waits until all members have called this function.
   virtual void wait_for_all() = 0;
 
   /// Collective. Returns this member's part of `all`, in host memory. Only the first member passes the array `all`.

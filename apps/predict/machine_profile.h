@@ -26,8 +26,7 @@ class rate_table {
   explicit rate_table(std::vector<shared_rate> rows);
 
   /// The rate of each device while `devices` devices are busy. Between two rows, the sum of the rates of all devices is
-  /// interpolated. Beyond the last row, the sum of the rates of all devices stays that of the last row. The table must
-  /// not be empty.
+  /// interpolated. Beyond the last row, this sum no longer grows. The table must not be empty.
   [[nodiscard]] double of_each(int devices) const;
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] const std::vector<shared_rate>& rows() const { return rows_; }
@@ -105,8 +104,8 @@ struct machine_profile {
   std::optional<network> between_ranks;  ///< between MPI ranks on one machine
 
   /// The speeds of kernels while this number of devices run kernels, relative to a specification's reference: for
-  /// kernels bound by arithmetic, and for kernels bound by memory. If the profile lacks the latter, both speeds are the
-  /// same.
+  /// kernels bound by arithmetic, and for kernels bound by memory. If the profile has no speed for kernels bound by
+  /// memory, both speeds are the same.
   struct speeds {
     double arithmetic, memory;
   };

@@ -81,7 +81,7 @@ events events_of_device(const nlohmann::json& entries, const std::string& file) 
   return by_device.at(*with_kernels.begin());
 }
 
-/// How often the most frequent kernel ran.
+/// Returns the number of launches of the most frequent kernel.
 double iterations_of(const events& kernels) {
   std::map<std::string, int> launches;
   for (const event& e : kernels) ++launches[e.name];
@@ -164,7 +164,7 @@ std::string specification_of_trace(const std::string& text, const std::string& f
   try {
     const nlohmann::json trace = nlohmann::json::parse(text);
     if (trace.at("otherData").at("events_without_room").get<double>() > 0)
-      throw bad_input(file + ": the trace had no room for all events; trace a shorter run");
+      throw bad_input(file + ": the trace is incomplete, because it had no space for all events; trace a shorter run");
     return describe(events_of_device(trace.at("traceEvents"), file), file);
   } catch (const nlohmann::json::exception& wrong) {
     throw bad_input(fmt::format("{} is not an hpe trace: {}", file, wrong.what()));

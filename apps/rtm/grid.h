@@ -52,7 +52,7 @@ struct grid {
 };
 
 /// Makes the grid of a model of nx x ny x nz cells. Throws bad_input for layers that are not possible. step_ratio is
-/// the time step divided by the longest stable one: damping is per time, tapers are per step.
+/// the time step divided by the longest stable time step: damping is per time, tapers are per step.
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order = usual_order);
 

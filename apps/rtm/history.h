@@ -31,7 +31,7 @@ struct keeping {
   std::string folder = ".";      ///< for keep_place::disk
 };
 
-/// The field to keep, and how its passes run. The grid and the decomposition must outlive a history.
+/// The field to keep, and the passes that compute and use it. The grid and the decomposition must outlive a history.
 struct history_shape {
   const grid& cells;
   const decomposition& parts;

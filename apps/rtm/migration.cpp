@@ -55,7 +55,7 @@ decomposition checked_parts(const grid& g, const migration_settings& s, const te
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
   // With 768^3 points, GPUs lose more time by separate small launches of the rims than by waiting for each other at the
-  // end of a step (bench/waves/rtm.cpp); docs/measurements.md shows a size with which it is the reverse.
+  // end of a step (bench/waves/rtm.cpp); docs/measurements.md shows a size for which the reverse is true.
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
   const neighbours beyond{with.part() > 0, with.part() + 1 < with.parts()};
   return decompose(g.layout, s.devices, sizeof(float),

@@ -82,8 +82,8 @@ class simulation {
   using progress = std::function<void(const std::string& what, double part)>;
 
   /// Makes a simulation for models with the cells of `model` and velocities up to `fastest` m/s. Throws bad_input for
-  /// settings that are not possible: a time step above the stable one, or too many devices. The processes of the team
-  /// share the shots and grids; the team must outlive the simulation.
+  /// settings that are not possible: a time step above the longest stable time step, or too many devices. The processes
+  /// of the team share the shots and grids; the team must outlive the simulation.
   simulation(const volume& model, double fastest, const migration_settings& settings, progress tell,
              team& with = alone());
 
@@ -103,8 +103,8 @@ class simulation {
   /// Reports the progress of the next `passes` passes as the progress of one shot.
   void begin_shot(int passes);
 
-  /// sqrt(density) at cells of the model, the factors by which wave fields become pressure; ones if the density is
-  /// constant.
+  /// Returns sqrt(density) at cells of the model; wave fields times these factors are pressures. The factors are 1 if
+  /// the density is constant.
   [[nodiscard]] std::vector<float> roots_at(const std::vector<kernels::point>& cells) const;
 
   /// Returns the receivers of a shot at their places on the grid, with a record of zeros. Throws bad_input for a place
@@ -156,12 +156,12 @@ enum class condition {
 struct sums {
   std::vector<float> image, illumination;
 
-  /// Adds the sums of a shot; does nothing in a process that does not have them.
+  /// Adds the sums of a shot; does nothing in a process that has no sums.
   void add(const sums& shot);
 };
 
-/// Images shots one after the other and stacks them. The sums of each shot are computed separately and then added in
-/// the order of the shots, so that the stack does not depend on which process computes a shot.
+/// Migrates shots one after another, and stacks their images. The sums of each shot are computed separately and then
+/// added in the order of the shots, so that the stack does not depend on which process computes a shot.
 class migration {
  public:
   /// Chooses how the source's wave field is kept, if the settings do not specify it. Throws bad_input if there is too

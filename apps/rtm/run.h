@@ -77,7 +77,7 @@ class device_groups {
 };
 
 /// The sums of a migration and the number of shots in them, in a file that is replaced as a whole: a run that is
-/// interrupted at any time leaves the previous file or the new one.
+/// interrupted at any time leaves the previous file or the new file.
 class sums_file {
  public:
   sums_file(std::string path, std::string mark);

@@ -79,7 +79,7 @@ request parsed(const std::string& verb, int argc, char** argv, const team& with)
   return r;
 }
 
-/// Returns the files named by a survey that both verbs read.
+/// Returns the files that both verbs read; the survey and the request name them.
 std::vector<std::string> inputs_of(const survey& s, const request& r) {
   std::vector<std::string> all{r.survey, s.wavelet_file, s.geometry};
   for (const velocity_source* from : {&s.model, &s.migration}) {

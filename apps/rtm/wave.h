@@ -168,7 +168,7 @@ class propagator {
   /// The present field on all cells of the grid, for the host. Valid until the next step.
   [[nodiscard]] const array<T>& field() { return now_.whole(); }
 
-  /// Exchanges the present field and the previous one. Without damping, steps then go back in time.
+  /// Exchanges the present field and the previous field. Without damping, steps then go back in time.
   void turn() { std::swap(now_, next_); }
 
   /// The present field in the memory of devices. Valid until the next step.

@@ -19,7 +19,7 @@ namespace hpe::scan {
 class distributed_plan {
  public:
   /// mine.length: elements of each problem that this rank has; mine.problems and mine.inclusive are the same on all
-  /// ranks. iterations: K of three stages, a power of two; 0: the largest that the premises allow. Throws hpe::error;
+  /// ranks. iterations: K of three stages, a power of two; 0: the largest K that the premises allow. Throws hpe::error;
   /// if the arguments of the ranks do not agree, all ranks throw.
   distributed_plan(const operation& what, const batch& mine, ranks& with, const std::vector<int>& devices = {},
                    std::uint64_t iterations = 0);

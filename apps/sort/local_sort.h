@@ -16,8 +16,8 @@ struct local_range {
   [[nodiscard]] bool in_place() const { return output.data() == input.data(); }
 };
 
-/// A sort on GPUs for one type of element and one order. find_local_sort returns hpe's own sorts; a program makes one
-/// for its own type (apps/sort/local_sort.cuh). All sorts are stable.
+/// A sort on GPUs for one type of element and one order. find_local_sort returns hpe's own sorts; a program makes a
+/// local_sort for its own type (apps/sort/local_sort.cuh). All sorts are stable.
 struct local_sort {
   /// Queues a sort on a CUDA stream (cudaStream_t). Returns a cudaError_t.
   int (*queue)(const local_range& range, void* stream);

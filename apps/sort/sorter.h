@@ -62,8 +62,8 @@ template <class T>
 /// swap data before a merge, and any number of devices is possible.
 ///
 /// Radix: keys cross a link once, however many are equal. Soft devices search for the keys at the bounds of their parts
-/// of the sorted array, by counts of digits; then they move all elements to their final parts, and sort these by digits
-/// (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the passes
+/// of the sorted array, by counts of digits; then they move all elements to their final parts, and sort the parts by
+/// digits (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the passes
 /// (radix_passes); one GPU sorts pairs in the same way, and keys with CUB.
 ///
 /// A sorter is made once and run often. It holds a second array. GPUs that merge keys hold a third array if the local

@@ -58,7 +58,8 @@ struct row_sharing {
 };
 [[nodiscard]] row_sharing share_rows(const array<std::uint32_t>& first);
 
-/// For programs that use one device: throws bad_input if --devices asks for several, or for one that does not exist.
+/// For programs that use one device: throws bad_input if --devices asks for several devices, or for a device that does
+/// not exist.
 void check_one_device(std::int64_t devices);
 
 /// The path of libhpe-sparse-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.

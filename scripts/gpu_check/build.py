@@ -10,7 +10,8 @@ from pathlib import Path
 from .check import SCRIPTS
 
 ROOT = SCRIPTS.parent
-# Beside the files that the parts name: what `hpe run`, programs of MPI, `hpe predict` and soft devices need, and benchmarks to run by hand.
+# Packed in addition to the files that the parts name: the files that `hpe run`, MPI programs, `hpe predict` and soft
+# devices need, and benchmarks to run by hand.
 PACKED = ["bin/hpe", "bin/hpe-softd", "bin/hpe-bench-machine", "bin/hpe-bench-spread", "lib/hpe/cuda", "lib/hpe/mpi", "share/hpe/predict"]
 PACKED_SCRIPTS = ["gpu-check", "gpu_check", "measurements"]
 SOFT_ONLY = ["libhpe-fft-fftw.so", "libhpe-ptx-compiler.so"]

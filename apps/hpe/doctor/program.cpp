@@ -210,7 +210,7 @@ finding spread_run(const examined_program& p, const machine_facts& machine, cons
   const auto with_ptx = std::count_if(p.cuda.begin(), p.cuda.end(), [](const cuda_file& f) { return f.parts.has_ptx; });
   if (p.is_linked_with_hpe)
     return {state::note, subject,
-            "it changes nothing: programs that are linked with hpe say themselves what is spread "
+            "it changes nothing: programs that are linked with hpe decide themselves what is spread "
             "(hpe::launch_over)"};
   if (p.cuda.empty()) return {state::note, subject, "no CUDA kernels were found in its files"};
   if (with_ptx == 0 || p.kernels.kernels == 0)

@@ -197,7 +197,7 @@ std::string explanation(const explained_file& file, bool with_accesses) {
   }
   if (file.without_ptx > 0)
     text +=
-        fmt::format("\n{} of the fat binaries in the file {} machine code only; nothing is known of kernels in {}\n",
+        fmt::format("\n{} of the fat binaries in the file {} machine code only, so kernels in {} cannot be explained\n",
                     file.without_ptx, file.without_ptx == 1 ? "has" : "have", file.without_ptx == 1 ? "it" : "them");
   return fmt::format("{}: {} kernel{}, of which {} could be spread over several GPUs\n", file.path, kernels,
                      kernels == 1 ? "" : "s", spread_kernels) +

@@ -96,7 +96,7 @@ class host_store final : public ring_store {
   array<std::uint8_t> kept_;
 };
 
-/// Keeps items in a sink, compressed or not. A thread of its own moves them.
+/// Keeps items in a sink, compressed or not. A separate thread moves them.
 class worker_store final : public ring_store {
  public:
   worker_store(slots memory, store_settings s) : ring_store(std::move(memory)), packing_(std::move(s.packing)) {

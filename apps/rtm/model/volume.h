@@ -57,7 +57,7 @@ struct property {
 };
 inline constexpr property velocities{"velocities", "m/s", 100, 20000}, densities{"densities", "kg/m3", 0.1, 1e5};
 
-/// How a raw file of 32-bit floats is to be read.
+/// The layout of a raw file of 32-bit floats.
 struct raw_format {
   std::int64_t nx = 0, ny = 0, nz = 0;
   sides spacing;
@@ -89,8 +89,8 @@ volume extrude(const volume& section, std::int64_t planes);
 volume smooth(const volume& velocity, double deviation, double kept);
 
 /// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left flank and
-/// a gentler right one. In models of several planes, the salt body ends before both ends of y. The features keep their
-/// proportions at any size; the model is nx * spacing.x metres wide.
+/// a gentler right flank. In models of several planes, the salt body ends before both ends of y. The features keep
+/// their proportions at any size; the model is nx * spacing.x metres wide.
 volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing);
 
 /// A model with one flat reflector, `depth` metres deep, between two velocities in m/s.
