@@ -21,7 +21,8 @@ using triple = std::array<std::int64_t, 3>;
 /// larger factors first.
 [[nodiscard]] triple arrange(int devices, cut how);
 
-/// The number of sides of a box. The lower side of an axis has the number 2 * axis, the upper side 2 * axis + 1.
+/// The number of sides of a box. Along an axis, the lower side has the number 2 * axis, and the upper side 2 * axis +
+/// 1.
 inline constexpr int sides = 6;
 [[nodiscard]] constexpr int opposite(int side) { return side ^ 1; }
 

@@ -42,7 +42,7 @@ struct nvml {
     if (works_) shutdown();
   }
 
-  /// Whether the library has all functions, and works.
+  /// Opens the library. Returns whether it has all functions and works.
   bool open(const std::string& file) {
     void* const library = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) return false;

@@ -39,7 +39,7 @@ void check_memory(const std::string& what, const team& who, double on_host, doub
 void tell(const std::string& program, const std::string& title, const common& c, const team& who, const times& t,
           const std::string& more = "");
 
-/// The values of a plane, row by row. In PNG files, black is 0 and white is 255.
+/// The values of the pixels, row by row. In PNG files, black is 0 and white is 255.
 struct image {
   std::int64_t rows = 0, columns = 0;
   std::vector<float> values;

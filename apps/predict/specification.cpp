@@ -46,7 +46,7 @@ class table {
     if (!found->is_boolean()) throw bad_input(place(field) + ": neither true nor false");
     return found->value<bool>().value();
   }
-  /// A number, or a text with a formula.
+  /// Returns the value of a field, which is a number or a text with a formula.
   [[nodiscard]] formula expression(const std::string& field, const std::optional<std::string>& otherwise = {}) const {
     const toml::node* const found = required(field, otherwise.has_value());
     if (found == nullptr) return {*otherwise, place(field)};
@@ -255,7 +255,7 @@ std::optional<demand> specification::on(int all, topology where) const {
   if (possible && possible->value(with_all) == 0) return std::nullopt;
   const double part = devices.at_least(1, with_all);
   if (part > all || part != std::floor(part))
-    throw bad_input(fmt::format("{}: {} devices are to take part, but the number must be a whole number up to {}",
+    throw bad_input(fmt::format("{}: the number of devices is {}, but it must be a whole number up to {}",
                                 devices.place, part, all));
   const variables known = variables_on(static_cast<int>(part), where);
   demand d{};

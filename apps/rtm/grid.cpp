@@ -130,7 +130,7 @@ density_potential::density_potential(const volume& density, kernels::y_ends ends
 
 double density_potential::inverse_root(std::int64_t x, std::int64_t y, std::int64_t z) const {
   if (ends_ == kernels::y_ends::periodic) y = (y % ny_ + ny_) % ny_;
-  if (free_surface_) z = std::abs(z);  // the field is odd about the surface, densities are even
+  if (free_surface_) z = std::abs(z);  // the field is an odd function of the depth, and densities are an even function
   x = std::clamp<std::int64_t>(x, 0, nx_ - 1);
   y = std::clamp<std::int64_t>(y, 0, ny_ - 1);
   z = std::clamp<std::int64_t>(z, 0, nz_ - 1);

@@ -13,7 +13,7 @@ namespace hpe::rtm {
 /// The order of the derivatives in space: 4, 8, 12 or 16.
 inline constexpr std::int64_t usual_order = 8;
 
-/// The boundaries with which a model becomes a grid.
+/// The boundaries that are added to a model to make a grid.
 struct boundaries {
   std::int64_t sponge = -1;  ///< cells of sponge on each absorbing side; negative: 40 if the grid has no matched layers
   std::int64_t cpml = 0;     ///< cells of convolutional perfectly matched layer on each side, in place of a sponge

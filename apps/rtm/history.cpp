@@ -28,7 +28,7 @@ std::unique_ptr<codec> packing_of(const keeping& k, const kept_fields<float>& fi
   return make_zfp(std::move(shapes), k.bits);
 }
 
-/// Every keep_every-th field, in the store that the settings name.
+/// Keeps every keep_every-th field, in the store that the settings name.
 class kept_history final : public source_history {
  public:
   kept_history(const history_shape& shape, const keeping& k)

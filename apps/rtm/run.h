@@ -37,7 +37,7 @@ struct run_settings {
 [[nodiscard]] std::string run_mark(const volume& velocity, const run_settings& r, const std::vector<placed_shot>& shots,
                                    const std::string& also = {});
 
-/// The number of receivers of the shot that has the most.
+/// The largest number of receivers that a shot has.
 [[nodiscard]] std::size_t most_receivers(const std::vector<placed_shot>& shots);
 
 /// Throws bad_input if devices or the host have too little memory for the records of a shot.

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Runs plans on fresh memory whose outputs are poisoned.
+/// Runs plans on fresh memory, after filling the outputs with a poison value.
 
 #include <algorithm>
 

@@ -230,7 +230,7 @@ TEST(ModernModel, MessagesThatPassEachOtherShareTheNetwork) {
   demand d = work(4, topology::distributed);
   d.reference_seconds = 0;
   d.iterations = 1;
-  machine_profile m = machine();  // 0.1 GB/s of network
+  machine_profile m = machine();  // its network has 0.1 GB/s
   const auto seconds = [&](pattern how) {
     d.exchanges = {{"x", how, 0.1 * giga, 4, 1, 0, true, false}};
     return modern::predict(d, profile_of_json(as_json(m), "again")).seconds;

@@ -18,7 +18,7 @@ namespace {
 TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
   constexpr double above = 2000, below = 2500, depth = 500, frequency = 20;
   const volume truth = flat_model(140, 1, 90, spacing, depth, above, below);
-  // Migrates with the velocity above the reflector, so that only the data determine its place.
+  // Migrates with the velocity above the reflector, so that only the data determine where the reflector appears.
   const volume smooth = flat_model(140, 1, 90, spacing, 1e9, above, below);
   migration_settings s;
   s.frequency = frequency;

@@ -62,7 +62,7 @@ void check_sort(method how, std::size_t count, std::uint64_t kinds, std::size_t 
     std::fill(data.begin(), data.end(), poison);
     std::copy(given.begin(), given.end(), data.begin() + static_cast<std::ptrdiff_t>(shift));
     work.run(data.data() + shift);
-    // The same bits: sorted, a permutation, and stable.
+    // Equal bits show that the result is sorted, a permutation of the input, and stable.
     ASSERT_TRUE(same_bytes(data.data() + shift, wanted.data(), count * sizeof(T))) << "run " << run;
     for (std::size_t i = 0; i < shift; ++i) ASSERT_TRUE(same_bytes(&data[i], &poison, sizeof(T))) << "before the data";
     for (std::size_t i = shift + count; i < data.size(); ++i)

@@ -16,7 +16,7 @@ constexpr std::string_view touches = "touches of device memory";
 constexpr double least_part_of_time = 0.02;
 constexpr std::uint64_t many = 100;
 constexpr std::uint64_t many_touches = 32;
-constexpr std::uint64_t little_memory = 256 << 10;  // bytes of a touch or a copy that latency, not bandwidth, bounds
+constexpr std::uint64_t little_memory = 256 << 10;  // bytes of a touch or a copy whose time is mostly latency
 constexpr std::uint64_t tiny = 4 << 10;
 constexpr std::uint64_t large_allocation = 16 << 20;
 

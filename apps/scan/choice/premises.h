@@ -24,8 +24,9 @@ struct stage_parameters {
   [[nodiscard]] std::uint64_t per_iteration() const { return std::uint64_t{1} << (p + l); }  ///< elements: P * L
 };
 
-/// Premise 1: the size of blocks lets a multiprocessor reach its limits of warps and of blocks together. Premise 2: a
-/// thread holds two vectors of 16 bytes in registers; with this block size, it has enough registers for them.
+/// Premise 1: with this block size, a multiprocessor reaches its limits of warps and of blocks at the same time.
+/// Premise 2: a thread holds two vectors of 16 bytes in registers; with this block size, it has enough registers for
+/// them.
 [[nodiscard]] stage_parameters by_premises(const multiprocessor& sm, std::size_t element_size);
 
 /// Parameters for a soft device, which has no warps: a thread is a block, and only the size of chunks can be chosen.
