@@ -185,7 +185,8 @@ volume layered(std::int64_t nx, std::int64_t ny, std::int64_t nz) {
   return v;
 }
 
-/// Returns records on cells with three different sides, with rotated axes: x becomes axis[0], y axis[1], and z axis[2].
+/// Returns records on cells with three different sides, with rotated axes: the model's x axis has the cells and sides
+/// of axis axis[0], and so on.
 std::vector<float> records_with_axes(const std::array<std::size_t, 3>& axis, std::int64_t cpml) {
   constexpr std::array<std::int64_t, 3> cells{26, 20, 23};
   constexpr std::array<double, 3> side{10, 12, 8};
