@@ -1,5 +1,5 @@
-# What the CUDA toolkit gives the build, where there is one: its header for the family of GPUs (runtime/device/cuda), and
-# nvcc for kernels. Programs find the driver when they run; nothing links the toolkit's libraries.
+# Uses the CUDA toolkit if there is one: its header for GPUs as devices (runtime/device/cuda), and nvcc for kernels.
+# Programs find the driver at run time; nothing links the toolkit's libraries.
 set(HPE_CUDA AUTO CACHE STRING "Build for CUDA devices: AUTO (where the toolkit is found), ON or OFF")
 set(HPE_CUDA_CODE "compute_80,code=sm_80;compute_90,code=sm_90;compute_90,code=compute_90" CACHE STRING
   "What kernels are compiled for, as in nvcc -gencode arch=...; the last one, PTX, serves newer GPUs")
@@ -30,9 +30,9 @@ else()
   message(STATUS "CUDA devices: no (HPE_CUDA=${HPE_CUDA})")
 endif()
 
-# hpe_cuda_kernels(<target> [HIDDEN <symbol>] SOURCES <.cu files>): compiles kernels into a shared object of kernels, which
-# then serves GPUs beside soft devices: the code lies in it as the symbol hpe_cuda_image. Of any other target, as the symbol
-# that HIDDEN names, for code of the same library. Does nothing where there is no toolkit.
+# hpe_cuda_kernels(<target> [HIDDEN <symbol>] SOURCES <.cu files>): compiles kernels into a shared object of kernels, as
+# the symbol hpe_cuda_image, so that the object serves both GPUs and soft devices. In any other library, HIDDEN names
+# the symbol, and only code of this library sees it. Does nothing if there is no toolkit.
 function(hpe_cuda_kernels target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "HIDDEN" "SOURCES")
   if(NOT HPE_NVCC)
@@ -74,8 +74,8 @@ function(hpe_cuda_kernels target)
   target_sources(${target} PRIVATE ${base}.S)
 endfunction()
 
-# hpe_cuda_sources(<target> CUDART <static|shared> SOURCES <.cu files>): lets nvcc compile files of a program, kernels and
-# host code, and links the CUDA runtime. Only where there is a toolkit (HPE_NVCC).
+# hpe_cuda_sources(<target> CUDART <static|shared> SOURCES <.cu files>): lets nvcc compile files of a program, kernels
+# and host code, and links the CUDA runtime. Needs a toolkit (HPE_NVCC).
 function(hpe_cuda_sources target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "CUDART" "SOURCES")
   list(TRANSFORM HPE_CUDA_CODE PREPEND "-gencode;arch=" OUTPUT_VARIABLE code)

@@ -1,12 +1,13 @@
 include(GoogleTest)
 
-# hpe_discover_tests(<target> [options of gtest_discover_tests]): a test of CTest for each test of a GoogleTest program.
+# hpe_discover_tests(<target> [options of gtest_discover_tests]): makes a test of CTest for each test of a GoogleTest
+# program.
 #
 # gtest_discover_tests starts each program once to list its tests, and by default waits at most 5 s. A shared machine can
 # stall for longer, which would fail the whole build.
 #
-# It also loses all variables of PROPERTIES ENVIRONMENT but the first (CMake 3.25), so a list of several is set by a file
-# that CTest includes behind the list of tests. TEST_LIST is set here, so callers give none.
+# It also loses all variables of PROPERTIES ENVIRONMENT except the first (CMake 3.25). So several variables are set by a
+# file that CTest includes after the list of tests. This function sets TEST_LIST, so callers must not set it.
 function(hpe_discover_tests target)
   set(environment "")
   set(others "")
@@ -35,7 +36,7 @@ endfunction()
 
 # hpe_discover_tests_with_clock(<target> <filter> ... PROPERTIES ...): gives the label "clock" to the tests that the
 # filter names. They measure time, or expect work to end in a time that a machine with other users may exceed.
-# `scripts/test --second-try` repeats them, and no others. Tests without the label assert no times.
+# `scripts/test --second-try` repeats only these tests. Tests without the label assert no times.
 function(hpe_discover_tests_with_clock target clock)
   hpe_discover_tests(${target} TEST_FILTER "-${clock}" ${ARGN})
   hpe_discover_tests(${target} TEST_FILTER "${clock}" ${ARGN} LABELS clock)

@@ -1,13 +1,14 @@
-# What `cmake --install` leaves: the headers, the manual, the examples of the tutorial, the schemas of JSON, the library, the hpe command with
-# its benchmarks, and how other projects find them (find_package(hpe), pkg-config hpe). What the library starts and loads
-# (hpe-softd, libhpe-kernels.so) is installed where it is built, because the library knows where it looks for it.
+# The files that `cmake --install` installs: the headers, the manual, the examples of the tutorial, the schemas of JSON,
+# the library, the hpe command with its benchmarks, and the files by which other projects find them (find_package(hpe),
+# pkg-config hpe). The folders that build hpe-softd and libhpe-kernels.so, which the library starts and loads, also
+# install them.
 #
 # Components: dev, doc, benchmarks, mpi_programs, and runtime for all the rest. HpePackage.cmake makes Debian packages of them.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/hpe DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
 install(DIRECTORY docs/examples docs/schemas DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT doc PATTERN .clang-format EXCLUDE)
-# The site, if scripts/docs has built it, else the pages that it is made of.
+# The site, if scripts/docs has built it, else the pages from which it is made.
 install(CODE "set(site \"${PROJECT_SOURCE_DIR}/build/docs/site\")
   set(sources \"${PROJECT_SOURCE_DIR}\")
   set(place \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")" COMPONENT doc)
@@ -22,13 +23,14 @@ install(CODE [[
 
 install(TARGETS hpe EXPORT hpe-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT dev)
 if(TARGET hpe-mpi)
-  # With the name that `hpe run` preloads it by.
+  # Under the name with which `hpe run` preloads the library.
   install(TARGETS hpe-mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_target_properties(hpe-mpi PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
 endif()
 
-# BUILD_WITH_INSTALL_RPATH, here and elsewhere: what is in the build tree finds its libraries as what is installed does.
-# The path that CMake would write there instead ends in a colon, with which the dynamic linker searches the working folder.
+# BUILD_WITH_INSTALL_RPATH, here and elsewhere: programs in the build tree find their libraries in the same way as
+# installed programs. Otherwise CMake would write a path that ends in a colon, and the dynamic linker would search the
+# working folder.
 
 # `hpe bench` finds the benchmarks beside itself.
 set(benchmark_programs "")
@@ -59,7 +61,7 @@ install(EXPORT hpe-targets NAMESPACE hpe:: FILE hpeConfig.cmake DESTINATION ${pa
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hpeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/hpeConfigVersion.cmake DESTINATION ${package} COMPONENT dev)
 
-# Relative, so that the tree may be moved.
+# The prefix is relative, so that the installed tree can be moved.
 file(RELATIVE_PATH prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/hpe.pc.in ${PROJECT_BINARY_DIR}/hpe.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/hpe.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)

@@ -1,7 +1,8 @@
 # hpe_layer(<name> SOURCES <files> [SEES <layers>] [LIBRARIES <targets>])
 #
 # One static library hpe-<name> for one folder of the runtime. It links only the layers that it may see, so that a call
-# into another layer does not link; scripts/check-layers reads the includes for what the linker cannot catch.
+# into another layer does not link; scripts/check-layers checks the includes, because the linker does not notice inline
+# code of another layer.
 function(hpe_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;SEES;LIBRARIES")
   set(target hpe-${name})

@@ -1,4 +1,4 @@
-# MPI, if it is there: the libraries whose mpi.h the wrappers in interpose/mpi are made from.
+# Finds MPI: the libraries from whose mpi.h the wrappers in interpose/mpi are generated.
 #
 #   HPE_MPI            the cache variable: ON, OFF or AUTO (where Open MPI is installed)
 #   HPE_MPICH          the cache variable: ON or OFF (no wrappers for MPICH even where it is installed)

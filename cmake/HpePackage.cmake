@@ -1,6 +1,6 @@
-# Debian packages, made by `cpack` in a build folder (scripts/package): hpe, hpe-dev and hpe-doc, from the components that
-# HpeInstall.cmake names. In none of them are the benchmarks, which measure a build and need its compilers' libraries, and
-# hpe-imaging-mpi, hpe-rtm-mpi and hpe-scan-mpi, which are bound to the MPI library of the build.
+# Debian packages, made by `cpack` in a build folder (scripts/package): hpe, hpe-dev and hpe-doc, from the components
+# that HpeInstall.cmake names. The packages contain neither the benchmarks, which measure a build and need its
+# compilers' libraries, nor hpe-imaging-mpi, hpe-rtm-mpi and hpe-scan-mpi, which are bound to the build's MPI library.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hpe)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -34,7 +34,8 @@ programs.")
 set(CPACK_DEBIAN_DOC_PACKAGE_SECTION doc)
 set(CPACK_DEBIAN_DOC_PACKAGE_ARCHITECTURE all)
 
-# What dpkg wants in a package with a library for others: which package has the library, and that the linker's cache changes.
+# A package with a shared library tells dpkg which package contains the library, and that the linker's cache must be
+# renewed.
 set(control ${PROJECT_BINARY_DIR}/debian)
 file(WRITE ${control}/shlibs "libhpe ${PROJECT_VERSION_MAJOR} hpe (>= ${PROJECT_VERSION})\nlibhpe-mpi ${PROJECT_VERSION_MAJOR} hpe (>= ${PROJECT_VERSION})\n")
 file(WRITE ${control}/triggers "activate-noawait ldconfig\n")

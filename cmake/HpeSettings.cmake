@@ -1,4 +1,4 @@
-# What every target of the project is compiled with.
+# The compiler settings of all targets of the project.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -16,14 +16,15 @@ endif()
 
 add_compile_options(-Wall -Wextra -Werror)
 
-# Kernels that are kept on disk name the code that they need by its build id (runtime/ptx/compiler/objects/link_names).
+# Kernels that are stored on disk name the code that they need by its build id
+# (runtime/ptx/compiler/objects/link_names).
 add_link_options(-Wl,--build-id=sha1)
 
 set(HPE_SANITIZE "" CACHE STRING "Sanitizers to build with, as in -fsanitize=: address,undefined or thread")
 if(HPE_SANITIZE)
   add_compile_options(-fsanitize=${HPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${HPE_SANITIZE})
-  # g++ 12 sees uninitialised values in the standard library's own code once a sanitizer has rearranged it.
+  # With a sanitizer, g++ 12 reports uninitialised values in the standard library's own code.
   add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 

@@ -22,7 +22,7 @@ from pathlib import Path
 # Libraries that are not bundled: every system that runs C++ programs has them, and a process can have one C library and
 # one C++ library only.
 SYSTEM = re.compile(r"(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libgcc_s|libstdc\+\+)\.so\.\d+")
-# Packages whose code is in the files themselves.
+# Packages whose code is compiled into hpe's files.
 INSIDE = ["libzstd-dev", "liblz4-dev", "libboost1.74-dev", "libcli11-dev", "nlohmann-json3-dev", "libtomlplusplus-dev"]
 
 
@@ -47,7 +47,7 @@ def places_of(file):
 
 
 def package_of(library):
-    """The Debian package of a library. Debian's data base may have the path with or without /usr, where /lib leads."""
+    """The Debian package of a library. Debian's database may have the path with or without /usr, because /lib is a link to /usr/lib."""
     real = str(library.resolve())
     for path in (real, real.removeprefix("/usr"), "/usr" + real):
         found = subprocess.run(["dpkg-query", "--search", path], capture_output=True, text=True, check=False)
@@ -85,7 +85,7 @@ class Tree:
             self.lead(file)
 
     def lead(self, file):
-        """Makes a file find the copies. One change a call: patchelf 0.14 mixes up the strings of several."""
+        """Makes a file find the copies. Each call makes one change, because patchelf 0.14 mixes up the strings of several changes."""
         def change(*what):
             subprocess.run(["patchelf", *what, file], check=True)
 

@@ -29,7 +29,7 @@ class Option(NamedTuple):
     name: str
     value: str
     text: str
-    words: tuple = ()  # all values that it takes; empty: others
+    words: tuple = ()  # all possible values; empty: any value is possible
 
     @property
     def is_file(self):
@@ -82,7 +82,7 @@ def help_of(name, summary, text):
 
 
 class Manual:
-    """What the hpe command says of itself."""
+    """The help texts and options that the hpe command prints."""
 
     def __init__(self, program):
         self.program = program
@@ -128,7 +128,7 @@ def paragraphs(texts):
 
 
 def tagged(rows):
-    """Rows of (what stands before the text, text)."""
+    """Rows of (tag, text) as tagged paragraphs."""
     return "\n".join(f".TP\n{tag}\n{roff(text)}" for tag, text in rows)
 
 
@@ -149,7 +149,7 @@ def exit_statuses(name):
     if name == "doctor":
         return "0 if all works; 1 if something will not work, or the program of --run failed; 2 for a usage error."
     if name == "run":
-        return "Those of the program; 2 for a usage error, 126 if the program cannot be run, 127 if it is not found."
+        return "The exit status of the program; 2 for a usage error, 126 if the program cannot be run, 127 if it is not found."
     return "0; 1 if the command failed; 2 for a usage error."
 
 
@@ -166,8 +166,8 @@ def man_pages(manual):
                                                      [("hpe", 1), ("hpe-options", 7)], manual.version)
     yield "man1/hpe.1", man_page("hpe", 1, "one address space for a host and several devices", [
         ("SYNOPSIS", "\\fBhpe\\fR \\fIcommand\\fR [\\fIarguments\\fR]\n.br\n\\fBhpe \\-\\-version\\fR"),
-        ("DESCRIPTION", roff("Runs programs with hpe inside, tells about the devices of the machine, and has applications "
-                             "of its own. Each command has a page, and prints its options with `--help`.")),
+        ("DESCRIPTION", roff("Runs programs with hpe inside, reports about the machine's devices, and contains "
+                             "applications. Each command has a page, and prints its options with `--help`.")),
         ("COMMANDS", tagged((f"\\fB{roff(name)}\\fR", summary) for name, summary in manual.summaries)),
         ("EXIT STATUS", roff(exit_statuses("")))], pages, manual.version)
     yield "man7/hpe-options.7", man_page("hpe-options", 7, "variables of the environment that hpe reads", [

@@ -1,4 +1,5 @@
-// What most files of the project include from the standard library; cmake/HpePrecompile.cmake has it compiled once.
+// The headers of the standard library that most files of the project include; cmake/HpePrecompile.cmake precompiles
+// them.
 #pragma once
 
 #include <algorithm>

@@ -27,7 +27,7 @@ as_root() {
   if ((EUID == 0)); then "$@"; else sudo "$@"; fi
 }
 
-# install_missing <Debian packages>: installs those that are not there.
+# install_missing <Debian packages>: installs the packages that are missing.
 install_missing() {
   local package missing=()
   for package in "$@"; do
@@ -43,8 +43,8 @@ install_missing() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" </dev/null
 }
 
-# make_bare_root [--release NAME] <folder> [<Debian packages>]: a Debian, by default bookworm, in a folder of its own, with its
-# minimal system and these packages. Needs root.
+# make_bare_root [--release NAME] <folder> [<Debian packages>]: makes a minimal Debian system, by default bookworm, with
+# these packages, in a folder. Needs root.
 make_bare_root() {
   local release=bookworm root packages
   if [[ $1 == --release ]]; then
@@ -58,7 +58,7 @@ make_bare_root() {
   heading "A bare Debian, $release, in $root"
   debootstrap --variant=minbase --include="$packages" "$release" "$root" >"$root.log" || { cat "$root.log"; return 1; }
   cp /etc/resolv.conf "$root/etc"
-  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"  # a mirror of a registry may have one of its own
+  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"  # a mirror of a registry may have a certificate of its own
 }
 
 # in_bare_root <folder> <command>...: runs a command in the bare root, with an empty environment. The mounts are in a

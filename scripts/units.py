@@ -1,4 +1,4 @@
-"""Groups source files into units that clang reads at once, since it takes most of its time to read their headers.
+"""Groups source files into units that clang reads at once, because reading their headers takes most of the time.
 
 A unit is a generated file that includes all source files of one folder with the same options of the compiler. Two files of a unit
 can disagree (the same name in both, a missing #include that the file before has), so findings in a unit prove nothing: its
@@ -43,7 +43,7 @@ class Sources:
         self.root, self.included = root, {}
         self.entries = {}
         for entry in json.loads((build / "compile_commands.json").read_text()):
-            # Generated code is left out, whose generators are checked.
+            # Generated code is left out, because its generators are checked.
             if entry["file"].endswith(".cpp") and not Path(entry["file"]).is_relative_to(build):
                 self.entries[entry["file"]] = entry
 

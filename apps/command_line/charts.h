@@ -9,7 +9,7 @@
 
 namespace hpe::command_line {
 
-/// How an axis is divided and labelled.
+/// The division and the labels of an axis.
 enum class scale {
   linear,   ///< linear from 0, with ticks at round numbers
   decades,  ///< logarithmic, with a tick for each power of ten

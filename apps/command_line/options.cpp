@@ -14,7 +14,7 @@ namespace {
 bool is_word(const option& o) { return !o.name.starts_with("-"); }
 bool is_switch(const option& o) { return !is_word(o) && o.value.empty(); }
 
-/// How many letters must be inserted, removed or replaced to make one word the other.
+/// Returns the number of letters that must be inserted, removed or replaced to turn one word into the other.
 std::size_t distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -30,7 +30,7 @@ std::size_t distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-/// The message for a word that is not in the table.
+/// Returns the message for a word that is not in the table.
 std::string complaint_about(const std::string& word, const std::vector<option>& table) {
   const auto place = std::find_if(table.begin(), table.end(), is_word);
   if (word.starts_with("-")) {
@@ -46,7 +46,7 @@ std::string complaint_about(const std::string& word, const std::vector<option>& 
   return "\"" + word + "\" is an unexpected argument; --help lists the arguments";
 }
 
-/// The message for words that CLI11 refuses: a switch with a value, or a last option without its value.
+/// Returns the message for words that CLI11 refuses: a switch with a value, or a last option without its value.
 std::string complaint_about(const std::vector<std::string>& words, const std::vector<option>& table,
                             const std::string& sentence) {
   for (const option& o : table) {
@@ -58,7 +58,7 @@ std::string complaint_about(const std::vector<std::string>& words, const std::ve
   return sentence;
 }
 
-/// Refuses --name= without a value, for which CLI11 would take the next word.
+/// Throws bad_input for --name= without a value: CLI11 would take the next word as the value.
 void refuse_empty_values(const std::vector<std::string>& words, const std::vector<option>& table,
                          bool up_to_a_program) {
   for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
@@ -73,7 +73,7 @@ void refuse_empty_values(const std::vector<std::string>& words, const std::vecto
   }
 }
 
-/// Returns the words that are not in the table.
+/// Passes the values of the options to their setters, and returns the words that are not in the table.
 std::vector<std::string> parse(const std::vector<option>& table, int argc, char** argv, bool up_to_a_program) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   refuse_empty_values(words, table, up_to_a_program);

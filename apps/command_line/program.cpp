@@ -71,8 +71,9 @@ double free_on_host(const fs::path& root) { return os::free_memory(root); }
 
 namespace {
 
-// A file that is opened while standard output is closed would get its number, and the output. Files that were closed
-// are opened such that writing to standard output fails.
+// If standard output were closed, the next file that is opened would get descriptor 1, and the output would go into
+// this file. So a closed descriptor is opened on /dev/null: standard output only for reading, so that writing to it
+// fails.
 void open_standard_files() {
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(file, F_GETFD) < 0) static_cast<void>(::open("/dev/null", file == STDERR_FILENO ? O_WRONLY : O_RDONLY));
@@ -80,7 +81,7 @@ void open_standard_files() {
 
 bool is_file(const std::string& path) { return !path.empty() && path != "-"; }
 
-/// Whether two paths lead to one file, which need not exist. Devices and FIFOs have room for several outputs.
+/// Whether two paths lead to one file, which need not exist. Several outputs may go to one device file or FIFO.
 bool are_one_file(const std::string& a, const std::string& b) {
   std::error_code failed;
   if (fs::equivalent(a, b, failed)) return fs::is_regular_file(a);

@@ -24,7 +24,7 @@ int guarded(const std::string& name, const std::function<int()>& body);
 /// instead of 0.
 [[nodiscard]] int with_output_written(const std::string& name, int status);
 
-/// Whether this process is one of several ranks that mpirun started (Open MPI's, or one that uses PMI).
+/// Whether this process is one of several ranks that mpirun started (Open MPI, or an MPI that uses PMI).
 [[nodiscard]] bool one_of_several_ranks();
 
 /// Replaces this process by another program in the same folder: `hpe` is not linked with MPI, but the programs that run
@@ -61,7 +61,7 @@ struct output_files {
 [[nodiscard]] output_files outputs_named(const std::string& name, const std::vector<std::string>& possible,
                                          const std::vector<std::string>& usual);
 
-/// As in "1.5 GiB".
+/// Returns the number with a unit, as in "1.5 GiB".
 [[nodiscard]] std::string in_words(double bytes);
 
 /// Bytes that a program is about to allocate. The numbers are floating-point, because products of sizes must not
@@ -71,7 +71,7 @@ struct demand {
   double on_host = 0;
 };
 
-/// Returns a text as in "1.5 GiB on 2 devices, where 6.0 GiB are free, and 20.0 MiB on the host, where 3.1 GiB are
+/// Returns, for example, "1.5 GiB on 2 devices, where 6.0 GiB are free, and 20.0 MiB on the host, where 3.1 GiB are
 /// free".
 [[nodiscard]] std::string in_words(const demand& need, int devices);
 

@@ -40,11 +40,11 @@ void progress::at(double done, const std::string& what) {
   if (quiet_ || ended_) return;
   const double now = seconds();
   const bool last = ended_ = done >= total_;
-  if (last && told_ == 0 && now < between_lines) return;  // the work ended before the first line
+  if (last && told_ == 0 && now < between_lines) return;  // the work ended before the first line was due
   if (!last && now - told_ < (where_.terminal ? between_changes : between_lines)) return;
   told_ = now;
   if (where_.terminal) {
-    // Return, and clear the line: the one before may have been longer.
+    // Goes to the start of the line and clears it, because the previous text may have been longer.
     fmt::print(where_.stream, "\r\033[K{}{}", line(done, what), last ? "\n" : "");
     std::fflush(where_.stream);
     open_ = !last;

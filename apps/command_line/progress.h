@@ -21,7 +21,7 @@ class progress {
   /// Writes to standard error.
   [[nodiscard]] static place standard_error();
 
-  /// The work has `total` units; `unit` is their name in the singular. `quiet` suppresses all output.
+  /// total: the number of units of work; unit: the name of a unit, in the singular. quiet: print nothing.
   progress(std::string unit, double total, bool quiet, place where = standard_error());
   ~progress();
   progress(const progress&) = delete;
@@ -45,8 +45,8 @@ class progress {
 };
 
 /// Calls `run` once to warm up and then `repeats` times, and shows the progress. Returns the median time of a run, in
-/// seconds, up to the end of all work that it queued. Calls `prepare` before each run; the time of `prepare` is not
-/// counted.
+/// seconds, up to the end of all work that the run queued. Calls `prepare` before each run; the time of `prepare` is
+/// not counted.
 [[nodiscard]] double median_seconds(
     std::int64_t repeats, bool quiet, const std::function<void()>& run, const std::function<void()>& prepare = [] {});
 

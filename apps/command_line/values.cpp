@@ -25,7 +25,7 @@ std::optional<std::int64_t> plain_number(std::string_view text) {
   return failure == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
-/// The shift that a unit means: 10 for k and K, 20 for M, 30 for G; 0 for other characters.
+/// Returns the power of two that a unit means, as a shift: 10 for k and K, 20 for M, 30 for G; 0 for other characters.
 int shift_of(char unit) {
   switch (unit) {
     case 'k':
@@ -67,7 +67,7 @@ bool is_size(const std::string& word) {
 
 namespace {
 
-/// Whether a word is a number with at most a unit behind it: a sign, digits with a point, and an exponent.
+/// Whether a word is a number, possibly with a sign, a decimal point, an exponent, and a unit after the number.
 bool is_meant_as_number(const std::string& word) {
   static const std::regex number(R"([+-]?\d+(\.\d*)?([eE][+-]?\d+)?([kKmMgGtT]i?)?[bB]?)");
   return std::regex_match(word, number);

@@ -32,8 +32,8 @@ inline constexpr std::int64_t no_limit = std::numeric_limits<std::int64_t>::max(
 [[nodiscard]] setter to_positive(double& place);
 [[nodiscard]] setter to_not_negative(double& place);
 
-/// A setter that passes a word in the form of a size to `size`, and stores any other word in `file`. Unless a file has
-/// its name, a word that can only be meant as a number, as -5, 1.5 or 64MB, is also passed to `size`, which refuses it.
+/// A setter that passes a word that is written as a size to `size`, and stores any other word in `file`. A number that
+/// is not a size, such as -5, 1.5 or 64MB, also goes to `size`, which refuses it, unless a file with this name exists.
 [[nodiscard]] setter to_size_or_file(setter size, std::string& file);
 
 template <std::integral Number>

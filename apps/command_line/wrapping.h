@@ -11,8 +11,9 @@ namespace hpe::command_line {
 /// The number of columns of standard output: from COLUMNS, else from the terminal, else 80; at least 40.
 [[nodiscard]] std::size_t columns();
 
-/// The text in lines of at most `width` columns, divided at blanks; a longer word has a line of its own. The first line
-/// begins at column `indent`, and the others begin with as many blanks. Line breaks in the text stay.
+/// Returns the text in lines of at most `width` columns, divided at blanks; a longer word gets a line of its own. The
+/// first line begins at column `indent`, and all other lines begin with `indent` blanks. Keeps the line breaks in the
+/// text.
 [[nodiscard]] std::string wrapped(std::string_view text, std::size_t indent, std::size_t width);
 
 /// Prints a help text. Wraps paragraphs anew; keeps indented lines, because they are examples, or rows of options that

@@ -17,10 +17,12 @@ enum class cut { slabs, pencils, boxes };
 
 using triple = std::array<std::int64_t, 3>;
 
-/// How many parts each axis is cut into: factors of `devices` that are as equal as possible, the larger ones first.
+/// Returns the number of parts into which each axis is cut: factors of `devices` that are as equal as possible, the
+/// larger factors first.
 [[nodiscard]] triple arrange(int devices, cut how);
 
-/// The number of sides of a box. The lower side of an axis has the number 2 * axis, the upper side 2 * axis + 1.
+/// The number of sides of a box. Along an axis, the lower side has the number 2 * axis, and the upper side 2 * axis +
+/// 1.
 inline constexpr int sides = 6;
 [[nodiscard]] constexpr int opposite(int side) { return side ^ 1; }
 
@@ -52,8 +54,8 @@ struct box {
 /// axis than the stencil's radius.
 [[nodiscard]] std::vector<box> cut_grid(const triple& cells, std::int64_t radius, const triple& parts);
 
-/// Places the same boxes in one memory that holds the whole grid, so that no box has a rim. Throws bad_input unless the
-/// grid is cut into slabs: a device can hold whole planes of that memory, but not parts of planes.
+/// Changes boxes that cut_grid made: all share one memory that holds the whole grid, so no box has a rim. Throws
+/// bad_input unless the grid is cut into slabs: a device can hold whole planes of that memory, but not parts of planes.
 [[nodiscard]] std::vector<box> in_one_memory(std::vector<box> boxes, const triple& cells);
 
 /// The cells of a box in disjoint ranges: `first` are the cells for which neighbours wait, `then` all other cells.

@@ -29,7 +29,7 @@ struct request {
   std::string output, json;
 };
 
-/// A size as 512 or 512x256x128.
+/// Parses a size, for example 512 or 512x256x128.
 triple size(const std::string& name, const std::string& text) {
   constexpr std::int64_t most = 100000;
   triple cells{};
@@ -59,7 +59,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"--order", "N", "order in space: 2, 4, ... 16 (8)", to_whole(r.order, 1, 2 * kernels::most_radius)},
       {"--steps", "N", "time steps (100)", to_whole(r.steps, 1, most)},
       devices_option(r.devices),
-      {"--cut", "HOW", "cut the grid into slabs: along x; pencils: along x and y; or boxes: along all axes (slabs)",
+      {"--cut", "HOW", "slabs: cut the grid along x; pencils: along x and y; boxes: along all axes (slabs)",
        to_one_of<cut>(r.how, {{"slabs", cut::slabs}, {"pencils", cut::pencils}, {"boxes", cut::boxes}})},
       {"--exchange", "HOW",
        "copied: neighbours' cells are copied into a halo; direct: kernels read neighbours' cells remotely, which needs "
@@ -87,7 +87,7 @@ std::string help_text() {
          "  HPE_DEVICES=soft:4 hpe wave --cut pencils --order 4 --check\n";
 }
 
-/// Two layers; the wave begins as a round hill near the middle.
+/// Makes a field whose medium has two layers, and whose wave begins as a round hill near the middle.
 field make_field(const triple& cells, std::int64_t order, const triple& parts, exchange by) {
   const auto fast = static_cast<float>(0.9 * stable_speed(order));
   field f(
@@ -109,10 +109,10 @@ field make_field(const triple& cells, std::int64_t order, const triple& parts, e
   return f;
 }
 
-/// Runs all steps; gives the seconds that they took, without those for the frames.
+/// Runs all steps. Returns the seconds that they took, without the time to write frames.
 double run_steps(field& f, const request& r, const command_line::output_files& frames) {
   constexpr std::int64_t least = 10, pauses = 50;
-  // A pause waits for the devices: for the progress, and for a frame.
+  // The loop pauses and waits for the devices at regular intervals, to show the progress and to write frames.
   const std::int64_t pause = std::max(least, r.steps / pauses);
   const std::int64_t frame =
       r.output.empty() ? r.steps + 1 : (r.every > 0 ? r.every : std::max<std::int64_t>(1, r.steps / 10));

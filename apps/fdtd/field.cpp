@@ -33,7 +33,7 @@ std::vector<box> checked_boxes(const triple& cells, std::int64_t radius, const t
   return in_one_memory(std::move(boxes), cells);
 }
 
-/// Planes [x0, x1) of an array laid out as a box.
+/// Returns planes [x0, x1) of an array with the layout of a box.
 std::span<float> planes(const array<float>& a, const kernels::field_layout& layout, std::int64_t x0, std::int64_t x1) {
   return a.subspan(static_cast<std::size_t>((x0 + layout.radius) * layout.plane),
                    static_cast<std::size_t>((x1 - x0) * layout.plane));

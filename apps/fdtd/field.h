@@ -28,7 +28,7 @@ class field {
   field(const triple& cells, std::int64_t order, const triple& parts,
         const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& speed, exchange how = exchange::copied);
 
-  /// Sets the field of the present step and of the previous step.
+  /// Sets both the present field and the field of the previous step.
   void set(const std::function<float(std::int64_t, std::int64_t, std::int64_t)>& value);
 
   /// Copies the field of `other`, which has the same grid, order, parts and exchange, from device to device.

@@ -24,21 +24,21 @@ void check_problem(const problem& p, const machine& on) {
   if (p.rows < 1 || p.length < 1 || p.batch < 1)
     refuse(std::to_string(p.rows) + " rows, length " + std::to_string(p.length) + ", batch " + std::to_string(p.batch) +
            ": each must be at least 1");
-  // Two spare factors of two leave room for the convolution.
+  // 2^60 bytes, not 2^62, because the form `convolution` uses arrays that are longer.
   const auto most = static_cast<double>(std::int64_t{1} << 60) / static_cast<double>(on.element_bytes);
   if (static_cast<double>(p.rows) * static_cast<double>(p.length) * static_cast<double>(p.batch) > most)
     refuse(in_words(p) + " has more elements than can be addressed");
 }
 
-/// Below this many bytes of one array the launches cost more than the devices save.
+/// Returns the number of bytes of one array below which launches on several devices take more time than they save.
 std::int64_t worth_sharing(const machine& on) {
   constexpr std::int64_t soft_bytes = std::int64_t{1} << 20, gpu_bytes = std::int64_t{1} << 24;
   return on.soft ? soft_bytes : gpu_bytes;
 }
 
-/// Whether one device is faster than several GPUs together. Several move the array in three passes, in which each
-/// device reads a part of every other one's, and make two passes of shorter transforms; one makes a pass for each nine
-/// factors of two of the length.
+/// Whether one GPU is faster than several GPUs together. Several GPUs move the array three times, and each time each
+/// GPU reads a part from every other GPU; they also make two passes of shorter transforms. One GPU makes one pass for
+/// each nine factors of two of the length.
 bool better_alone(const problem& p, const machine& on) {
   if (on.soft || on.link <= 0 || on.memory <= 0) return false;
   constexpr double factors_of_a_pass = 9, passes_over_links = 3, both_ways = 2;
@@ -49,9 +49,9 @@ bool better_alone(const problem& p, const machine& on) {
   return alone <= moved + alone / devices;
 }
 
-/// With two devices, transposes and exchanges move the same amount; with more devices, transposes move less (W devices:
-/// 3 (W - 1) / W of the data against log2 W + (W - 1) / W). But a matrix of few rows is transposed slowly; then the
-/// form is exchange if each device can have a part.
+/// Picks the form for a problem. On W devices, `transpose` moves 3 (W - 1) / W of the data, and `exchange` moves log2 W
+/// + (W - 1) / W: as much on two devices, and more on more devices. But transposing a matrix of few rows is slow, so
+/// the form is then `exchange` if each device can have a part.
 form pick(const problem& p, const settings& wish, const machine& on) {
   const std::int64_t one = p.rows * p.length;
   if (on.devices == 1 || p.batch >= on.devices || one * on.element_bytes < worth_sharing(on)) return form::local;
@@ -70,7 +70,7 @@ factors convenient_factors(std::int64_t n) {
   const factors nearest = nearest_factors(n);
   if (n % (unit * unit) != 0) return nearest;
   const factors f = nearest_factors(n / (unit * unit));
-  // Rows much longer than columns cost more time than multiples of four save.
+  // If rows are much longer than columns, this costs more time than multiples of four save.
   return f.second * unit <= 2 * nearest.second ? factors{f.first * unit, f.second * unit} : nearest;
 }
 

@@ -16,7 +16,7 @@ struct choice {
   std::int64_t longer = 0;  ///< form convolution: the length of the convolution
 };
 
-/// The properties of the machine on which the choice depends.
+/// The properties of the machine that determine the choice.
 struct machine {
   int devices;
   bool soft;
@@ -35,8 +35,8 @@ struct factors {
   std::int64_t first, second;
 };
 [[nodiscard]] factors nearest_factors(std::int64_t n);
-/// Returns two factors that are multiples of four, because libraries transform those lengths fastest. If n has none, or
-/// if the larger one is more than twice the larger nearest factor, returns the nearest factors.
+/// Returns two factors that are multiples of four, because libraries transform those lengths fastest. If n has no such
+/// factors, or if the larger of them is more than twice the larger nearest factor, returns the nearest factors.
 [[nodiscard]] factors convenient_factors(std::int64_t n);
 
 /// The least number of the form 2^a 3^b 5^c, a >= 2, that is not less than n.

@@ -3,9 +3,9 @@
 //
 //   X[k] = c[k] * sum over n of (x[n] c[n]) conj(c[k - n])
 //
-// a convolution, computed by transforms of a convenient length M >= 2 N - 1. The order of elements in between does not
-// matter, so it stays scrambled. The transform of conj(c) is made once. c is even, so the transform for the other sign
-// is the conjugate.
+// a convolution, computed by transforms of a convenient length M >= 2 N - 1. The order of the transformed elements does
+// not matter, so they stay scrambled. The transform of conj(c) is computed once. c is even, so the transform for the
+// other sign is its conjugate.
 //
 // L. I. Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform", 1970.
 
@@ -36,7 +36,7 @@ class convolution_method final : public method<T> {
         filter_(spread(longer_)),
         padded_(spread(longer_)),
         transformed_(spread(longer_)) {
-    // conj(c) of forward transforms, continued periodically.
+    // Makes filter_, the transform of conj(c) for forward transforms, with c continued periodically.
     write_chirp(chirp_, length_, 0, forward_sign);
     write_chirp(padded_, longer_, longer_, inverse_sign);
     transforms_->run(forward_sign, padded_.data(), filter_.data());

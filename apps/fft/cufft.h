@@ -1,8 +1,7 @@
 #pragma once
 
-/// cuFFT, loaded when it is first needed: programs can be built and started without it. The declarations
-/// are those of <cufft.h>, whose types and numbers are fixed; tests/fft compares them if a toolkit is
-/// installed.
+/// cuFFT, loaded when it is first needed: programs can be built and started without it. The declarations are those of
+/// <cufft.h>, whose types and constants are fixed; tests/fft compares them if a toolkit is installed.
 
 #include <cstddef>
 

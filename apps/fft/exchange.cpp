@@ -1,9 +1,9 @@
 // The form `exchange`, as the FFT of the thesis (J. Cabezas, 2015, section 5.5: "data must be exchanged between
-// different pairs of GPUs at each step"): W devices, a power of two that divides the length, have a part each. At each
-// of log2 W steps pairs of parts are combined by radix-2 butterflies, decimation in frequency; each device of a pair
-// computes half of the butterflies and reads and writes the other's part through the shared pointer. Then each part is
-// transformed by itself, which gives the elements X[W k + reversed(d)] in part d; a last pass brings them into natural
-// order.
+// different pairs of GPUs at each step"): the array is divided among W devices; W is a power of two that divides the
+// length. At each of log2 W steps, radix-2 butterflies (decimation in frequency) combine the parts in pairs; each
+// device of a pair computes half of the butterflies and reads and writes the other's part through the shared pointer.
+// Then each device transforms its part, which gives the elements X[W k + reversed(d)] in part d; a last pass brings
+// them into natural order.
 
 #include "apps/fft/method.h"
 #include "apps/fft/modules.h"
@@ -44,7 +44,7 @@ class exchange_method final : public method<T> {
   }
 
  private:
-  /// Device d's half of the butterflies between its part and that of its partner.
+  /// Queues device d's half of the butterflies between its own part and the part of its partner.
   void combine(int d, int distance, int sign, const number<T>* source, number<T>* target) {
     const bool low = (d & distance) == 0;
     const int lower = low ? d : d - distance, upper = lower + distance;

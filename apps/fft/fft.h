@@ -6,8 +6,8 @@
 ///   hpe::fft::plan<float> plan({.length = n});
 ///   plan.forward(x.data(), x.data());
 ///
-/// forward: X[k] = sum over n of x[n] exp(-2 pi i n k / N). inverse: with + in the exponent. Neither is scaled, as in
-/// FFTW and cuFFT: inverse(forward(x)) is N x (two dimensions: rows * length * x). Any length is possible. On GPUs,
+/// forward: X[k] = sum over n of x[n] exp(-2 pi i n k / N). inverse: with + in the exponent. Results are not scaled, as
+/// in FFTW and cuFFT: inverse(forward(x)) is N x (two dimensions: rows * length * x). Any length is possible. On GPUs,
 /// cuFFT computes the transforms of one device; it is loaded when the first plan is made. On soft devices, FFTW
 /// computes them.
 

@@ -26,10 +26,10 @@ using data = array<std::complex<T>>;
 
 using command_line::failed;
 
-/// The name of the element's type in files.
+/// The name of the element type in files.
 std::string type_of(const request& r) { return r.twice ? "c128" : "c64"; }
 
-/// The file determines the size unless the command line does.
+/// Takes the size from the file, unless the command line gives the size.
 void measure_input(request& r, const files::description& file, std::size_t size) {
   const auto there = static_cast<std::int64_t>(file.elements(size));
   const auto& shape = file.shape;
@@ -70,7 +70,7 @@ double squares(const data<T>& x) {
   return static_cast<double>(sum);
 }
 
-/// The relative error of the two transforms together, root mean square.
+/// Returns the relative error of the result of both transforms (root mean square).
 template <class T>
 double distance(const data<T>& back, const data<T>& x, double scale) {
   double wrong = 0, all = 0;
@@ -85,7 +85,7 @@ template <class T>
 int run(request r, const files::description& file) {
   r.how.devices = command_line::devices_of(r.devices);
   if (!r.input.empty()) measure_input(r, file, sizeof(std::complex<T>));
-  constexpr double arrays = 4;  // input, result, back again, and the plan's own
+  constexpr double arrays = 4;  // the input, the result, the result transformed back, and the plan's scratch memory
   const double elements =
       static_cast<double>(r.what.batch) * static_cast<double>(r.what.rows) * static_cast<double>(r.what.length);
   command_line::check_room(fmt::format("{} x {} complex numbers of {} bytes in a batch of {}", r.what.rows,
@@ -128,7 +128,7 @@ int run(request r, const files::description& file) {
                                         r.what.rows > 1 ? fmt::format("{} x ", r.what.rows) : "", r.what.length,
                                         r.twice ? "double" : "single", r.inverse ? ", inverse" : "");
   const double rate = operations / seconds / 1e9;
-  // Not (error > allowed): NaN is an error too.
+  // `<=` rather than `>`, so that NaN counts as an error.
   const bool good = error <= allowed && parseval <= allowed;
   const std::string bar = fmt::format("<= {:.2e}", allowed);
   command_line::answer(

@@ -38,13 +38,14 @@ class local_transforms {
   virtual void run(int device, const shape& what, int sign, const number<T>* in, number<T>* out) = 0;
 };
 
-/// Both throw hpe::error (HPE_ERROR_NOT_SUPPORTED) if the library is not installed.
+/// make_cufft_transforms and make_fftw_transforms throw hpe::error (HPE_ERROR_NOT_SUPPORTED) if the library is not
+/// installed.
 template <class T>
 [[nodiscard]] std::unique_ptr<local_transforms<T>> make_cufft_transforms();
 template <class T>
 [[nodiscard]] std::unique_ptr<local_transforms<T>> make_fftw_transforms(effort how);
 
-/// Returns the access of a transform to its output, which it may also read (also_read).
+/// Returns the access that a transform declares to its output. also_read: the transform reads the output too.
 template <class T>
 [[nodiscard]] hpeAccess written(number<T>* out, std::int64_t count, bool also_read) {
   return {out, static_cast<std::size_t>(count) * sizeof(number<T>), also_read ? HPE_INOUT : HPE_OUT};

@@ -1,5 +1,5 @@
-// Invariants: a plan of cuFFT belongs to a device and has its own work area in hpe memory, which every use names. So
-// uses of one plan run one after the other, and freeing the work area waits for them.
+// Invariants: a cuFFT plan belongs to one device and has its own work area in hpe memory. Each use of the plan declares
+// an access to this work area. So the uses run one after another, and freeing the work area waits for them.
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 constexpr bool is_single(float) { return true; }
 constexpr bool is_single(double) { return false; }
 
-/// Calls function(stream) with the device current, in the order of the accesses.
+/// Queues a call of function(stream) in which `device` is the current device. The accesses determine its order.
 template <class Function>
 void queue(int device, const char* what, Function function, std::initializer_list<hpeAccess> accesses) {
   const auto call = [](void* stream, void* self) noexcept { return (*static_cast<Function*>(self))(stream); };

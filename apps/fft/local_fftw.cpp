@@ -30,7 +30,8 @@ class fftw_transforms final : public local_transforms<T> {
   }
 
  private:
-  /// Threads share the arrays; if there are fewer arrays than threads, all threads transform one array after the other.
+  /// The threads divide the arrays among themselves; if there are fewer arrays than threads, all threads work together
+  /// on one array after another.
   [[nodiscard]] kernels::fft_local<T> parameters(int device, const shape& what, int sign) const {
     if (what.lengths[0] * what.lengths[1] > std::numeric_limits<int>::max())
       throw error(HPE_ERROR_NOT_SUPPORTED, "Fourier transform of " + std::to_string(what.elements()) +

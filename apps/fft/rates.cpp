@@ -12,9 +12,9 @@ namespace hpe::fft {
 namespace {
 
 constexpr std::size_t most = std::size_t{64} << 20;
-constexpr std::size_t least = std::size_t{1} << 20;  // copies of less tell more of the time to begin them
+constexpr std::size_t least = std::size_t{1} << 20;  // the start of a copy dominates the time of smaller copies
 
-/// The fastest of several copies, in seconds.
+/// Returns the time of the fastest of several copies, in seconds.
 double seconds_of_copy(const array<std::byte>& to, const array<std::byte>& from) {
   using clock = std::chrono::steady_clock;
   constexpr int tries = 4;
@@ -36,9 +36,9 @@ copy_rates measure(std::size_t bytes) {
   return {moved / seconds_of_copy(there, here), 2 * moved / seconds_of_copy(beside, here)};
 }
 
-/// With as much as the devices have room for.
+/// Measures copies of the largest size that fits.
 copy_rates measure() {
-  // Two arrays that do not fit together would be moved by each copy.
+  // If the two arrays did not fit on a device together, each copy would first have to move them there.
   const std::uint64_t room = std::min(device_info(0).memory_total, device_info(1).memory_total);
   for (std::size_t bytes = most; bytes >= least; bytes /= 2) {
     if (2 * bytes > room) continue;

@@ -15,7 +15,7 @@ using command_line::bad_input;
 /// The values of the command line.
 struct request {
   bool help = false, quiet = false;
-  bool sized = false;  ///< whether the size was given
+  bool sized = false;  ///< whether the command line gives the size
   problem what{.length = std::int64_t{1} << 20};
   settings how{.soft_effort = effort::estimate};
   bool twice = false;  ///< double precision

@@ -89,14 +89,15 @@ class transpose_method final : public method<T> {
 
   static shape rows_of(const stage& s, const range& r) { return {{1, s.columns}, r.size()}; }
 
-  /// On a soft device the grid must have all tiles. On a GPU a few blocks for each multiprocessor keep the links busy.
+  /// Returns the number of blocks of the grid: on a soft device, one for each tile; on a GPU, a few for each
+  /// multiprocessor, which are enough to keep the links busy.
   [[nodiscard]] std::uint32_t blocks_for(std::int64_t tiles) const {
     constexpr std::int64_t blocks_per_unit = 4;
     return static_cast<std::uint32_t>(c_.soft ? tiles : std::min(tiles, blocks_per_unit * units_));
   }
 
-  /// The pass of one device. Gathering its rows in pieces, so that cuFFT can begin while other rows arrive, is no
-  /// faster (measured on two and four H200s).
+  /// Runs one device's part of a stage. Gathering the device's rows in pieces, so that cuFFT can begin while other rows
+  /// arrive, is no faster (measured on two and four H200s).
   void run(int device, const stage& s, int sign, const number<T>* source, number<T>* target) {
     const range mine = part_of(s.rows, device, c_.made.devices);
     if (mine.size() == 0) return;

@@ -5,8 +5,8 @@
 // place, and the data between the passes are in the output. Only the first pass in one dimension cannot work in place;
 // it needs memory of its own if input and output are the same.
 //
-// In the second pass each device writes a band of columns of the result. In memory, these bands interleave, and
-// accesses are ranges. So the devices run this pass as a team, which names the whole result.
+// In the second pass each device writes a band of columns of the result. In memory, these bands interleave, but an
+// access is one contiguous range. So the devices run this pass as a team, which declares an access to the whole result.
 
 #include <algorithm>
 
@@ -52,13 +52,14 @@ class two_pass_method final : public method<T> {
               read(in, a * b), written(own, mine.size() * a, false));
   }
 
-  /// The device's band of `count` columns, in whole tiles: so a band begins at a cache line if rows do.
+  /// Returns device d's band of the `count` columns. Bands consist of whole tiles, so a band begins at a cache line if
+  /// the rows do.
   [[nodiscard]] range band(int d, std::int64_t count) const {
     const range blocks = part_of(kernels::parts_of(count, kernels::line_block), d, c_.made.devices);
     return {std::min(blocks.begin * kernels::line_block, count), std::min(blocks.end * kernels::line_block, count)};
   }
 
-  /// Transforms the columns of [length][count] in place or to `out`.
+  /// Transforms the columns of an array [length][count], in place or to `out`.
   void columns(int sign, const number<T>* between, number<T>* out, std::int64_t length, std::int64_t count,
                std::int64_t root) {
     std::vector<team_member<kernels::fft_lines<T>>> members;
@@ -82,7 +83,7 @@ class two_pass_method final : public method<T> {
   circumstances c_;
   fftw_kernel_set<T> kernels_;
   std::unique_ptr<local_transforms<T>> rows_;
-  array<number<T>> between_;  // used only by transforms in place in one dimension
+  array<number<T>> between_;  // used only by in-place transforms in one dimension
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ using command_line::bad_input;
 /// A file descriptor; closed by the destructor.
 class descriptor {
  public:
-  /// Opens a file; `flags` are those of open(). If that fails, good() is false and errno has the reason.
+  /// Opens a file with the flags of open(). If this fails, good() is false and errno has the reason.
   descriptor(const std::string& path, int flags);
   descriptor(descriptor&& other) noexcept;
   descriptor& operator=(descriptor&&) = delete;
@@ -35,7 +35,7 @@ class descriptor {
   /// has the reason, or is 0 at the file's end.
   [[nodiscard]] std::uint64_t read_at(void* to, std::uint64_t bytes, std::uint64_t from) const;
 
-  /// Appends bytes to those written before. Returns whether all bytes were written; if not, errno has the reason.
+  /// Appends bytes to the file. Returns whether all bytes were written; if not, errno has the reason.
   [[nodiscard]] bool write(const void* from, std::uint64_t bytes) const;
 
  private:

@@ -1,5 +1,6 @@
-// The format: magic bytes, version, the header's length, and the header, a Python dictionary as text, padded so that
-// the data begin at a multiple of 64 bytes (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
+// A .npy file begins with magic bytes, a version, the header's length, and the header, a Python dictionary as text,
+// padded so that the data begin at a multiple of 64 bytes
+// (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 
 #include "apps/files/element_file.h"
 
@@ -26,7 +27,7 @@ constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::array endings_of_containers{".gz", ".bz2", ".xz", ".zst", ".zip", ".npz"};
 constexpr std::string_view possible = "i32, i64, u32, u64, f32, f64, c64 and c128, little-endian";
 
-/// NumPy's name of a type, "<f4" for f32. A pair is a list of two fields.
+/// Returns NumPy's name of a type: "<f4" for f32, and a list of two fields for a pair.
 std::string numpy_type(const std::string& type) {
   if (const std::size_t cut = type.find('_'); cut != std::string::npos)
     return fmt::format("[('key', '{}'), ('value', '{}')]", numpy_type(type.substr(0, cut)),
@@ -82,7 +83,7 @@ description read_header(const std::string& path, const descriptor& file, std::ui
   if (!shape)
     throw bad_input(fmt::format("{} has a header without a shape: {}", path, printable(value("shape").source)));
   d.shape = *shape;
-  // With one axis, both orders are the same.
+  // If at most one axis is longer than 1, C order and Fortran order are the same.
   const bool one_axis = std::count_if(d.shape.begin(), d.shape.end(), [](std::uint64_t n) { return n > 1; }) < 2;
   if (value("fortran_order").text != "False" && !one_axis)
     throw bad_input(path + " is in Fortran order (the first axis is fastest); numpy.ascontiguousarray converts it");
@@ -117,7 +118,8 @@ description describe(const std::string& path) {
   char first[6];
   const std::string_view begin(first, file.read_at(first, sizeof first, 0));
   if (begin == magic) throw bad_input(path + " begins like a .npy file, so its name must end in .npy");
-  // Raw elements may begin with any bytes, so a file is refused only if its name says as well that it is compressed.
+  // Raw elements may begin with any bytes, so a raw file is refused only if its first bytes and its name both show that
+  // it is compressed.
   const bool named_so = std::any_of(endings_of_containers.begin(), endings_of_containers.end(),
                                     [&](const char* ending) { return path.ends_with(ending); });
   if (const std::string container = container_of(begin); named_so && !container.empty())

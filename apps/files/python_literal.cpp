@@ -51,7 +51,7 @@ class parser {
     return result;
   }
 
-  /// One literal in parentheses without a comma is that literal.
+  /// Parses a group; one literal in parentheses without a comma is not a tuple, but this literal.
   maybe group(kind is, char close, int depth) {
     python_literal g{is, {}, {}, {}};
     ++at_;
@@ -69,7 +69,7 @@ class parser {
     return g;
   }
 
-  /// Escapes of quotes and backslashes are replaced; other escapes stay as they are.
+  /// Parses a string. Replaces escaped quotes and backslashes; all other escapes stay as they are.
   maybe quoted() {
     python_literal s{kind::text, {}, {}, {}};
     const char quote = text_[at_++];
@@ -84,7 +84,7 @@ class parser {
     return s;
   }
 
-  /// A number or a word, or a string behind its prefix, as in u'text'.
+  /// Parses a number, a word, or a string with a prefix, as in u'text'.
   maybe bare() {
     const std::size_t begin = at_;
     const auto belongs = [](char c) {
@@ -117,7 +117,7 @@ std::optional<std::vector<std::uint64_t>> python_literal::whole_numbers() const 
   std::vector<std::uint64_t> all;
   for (const python_literal& p : parts) {
     std::string_view digits = p.text;
-    if (digits.ends_with('L')) digits.remove_suffix(1);  // a long number of Python 2
+    if (digits.ends_with('L')) digits.remove_suffix(1);  // the suffix of a long integer in Python 2
     const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), all.emplace_back());
     if (p.is != kind::number || failure != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   }

@@ -1,4 +1,4 @@
-// Every count that a header states is compared with the file's size before memory is taken for it.
+// Every count that a header states is compared with the file's size before memory for these items is allocated.
 #include "apps/files/segy.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ std::int64_t with_sign(std::uint64_t value, std::size_t bytes) {
   return static_cast<std::int64_t>(value << unused) >> unused;
 }
 
-/// The printable characters of ASCII from the space on, in EBCDIC (code page 37).
+/// The EBCDIC codes (code page 37) of the printable ASCII characters, from the space on.
 constexpr std::string_view ebcdic =
     "\x40\x5a\x7f\x7b\x5b\x6c\x50\x7d\x4d\x5d\x5c\x4e\x6b\x60\x4b\x61\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7"
     "\xf8\xf9\x7a\x5e\x4c\x7e\x6e\x6f\x7c\xc1\xc2\xc3\xc4\xc5\xc6\xc7\xc8\xc9\xd1\xd2\xd3\xd4\xd5\xd6"
@@ -79,14 +79,14 @@ const known_format* find(std::uint64_t number) {
 
 const known_format& details(sample_format number) { return *find(static_cast<std::uint64_t>(number)); }
 
-/// IBM's format: a sign, an exponent of 16 with an excess of 64, and 24 bits behind the point.
+/// Converts a number in IBM's format: a sign, an exponent to the base 16 with a bias of 64, and a fraction of 24 bits.
 double from_ibm(std::uint64_t bits) {
   const double size =
       std::ldexp(static_cast<double>(bits & 0xffffff), 4 * (static_cast<int>(bits >> 24 & 127) - 64) - 24);
   return (bits >> 31 & 1) != 0 ? -size : size;
 }
 
-/// The nearest value.
+/// Converts to the nearest number in IBM's format.
 std::uint64_t to_ibm(double value) {
   int binary = 0;
   const double fraction = std::frexp(std::abs(value), &binary);
@@ -137,7 +137,8 @@ std::uint64_t encode(const known_format& f, double value) {
   return 0;
 }
 
-/// Whether the file's header is little-endian. Revision 2 states the order; before, a possible sample format shows it.
+/// Whether the file's header is little-endian. Revision 2 states the byte order; in earlier revisions, it is the order
+/// in which the code of the sample format is valid.
 bool is_little(const header& h) {
   const std::uint64_t order = h.get_unsigned(in_file::byte_order);
   if (order == in_order || order == swapped) return order == swapped;
@@ -146,7 +147,8 @@ bool is_little(const header& h) {
   return find(h.get_unsigned(in_file::format)) == nullptr && find(other.get_unsigned(in_file::format)) != nullptr;
 }
 
-/// A stated number of further text headers that is -1 says that the last of them contains this text.
+/// Whether a text header is the last one: if a file states -1 further text headers, the last of them contains "((SEG:
+/// EndText))".
 bool ends_text(std::span<const std::uint8_t> text) {
   constexpr std::string_view ascii = "((SEG: EndText))";
   std::string encoded(ascii);
@@ -156,19 +158,19 @@ bool ends_text(std::span<const std::uint8_t> text) {
   return all.find(ascii) != std::string_view::npos || all.find(encoded) != std::string_view::npos;
 }
 
-/// The revision that a header states. Programs that fill headers with text leave blanks, which are revision 0, or write
-/// the digits of "1.0" as characters.
+/// Returns the revision that a header states. Programs that fill headers with text leave blanks, which count as
+/// revision 0, or write the revision's digits as characters.
 std::uint64_t revision_of(const header& h) {
   const std::uint64_t major = h.get_unsigned(in_file::revision), minor = h.get_unsigned(in_file::minor_revision);
   for (const char blank : {' ', '\x40'})  // ASCII, EBCDIC
     if (major == static_cast<std::uint64_t>(blank) && minor == major) return 0;
   for (const std::uint64_t zero : {0x30U, 0xf0U})
     if (major >= zero && major <= zero + 9) return major - zero;
-  // One number of two bytes, in the order of the file.
+  // Some files state the revision as one number of two bytes, in the file's byte order.
   return h.little_endian && major == 0 ? minor : major;
 }
 
-/// Revision, length and format of traces as the file's header states them. Throws bad_input for headers that are not
+/// Returns the length and format of traces that the file's header states. Throws bad_input for headers that are not
 /// possible.
 layout layout_of(const header& h, const std::string& path) {
   const std::uint64_t revision = revision_of(h);
@@ -194,7 +196,7 @@ layout layout_of(const header& h, const std::string& path) {
   return shape;
 }
 
-/// Appends the text headers behind the first 3600 bytes, up to the first trace.
+/// Appends to `h` the text headers that follow the first 3600 bytes, up to the first trace.
 void read_further_text(const descriptor& file, const std::string& path, std::uint64_t size, header& h) {
   const std::uint64_t revision = revision_of(h);
   std::uint64_t begin = head_bytes;
@@ -341,7 +343,9 @@ trace reader::read(std::uint64_t number) const {
     t.samples[i] = decode(f, load(all.data() + shape_.header_bytes + i * f.bytes, f.bytes, head_.little_endian));
   all.resize(shape_.header_bytes);
   t.head = {head_.little_endian, std::move(all)};
-  // Revision 0 has traces of one length only; later revisions say so. Then the header may hold the length before a cut.
+  // In revision 0 all traces have equal lengths; in later revisions the file's header states whether they do. If they
+  // do, a trace's header may still hold the length that the trace had before it was cut, so this length is not
+  // compared.
   const bool equal = revision_of(head_) == 0 || head_.get_unsigned(in_file::equal_traces) == 1;
   const std::uint64_t stated = t.head.get_unsigned(in_trace::samples);
   if (!equal && stated != 0 && stated != (shape_.samples & 0xffff))
@@ -374,7 +378,7 @@ writer::writer(const std::string& path, const header& head, std::uint64_t kept)
 
 void writer::fail() const { throw std::runtime_error("cannot write " + path_ + ": " + reason()); }
 
-/// Opens the file behind the traces that it has; others are cut off.
+/// Opens the file to append to its first traces_ traces, and cuts off all later traces.
 void writer::go_on() {
   file_.emplace(path_, O_WRONLY);
   const auto at = static_cast<off_t>(end());

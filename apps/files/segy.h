@@ -1,8 +1,9 @@
 #pragma once
 
 /// SEG-Y, the exchange format of seismic data (Society of Exploration Geophysicists, revisions 0, 1 and 2): a text
-/// header of 3200 bytes, a binary header of 400 bytes, further text headers, then traces of equal length, each with a
-/// header of its own before it. Headers are kept as the file's bytes, so that a copy of a file keeps all header fields.
+/// header of 3200 bytes, a binary header of 400 bytes, further text headers, then traces of equal length, each of which
+/// follows a header of its own. Headers are stored as the file's bytes, so that a copy of a file contains all header
+/// fields.
 
 #include <cstddef>
 #include <cstdint>
@@ -85,9 +86,9 @@ struct trace {
 /// header of the first trace.
 struct layout {
   sample_format format;
-  std::uint64_t samples;       ///< of a trace
+  std::uint64_t samples;       ///< of each trace
   double interval;             ///< between samples: microseconds, or millimetres of depth; 0: not stated
-  std::uint64_t header_bytes;  ///< of a trace
+  std::uint64_t header_bytes;  ///< of each trace
 
   [[nodiscard]] std::uint64_t trace_bytes() const;
 };

@@ -29,7 +29,7 @@ problem of_size(way direction, std::size_t bytes, std::uint64_t least_count, std
           duplicates::any, out_of_range::skip};
 }
 
-/// The levels whose times are x[first], x[first + 1], ..., as far as there are any.
+/// Returns the levels with the times x[first], x[first + 1], ..., except those whose time is 0.
 std::vector<level> found(const std::vector<double>& capacities, const std::vector<double>& x, std::size_t first,
                          bool thrashes = false) {
   std::vector<level> levels;
@@ -38,7 +38,7 @@ std::vector<level> found(const std::vector<double>& capacities, const std::vecto
   return levels;
 }
 
-/// Powers of two up to `to`, with the middles between them.
+/// Returns the numbers from * 2^k and 1.5 * from * 2^k that are at most `to`.
 std::vector<double> powers_and_middles(double from, double to) {
   std::vector<double> all;
   for (double c = from; c <= to; c *= 2) all.insert(all.end(), {c, 1.5 * c});
@@ -87,8 +87,8 @@ class fitting {
     choice how;
     stopwatch::pattern indices;
   };
-  /// The times of runs, each the shorter one of two sweeps over all of them: other work of the machine only adds time,
-  /// to many runs that follow each other.
+  /// Measures all runs in two sweeps, and returns the shorter time of each run: other work of the machine only adds
+  /// time, often to many consecutive runs.
   [[nodiscard]] std::vector<double> seconds(const std::vector<run>& runs) {
     std::vector<double> times(runs.size(), std::numeric_limits<double>::max());
     for (int sweep = 0; sweep < 2; ++sweep)
@@ -97,8 +97,8 @@ class fitting {
     return times;
   }
 
-  /// A device that was idle raises its clocks in the first tens of milliseconds; a launch took nearly twice as long
-  /// before.
+  /// An idle device raises its clocks during the first tens of milliseconds of work; until then, a launch takes nearly
+  /// twice as long.
   void warm_up() {
     const problem all = of_size(way::gather, largest_, 1, most_count_);
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
@@ -124,13 +124,14 @@ class fitting {
     }
   }
 
-  /// The time of an access besides the sequential parts.
+  /// Returns the time of one access, without the time of the sequential parts.
   [[nodiscard]] double random_part(const problem& p, double seconds, double in_order) const {
     const double rest = above_launch(seconds) - in_order;
     return std::max(rest, 0.02 * seconds) / static_cast<double>(p.count);
   }
 
-  /// From runs that differ in the number of passes only, over a table that fits into a cache.
+  /// Fits the time of a pass from two runs that differ only in the number of passes, over a table that fits into a
+  /// cache.
   void passes() {
     const problem p = of_size(way::gather, std::size_t{1} << 18,
                               std::min<std::uint64_t>(most_count_ / 4, largest_ / element), most_count_);
@@ -155,7 +156,8 @@ class fitting {
       const double n = static_cast<double>(p.count), table = static_cast<double>(p.table * element);
       const double in_order = bytes_in_order(p) * m_.sequential_at(bytes_in_order(p) + table);
       values.push_back(random_part(p, times_of_runs[i], in_order));
-      // An error counts as a part of the whole run: of short runs the random part is small, and not well known.
+      // The fit divides errors by the time of the whole run, because the random part of a short run is small and
+      // inaccurate.
       whole.push_back(times_of_runs[i] / n);
       columns[0].push_back(1);
       for (std::size_t j = 0; j < levels; ++j) {
@@ -169,8 +171,8 @@ class fitting {
     for (const level& l : found(capacities, x, 1 + levels, true)) times(direction).levels.push_back(l);
   }
 
-  /// A pass over a chunk that fits into a level uses each block a first time, and all blocks of a chunk leave the level
-  /// together. So these misses take less time than those of a table that does not fit.
+  /// Fits first_use. In a pass over a chunk that fits into a level, only the first access to each block misses the
+  /// level. Such a miss takes less time than a miss in a table that does not fit.
   void first_use(way direction) {
     const problem p = of_size(direction, std::min(partitioned_table, largest_), 1, most_count_);
     const choice how{method::multi_pass, 8};
@@ -205,7 +207,7 @@ class fitting {
     times(direction).partitioned = found(capacities, x, 1);
   }
 
-  /// A table of the size of the caches would hide nothing: the time of a partitioned run without its accesses.
+  /// Fits the time to partition: the time of a partitioned run, less the predicted time of its launches and accesses.
   void partition(way direction) {
     const problem p = of_size(direction, std::min(partitioned_table, largest_), 1, most_count_);
     constexpr std::uint32_t chunks = 128;
@@ -239,7 +241,7 @@ void stopwatch::make(const problem& what, const pattern& indices) {
   if (wanted == made_) return;
   made_ = wanted;
   const shares parts(what.count, {device_});
-  // In one partition, indices ascend.
+  // With one partition, the indices ascend.
   const std::uint64_t partitions = indices.how == order::sequential ? 1 : indices.partitions;
   random_.fill(indices_.data(), index, parts, what.table, 1, partitions);
   synchronize();
@@ -288,7 +290,7 @@ parameters fitted(int device, bool again, const std::function<void(const std::st
       // Measured anew.
     }
   }
-  // Table, values, indices and the streams of a partition take four times the largest table.
+  // The table, values, indices and the streams of a partition together take four times the bytes of the largest table.
   const hpeDeviceInfo info = device_info(device);
   std::size_t largest = std::size_t{1} << (info.kind == HPE_DEVICE_SOFT ? 28 : 32);
   while (largest > least_table && largest > info.memory_free / 5) largest /= 2;

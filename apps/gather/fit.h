@@ -40,8 +40,9 @@ class stopwatch {
 [[nodiscard]] parameters fit(stopwatch& clock, std::size_t largest,
                              const std::function<void(const std::string&)>& told);
 
-/// The parameters of a device: from the cache file if it has them, else from fit(), whose result is then kept in the
-/// file. A cache file that cannot be read or written is ignored. again: measure even if the file has the parameters.
+/// Returns the parameters of a device: from the cache file if it contains them, else from fit(), whose result is then
+/// written to the file. A cache file that cannot be read or written is ignored. again: measure even if the file
+/// contains the parameters.
 [[nodiscard]] parameters fitted(int device, bool again, const std::function<void(const std::string&)>& told);
 
 /// Bytes per second of a copy from one device's memory to another's.

@@ -21,7 +21,7 @@ namespace hpe::gather {
 
 namespace {
 
-/// Bytes of a type of apps/files/element_file.h: "f64", or a pair as "u32_u32".
+/// Returns the size in bytes of a type as in apps/files/element_file.h: "f64", or a pair such as "u32_u32".
 std::size_t bytes_of(const std::string& type) {
   std::size_t bits = 0;
   for (std::size_t at = 0; at != std::string::npos; at = type.find('_', at))
@@ -29,7 +29,7 @@ std::size_t bytes_of(const std::string& type) {
   return bits / 8;
 }
 
-/// A type for elements of so many bytes; raw files need none.
+/// Returns a type for elements of `bytes` bytes.
 std::string type_for(std::size_t bytes) { return bytes == 4 ? "u32" : bytes == 8 ? "u64" : "u64_u64"; }
 
 struct devices_and_choice {
@@ -48,9 +48,10 @@ choice wanted(const request& r) {
   }
 }
 
-/// The method for several devices, and the reason.
+/// Sets the method for several devices, and the reason for it.
 void choose_for_several(devices_and_choice& result, const problem& what) {
-  // On faster links, eight bytes written at random take less time than a partition: measured on NVLink 4.
+  // Bytes per second. Over links that are faster, writing eight bytes at random addresses takes less time than a
+  // partition (measured on NVLink 4).
   constexpr double fast = 200e9;
   const bool direct = device_info(result.devices.front()).kind == HPE_DEVICE_CUDA && what.direction == way::scatter &&
                       what.element <= 8;
@@ -71,7 +72,7 @@ void choose_for_several(devices_and_choice& result, const problem& what) {
   }
 }
 
-/// The method, and the sentences that --explain prints.
+/// Returns the devices, the method, and the sentences that --explain prints.
 devices_and_choice choose(const request& r, const problem& what) {
   devices_and_choice result;
   result.devices.resize(static_cast<std::size_t>(command_line::devices_of(r.devices)));
@@ -101,7 +102,7 @@ devices_and_choice choose(const request& r, const problem& what) {
   return result;
 }
 
-/// Writes and reads an index of so many bytes.
+/// put writes, and get reads, an index of `bytes` bytes.
 void put(std::byte* to, std::uint64_t index, std::size_t bytes) { std::memcpy(to, &index, bytes); }
 std::uint64_t get(const std::byte* from, std::size_t bytes) {
   std::uint64_t index = 0;
@@ -109,7 +110,7 @@ std::uint64_t get(const std::byte* from, std::size_t bytes) {
   return index;
 }
 
-/// Elements of which each encodes its own place: all words differ.
+/// Fills an array with elements that encode their own index, so that all words differ.
 void number_elements(std::byte* to, std::uint64_t count, std::size_t bytes) {
   auto* const words = reinterpret_cast<std::uint32_t*>(to);
   const std::size_t each = bytes / 4;
@@ -191,7 +192,8 @@ class command {
     for (std::uint64_t i = 0; i < what_.count; ++i) put(indices.data() + i * what_.index, given_[i], what_.index);
   }
 
-  /// Compares all results with the indices. Of equal indices in a scatter, any may have won, or only the last.
+  /// Compares all results with the indices. If a scatter has equal indices, the table must contain the element of one
+  /// of them, or of the last one.
   [[nodiscard]] bool right(const array<std::byte>& table, const array<std::byte>& indices,
                            const array<std::byte>& values) const {
     const std::size_t z = what_.element;
@@ -206,7 +208,7 @@ class command {
         if (!same(k, x)) return false;
         continue;
       }
-      // From the end: the first one that is seen is the last one.
+      // The loop runs backwards, so the first write to x that it meets is the last one.
       if ((what_.equal != duplicates::last || !written[x]) && same(k, x)) agrees[x] = true;
       written[x] = true;
     }

@@ -51,7 +51,7 @@ void check_length(std::uint64_t length, std::uint64_t most) {
     throw bad_input(fmt::format("a pattern of {} indices; from 1 to {} are possible", length, most));
 }
 
-/// The next index, `gap` behind the last.
+/// Returns the index `last` + `gap`.
 std::uint64_t behind(std::uint64_t last, std::uint64_t gap) {
   if (last > largest_index - gap) throw bad_input(fmt::format("an index beyond {}", largest_index));
   return last + gap;
@@ -64,7 +64,7 @@ list uniform(std::uint64_t length, std::uint64_t gap, std::uint64_t most) {
   return all;
 }
 
-/// Mostly stride 1; gaps[i] at places[i], or one gap at all of them.
+/// Returns indices with stride 1, except that the stride at places[i] is gaps[i], or gaps[0] if there is only one gap.
 list mostly_one(std::uint64_t length, const list& places, const list& gaps, std::uint64_t most) {
   check_length(length, most);
   if (gaps.size() != 1 && gaps.size() != places.size())
@@ -81,7 +81,7 @@ list mostly_one(std::uint64_t length, const list& places, const list& gaps, std:
   return all;
 }
 
-/// A stencil on a grid of so many cells along each of its dimensions.
+/// Returns the indices of a stencil on a grid of `size` cells along each dimension.
 list laplacian(std::uint64_t dimensions, std::uint64_t order, std::uint64_t size) {
   if (dimensions < 1 || dimensions > 3)
     throw bad_input(fmt::format("a stencil of {} dimensions; 1 to 3 are possible", dimensions));

@@ -13,18 +13,18 @@ namespace hpe::gather {
 
 using command_line::bad_input;
 
-/// The most indices that a pattern may have.
+/// The largest number of indices that a pattern may have.
 inline constexpr std::uint64_t most_indices = std::uint64_t{1} << 30;
 
 /// Reads a file; `pattern` is the number of a pattern in a .json file, from 0. Throws bad_input with the reason if the
 /// file cannot be read, an index is negative, or the file has more than most_indices.
 [[nodiscard]] std::vector<std::uint64_t> read_indices(const std::string& path, std::uint64_t pattern);
 
-/// The indices of a pattern in a JSON text: the elements of `pattern`, repeated `count` (or `length`) times; each
-/// repetition adds `delta`, or the next of several deltas in turn, to the previous one. A pattern is a list, or a text:
-/// numbers with commas, UNIFORM:LENGTH:GAP, MS1:LENGTH:PLACES:GAPS or LAPLACIAN:DIMENSIONS:ORDER:SIZE. Only the kernels
-/// Gather and Scatter have a single pattern; other kernels are refused. `file` names the text in messages. Throws
-/// bad_input.
+/// Returns the indices of a pattern in a JSON text: the elements of `pattern`, repeated `count` (or `length`) times;
+/// each repetition adds `delta`, or the next of several deltas in turn, to the previous one. A pattern is a list, or a
+/// text: numbers with commas, UNIFORM:LENGTH:GAP, MS1:LENGTH:PLACES:GAPS or LAPLACIAN:DIMENSIONS:ORDER:SIZE. Only the
+/// kernels Gather and Scatter have a single pattern; other kernels are refused. `file` names the text in messages.
+/// Throws bad_input.
 [[nodiscard]] std::vector<std::uint64_t> indices_of_json(const std::string& text, std::uint64_t pattern,
                                                          const std::string& file, std::uint64_t most = most_indices);
 

@@ -15,10 +15,10 @@ namespace {
 
 using command_line::bad_input;
 
-/// A single pass is preferred to a method that is predicted to take more than this part of its time.
+/// Another method is chosen only if its predicted time is below this fraction of the predicted time of a single pass.
 constexpr double worth = 0.98;
 
-/// An access of a run of so many passes.
+/// Returns the predicted seconds of one uniform access, in a run of `passes` passes over a table of `bytes` bytes.
 double uniform_access(const access_times& t, double accesses, double bytes, double line, double passes) {
   double seconds = t.hit;
   for (const level& l : t.levels) {
@@ -28,7 +28,8 @@ double uniform_access(const access_times& t, double accesses, double bytes, doub
   return seconds;
 }
 
-/// The part of accesses to so many sequences that find the current line of theirs gone.
+/// Returns the fraction of accesses to `partitions` sequences for which the current line of the sequence has been
+/// evicted.
 double lines_lost(double partitions, double capacity) { return std::max(0.0, 1 - capacity / partitions); }
 
 double partitioned_access(const access_times& t, const parameters& machine, double partitions, double element) {
@@ -100,12 +101,12 @@ prediction predict(const parameters& machine, const problem& what, const choice&
   p.sequential = n * (z + l) * each_byte;
   if (partitions > 0) p.sequential += std::min(table, n * z) * each_byte;
   if (how.how == method::multi_pass && chunks > 1) {
-    // A pass reads all indices, and those lines of the values that hold one of its own.
+    // A pass reads all indices, and those lines of the values that hold a value of the pass's chunk.
     const double lines_touched = 1 - std::pow(1 - 1 / chunks, std::max(machine.line / z, 1.0));
     p.sequential = n * z * chunks * lines_touched * each_byte + n * machine.pass * chunks;
   }
   if (how.how == method::partitioned) p.partition = n * (z + l) * times.partition;
-  // Kernels that run hide the launches of those behind them.
+  // While a kernel runs, the launches of later kernels take no extra time.
   const double launches = how.how == method::multi_pass ? chunks : how.how == method::partitioned ? 4 : 1;
   p.launch = machine.launch + std::max(0.0, (launches - 1) * machine.launch - p.sequential - p.random - p.partition);
   return p;
@@ -129,7 +130,7 @@ std::vector<prediction> choices(const parameters& machine, const problem& what) 
 
 std::vector<double> fit_not_negative(const std::vector<std::vector<double>>& columns, const std::vector<double>& values,
                                      const std::vector<double>& units) {
-  // Coordinate descent; it cannot leave the numbers that are possible, and the problem is convex.
+  // Coordinate descent: it keeps the numbers non-negative, and finds the minimum because the problem is convex.
   constexpr int rounds = 20000;
   std::vector<double> x(columns.size(), 0), rest(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) rest[i] = values[i] / units[i];
@@ -188,7 +189,7 @@ ordered_json of_times(const access_times& t) {
           {"partition", t.partition}};
 }
 
-/// A finite number of at least 0.
+/// Reads a member, which must be a finite number of at least 0.
 double number(const ordered_json& from, const char* name) {
   const double value = from.at(name).get<double>();
   if (!(value >= 0) || std::isinf(value)) throw bad_input(fmt::format("{} must be a number of at least 0", name));

@@ -3,7 +3,7 @@
 /// The time of gathers and scatters on one device, after B. He et al., "Efficient Gather and Scatter Operations on
 /// Graphics Processors" (SC 2007): sequential parts at the sequential bandwidth, and random accesses that hit or miss
 /// the levels of the memory. The paper has one cache; this model has as many levels as the fit finds, each with its own
-/// N (lines) and time of a miss. Functions without state; any thread.
+/// N (lines) and time of a miss. The functions have no state; any thread may call them.
 
 #include <functional>
 #include <string>
@@ -89,7 +89,7 @@ struct prediction {
 [[nodiscard]] prediction predict(const parameters& machine, const problem& what, const choice& how,
                                  double partitions = 0);
 
-/// Indices 0, 1, 2 ...
+/// Predicts the seconds of a run on one device with the indices 0, 1, 2, ...
 [[nodiscard]] double predict_sequential(const parameters& machine, const problem& what);
 
 /// The choices that are possible, the fastest first. A single pass comes first unless another choice is predicted to

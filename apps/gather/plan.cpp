@@ -1,5 +1,6 @@
-// Invariants: launches of one run depend on each other through the arrays that they name, so nothing waits on the host.
-// A status is written by kernels only after it was made; finish() resets it when it has reported.
+// Invariants: the arrays that the launches of a run declare order these launches, so the host does not wait between
+// them. After the constructor, only kernels write to a status, except that finish() resets a status that it has
+// reported.
 
 #include "apps/gather/plan.h"
 
@@ -33,7 +34,7 @@ const problem& checked(const problem& p) {
 
 bool is_soft(int device) { return device_info(device).kind == HPE_DEVICE_SOFT; }
 
-/// A partition has so many parts on a device.
+/// Returns the number of parts of a partition on one device.
 std::uint32_t parts_on(bool soft, std::uint32_t units) { return soft ? units : 4 * units; }
 
 }  // namespace
@@ -69,7 +70,7 @@ std::vector<int> all_unless(std::vector<int> wished) {
 
 shares::shares(std::uint64_t count, std::vector<int> devices)
     : count_(count), each_(count), devices_(std::move(devices)) {
-  // Then parts of arrays of any element end at bounds of granules.
+  // With this size, parts end at granule boundaries, whatever the size of an element.
   if (devices_.size() > 1)
     each_ = round_up(std::max<std::uint64_t>((count + devices_.size() - 1) / devices_.size(), 1),
                      granularity() / least_element);
@@ -207,7 +208,7 @@ void plan::run_passes(void* table, const void* indices, void* values) {
                                        : inout(results)};
   if (winners_.data() != nullptr) uses.push_back(in(winners_));
   for (const auto& s : status_) uses.push_back(inout(s));
-  // A table without elements has no chunk, but its indices must be found out of range.
+  // A table without elements has no chunk, but still needs one pass, which finds that its indices are out of range.
   for (std::uint32_t pass = 0; pass < std::max(chunks_.count, 1U); ++pass) {
     const std::uint64_t from = pass * chunks_.chunk, to = std::min(from + chunks_.chunk, what_.table);
     std::byte* const chunk = static_cast<std::byte*>(table) + from * what_.element;
@@ -217,8 +218,8 @@ void plan::run_passes(void* table, const void* indices, void* values) {
       hpe::copy(stage_.data(), chunk, bytes);
       uses[1] = gathers ? in(stage_) : inout(stage_);
     }
-    // Indices count from the beginning of the table. So the kernel gets the address that the table would have if its
-    // chunk were the staged copy.
+    // Indices count from the beginning of the table. So the kernel gets the address at which the table would begin if
+    // the staged copy were part of the table.
     void* const begin = staged ? stage_.data() - from * what_.element : table;
     std::vector<kernels::gather_access_parameters> members;
     for (std::size_t d = 0; d < devices_.size(); ++d) {
@@ -270,10 +271,12 @@ void plan::run_partitioned(void* table, const void* indices, void* values) {
   std::vector<kernels::gather_access_parameters> members;
   for (std::size_t home = 0; home < devices_.size(); ++home) {
     kernels::gather_access_parameters p{types_, table, what_.table, 0, what_.table, nullptr, 0, nullptr, 0, {}};
-    // One device has all chunks, else each has its own. No chunk begins behind the table's end.
+    // A single device accesses all chunks; of several devices, each accesses its own chunk. No chunk begins beyond the
+    // table's end.
     const std::uint64_t first = devices_.size() == 1 ? 0 : home, last = devices_.size() == 1 ? chunks_.count : home + 1;
     for (std::size_t k = 0; k < devices_.size() && first < chunks_.count; ++k) {
-      // Each device begins with its own stream and goes on with its neighbour's, so that they share the links.
+      // Each device processes its own stream first, then the streams of the next devices in turn, so that the devices
+      // use different links at the same time.
       const streams& s = streams_[(home + k) % devices_.size()];
       const std::uint64_t parts = s.partition.parts;
       if (s.partition.count > 0)

@@ -59,7 +59,7 @@ struct choice {
   std::uint32_t chunks = 1;
 };
 
-/// The most chunks that the method `partitioned` can use on a device.
+/// Returns the largest number of chunks that the method `partitioned` can use on a device.
 [[nodiscard]] std::uint32_t most_chunks(int device);
 
 /// The division of an array into equal parts, one for each device, which end at granule boundaries; the last parts may
@@ -100,7 +100,7 @@ class plan {
   /// unless the plan skips these indices. `indices` are the indices of the last run.
   void finish(const void* indices);
 
-  /// The bytes that a plan holds for a problem, on all devices together.
+  /// Returns the bytes that a plan for this problem allocates, on all devices together.
   [[nodiscard]] static double workspace(const problem& what, const choice& how, std::size_t devices);
 
  private:

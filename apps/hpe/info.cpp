@@ -78,7 +78,7 @@ std::string option_of_soft_devices(const char* variable) {
   return value != nullptr ? value : "";
 }
 
-/// A link of a soft device in words, from the value of its option: "12G:5" or "".
+/// Describes a link of a soft device. value: the value of the link's option, as in "12G:5", or "".
 std::string link_in_words(const std::string& value) {
   if (value.empty()) return "without a limit";
   const std::size_t colon = value.find(':');
@@ -165,7 +165,7 @@ std::string devices_as_text() {
   return text;
 }
 
-/// The part of the output that needs no runtime.
+/// Returns the part of the output for which the runtime need not start.
 std::string machine_as_text() {
   const std::string cuda = version_of_cuda(), driver = first_line_of("/sys/module/nvidia/version");
   const std::vector<feature> all = features();

@@ -27,9 +27,8 @@ struct installation {
 /// there is no executable file.
 [[nodiscard]] std::filesystem::path program_file(const std::string& name);
 
-/// Whether a program would find a CUDA driver; without a driver, no shim is preloaded. Asks the shim for the driver's
-/// file, because the shim has to find the driver later anyway, and because opening the driver here would take as long
-/// as in the program.
+/// Whether a program would find a CUDA driver; without a driver, no shim is preloaded. Only asks the shim which file a
+/// program would load, because loading the driver here would take as long as it takes in the program.
 [[nodiscard]] bool has_driver();
 
 /// Whether there is a driver but no shim, so that CUDA programs would use the driver without hpe.

@@ -67,7 +67,7 @@ std::vector<limit> limits_of_machine() {
       judged{"locked memory", resource(RLIMIT_MEMLOCK), 64 * mebi, true,
              "host memory cannot be pinned for GPUs and network cards: ulimit -l unlimited"},
       judged{"/dev/shm", size_of_file_system("/dev/shm"), gibi, true,
-             "MPI ranks on one machine share memory in /dev/shm: --shm-size=1g in a container"},
+             "MPI ranks on one machine need shared memory in /dev/shm: start a container with --shm-size=1g"},
       judged{"open files", resource(RLIMIT_NOFILE), 1024, false, "several devices and ranks need more: ulimit -n 4096"},
       judged{"processes", resource(RLIMIT_NPROC), 512, false,
              "each soft device is a process, and the threads of all of the user's programs count towards this limit: "

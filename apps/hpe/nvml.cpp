@@ -8,7 +8,7 @@
 
 namespace hpe::cli {
 
-/// The part of NVML's interface that is used here (nvml.h of CUDA 13), with the library's own names and numbers.
+/// The part of NVML's interface that is used here (nvml.h of CUDA 13), with the library's own constants.
 struct nvml {
   using device = void*;
   struct pci {
@@ -19,7 +19,7 @@ struct nvml {
   struct memory {
     unsigned long long total, free, used;
   };
-  static constexpr unsigned most_links = 36;  // of any GPU so far
+  static constexpr unsigned most_links = 36;  // the largest number that any GPU has so far
   static constexpr int remote_gpu = 0, remote_switch = 2;
 
   int (*init)() = nullptr;
@@ -42,7 +42,7 @@ struct nvml {
     if (works_) shutdown();
   }
 
-  /// Whether the library has all functions, and works.
+  /// Opens the library. Returns whether it has all functions and works.
   bool open(const std::string& file) {
     void* const library = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (library == nullptr) return false;
@@ -73,7 +73,7 @@ struct nvml {
     }
   }
 
-  /// As the names of folders below /proc/driver/nvidia/gpus.
+  /// Returns the PCI address as in the names of the folders below /proc/driver/nvidia/gpus.
   static std::string name_of(const pci& place) {
     return fmt::format("{:04x}:{:02x}:{:02x}.0", place.domain, place.bus, place.device);
   }

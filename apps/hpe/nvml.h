@@ -36,7 +36,7 @@ struct gpu_links {
 /// left out. library: the file to open.
 [[nodiscard]] std::vector<gpu_links> links_of_gpus(const std::string& library = "libnvidia-ml.so.1");
 
-/// The memory of a GPU: the bytes in use by all processes, and all bytes.
+/// The memory of a GPU: the bytes that all processes use, and the total.
 struct gpu_memory {
   std::string bus;
   std::uint64_t used = 0;

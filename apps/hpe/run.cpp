@@ -2,8 +2,8 @@
 // standard streams and process number are its own. hpe's settings go through the environment, which the children of the
 // program inherit: the ranks of mpirun as well.
 //
-// CUDA programs get libraries in front of NVIDIA's: the shim before the driver, or, to run on soft devices, hpe's own
-// CUDA runtime and driver. These are preloaded: the dynamic linker then uses them for every libcudart.so.13,
+// For CUDA programs, hpe's libraries are preloaded before NVIDIA's: the shim before the driver, or, to run on soft
+// devices, hpe's own CUDA runtime and driver. The dynamic linker then uses these libraries for every libcudart.so.13,
 // libcudart.so.12 or libcuda.so.1 that a program or a library needs, whatever RPATH or RUNPATH says; symbol versions
 // keep the two runtimes apart. LD_LIBRARY_PATH is for programs that open libcudart.so or libcuda.so by dlopen, PATH for
 // programs that call nvcc to compile kernels; further variables are for Triton and CuPy.
@@ -37,7 +37,8 @@ namespace {
 struct run_option {
   const char* group;
   const char* name;
-  const char* value;  // name of its value in the help; nullptr: the option takes no value and sets `given`
+  const char* value;  // the option's value as the help names it; nullptr: the option has no value, and sets the
+                      // variable to `given`
   const char* variable;
   const char* sentence;
   const char* given = "1";
@@ -79,13 +80,14 @@ void set_variable(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
 }
 
-/// The name of a file for which %p stands for the process.
+/// Replaces %p in the name of a file by the process number.
 std::string trace_file(std::string name) {
   if (const std::size_t at = name.find("%p"); at != std::string::npos) name.replace(at, 2, std::to_string(::getpid()));
   return name;
 }
 
-/// Throws bad_input for a file that cannot be written: the program's work would be done before anybody notices.
+/// Throws bad_input if a file cannot be written, because the user would otherwise notice this only when the program has
+/// done its work.
 void check_file(const std::string& option, const std::string& file) {
   try {
     command_line::check_outputs({trace_file(file)});
@@ -94,8 +96,7 @@ void check_file(const std::string& option, const std::string& file) {
   }
 }
 
-/// The options of a group. Each option sets its variable; the value of --report goes into `report` too.
-/// The value of an option may be one of several words, the name of a file, or anything.
+/// Throws bad_input for an empty file name, and for a value that is not among the words in `o.value` (WORD|WORD).
 void check_value(const run_option& o, const std::string& name, const std::string& value) {
   const std::string possible = o.value != nullptr ? o.value : "";
   if (possible == "FILE" && value.empty()) throw command_line::bad_input(name + " needs the name of a file");
@@ -106,6 +107,7 @@ void check_value(const run_option& o, const std::string& name, const std::string
   (void)command_line::place_among(name, value, words);
 }
 
+/// Returns the options of a group. Each option sets its variable; the value of --report also goes into `report`.
 std::vector<command_line::option> rows_of(const char* group, std::string& report) {
   std::vector<command_line::option> all;
   for (const run_option& o : options) {

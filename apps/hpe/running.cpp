@@ -30,7 +30,7 @@ std::string contents(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// The command line with blanks between the words.
+/// Returns the command line of a process, with blanks between the words.
 std::string command_of(pid_t process) {
   std::string words = contents(fmt::format("/proc/{}/cmdline", process));
   while (!words.empty() && words.back() == '\0') words.pop_back();
@@ -49,7 +49,8 @@ std::string rank_of(pid_t process) {
   return "";
 }
 
-/// The path of a process's status page below /proc; empty if it has none, or belongs to another user.
+/// Returns the path of a process's status page below /proc; empty if the process has no status page or belongs to
+/// another user.
 fs::path status_file_of(const fs::path& process) {
   const std::string target = fmt::format("/memfd:{} (deleted)", trace::status_file);
   std::error_code ignored;
@@ -78,7 +79,7 @@ class mapped_page {
   mapped_page(mapped_page&& other) noexcept : page_(std::exchange(other.page_, nullptr)) {}
   mapped_page& operator=(mapped_page&&) = delete;
 
-  /// nullptr if the file is no complete page of this version of hpe.
+  /// nullptr if the file is not a complete page of this version of hpe.
   [[nodiscard]] const status_page* get() const noexcept {
     const bool complete =
         page_ != nullptr && page_->version.load(std::memory_order_acquire) == status_page::current_version;
@@ -122,7 +123,7 @@ pid_t number_of(const fs::path& folder) {
 bool descends_from(pid_t process, pid_t ancestor) {
   while (process > 1 && process != ancestor) {
     const std::string about = contents(fmt::format("/proc/{}/stat", process));
-    // After the program's name, which may have blanks and parentheses: ") S PARENT".
+    // ") S PARENT" follows the program's name, which may contain blanks and parentheses.
     const std::size_t name_end = about.rfind(')');
     if (name_end == std::string::npos || name_end + 4 >= about.size()) return false;
     const char* const parent = about.data() + name_end + 4;
@@ -153,7 +154,7 @@ std::vector<running_process> running_processes() {
   for (const auto& process : fs::directory_iterator("/proc", ignored)) {
     const mapped_page page(status_file_of(process.path()));
     if (page.get() != nullptr && std::to_string(page.get()->process) == process.path().filename())
-      found.push_back(read(*page.get()));  // a child made by fork has its parent's descriptors, so its parent's page
+      found.push_back(read(*page.get()));  // not the page that a child made by fork inherits
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   return found;

@@ -68,7 +68,7 @@ class screen {
   termios before_{};
 };
 
-/// Reads the processes repeatedly; rates are since the previous look().
+/// Reads the processes repeatedly, and computes their rates since the previous look().
 class observer {
  public:
   std::vector<process_and_rates> look() {
@@ -119,7 +119,7 @@ int top(int argc, char** argv) {
     if (help) {
       command_line::print_help(fmt::format(
           "Usage: hpe top [options]\n\n"
-          "Shows the processes of yours that use hpe now on this machine: bytes/s to devices, to the host and between\n"
+          "Shows your processes that use hpe now on this machine: bytes/s to devices, to the host and between\n"
           "devices, touches of device memory that waited, launches, device memory given back to other processes\n"
           "(HPE_SHARE), and the bytes of each device that back allocations.\n"
           "q ends it.\n\n{}",

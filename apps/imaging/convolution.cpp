@@ -78,7 +78,8 @@ void set_weights(convolve& kernel, const std::string& file) {
   for (float& w : kernel.weights) w /= sum;
 }
 
-/// Rows that a member has, with and without the rims that belong to its neighbours.
+/// The rows [first, first + rows) of a member, and the numbers of its neighbours' rows that it needs above and below
+/// them.
 struct band {
   std::int64_t first, rows, above, below;
 };

@@ -51,7 +51,7 @@ const library& load() {
   return loaded;
 }
 
-/// Calls function(stream) with the device current, in the order of the accesses.
+/// Queues a call of function(stream) in which `device` is the current device. The accesses determine its order.
 template <class Function>
 void queue(int device, Function function, std::initializer_list<hpeAccess> accesses) {
   const auto call = [](void* stream, void* self) noexcept { return (*static_cast<Function*>(self))(stream); };
@@ -83,7 +83,8 @@ void cublas_handle::multiply(const hpe::array<float>& a, const hpe::array<float>
   const auto work = [&](void* stream) {
     if (const int status = cublas.set_stream(handle_, stream)) return status;
     const float one = 1, old = replace ? 0 : 1;
-    // cuBLAS counts columns first, for which the product is b a.
+    // cuBLAS takes these row-major matrices as column-major, that is, transposed: the transpose of a b is the product
+    // of the transposed b and the transposed a.
     return cublas.sgemm(handle_, as_it_is, as_it_is, n, n, n, &one, b.data(), n, a.data(), n, &old, c.data(), n);
   };
   queue(device_, work, {in(a), in(b), replace ? out(c) : inout(c)});

@@ -1,5 +1,5 @@
-// Image filters with the image in one array over all devices, whose kernels read the rows of neighbours where they lie.
-// The weights are the table that all threads read: each device has a copy, or they lie in one memory (docs/gpu-sm.md).
+// Image filters. The image is one array over all devices, and kernels read the rows of neighbouring devices remotely.
+// All threads read the table of weights: each device has a copy, or the weights are stored once (docs/gpu-sm.md).
 
 #include <fmt/core.h>
 
@@ -96,7 +96,7 @@ struct picture_data {
   std::vector<float> values;
 };
 
-/// Rings whose distance falls with their radius; at the nearer edges they are two pixels wide.
+/// Makes a picture of rings that become narrower outwards; at the nearer edges they are two pixels wide.
 picture_data built_in(std::int64_t rows, std::int64_t columns) {
   picture_data p{rows, columns, 1, std::vector<float>(static_cast<std::size_t>(rows * columns))};
   constexpr double middle = 127.5;
@@ -154,7 +154,7 @@ std::vector<float> weights_of(const request& r) {
   return weights;
 }
 
-/// The filter as a plain loop.
+/// Filters the picture with a plain loop.
 std::vector<float> filtered(const picture_data& p, const std::vector<float>& weights, std::int64_t reach) {
   std::vector<float> result(p.values.size());
   auto place = result.begin();
@@ -187,7 +187,7 @@ void write(const command_line::output_files& outputs, const picture_data& shape,
   pictures::write_png(outputs.stem + ".png", p);
 }
 
-/// A copy of the weights where each device reads them; one array or one for each device.
+/// Returns the arrays of weights: one that all devices read, or one for each device.
 std::vector<array<float>> placed(const std::vector<float>& weights, weights_in where, const std::vector<int>& devices) {
   std::vector<array<float>> all;
   const std::size_t copies = where == weights_in::each ? devices.size() : 1;
@@ -257,7 +257,7 @@ int run(const request& r) {
     const auto begin = std::chrono::steady_clock::now();
     const std::vector<float> wanted = filtered(given, weights, reach);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    // Compilers may fuse multiplications with additions.
+    // Results may differ by rounding, because compilers may fuse multiplications with additions.
     const float greatest = std::abs(*std::max_element(given.values.begin(), given.values.end(),
                                                       [](float a, float b) { return std::abs(a) < std::abs(b); }));
     float tolerance = 0;

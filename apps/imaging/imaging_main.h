@@ -1,7 +1,7 @@
 #pragma once
 
 /// The imaging programs as commands of hpe; argv[0] is the command's name. Each returns 0 on success, 1 on failure, 2
-/// if the command line is invalid. Under mpirun, hpe-imaging-mpi replaces the process.
+/// if the command line is invalid. Under mpirun, the process becomes hpe-imaging-mpi.
 int convolve_main(int argc, char** argv);
 int least_squares_main(int argc, char** argv);
 int tomosynthesis_main(int argc, char** argv);

@@ -1,4 +1,4 @@
-// Least squares of many paths against one: each device has a part of the paths. Devices do not communicate.
+// Least-squares fits of many paths to one path. Each device has a part of the paths. Devices do not communicate.
 
 #include <fmt/core.h>
 

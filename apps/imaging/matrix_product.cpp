@@ -1,6 +1,6 @@
 // Fox's algorithm on a square of q x q members: each has a block of a and of b, and computes a block of the product. In
-// round s, member (i, (i + s) mod q) brings its block of a to its row, all members add the product of that block with
-// their block of b, and the blocks of b move up by one row.
+// round s, member (i, (i + s) mod q) broadcasts its block of a along its row, all members add the product of this block
+// and their block of b to their block of the product, and the blocks of b move up by one row.
 
 #include <fmt/core.h>
 
@@ -33,7 +33,7 @@ std::vector<command_line::option> options_of(request& r) {
   return with_common(
       {{"N|FILE", "", "rows and columns of random matrices (512); or the left matrix: .npy, f32, square",
         to_size_or_file(to_n, r.file)},
-       {"--right", "FILE", "the right matrix: .npy, f32, as large as the left one (the left matrix again)",
+       {"--right", "FILE", "the right matrix: .npy, f32, as large as the left one (default: the left matrix)",
         to_text(r.right)},
        {"--library", "WHICH",
         "library on GPUs: cublas, none (hpe's own kernel), or auto: cuBLAS if it is installed, else none (auto)",
@@ -85,7 +85,8 @@ matrices input_of(request& r, bool leads) {
   return m;
 }
 
-/// A matrix as q x q blocks of `side` rows and columns, block after block, filled up with zeros; or back.
+/// Copies a matrix into q x q blocks of `side` rows and columns, stored one after another and padded with zeros, or
+/// copies the blocks back into the matrix.
 void copy_blocks(float* matrix, float* blocks, std::int64_t n, std::int64_t side, int q, bool to_blocks) {
   for (std::int64_t y = 0; y < n; ++y)
     for (int j = 0; j < q; ++j) {
@@ -98,7 +99,7 @@ void copy_blocks(float* matrix, float* blocks, std::int64_t n, std::int64_t side
     }
 }
 
-/// c += a b on a member's device, all of them blocks.
+/// Computes c += a b for blocks a, b and c on a member's device.
 class block_product {
  public:
   block_product(int device, std::int64_t side, bool by_cublas)
@@ -146,7 +147,7 @@ void work(member& me, const request& r, int q, bool by_cublas, matrices& blocks,
     std::swap(b, next);
   };
   for (std::int64_t i = 0; i < r.repeats; ++i) {
-    hpe::copy(b.data(), me.fetch(blocks.right.data(), parts), bytes);  // an earlier run has moved it
+    hpe::copy(b.data(), me.fetch(blocks.right.data(), parts), bytes);  // an earlier run has moved b to other members
     hpe::synchronize(me.device());
     me.measure(1, [&] {
       for (int s = 0; s < q; ++s) round(s);

@@ -22,7 +22,7 @@ struct common {
   std::int64_t devices = 0, repeats = 3;
   std::string output, json;
 };
-/// The table of a program's options: its own, followed by the common ones.
+/// Returns the table of a program's options: the program's own options, followed by the common options.
 [[nodiscard]] std::vector<command_line::option> with_common(std::vector<command_line::option> own, common& c,
                                                             const std::string& output_help);
 /// Reads the command line into the variables of the options and makes the team. Returns null after --help, whose text
@@ -39,7 +39,7 @@ void check_memory(const std::string& what, const team& who, double on_host, doub
 void tell(const std::string& program, const std::string& title, const common& c, const team& who, const times& t,
           const std::string& more = "");
 
-/// The values of a plane, row by row. In PNG files, black is 0 and white is 255.
+/// The values of the pixels, row by row. In PNG files, black is 0 and white is 255.
 struct image {
   std::int64_t rows = 0, columns = 0;
   std::vector<float> values;
@@ -49,14 +49,14 @@ struct image {
 /// Writes an image to files that end in .npy or .png.
 void write_image(const command_line::output_files& files, const image& i);
 /// Returns the files that --output names, for a result that is an image or an array; an array has no picture. Throws
-/// bad_input if one of them or the file of --json cannot be written, or is among `inputs`.
+/// bad_input if one of these files or the file of --json cannot be written, or is among `inputs`.
 enum class output_kind { image, array };
 [[nodiscard]] command_line::output_files checked_outputs(const std::string& output, const std::string& json,
                                                          output_kind kind, const std::vector<std::string>& inputs = {});
 
 /// The kernels of libhpe-imaging-kernels.so.
 [[nodiscard]] hpe::module kernels();
-/// A grid for a kernel over this number of elements.
+/// The grid of a kernel that processes this number of elements.
 [[nodiscard]] hpeShape grid_for(std::uint64_t elements);
 
 /// The programs. They throw bad_input and hpe::error.

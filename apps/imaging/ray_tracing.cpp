@@ -40,7 +40,7 @@ std::string help_text() {
          "  hpe rays 640x480 --frames 1 --output spheres.png\n";
 }
 
-/// Rows of all members, each member's together, as pixels of a picture.
+/// Returns the pixel at column x and row y. rows: the rows of all members, member by member.
 std::uint32_t pixel_at(const std::vector<std::uint32_t>& rows, const division& parts, std::int64_t width,
                        std::int64_t x, std::int64_t y) {
   const auto members = static_cast<std::int64_t>(parts.size());
@@ -48,7 +48,7 @@ std::uint32_t pixel_at(const std::vector<std::uint32_t>& rows, const division& p
   return rows[static_cast<std::size_t>(begin + y / members * width + x)];
 }
 
-/// The rows rank, rank + members, rank + 2 members and so on.
+/// Divides a frame: member r has the rows r, r + members, r + 2 members and so on.
 division rows_of(const request& r, int members) {
   division parts;
   std::size_t begin = 0;

@@ -1,5 +1,6 @@
-// Members that are threads share host memory, so parts of it need no copies. Bytes on devices are pulled: each member
-// publishes the address of its bytes, all wait at a barrier, each copies from the others, and all wait again.
+// Members that are threads share host memory, so arrays in host memory need no copies. Bytes in device memory are
+// pulled: each member publishes the address of its bytes, all members wait at a barrier, each member copies from the
+// others, and all members wait again.
 //
 // Invariant: a member that fails leaves the barrier for good, so no other member waits for it. The other members see
 // the failure at the next barrier and end.
@@ -55,7 +56,7 @@ class thread_member final : public member {
 
   void all_gather(std::byte* array, const division& parts) override {
     pull(array, [&] {
-      // Each begins with its right neighbour, so that not all read from one.
+      // Each member begins with its right neighbour, so that the members do not all read from the same member.
       for (int n = 1; n < size(); ++n) {
         const int other = (rank() + n) % size();
         const part& p = parts[static_cast<std::size_t>(other)];

@@ -48,12 +48,12 @@ class member {
   [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] int device() const { return device_; }
 
-  /// Waits until all members have called it.
+  /// Waits until all members have called this function.
   virtual void wait_for_all() = 0;
 
   /// Collective. Returns this member's part of `all`, in host memory. Only the first member passes the array `all`.
   [[nodiscard]] virtual const std::byte* fetch(const void* all, const division& parts) = 0;
-  /// Host memory to which this member writes its part of `all`; valid until the next call.
+  /// Returns host memory to which this member writes its part of `all`; valid until the next call.
   [[nodiscard]] virtual std::byte* room(void* all, const division& parts) = 0;
   /// Collective. Copies the parts that members wrote to room() to `all` of the first member.
   virtual void deliver(void* all, const division& parts) = 0;
@@ -64,9 +64,9 @@ class member {
   /// other members.
   virtual void all_gather(std::byte* array, const division& parts) = 0;
   /// Collective over the ranks [first, first + count), a row of a square of members. Copies bytes from the root's
-  /// device to the devices of the others.
+  /// device to the devices of all other members of the row.
   virtual void broadcast(std::byte* data, std::size_t bytes, int root, int first, int count) = 0;
-  /// Sends bytes on this member's device to another member, and receives as many from a third one.
+  /// Sends bytes from this member's device to member `to`, and receives the same number of bytes from member `from`.
   virtual void shift(const std::byte* out, int to, std::byte* in, int from, std::size_t bytes) = 0;
 
   /// Runs a phase of a measured run, and waits until all work that the member queued on its device has finished. All

@@ -59,7 +59,7 @@ tomography geometry_of(const request& r) {
           static_cast<std::int32_t>(r.columns), static_cast<float>(r.step)};
 }
 
-/// Bright balls in a grey volume.
+/// Makes a grey volume with bright balls.
 std::vector<float> made_up_volume(const request& r) {
   std::vector<float> volume(static_cast<std::size_t>(r.slices * r.rows * r.columns), 40);
   constexpr std::array<std::array<double, 4>, 3> balls{
@@ -128,7 +128,8 @@ void work(member& me, const request& r, const std::vector<float>& views, result&
                                  ratios.data(),  first_of(by_view), count_of(by_view)};
   const correct_slices correction{geometry_of(r), ratios.data(), volume.data(), first_of(slices), count_of(slices)};
   const auto bytes_of = [](const hpe::array<float>& a) { return reinterpret_cast<std::byte*>(a.data()); };
-  // A volume of equal values, which are four such bytes. They may be any above 0: the first correction replaces them.
+  // The volume begins with equal values, each of four of these bytes. Any value above 0 is possible, because the first
+  // correction replaces it.
   constexpr int bytes_of_gray = 0x3f;
 
   me.measure(r.repeats, [&] {

@@ -21,7 +21,7 @@ int run(int argc, char** argv) {
     if (found == commands.end()) throw bad_input("this program is started only by `hpe`, as in mpirun -n 4 hpe rays");
     return found->run(make_ranks, argc, argv);
   } catch (const bad_input& wrong) {
-    // All ranks have the same command line.
+    // All ranks have the same command line, so one rank prints the message.
     if (rank == 0) fmt::print(stderr, "hpe {}: {}\n", name, wrong.what());
     return hpe::command_line::usage_error;
   }

@@ -70,8 +70,9 @@ class rank_member final : public member {
     return static_cast<const std::byte*>(at);
   }
 
-  /// In each of size() - 1 steps, each rank sends the part that it got last to the next rank. MPI_Allgatherv would have
-  /// all parts copied from the device and back, and the network idle meanwhile; messages move what they carry.
+  /// In each of size() - 1 steps, each rank sends the part that it received last to the next rank. MPI_Allgatherv would
+  /// copy all parts from the device before it sends and back to the device at the end, with the network idle meanwhile;
+  /// a message copies only the part that it carries.
   void all_gather(std::byte* array, const division& parts) override {
     const auto part_of = [&](int step) -> const part& {
       return parts[static_cast<std::size_t>((rank() - step + size()) % size())];

@@ -10,11 +10,11 @@ namespace hpe::pictures {
 
 namespace {
 
-// In pixels.
+// The margins of a chart and the distances in it, in pixels.
 constexpr std::int64_t left = 88, above = 72, right = 112, below = 12;
 constexpr std::int64_t title_y = 6, label_y = 28, bar_gap = 16, bar_width = 14;
 
-/// The value between samples, by linear interpolation.
+/// Interpolates linearly between the samples.
 double between(std::span<const float> values, std::int64_t columns, std::int64_t rows, double x, double z) {
   const auto at = [&](std::int64_t i, std::int64_t k) {
     return static_cast<double>(values[static_cast<std::size_t>(std::clamp<std::int64_t>(i, 0, columns - 1) * rows +
@@ -88,7 +88,7 @@ picture draw(const chart& c, std::int64_t columns, std::int64_t rows, std::span<
   const double range = c.most > c.least ? c.most - c.least : 1;
   const double x_step = static_cast<double>(columns) / static_cast<double>(where.across),
                z_step = static_cast<double>(rows) / static_cast<double>(where.down);
-  constexpr int parts = 3;  // each pixel is the mean of this number of places across, and down
+  constexpr int parts = 3;  // each pixel is the mean of parts x parts points
   for (std::int64_t j = 0; j < where.down; ++j)
     for (std::int64_t i = 0; i < where.across; ++i) {
       double sum = 0;

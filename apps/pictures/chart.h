@@ -47,7 +47,7 @@ struct chart {
 /// Places pictures one below the other.
 [[nodiscard]] picture stacked(std::span<const picture> all);
 
-/// Returns a value that a fraction of `share` of the absolute values does not exceed; for the ends of colour bars.
+/// Returns the value that a fraction `share` of the absolute values does not exceed; used for the ends of colour bars.
 [[nodiscard]] double percentile_of_sizes(std::span<const float> values, double share);
 
 }  // namespace hpe::pictures

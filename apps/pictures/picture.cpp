@@ -13,8 +13,8 @@ namespace hpe::pictures {
 
 namespace {
 
-/// The printable characters of ASCII from the space on, which are drawn twice as large with their diagonals filled:
-/// five columns of seven pixels; the lowest bit is the top pixel.
+/// Bitmaps of the printable ASCII characters, from the space on: five columns of seven dots; the lowest bit is the top
+/// dot.
 constexpr std::array<std::array<std::uint8_t, 5>, 95> glyphs{
     {{0x00, 0x00, 0x00, 0x00, 0x00}, {0x00, 0x00, 0x5F, 0x00, 0x00}, {0x00, 0x07, 0x00, 0x07, 0x00},
      {0x14, 0x7F, 0x14, 0x7F, 0x14}, {0x24, 0x2A, 0x7F, 0x2A, 0x12}, {0x23, 0x13, 0x08, 0x64, 0x62},
@@ -49,8 +49,8 @@ constexpr std::array<std::array<std::uint8_t, 5>, 95> glyphs{
      {0x44, 0x64, 0x54, 0x4C, 0x44}, {0x00, 0x08, 0x36, 0x41, 0x00}, {0x00, 0x00, 0x7F, 0x00, 0x00},
      {0x00, 0x41, 0x36, 0x08, 0x00}, {0x08, 0x04, 0x08, 0x10, 0x08}}};
 
-/// Whether a pixel of a character is black. A dot has four pixels. A pixel whose two neighbouring dots are equal gets
-/// their colour (the method is known as Scale2x).
+/// Whether a pixel of a character is black. Each dot of the bitmap becomes four pixels. If the two dots next to a pixel
+/// are equal, the pixel gets their colour, which smooths diagonals (Scale2x).
 bool is_black(const std::array<std::uint8_t, 5>& glyph, std::int64_t x, std::int64_t y) {
   const auto dot = [&](std::int64_t column, std::int64_t row) {
     return column >= 0 && column < 5 && row >= 0 && (glyph[static_cast<std::size_t>(column)] >> row & 1) != 0;
@@ -69,7 +69,7 @@ std::vector<double> ticks(std::int64_t pixels, const scale& units, double step) 
   return values;
 }
 
-/// How ticks of an axis are spaced, at least this number of pixels apart, and written.
+/// The distance between the ticks of an axis, at least `pixels` pixels, and the format of their numbers.
 struct numbering {
   numbering(const scale& units, double pixels)
       : step(round_step(pixels * units.per_pixel)),

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The work of an application on a certain number of devices: the values of the formulas of its specification. The
-/// models use only these data of an application.
+/// The demand that an application makes on a certain number of devices: the results of the formulas in its
+/// specification. The models use only these data of an application.
 
 #include <map>
 #include <string>
@@ -27,7 +27,7 @@ struct transfer {
   bool pinned;
   bool each_iteration;  ///< false: once in a run
   bool overlap;         ///< the transfer runs at the same time as kernels and all other overlapping work
-  double disk_passes;   ///< how often its bytes cross the disk if they are not in host memory; 2 if they also evict
+  double disk_passes;   ///< how often the bytes cross the disk if they are not in host memory; 2 if they also evict
                         ///< other bytes
 };
 
@@ -41,7 +41,7 @@ struct exchange {
   double copied;   ///< bytes that a shared system copies within host memory, in the paper's model
   bool each_iteration;
   bool overlap;
-  /// If kernels exchange the data themselves: the bytes of its own device's memory that each kernel reads and writes in
+  /// If kernels exchange the data themselves: the bytes that each kernel reads and writes in its own device's memory in
   /// one round. The reference time includes these kernels, and links transfer while these kernels run. 0: copies
   /// exchange the data.
   double kernel_bytes = 0;

@@ -29,7 +29,7 @@ constexpr std::array speed_fields{speed_field{"speeds_together", &machine_profil
                                   speed_field{"memory_speeds_on_machines", &machine_profile::memory_speeds_on_machines},
                                   speed_field{"copy_speeds_on_machines", &machine_profile::copy_speeds_on_machines}};
 
-/// An object of a profile. Errors name the file and the path of the field.
+/// A JSON object in a profile. Errors name the file and the path of the field.
 class object {
  public:
   object(const json& value, std::string path, std::vector<std::string> known)
@@ -324,7 +324,7 @@ machine_profile with_changes(machine_profile m, const std::string& changes) {
     const std::size_t sign = one.find('=');
     if (sign == std::string::npos || !one.ends_with('x'))
       throw bad_input("--what-if " + one +
-                      ": expected PART=FACTORx, as in link=2x, or several of them, separated by commas");
+                      ": expected PART=FACTORx, as in link=2x; separate several changes by commas");
     static const std::vector<std::string> parts{"link", "peer", "network", "disk", "host", "memory", "gpu"};
     const std::string part = parts[command_line::place_among("--what-if", one.substr(0, sign), parts)];
     const double factor = command_line::real_number("--what-if " + part, one.substr(sign + 1, one.size() - sign - 2));

@@ -26,8 +26,7 @@ class rate_table {
   explicit rate_table(std::vector<shared_rate> rows);
 
   /// The rate of each device while `devices` devices are busy. Between two rows, the sum of the rates of all devices is
-  /// interpolated. Beyond the last row, the sum of the rates of all devices stays that of the last row. The table must
-  /// not be empty.
+  /// interpolated. Beyond the last row, this sum no longer grows. The table must not be empty.
   [[nodiscard]] double of_each(int devices) const;
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] const std::vector<shared_rate>& rows() const { return rows_; }
@@ -54,14 +53,15 @@ struct peer_links {
   /// The rate of the slowest pair among the first `devices` devices, or of all pairs if the profile has no pair among
   /// these devices; but at most the rate of each copy while all these devices copy.
   [[nodiscard]] double rate(int devices) const;
-  /// The same for kernels that read the memory of other devices.
+  /// The corresponding rate of kernels that read the memory of other devices.
   [[nodiscard]] double rate_of_kernels(int devices) const;
 };
 
 struct network {
   double rate;     ///< rate of messages from one machine to another, bytes per second
   double latency;  ///< seconds
-  /// The rate at which each machine sends while `machines` machines send to and receive from neighbours; empty: `rate`.
+  /// For numbers of machines that send to and receive from neighbours at the same time: the rate at which each machine
+  /// sends. If empty, `rate` is used.
   rate_table together = {};
   [[nodiscard]] double rate_together(int machines) const {
     return together.empty() ? rate : std::min(rate, together.of_each(machines));
@@ -104,8 +104,8 @@ struct machine_profile {
   std::optional<network> between_ranks;  ///< between MPI ranks on one machine
 
   /// The speeds of kernels while this number of devices run kernels, relative to a specification's reference: for
-  /// kernels bound by arithmetic, and for kernels bound by memory. If the profile lacks the latter, both speeds are the
-  /// same.
+  /// kernels bound by arithmetic, and for kernels bound by memory. If the profile has no speed for kernels bound by
+  /// memory, both speeds are the same.
   struct speeds {
     double arithmetic, memory;
   };
@@ -113,7 +113,8 @@ struct machine_profile {
   [[nodiscard]] speeds on_machines(int machines) const;
 };
 
-/// Both throw bad_input, which names the file and the field, for JSON that is not a profile.
+/// read_profile and profile_of_json throw bad_input, which names the file and the field, for JSON that is not a
+/// profile.
 [[nodiscard]] machine_profile read_profile(const std::string& file);
 [[nodiscard]] machine_profile profile_of_json(const std::string& text, const std::string& file);
 

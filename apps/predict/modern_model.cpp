@@ -15,7 +15,7 @@ double longest(const busy_times& all) {
   return most;
 }
 
-/// The seconds of a part of a run (its iterations, or what happens once), by resource.
+/// The seconds, by resource, of an iteration, or of the work that a run does once.
 class schedule {
  public:
   void serial(resource r, double seconds) {
@@ -27,7 +27,8 @@ class schedule {
     overlapped_[r] += seconds;
   }
   void add(bool overlap, resource r, double seconds) { overlap ? overlapped(r, seconds) : serial(r, seconds); }
-  /// The overlapped resources share these seconds at least, as the directions of a link do.
+  /// The overlapped work takes at least these seconds, for example because the two directions of a link slow each other
+  /// down.
   void at_least(double seconds) { least_ = std::max(least_, seconds); }
 
   void repeat(double times, estimate& into) const {
@@ -61,7 +62,7 @@ class machine {
     return bytes > 0 ? pieces * latency + bytes / (rates.of_each(sharing_) * speed_of_copies()) : 0;
   }
 
-  /// Seconds in which bytes of both directions together cross the link of each device.
+  /// Returns the seconds in which `bytes` bytes, the sum of both directions, cross the link of each device.
   [[nodiscard]] double both_ways_seconds(double bytes) const {
     const double faster = std::max(m_.pinned_to_device.of_each(sharing_), m_.pinned_to_host.of_each(sharing_));
     return bytes / (m_.both_ways.empty() ? faster : m_.both_ways.of_each(sharing_));
@@ -77,8 +78,8 @@ class machine {
     return m_.peers ? resource::peers : resource::to_host;
   }
 
-  /// Seconds that an exchange adds to a run or an iteration. Where kernels make it, links and device memory work at the
-  /// same time, and the kernels' time counts the memory already.
+  /// Returns the seconds that an exchange adds to a run or an iteration. If kernels exchange the data, links and device
+  /// memory work at the same time, and the kernels' time already includes the accesses to device memory.
   [[nodiscard]] double seconds_of(const exchange& x) const {
     const bool by_kernels = x.kernel_bytes > 0 && m_.kernel_memory > 0;
     const double in_memory = by_kernels ? x.kernel_bytes / (m_.kernel_memory * m_.on_one_machine(sharing_).memory) : 0;
@@ -91,7 +92,8 @@ class machine {
     return shared_ || m_.copy_speeds_on_machines.empty() ? 1 : m_.copy_speeds_on_machines.of_each(devices_);
   }
 
-  /// The way between two devices: the network, a link between them, or both directions of their links to the host.
+  /// The connection between two devices: the network, a link between them, or both directions of their links to the
+  /// host.
   [[nodiscard]] path way(pattern how, bool by_kernels) const {
     if (!shared_) {
       const network& n = *m_.between_nodes;
@@ -110,10 +112,10 @@ class machine {
   const machine_profile& m_;
   const int devices_;
   const bool shared_;
-  const int sharing_;  ///< devices that share host memory and disk
+  const int sharing_;  ///< the number of devices that share host memory and disk
 };
 
-/// The schedule of what happens in each iteration, or of what happens once.
+/// Returns the schedule of the transfers and exchanges in each iteration, or of those that a run makes once.
 schedule schedule_of(const demand& d, const machine_profile& m, bool each_iteration) {
   const machine parts(d, m);
   schedule s;
@@ -159,8 +161,8 @@ double kernel_seconds(const demand& d, const machine_profile& m) {
     const auto waves = [&](double of) { return std::ceil(std::ceil(of / d.block) / m.wave); };
     shares = waves(units) / waves(d.reference_units);
   }
-  // The reference took at least as long as its bytes need. Devices that work at once may slow down one more than the
-  // other.
+  // The reference run took at least as long as its bytes take in memory. Devices that work at the same time may slow
+  // down memory more than arithmetic, or the reverse.
   const machine_profile::speeds speed =
       d.where == topology::shared ? m.on_one_machine(d.devices) : m.on_machines(d.devices);
   const double in_memory = m.kernel_memory > 0 ? std::min(d.reference_bytes / m.kernel_memory, d.reference_seconds) : 0;
@@ -170,15 +172,15 @@ double kernel_seconds(const demand& d, const machine_profile& m) {
 
 namespace {
 
-/// The time if all devices begin each part of their work at once, so that each part meets all the others' and shares
-/// the machine with them.
+/// Predicts the time if all devices begin each part of their work at the same time, so that they share the machine in
+/// each part.
 estimate devices_in_step(const demand& d, const machine_profile& m) {
   const machine parts(d, m);
   schedule each = schedule_of(d, m, true);
   const schedule once = schedule_of(d, m, false);
   each.overlapped(resource::kernels, kernel_seconds(d, m));
   each.serial(resource::cpu, d.cpu_seconds);
-  // Bytes without room on the device come and go in each iteration, beside the kernels.
+  // Bytes that do not fit into the device's memory move to the device and back in each iteration, while kernels run.
   if (const double missing = std::max(0.0, d.device_bytes - m.device_memory); missing > 0) {
     each.overlapped(resource::to_device, parts.link_seconds(direction::to_device, true, missing, 1));
     each.overlapped(resource::to_host, parts.link_seconds(direction::to_host, true, missing, 1));
@@ -197,7 +199,7 @@ estimate devices_in_step(const demand& d, const machine_profile& m) {
   return e;
 }
 
-/// The machine if each device had it for itself.
+/// Returns the machine with the rates and speeds of a single device for any number of devices.
 machine_profile without_contention(machine_profile m, int devices) {
   for (rate_table* const t : {&m.speeds_together, &m.memory_speeds_together, &m.pinned_to_device, &m.pinned_to_host,
                               &m.pageable_to_device, &m.pageable_to_host, &m.both_ways})
@@ -205,7 +207,7 @@ machine_profile without_contention(machine_profile m, int devices) {
   return m;
 }
 
-/// Whether devices run all by themselves, one part of the work after the other.
+/// Whether devices neither exchange bytes nor overlap transfers with other work.
 bool is_independent(const demand& d) {
   return std::none_of(d.exchanges.begin(), d.exchanges.end(), [](const exchange& x) { return x.bytes > 0; }) &&
          std::none_of(d.transfers.begin(), d.transfers.end(), [](const transfer& t) { return t.overlap; });
@@ -213,9 +215,10 @@ bool is_independent(const demand& d) {
 
 }  // namespace
 
-// Devices that share links only stay in step: all get the same share, and it does not matter which one comes first.
-// Where they share processors too, some compute while others copy. Then the time lies between that of devices in step
-// and that of devices which never wait for both; the prediction is the mean of the two.
+// Devices that share only links stay in step: each gets the same part of a link's rate, and their order does not
+// matter. If devices also share processors, some compute while others copy. The time then lies between the time of
+// devices in step and the time of devices that wait for links or for processors, but not for both; the prediction is
+// the mean of the two.
 estimate predict(const demand& d, const machine_profile& m) {
   estimate e = devices_in_step(d, m);
   if (d.where == topology::shared && d.devices > 1 && is_independent(d)) {

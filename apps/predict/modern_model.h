@@ -17,12 +17,12 @@ struct path {
   double latency;
 };
 
-/// Seconds of one exchange. Broadcast and all_reduce take the faster of two algorithms: a tree, which sends whole
-/// messages in few steps, and scatter with all-gather, which sends parts (R. Thakur et al., Optimization of Collective
-/// Communication Operations in MPICH, 2005).
+/// Returns the seconds of one exchange. Broadcast and all_reduce take the faster of two algorithms: a tree, which sends
+/// whole messages in few steps, and scatter with all-gather, which sends parts (R. Thakur et al., Optimization of
+/// Collective Communication Operations in MPICH, 2005).
 [[nodiscard]] double exchange_seconds(pattern how, double bytes, double members, const path& way);
 
-/// Seconds of an iteration's kernels on the device with the most units.
+/// Returns the seconds of an iteration's kernels on the device with the most units.
 [[nodiscard]] double kernel_seconds(const demand& d, const machine_profile& m);
 
 /// Throws bad_input for distributed devices on a machine without a network.

@@ -32,7 +32,7 @@ double times(bool each_iteration, const demand& d) { return each_iteration ? d.i
 
 void add_transfer(estimate& e, const demand& d, const transfer& t, const machine_profile& m) {
   const int sharing = d.where == topology::shared ? d.devices : 1;
-  // The paper takes the rate to the device for both directions.
+  // The paper uses the rate of copies to the device for both directions.
   const rate_table& rates = t.pinned ? m.pinned_to_device : m.pageable_to_device;
   const double bus = t.bytes / rates.of_each(sharing);
   const double paging =

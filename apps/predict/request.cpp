@@ -58,7 +58,7 @@ std::vector<command_line::option> options_of(request& r) {
   };
 }
 
-/// share/hpe/predict, beside the folder of the program: in a build as where it is installed.
+/// Returns the folder share/hpe/predict beside the program's folder, which exists in builds and in installations.
 std::filesystem::path brought_along() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "hpe" / "predict";
 }

@@ -46,7 +46,7 @@ class table {
     if (!found->is_boolean()) throw bad_input(place(field) + ": neither true nor false");
     return found->value<bool>().value();
   }
-  /// A number, or a text with a formula.
+  /// Returns the value of a field, which is a number or a text with a formula.
   [[nodiscard]] formula expression(const std::string& field, const std::optional<std::string>& otherwise = {}) const {
     const toml::node* const found = required(field, otherwise.has_value());
     if (found == nullptr) return {*otherwise, place(field)};
@@ -118,7 +118,8 @@ transfer_formulas read_transfer(const table& t) {
   const auto where =
       t.one_of<direction>("direction", {{"to_device", direction::to_device}, {"to_host", direction::to_host}});
   const bool pinned = t.flag("pinned", false);
-  // Input that is not in memory takes the place of other data, which is written to the disk; output finds room.
+  // Input that is read from the disk replaces other data in host memory, which is first written to the disk. Output
+  // goes to memory that is already free.
   const char* const passes = !pinned && where == direction::to_device ? "2" : "0";
   return {t.text("name"),
           where,
@@ -254,7 +255,7 @@ std::optional<demand> specification::on(int all, topology where) const {
   if (possible && possible->value(with_all) == 0) return std::nullopt;
   const double part = devices.at_least(1, with_all);
   if (part > all || part != std::floor(part))
-    throw bad_input(fmt::format("{}: {} devices are to take part, but the number must be a whole number up to {}",
+    throw bad_input(fmt::format("{}: the number of devices is {}, but it must be a whole number up to {}",
                                 devices.place, part, all));
   const variables known = variables_on(static_cast<int>(part), where);
   demand d{};

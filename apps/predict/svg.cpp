@@ -37,7 +37,7 @@ std::string straight(double x1, double y1, double x2, double y2, const char* sty
   return fmt::format("<path d=\"M{:.1f} {:.1f} L{:.1f} {:.1f}\" {}/>\n", x1, y1, x2, y2, style);
 }
 
-/// The places of the axes: devices across, the logarithm of seconds upwards.
+/// Converts values to positions in the picture: devices across, the logarithm of seconds upwards.
 class plane {
  public:
   explicit plane(const std::vector<point>& points)

@@ -16,7 +16,7 @@ namespace hpe::predict {
 
 namespace {
 
-/// Something that a device did. Times are microseconds.
+/// An operation of a device. Times are microseconds.
 struct event {
   std::string kind, name;
   double begin, end, bytes;
@@ -25,10 +25,11 @@ struct event {
 using events = std::vector<event>;
 
 constexpr const char* without_exchange =
-    "\n# What devices would exchange cannot be seen on one. For rims that go to both neighbours:\n"
+    "\n# A trace of one device does not show what several devices would exchange. For rims that go to both "
+    "neighbours:\n"
     "# [[exchange]]\n# name = \"rims\"\n# pattern = \"halo\"\n# bytes = 65536\n# per = \"iteration\"\n";
 
-/// The time in which at least one of the events runs.
+/// Returns the time in which at least one of the events runs.
 double covered(events all) {
   std::sort(all.begin(), all.end(), [](const event& a, const event& b) { return a.begin < b.begin; });
   double sum = 0, until = 0;
@@ -80,7 +81,7 @@ events events_of_device(const nlohmann::json& entries, const std::string& file) 
   return by_device.at(*with_kernels.begin());
 }
 
-/// How often the most frequent kernel ran.
+/// Returns the number of launches of the most frequent kernel.
 double iterations_of(const events& kernels) {
   std::map<std::string, int> launches;
   for (const event& e : kernels) ++launches[e.name];
@@ -89,8 +90,9 @@ double iterations_of(const events& kernels) {
   return most;
 }
 
-/// The kernels without work that only the first launch of a kernel did, such as making a plan of transforms. If the
-/// first launch took longer than all later launches of that kernel together, it counts with their median.
+/// Returns the kernels without the work that only the first launch of a kernel did, such as making a plan of
+/// transforms. If the first launch took longer than all later launches of that kernel together, it counts with their
+/// median.
 events without_preparation(events kernels) {
   std::map<std::string, std::vector<event*>> by_name;
   for (event& e : kernels) by_name[e.name].push_back(&e);
@@ -122,7 +124,7 @@ std::string transfer_text(const std::string& direction, const events& copies, co
       "pieces = \"{2} / P\"\n"
       "per = \"iteration\"\n"
       "pinned = true\n"
-      "overlap = {3}   # {4:.0f} % of their time had no kernel beside it\n",
+      "overlap = {3}   # {4:.0f} % of their time, no kernel ran\n",
       direction, bytes / iterations, static_cast<double>(copies.size()) / iterations, alone < covered(copies) / 2,
       100 * alone / std::max(covered(copies), 1e-9));
 }
@@ -148,7 +150,7 @@ std::string describe(const events& all, const std::string& file) {
              "units = \"work * 1e9\"\n"
              "reference_units = 1e9\n"
              "reference_seconds = {3:.9g}\n"
-             "cpu_seconds = {4:.9g}   # the device had nothing to do; waits for launches are in it\n"
+             "cpu_seconds = {4:.9g}   # the idle time of the device, which includes waits for launches\n"
              "launches = 0\n",
              file, (last - first) * micro, iterations, covered(kernels) / iterations * micro,
              std::max(0.0, idle) / iterations * micro) +
@@ -162,7 +164,7 @@ std::string specification_of_trace(const std::string& text, const std::string& f
   try {
     const nlohmann::json trace = nlohmann::json::parse(text);
     if (trace.at("otherData").at("events_without_room").get<double>() > 0)
-      throw bad_input(file + ": the trace had no room for all events; trace a shorter run");
+      throw bad_input(file + ": the trace is incomplete, because it had no space for all events; trace a shorter run");
     return describe(events_of_device(trace.at("traceEvents"), file), file);
   } catch (const nlohmann::json::exception& wrong) {
     throw bad_input(fmt::format("{} is not an hpe trace: {}", file, wrong.what()));
@@ -193,7 +195,8 @@ std::string specification_of_profile(const std::string& text, const std::string&
   return fmt::format(
              "name = \"{}\"\n"
              "source = \"a profile of {:.6g} s on one device\"\n"
-             "assumed = \"the time in which no thread waited for data is that of kernels; a trace tells it\"\n"
+             "assumed = \"the time in which no thread waited for data counts as kernel time; a trace would show the "
+             "kernel time\"\n"
              "\n[sizes]\nwork = 1   # times as much as in the profile\n"
              "\n[work]\n"
              "iterations = {}\n"

@@ -15,7 +15,8 @@ namespace hpe::predict {
 /// of a kernel did, such as making a plan, is left out.
 ///
 /// file names the trace in messages and in the specification. Throws bad_input if text is not a trace, is incomplete,
-/// or has kernels of no device or of several devices: predictions for several devices must be based on a run on one.
+/// or has kernels of no device or of several devices: predictions for several devices must be based on a run on one
+/// device.
 [[nodiscard]] std::string specification_of_trace(const std::string& text, const std::string& file);
 
 /// Makes a specification in the same way from the output of HPE_PROFILE=1, which may have other lines before and after

@@ -18,7 +18,7 @@ namespace hpe::rtm {
 
 namespace {
 
-/// Of the memory that is free, records and the runtime need some.
+/// The fraction of the free memory that kept fields may use; records and the runtime need the rest.
 constexpr double usable = 0.9;
 
 double seconds_of(const decomposition& parts, const std::function<void()>& work) {
@@ -29,7 +29,7 @@ double seconds_of(const decomposition& parts, const std::function<void()>& work)
   return std::max(1e-9, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
 
-/// Aligned memory that has been written.
+/// Returns aligned memory whose pages exist, because every byte has been written.
 std::unique_ptr<std::uint8_t, decltype(&std::free)> written_memory(std::size_t bytes) {
   std::unique_ptr<std::uint8_t, decltype(&std::free)> memory(
       static_cast<std::uint8_t*>(std::aligned_alloc(sector, bytes)), &std::free);
@@ -52,7 +52,7 @@ double free_in(const std::string& folder) {
 
 std::string gib(double bytes) { return fmt::format("{:.2f} GiB", bytes / (1 << 30)); }
 
-/// The room of the items of a method at each place.
+/// Adds the bytes that `items` items take on devices, on the host or on disk.
 void add_room(keep_option& o, std::int64_t items, const item_bytes& item) {
   const std::int64_t slots = slots_of(o.how.where, items, item.on_devices);
   const double kept = static_cast<double>(items) * static_cast<double>(item.kept);
@@ -61,7 +61,7 @@ void add_room(keep_option& o, std::int64_t items, const item_bytes& item) {
   if (o.how.where == keep_place::disk) o.on_disk = kept;
 }
 
-/// The bytes a second of the slowest part of the way to a place; infinity on devices.
+/// Returns the rate of the slowest copy between a device and a place, in bytes per second; infinity for device memory.
 double rate_to(keep_place where, bool packed, const keep_rates& r) {
   if (where == keep_place::device) return HUGE_VAL;
   double rate = where == keep_place::disk ? std::min(r.link, r.disk) : r.link;
@@ -230,7 +230,7 @@ keeping choose_keeping(propagator<float>& wave, const medium<float>& m, const st
   const keep_option& first = best_of(unmeasured, wanted);
   const auto possible = std::count_if(unmeasured.begin(), unmeasured.end(),
                                       [](const keep_option& o) { return o.as_requested && o.missing.empty(); });
-  // On devices nothing has to be moved or computed again.
+  // Fields in device memory need neither copies nor repeated steps, so no other method is faster.
   if (possible == 1 || shape.cut || (first.how.how == keep_method::fields && first.how.where == keep_place::device))
     return first.how;
   return best_of(keep_options(shape, wanted, measure_rates(wave, m, onto, shape, wanted)), wanted).how;

@@ -35,7 +35,7 @@ struct keep_option {
 /// Measured rates of this machine for one grid; 0: not measured.
 struct keep_rates {
   double step = 0;      ///< seconds of a time step
-  double keep = 0;      ///< seconds of keeping or correlating a field
+  double keep = 0;      ///< seconds in which a field is kept or correlated
   double boundary = 0;  ///< seconds of copying the cells around the model
   double link = 0;      ///< bytes a second between devices and host
   double disk = 0;      ///< bytes a second to the folder
@@ -51,16 +51,16 @@ struct keep_rates {
 [[nodiscard]] std::vector<keep_option> keep_options(const history_shape& shape, const keeping& wanted,
                                                     const keep_rates& rates);
 
-/// The best of the requested methods that are possible: the first one if there are no rates, otherwise the fastest.
-/// `automatic` does not choose the method `boundary`, because that changes the last bits of the image. Throws bad_input
-/// if no requested method is possible.
+/// Returns the best of the requested methods that are possible: the first of them if there are no rates, otherwise the
+/// fastest. `automatic` does not choose the method `boundary`, because that changes the last bits of the image. Throws
+/// bad_input if no requested method is possible.
 [[nodiscard]] const keep_option& best_of(const std::vector<keep_option>& options, const keeping& wanted);
 
-/// Chooses a method and a place; measures rates if the fields do not all fit into device memory.
+/// Chooses a method and a place. Measures rates if device memory is too small for all fields.
 [[nodiscard]] keeping choose_keeping(propagator<float>& wave, const medium<float>& m, const stack<float>& onto,
                                      const history_shape& shape, const keeping& wanted);
 
-/// A table of all methods with their memory, disk space and time, and the chosen method.
+/// Returns a table of all methods with their memory, disk space and time, and the chosen method.
 [[nodiscard]] std::string explain_keeping(const std::vector<keep_option>& options, const keeping& wanted,
                                           const history_shape& shape);
 

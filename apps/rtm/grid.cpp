@@ -9,9 +9,10 @@ namespace hpe::rtm {
 
 namespace {
 
-/// g of one axis: `before` and `after` cells of sponge around `cells` that do not damp, then ones to the end of the
-/// last vector, so that the tapers of the next axis are aligned behind it. The damping a grows with the cube of the
-/// depth into the sponge; its integral is the same for every width, so wider sponges only damp more smoothly.
+/// Returns the factors g of one axis: `before` and `after` cells of sponge around `cells` cells without damping, padded
+/// with ones to a whole number of vectors, so that the factors of the next axis are aligned. The damping a grows with
+/// the cube of the depth into the sponge. Its integral does not depend on the width, so a wider sponge only damps more
+/// smoothly.
 std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t after, double step_ratio) {
   constexpr double integral = 1.0;
   const auto damping = [step_ratio](std::int64_t depth, std::int64_t width) {
@@ -26,10 +27,10 @@ std::vector<double> taper(std::int64_t before, std::int64_t cells, std::int64_t 
 }
 
 /// Appends the rates of the cells of matched layers of one axis. The damping d grows with the square of the depth u
-/// into the layer, so that a wave at the fastest velocity c that runs to the end and back would keep a thousandth of
+/// into the layer, so that a wave with the fastest velocity c that crosses the layer and returns has a thousandth of
 /// its amplitude. way is c times the time step, in cells. Velocities and dampings are per time step and cell.
 void append_rates(std::vector<double>& rates, const kernels::layer_ends& ends, double way) {
-  constexpr double kept = 1e-3, shift = 1.0 / 16;  // alpha as a part of the largest damping
+  constexpr double kept = 1e-3, shift = 1.0 / 16;  // shift: alpha divided by the largest damping
   const auto first = rates.size(), width = static_cast<std::size_t>(ends.width());
   rates.resize(first + kernels::layer_rates * width);
   for (std::size_t n = 0; n < width; ++n) {
@@ -117,7 +118,7 @@ density_potential::density_potential(const volume& density, kernels::y_ends ends
       ends_(ends),
       free_surface_(free_surface),
       radius_(order / 2) {
-  // Of all patterns of two densities, order 16 has a growing mode first, from a contrast between 8 and 10 on.
+  // The scheme becomes unstable at a certain ratio of two densities, which is lowest in order 16: between 8 and 10.
   constexpr int most = 8;
   const auto [least, largest] = std::minmax_element(density.values.begin(), density.values.end());
   if (!(*least > 0) || !std::isfinite(*largest) || *largest > most * *least)
@@ -129,7 +130,7 @@ density_potential::density_potential(const volume& density, kernels::y_ends ends
 
 double density_potential::inverse_root(std::int64_t x, std::int64_t y, std::int64_t z) const {
   if (ends_ == kernels::y_ends::periodic) y = (y % ny_ + ny_) % ny_;
-  if (free_surface_) z = std::abs(z);  // the field is odd about the surface, densities are even
+  if (free_surface_) z = std::abs(z);  // the field is an odd function of the depth, and densities are an even function
   x = std::clamp<std::int64_t>(x, 0, nx_ - 1);
   y = std::clamp<std::int64_t>(y, 0, ny_ - 1);
   z = std::clamp<std::int64_t>(z, 0, nz_ - 1);
@@ -152,7 +153,7 @@ double density_potential::at(std::int64_t x, std::int64_t y, std::int64_t z) con
 
 double density_potential::largest() const {
   double most = 0;
-  // Further out densities do not change.
+  // Further outside, densities do not change.
   const std::int64_t beyond = radius_, beyond_y = ends_ == kernels::y_ends::closed ? radius_ : 0;
   for (std::int64_t x = -beyond; x < nx_ + beyond; ++x)
     for (std::int64_t y = -beyond_y; y < ny_ + beyond_y; ++y)

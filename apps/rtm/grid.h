@@ -13,7 +13,7 @@ namespace hpe::rtm {
 /// The order of the derivatives in space: 4, 8, 12 or 16.
 inline constexpr std::int64_t usual_order = 8;
 
-/// The boundaries with which a model becomes a grid.
+/// The boundaries that are added to a model to make a grid.
 struct boundaries {
   std::int64_t sponge = -1;  ///< cells of sponge on each absorbing side; negative: 40 if the grid has no matched layers
   std::int64_t cpml = 0;     ///< cells of convolutional perfectly matched layer on each side, in place of a sponge
@@ -24,12 +24,12 @@ struct boundaries {
   [[nodiscard]] std::int64_t cells() const { return cpml > 0 ? cpml : sponge < 0 ? 40 : sponge; }
 };
 
-/// The neighbours beyond the first and the last row of a model of ny planes.
+/// Returns the kind of neighbours that the first and the last row of a model with ny planes have.
 [[nodiscard]] kernels::y_ends ends_of(std::int64_t ny, const boundaries& b);
 
-/// The cells of a model and of the absorbing layers around it: their layout in memory, and how strongly each cell
-/// damps. Damping in sponges follows g = 1 / (1 + a) = x[i] y[j] z[k], see kernels/wave.h; matched layers have the
-/// rates of kernels/absorb.h.
+/// The cells of a model and of the absorbing layers around it: their layout in memory, and the damping of each cell.
+/// Damping in sponges follows g = 1 / (1 + a) = x[i] y[j] z[k], see kernels/wave.h; matched layers have the rates of
+/// kernels/absorb.h.
 struct grid {
   kernels::field_layout layout;
   kernels::y_ends ends;
@@ -51,8 +51,8 @@ struct grid {
   }
 };
 
-/// Throws bad_input for layers that are not possible. step_ratio is the time step divided by the longest stable one:
-/// damping is per time, tapers are per step.
+/// Makes the grid of a model of nx x ny x nz cells. Throws bad_input for layers that are not possible. step_ratio is
+/// the time step divided by the longest stable time step: damping is per time, tapers are per step.
 grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, const boundaries& b,
                double step_ratio, std::int64_t order = usual_order);
 
@@ -60,10 +60,10 @@ grid make_grid(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& s
 /// they are fewer than the stencil's radius.
 grid slab_of(const grid& whole, std::int64_t x0, std::int64_t x1);
 
-/// The potential of kernels/wave.h that results from densities on the cells of a model: sqrt(density) laplacian(1 /
-/// sqrt(density)) by the weights of the wave step. So a constant pressure stays constant, and a jump of density between
-/// two cells acts like the geometric mean of both densities at the face between the cells. The outermost densities
-/// continue beyond the model.
+/// The potential in kernels/wave.h for densities on the cells of a model: sqrt(density) laplacian(1 / sqrt(density)),
+/// with the weights of the wave step. So a constant pressure stays constant, and a jump of density between two cells
+/// acts like the geometric mean of both densities at the face between the cells. The outermost densities continue
+/// beyond the model.
 class density_potential {
  public:
   /// Throws bad_input for values that are not positive, or whose contrast makes the scheme unstable.
@@ -91,8 +91,8 @@ class density_potential {
 double stable_step(int dimensions, const sides& spacing, double fastest, std::int64_t order = usual_order,
                    double potential = 0);
 
-/// The same for a model with these densities; null: constant density. Throws bad_input if `density` has other cells
-/// than `model`.
+/// The longest stable time step for a model with these densities; null: constant density. Throws bad_input if `density`
+/// has other cells than `model`.
 double stable_step(const volume& model, const volume* density, const boundaries& edges, double fastest,
                    std::int64_t order);
 

@@ -1,6 +1,7 @@
-// Boundary: where nothing damps, the step from p(t) and p(t + 1) gives p(t - 1), with the source's sample of step t as
-// in the forward step. The stencil reaches beyond the model by its radius, so the cells within this distance are kept
-// at each step and put back; the cells beyond are damped and never read from inside.
+// The method `boundary`: in cells without damping, a step from p(t) and p(t + 1) with the source's sample of step t
+// gives p(t - 1). The stencil reads cells up to its radius outside the model. These cells are kept at each step of the
+// forward pass and restored in the backward pass; cells further outside are damped, but steps inside the model never
+// read them.
 #include "apps/rtm/history.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 std::size_t cells_of(const kernels::window& w) { return static_cast<std::size_t>(w.nx * w.ny * w.nz); }
 
-/// zfp packs whole fields, which leave the devices as they are.
+/// Returns the bits of a cell in device memory: zfp compresses on the host, so fields on devices are then uncompressed.
 std::int64_t bits_on_devices(const keeping& k) { return k.zfp ? 0 : k.bits; }
 
 std::unique_ptr<codec> packing_of(const keeping& k, const kept_fields<float>& fields, int devices) {
@@ -26,7 +27,7 @@ std::unique_ptr<codec> packing_of(const keeping& k, const kept_fields<float>& fi
   return make_zfp(std::move(shapes), k.bits);
 }
 
-/// Every keep_every-th field, in the store that the settings name.
+/// Keeps every keep_every-th field, in the store that the settings name.
 class kept_history final : public source_history {
  public:
   kept_history(const history_shape& shape, const keeping& k)
@@ -94,8 +95,8 @@ class computed_history : public source_history {
   const traces<float>* source_ = nullptr;
 };
 
-/// The boxes around the model whose cells the stencil reads from inside, as far as they lie in the grid and on planes
-/// [x0, x1).
+/// Returns the boxes of cells outside the model that the stencil reads from cells inside, clipped to the grid and to
+/// planes [x0, x1).
 std::vector<kernels::window> boxes_around(const grid& g, std::int64_t x0, std::int64_t x1) {
   const std::int64_t reach = g.layout.radius;
   const kernels::window& m = g.model;
@@ -164,7 +165,7 @@ class boundary_history final : public computed_history {
       for (std::size_t i = 0; i < to.size(); ++i) hpe::copy(to[i].data(), from[i].data(), to[i].size_bytes());
     }
     again_.turn();
-    static_cast<void>(store_->to_read(shape_.steps - 1));  // this state is already in the fields
+    static_cast<void>(store_->to_read(shape_.steps - 1));  // the propagator already has this state
     store_->was_read(shape_.steps - 1);
   }
 

@@ -31,7 +31,7 @@ struct keeping {
   std::string folder = ".";      ///< for keep_place::disk
 };
 
-/// The field to keep, and how its passes run. The grid and the decomposition must outlive a history.
+/// The field to keep, and the passes that compute and use it. The grid and the decomposition must outlive a history.
 struct history_shape {
   const grid& cells;
   const decomposition& parts;
@@ -45,7 +45,7 @@ struct history_shape {
   [[nodiscard]] std::int64_t fields() const { return (steps + keep_every - 1) / keep_every; }
 };
 
-/// Keeps the source's field by one of the methods. Shots use it one after the other, each with one forward and one
+/// Keeps the source's field by one of the methods. Shots use a history one after another, each with one forward and one
 /// backward pass.
 class source_history {
  public:
@@ -66,7 +66,8 @@ class source_history {
 /// hpe::error if memory is lacking.
 [[nodiscard]] std::unique_ptr<source_history> make_history(const history_shape& shape, const keeping& k);
 
-/// Bytes of one item that a method keeps: on the device with the most, on all devices together, and at its final place.
+/// Bytes of one item that a method keeps: on the device with the largest part, on all devices together, and at its
+/// final place.
 struct item_bytes {
   std::size_t on_one_device = 0, on_devices = 0, kept = 0;
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 
-/// From 0 to 1 as x goes from 0 to 1, smoothly, and constant beyond.
+/// Returns a value that rises smoothly from 0 to 1 as x goes from 0 to 1; 0 below, and 1 above.
 double ramp(double x) { return 0.5 - 0.5 * std::cos(pi * std::clamp(x, 0.0, 1.0)); }
 
 std::string number(double value) {
@@ -30,7 +30,7 @@ std::vector<float> scaled(std::vector<float> samples, const std::vector<float>& 
   return samples;
 }
 
-/// The grid of a model. Throws bad_input if the time step is not stable on it.
+/// Makes the grid of a model. Throws bad_input if the time step is not stable on this grid.
 grid checked_grid(const volume& model, double fastest, const migration_settings& s, const team& with) {
   const double limit = stable_step(model, s.density.get(), s.edges, fastest, s.order);
   if (!(s.time_step > 0) || s.time_step > limit)
@@ -54,8 +54,8 @@ decomposition checked_parts(const grid& g, const migration_settings& s, const te
                     "; HPE_DEVICES=soft:N gives N");
   if (s.devices > g.layout.nx)
     throw bad_input(std::to_string(s.devices) + " devices cannot share " + std::to_string(g.layout.nx) + " planes");
-  // With 768^3 points, GPUs lose more time by small launches of the rims than by waiting for each other at the end of a
-  // step (bench/waves/rtm.cpp); docs/measurements.md has a size at which they do not.
+  // With 768^3 points, GPUs lose more time by separate small launches of the rims than by waiting for each other at the
+  // end of a step (bench/waves/rtm.cpp); docs/measurements.md shows a size for which the reverse is true.
   const bool gpus = device_info(0).kind == HPE_DEVICE_CUDA;
   const neighbours beyond{with.part() > 0, with.part() + 1 < with.parts()};
   return decompose(g.layout, s.devices, sizeof(float),
@@ -86,10 +86,11 @@ std::string estimate(const volume& model, const migration_settings& s, std::size
   const auto cells = static_cast<double>(model.cells()), field = static_cast<double>(g.layout.size());
   const double media = passes == 3 ? 2 : 1, arrays = s.density == nullptr ? 1 : 2;
   const double record = static_cast<double>(receivers) * static_cast<double>(s.steps);
-  // Two fields, the media, image and illumination; each sample twice, on the devices and on the host.
+  // Two fields, the media, the image and the illumination; each sample twice on devices and twice on the host.
   const double on_devices =
       s.at_once * (2 * field + media * arrays * field + (passes > 1 ? 2 * cells : 0) + 2 * record);
-  // The model, a smooth one, the image, its sums, and copies.
+  // Host memory must hold this number of arrays of the model's size: the model, a smooth model, the image, its sums,
+  // and temporary copies.
   constexpr double copies = 6;
   const double on_host = copies * cells + 2 * s.at_once * record;
   std::string text =
@@ -330,7 +331,7 @@ volume migration::illumination() const {
 
 volume without_background(const volume& image) {
   volume result = image;
-  // Of cells with the depth of 1; the image has no unit.
+  // Weights for cells with a depth of 1, because the image has no unit.
   const auto weight = [&](double side) {
     return static_cast<float>(image.spacing.z * image.spacing.z / (side * side));
   };

@@ -30,11 +30,12 @@ double default_frequency(double slowest, double longest_side);
 /// it.
 void check_frequency(const volume& velocity, double frequency);
 
-/// A record length in seconds: the two-way time down the slowest column, a quarter more for slanted paths, and the
-/// length of the wavelet.
+/// Returns a record length in seconds: 1.25 times the two-way time down the slowest column, where the quarter is for
+/// slanted paths, plus the length of the wavelet.
 double record_length(const volume& velocity, double frequency);
 
-/// The number of steps between kept wave fields, chosen so that a period of the highest frequency has six of them.
+/// Returns the number of steps between kept wave fields with which six fields are kept in a period of the highest
+/// frequency.
 std::int64_t default_keep_every(double frequency, double time_step);
 
 /// One experiment: the places of the source and the receivers, in cells of the model.
@@ -43,7 +44,7 @@ struct shot {
   std::vector<kernels::point> receivers;
 };
 
-/// How the recorded data are changed before they are sent back into the ground.
+/// The change that a migration makes to the recorded data before the backward pass.
 enum class preparation {
   /// Fades out all samples before offset / (velocity at the source * sin(largest_angle)) + two periods: the direct
   /// wave, and reflections at larger angles.
@@ -69,7 +70,7 @@ struct migration_settings {
   double delay = 0;                 ///< time of the Ricker wavelet's peak, seconds
 };
 
-/// A sentence about the steps and the memory of a run, and about the free memory. passes: the number of passes of a
+/// A sentence about the steps and the memory of a run, and about the free memory. passes: the number of passes for each
 /// shot: 1 to model, 2 to migrate, 3 for both.
 [[nodiscard]] std::string estimate(const volume& model, const migration_settings& settings, std::size_t receivers,
                                    std::size_t shots, int passes);
@@ -81,8 +82,8 @@ class simulation {
   using progress = std::function<void(const std::string& what, double part)>;
 
   /// Makes a simulation for models with the cells of `model` and velocities up to `fastest` m/s. Throws bad_input for
-  /// settings that are not possible: a time step above the stable one, or too many devices. The processes of the team
-  /// share the shots and grids; the team must outlive the simulation.
+  /// settings that are not possible: a time step above the longest stable time step, or too many devices. The processes
+  /// of the team share the shots and grids; the team must outlive the simulation.
   simulation(const volume& model, double fastest, const migration_settings& settings, progress tell,
              team& with = alone());
 
@@ -95,32 +96,35 @@ class simulation {
   [[nodiscard]] team& with() const { return with_; }
   [[nodiscard]] propagator<float>& wave() { return wave_; }
 
-  /// Throws bad_input for a velocity above the fastest or a model with other cells.
+  /// Returns the medium for a model's velocities. Throws bad_input if a velocity is above `fastest`, or if the number
+  /// or spacing of cells differs from that of the constructor's model.
   [[nodiscard]] medium<float> medium_of(const volume& velocity) const;
 
   /// Reports the progress of the next `passes` passes as the progress of one shot.
   void begin_shot(int passes);
 
-  /// sqrt(density) at cells of the model, the factors by which wave fields become pressure; ones if the density is
-  /// constant.
+  /// Returns sqrt(density) at cells of the model; wave fields times these factors are pressures. The factors are 1 if
+  /// the density is constant.
   [[nodiscard]] std::vector<float> roots_at(const std::vector<kernels::point>& cells) const;
 
-  /// The receivers at their places on the grid, with a record of zeros. Throws bad_input for a place outside the model.
+  /// Returns the receivers of a shot at their places on the grid, with a record of zeros. Throws bad_input for a place
+  /// outside the model.
   [[nodiscard]] traces<float> receivers_of(const shot& s) const;
 
-  /// The wavelet at the place of the source, divided by sqrt(density).
+  /// Returns the wavelet, divided by sqrt(density), at the place of the source.
   [[nodiscard]] traces<float> source_of(const shot& s) const;
 
-  /// One pass forward in time: adds the source's wavelet, records the receivers, and fills the history unless it is
-  /// null.
+  /// Runs one pass forward in time: adds the source's wavelet, records the receivers, and fills the history unless it
+  /// is null.
   void forward(const medium<float>& m, const traces<float>& source, const traces<float>& receivers,
                source_history* history, const std::string& what);
 
-  /// One pass backward in time: adds the receivers' records, and correlates the history with their field.
+  /// Runs one pass backward in time: adds the receivers' records, and correlates the history with the wave field of
+  /// these records.
   void backward(const medium<float>& m, const traces<float>& receivers, source_history& history,
                 const stack<float>& onto, const std::string& what);
 
-  /// The records of a shot, [step][receiver], on part 0 of a team; empty on the other parts.
+  /// Returns the records of a shot, [step][receiver], on part 0 of a team; an empty vector on all other parts.
   [[nodiscard]] std::vector<float> record(const medium<float>& m, const shot& s, const std::string& what);
 
  private:
@@ -129,7 +133,7 @@ class simulation {
   void report(const std::string& what, std::int64_t done);
   [[nodiscard]] std::vector<kernels::point> on_grid(const std::vector<kernels::point>& cells) const;
 
-  /// A process alone.
+  /// Returns a team of this process alone.
   static team& alone();
 
   const migration_settings settings_;
@@ -152,12 +156,12 @@ enum class condition {
 struct sums {
   std::vector<float> image, illumination;
 
-  /// Adds the sums of a shot; does nothing in a process that does not have them.
+  /// Adds the sums of a shot; does nothing in a process that has no sums.
   void add(const sums& shot);
 };
 
-/// Images shots one after the other and stacks them. The sums of each shot are made separately and then added in the
-/// order of the shots, so that the stack does not depend on which process makes which sums.
+/// Migrates shots one after another, and stacks their images. The sums of each shot are computed separately and then
+/// added in the order of the shots, so that the stack does not depend on which process computes a shot.
 class migration {
  public:
   /// Chooses how the source's wave field is kept, if the settings do not specify it. Throws bad_input if there is too

@@ -15,7 +15,7 @@ using segy::in_trace::depth_scalar, segy::in_trace::scalar;
 
 constexpr double microseconds = 1e6, milliseconds = 1e3, feet = 0.3048;
 
-/// Metres in the survey's coordinates.
+/// A place in the survey's coordinates, in metres.
 struct place {
   double x, y, depth;
 };
@@ -36,7 +36,7 @@ place place_of(const kernels::point& cell, const volume& model) {
   return {model.x0 + cell.x * model.spacing.x, model.y0 + cell.y * model.spacing.y, cell.z * model.spacing.z};
 }
 
-/// The nearest cell. A volume of one plane holds all y.
+/// Returns the nearest cell. A model of one plane represents all values of y.
 kernels::point cell_of(const place& p, const volume& model, const std::string& what) {
   const double x = (p.x - model.x0) / model.spacing.x, y = model.ny == 1 ? 0 : (p.y - model.y0) / model.spacing.y,
                z = p.depth / model.spacing.z;

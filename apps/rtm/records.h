@@ -23,7 +23,7 @@ struct placed_shot {
 std::vector<float> resample(const std::vector<std::vector<double>>& samples, double interval, double begin, double step,
                             std::int64_t steps);
 
-/// The header of a file of shot records. run: the run's mark (run_mark).
+/// Returns the header of a file of shot records. run: the run's mark (run_mark).
 [[nodiscard]] files::segy::header records_header(files::segy::sample_format format, std::uint64_t samples,
                                                  double interval, const std::string& title, const std::string& run);
 
@@ -46,7 +46,7 @@ class shot_file {
   [[nodiscard]] double length() const;    ///< seconds
   [[nodiscard]] const files::segy::reader& file() const { return file_; }
 
-  /// The records of shots()[number], [step][receiver], moved `shift` seconds towards later times.
+  /// Returns the records of shots()[number], [step][receiver], moved `shift` seconds towards later times.
   [[nodiscard]] std::vector<float> data(std::size_t number, double shift, double step, std::int64_t steps) const;
 
  private:

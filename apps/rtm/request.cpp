@@ -68,7 +68,7 @@ std::vector<command_line::option> options_of(request& r) {
       {"--place", "WHERE",
        "where to keep the wave field: device, host, disk, or auto: the fastest place with enough room (default)",
        to_one_of<keep_place>(r.keep.where, keep_places)},
-      {"--folder", "FOLDER", "for --place disk (.)", to_text(r.keep.folder)},
+      {"--folder", "FOLDER", "the folder for --place disk (.)", to_text(r.keep.folder)},
       devices_option(r.devices),
       {"--output", "NAME",
        "write NAME.png and NAME.f32 (rtm); with a NAME that ends in .png, .f32, .npy or .sgy, write only this file",

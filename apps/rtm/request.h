@@ -46,8 +46,8 @@ request parse(int argc, char** argv);
 /// The text of --help.
 std::string help_text();
 
-/// Numbers of a text such as "600x1x300" or "0:6000:20". Throws bad_input unless the text has `least` to `most`
-/// numbers; the message calls them `what`.
+/// Returns the numbers in a text such as "600x1x300" or "0:6000:20". Throws bad_input unless the text has `least` to
+/// `most` numbers; the message calls them `what`.
 std::vector<double> numbers(const std::string& text, char separator, std::size_t least, std::size_t most,
                             const std::string& what);
 

@@ -27,7 +27,7 @@ std::int64_t whole(double value, const std::string& what) {
   return static_cast<std::int64_t>(value);
 }
 
-/// Throws bad_input for a model that the host has no memory for: the model, the smooth one, the image, and copies.
+/// Throws bad_input if host memory is too small for the model, the smooth model, the image, and temporary copies.
 void check_size(std::int64_t nx, std::int64_t ny, std::int64_t nz) {
   constexpr double copies = 6;
   const double cells = static_cast<double>(nx) * static_cast<double>(ny) * static_cast<double>(nz);
@@ -71,7 +71,7 @@ std::vector<kernels::point> receivers(const request& r, const volume& v) {
   if (range[0] < 0 || range[1] < range[0] || range[1] > last + 0.5 * v.spacing.x || range[2] <= 0)
     throw bad_input("--receivers " + r.receivers + ": expected positions from 0 to " + std::to_string(last) +
                     " m, in rising order, with a step above 0");
-  // Receivers nearer than that would be several in a cell. A little less is allowed, for decimal fractions.
+  // With a smaller step, a cell would have several receivers. A slightly smaller step is allowed, for rounding.
   if (range[2] < 0.999 * v.spacing.x)
     throw bad_input(
         fmt::format("--receivers {}: the step must not be below the side of a cell, {} m", r.receivers, v.spacing.x));
@@ -130,7 +130,7 @@ int run(const request& r) {
   const std::vector<kernels::point> listening = receivers(r, truth), firing = sources(r, truth);
   migration_settings s = settings(r, truth);
   s.devices = devices;
-  // Each sample of a trace twice on the devices, and on the host while the data are prepared.
+  // Each sample of a trace is stored twice on the devices, and twice on the host while the data are prepared.
   const double record = 2.0 * static_cast<double>(listening.size()) * static_cast<double>(s.steps) * sizeof(float);
   command_line::check_room(fmt::format("records of {} receivers and {} steps", listening.size(), s.steps),
                            {record, record}, devices);

@@ -52,7 +52,7 @@ wavelet read_wavelet(const survey& s) {
   return w;
 }
 
-/// Where the amplitude spectrum has its peak, Hz.
+/// Returns the frequency in Hz at which the amplitude spectrum has its peak.
 double peak_frequency(const wavelet& w) {
   const auto n = static_cast<double>(w.samples.size());
   const std::size_t frequencies = std::min<std::size_t>(w.samples.size() / 2, 2048);
@@ -78,7 +78,7 @@ double time_of_peak(const wavelet& w) {
   return static_cast<double>(peak - w.samples.begin()) * w.interval;
 }
 
-/// The hash FNV-1a of 64 bits.
+/// The 64-bit hash FNV-1a.
 class hash {
  public:
   template <class T>
@@ -100,8 +100,8 @@ class hash {
   std::uint64_t state_ = 0xcbf29ce484222325;
 };
 
-/// The longest interval between samples, in whole microseconds and at most 4 ms, that takes eight samples in a period
-/// of the peak frequency.
+/// Returns the longest interval with eight samples in a period of the peak frequency, in seconds: whole microseconds,
+/// and at most 4 ms.
 double default_interval(double frequency) {
   constexpr double longest = 4e-3, samples = 8, rounding = 1e-6;
   return std::max(std::floor(std::min(longest, 1 / (samples * frequency)) / microsecond + rounding), 1.0) * microsecond;
@@ -185,7 +185,7 @@ std::size_t most_receivers(const std::vector<placed_shot>& shots) {
 
 void check_records(const std::vector<placed_shot>& shots, const run_settings& r) {
   const std::size_t most = most_receivers(shots);
-  // Each sample twice on the devices, and on the host while the data are prepared.
+  // Each sample is stored twice on the devices, and twice on the host while the data are prepared.
   const double bytes =
       2.0 * r.wave.at_once * static_cast<double>(most) * static_cast<double>(r.wave.steps) * sizeof(float);
   command_line::check_room(fmt::format("records of {} receivers and {} steps", most, r.wave.steps), {bytes, bytes},

@@ -18,7 +18,7 @@
 
 namespace hpe::rtm {
 
-/// The settings of a run, and how its records are sampled.
+/// The settings of a run, and the sampling of its records.
 struct run_settings {
   migration_settings wave;
   double interval = 0;       ///< seconds between samples of a record
@@ -26,24 +26,25 @@ struct run_settings {
   std::int64_t samples = 0;  ///< of a trace
 };
 
-/// Settings for records of this interval and length in seconds; 0 means the value that the survey states, or else a
-/// value that hpe chooses. Throws bad_input for an interval that is too long for the wavelet, and for a wavelet file
-/// that cannot be used.
+/// Returns the settings for records with this sample interval and length in seconds. 0 means the value that the survey
+/// states, or else a value that hpe chooses. Throws bad_input for an interval that is too long for the wavelet, and for
+/// a wavelet file that cannot be used.
 [[nodiscard]] run_settings settings_of(const survey& s, const volume& velocity, std::shared_ptr<const volume> density,
                                        double interval, double length, int devices);
 
-/// A mark that differs between runs with different results: sixteen hexadecimal digits, a hash of velocities, settings,
-/// places and `also`.
+/// Returns a mark of sixteen hexadecimal digits, a hash of velocities, settings, places and `also`. Runs with different
+/// results have different marks.
 [[nodiscard]] std::string run_mark(const volume& velocity, const run_settings& r, const std::vector<placed_shot>& shots,
                                    const std::string& also = {});
 
-/// The number of receivers of the shot that has the most.
+/// The largest number of receivers that a shot has.
 [[nodiscard]] std::size_t most_receivers(const std::vector<placed_shot>& shots);
 
 /// Throws bad_input if devices or the host have too little memory for the records of a shot.
 void check_records(const std::vector<placed_shot>& shots, const run_settings& r);
 
-/// The groups of this process's devices, each with a simulation of its own, and the progress of their shots.
+/// The groups into which this process divides its devices, and the progress of their shots. Each group has a simulation
+/// of its own.
 class device_groups {
  public:
   /// `shots` is the number of all shots. The velocities and the team must outlive this object, which must outlive its
@@ -54,7 +55,7 @@ class device_groups {
   [[nodiscard]] double seconds() const { return progress_.seconds(); }
   [[nodiscard]] double done() const { return done_; }
 
-  /// A simulation on the devices of a group.
+  /// Makes a simulation on the devices of a group.
   [[nodiscard]] std::unique_ptr<simulation> make(std::size_t group, const keeping& keep);
 
   /// Sets the number of shots that earlier runs have finished.
@@ -76,7 +77,7 @@ class device_groups {
 };
 
 /// The sums of a migration and the number of shots in them, in a file that is replaced as a whole: a run that is
-/// interrupted at any time leaves the previous file or the new one.
+/// interrupted at any time leaves the previous file or the new file.
 class sums_file {
  public:
   sums_file(std::string path, std::string mark);

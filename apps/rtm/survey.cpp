@@ -1,4 +1,4 @@
-// The table of fields is the schema: it parses, checks and documents.
+// The table of fields is the schema of survey files; parsing, checks and help use it.
 #include "apps/rtm/survey.h"
 
 #include <fmt/core.h>
@@ -23,7 +23,7 @@ namespace hpe::rtm {
 
 namespace {
 
-/// The kinds of values, by where they go.
+/// The kinds of values; each kind points to the variable that it sets.
 using real_number = double*;
 using whole_number = std::int64_t*;
 using yes_or_no = bool*;
@@ -48,7 +48,7 @@ struct list {
   std::vector<double>* place;
   std::size_t count;
 };
-/// One of some names, each with a value.
+/// A name out of `possible`; `take` receives its index.
 struct named {
   std::vector<std::string> possible;
   std::function<void(std::size_t)> take;
@@ -174,7 +174,7 @@ std::string type_of(const field& f) {
   return std::visit(names, f.value);
 }
 
-/// A value of the file, and how to refuse it.
+/// A value of the file. Its errors name the file, the line and the field.
 class given {
  public:
   given(const std::string& file, const field& f, const toml::node& node) : file_(file), field_(f), node_(node) {}
@@ -266,7 +266,7 @@ toml::table parsed(const std::string& path) {
   }
 }
 
-/// Throws bad_input for a word that is none of the known ones.
+/// Throws bad_input for a word that is not one of the known words.
 void must_know(const std::string& path, const toml::node& node, const std::string& kind, const std::string& word,
                const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
@@ -276,7 +276,7 @@ void must_know(const std::string& path, const toml::node& node, const std::strin
       meant.empty() ? fmt::format("the possible values are {}", fmt::join(known, ", ")) : "is " + meant + " meant?"));
 }
 
-/// The places of a row of points: first, last and step. Throws bad_input.
+/// Returns the places of a row of points. range: first, last and step. Throws bad_input.
 std::vector<double> places(const std::vector<double>& range, const std::string& name) {
   constexpr double most = 1e6;
   const double first = range[0], last = range[1], step = range[2];
@@ -292,7 +292,7 @@ std::vector<double> places(const std::vector<double>& range, const std::string& 
   return all;
 }
 
-/// The nearest cell, which may lie outside the model.
+/// Returns the number of the nearest cell, which may lie outside the model.
 std::int32_t cell_at(double metres, double origin, double side) {
   return static_cast<std::int32_t>(std::lround(std::clamp((metres - origin) / side, -1e9, 1e9)));
 }

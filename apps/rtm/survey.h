@@ -55,10 +55,11 @@ struct survey {
 /// the field for a text that is not TOML, an unknown field, and a value of another kind or out of range.
 [[nodiscard]] survey read_survey(const std::string& path);
 
-/// The fields that a survey file may have, for --help: a paragraph for each table.
+/// Returns the text of --help about the fields of a survey file: a paragraph for each table.
 [[nodiscard]] std::string help_on_surveys();
 
-/// The shots of a survey, in cells of the model; cells may be outside the model. Throws bad_input if none are stated.
+/// Returns the shots of a survey, in cells of the model; cells may be outside the model. Throws bad_input if the survey
+/// states no shots.
 [[nodiscard]] std::vector<placed_shot> shots_of(const survey& s, const volume& model);
 
 }  // namespace hpe::rtm

@@ -1,7 +1,8 @@
 #pragma once
 
-/// The processes that share a run, in two levels: groups of processes do different shots, and the processes of a group
-/// have consecutive slabs of one grid. The devices of a process may form groups too, which do different shots.
+/// The processes that share a run, in two levels: groups of processes compute different shots, and the processes of a
+/// group have consecutive slabs of one grid. The devices of a process may also form groups, which compute different
+/// shots.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,11 +20,11 @@ class halo_exchange {
  public:
   virtual ~halo_exchange() = default;
 
-  /// Begins to send the outermost planes of the slab, and to receive the planes beyond it. Waits only for the kernels
-  /// that write the sent planes, so it returns while other queued kernels run.
+  /// Begins to send the outermost planes of the slab, and to receive the planes beyond the slab. Waits only for the
+  /// kernels that write the sent planes, so it returns while other queued kernels run.
   virtual void begin(std::span<float> first, std::span<float> before, std::span<float> last,
                      std::span<float> after) = 0;
-  /// Waits until kernels that are queued from now on can read the planes. Does nothing if no exchange was begun.
+  /// Returns when newly queued kernels can read the received planes. Does nothing if no exchange was begun.
   virtual void finish() = 0;
 };
 
@@ -39,7 +40,7 @@ class team {
   [[nodiscard]] virtual int groups() const { return 1; }  ///< number of shots at once
   [[nodiscard]] bool first() const { return part() == 0 && group() == 0; }
 
-  /// An exchange with the neighbours in this group; null if the grid is not cut.
+  /// Makes an exchange with the neighbours in this group; null if the grid is not cut.
   [[nodiscard]] virtual std::unique_ptr<halo_exchange> halo() { return nullptr; }
 
   /// Returns the values of all parts of a group, in the order of the parts, on part 0; an empty vector on the other
@@ -55,8 +56,8 @@ class team {
 
 /// Makes the shots [first, shots) in rounds. In a round, each group of the team makes `here` shots, one on each group
 /// of devices of its processes. make(g, n) makes shot n on group g of this process and returns an array of lists of
-/// values; each group has a thread that calls it. take(n, lists) is called on the first process for each shot, in
-/// ascending order, with the lists of part 0 of the group that made the shot.
+/// values; a thread for each group calls it. take(n, lists) is called on the first process for each shot, in ascending
+/// order, with the lists of part 0 of the group that made the shot.
 template <class Make, class Take>
 void in_rounds(team& with, std::size_t here, std::size_t first, std::size_t shots, Make make, Take take) {
   using lists = decltype(make(here, first));

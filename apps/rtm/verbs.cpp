@@ -1,5 +1,5 @@
-// Both verbs do one shot after the other and put each on disk when it is finished, so that an interrupted run goes on
-// with the first shot that is missing.
+// Both verbs compute one shot after another and write each finished shot to disk, so that an interrupted run resumes
+// with the first missing shot.
 #include "apps/rtm/verbs.h"
 
 #include <fmt/core.h>
@@ -35,7 +35,7 @@ struct request {
   bool fresh = false, explain = false, quiet = false, help = false;
 };
 
-/// Options of both verbs; `migrates` adds those of one.
+/// Returns the options of a verb. migrates: the verb is `migrate`, which has additional options.
 std::vector<command_line::option> options_of(request& r, bool migrates) {
   using namespace command_line;
   std::vector<option> all{
@@ -79,7 +79,7 @@ request parsed(const std::string& verb, int argc, char** argv, const team& with)
   return r;
 }
 
-/// The files that both verbs read, of those that a survey names.
+/// Returns the files that both verbs read; the survey and the request name them.
 std::vector<std::string> inputs_of(const survey& s, const request& r) {
   std::vector<std::string> all{r.survey, s.wavelet_file, s.geometry};
   for (const velocity_source* from : {&s.model, &s.migration}) {
@@ -103,7 +103,7 @@ void draw_if_asked(const velocity_source& from, const volume& v, const std::stri
   if (!from.picture.empty()) pictures::write_png(from.picture, draw_velocities(v, title, width));
 }
 
-/// Tells what a run took.
+/// Reports the time of a run.
 void answer(const request& r, const std::string& verb, const std::string& about, const std::string& title,
             const run_settings& run, double seconds, std::size_t shots, const std::string& text) {
   std::vector<command_line::figure> figures{{"time", seconds, "s"}, {"shots", static_cast<double>(shots), ""}};
@@ -112,7 +112,7 @@ void answer(const request& r, const std::string& verb, const std::string& about,
                        text, r.json, r.quiet);
 }
 
-/// The number of devices to use. Throws bad_input if they do not form equal groups.
+/// Returns the number of devices to use. Throws bad_input if the devices do not form equal groups.
 int devices_in_groups(const request& r) {
   const int devices = command_line::devices_of(r.devices);
   if (devices % r.groups != 0)
@@ -121,7 +121,7 @@ int devices_in_groups(const request& r) {
   return devices;
 }
 
-/// The number of complete shots, from the first one on, in a file with this number of traces, and their traces.
+/// The number of complete shots at the beginning of a file of records, and the number of their traces.
 struct finished {
   std::size_t shots = 0;
   std::uint64_t traces = 0;
@@ -206,21 +206,22 @@ int model(const request& r, team& with) {
   return 0;
 }
 
-/// The velocities to migrate in: those that are stated, or else the smoothed model.
+/// Returns the velocities for migration: those that the survey states, or else the smoothed model.
 volume migration_velocities(const survey& s) {
   if (!s.migration.file.empty() || !s.migration.builtin.empty()) return load(s.migration);
   const volume truth = load(s.model);
   return smooth(truth, s.smooth < 0 ? 8 * truth.spacing.z : s.smooth, 6 * truth.spacing.z);
 }
 
-/// Their densities, in files like those of the model if it is migrated in.
+/// Returns the densities for migration. If the survey states no migration velocities, their file has the format of
+/// [model].
 std::shared_ptr<const volume> migration_density(const survey& s, const volume& velocity) {
   velocity_source from = s.migration.file.empty() && s.migration.builtin.empty() ? s.model : s.migration;
   from.density = s.migration.density;
   return load_density(from, velocity);
 }
 
-/// Writes the stack so far: the picture alone while the run goes on, all files at its end.
+/// Writes the stack of the shots so far: only the picture during the run, all files at its end.
 class image_files {
  public:
   image_files(const survey& s, const request& r) : survey_(s) {
@@ -324,7 +325,7 @@ int migrate(const request& r, team& with) {
           const struct sums made =
               work[g]->migrate(shots[n].where, records.data(n, s.shift, run.wave.time_step, run.wave.steps));
           return std::array{made.image, made.illumination};
-        } catch (const std::runtime_error& e) {  // for example a disk without room for wave fields
+        } catch (const std::runtime_error& e) {  // for example, the disk is too full for wave fields
           if (groups.done() == 0) throw;
           throw std::runtime_error(
               fmt::format("{}; {} keeps {} of {} shots, and the same command resumes with the others", e.what(),
@@ -362,10 +363,10 @@ int model_survey(int argc, char** argv, team& with) {
   const request r = parsed("model", argc, argv, with);
   if (!r.help) return model(r, with);
   if (with.first())
-    print_help("model",
-               "Simulates the records of receivers for the velocities of a survey, and writes the records of all shots "
-               "into one\n"
-               "SEG-Y file.");
+    print_help(
+        "model",
+        "Simulates what the receivers of a survey record over the survey's velocity model, and writes the records "
+        "of all\nshots into one SEG-Y file.");
   return 0;
 }
 

@@ -9,8 +9,8 @@ namespace hpe::rtm {
 int parts_of(int argc, char** argv);
 
 /// `hpe rtm model` and `hpe rtm migrate`; argv[0] is the verb. All processes of a team call them with the same
-/// arguments; the first one reads and writes the files of the run and reports. They return the exit status; they throw
-/// bad_input for a request or a file that cannot be used, and std::runtime_error if a file cannot be written.
+/// arguments; the first process reads and writes the files of the run and reports. They return the exit status; they
+/// throw bad_input for a request or a file that cannot be used, and std::runtime_error if a file cannot be written.
 int model_survey(int argc, char** argv, team& with);
 int migrate_survey(int argc, char** argv, team& with);
 

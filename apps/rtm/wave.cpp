@@ -18,7 +18,7 @@ std::string kernel_name(const std::string& name) {
 
 std::size_t cells(const kernels::window& w) { return static_cast<std::size_t>(w.nx * w.ny * w.nz); }
 
-/// The most room of one kept field that one device has.
+/// Returns the bytes of the largest part of a kept field on one device.
 template <class T>
 std::size_t largest_part(const grid& g, const decomposition& parts, std::int64_t bits) {
   std::size_t most = 0;
@@ -26,7 +26,7 @@ std::size_t largest_part(const grid& g, const decomposition& parts, std::int64_t
   return round_up(most, sector);
 }
 
-/// The pieces of all slabs: first the outer planes that a neighbour reads, then the planes in between.
+/// Returns the pieces of all slabs: first the outer planes that a neighbour reads, then the planes between them.
 std::vector<piece> pieces_of(const decomposition& parts, std::int64_t rim, launch_order order, neighbours beyond) {
   std::vector<piece> rims, inner;
   for (int d = 0; d < parts.devices(); ++d) {
@@ -41,7 +41,7 @@ std::vector<piece> pieces_of(const decomposition& parts, std::int64_t rim, launc
   return rims;
 }
 
-/// The planes of one device, cut into tiles for its kind of device.
+/// Returns the planes [x0, x1) of one device, cut into tiles for this kind of device.
 template <class T>
 kernels::slab cut(const grid& g, int device, std::int64_t x0, std::int64_t x1) {
   const hpeDeviceInfo it = device_info(device);

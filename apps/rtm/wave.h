@@ -21,8 +21,8 @@ struct piece {
   std::int64_t x0, x1;
 };
 
-/// How a step of a device is launched: as one piece, or in pieces. The pieces that neighbours read are launched first,
-/// so that neighbours do not wait for the other pieces.
+/// Whether a device launches a step as one piece, or first the pieces that neighbours read, so that neighbours do not
+/// wait for the other pieces.
 enum class launch_order { at_once, rims_first };
 
 /// How a group of consecutive devices shares a grid: device d of the group owns the planes [planes[d], planes[d + 1]).
@@ -46,7 +46,8 @@ struct neighbours {
   bool before = false, after = false;
 };
 
-/// Cuts a grid into equal slabs. Their ends move to placement boundaries that are at most a fiftieth of a slab away.
+/// Cuts a grid into equal slabs. If a placement boundary is at most a fiftieth of a slab away from a slab's end, the
+/// end moves to this boundary.
 decomposition decompose(const kernels::field_layout& layout, int devices, std::size_t element_size,
                         launch_order order = launch_order::rims_first, neighbours beyond = {}, int first_device = 0);
 
@@ -90,12 +91,12 @@ class traces {
   std::vector<share> shares_;
 };
 
-/// The velocities and densities of one model in the form that kernels use: speed = g (c dt)^2 and, where the density
+/// The velocities and densities of one model in the form that kernels use: speed = g (c dt)^2 and, if the density
 /// varies, the potential on every cell of the grid. The model's outermost values continue through the absorbing layers.
 /// If the density varies, wave fields are pressure / sqrt(density).
 template <class T>
 struct medium {
-  /// density: null: constant.
+  /// density: null if it is constant.
   medium(const grid& g, const decomposition& parts, const volume& velocity, double time_step,
          const volume* density = nullptr);
   array<T> speed;
@@ -114,12 +115,12 @@ class kept_fields {
   [[nodiscard]] kernels::window window(int d) const { return windows_[static_cast<std::size_t>(d)]; }
   /// A field's part on device d.
   [[nodiscard]] std::span<std::uint8_t> bytes(int d, std::int64_t number) const;
-  /// The room for that part, a multiple of `sector` bytes.
+  /// The memory reserved for this part, a multiple of `sector` bytes.
   [[nodiscard]] std::span<std::uint8_t> room(int d, std::int64_t number) const;
   /// The same part as cells; bits() must be 0.
   [[nodiscard]] std::span<T> on(int d, std::int64_t number) const;
 
-  /// The most bytes that a device needs for `count` fields.
+  /// Returns the bytes for `count` fields on the device that needs the most.
   static std::size_t bytes_per_device(const grid& g, const decomposition& parts, std::int64_t count,
                                       std::int64_t bits = 0);
 
@@ -139,14 +140,14 @@ struct stack {
   array<T> image, illumination;
 };
 
-/// The wave equation on one grid, spread over devices. A device's kernel reads planes of its neighbours, in place or as
-/// copies (wave_field.h); launches and copies are ordered by the accesses that each launch declares. All calls return
-/// at once. The kind of exchange changes no bit of the result.
+/// The wave equation on one grid, spread over devices. A device's kernel reads planes of neighbouring devices, either
+/// in their memory or as copies (wave_field.h). The accesses that launches declare order launches and copies. All calls
+/// return at once. The result does not depend on the kind of exchange.
 template <class T>
 class propagator {
  public:
   /// outside: the exchange with the other processes that have slabs of the grid; null: there are none. The outermost
-  /// planes are computed first, so that the exchange runs while the others are computed.
+  /// planes are computed first, so that the exchange runs while the other planes are computed.
   propagator(const grid& g, const decomposition& parts, exchange how = exchange::direct,
              std::unique_ptr<halo_exchange> outside = nullptr);
 
@@ -157,7 +158,7 @@ class propagator {
   /// null), and advances by one step. Steps with descending t are the adjoint of steps with ascending t.
   void step(const medium<T>& m, const traces<T>* injected, const traces<T>* recorded, std::int64_t t);
 
-  /// Keeps the present field.
+  /// Stores the present field as field `number` of `to`.
   void keep(const kept_fields<T>& to, std::int64_t number);
 
   /// Adds the product of the present field and a kept field to the image, and the kept field's square to the
@@ -167,18 +168,18 @@ class propagator {
   /// The present field on all cells of the grid, for the host. Valid until the next step.
   [[nodiscard]] const array<T>& field() { return now_.whole(); }
 
-  /// Exchanges the present field and the previous one. Without damping, steps then go back in time.
+  /// Exchanges the present field and the previous field. Without damping, steps then go back in time.
   void turn() { std::swap(now_, next_); }
 
   /// The present field in the memory of devices. Valid until the next step.
   [[nodiscard]] const wave_field<T>& present() const { return now_; }
 
-  /// The memory of a device on which further steps depend. Valid until the next step. Propagators on the same grid have
-  /// lists of the same lengths, so copies of these ranges save and restore a state.
+  /// The memory of device d that determines all further steps. Valid until the next step. Propagators on the same grid
+  /// have lists of the same lengths, so copies of these ranges save and restore a state.
   [[nodiscard]] std::vector<std::span<T>> state(int d) const;
 
  private:
-  /// The part of a device in a matched layer, and the memories of its cells.
+  /// A device's part of a matched layer, and the memory variables of its cells.
   struct layer_part {
     array<T> memory, rates;
     kernels::absorb<T> parameters;
@@ -188,7 +189,7 @@ class propagator {
   /// Applies the matched layers to the next field. Does nothing if the grid has a sponge.
   void absorb(const medium<T>& m);
 
-  /// Planes [x0, x1) of an array laid out as a field.
+  /// Returns planes [x0, x1) of an array with the layout of a field.
   [[nodiscard]] std::span<T> planes(const array<T>& a, std::int64_t x0, std::int64_t x1) const;
 
   /// Begins to exchange the outermost planes of the next field.

@@ -1,5 +1,5 @@
-// Copied: the part of device d holds the planes [first(d) - radius, last(d) + radius). Planes beyond the grid are not
-// written after clear(); the other planes beyond the slab are written only by send().
+// If the exchange is `copied`, the array of device d holds the planes [first(d) - radius, last(d) + radius). After
+// clear(), no function writes the planes beyond the grid, and only send() writes the other planes beyond the slab.
 #include "apps/rtm/wave_field.h"
 
 namespace hpe::rtm {

@@ -11,8 +11,8 @@ namespace hpe::rtm {
 
 /// How a device obtains the planes of its neighbours that its stencil reads.
 enum class exchange {
-  direct,  ///< one array spread over the devices: kernels read the neighbours' planes in place
-  copied   ///< an array for each device, with room for the neighbours' planes, which copy engines fill after each step
+  direct,  ///< one array over all devices: kernels read planes in the memory of neighbours
+  copied   ///< an array for each device; copy engines copy the neighbours' planes into it after each step
 };
 
 /// A wave field on the planes [planes[d], planes[d + 1]) of each device d of a group. With either exchange, kernels of

@@ -1,5 +1,5 @@
-// `hpe rtm model` and `hpe rtm migrate` under mpirun: groups of ranks do different shots, the ranks of a group have
-// slabs of one grid.
+// `hpe rtm model` and `hpe rtm migrate` under mpirun: groups of ranks compute different shots, and the ranks of a group
+// have slabs of one grid.
 
 #include <fmt/core.h>
 
@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
     try {
       return run(argc, argv);
     } catch (...) {
-      // Mostly all ranks fail for the same reason: the first one says so, and its MPI_Abort ends the others.
+      // Usually all ranks fail for the same reason. Rank 0 then prints the error, and its MPI_Abort ends the other
+      // ranks before they print it too.
       if (rank != 0) std::this_thread::sleep_for(std::chrono::seconds(2));
       throw;
     }

@@ -20,7 +20,7 @@ int counted(std::size_t number) {
   return static_cast<int>(number);
 }
 
-/// Tags of planes that travel towards lower and higher parts, and of values for the first process.
+/// The message tags of planes for the previous and the next part, and of values for the first process.
 constexpr int downward = 1, upward = 2, values = 3;
 
 class mpi_halo final : public halo_exchange {

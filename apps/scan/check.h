@@ -1,6 +1,6 @@
 #pragma once
 
-/// Checks scans against a scan on the host, element by element.
+/// Compares the result of a scan with a scan on the host, element by element.
 
 #include <cmath>
 #include <cstdint>
@@ -14,8 +14,8 @@
 namespace hpe::scan {
 
 /// value(i): element i of the whole batch, whose problems have `length` elements. found: elements [from, to) of each
-/// problem's scan, one problem behind the other. Sums of floats may differ by rounding, by N eps times the sum of
-/// absolute values.
+/// problem's scan, problem by problem. Rounding may change the sum of i + 1 floats by (i + 1) eps times the sum of
+/// their absolute values.
 template <class T, class Op, class Value>
 [[nodiscard]] bool is_right_with(Op op, Value value, const T* found, const batch& work, std::uint64_t from,
                                  std::uint64_t to) {

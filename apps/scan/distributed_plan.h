@@ -11,23 +11,23 @@ namespace hpe::scan {
 
 /// Batched scans over several nodes (Dieguez et al., Scan-MPS over nodes): each rank has a consecutive part of every
 /// problem on its devices. Every rank reduces the chunks of its part; rank 0 gathers the sums of all chunks, scans them
-/// on a device, and scatters them; every rank scans its chunks, continuing from their sums. Parts may differ in length
-/// and be empty.
+/// on a device, and scatters them; every rank scans its chunks, each from the prefix that rank 0 sent. Parts may differ
+/// in length and be empty.
 ///
-/// All ranks construct the plan and run it together. One thread at a time. If a rank lacks the devices, kernels or
-/// memory, only this rank throws, and the others wait for it: the program must then end with MPI_Abort.
+/// All ranks construct the plan and run it together. One thread at a time. If a rank lacks devices, kernels or memory,
+/// only this rank throws, and all other ranks wait for it: the program must then end with MPI_Abort.
 class distributed_plan {
  public:
   /// mine.length: elements of each problem that this rank has; mine.problems and mine.inclusive are the same on all
-  /// ranks. iterations: K of three stages, a power of two; 0: the largest that the premises allow. Throws hpe::error;
+  /// ranks. iterations: K of three stages, a power of two; 0: the largest K that the premises allow. Throws hpe::error;
   /// if the arguments of the ranks do not agree, all ranks throw.
   distributed_plan(const operation& what, const batch& mine, ranks& with, const std::vector<int>& devices = {},
                    std::uint64_t iterations = 0);
   distributed_plan(const distributed_plan&) = delete;
   distributed_plan& operator=(const distributed_plan&) = delete;
 
-  /// Scans. input and output are the arrays of this rank: its parts of the problems, one behind the other. They are the
-  /// same array or do not overlap. Returns when this rank's work is queued, which is ordered like a launch. Throws
+  /// Scans. input and output are the arrays of this rank: its parts of the problems, one after another. Both are the
+  /// same array, or they do not overlap. Queues this rank's work, which is ordered like a launch, and returns. Throws
   /// hpe::error; if one rank refuses its arrays, all ranks throw.
   void run(const void* input, void* output);
 

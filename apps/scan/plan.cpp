@@ -99,7 +99,7 @@ void plan::queue(const void* input, void* output) {
   }
 }
 
-// All teams have the same K, because their shares are of about the same size.
+// Searches for the best K. All teams have the same K, because their numbers of problems are about equal.
 void plan::search(const void* input, void* output) {
   std::vector<three_stages*> teams;
   for (const auto& t : teams_) teams.push_back(static_cast<three_stages*>(t.get()));

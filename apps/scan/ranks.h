@@ -7,7 +7,7 @@
 
 namespace hpe::scan {
 
-/// A matrix whose columns are spread over ranks: rank r has columns[r] of them, in the order of ranks.
+/// A matrix whose columns are divided among ranks, in the order of ranks: rank r has columns[r] columns.
 struct spread_matrix {
   std::uint64_t rows = 0;
   std::vector<std::uint64_t> columns;
@@ -19,7 +19,7 @@ struct spread_matrix {
   [[nodiscard]] std::uint64_t all_columns() const { return before(static_cast<int>(columns.size())); }
 };
 
-/// The processes that share a scan, and their communication. All processes call every function but rank(), in the same
+/// The processes that share a scan, and their communication. All processes call all functions except rank() in the same
 /// order. Pointers may point to memory of devices. Failures throw hpe::error.
 class ranks {
  public:

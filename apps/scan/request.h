@@ -13,7 +13,7 @@ using command_line::bad_input;
 /// The values of the command line.
 struct request {
   bool help = false, quiet = false;
-  std::string file;  ///< elements to scan, .npy or raw; empty: random ones
+  std::string file;  ///< elements to scan, .npy or raw; empty: random elements
   std::string type;  ///< empty: the type of the file, or i32
   std::string op = "sum";
   bool exclusive = false;

@@ -24,7 +24,7 @@ namespace {
 
 using command_line::check_room;
 
-/// How many problems of which length the request means, with the elements that the file has.
+/// Returns the number and the length of the problems that the request and the file determine.
 template <class T>
 batch size_up(const request& r, const files::description& file) {
   constexpr std::uint64_t usual = std::uint64_t{1} << 24;

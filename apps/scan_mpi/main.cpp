@@ -63,7 +63,7 @@ int run(const request& r, ranks& all, std::uint64_t size) {
   std::vector<double> times;
   for (std::int64_t i = 0; i < r.repeats; ++i) {
     synchronize();
-    static_cast<void>(all.all_of(0));  // all begin together
+    static_cast<void>(all.all_of(0));  // all ranks begin together
     const auto begin = std::chrono::steady_clock::now();
     scan.run(input.data(), output.data());
     synchronize();
@@ -108,7 +108,7 @@ int run(int argc, char** argv) {
     if (r.type == "f64") return run<double>(r, all, size);
     return run<std::int32_t>(r, all, size);
   } catch (const bad_input& e) {
-    // All ranks have the same command line.
+    // All ranks have the same command line, so one rank prints the message.
     if (all.rank() == 0) fmt::print(stderr, "hpe scan: {}\n", e.what());
     return 2;
   }

@@ -1,5 +1,5 @@
-// Invariant: a message has the columns of one rank, row by row, on both sides; on rank 0 a datatype gives the rows the
-// distance that they have in the whole matrix. Ranks without columns take no part.
+// Invariant: a message contains the columns of one rank, row by row. On rank 0, a datatype describes the distance of
+// these rows in the whole matrix. Ranks without columns send and receive nothing.
 
 #include "apps/scan_mpi/mpi_ranks.h"
 
@@ -23,7 +23,7 @@ int counted(std::uint64_t number) {
   return static_cast<int>(number);
 }
 
-/// `columns` of `rows` rows that are `distance` elements apart.
+/// A datatype of `rows` rows of `columns` elements; the rows are `distance` elements apart.
 class datatype {
  public:
   datatype(std::uint64_t rows, std::uint64_t columns, std::uint64_t distance, std::size_t element_size) {
@@ -66,7 +66,7 @@ void mpi_ranks::scatter(const spread_matrix& shape, const std::byte* all, std::b
 
 void mpi_ranks::exchange(const spread_matrix& shape, std::byte* mine, std::byte* all, way which) {
   std::vector<MPI_Request> requests;
-  // The columns of a rank, in rows that are `distance` elements apart.
+  // Begins a message with the columns of a rank, in rows that are `distance` elements apart.
   const auto begin = [&](bool sends, std::byte* at, int columns_of, std::uint64_t distance, int other) {
     const std::uint64_t columns = shape.columns[static_cast<std::size_t>(columns_of)];
     if (columns * shape.rows == 0) return;

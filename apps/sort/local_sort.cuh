@@ -42,7 +42,8 @@ int sort_by_merges(const local_range& r, void* cuda_stream) {
 
 }  // namespace detail
 
-/// Less is a type without state: a strict weak order that host and device can call, in the form of kernels::by_key.
+/// Less is a type without state whose objects are strict weak orders that host and device can call, like
+/// kernels::by_key.
 template <class T, class Less>
 inline constexpr local_sort local_sort_by{detail::sort_by_merges<T, Less>, detail::scratch_of_merges<T, Less>};
 

@@ -1,4 +1,4 @@
-// Sorts of hpe's own types by CUB: radix sorts of keys, merge sorts of pairs.
+// Sorts hpe's own types with CUB: keys by radix sort, pairs by merge sort.
 
 #include <cub/device/device_radix_sort.cuh>
 #include <map>
@@ -16,7 +16,7 @@ std::size_t scratch_of_keys(std::size_t count, bool in_place) {
   std::size_t bytes = 0;
   cub::DoubleBuffer<T> buffers(nullptr, nullptr);
   // The number of passes is even, so a sort that alternates between two arrays ends in the first one. A sort that is
-  // not in place has a third array in its scratch bytes, so that it ends in the output without a copy.
+  // not in place uses a third array in its scratch bytes, so that it ends in the output without a copy.
   detail::require(in_place ? cub::DeviceRadixSort::SortKeys(nullptr, bytes, buffers, count)
                            : cub::DeviceRadixSort::SortKeys(nullptr, bytes, static_cast<const T*>(nullptr),
                                                             static_cast<T*>(nullptr), count));

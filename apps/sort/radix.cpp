@@ -1,4 +1,5 @@
-// Invariant: launches of one run depend on each other through the arrays that they name, so nothing waits on the host.
+// Invariant: the arrays that the launches of a run declare order these launches, so the host does not wait between
+// them.
 
 #include "apps/sort/radix.h"
 
@@ -28,7 +29,7 @@ radix_partition::radix_partition(const module& kernels, const kernels::radix_typ
     count_ += p.count;
     for (std::uint32_t r = 0; r < p.ranges; ++r) bounds.push_back(p.begin + bound(p.count, r, p.ranges));
     const std::uint32_t units = device_info(p.device).compute_units;
-    // Soft devices: some tiles for each thread, so that no thread waits long for another at the end.
+    // On soft devices, some tiles for each thread, so that no thread waits long for another thread at the end.
     constexpr std::uint64_t least = 4096;
     tiles_.push_back(
         static_cast<std::uint32_t>(std::clamp<std::uint64_t>(p.count / least, 1, std::uint64_t{4} * units)));

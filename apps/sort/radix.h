@@ -31,19 +31,20 @@ template <class T>
   }
 }
 
-/// Moves elements in the memory of several devices to the ranges of the sorted array in which they end up, in one
-/// exchange between all devices. The splitters are exact, so ranges have the requested lengths whatever the keys are.
-/// Equal elements keep their order. A partition is made once and run often. One thread at a time.
+/// Moves elements in the memory of several devices to their ranges of the sorted array, in one exchange between all
+/// devices. The splitters are exact, so ranges have the requested lengths whatever the keys are. Equal elements keep
+/// their order. A partition is made once and run often. One thread at a time.
 class radix_partition {
  public:
-  /// One device's elements, and the number of ranges of its part of the sorted array: one for each thread that sorts.
+  /// The elements of the unsorted array that one device has, and the number of ranges in the device's part of the
+  /// sorted array: one for each thread that sorts.
   struct part {
     int device;
     std::uint64_t begin, count;
     std::uint32_t ranges;
   };
 
-  /// Parts are in ascending order and without gaps. Throws hpe::error, also for more than most_devices devices or
+  /// `parts` are in ascending order and without gaps. Throws hpe::error, also for more than most_devices devices or
   /// most_ranges ranges.
   radix_partition(const module& kernels, const kernels::radix_types& types, std::vector<part> parts);
 

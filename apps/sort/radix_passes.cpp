@@ -1,5 +1,6 @@
-// Invariant: each kernel is one launch on all devices, so nothing of a pass begins on one device before the pass before
-// it has ended on all. Counts are cleared before they are counted, sums of tiles by the launch before.
+// Invariant: each kernel is one launch on all devices, so no device begins a pass before all devices have ended the
+// previous pass. count() clears the counts before it launches the counting kernel. The sums of tiles of a pass are
+// cleared by the launch before that pass.
 
 #include "apps/sort/radix_passes.h"
 
@@ -43,8 +44,8 @@ radix_passes::radix_passes(const module& kernels, const std::string& name, const
     const placement here = on_device(devices_[d]);
     const std::uint64_t words = kernels::radix_sum_words(common);
     sums_.push_back({array<std::uint32_t>(words, here), array<std::uint32_t>(words, here)});
-    // Each multiprocessor holds five blocks that count. A pass has a block for each tile, if ranges are not much longer
-    // than parts; blocks go on as long as there are tiles.
+    // Five counting blocks run on a multiprocessor at a time. A pass has a block for each tile if ranges are not much
+    // longer than parts; otherwise blocks process several tiles.
     constexpr std::uint32_t at_once = 5;
     const std::uint32_t tiles = std::max(common.own().tiles(common.tile()), 1U);
     counting_blocks_.push_back(std::min(tiles, at_once * device_info(devices_[d]).compute_units));

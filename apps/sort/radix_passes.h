@@ -17,7 +17,8 @@ namespace hpe::sort {
 /// devices. An object is made once and run often. One thread at a time.
 class radix_passes {
  public:
-  /// One device's elements; its part of the sorted array has about as many elements.
+  /// The elements of the unsorted array that one device has. The device's part of the sorted array has about as many
+  /// elements.
   struct part {
     int device;
     std::uint64_t begin, count;
@@ -26,8 +27,8 @@ class radix_passes {
   static constexpr std::size_t most_devices = kernels::radix_most_devices;
   static constexpr std::uint64_t most_elements = kernels::radix_most_elements - 1;
 
-  /// `name`: the type's name in kernels/sort.def. Parts are in ascending order and without gaps. Throws hpe::error,
-  /// also for more devices or elements than possible.
+  /// `name`: the type's name in kernels/sort.def. `parts` are in ascending order and without gaps. Throws hpe::error,
+  /// also for too many devices or elements.
   radix_passes(const module& kernels, const std::string& name, const kernels::radix_types& types,
                const std::vector<part>& parts);
 
@@ -35,12 +36,12 @@ class radix_passes {
   void count(const std::byte* data);
   /// Queues the passes that move elements to their final devices, after count(). `data` and `other` do not overlap.
   void exchange(std::byte* data, std::byte* other);
-  /// Queues the other passes, after exchange() of the same arrays. The result is in `data`.
+  /// Queues all further passes, after exchange() of the same arrays. The result is in `data`.
   void finish(std::byte* data, std::byte* other);
 
  private:
   void pass(std::uint32_t number, std::byte* data, std::byte* other);
-  /// Queues a kernel on all devices; blocks: the number of blocks on each.
+  /// Queues a kernel on all devices. blocks: the number of blocks on each device.
   void launch_all(const kernel<kernels::radix_pass_parameters>& what, const std::vector<std::uint32_t>& blocks,
                   std::uint32_t threads, std::vector<hpeAccess> accesses);
   [[nodiscard]] std::span<std::byte> all(const std::byte* data) const;

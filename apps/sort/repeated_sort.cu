@@ -33,7 +33,8 @@ class repeated_sort::recording {
   }
 
  private:
-  /// A sort that cannot be recorded, perhaps a program's own, is queued without a graph.
+  /// Records the sort as a graph. A sort that cannot be recorded, for example a program's own sort, is queued without a
+  /// graph.
   void record(const local_range& range) {
     cudaStream_t aside = nullptr;
     cudaGraph_t graph = nullptr;

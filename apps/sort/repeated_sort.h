@@ -6,8 +6,8 @@
 
 namespace hpe::sort {
 
-/// Runs local sorts on one GPU, ordered like launches of hpe. Queuing a sort's dozen kernels and fills takes the host
-/// 45 to 75 us, and the next GPU would wait for that long. So a sort of the same range as the previous sort is recorded
+/// Runs local sorts on one GPU, ordered like launches of hpe. Queuing the dozen kernels and fills of a sort takes the
+/// host 45 to 75 us, during which the next GPU would wait. So a sort of the same range as the previous sort is recorded
 /// as a CUDA graph; queuing it again then takes 2 us. One thread at a time.
 class repeated_sort {
  public:

@@ -96,7 +96,7 @@ auto key_of(const T& element) {
     return element;
 }
 
-/// So few different keys that some are equal.
+/// Returns random elements. Their keys have so few different values that some keys are equal.
 template <class T>
 std::vector<T> random_elements(std::size_t count) {
   std::minstd_rand random(1);
@@ -113,7 +113,7 @@ bool same(const T& a, const T& b) {
     return a == b;
 }
 
-/// The elements to sort, in ordinary memory. Each run copies them from here.
+/// Returns the elements to sort, in ordinary memory. Each run copies them from there.
 template <class T>
 std::vector<T> given_elements(const request& r, const files::description& file) {
   if (r.input.empty()) return random_elements<T>(r.length);

@@ -17,7 +17,7 @@ std::vector<int> all_unless(std::vector<int> wished) {
   return wished;
 }
 
-/// The most groups of parts that the next round merges into one.
+/// Returns the largest number of groups of parts that the next round merges into one group.
 std::size_t together(std::size_t groups) { return groups > 2 ? kernels::sort_runs : 2; }
 
 std::size_t rounds(std::size_t parts) {
@@ -40,11 +40,11 @@ bool connected(const std::vector<int>& devices) {
   });
 }
 
-/// Whether the element is a key with a value. GPUs sort these locally by CUB's merge sort, and keys by its radix sort.
+/// Whether the element is a key with a value. A GPU sorts pairs with CUB's merge sort, and keys with CUB's radix sort.
 bool is_pair(const element& what) { return what.radix.has_value() && what.size > what.radix->key; }
 
-/// The method of a sort of so many elements. Two H100, 2^22 elements and more: passes by radix take 0.43 to 0.85 of the
-/// time of merges for pairs, and 1.0 to 1.4 of it for keys.
+/// Chooses the method of a sort of `count` elements. On two H100 with 2^22 elements and more, radix passes take 0.43 to
+/// 0.85 of the time of merges for pairs, and 1.0 to 1.4 of the time of merges for keys.
 method chosen(method wished, const element& what, std::uint64_t count, const std::vector<int>& devices, bool on_soft) {
   if (wished == method::radix && !what.radix.has_value())
     throw error(HPE_ERROR_NOT_SUPPORTED, what.name + " has no radix order, so it can be sorted only by merges");
@@ -52,7 +52,7 @@ method chosen(method wished, const element& what, std::uint64_t count, const std
     throw error(HPE_ERROR_NOT_SUPPORTED, "GPUs that do not reach each other's memory can sort together only by merges");
   if (wished != method::automatic) return wished;
   if (!what.radix.has_value()) return method::merge;
-  // With fewer elements the launches of an exchange take longer than the sort by merges.
+  // With fewer elements, the launches of an exchange take longer than a sort by merges.
   constexpr std::uint64_t least_on_soft = 1 << 20, least_on_gpus = 1 << 22;
   const bool pays = on_soft ? devices.size() <= radix_partition::most_devices && count >= least_on_soft
                             : is_pair(what) && devices.size() <= radix_passes::most_devices && count >= least_on_gpus &&
@@ -120,7 +120,7 @@ sorter::sorter(const element& what, std::uint64_t count, std::vector<int> device
 }
 
 std::uint64_t sorter::cut(std::size_t part) const {
-  // Parts end at the bounds of granules if each part has enough granules.
+  // Parts end at granule boundaries if each part has enough granules.
   const std::uint64_t unit = granularity() / what_.size, even = count_ * part / devices_.size();
   if (part == devices_.size()) return count_;
   return count_ / devices_.size() >= unit * 64 ? even / unit * unit : even;
@@ -222,14 +222,14 @@ void sorter::merge_round(const std::byte* from, std::byte* to, std::size_t parts
   }
 }
 
-/// Merges the sorted runs between neighbouring cuts, as far as their elements end up in the device's part.
+/// Merges the sorted runs between neighbouring cuts, but only those elements that belong into the device's part.
 void sorter::merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts) {
   const std::uint64_t begin = cuts.front(), end = cuts.back();
   const std::span<std::byte> result = part_of(to, cut(device), cut(device + 1));
   if (result.empty()) return;
   std::byte* const output = part_of(to, begin, end).data();
   const std::uint64_t first = cut(device) - begin, last = cut(device + 1) - begin;
-  // On soft devices each thread has a few tiles, so that no thread waits long for another at the end.
+  // On soft devices each thread has a few tiles, so that no thread waits long for another thread at the end.
   const std::uint32_t units = units_[device];
   const std::uint32_t tiles = local_ != nullptr ? 4 * units : kernels::merge_blocks(last - first, units);
   const hpeShape shape{{tiles, 1, 1}, {kernels::merge_threads, 1, 1}};

@@ -62,12 +62,12 @@ template <class T>
 /// swap data before a merge, and any number of devices is possible.
 ///
 /// Radix: keys cross a link once, however many are equal. Soft devices search for the keys at the bounds of their parts
-/// of the sorted array, by counts of digits; then they move all elements to their final parts, and sort these by digits
-/// (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the passes
+/// of the sorted array, by counts of digits; then they move all elements to their final parts, and sort the parts by
+/// digits (radix_partition). Several GPUs sort by digits from the beginning, and move the elements in one of the passes
 /// (radix_passes); one GPU sorts pairs in the same way, and keys with CUB.
 ///
-/// A sorter is made once and run often. It holds a second array. GPUs that merge hold a third one, for keys, if the
-/// local sorts write their result to another array than their input. One thread at a time.
+/// A sorter is made once and run often. It holds a second array. GPUs that merge keys hold a third array if the local
+/// sorts are not in place. One thread at a time.
 class sorter {
  public:
   /// Uses all devices if `devices` is empty. Throws hpe::error if there are no kernels for the element or the method,
@@ -95,14 +95,14 @@ class sorter {
   [[nodiscard]] std::string explain() const;
 
  private:
-  /// The index of the first element of a part; for part `devices`, the number of all elements.
+  /// The index of the first element of a part; the number of all elements if `part` is the number of devices.
   [[nodiscard]] std::uint64_t cut(std::size_t part) const;
   [[nodiscard]] std::vector<step> merge_steps(std::byte* data);
   [[nodiscard]] std::vector<step> radix_steps(std::byte* data);
-  /// Sorts each device's part. The radix sort on soft devices overwrites `from`.
+  /// Sorts each device's part. The radix sort on soft devices also overwrites `from`.
   void sort_parts(std::byte* from, std::byte* to);
   void sort_ranges(std::size_t device, std::byte* from, std::byte* to);
-  /// Merges sorted groups of parts_in_group parts, `groups` groups at a time.
+  /// Merges sorted groups of parts_in_group parts each, `groups` groups into one.
   void merge_round(const std::byte* from, std::byte* to, std::size_t parts_in_group, std::size_t groups);
   void merge(const std::byte* from, std::byte* to, std::size_t device, const std::vector<std::uint64_t>& cuts);
   [[nodiscard]] std::span<std::byte> part_of(const std::byte* data, std::uint64_t from, std::uint64_t to) const;
@@ -122,9 +122,9 @@ class sorter {
   std::optional<radix_partition> exchange_;  ///< radix, for more than one range on soft devices
   std::optional<radix_passes> passes_;       ///< radix, for several GPUs, or for pairs
   hpeKernel local_ = nullptr;                ///< soft devices only: sort_local_NAME or radix_sort_ranges
-  std::vector<repeated_sort> on_gpus_;       ///< GPUs: of each
+  std::vector<repeated_sort> on_gpus_;       ///< GPUs: the local sort of each device
   array<std::byte> other_;                   ///< rounds of merges write alternately here and to the data
-  std::vector<array<std::byte>> scratch_;    ///< GPUs: for the local sort of each device
+  std::vector<array<std::byte>> scratch_;    ///< GPUs: scratch memory for the local sort of each device
 };
 
 }  // namespace hpe::sort

@@ -1,5 +1,5 @@
-// Steps are queued in batches: the host learns only after a batch whether a frontier was empty. The kernels of a batch
-// behind that step find nothing to do.
+// Steps are queued in batches: the host sees only after a batch whether a frontier was empty. All later kernels of the
+// batch then do nothing.
 
 #include "apps/sparse/breadth_first.h"
 

@@ -17,7 +17,7 @@ namespace hpe::sparse {
 
 namespace {
 
-/// The words of a text, one after the other, with the line that each is in.
+/// Reads the words of a text one after another, and counts lines for error messages.
 class words {
  public:
   words(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -37,7 +37,7 @@ class words {
   template <class Number>
   [[nodiscard]] Number number(const char* what) {
     const std::string_view word = next(what);
-    // from_chars knows no plus sign, and gives no value that is nearer to 0 than the smallest number.
+    // from_chars accepts no plus sign, and returns no value for a number that is too small to be represented.
     const bool plus = word.size() > 1 && word[0] == '+' && word[1] != '-';
     const char* const begin = word.data() + (plus ? 1 : 0);
     const char* const stop = word.data() + word.size();
@@ -62,7 +62,7 @@ class words {
     return value;
   }
 
-  /// The rest of the line.
+  /// Returns the rest of the line, and goes to the next line.
   [[nodiscard]] std::string_view line() {
     const std::size_t begin = at_;
     while (at_ < text_.size() && text_[at_] != '\n') ++at_;
@@ -73,7 +73,7 @@ class words {
     }
     return all;
   }
-  /// Passes over empty lines, and over lines of comments that begin with `mark`, also behind blanks.
+  /// Skips empty lines, and comment lines, which begin with `mark`, possibly after blanks.
   void skip_comments(char mark) {
     for (skip_space(); at_ < text_.size() && text_[at_] == mark; skip_space()) static_cast<void>(line());
   }
@@ -96,12 +96,13 @@ class words {
   std::uint64_t line_ = 1;
 };
 
-/// A row and a column take memory, also those without elements, which take no byte of the file.
+/// Returns the largest allowed number of rows or columns. An empty row or column takes memory but no byte of the file,
+/// so a short file could otherwise demand any amount of memory.
 std::uint64_t most_rows(std::string_view text) {
   constexpr std::uint64_t for_each_byte = 64;
   return std::min<std::uint64_t>(for_each_byte * text.size(), std::numeric_limits<std::uint32_t>::max() - 1);
 }
-/// "1 1" and the end of a line.
+/// Returns the largest possible number of elements: the shortest element is "1 1" and the end of the line.
 std::uint64_t most_elements(std::string_view text) { return text.size() / 4 + 1; }
 
 }  // namespace
@@ -191,7 +192,7 @@ contents read_file(const std::string& path) {
   if (file.bad() || all.empty()) throw bad_input(fmt::format("{} cannot be read, or is empty", path));
   if (const std::string container = files::container_of(all); !container.empty())
     throw bad_input(fmt::format("{}: {}", path, container));
-  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8, which has one byte order
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8
   const std::string_view text = std::string_view(all).substr(all.starts_with(byte_order_mark) ? 3 : 0);
   if (text.starts_with('%')) return matrix_of(text, path);
   if (const std::size_t first = text.find_first_not_of(" \t\r\n");

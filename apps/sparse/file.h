@@ -18,8 +18,8 @@ struct element {
   double value;
 };
 
-/// A matrix as its elements, in the order of the file. An edge of a graph from a to b is an element in row a and column
-/// b.
+/// A matrix as a list of its elements, in the order of the file. An edge of a graph from a to b is an element in row a
+/// and column b.
 struct contents {
   std::uint64_t rows = 0, columns = 0;
   std::vector<element> elements;

@@ -98,7 +98,7 @@ array<std::uint64_t> entries_of(const request& r) {
     throw bad_input(fmt::format("{} has {} values for {} keys", r.values, values.size(), count));
   array<std::uint64_t> entries(count, on_device(0));
   for (std::uint64_t i = 0; i < count; ++i) {
-    // An odd factor: all random keys differ.
+    // The factor is odd, so all random keys differ.
     const std::uint32_t key = r.file.empty() ? static_cast<std::uint32_t>(i) * 0x9e3779b1U : keys[i];
     const auto value = values.data() != nullptr ? values[i] : static_cast<std::uint32_t>(i);
     entries[i] = std::uint64_t{value} << 32 | key;
@@ -120,7 +120,7 @@ array<std::uint32_t> queries_of(const request& r, std::uint64_t keys, const arra
   return all;
 }
 
-/// The host's table: open addressing with linear probing.
+/// A hash table on the host, with open addressing and linear probing.
 class host_table {
  public:
   explicit host_table(const array<std::uint64_t>& entries) {
@@ -133,7 +133,7 @@ class host_table {
       slots_[at] = e;
     }
   }
-  /// Whether `result` is a value of the key, or `missing` and there is none.
+  /// Whether `result` is one of the values of the key or, if the table does not contain the key, equals `missing`.
   [[nodiscard]] bool agrees(std::uint32_t key, std::uint32_t result, std::uint32_t missing) const {
     bool present = false;
     for (std::uint64_t at = slot(key); slots_[at] != kernels::hash_empty; at = (at + 1) % slots_.size()) {
@@ -155,8 +155,8 @@ int run(const request& r) {
   check_one_device(r.devices);
   if (r.present > 1) throw bad_input(fmt::format("--present is {}; a share from 0 to 1 is possible", r.present));
   command_line::check_outputs({r.output, r.json}, {r.file, r.values, r.ask});
-  // Entries, the table and two lists of those that go to its next level; for a query key, result, slot, entry and
-  // lists.
+  // 46 bytes for each key: the entry, its slots in the table, and its place in two lists of entries that move to the
+  // next level. 36 bytes for each query: the key, the result, the slot, the entry found there, and the lists.
   const double bytes =
       46.0 * static_cast<double>(r.keys) + 36.0 * static_cast<double>(r.queries != 0 ? r.queries : r.keys);
   command_line::check_room(fmt::format("a hash table of {} keys", r.keys), {bytes, 2 * bytes}, 1);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t most_entries = std::uint64_t{1} << 30;
 
-/// Slots of a level: few entries get many, so that the levels end soon.
+/// Returns the number of slots of a level. A level with few entries has many slots for each, so that few levels follow.
 std::uint64_t slots_for(std::uint64_t entries) {
   return entries < 4096 ? std::max<std::uint64_t>(32 * entries, 64) : 2 * entries;
 }
@@ -50,7 +50,7 @@ hash_table::hash_table(const std::uint64_t* entries, std::uint64_t count, int de
     fill(levels_[at].data(), 0xff, slots * sizeof(std::uint64_t));
     compute_slots(pending, nullptr, count, at);
     const gather::problem scatter{gather::way::scatter, sizeof(std::uint64_t), sizeof(std::uint32_t), slots, count};
-    // A scatter reads the entries only.
+    // A scatter only reads the entries.
     gather::plan(scatter, choose(scatter), {device})
         .run(levels_[at].data(), batch_.indices.data(), const_cast<std::uint64_t*>(pending));
     gather_from(at, count, choose);
@@ -101,7 +101,7 @@ void hash_table::find(const std::uint32_t* keys, std::uint64_t count, std::uint3
   const std::uint32_t* places = nullptr;
   for (std::size_t level = 0; count > 0; ++level) {
     if (level == levels_.size()) {
-      // No level holds what is left. An empty level matches none of it.
+      // No level is left to search. 0xff bytes mark empty slots, so that the kernel finds none of the remaining keys.
       fill(batch_.found.data(), 0xff, count * sizeof(std::uint64_t));
     } else {
       compute_slots(nullptr, keys, count, level);

@@ -11,15 +11,15 @@
 
 namespace hpe::sparse {
 
-/// Chooses how a gather or scatter is done; called once for each level of the table and each batch of queries.
+/// Chooses the method of a gather or scatter; called once for each level of the table and each batch of queries.
 using method_choice = std::function<gather::choice(const gather::problem&)>;
 
 /// A table of 32-bit keys with 32-bit values, on one device, in several levels. A scatter writes all entries to their
-/// slots in the first level. If several entries share a slot, one stays; entries with the same key are dropped, and the
-/// entries with other keys move to the next level, which assigns slots differently. A search gathers the entries of the
-/// keys' slots; keys that find another entry continue in the next level. An empty slot ends the search of a key,
-/// because an entry with that key would have filled the slot. With twice as many slots as entries, 0.21 of the entries
-/// move to the next level. A table is made once and searched often; one thread at a time.
+/// slots in the first level. If several entries share a slot, one of them stays. Other entries with its key are
+/// dropped; entries with other keys move to the next level, which assigns slots differently. A search gathers the
+/// entries of the keys' slots; keys that find another entry continue in the next level. An empty slot ends the search
+/// of a key, because an entry with that key would have filled the slot. With twice as many slots as entries, 0.21 of
+/// the entries move to the next level. A table is made once and searched often; one thread at a time.
 class hash_table {
  public:
   /// Builds the table of `count` entries (see kernels::hash_key_of), which are in hpe memory. If entries have equal

@@ -8,10 +8,10 @@
 
 namespace hpe::sparse {
 
-/// How y = A x reads x.
+/// The way in which y = A x reads x.
 enum class form {
   fused,    ///< one kernel reads x[column] for each element
-  gathered  ///< hpe::gather first writes the x[column] of all elements to memory, in their order; one device
+  gathered  ///< hpe::gather first writes x[column] of all elements to memory, in the order of the elements; one device
 };
 
 /// Products of one matrix with vectors. If several devices share a product, each has whole rows, with about the same

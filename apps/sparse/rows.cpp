@@ -84,12 +84,12 @@ template compressed_rows<float> random_rows(const random_shape&, bool, int);
 template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
 row_sharing share_rows(const array<std::uint32_t>& first) {
-  // At most so many elements of the longest row for a thread: its warp waits for it.
+  // The largest number of elements of the longest row for one thread, because the thread's warp waits for it.
   constexpr std::uint64_t most_of_a_thread = 32;
   const std::uint64_t rows = first.size() - 1, elements = first[rows];
   std::uint64_t longest = 0;
   for (std::uint64_t r = 0; r < rows; ++r) longest = std::max<std::uint64_t>(longest, first[r + 1] - first[r]);
-  // The power of two from 2/3 of the mean to 4/3 of it.
+  // `lanes` becomes the power of two that is between 2/3 and 4/3 of the mean length of a row.
   const std::uint64_t of_mean = rows == 0 ? 0 : 4 * elements / (3 * rows);
   const std::uint64_t wished = std::clamp<std::uint64_t>(std::max(of_mean, longest / most_of_a_thread), 1, 32);
   const auto lanes = static_cast<std::uint32_t>(std::bit_floor(wished));
@@ -106,7 +106,7 @@ std::string kernels_file() { return modules::require("libhpe-sparse-kernels.so")
 hpeShape shape_for(std::uint64_t count, int device) {
   const hpeDeviceInfo info = device_info(device);
   const std::uint64_t tiles = (count + kernels::sparse_threads - 1) / kernels::sparse_threads;
-  // A few tiles for each thread of a soft device, so that no thread waits long for another at the end.
+  // A few tiles for each thread of a soft device, so that no thread waits long for another thread at the end.
   const std::uint64_t most =
       info.kind == HPE_DEVICE_SOFT ? std::uint64_t{4} * info.compute_units : std::numeric_limits<std::int32_t>::max();
   return {{static_cast<std::uint32_t>(std::clamp<std::uint64_t>(tiles, 1, most)), 1, 1},

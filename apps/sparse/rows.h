@@ -12,7 +12,7 @@
 
 namespace hpe::sparse {
 
-/// A matrix, or a graph, which has no values. It has fewer than 2^32 rows, columns and elements.
+/// A matrix, or a graph, for which `value` is empty. It has fewer than 2^32 rows, columns and elements.
 template <class T>
 struct compressed_rows {
   std::uint64_t rows = 0, columns = 0;
@@ -30,7 +30,8 @@ struct random_shape {
   std::uint64_t seed = 1;
 };
 
-/// Stores the matrix of a file on a device. Adds elements with the same row and column. Throws hpe::error.
+/// Stores the matrix of a file on a device. The sum of all elements with the same row and column becomes one element.
+/// Throws hpe::error.
 template <class T>
 [[nodiscard]] compressed_rows<T> compress(const contents& file, int device);
 
@@ -50,14 +51,15 @@ extern template compressed_rows<double> compress(const contents&, int);
 extern template compressed_rows<float> random_rows(const random_shape&, bool, int);
 extern template compressed_rows<double> random_rows(const random_shape&, bool, int);
 
-/// How threads of a GPU process a row (kernels/sparse.h).
+/// The work of a GPU's threads on a row (kernels/sparse.h).
 struct row_sharing {
   std::uint32_t lanes;  ///< threads that share a row: about as many as the mean row has elements
-  std::uint32_t each;   ///< elements that a thread loads at once: 2 if that is enough for the longest row, else 4
+  std::uint32_t each;   ///< elements that a thread loads at a time: 2 if this is enough for the longest row, else 4
 };
 [[nodiscard]] row_sharing share_rows(const array<std::uint32_t>& first);
 
-/// For programs that use one device: throws bad_input if --devices asks for several, or for one that does not exist.
+/// For programs that use one device: throws bad_input if --devices asks for several devices, or for a device that does
+/// not exist.
 void check_one_device(std::int64_t devices);
 
 /// The path of libhpe-sparse-kernels.so, in the folder of libhpe.so. Throws hpe::error if the file does not exist.

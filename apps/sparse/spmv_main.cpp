@@ -36,8 +36,8 @@ std::vector<command_line::option> options_of(request& r) {
       {"--x", "FILE", "the vector, .npy or raw (numbers from -0.5 to 0.5)", to_text(r.x)},
       {"--output", "FILE", "write the product to this file, .npy or raw", to_text(r.output)},
       {"--method", "NAME",
-       "fused: the kernel reads x where it is needed; single-pass, multi-pass or partitioned: x is first gathered by "
-       "this method, on one device (fused)",
+       "fused: the kernel reads x where it is needed; single-pass, multi-pass or partitioned: one device first gathers "
+       "the elements of x by this method (fused)",
        to_one_of<way_to_read>(r.read, {{"fused", way_to_read::fused},
                                        {"single-pass", way_to_read::single_pass},
                                        {"multi-pass", way_to_read::multi_pass},
@@ -73,7 +73,8 @@ gather::choice choice_for(const request& r) {
   }
 }
 
-/// Whether y is the product but for rounding: each row is compared with the sum of the products' magnitudes.
+/// Whether y is the product except for rounding, which in each row is limited relative to the sum of the products'
+/// magnitudes.
 template <class T>
 bool right(const compressed_rows<T>& m, const array<T>& x, const std::vector<T>& y) {
   for (std::uint64_t r = 0; r < m.rows; ++r) {

@@ -10,11 +10,12 @@ from pathlib import Path
 from .check import SCRIPTS
 
 ROOT = SCRIPTS.parent
-# Beside the files that the parts name: what `hpe run`, programs of MPI, `hpe predict` and soft devices need, and benchmarks to run by hand.
+# Packed in addition to the files that the parts name: the files that `hpe run`, MPI programs, `hpe predict` and soft
+# devices need, and benchmarks to run by hand.
 PACKED = ["bin/hpe", "bin/hpe-softd", "bin/hpe-bench-machine", "bin/hpe-bench-spread", "lib/hpe/cuda", "lib/hpe/mpi", "share/hpe/predict"]
 PACKED_SCRIPTS = ["gpu-check", "gpu_check", "measurements"]
 SOFT_ONLY = ["libhpe-fft-fftw.so", "libhpe-ptx-compiler.so"]
-# Libraries of the C and C++ compilers, of the driver and of MPI belong to a machine.
+# Not packed: libraries of the C and C++ compilers, of the driver and of MPI, which the other machine must have.
 OF_A_MACHINE = re.compile(r"(libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcuda|libmpi[^/]*|libopen-[^/]*)\.so")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 SCRIPTS = Path(__file__).resolve().parent.parent
 SECONDS_OF_A_PART = 520
-STOPPED = 124  # the status of a step that took too long, as timeout(1) has it
+STOPPED = 124  # the status of a step that took too long, as in timeout(1)
 
 
 class Ran(NamedTuple):
@@ -28,8 +28,8 @@ class Ran(NamedTuple):
 class Check:
     """The steps of all parts that a call runs; the figures and the seconds, by the name of the part.
 
-    The functions of the parts say their steps in one of three ways, the `mode`: "gpus" runs them; "rehearse" runs them on soft devices,
-    except those that need a GPU, whose files must exist; "pack" runs nothing and collects in `used` the files that steps need.
+    The `mode` decides what happens with the steps of a part: "gpus" runs them; "rehearse" runs them on soft devices, except steps that
+    need a GPU, of which only the files must exist; "pack" runs nothing and collects in `used` the files that steps need.
     """
 
     def __init__(self, programs, out, mode, options):
@@ -48,7 +48,7 @@ class Check:
         return self.programs / "bin" / name
 
     def cuda_program(self, name):
-        """A program of bin/interpose with the static CUDA runtime, in whose place soft devices run the one with the shared runtime."""
+        """A program of bin/interpose with the static CUDA runtime; for soft devices, the program with the shared runtime."""
         return self.bin(f"interpose/{name}-static")
 
     def choose(self, on_gpus, in_a_rehearsal):
@@ -76,7 +76,7 @@ class Check:
         return {"HPE_DEVICES": f"cuda:{count}", "HPE_CUDA_PEERS": "off"}
 
     def tool(self, name):
-        """Where a program of this machine is; None if it is absent."""
+        """The path of a program of this machine; None if it is absent."""
         return name if self.packing else shutil.which(name, path=f"{os.environ['PATH']}:/usr/local/cuda/bin")
 
     def log(self, name, ending="log"):
@@ -138,7 +138,7 @@ class Check:
         print(f"{self.part.name}: {name}: {verdict}", flush=True)
 
     def record(self, name, *runs):
-        """Notes the outcome of runs as that of one step: the first failure if there is one. Shows the end of its output."""
+        """Records the outcome of runs as one step: the first failure if there is one, with the end of its output."""
         worst = next((ran for ran in runs if ran.status), runs[-1])
         if worst.status:
             print("\n".join((worst.output + worst.errors).splitlines()[-20:]), flush=True)
@@ -165,7 +165,7 @@ class Check:
                          self.log(name, "json"), *words, needs_gpu=needs_gpu)
 
     def compare(self, name, alone, inside):
-        """Records a program's run alone and that under hpe: both must succeed, with the same standard output."""
+        """Records two runs of a program, alone and under hpe: both must succeed, with the same standard output."""
         if alone.status or inside.status or alone.output == inside.output:
             return self.record(name, alone, inside)
         print(f"DIFFERENT:\n{alone.output[-2000:]}\n-- under hpe:\n{inside.output[-2000:]}{inside.errors[-2000:]}", flush=True)
@@ -180,8 +180,8 @@ class Check:
         return self.compare(name, alone, inside)
 
     def figure(self, what, seen, bar="", reached=None):
-        """Records a figure in words, its target, and whether it is reached. A rehearsal has no targets, and no numbers of the steps that
-        it only looks for."""
+        """Records a figure in words, its target, and whether it is reached. In a rehearsal there are no targets, and steps that need a
+        GPU have no numbers."""
         if self.packing or (self.rehearse and not re.search("[0-9]", seen)):
             return
         bar = "" if self.rehearse else bar
@@ -204,7 +204,7 @@ def run_for(seconds, environment, command, log, errors):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
 
-    # Popen.wait with a limit looks every 50 ms, which is too coarse for programs whose time is compared.
+    # Popen.wait with a limit polls every 50 ms, which is too coarse for programs whose times are compared.
     timers = [threading.Timer(seconds, stop, [signal.SIGTERM]), threading.Timer(seconds + 5, stop, [signal.SIGKILL])]
     for timer in timers:
         timer.start()

@@ -12,7 +12,7 @@ PROGRAMS = ("vector_add", "transpose", "streams", "graphs", "cooperative", "mana
 
 
 def in_turn(check, name, times, program):
-    """Runs a program alone and under hpe in turn. Returns the output of all runs by way. Copies of 256 MiB are too long for a rehearsal."""
+    """Runs a program alone and under hpe in turn. Returns the outputs of all runs, "alone" and "hpe". Copies of 256 MiB are too long for a rehearsal."""
     runs = {"alone": [], "hpe": []}
     for _ in range(times):
         for way, before in (("alone", check.alone()), ("hpe", check.hpe_run())):
@@ -22,7 +22,7 @@ def in_turn(check, name, times, program):
 
 
 def cost(check):
-    """What hpe adds to a program that gains nothing. The speed of runs drifts slowly, by more than the difference to measure. So
+    """Measures the time that hpe adds to a program that gains nothing. The speed of runs drifts slowly, by more than the difference to measure. So
     neighbouring runs are compared, and both kinds come first equally often."""
     program = check.cuda_program("gains_nothing")
     check.record("first start of the driver", check.run("first start", 60, {}, *check.alone(), program))
@@ -39,7 +39,7 @@ def cost(check):
     check.record("gains nothing", *(ran for pair in pairs for ran in pair))
 
     def differences(words, of):
-        """Of each pair, `of` the numbers alone and under hpe; and the median alone."""
+        """Returns of(number alone, number under hpe) for each pair, and the median of the numbers alone."""
         found = [(after(words, alone.output), after(words, hpe.output)) for alone, hpe in pairs]
         found = [(p, h) for each in found for p, h in zip(*each)]
         return [of(p, h) for p, h in found], median([p for p, _ in found])
@@ -81,7 +81,7 @@ def copies(check):
 
 
 def output(check):
-    """Under hpe, programs with the argument `touch` also use device memory by the CPU."""
+    """Compares outputs. With the argument `touch`, programs under hpe also use device memory on the CPU."""
     same = []
     for runtime in ("static", "shared"):
         for name in PROGRAMS:

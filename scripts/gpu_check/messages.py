@@ -19,12 +19,12 @@ def ranks(check, name, count, *command, environment=None, needs_gpu=False):
 
 
 def figure(check, what, seen, bar="", reached=None):
-    """Ranks that share a GPU have no targets."""
+    """Records a figure. If ranks share a GPU, there is no target."""
     check.figure(what, seen, bar if check.gpus > 1 else "", reached)
 
 
 def column(text, kind, where, length, index):
-    """A column, counted from 1, of the line that begins with two words and has this length as its third or fourth."""
+    """A column, counted from 1, of the line that begins with `kind` and `where` and has this length as its third or fourth word."""
     for words in map(str.split, text.splitlines()):
         if words[:2] == [kind, where] and str(length) in words[2:4] and len(words) >= index:
             return words[index - 1]
@@ -91,7 +91,7 @@ def driver_copies(check):
 
 
 def parts(check, bench):
-    """The parts of a message, from traces, which lie in a folder of their own beside the tables of figures."""
+    """Measures the parts of a message from traces, which are written to a separate folder beside the tables of figures."""
     folder = check.out / "traces"
     folder.mkdir(exist_ok=True)
     ranks(check, "messages with a trace", 2, bench, "latency", environment={"HPE_TRACE": str(folder / "trace.json")}, needs_gpu=True)
@@ -128,7 +128,7 @@ def jacobi(check):
         threads = first("^jacobi threads, 2 GPUs, overlap.* ([0-9.]*) x.*", text)
         figure(check, f"{JACOBI} with overlap, two GPUs, of one, HPE_MPI_WAITS={waits}", f"{mine} x, threads {threads} x", ">= 1.8 x",
                at_least(number(mine), 1.8))
-    # Messages from memory of their own, while kernels of other memory run.
+    # Messages from separate memory, while kernels that use other memory run.
     text = ranks(check, "Jacobi, --scope args", 2, bench, "jacobi", environment={"HPE_SCOPE": "args"}, needs_gpu=True).output
     mine, all_memory = (first("^jacobi 2 ranks, halos.* ([0-9.]*) x.*", each) for each in (text, texts["on"]))
     figure(check, "Jacobi, halos in memory of their own, --scope args", f"{mine} x, scope all {all_memory} x", ">= 1.8 x",

@@ -39,7 +39,7 @@ def shown(number, form="g"):
 
 
 def first(pattern, text):
-    """What the first group of the pattern matches, in its last match; else nothing."""
+    """The text of the pattern's first group in its last match; empty without a match."""
     found = re.findall(pattern, text, re.MULTILINE)
     return found[-1] if found else ""
 

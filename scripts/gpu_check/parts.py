@@ -1,4 +1,4 @@
-"""The list of parts. A part is a function that is given a Check and says its steps and figures."""
+"""The list of parts. A part is a function that runs its steps, and records its figures, through a Check."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,7 +14,7 @@ class Part(NamedTuple):
     name: str
     about: str
     run: Callable
-    needs: tuple = ("bin/hpe",)  # files without which no step of the part says anything
+    needs: tuple = ("bin/hpe",)  # files without which no step of the part is meaningful
 
 
 PARTS = [

@@ -13,7 +13,7 @@ SECONDS = 120  # of one run
 
 
 def samples(check):
-    """Small grids: by predicted time, and in equal parts wherever that is possible."""
+    """Small grids, divided as predicted times decide, and divided into equal parts wherever that is possible."""
     for name in ("samples", "samples-shared", "course"):
         compare(check, name, name, needs_gpu=name != "samples-shared")
         compare(check, f"{name} in equal parts", name, environment={"HPE_SPREAD_CUT": "even"}, needs_gpu=name != "samples-shared")

@@ -35,7 +35,7 @@ def stress(check):
         check.tests("stress without peers", 110, {**check.without_peers(check.gpus), **settings}, "test-stress")
     small = {"HPE_BLOCK_SIZE": "4k", "HPE_PREFETCH_WINDOW": "64k", "HPE_ROLLING_WINDOW": "32k"}
     check.tests("stress, small blocks", 110, {**everywhere, **settings, **small}, "test-stress")
-    little = {"HPE_DEVICE_MEMORY": "8M"}  # all data makes room for other data all the time
+    little = {"HPE_DEVICE_MEMORY": "8M"}  # data must be evicted all the time
     check.tests("stress, little device memory", 110, {**everywhere, **settings, **little}, "test-stress")
     check.tests("data larger than device memory", 110, everywhere, "test-larger", check.choose("*", "larger.NewMemory*"))
     check.tests("coherence with little pinned memory", 110, {**everywhere, "HPE_PINNED_MEMORY": "16M"}, "test-core",
@@ -47,7 +47,7 @@ def memcheck(check):
     if not sanitizer and not check.rehearse:
         check.note("compute-sanitizer", "not run: it is not on this machine", 0, 1)
         return
-    # A failed look-up of an entry that the driver lacks is not an error of the program.
+    # Without reports of API errors, because hpe also looks up entries that the driver may lack.
     watched = check.choose([sanitizer, "--report-api-errors", "no", "--error-exitcode", "9"], [])
     one = check.family
     of_the_contract = ":".join(f"{one}/contract.{name}*/{one}_1" for name in ("every_tile", "parameters", "uploaded_bytes"))
@@ -78,7 +78,7 @@ def mpi(check):
     settings = {**check.on(check.gpus), "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
     def ranks(name, limit, count, names, environment=None, options=()):
-        """Whether MPI made no windows."""
+        """Runs ranks. Returns whether MPI made no windows."""
         ran = check.step(name, limit, {**settings, **(environment or {})}, *check.mpirun(count, *options), check.bin("test-mpi"),
                          f"--gtest_filter={names}")
         return bool(re.search("SKIPPED.*one_sided", ran.output))

@@ -13,7 +13,8 @@ constexpr std::uint64_t MiB = 1 << 20;
 constexpr const char* touch = "touches of device memory";
 constexpr std::uint64_t here = 0x200000000000;
 
-// A process of ten seconds in which nothing is wrong: one allocation of 64 MiB, copied up once and down once.
+// A process of ten seconds for which no advice is due: one allocation of 64 MiB, copied once to the device and once
+// back.
 recorded_process fine() {
   recorded_process p;
   p.name = "rank 0";
@@ -38,7 +39,7 @@ recorded_process fine() {
 struct row {
   const char* rule;
   const char* where;
-  const char* words;  // of the text
+  const char* words;  // a part of the text
   std::function<void(recorded_process&)> change;
 };
 
@@ -110,13 +111,13 @@ TEST(advice, follows_from_the_records) {
   }
 }
 
-// The same records, but so short or so rare that advice would gain nothing.
+// The same records, but so short or so rare that following advice would save no time.
 TEST(advice, is_not_given_for_records_that_take_no_time) {
   for (const row& r : table) {
     recorded_process p = fine();
     r.change(p);
     if (p.degraded != 0 || r.rule == std::string("ping-pong") || r.rule == std::string("allocation larger than needed"))
-      continue;  // of memory and traffic, not of time
+      continue;  // these rules are about memory and traffic, not about time
     p.seconds = 1000;
     for (const advice& a : advise(p)) ADD_FAILURE() << r.rule << " gave " << a.text;
   }

@@ -26,7 +26,8 @@ bool interrupted_start = false;  ///< a SIGTERM arrives when a program has just 
 
 }  // namespace
 
-/// Comes before the C library's, so that the signal arrives between the start of the program and the next statement.
+/// Replaces the C library's function, so that the signal arrives between the start of the program and the next
+/// statement.
 extern "C" int posix_spawnp(pid_t* child, const char* file, const posix_spawn_file_actions_t* actions,
                             const posix_spawnattr_t* attributes, char* const argv[], char* const environment[]) {
   auto* const next = reinterpret_cast<decltype(&posix_spawnp)>(::dlsym(RTLD_NEXT, "posix_spawnp"));
@@ -128,7 +129,7 @@ TEST(help, has_groups) {
   EXPECT_EQ(count_of(hpe("run --help").text, "\nWhere CUDA programs run:\n"), 1);
 }
 
-// Lines of examples stay as they are, to be copied.
+// Lines of examples are not wrapped, so that users can copy them.
 TEST(help, fits_the_terminal) {
   std::vector<std::string> topics{"options"};
   std::istringstream lines(hpe("help").text);
@@ -138,7 +139,7 @@ TEST(help, fits_the_terminal) {
   EXPECT_GT(topics.size(), 20U);
   for (const unsigned columns : {60U, 80U})
     for (const std::string& topic : topics) {
-      if (topic == "bench") continue;  // a list of what is there
+      if (topic == "bench") continue;  // lists the benchmarks that exist
       std::istringstream text(hpe("help " + topic, fmt::format("COLUMNS={}", columns)).text);
       for (std::string line; std::getline(text, line) && line != "Examples:";) {
         const bool is_one_word = line.find(' ', line.find_first_not_of(' ')) == std::string::npos;
@@ -161,7 +162,7 @@ TEST(help, fails_where_standard_output_cannot_be_written) {
   EXPECT_TRUE(contains(o, "standard output cannot be written: No space left on device")) << o.text;
 }
 
-// A file of the runtime must not take the number of standard output.
+// A file of the runtime must not get the file descriptor of standard output.
 TEST(info, fails_where_standard_output_is_closed) {
   const outcome o = shell(fmt::format("{{ HPE_DEVICES=soft:1 '{}' info >&-; }}", HPE_COMMAND));
   EXPECT_EQ(exit_status(o), 1) << o.text;
@@ -213,7 +214,7 @@ TEST(info, marks_limits_that_are_too_low) {
   EXPECT_EQ(judged(1 << 20, false).advice, "");
   EXPECT_EQ(judged(65530, false).advice, "raise it");
   EXPECT_EQ(judged(1 << 19, true).value, "512 KiB");
-  // Sets a limit by the shell for the command.
+  // The shell sets the limit for the command.
   const outcome low = shell(fmt::format("ulimit -n 512; HPE_DEVICES=soft:1 '{}' info", HPE_COMMAND));
   EXPECT_EQ(exit_status(low), 0) << low.text;
   EXPECT_TRUE(contains(low, "open files           512   LOW: several devices")) << low.text;
@@ -226,7 +227,7 @@ TEST(info, lists_the_limits_that_keep_the_runtime_from_starting) {
   EXPECT_TRUE(contains(o, "hpe: ")) << o.text;
 }
 
-// The limit of processes does not hold for the superuser.
+// The limit of processes does not apply to the superuser.
 TEST(info, names_the_limit_of_processes) {
   if (::getuid() != 0) GTEST_SKIP() << "only the superuser can become another user";
   const outcome o =
@@ -342,7 +343,7 @@ TEST(info, shows_a_lost_device_and_no_figures_of_it) {
   EXPECT_NE(alive.find("reaches        devices 0\n"), std::string::npos) << alive;
 }
 
-// A part of a build, as copied to a machine with GPUs. Any library can stand for the driver here.
+// A part of a build, as it might be copied to a machine with GPUs. Any library can serve as the driver here.
 TEST(run_preloads, says_where_the_shim_is_missing) {
   const std::filesystem::path folder =
       std::filesystem::path(::testing::TempDir()) / fmt::format("hpe-run-{}", getpid());

@@ -1,5 +1,5 @@
-// `hpe doctor`: what it says of programs on machines of several kinds, and of this machine. The programs of nvcc are in
-// tests/interpose/cudart/programs/doctor_test.cpp.
+// `hpe doctor`: its findings about programs on several kinds of machines, and about this machine. Tests with programs
+// of nvcc are in tests/interpose/cudart/programs/doctor_test.cpp.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ const machine_facts two_soft_devices{false, {}, {4 * gibi, 4 * gibi}};
 const machine_facts two_gpus{true, {90, 90}, {80 * gibi, 80 * gibi}};
 const machine_facts one_gpu{true, {90}, {80 * gibi}};
 
-/// A dynamic program of nvcc.
+/// A dynamically linked program of nvcc.
 examined_program cuda_program(bool shared, std::set<std::uint32_t> ptx, std::set<std::uint32_t> machine_code) {
   examined_program p;
   p.path = "/opt/program";

@@ -1,4 +1,4 @@
-// What `hpe explain` tells of PTX, and of files that it cannot read.
+// The output of `hpe explain` for PTX, and for files that it cannot read.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -120,7 +120,7 @@ class Report(unittest.TestCase):
         parts = Path(f"{page}.parts")
         parts.mkdir()
         (parts / "notes.txt").write_text("mine")
-        (parts / "-.1.json").write_text("{}")  # of an earlier run
+        (parts / "-.1.json").write_text("{}")  # a part of an earlier run
         run(page, HPE, "info")
         self.assertEqual([p.name for p in parts.iterdir()], ["notes.txt"])
         self.assertEqual(len(data_of(page)["processes"]), 1)
@@ -211,7 +211,7 @@ class Report(unittest.TestCase):
     def test_the_page_opens_in_a_browser_without_errors_and_without_a_network(self):
         self.assertNotRegex(self.page.read_text(), r'(?:src|href)\s*=\s*["\']?(?:https?:)?//')
         probed = self.page.with_name("probed.html")
-        # Looks at the pixels of the time line before and after the wheel turned over it.
+        # Compares the pixels of the time line before and after a turn of the mouse wheel over it.
         probed.write_text(self.page.read_text().replace("</body>", """<pre id="probe"></pre><script>
           const pixels = () => {
             const c = at("timeline"), copy = new OffscreenCanvas(c.width, c.height).getContext("2d", {willReadFrequently: true});

@@ -1,5 +1,5 @@
-// A program that deserves advice: a device writes an array repeatedly, and CPU code reads single elements of it, far
-// apart and in random order, so that each read waits for the device.
+// A program for which a report contains advice: a device writes an array repeatedly, and CPU code reads single elements
+// of it, far apart and in random order, so that each read waits for the device.
 #include <cstdio>
 
 #include "hpe/hpe.hpp"

@@ -85,7 +85,7 @@ class Top(unittest.TestCase):
             os.kill(program.process.pid, signal.SIGKILL)
             program.process.wait()
             self.assertIsNone(program.seen())
-            # Other programs of the machine may use hpe too, so only the rows of this process are checked.
+            # Other programs on the machine may use hpe too, so only the rows of this process are checked.
             self.assertEqual([name for name in os.listdir("/dev/shm") if str(program.process.pid) in name], [])
 
     @unittest.skipUnless(shutil.which("tmux"), "no tmux, the terminal of this test")
@@ -115,7 +115,7 @@ class Top(unittest.TestCase):
                 tmux("kill-server")
 
     def take_pictures(self, folder, screen):
-        """Pictures of a screen, which has no colours of its own, so that it takes those of the terminal."""
+        """Takes pictures of a screen, which must have no colours of its own, so that it has the terminal's colours."""
         if not BROWSER:
             return
         folder.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ class element_file : public testing::Test {
 
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ / name; }
 
-  /// A file as numpy.save writes it in a given version of the format.
+  /// Writes a file as numpy.save does in this version of the format.
   std::string save(const std::string& dictionary, const std::string& data, int version = 1) {
     std::string header = dictionary + "\n";
     std::string bytes =

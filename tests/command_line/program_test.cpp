@@ -69,7 +69,8 @@ class machine_of_test {
     std::filesystem::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
   }
-  /// The free memory of the host in the message about a demand that is larger; empty if there is no message.
+  /// Returns the free memory of the host that the message about too large a demand states; empty if there is no
+  /// message.
   [[nodiscard]] std::string free_for(double bytes) const {
     try {
       check_room("elements", {.on_host = bytes}, 1, root_);
@@ -90,7 +91,7 @@ TEST(program, limits_of_control_groups_count) {
   const machine_of_test machine;
   EXPECT_EQ(machine.free_for(most), "");
   EXPECT_EQ(machine.free_for(9 * gibi), "8.0 GiB");
-  // Version 2: the group above has a limit, of which files in the page cache can be given up.
+  // Version 2: the parent group has a limit, and the page cache that counts towards it can be freed.
   machine.write("proc/self/cgroup", "0::/job/step\n");
   machine.write("sys/fs/cgroup/job/step/memory.max", "max\n");
   machine.write("sys/fs/cgroup/job/step/memory.current", "1\n");
@@ -99,11 +100,11 @@ TEST(program, limits_of_control_groups_count) {
   machine.write("sys/fs/cgroup/job/memory.current", "3221225472\n");
   machine.write("sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 1073741824\nfile 5\n");
   EXPECT_EQ(machine.free_for(most), "2.0 GiB");
-  // In a container the group's own folder is the top one.
+  // In a container, the folder of the process's own group is the top folder.
   machine.write("sys/fs/cgroup/memory.max", "1073741824\n");
   machine.write("sys/fs/cgroup/memory.current", "2147483648\n");
   EXPECT_EQ(machine.free_for(most), "0 bytes");
-  // Version 1: a folder and names of its own.
+  // Version 1 of control groups has a separate folder and other names.
   machine.write("proc/self/cgroup", "12:cpu,cpuacct:/\n4:memory:/job\nnonsense\n");
   EXPECT_EQ(machine.free_for(most), "");
   machine.write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "6442450944\n");
@@ -179,7 +180,7 @@ TEST(report, texts_that_are_not_utf_8_make_valid_json) {
   std::filesystem::remove(path);
 }
 
-/// A progress with a clock that the test sets, which writes to a file.
+/// A progress that writes to a file, with a clock that the test sets.
 class progress_test : public testing::Test {
  protected:
   progress::place place(bool terminal) {

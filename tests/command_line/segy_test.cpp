@@ -1,4 +1,5 @@
-// SEG-Y: headers and samples survive reading and writing, in every format and revision; damage is told in words.
+// SEG-Y: headers and samples survive writing and reading, in every format and revision. A damaged file is refused with
+// a message that names the defect.
 
 #include "apps/files/segy.h"
 
@@ -40,7 +41,7 @@ class segy_file : public testing::Test {
     return path("a.sgy");
   }
 
-  /// A file of three traces of four samples, which are small whole numbers.
+  /// Writes a file of three traces with four samples each, which are small whole numbers.
   [[nodiscard]] std::string write(const header& head, const std::string& name = "a.sgy") const {
     writer file(path(name), head);
     for (int n = 1; n <= 3; ++n) {
@@ -65,7 +66,7 @@ class segy_file : public testing::Test {
     return contents(path("copy.sgy"));
   }
 
-  /// What is wrong with a file of these bytes; empty if nothing is.
+  /// Returns the error message for a file of these bytes; empty if the file is valid.
   [[nodiscard]] std::string complaint(const std::string& bytes) const {
     try {
       const reader file(save(bytes));
@@ -76,7 +77,7 @@ class segy_file : public testing::Test {
     return "";
   }
 
-  /// The bytes of write(), with one number of the file's header changed.
+  /// Returns the bytes of write(), with one number of the file's header changed.
   [[nodiscard]] std::string changed(field f, std::int64_t value, bool second_revision = false) const {
     header head = make_header(sample_format::f32, 4, 4000, {});
     if (second_revision) head.set(in_file::revision, 2);
@@ -259,7 +260,7 @@ TEST_F(segy_file, revisions_in_text_and_intervals_of_traces_are_read) {
   const auto with = [&](std::size_t first, const std::string& bytes) {
     return std::string(all).replace(first - 1, bytes.size(), bytes);
   };
-  // Blanks in ASCII and EBCDIC; then the fields of revision 1 may be blanks, too.
+  // Blanks in ASCII and EBCDIC; the fields that revision 1 adds may then be blanks too.
   for (const std::string& blanks : {std::string(8, ' '), std::string(8, '\x40')})
     EXPECT_EQ(complaint(with(3501, blanks)), "");
   for (const char* const digits : {"10", "1.", "00", "\xf1\xf0"})
@@ -324,7 +325,7 @@ TEST_F(segy_file, a_wrong_header_is_refused_with_its_defect) {
   for (const auto& [bytes, words] : lies)
     EXPECT_NE(complaint(bytes).find(words), std::string::npos) << complaint(bytes);
 
-  EXPECT_EQ(complaint(changed(in_file::samples, 0)), "");  // the traces state it
+  EXPECT_EQ(complaint(changed(in_file::samples, 0)), "");  // the headers of the traces state the number
   EXPECT_NE(complaint(std::string(4000, '\0').replace(3225, 1, "\1")).find("states that its traces have 0 samples"),
             std::string::npos);
   std::string all = changed(in_file::equal_traces, 0);

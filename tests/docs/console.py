@@ -56,7 +56,7 @@ def output_on_terminal(command, folder, environment):
         try:
             while part := os.read(ours, 65536):
                 output += part
-        except OSError:  # how Linux tells that nobody has the terminal open any more
+        except OSError:  # Linux reports in this way that no process has the terminal open any more
             pass
     os.close(ours)
     return output.decode(errors="replace")

@@ -74,7 +74,7 @@ class HelpTexts(unittest.TestCase):
         self.assertLess(set(COMMANDS), set(commands))
         for command in commands:
             lines = printed(command, "--help").splitlines()
-            name_alone = re.compile(r" +--\S+ \S+")  # too long to have its text beside it
+            name_alone = re.compile(r" +--\S+ \S+")  # too long for a text on the same line
             broken = [line for line, after in zip(lines, lines[1:])
                       if line.strip() and re.match(r" {8,}\S", after) and line[-1] not in ";:." and not name_alone.fullmatch(line)]
             self.assertEqual([], broken, command)
@@ -120,7 +120,7 @@ class Completion(unittest.TestCase):
 
 
 class OtherShells(unittest.TestCase):
-    """Files for zsh and fish: by the shells where they are installed, else by their text."""
+    """Files for zsh and fish, tested in these shells if they are installed, else by their text."""
     ZSH, FISH = COMPLETION / "zsh" / "_hpe", COMPLETION / "fish" / "hpe.fish"
 
     def test_each_option_of_each_command_is_in_both(self):
@@ -148,7 +148,7 @@ class OtherShells(unittest.TestCase):
     @unittest.skipUnless(shutil.which("zsh"), "no zsh")
     def test_zsh_completes(self):
         subprocess.run(["zsh", "-n", self.ZSH], check=True)
-        # The functions of zsh's completion, which need a terminal, print here what they are called with.
+        # The functions of zsh's completion need a terminal, so here they only print their arguments.
         script = f"""
           _arguments() {{ if [[ $1 == -C ]]; then state=$STATE; words=("${{(@)words[2,-1]}}"); else print -rl -- "$@"; fi }}
           _describe() {{ print -rl -- "${{(@P)2}}"; }}

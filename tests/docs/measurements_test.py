@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pages import ROOT
 
-sys.dont_write_bytecode = True  # beside the script
+sys.dont_write_bytecode = True  # no compiled file beside the script
 LOADER = importlib.machinery.SourceFileLoader("measurements", str(ROOT / "scripts" / "measurements"))
 measurements = importlib.util.module_from_spec(importlib.util.spec_from_loader("measurements", LOADER))
 LOADER.exec_module(measurements)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that docs/troubleshooting.md has a row for each message of the runtime, and no row for a message that is gone.
 
-A message is what HPE_THROW, HPE_REQUIRE and log (warn, error) are given. A row names parts of messages as code in its first
+A message is the text passed to HPE_THROW, HPE_REQUIRE or log (warn, error). A row names parts of messages as code in its first
 column; "..." in it stands for any text.
 """
 
@@ -30,7 +30,7 @@ def texts_in(code):
 
 
 def arguments_of(code, start):
-    """The code from start, which is behind an opening parenthesis, to the closing one."""
+    """The code from start, which is after an opening parenthesis, to the closing parenthesis."""
     depth = 1
     for match in re.compile(rf"{STRING}|'(?:[^'\\]|\\.)'|[()]").finditer(code, start):
         depth += {"(": 1, ")": -1}.get(match[0], 0)
@@ -40,7 +40,7 @@ def arguments_of(code, start):
 
 
 def messages_in(code):
-    """(line, text) of each message. A text without words, as "{}: {}", passes another message on and is left out."""
+    """(line, text) of each message. A text without words, as "{}: {}", only forwards another message and is left out."""
     for match in CALL.finditer(code):
         arguments = arguments_of(code, match.end())
         text = max(texts_in(arguments), key=len, default="")

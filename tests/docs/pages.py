@@ -13,7 +13,7 @@ FENCE = re.compile(r"^(`{3,})(\w*)[^\n]*\n(.*?)^\1$", re.DOTALL | re.MULTILINE)
 class Block(NamedTuple):
     language: str
     text: str
-    line: int  # of its first line of text, counted from 1
+    line: int  # the number of its first line of text, counted from 1
 
 
 def blocks_of(page):

@@ -74,7 +74,7 @@ class Pages(unittest.TestCase):
 
     def test_pages_are_short(self):
         for page in PAGES:
-            if page.parent.name != "history":  # generated and old figures
+            if page.parent.name != "history":  # generated pages and old figures
                 most = 300 if page.parent.name == "architecture" else 400
                 self.assertLessEqual(len(page.read_text().splitlines()), most, page)
 
@@ -124,7 +124,7 @@ class Site(unittest.TestCase):
 
 
 class Checks(unittest.TestCase):
-    """The functions that the checks use can fail."""
+    """Shows that the functions of the checks can fail."""
 
     def test_broken_links_are_found(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -54,7 +54,7 @@ class Site(unittest.TestCase):
         self.assertEqual([], self.found("xyzzyplugh"))
 
     def test_the_first_screen_has_the_quick_start_and_the_repository(self):
-        commands = "document.querySelector('#quick-start ~ .highlight pre')"  # the first ones below the heading
+        commands = "document.querySelector('#quick-start ~ .highlight pre')"  # the first block below the heading
         bottom = probe(SITE / "index.html", f"{commands}.getBoundingClientRect().bottom", size=SCREEN)
         self.assertLess(float(bottom), SCREEN[1])
         document, _ = browse(SITE / "index.html", LOADING)

@@ -20,9 +20,9 @@ from console import commands_of, run
 from pages import ROOT, TUTORIAL
 
 START = TUTORIAL / "00-start.md"
-OF_EVERY_PAGE = re.compile(r"(cd|export) ")  # the commands of 00-start that later pages go on from
+OF_EVERY_PAGE = re.compile(r"(cd|export) ")  # the commands of 00-start on which later pages depend
 FOR_CUDA = {"07-libraries", "08-cuda-program"}  # pages whose programs are compiled with the CUDA toolkit
-BUILD_COMMAND = "scripts/setup install"  # left out where there is a build
+BUILD_COMMAND = "scripts/setup install"  # left out if there is a build
 
 
 def follow(commands, work, setting_up=()):

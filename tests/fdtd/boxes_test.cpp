@@ -65,7 +65,7 @@ TEST(Boxes, WorkCoversABoxOnceAndEndsWithNoRims) {
           };
           for (const auto& r : work.first) mark(r, 1);
           for (const auto& r : work.then) mark(r, 100);
-          for (int side = 0; side < sides; ++side) {  // cells that are sent are computed first
+          for (int side = 0; side < sides; ++side) {  // cells that are sent must be computed first
             if (it.neighbour[static_cast<std::size_t>(side)] < 0) continue;
             const kernels::cell_range f = it.face(side);
             for (std::int64_t x = f.x0; x < f.x1; ++x)

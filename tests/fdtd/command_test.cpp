@@ -1,4 +1,4 @@
-// `hpe wave` as users call it.
+// Runs `hpe wave` as users do.
 
 #include "tests/command.h"
 

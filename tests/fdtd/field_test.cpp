@@ -1,5 +1,5 @@
-// The wave on devices: compared with double precision, and the same bits for every number of devices and cut, in all
-// orders.
+// Compares the wave on devices with a computation in double precision, and checks that all numbers of devices and all
+// cuts give the same bits, in all orders.
 
 #include "apps/fdtd/field.h"
 
@@ -98,7 +98,7 @@ TEST(Field, AnyCutGivesTheSameBits) {
 TEST(Field, DirectExchangeGivesTheSameBits) {
   const unsigned seed = std::random_device{}();
   for (const std::int64_t order : {2, 8, 16}) {
-    // Arrays of several granules, so that each device is home to a part.
+    // Arrays of several granules, so that each device is the home of a part.
     const problem g({80, 70, 120}, order, seed);
     const std::vector<float> wanted = on_devices(g, order, {1, 1, 1}, 9);
     for (std::int64_t slabs = 1; slabs <= std::min(4, device_count()); ++slabs)
@@ -131,7 +131,7 @@ TEST(Field, SmallGridsWork) {
     for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-5);
   }
   if (device_count() < 2) return;
-  const problem thin({4, 3, 5}, 4, 6);  // each half is exactly as thick as the stencil reaches
+  const problem thin({4, 3, 5}, 4, 6);  // each half has exactly as many planes as the stencil's radius
   EXPECT_TRUE(same_bits(on_devices(thin, 4, {1, 1, 1}, 5), on_devices(thin, 4, {2, 1, 1}, 5)));
 }
 

@@ -1,4 +1,4 @@
-// Compares every form with the definition, on one to four devices.
+// Compares the transforms of all forms with the definition, on one to four devices.
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 namespace hpe::fft {
 namespace {
 
-/// The message of the error that body throws, "" if it throws none.
+/// Returns the message of the error that body throws; "" if body throws no error.
 template <class Body>
 std::string refusal(hpeStatus status, Body body) {
   try {

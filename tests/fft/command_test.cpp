@@ -1,4 +1,4 @@
-// `hpe fft` as a user runs it.
+// Runs `hpe fft` as users do.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ TEST(command, transforms_files) {
   const outcome wrong = command("--double --size 301 '" + (folder / "in").string() + "'");
   EXPECT_EQ(exit_status(wrong), 2);
   EXPECT_TRUE(says(wrong, "has 300 elements")) << wrong.text;
-  // The same as .npy, which tells its type and size.
+  // The same elements as .npy, whose header states type and size.
   const std::string npy = (folder / "in.npy").string(), spectrum = (folder / "out.npy").string();
   files::write(npy, "c128", {300}, x.data(), sizeof(x[0]));
   const outcome told = command("'" + npy + "' --output '" + spectrum + "'");

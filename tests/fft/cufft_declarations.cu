@@ -1,4 +1,4 @@
-// Checks at compile time that the declarations of apps/fft/cufft.h are those of the toolkit's header.
+// Checks at compile time that the declarations in apps/fft/cufft.h agree with the toolkit's header.
 
 #include <cufft.h>
 

@@ -1,5 +1,5 @@
-// The kernels alone, without a runtime: every variant against the definitions in kernels/fft.h, in any division into
-// launches.
+// Tests the kernels alone, without a runtime: compares every variant with the definitions in kernels/fft.h, for several
+// divisions into launches.
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ std::vector<hpeHostKernel> usable(hpeHostKernel chosen, hpeHostKernel baseline, 
   (sizeof(TypeParam) == sizeof(float) ? usable(name##_f32, name##_f32_baseline, name##_f32_avx2, name##_f32_avx512) \
                                       : usable(name##_f64, name##_f64_baseline, name##_f64_avx2, name##_f64_avx512))
 
-/// Runs all tiles, a few at a time and from the last to the first.
+/// Runs all tiles, a few at a time, from the last tile to the first.
 template <class Parameters>
 void launch(hpeHostKernel kernel, const Parameters& p, std::uint64_t tiles) {
   constexpr std::uint64_t share = 3;

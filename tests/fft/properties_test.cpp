@@ -100,7 +100,7 @@ TYPED_TEST(properties, memory_may_lie_anywhere) {
   const int last = device_count() - 1;
   for (const placement& where : {on_device(last), on_host(), cyclic_distribution()}) {
     const array<std::complex<TypeParam>> data(static_cast<std::size_t>(n) + 1, where);
-    std::copy(x.begin(), x.end(), data.begin() + 1);  // not aligned like an allocation
+    std::copy(x.begin(), x.end(), data.begin() + 1);  // less aligned than an allocation
     made.forward(data.data() + 1, data.data() + 1);
     EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), data.begin() + 1)) << "seed " << fresh_seed();
   }

@@ -1,4 +1,4 @@
-// Rates are measured where the devices have little memory: 64 MiB, and no more than that (HPE_OVERSUBSCRIBE=off).
+// Rates are measured even if the devices have only 64 MiB of memory and may not allocate more (HPE_OVERSUBSCRIBE=off).
 
 #include "apps/fft/rates.h"
 

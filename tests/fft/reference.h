@@ -15,7 +15,7 @@ namespace hpe::fft::reference {
 template <class T>
 using vector = std::vector<std::complex<T>>;
 
-/// Random numbers in a square about zero.
+/// Returns random complex numbers in a square around 0.
 template <class T>
 vector<T> random_vector(std::int64_t count, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -25,7 +25,7 @@ vector<T> random_vector(std::int64_t count, unsigned seed) {
   return v;
 }
 
-/// w_n^m for all m
+/// Returns w_n^m for all m.
 inline vector<long double> roots(std::int64_t n) {
   vector<long double> list;
   for (std::int64_t m = 0; m < n; ++m) {
@@ -36,7 +36,7 @@ inline vector<long double> roots(std::int64_t n) {
   return list;
 }
 
-/// X[k] of n elements that are `stride` apart. root: roots(n).
+/// Returns X[k] of n elements that are `stride` apart. root: roots(n).
 template <class T>
 std::complex<long double> element(const std::complex<T>* x, std::int64_t n, std::int64_t stride, std::int64_t k,
                                   int sign, const vector<long double>& root) {
@@ -51,7 +51,7 @@ std::complex<long double> element(const std::complex<T>* x, std::int64_t n, std:
   return sum;
 }
 
-/// The whole transform of rows * length elements.
+/// Returns the whole transform of rows * length elements.
 template <class T>
 vector<long double> transform(const vector<T>& x, std::int64_t rows, std::int64_t length, int sign) {
   const vector<long double> along = roots(length), down = roots(rows);
@@ -73,8 +73,8 @@ long double squares(const vector<T>& x) {
   return sum;
 }
 
-/// The root mean square of the error, relative to the wanted values, in units of eps * max(1, log2 n). NaN if a result
-/// is NaN.
+/// Returns the root mean square of the error, relative to the wanted values, in units of eps * max(1, log2 n); NaN if a
+/// result is NaN.
 template <class T, class U>
 double error_of(const vector<T>& got, const vector<U>& wanted, std::int64_t n) {
   long double wrong = 0;

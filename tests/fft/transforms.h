@@ -1,6 +1,6 @@
 #pragma once
 
-/// Runs plans on fresh memory whose outputs are poisoned.
+/// Runs plans on fresh memory, after filling the outputs with a poison value.
 
 #include <algorithm>
 
@@ -32,7 +32,8 @@ reference::vector<T> run(plan<T>& how, const reference::vector<T>& x, int sign, 
   const array<element>& result = where == place::out ? apart : data;
   sign == forward ? how.forward(data.data(), result.data()) : how.inverse(data.data(), result.data());
   reference::vector<T> got(result.begin(), result.end());
-  if (where == place::out && !std::equal(x.begin(), x.end(), data.begin())) got[0] = {nan, nan};  // the input must stay
+  if (where == place::out && !std::equal(x.begin(), x.end(), data.begin()))
+    got[0] = {nan, nan};  // the input must not change
   return got;
 }
 

@@ -1,4 +1,4 @@
-// `hpe gather` and `hpe scatter` as users call them, and the files that they read.
+// Runs `hpe gather` and `hpe scatter` as users do, and tests the files that they read.
 
 #include "tests/command.h"
 
@@ -25,7 +25,7 @@ using list = std::vector<std::uint64_t>;
 class gather_command : public ::testing::Test {
  protected:
   gather_command() : folder_(std::filesystem::path(::testing::TempDir()) / ("hpe-gather-" + std::to_string(getpid()))) {
-    // The model's parameters, which else would be measured.
+    // Writes parameters of the model, which would otherwise be measured.
     ::setenv("XDG_CACHE_HOME", folder_.c_str(), 1);
     hpe::gather::parameters m;
     m.sequential = {{1, 1e-10}};

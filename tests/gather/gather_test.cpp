@@ -19,7 +19,7 @@ struct setup {
   std::uint64_t range;  ///< indices are below it, so that some are out of range if it exceeds the table
 };
 
-/// One device, or all of them, the first one last.
+/// Returns two lists: one device, and all devices with the first device last.
 std::vector<std::vector<int>> one_and_all() {
   std::vector<int> all;
   for (int d = 1; d < device_count(); ++d) all.push_back(d);
@@ -27,7 +27,7 @@ std::vector<std::vector<int>> one_and_all() {
   return {{0}, all};
 }
 
-/// The bits of an element: different in each of its words.
+/// Returns the words of all elements; all words differ.
 std::vector<std::uint32_t> words_of(std::uint64_t elements, std::size_t bytes, std::uint32_t salt) {
   std::vector<std::uint32_t> words(elements * bytes / 4);
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::uint32_t>(i * 2654435761U + salt);
@@ -62,7 +62,8 @@ void check(const setup& s) {
     const auto* const have = reinterpret_cast<const std::uint32_t*>(gathers ? values.data() : table.data());
     std::vector<std::uint32_t> wanted =
         gathers ? std::vector<std::uint32_t>(value_words.size(), static_cast<std::uint32_t>(poison)) : table_words;
-    // Which of equal indices may have won, in a scatter without an order: any.
+    // For each element, the indices that may have written it: in a scatter without an order, any of several equal
+    // indices.
     std::vector<std::vector<std::uint64_t>> writers(gathers ? 0 : p.table);
     for (std::size_t i = 0; i < p.count; ++i) {
       if (index[i] >= p.table) continue;

@@ -1,4 +1,5 @@
-// The model: the paper's equations at points that can be computed by hand, and the fit of known machines.
+// Tests the model: the paper's equations at points that can be computed by hand, and the fit for machines with known
+// parameters.
 
 #include "apps/gather/model.h"
 
@@ -16,9 +17,10 @@
 namespace hpe::gather {
 namespace {
 
-/// The paper's sum with Stirling numbers, for small n and k: the expected number of different blocks.
+/// Returns the expected number of different blocks, which the paper computes as a sum with Stirling numbers, for small
+/// n and k.
 double expected_by_counting(unsigned accesses, unsigned blocks) {
-  std::vector<double> probability(blocks + 1, 0);  // of j different blocks so far
+  std::vector<double> probability(blocks + 1, 0);  // probability[j]: that j different blocks have been accessed so far
   probability[0] = 1;
   for (unsigned i = 0; i < accesses; ++i)
     for (unsigned j = blocks + 1; j-- > 0;)
@@ -37,9 +39,9 @@ TEST(gather_model, different_blocks_are_those_of_the_sum) {
 }
 
 TEST(gather_model, misses_of_case_one) {
-  // All blocks stay: each misses once.
+  // All blocks fit into the cache: each block misses once.
   EXPECT_DOUBLE_EQ(uniform_misses(1000, 4, 100), distinct_blocks(1000, 4) / 1000);
-  // Half of the blocks stay: half of the accesses beyond the first ones miss.
+  // Half of the blocks fit: half of the accesses after the first accesses miss.
   const double e = distinct_blocks(1e6, 1000);
   EXPECT_NEAR(uniform_misses(1e6, 1000, 500), (e + (e - 500) / e * (1e6 - e)) / 1e6, 1e-12);
   EXPECT_NEAR(uniform_misses(1e6, 1000, 500), 0.5, 0.001);
@@ -53,12 +55,12 @@ TEST(gather_model, a_run_finds_cached_lines_of_the_run_before) {
   for (const double passes : {1.0, 8.0}) EXPECT_EQ(run_misses(small, n, 1 << 20, line, passes), 0);
   EXPECT_DOUBLE_EQ(run_misses(small, n, 1 << 22, line, 1), 0.75);
   EXPECT_EQ(run_misses(strict, n, 1 << 22, line, 1), 1);
-  // Chunks that fit are not there when their pass begins: each of their lines misses once.
+  // Chunks that fit are not in the cache when their pass begins, so each of their lines misses once.
   EXPECT_DOUBLE_EQ(run_misses(small, n, 1 << 22, line, 8), uniform_misses(n / 8, (1 << 19) / line, (1 << 20) / line));
 }
 
-/// Times of an access that grow from 64 MiB on, as far memory and translations of addresses make them. If each level
-/// cost something below its size too, the fit would give up on the large sizes: the greatest error was 0.19.
+/// Times of an access that grow only from 64 MiB on, as remote memory and address translation cause. If the fit assumed
+/// that each level also costs time below its size, it would be wrong at large sizes, with errors up to 0.19.
 TEST(gather_model, a_fit_finds_levels_missed_by_large_tables_only) {
   std::vector<double> sizes, capacities, values;
   for (double bytes = 0x1p20; bytes <= 0x1p32; bytes *= 2) sizes.insert(sizes.end(), {bytes, 1.5 * bytes});
@@ -82,7 +84,7 @@ TEST(gather_model, a_fit_finds_levels_missed_by_large_tables_only) {
 
 TEST(gather_model, transactions_of_case_two) {
   EXPECT_DOUBLE_EQ(partition_misses(1, 32, 8, 32), 8.0 / 32);  // a warp reads 8 blocks
-  EXPECT_NEAR(partition_misses(1e9, 32, 8, 32), 1, 1e-6);      // each thread its own
+  EXPECT_NEAR(partition_misses(1e9, 32, 8, 32), 1, 1e-6);      // each thread accesses a block of its own
 }
 
 TEST(gather_model, the_fit_finds_the_factors_of_made_values) {
@@ -130,12 +132,12 @@ TEST(gather_model, kernels_hide_later_launches) {
 TEST(gather_model, the_choice_follows_the_predictions) {
   const parameters m = a_machine();
   const problem large{way::gather, 8, 4, std::uint64_t{1} << 26, std::uint64_t{1} << 26};
-  // Misses are dear, and partitions cheap.
+  // Misses take long, and partitions take little time.
   EXPECT_EQ(choices(m, large).front().how.how, method::partitioned);
   problem small = large;
   small.table = small.count = 1 << 14;
   EXPECT_EQ(choices(m, small).front().how.how, method::single_pass);
-  // A scatter never misses here.
+  // A scatter never misses on this machine.
   problem scatter = large;
   scatter.direction = way::scatter;
   EXPECT_EQ(choices(m, scatter).front().how.how, method::single_pass);
@@ -162,7 +164,7 @@ TEST(gather_model, parameters_come_back_from_json) {
 TEST(gather_model, a_fit_of_this_machine_is_kept_and_read_again) {
   const std::string folder = std::filesystem::path(::testing::TempDir()) / ("hpe-fit-" + std::to_string(getpid()));
   ::setenv("XDG_CACHE_HOME", folder.c_str(), 1);
-  // As fitted(), on smaller tables.
+  // The same as fitted(), but with smaller tables.
   constexpr std::size_t largest = std::size_t{1} << 22;
   stopwatch clock(0, largest);
   const parameters m = fit(clock, largest, {});
@@ -171,7 +173,7 @@ TEST(gather_model, a_fit_of_this_machine_is_kept_and_read_again) {
   EXPECT_GT(m.gather.hit + m.gather.levels.size(), 0);
   std::filesystem::create_directories(std::filesystem::path(cache_file(0)).parent_path());
   parameters kept = m;
-  kept.pass = 0.125;  // as none is measured
+  kept.pass = 0.125;  // a value that is never measured
   std::ofstream(cache_file(0)) << as_json(kept);
   EXPECT_EQ(fitted(0, false, {}).pass, 0.125);
   ::unsetenv("XDG_CACHE_HOME");

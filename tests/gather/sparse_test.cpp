@@ -1,4 +1,4 @@
-// `hpe spmv`, `hpe bfs` and `hpe hash` as users call them, and the files that they read.
+// Runs `hpe spmv`, `hpe bfs` and `hpe hash` as users do, and tests the files that they read.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -117,7 +117,7 @@ TEST_F(sparse_command, searches_find_the_shortest_ways) {
   EXPECT_EQ(read<std::uint32_t>("l.npy"), (std::vector<std::uint32_t>{2, 0, 1, 0xffffffffU}));
   succeeds({"bfs", graph, "--source=3", "--repeats=1"}, "4 vertices reached, greatest level 3");
   refused({"bfs", graph, "--source=4"}, "vertex 4 does not exist; the graph has the vertices 0 to 3");
-  // A chain is deeper than the steps that are queued at once.
+  // A chain has more levels than the number of steps in a batch.
   std::string chain = "%%MatrixMarket matrix coordinate pattern general\n50 50 49\n";
   for (int v = 1; v < 50; ++v) chain += std::to_string(v) + " " + std::to_string(v + 1) + "\n";
   succeeds({"bfs", write("chain.mtx", chain), "--repeats=1"}, "greatest level 49");
@@ -142,7 +142,7 @@ TEST_F(sparse_command, hash_tables_find_their_entries) {
   refused({"hash", "--present=1.5", "--method=single-pass"}, "a share from 0 to 1");
 }
 
-/// Keys that all have one slot of a level go to further levels; equal keys do not.
+/// Different keys that share a slot of a level go to further levels; equal keys do not.
 TEST_F(sparse_command, equal_keys_need_no_more_levels) {
   const hpe::array<std::uint64_t> entries(5000);
   for (std::uint64_t i = 0; i < entries.size(); ++i) entries[i] = i << 32 | 12345;

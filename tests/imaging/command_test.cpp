@@ -1,4 +1,5 @@
-// The imaging programs as a user runs them, on one and on several soft devices, against plain references.
+// Runs the imaging programs as users do, on one and on several soft devices, and compares the results with plain
+// references.
 
 #include "tests/command.h"
 
@@ -111,7 +112,8 @@ TEST_F(imaging, a_picture_stays_itself_under_the_unit_weight) {
 TEST_F(imaging, least_squares_finds_the_matrix_that_moved_the_points) {
   constexpr std::size_t paths = 61, points = 9;
   std::vector<float> values = random_values(paths * points * 3, 4), reference(points * 3);
-  // The second path is the reference moved by a known matrix; the third has all points in a plane through the origin.
+  // The second path is the reference multiplied by a known matrix; all points of the third path lie in a plane through
+  // the origin.
   const std::vector<float> matrix{2, 0.5, 0, 0, 1, 0.25, 1, 0, 3};
   for (std::size_t k = 0; k < points; ++k)
     for (std::size_t j = 0; j < 3; ++j) {
@@ -131,7 +133,7 @@ TEST_F(imaging, least_squares_finds_the_matrix_that_moved_the_points) {
       EXPECT_NEAR(fits[9 + i], matrix[i], 1e-3) << i;
       EXPECT_EQ(fits[18 + i], 0) << i;
     }
-    // At the best matrix, the remaining distance is orthogonal to the points.
+    // With the best matrix, the remaining distance is orthogonal to the points.
     for (std::size_t p = 3; p < paths; ++p)
       for (std::size_t i = 0; i < 3; ++i)
         for (std::size_t j = 0; j < 3; ++j) {
@@ -149,7 +151,7 @@ TEST_F(imaging, least_squares_finds_the_matrix_that_moved_the_points) {
   }
 }
 
-/// A plain version of the reconstruction.
+/// Computes the reconstruction in a plain way.
 std::vector<double> reconstruct(const std::vector<float>& views, int count, int slices, int rows, int columns,
                                 double step, int iterations) {
   const auto at = [&](const double* line, double x) {

@@ -1,4 +1,4 @@
-// `hpe filter` as a user runs it, on one and on several soft devices, against a plain reference.
+// Runs `hpe filter` as users do, on one and on several soft devices, and compares the result with a plain reference.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -91,7 +91,7 @@ TEST_F(filter, named_filters_of_every_side) {
       const outcome o = run({"40x31", "--filter", name, "--side", side, "--repeats", "1", "--output", at("out.npy")});
       EXPECT_EQ(o.status, 0) << o.err;
       EXPECT_TRUE(contains(o.out, "the result is right")) << o.out;
-      // An image of one brightness keeps it, or becomes black under a filter that finds edges.
+      // An image of a single brightness does not change, or becomes black if the filter finds edges.
       write_image("flat.npy", 12, 9, std::vector<float>(108, 100));
       ASSERT_EQ(run({at("flat.npy"), "--filter", name, "--side", side, "--output", at("flat-out.npy")}).status, 0);
       for (const float v : read_image("flat-out.npy")) ASSERT_NEAR(v, std::string(name) == "edges" ? 0 : 100, 1e-2);
@@ -133,7 +133,7 @@ TEST_F(filter, says_what_is_wrong) {
   refused({at("text.png")}, "as PNG");
 }
 
-/// A PNG file of so many pixels, whose data end after the header.
+/// Returns a PNG file of width x height pixels, whose data end after the header.
 std::string png_of(std::uint32_t width, std::uint32_t height) {
   std::string file("\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR", 16);
   for (const std::uint32_t size : {width, height})

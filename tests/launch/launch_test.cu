@@ -1,4 +1,4 @@
-// hpe::launch and hpe::enqueue in a program that nvcc compiled.
+// Tests hpe::launch and hpe::enqueue in a program that nvcc compiles.
 
 #include <gtest/gtest.h>
 
@@ -127,7 +127,7 @@ TEST(Launch, FindsAccessesByTheParameters) {
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(result[i], left[i] + right[i] + 7) << i;
 }
 
-// On GPUs, and on soft devices with hpe's CUDA runtime.
+// Skips a test unless it runs on GPUs, or on soft devices with hpe's CUDA runtime.
 #define NEEDS_NAMES()                                                                               \
   const char* name_of_increment = nullptr;                                                          \
   if (cudaFuncGetName(&name_of_increment, reinterpret_cast<const void*>(increment)) != cudaSuccess) \
@@ -156,7 +156,7 @@ TEST(LaunchOver, RunsKernelsOfTheProgramOnAllDevices) {
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(right(i), static_cast<std::uint32_t>(3 * i)) << i;
 }
 
-// The program sets its own variable, which hpe's copy of the kernel would not see.
+// The program sets a variable of its own module, which hpe's copy of the kernel would not see.
 TEST(LaunchOver, KernelsWithVariablesStayTheProgramsOwn) {
   NEEDS_NAMES();
   hpeKernel kernel = nullptr;
@@ -359,7 +359,7 @@ TEST(Enqueue, FunctionsOfHpeFailInside) {
   EXPECT_EQ(hpeMemset(data.data(), 0, 4), HPE_SUCCESS);
 }
 
-// The GPUs are lost for the rest of the process, so this test needs its own process, and is the last.
+// The GPUs are lost for the rest of the process, so this test needs its own process, or is the last one.
 TEST(ZLost, AKernelThatFailsLosesTheDeviceAndNotTheHostsData) {
   NEEDS_GPUS();
   numbers data(count), touched(1);

@@ -50,7 +50,7 @@ def write_tree(root, files):
 
 class LayersTest(unittest.TestCase):
     def check(self, **changed):
-        """Runs the check on the clean tree with these files changed; gives its exit status and its lines."""
+        """Runs the check on the clean tree with these files changed; returns its exit status and its lines."""
         with tempfile.TemporaryDirectory() as root:
             write_tree(root, {**CLEAN, **changed})
             done = subprocess.run([sys.executable, CHECK, root], capture_output=True, text=True, check=False)

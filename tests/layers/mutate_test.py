@@ -113,7 +113,7 @@ class RunTest(unittest.TestCase):
 
     def test_a_run(self):
         output = self.run_it("--count", "2")
-        # "n >= 1" is the same sum; every other change is not.
+        # "n >= 1" gives the same sum; every other change gives a different sum.
         self.assertIn("left out, as they fail on the unchanged source: broken", output)
         self.assertRegex(output, r"runtime/sum +\d of +2 found")
         for mutant in self.judged():

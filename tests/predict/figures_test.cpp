@@ -1,6 +1,6 @@
-// Schaa and Kaeli's figures from their own profile. The text of the paper is all that is compared: values that it
-// prints, and statements about the shape of each figure. docs/papers.md tells which statements its figures do not
-// allow.
+// Computes Schaa and Kaeli's figures from their own profile, and compares them with the text of the paper: with values
+// that it prints, and with statements about the shape of each figure. docs/papers.md lists the statements that its
+// figures contradict.
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST(Text, IsInTheProfilesAndSpecifications) {
   EXPECT_EQ(0.314, rays.reference_seconds);
   EXPECT_EQ(1024 * 768, rays.units);
   EXPECT_EQ(13548, rays.transfers.at(1).bytes);
-  // Section 5.1: 7 x 7 weights, each a product and a sum. Section 1: 40 GFLOPS of a matrix product.
+  // Section 5.1: 7 x 7 weights, with a product and a sum for each. Section 1: 40 GFLOPS of a matrix product.
   const demand convolution = application("convolution").on(1, topology::shared).value();
   EXPECT_DOUBLE_EQ(2 * 7 * 7 / 40e9, convolution.reference_seconds / convolution.reference_units);
 }

@@ -1,4 +1,4 @@
-// Formulas, specifications and profiles as people write them, and what is said of errors.
+// Formulas, specifications and profiles as users write them, and the messages about errors.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -145,7 +145,7 @@ TEST(Profile, WhatIfChangesParts) {
     EXPECT_NE("", complaint([&] { static_cast<void>(with_changes(m, wrong)); })) << wrong;
 }
 
-/// An event of a trace; device 0 is process 7, the program's threads are process 1.
+/// Returns an event of a trace; process 7 is device 0, and process 1 contains the program's threads.
 std::string event(int process, const std::string& kind, const std::string& name, double begin, double length,
                   double bytes = 0) {
   return fmt::format(R"(,{{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":0,"ts":{},"dur":{},"args":{{"bytes":{}}}}})",
@@ -159,8 +159,8 @@ std::string trace_of(const std::string& events, int without_room = 0) {
          events + fmt::format(R"(],"otherData":{{"events_without_room":{}}}}})", without_room);
 }
 
-// Two steps of 1 s. Then 1 s without work, and a copy of 4 s, 3 s of them beside the third step. What comes before the
-// first kernel and after the last is not of the run, nor are calls of threads.
+// Two steps of 1 s, then 1 s without work, then a copy of 4 s, of which 3 s overlap the third step. Events before the
+// first kernel or after the last kernel, and calls of threads, do not belong to the run.
 const std::string events_of_a_run =
     event(7, "copy", "copy to device", 0, 1e6, 1000) + event(7, "kernel", "step", 1e6, 1e6) +
     event(7, "kernel", "step", 2e6, 1e6) + event(1, "call", "hpeLaunch", 3e6, 9e6) +

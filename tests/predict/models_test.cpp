@@ -1,4 +1,4 @@
-// The equations by themselves, with values that can be worked out by hand.
+// Tests the equations with values that can be computed by hand.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,8 @@ constexpr double giga = 1e9, mega = 1e6;
 
 rate_table same(double rate) { return rate_table({{1, rate}}); }
 
-/// A machine of round numbers: 1 GB/s to a device, 2 GB/s back, 2 GB/s both ways, one link for all devices.
+/// A machine with round numbers: 1 GB/s to a device, 2 GB/s back, 2 GB/s in both directions together, and one link for
+/// all devices.
 machine_profile machine() {
   machine_profile m;
   m.name = "machine";
@@ -77,7 +78,8 @@ TEST(PaperModel, EquationOneIsASumOfAllParts) {
   d.transfers = {to_device(giga)};
   d.host_bytes = 20 * giga;
   d.exchanges = {{"x", pattern::gather, mega, 4, 1, 4 * giga, true, false}};
-  // 2 iterations of: 25 units, CPU, a quarter of the link, twice the disk that four share, a copy in memory
+  // 2 iterations of: 25 units, CPU work, a transfer with a quarter of the link's rate, two passes over the disk that
+  // four devices share, and a copy in memory
   const estimate shared = paper::predict(d, machine());
   EXPECT_DOUBLE_EQ(2 * (2.5 + 1 + 4 + 2 * 40 + 1), shared.seconds);
   EXPECT_EQ(resource::disk, shared.bound());
@@ -133,7 +135,7 @@ TEST(ModernModel, KernelsRunInWavesOfBlocks) {
   m.launch = 1;
   EXPECT_DOUBLE_EQ(10 + 1, modern::kernel_seconds(d, m));
   d.block = 1;
-  m.wave = 40;  // the reference takes 2 waves, 100 blocks 3
+  m.wave = 40;  // the reference takes 2 waves, and 100 blocks take 3
   EXPECT_DOUBLE_EQ(7.5 + 1, modern::kernel_seconds(d, m));
   m.kernel_floor = 9;
   EXPECT_DOUBLE_EQ(9 + 1, modern::kernel_seconds(d, m));
@@ -157,7 +159,8 @@ TEST(ModernModel, DevicesThatShareLinksAndCoresGetOutOfStep) {
   demand d = work(4);
   d.iterations = 1;
   d.transfers = {to_device(giga)};
-  // In step: kernels 5 s, of which devices wait 2.5 s for cores; the link 4 s, of which they wait 3 s for others.
+  // If devices stay in step, kernels take 5 s, of which devices wait 2.5 s for cores, and the link takes 4 s, of which
+  // they wait 3 s for other devices.
   EXPECT_DOUBLE_EQ(5 + 4 - 2.5 / 2, modern::predict(d, m).seconds);
   d.exchanges = {{"x", pattern::shift, 1, 4, 1, 0, true, false}};
   EXPECT_NEAR(5 + 4, modern::predict(d, m).seconds, 1e-6) << "an exchange keeps them in step";
@@ -183,9 +186,9 @@ TEST(ModernModel, KernelsThatMemoryBoundsSlowDownAsMemoryDoes) {
   demand d = work(2);
   d.reference_bytes = 10 * giga;
   EXPECT_DOUBLE_EQ(5, modern::kernel_seconds(d, m));  // the rate of memory is not known
-  m.kernel_memory = 1 * giga;                         // the reference waits for memory all the time
+  m.kernel_memory = 1 * giga;                         // the reference run waits for memory all the time
   EXPECT_DOUBLE_EQ(10, modern::kernel_seconds(d, m));
-  d.reference_bytes = 100 * giga;  // caches: never longer than the reference
+  d.reference_bytes = 100 * giga;  // because of caches, never longer than the reference
   EXPECT_DOUBLE_EQ(10, modern::kernel_seconds(d, m));
   d.reference_bytes = 2 * giga;  // two fifths of the time: arithmetic hides it
   EXPECT_DOUBLE_EQ(5, modern::kernel_seconds(d, m));
@@ -211,7 +214,7 @@ TEST(ModernModel, DevicesExchangeByTheirOwnLinksIfThereAreSome) {
   d.exchanges = {{"x", pattern::shift, giga, 4, 1, 0, true, false}};
   machine_profile m = machine();
   const estimate through_host = modern::predict(d, m);
-  EXPECT_DOUBLE_EQ(4, through_host.seconds);  // a quarter of 1 GB/s each way
+  EXPECT_DOUBLE_EQ(4, through_host.seconds);  // a quarter of 1 GB/s in each direction
   EXPECT_EQ(resource::to_host, through_host.bound());
   m.peers = peer_links{0.5, {{0, 1, 4 * giga}, {2, 3, 2 * giga}}};
   EXPECT_DOUBLE_EQ(0.5 + 0.5, modern::predict(d, m).seconds);
@@ -227,7 +230,7 @@ TEST(ModernModel, MessagesThatPassEachOtherShareTheNetwork) {
   demand d = work(4, topology::distributed);
   d.reference_seconds = 0;
   d.iterations = 1;
-  machine_profile m = machine();  // 0.1 GB/s of network
+  machine_profile m = machine();  // its network has 0.1 GB/s
   const auto seconds = [&](pattern how) {
     d.exchanges = {{"x", how, 0.1 * giga, 4, 1, 0, true, false}};
     return modern::predict(d, profile_of_json(as_json(m), "again")).seconds;

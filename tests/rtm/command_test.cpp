@@ -1,4 +1,4 @@
-// The command as users see it: exit status, messages, files.
+// Tests the command as users see it: exit status, messages, files.
 
 #include <gtest/gtest.h>
 

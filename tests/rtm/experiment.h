@@ -1,6 +1,6 @@
 #pragma once
 
-/// Support for the tests of the application: small models, and a run of the propagator with one list of sources and one
+/// Support for the tests of the application: small models, and runs of the propagator with a list of sources and a list
 /// of receivers.
 
 #include <cmath>
@@ -28,7 +28,8 @@ struct experiment {
   std::shared_ptr<const volume> density = nullptr;
 };
 
-/// The time step is part_of_limit times the longest stable one for `fastest` m/s. density: null: constant.
+/// The time step is part_of_limit times the longest stable time step for `fastest` m/s. density: null if it is
+/// constant.
 inline experiment make_experiment(volume ground, double fastest, double part_of_limit, int devices,
                                   boundaries edges = {}, std::int64_t order = usual_order,
                                   std::shared_ptr<const volume> density = nullptr) {
@@ -37,7 +38,7 @@ inline experiment make_experiment(volume ground, double fastest, double part_of_
   return {std::move(ground), step, g, decompose(g.layout, devices, sizeof(float)), std::move(density)};
 }
 
-/// Densities of the given contrast at random in every cell.
+/// Returns densities that are random in every cell, with this contrast.
 inline std::shared_ptr<const volume> random_densities(const volume& ground, float contrast) {
   std::mt19937 random(17);
   auto density = std::make_shared<volume>(ground);
@@ -45,7 +46,8 @@ inline std::shared_ptr<const volume> random_densities(const volume& ground, floa
   return density;
 }
 
-/// The records at `to` while `samples` ([step][source]) are injected at `from`; with descending steps on request.
+/// Returns the records at `to` while `samples` ([step][source]) are injected at `from`. backwards: with descending
+/// steps.
 template <class T>
 std::vector<T> record(const experiment& e, const std::vector<kernels::point>& from, const std::vector<T>& samples,
                       const std::vector<kernels::point>& to, bool backwards = false) {
@@ -78,7 +80,7 @@ std::vector<T> ricker_of(double frequency, double time_step, std::int64_t steps)
   return {w.begin(), w.end()};
 }
 
-/// For properties of the test report.
+/// Formats a value for a property in the test report.
 inline std::string scientific(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2e", value);

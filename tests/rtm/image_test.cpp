@@ -1,4 +1,4 @@
-// Migration images reflectors at their true depth, and pictures can be read back.
+// The images of migrations show reflectors at their true depth, and pictures can be read back.
 
 #include <gtest/gtest.h>
 #include <png.h>
@@ -18,13 +18,13 @@ namespace {
 TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
   constexpr double above = 2000, below = 2500, depth = 500, frequency = 20;
   const volume truth = flat_model(140, 1, 90, spacing, depth, above, below);
-  // Migrates with the velocity above the reflector, so that only the data determine its place.
+  // Migrates with the velocity above the reflector, so that only the data determine where the reflector appears.
   const volume smooth = flat_model(140, 1, 90, spacing, 1e9, above, below);
   migration_settings s;
   s.frequency = frequency;
   s.time_step = 0.9 * stable_step(2, spacing, below);
   s.steps = static_cast<std::int64_t>(0.85 / s.time_step);
-  s.devices = 1;  // more would only take longer
+  s.devices = 1;  // more devices would only take longer
   for (const preparation how : {preparation::mute, preparation::residual}) {
     s.data = how;
     simulation on(truth, fastest(truth), s, nullptr);
@@ -36,7 +36,7 @@ TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
       work.add(one, on.record(ground, one, "recording"));
     }
     const volume image = without_background(work.image());
-    // The velocity jumps between the last cell above and the first one below.
+    // The velocity jumps between the last cell above the reflector and the first cell below it.
     const double wanted = depth / spacing - 0.5;
     const double tolerance = std::max(1.0, above / frequency / spacing / 8);
     for (std::int64_t x = 40; x <= 100; x += 5) {
@@ -49,7 +49,8 @@ TEST(Image, FlatReflectorLiesWhereTheModelHasIt) {
   }
 }
 
-/// The image of a ground, migrated with one velocity, from a row of shots and receivers in every cell of the surface.
+/// Returns the image of a ground, migrated with a single velocity, from a row of shots, with receivers in every cell of
+/// the surface.
 volume image_with_one_velocity(const volume& truth, double velocity, double frequency) {
   const volume smooth = make_volume(truth.nx, 1, truth.nz, spacing, static_cast<float>(velocity));
   migration_settings s;
@@ -133,7 +134,7 @@ TEST(Image, CompressedWaveFieldsChangeItLittle) {
   };
   struct expected {
     std::int64_t bits;
-    double stack, filtered;  // the most that the stack, and the stack without its background, may change
+    double stack, filtered;  // the largest allowed changes of the stack, and of the stack without its background
   };
   const volume whole = image_with(0, 1);
   for (const expected& e : {expected{16, 1e-4, 1e-3}, {8, 0.01, 0.01}, {4, 0.1, 0.3}}) {
@@ -201,16 +202,16 @@ TEST(Picture, AChartHasItsValuesBetweenAxesAndColourBar) {
   const auto shade = [&](std::int64_t x, std::int64_t y) {
     return static_cast<int>(p.rgb()[static_cast<std::size_t>(3 * (y * p.width() + x))]);
   };
-  // 88 pixels on the left and 112 on the right leave 400 of width, 10 for each value.
+  // The margins of 88 pixels on the left and 112 on the right leave a width of 400 pixels, 10 for each value.
   for (std::int64_t x = 5; x < 400; x += 40) EXPECT_NEAR(shade(88 + x, 100), 255 - 255 * (x / 10) / 39, 9) << x;
-  // The colour bar, from the largest value at the top to the least.
+  // The colour bar, from the largest value at the top to the smallest value.
   const std::int64_t bar = 88 + 400 + 20, top = p.height() - 12 - 200;
   EXPECT_LT(shade(bar, top + 1), 5);
   EXPECT_GT(shade(bar, top + 198), 250);
   // The title's T: two rows of ten black pixels.
   for (std::int64_t k = 0; k < 10; ++k) EXPECT_EQ(shade(88 + k, 6) + shade(88 + k, 7), 0);
   EXPECT_EQ(shade(88, 8), 255);
-  // A column of noise changes the clip little; the largest value is no measure.
+  // A single extreme value hardly changes the clip, because the clip is a percentile and not the largest value.
   EXPECT_NEAR(pictures::percentile_of_sizes(std::vector<float>{-1, 2, -3, 4, 1e9f}, 0.5), 3, 1e-9);
 }
 
@@ -235,7 +236,7 @@ TEST(Picture, SamplesOfAChartMayHaveColoursOfTheirOwn) {
 TEST(Volume, RawFilesInAnyAxisOrder) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("hpe-raw-" + std::to_string(getpid()) + ".f32")).string();
-  // Fastest y, then z, then x.
+  // The order of the axes in the file: y is fastest, then z, then x.
   volume in_file = make_volume(2, 3, 4, spacing);
   for (std::int64_t x = 0; x < 2; ++x)
     for (std::int64_t z = 0; z < 4; ++z)
@@ -280,8 +281,8 @@ TEST(Volume, SmoothingKeepsConstantsAndTravelTimes) {
   EXPECT_EQ(ramp.at(2, 0, 5), 2000);
 }
 
-/// The largest value in the middle of the image of a flat reflector at 300 m, from receivers at these distances in
-/// cells.
+/// Returns the largest value in the middle of the image of a flat reflector at 300 m. The receivers have distances from
+/// `nearest` to `furthest` cells.
 float strength_of_image(double angle, std::int32_t nearest, std::int32_t furthest) {
   const volume truth = flat_model(140, 1, 60, spacing, 300, 2000, 2500),
                smooth = make_volume(140, 1, 60, spacing, 2000);
@@ -303,7 +304,8 @@ float strength_of_image(double angle, std::int32_t nearest, std::int32_t furthes
 }
 
 TEST(Image, AngleMuteKeepsSteepReflectionsOnly) {
-  // Incidence on the reflector: up to 15 degrees near, 42 to 53 degrees far from the source.
+  // The angle of incidence on the reflector is up to 15 degrees for near receivers, and 42 to 53 degrees for distant
+  // receivers.
   EXPECT_NEAR(strength_of_image(30, 0, 15), strength_of_image(90, 0, 15), 0.05 * strength_of_image(90, 0, 15));
   EXPECT_LT(strength_of_image(30, 52, 75), 0.05 * strength_of_image(90, 52, 75));
 }

@@ -1,4 +1,4 @@
-// Images do not depend on how the source's wave field is kept between the passes of a shot.
+// Images do not depend on the method that keeps the source's wave field between the passes of a shot.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,8 @@
 namespace hpe::rtm::testing {
 namespace {
 
-/// Steps until `count` states were used in falling order with so many checkpoints, by trying all places for them.
+/// Returns the smallest number of steps with which `count` states can be used in descending order with `checkpoints`
+/// checkpoints. Tries all places for the checkpoints.
 std::int64_t fewest_steps(std::int64_t count, std::int64_t checkpoints) {
   static std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> known;
   if (count <= 1) return 0;
@@ -58,7 +59,7 @@ TEST(Revolve, GivesStatesBackInFallingOrderWithTheFewestSteps) {
     }
 }
 
-/// The sums of two shots in a small ground, over `devices` devices, or over all if there are fewer.
+/// Returns the sums of two shots in a small ground, on `devices` devices, or on all devices if there are fewer.
 std::vector<float> sums(const keeping& k, const volume& truth, int devices, bool free_surface = false,
                         std::int64_t cpml = 0) {
   const volume smooth = make_volume(truth.nx, truth.ny, truth.nz, spacing, 2000);

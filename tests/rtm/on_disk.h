@@ -1,6 +1,6 @@
 #pragma once
 
-/// Support for the tests of surveys on disk: a folder of their own, and a survey that is small enough for a test.
+/// Support for the tests of surveys on disk: a temporary folder, and a survey that is small enough for a test.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ class on_disk : public ::testing::Test {
   }
 
  private:
-  /// A process that a death test starts gets the folder of the test that starts it.
+  /// The child process of a death test uses the folder of the test that starts it.
   static std::filesystem::path folder() {
     constexpr const char* name = "HPE_TEST_SURVEY_FOLDER";
     setenv(name, (::testing::TempDir() + "/hpe-survey-" + std::to_string(getpid())).c_str(), 0);

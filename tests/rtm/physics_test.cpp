@@ -23,7 +23,7 @@ double largest(const std::vector<float>& v) {
   return most;
 }
 
-/// The largest value of the field 2,000 steps after a spike, in a reflecting box or one with matched layers.
+/// Returns the largest value of the field 2,000 steps after a spike, in a box that reflects or has matched layers.
 double after_two_thousand_steps(std::int64_t ny, double part_of_limit, std::int64_t cpml = 0,
                                 std::int64_t order = usual_order) {
   boundaries edges;
@@ -76,8 +76,8 @@ TEST(Stability, JustAboveTheLimitBlowsUp) {
   EXPECT_GT(after_two_thousand_steps(34, 1.01), 1e6);
 }
 
-/// The reflection of the edges in decibels: the largest difference from the records in a ground without edges, at
-/// points everywhere in the model, divided by the largest recorded value.
+/// Returns the reflection of the edges in decibels: the largest difference from the records in a ground without edges,
+/// at points everywhere in the model, relative to the largest recorded value.
 double residue(double velocity, double fastest, double frequency, const boundaries& edges,
                std::int64_t order = usual_order) {
   constexpr std::int64_t nx = 120, nz = 100, more = 170;
@@ -123,7 +123,7 @@ TEST(Boundary, MatchedLayersSendBackLessThanMinusFortyDecibels) {
 }
 
 TEST(Boundary, FreeSurfaceTurnsTheSign) {
-  // A wave that runs up and is reflected: it comes from the mirror image of the source, with reversed sign.
+  // A wave that the surface reflects seems to come from the mirror image of the source, with reversed sign.
   boundaries edges;
   edges.free_surface = true;
   const experiment e = make_experiment(make_volume(160, 1, 160, spacing, 2000), 2000, 0.9, device_count(), edges);
@@ -138,7 +138,7 @@ TEST(Boundary, FreeSurfaceTurnsTheSign) {
 }
 
 TEST(Density, AContrastReflectsItsPartAtAllAngles) {
-  // Where velocities are equal, the reflection coefficient does not depend on the angle. So the reflected wave is that
+  // If velocities are equal, the reflection coefficient does not depend on the angle. So the reflected wave is the wave
   // of a mirrored source times (b - a) / (b + a).
   constexpr std::int64_t nx = 200, nz = 160, face = 90;
   constexpr float a = 1000, b = 2500;
@@ -168,7 +168,7 @@ TEST(Density, AContrastReflectsItsPartAtAllAngles) {
   EXPECT_LE(error, 0.05);
 }
 
-/// Records of `traces` receivers at intervals of a millisecond.
+/// Resamples the records of `traces` receivers to intervals of a millisecond.
 std::vector<float> resampled(const std::vector<float>& records, std::size_t traces, double time_step, double seconds) {
   std::vector<std::vector<double>> samples(traces);
   for (std::size_t i = 0; i < records.size(); ++i) samples[i % traces].push_back(records[i]);
@@ -185,8 +185,8 @@ volume layered(std::int64_t nx, std::int64_t ny, std::int64_t nz) {
   return v;
 }
 
-/// Records on cells with three different sides, with the axes in one of their three rotations: axis[0] is the axis that
-/// x becomes.
+/// Returns records on cells with three different sides, with rotated axes: the model's x axis has the cells and sides
+/// of axis axis[0], and so on.
 std::vector<float> records_with_axes(const std::array<std::size_t, 3>& axis, std::int64_t cpml) {
   constexpr std::array<std::int64_t, 3> cells{26, 20, 23};
   constexpr std::array<double, 3> side{10, 12, 8};
@@ -220,7 +220,7 @@ TEST(Cells, LowCellsRecordWhatCubesRecord) {
   constexpr double seconds = 0.3, frequency = 15;
   const auto records = [&](const experiment& e, std::int64_t every) {
     const auto wavelet = ricker_of<float>(frequency, e.time_step, static_cast<std::int64_t>(seconds / e.time_step));
-    // The same strength in cells of another size.
+    // A source of the same strength in cells of another size.
     std::vector<float> sent = wavelet;
     for (float& v : sent) v *= static_cast<float>(every);
     return resampled(record<float>(e, {e.cells.cell(48 * every, 0, 100)}, sent,
@@ -242,8 +242,8 @@ TEST(Reciprocity, SourceAndReceiverChangePlaces) {
   EXPECT_LE(relative, 1e-5);
 }
 
-/// | <F q, d> - <q, F* d> | over |F q| |d|, where q are the sources, F q the records at the receivers, and F* the steps
-/// backward in time from the receivers to the sources.
+/// Returns | <F q, d> - <q, F* d> | / (|F q| |d|), where q are the sources, F q the records at the receivers, and F*
+/// the steps backward in time from the receivers to the sources.
 template <class T>
 double dot_product_error(std::int64_t ny, std::int64_t order = usual_order, bool varying_density = false) {
   boundaries edges;
@@ -293,13 +293,13 @@ TEST(Adjoint, VaryingDensityLeavesStepsTheirOwnAdjoint) {
   EXPECT_LE(dot_product_error<float>(34, usual_order, true), 1e-6);
 }
 
-/// What six receivers record of a smooth pulse, at fixed places and times, on cells of `h` metres and with steps of
-/// `time_step` seconds. The pulse is a Gaussian in space and time and never reaches the edges. The density, if it
-/// varies, is smooth.
+/// Returns the records of a smooth pulse by six receivers, at fixed places and times, on cells of `h` metres and with
+/// steps of `time_step` seconds. The pulse is a Gaussian in space and time and never reaches the edges. The density, if
+/// it varies, is smooth.
 std::vector<double> records_of_a_pulse(double h, double time_step, double every, std::int64_t order = 8,
                                        bool varying_density = false) {
   constexpr double side = 1400, velocity = 2000, width = 50, duration = 0.012, seconds = 0.18;
-  constexpr double reach = 7 * width;  // beyond, the pulse is below the rounding of its middle
+  constexpr double reach = 7 * width;  // further away, the pulse is smaller than the rounding error of its peak
   const auto cells = static_cast<std::int64_t>(side / h);
   const volume ground = make_volume(cells, 1, cells, h, velocity);
   boundaries edges;
@@ -347,7 +347,7 @@ std::vector<double> records_of_a_pulse(double h, double time_step, double every,
   return chosen;
 }
 
-/// The order of errors that shrink with a length, from results with 1, 1/2 and 1/4 of it.
+/// Returns the order of the error in a step length, from results with 1, 1/2 and 1/4 of this length.
 double order_of(const std::vector<double>& whole, const std::vector<double>& half, const std::vector<double>& quarter) {
   return std::log2(norm(difference(whole, half)) / norm(difference(half, quarter)));
 }
@@ -380,8 +380,8 @@ TEST(Convergence, InTimeIsOfSecondOrder) {
 }
 
 TEST(Adjoint, MigrationIsTheAdjointOfScattering) {
-  // A perturbation r of the ground sends r p from each cell, p being the field without it. Migration correlates p with
-  // the adjoint field. So <scattered records, d> = <r, image of d>.
+  // A perturbation r of the ground scatters r p from each cell, where p is the field without the perturbation.
+  // Migration correlates p with the adjoint field. So <scattered records, d> = <r, image of d>.
   constexpr std::int64_t nx = 40, nz = 30, steps = 150;
   boundaries edges;
   edges.sponge = 10;

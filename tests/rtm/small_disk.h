@@ -6,7 +6,7 @@
 
 namespace hpe::rtm::testing {
 
-/// Files that are written grow to this many bytes at most.
+/// While this object exists, no file that the process writes can become larger than `bytes` bytes.
 class small_disk {
  public:
   explicit small_disk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

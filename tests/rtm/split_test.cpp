@@ -1,4 +1,4 @@
-// No bit of wave fields, records and images depends on how many devices share the work.
+// No bit of wave fields, records and images depends on the number of devices.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// A small migration: forward with kept fields, then backward with the records and correlation.
+/// Runs a small migration: a forward pass with kept fields, then a backward pass with the records and the correlation.
 outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries& edges, std::int64_t order,
             bool varying_density, int devices, exchange how = exchange::direct) {
   volume ground = make_volume(nx, ny, nz, spacing);
@@ -39,7 +39,7 @@ outcome run(std::int64_t nx, std::int64_t ny, std::int64_t nz, const boundaries&
   constexpr std::int64_t steps = 61, every = 4;
   std::vector<kernels::point> receivers;
   for (std::int64_t x = 0; x < nx; x += 3) receivers.push_back(e.cells.cell(x, ny - 1, 2));
-  receivers.push_back(receivers.front());  // a place may be listed twice
+  receivers.push_back(receivers.front());  // a place may occur twice in the list
   traces<float> source(e.parts, {e.cells.cell(nx / 2, ny / 2, 3)}, steps), heard(e.parts, receivers, steps);
   source.write(ricker(40, e.time_step, steps));
   const medium<float> m(e.cells, e.parts, e.ground, e.time_step, e.density.get());
@@ -91,7 +91,7 @@ void expect_the_same_on_any_number_of_devices(std::int64_t nx, std::int64_t ny, 
 TEST(Split, Section) { expect_the_same_on_any_number_of_devices(83, 1, 61, false); }
 TEST(Split, ThinVolume) { expect_the_same_on_any_number_of_devices(43, 5, 37, false); }
 TEST(Split, Volume) { expect_the_same_on_any_number_of_devices(41, 35, 33, false); }
-// Large enough that the planes that neighbours read are separate launches.
+// So large that the planes that neighbours read are computed by separate launches.
 TEST(Split, LongVolume) { expect_the_same_on_any_number_of_devices(110, 20, 70, false); }
 TEST(Split, FreeSurface) { expect_the_same_on_any_number_of_devices(41, 35, 33, true); }
 TEST(Split, MatchedLayersOfASection) { expect_the_same_on_any_number_of_devices(83, 1, 61, false, 12); }
@@ -102,7 +102,7 @@ TEST(Split, VaryingDensity) { expect_the_same_on_any_number_of_devices(41, 35, 3
 TEST(Split, LargerThanAGranule) { expect_the_same_on_any_number_of_devices(1500, 1, 480, false); }
 
 TEST(Split, SlabsOfFewerPlanesThanTheStencilReaches) {
-  // 6 planes on 4 devices: neighbours two devices away are read too.
+  // With 6 planes on 4 devices, a device also reads planes of devices that are not its direct neighbours.
   ASSERT_GE(device_count(), 2) << "this test needs several devices, as HPE_DEVICES=soft:4";
   boundaries edges;
   edges.sponge = 0;
@@ -117,7 +117,8 @@ TEST(Split, SlabsOfFewerPlanesThanTheStencilReaches) {
 }
 
 TEST(Grid, TapersOfEachAxisAreWholeVectors) {
-  // The kernels for GPUs read four values of the third axis at once, and it lies behind the other two.
+  // The kernels for GPUs read four factors of the third axis at a time; in memory, they follow the factors of the other
+  // two axes.
   for (const std::int64_t cpml : {0, 7}) {
     boundaries edges;
     edges.cpml = cpml;

@@ -138,7 +138,7 @@ TEST_F(on_disk, densities_come_from_files_or_velocities) {
   } catch (const bad_input& e) {
     EXPECT_NE(std::string(e.what()).find("densities are from 0.1 to 100000 kg/m3"), std::string::npos) << e.what();
   }
-  // On other cells.
+  // Densities on other cells than the velocities.
   save(path("d.npy"), salt_model(10, 1, 9, 25), {});
   const survey s = read_survey(save_text(model + "density = \"d.npy\"\n"));
   const volume velocity = load(s.model);
@@ -216,7 +216,7 @@ TEST_F(on_disk, models_that_are_no_rectangle_are_refused) {
 }
 
 TEST_F(on_disk, an_interval_that_is_missing_is_never_guessed) {
-  // Cells of 20 m x 10 m. In the traces' headers alone, the interval is read there.
+  // Cells of 20 m x 10 m. If only the traces' headers state the interval, it is read there.
   const auto loaded = [&](std::int64_t in_file, std::int64_t in_traces, const sides& stated = {}) {
     const segy::header head = segy::make_header(segy::sample_format::f32, 3, static_cast<double>(in_file), {});
     std::vector<segy::trace> traces(4, segy::make_trace(head));
@@ -339,7 +339,7 @@ TEST_F(on_disk, records_of_the_field_may_be_in_feet_with_dead_traces_and_a_delay
 }
 
 TEST_F(on_disk, a_wavelet_may_come_from_a_file) {
-  // A Ricker wavelet in a file gives the records of its frequency, in each format.
+  // A Ricker wavelet from a file, in each format, gives the same records as the built-in wavelet of this frequency.
   const std::vector<float> ricker_samples = ricker(9, 0.002, 200);
   files::write(path("w.npy"), "f32", {200}, ricker_samples.data(), sizeof(float));
   const segy::header head = segy::make_header(segy::sample_format::f32, 200, 2000, {});
@@ -363,7 +363,7 @@ TEST_F(on_disk, a_wavelet_may_come_from_a_file) {
     ASSERT_EQ(got.wave.wavelet.size(), known.size());
     EXPECT_LT(norm(difference(got.wave.wavelet, known)), 1e-3 * norm(known)) << name;
   }
-  // What a SEG-Y file does not state, the survey may.
+  // The survey may state the interval if the SEG-Y file does not.
   segy::header silent = head;
   silent.set(segy::in_file::interval, 0);
   t.head.set(segy::in_trace::interval, 0);

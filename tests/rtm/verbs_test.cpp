@@ -27,7 +27,7 @@ struct result {
 int run_verb(std::vector<std::string> words) {
   words.insert(words.begin(), "rtm");
   if (std::find(words.begin(), words.end(), "--devices") == words.end())
-    words.insert(words.end(), {"--devices", "1"});  // more would only take longer
+    words.insert(words.end(), {"--devices", "1"});  // more devices would only take longer
   std::vector<char*> argv;
   for (std::string& w : words) argv.push_back(w.data());
   return rtm_main(static_cast<int>(argv.size()), argv.data());
@@ -85,7 +85,7 @@ TEST_F(on_disk, groups_of_devices_write_the_bytes_of_one_device) {
   ASSERT_EQ(rtm({"model", file}).status, 0);
   ASSERT_EQ(rtm({"migrate", file}).status, 0);
   const std::string records = contents(path("r.sgy")), image = contents(path("image.npy"));
-  // Three shots: two rounds of two groups, or one round in which a group of four has none.
+  // Three shots: two groups need two rounds; four groups need one round, in which one group has no shot.
   for (const char* groups : {"2", "4"}) {
     const std::vector<std::string> several{"--devices", "4", "--groups", groups, "--fresh", file};
     for (const char* verb : {"model", "migrate"}) {
@@ -159,7 +159,7 @@ TEST_F(on_disk, modelling_goes_on_after_a_full_disk_and_after_a_cut) {
 
 TEST_F(on_disk, migration_goes_on_after_it_was_killed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  // With wave fields on disk, in a file that must not stay behind.
+  // With wave fields on disk; their file must not remain.
   std::string text = contents(small_survey());
   text.insert(text.find("smooth = 40"), "place = \"disk\"\n");
   const std::string file = save_text(text);
@@ -175,12 +175,12 @@ TEST_F(on_disk, migration_goes_on_after_it_was_killed) {
   const std::string sums = contents(path("image.sums"));
   EXPECT_EQ(sums.substr(0, 16), "hpe rtm sums 1\nr");
   {
-    static_cast<void>(hpe::device_count());  // hpe has begun before its files are limited, too
+    static_cast<void>(hpe::device_count());  // starts hpe before the size of files is limited
     const small_disk full(sums.size() / 2);
     const result no_room = rtm({"migrate", file});
     EXPECT_EQ(no_room.status, 2);
     EXPECT_NE(no_room.errors.find("GiB for wave fields in "), std::string::npos) << no_room.errors;
-    const result r = rtm({"migrate", small_survey()});  // the place of wave fields does not matter to the sums
+    const result r = rtm({"migrate", small_survey()});  // the sums do not depend on the place of wave fields
     EXPECT_EQ(r.status, 1);
     EXPECT_NE(r.errors.find("File too large; the file keeps the "), std::string::npos) << r.errors;
     EXPECT_TRUE(contents(path("image.sums")) == sums);
@@ -220,7 +220,7 @@ TEST_F(on_disk, outputs_that_name_an_input_are_refused_and_change_nothing) {
   refused({"migrate", with("\"image\"", "\"pointed\"")}, "r.sgy, which is an input");
   refused({"migrate", file, "--json", path("survey.toml")}, "survey.toml is an input");
   refused({"migrate", file, "--json", path("image.npy")}, "are the same file");
-  // Records that would lie in their model.
+  // The records would overwrite their model.
   const volume v = salt_model(70, 1, 40, 20);
   save(path("v.sgy"), v, {"a model"});
   const std::string model = contents(path("v.sgy"));
@@ -230,7 +230,7 @@ TEST_F(on_disk, outputs_that_name_an_input_are_refused_and_change_nothing) {
   text.replace(text.find("r.sgy"), 5, "v.sgy");
   refused({"model", "--fresh", save_text(text, "other.toml")}, "v.sgy is an input, so it cannot be an output");
   EXPECT_TRUE(contents(path("v.sgy")) == model);
-  // A file that has the name of the sums, but holds none, stays as it is.
+  // A file with the name of the sums, but with other contents, stays as it is.
   save_text("somebody's notes", "image.sums");
   refused({"migrate", "--fresh", file}, "image.sums does not hold the sums of a migration");
   EXPECT_EQ(contents(path("image.sums")), "somebody's notes");

@@ -19,7 +19,7 @@ experiment two_slabs(std::int64_t nx) {
   return make_experiment(make_volume(nx, 3, 20, spacing, 2000), 2000, 0.9, 2, edges);
 }
 
-/// Random numbers on the planes that each device owns.
+/// Writes random numbers to the planes that each device owns.
 template <class T>
 void write_slabs(const wave_field<T>& field, const std::vector<std::int64_t>& planes, unsigned seed) {
   std::mt19937 random(seed);

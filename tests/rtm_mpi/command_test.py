@@ -68,7 +68,7 @@ def same_files():
 
 
 def a_rank_dies(wanted):
-    """Kills a rank when a round of shots is on disk; the same command then goes on."""
+    """Kills a rank when a round of shots is on disk; the same command then resumes the run."""
     folder = survey()
     (folder / "r.sgy").write_bytes((wanted / "r.sgy").read_bytes())
     run = rtm(folder, "migrate", ranks=2)

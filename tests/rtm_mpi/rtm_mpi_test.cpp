@@ -1,5 +1,4 @@
-// Shots and grids that are shared by ranks, compared with the same run of a process alone. Every rank runs the same
-// tests.
+// Compares shots and grids that ranks share with the same run in a single process. Every rank runs the same tests.
 
 #include "apps/rtm/migration.h"
 #include "apps/rtm_mpi/mpi_team.h"
@@ -14,7 +13,7 @@ struct result {
   bool operator==(const result&) const = default;
 };
 
-/// A shot. All processes of the team make it; part 0 of each group has the result.
+/// Computes a shot with all processes of the team; part 0 of each group has the result.
 result shots(team& with, const volume& truth, keep_place where, const boundaries& edges) {
   const volume smooth = make_volume(truth.nx, truth.ny, truth.nz, spacing, 2000);
   migration_settings s;
@@ -35,7 +34,7 @@ result shots(team& with, const volume& truth, keep_place where, const boundaries
   shot one{{20, static_cast<std::int32_t>(truth.ny / 2), 2}, {}};
   for (std::int32_t r = 0; r < truth.nx; r += 3) one.receivers.push_back({r, one.source.y, 2});
   all.records = on.record(ground, one, "recording");
-  // Records of a file are the same on all processes.
+  // Records that are read from a file are the same on all processes.
   std::vector<float> data = all.records;
   data.resize(one.receivers.size() * static_cast<std::size_t>(s.steps));
   if (with.parts() > 1) MPI_Bcast(data.data(), static_cast<int>(data.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
@@ -68,7 +67,7 @@ TEST(RtmMpi, AVolumeThatIsCutOverRanksHasTheSameBits) {
 }
 
 TEST(RtmMpi, MatchedLayersThatAreCutOverRanksHaveTheSameBits) {
-  // Layers of more planes than a slab of one of three ranks: they end in the next one.
+  // The layers have more planes than the slab of one of three ranks, so they end in the slab of the next rank.
   expect_same_bits(flat_model(30, 1, 30, spacing, 150, 2000, 2600), keep_place::device, {.cpml = 34});
   expect_same_bits(flat_model(50, 16, 20, spacing, 100, 2000, 2600), keep_place::device,
                    {.cpml = 9, .free_surface = true});

@@ -7,7 +7,7 @@ struct affine {
   uint32_t factor, offset;
 };
 
-/// Applies one function after the other: associative, but not commutative.
+/// Composes two functions, which is associative, but not commutative.
 struct compose {
   static constexpr bool commutative = false;
   HPE_SCAN_BOTH affine identity() const { return {1, 0}; }

@@ -1,4 +1,4 @@
-// The choice for a batch and a topology, without devices.
+// Tests the choice for a batch and a topology, without devices.
 
 #include "apps/scan/choice/choice.h"
 
@@ -10,7 +10,7 @@
 namespace hpe::scan::testing {
 namespace {
 
-/// Switches with `each` devices, which reach only devices on their switch.
+/// Returns the devices of `count` switches with `each` devices; a device reaches only the devices on its switch.
 std::vector<device_traits> switches(int count, int each, hpeDeviceKind kind = HPE_DEVICE_CUDA) {
   std::vector<device_traits> all;
   for (int d = 0; d < count * each; ++d)
@@ -90,7 +90,7 @@ TEST(premises, iterations_are_powers_of_two_within_the_equations) {
   EXPECT_LE(8 * step * iterations_to_try(1 << 14, 1 << 14, kepler, stage_two, 8).back(), std::uint64_t{1} << 14);
 }
 
-/// Every element of every problem lies in exactly one tile, and no tile is larger than its room.
+/// Every element of every problem lies in exactly one tile, and no tile has more than `room` elements.
 TEST(tiling, covers_everything_once) {
   constexpr std::uint32_t room = 64, vector = 4;
   for (std::uint64_t length = 1; length < 300; length += length < 140 ? 1 : 7)

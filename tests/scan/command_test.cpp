@@ -1,4 +1,4 @@
-// `hpe scan` as users call it.
+// Runs `hpe scan` as users do.
 
 #include "tests/command.h"
 
@@ -63,7 +63,7 @@ TEST(scan_command, files_come_and_go) {
   EXPECT_EQ(run({from, "--type=f64", "--size=3001"}).status, 2);
   EXPECT_EQ(run({folder / "none"}).status, 2);
   EXPECT_EQ(run({folder}).status, 2);
-  // As .npy, whose axes are problems and elements.
+  // The same elements as .npy, whose axes are problems and elements.
   const std::string npy = folder / "in.npy", result = folder / "out.npy";
   files::write(npy, "f64", {3, 1000}, values.data(), sizeof(double));
   EXPECT_EQ(run({npy, "--operator=max", "--output", result, "--repeats=1"}).status, 0);

@@ -1,4 +1,5 @@
-// The host bodies alone: compares the variant for every instruction set with a plain reference.
+// Tests the kernels' bodies for soft devices alone: compares the variant for every instruction set with a plain
+// reference.
 
 #include <gtest/gtest.h>
 
@@ -112,8 +113,8 @@ void check_variants(const std::vector<variant>& variants, built_in op) {
   }
 }
 
-/// Every tile of a batch is dealt once, in chunks of consecutive places, and devices write totals of chunks to separate
-/// parts of memory.
+/// Checks that every tile of a batch is assigned to exactly one device, in chunks of consecutive tiles, and that
+/// devices write the totals of chunks to separate memory.
 void check_deal(const scan_tiling& tiling, std::uint32_t devices, std::uint32_t chunk) {
   SCOPED_TRACE(::testing::Message() << tiling.problems << " problems of " << tiling.tiles_per_problem << " tiles, "
                                     << devices << " devices, chunks of " << chunk);

@@ -1,4 +1,4 @@
-// Whole scans on the devices of HPE_DEVICES, through plans.
+// Runs whole scans with plans, on the devices of HPE_DEVICES.
 
 #include "apps/scan/plan.h"
 
@@ -117,7 +117,7 @@ TEST(plan, long_problems_over_many_granules) {
     }
 }
 
-// Rounding must not depend on which block was first.
+// Rounding must not depend on the order in which blocks run.
 TEST(plan, sums_of_floats_are_the_same_in_every_run) {
   const std::size_t count = (2U << 20) + 7;
   const std::vector<float> values = random_values<float>(count, fresh_seed());

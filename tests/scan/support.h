@@ -1,6 +1,6 @@
 #pragma once
 
-/// Random batches and their scans, computed one element after the other.
+/// Random batches and their scans, computed element by element.
 
 #include <gtest/gtest.h>
 
@@ -81,7 +81,7 @@ bool same_bits(const T& a, const T& b) {
   return std::bit_cast<words>(a) == std::bit_cast<words>(b);
 }
 
-/// The index of the first element that differs from the expected one, or the size.
+/// Returns the index of the first element that differs from the expected element, or the size.
 template <class T>
 std::size_t first_difference(const T* found, const expected<T>& wanted) {
   for (std::size_t i = 0; i < wanted.values.size(); ++i) {

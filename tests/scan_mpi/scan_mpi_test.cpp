@@ -1,5 +1,5 @@
-// Scans of problems that are spread over ranks, compared with a scan of the whole on the host. Every rank runs the same
-// tests.
+// Compares scans of problems that are spread over ranks with scans of the whole problems on the host. Every rank runs
+// the same tests.
 
 #include "apps/scan/distributed_plan.h"
 #include "apps/scan_mpi/mpi_ranks.h"
@@ -27,7 +27,8 @@ parts even(std::uint64_t length) {
   return all;
 }
 
-/// The first rank has `first` elements, each next rank one more than the one before, the last one none.
+/// The first rank has `first` elements, each later rank has one element more than the previous rank, and the last rank
+/// has none.
 parts uneven(std::uint64_t first) {
   parts all;
   for (int r = 0; r < ::ranks(); ++r) all.push_back(r + 1 == ::ranks() ? 0 : first + static_cast<std::uint64_t>(r));
@@ -94,7 +95,7 @@ TYPED_TEST(spread_scans, sizes_that_fit_nothing) {
   check_scan<TypeParam>(even(300000), 2, built_in::sum, true, true, 2);
 }
 
-/// The message of the error on this rank; empty if there is none.
+/// Returns the message of the error on this rank; empty if there is no error.
 template <class Body>
 std::string complaint(Body body) {
   try {

@@ -1,4 +1,4 @@
-// `hpe sort` as users call it.
+// Runs `hpe sort` as users do.
 
 #include "tests/command.h"
 

@@ -4,7 +4,7 @@
 
 #include "kernels/sort.h"
 
-/// An element type and an order of a program: by absolute value, the largest first.
+/// A program's own element type and order: by absolute value, the largest value first.
 struct measured {
   int32_t value;
   uint32_t place;

@@ -1,4 +1,4 @@
-// The local sort on GPUs of a program's own element type by its own order.
+// The local sort on GPUs for a program's own element type and order.
 
 #include "apps/sort/local_sort.cuh"
 #include "tests/sort/descending.h"

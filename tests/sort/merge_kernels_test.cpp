@@ -1,4 +1,5 @@
-// The merge kernels for GPUs: runs nvcc's PTX on the CPU and compares with the standard library's merge.
+// Tests the merge kernels for GPUs: runs nvcc's PTX on the CPU and compares the results with the standard library's
+// merge.
 
 #include <gtest/gtest.h>
 
@@ -89,7 +90,7 @@ class merge_kernels : public ::testing::Test {
     return runs;
   }
 
-  /// With room up to the next line, because whole lines are loaded.
+  /// Copies a run into memory that extends to the next cache line, because kernels load whole lines.
   template <class T>
   static T* put(kernel_runner& runner, const std::vector<T>& run, std::size_t shift) {
     constexpr std::size_t line = 128;

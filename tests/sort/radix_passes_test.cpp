@@ -1,5 +1,5 @@
-// The kernels that sort by radix over several GPUs: runs nvcc's PTX on the CPU, device by device, and compares with the
-// standard library's stable sort.
+// Tests the kernels that sort by radix over several GPUs: runs nvcc's PTX on the CPU, device by device, and compares
+// the results with the standard library's stable sort.
 
 #include "kernels/radix_passes.h"
 
@@ -19,7 +19,7 @@ using namespace hpe::kernels;  // NOLINT(google-build-using-namespace): the test
 using hpe::ptx::test::engine_kind;
 using hpe::ptx::test::kernel_runner;
 
-/// The devices of a sort: memory of each for every kernel.
+/// The devices of a sort, with the memory of each device for all kernels.
 class devices {
  public:
   template <class T>
@@ -86,7 +86,7 @@ kernel_runner load() {
   return kernel_runner({hpe::ptx::test::read_file(std::string(HPE_MERGE_PTX) + "/radix.ptx")}, engine);
 }
 
-/// Places where even parts begin.
+/// Returns the places at which equal parts begin.
 std::vector<std::uint64_t> even(std::uint64_t count, std::uint32_t devices) {
   std::vector<std::uint64_t> begins;
   for (std::uint32_t d = 0; d <= devices; ++d) begins.push_back(count * d / devices);
@@ -122,8 +122,8 @@ std::vector<T> random_elements(std::size_t count, std::uint64_t kinds) {
   return all;
 }
 
-// Each test is a process of its own, which compiles the kernels that it runs, for some seconds each. So a test has few
-// types of elements.
+// Each test runs in a separate process, which compiles its kernels, and each kernel takes some seconds. So a test has
+// few types of elements.
 TEST(radix_passes, on_one_to_sixteen_devices) {
   kernel_runner runner = load();
   using type = std::uint32_t;
@@ -144,7 +144,7 @@ TEST(radix_passes, pairs_of_floats_and_values) {
   check(runner, random_elements<pair>(50021, 7), even(50021, 2));
 }
 
-/// Ranges have about the same length, whatever the keys are, but for the greatest key.
+/// Ranges have about the same length whatever the keys are, except for the range of the greatest key.
 TEST(radix_passes, keys_of_any_distribution) {
   kernel_runner runner = load();
   using pair = sort_pair<std::uint64_t, std::uint64_t>;

@@ -17,7 +17,8 @@ namespace {
 using kernels::by_key;
 using kernels::sort_pair;
 
-/// Keys from `kinds` different ones, so that many are equal; pairs carry their original place.
+/// Returns an element whose key has one of `kinds` values, so that many keys are equal; the value of a pair is its
+/// original place.
 template <class T>
 T make(std::mt19937_64& random, std::uint64_t kinds, std::size_t /*place*/) {
   const auto value = static_cast<std::int64_t>(random() % kinds) - static_cast<std::int64_t>(kinds / 2);
@@ -61,7 +62,7 @@ void check_sort(method how, std::size_t count, std::uint64_t kinds, std::size_t 
     std::fill(data.begin(), data.end(), poison);
     std::copy(given.begin(), given.end(), data.begin() + static_cast<std::ptrdiff_t>(shift));
     work.run(data.data() + shift);
-    // The same bits: sorted, a permutation, and stable.
+    // Equal bits show that the result is sorted, a permutation of the input, and stable.
     ASSERT_TRUE(same_bytes(data.data() + shift, wanted.data(), count * sizeof(T))) << "run " << run;
     for (std::size_t i = 0; i < shift; ++i) ASSERT_TRUE(same_bytes(&data[i], &poison, sizeof(T))) << "before the data";
     for (std::size_t i = shift + count; i < data.size(); ++i)
@@ -96,7 +97,7 @@ TEST(sort, long_arrays_over_many_granules) {
   for (const method how : methods) check_sort<std::uint32_t>(how, (6U << 20) + 11, std::uint64_t{1} << 31);
 }
 
-/// Sorts `keys` by radix on the first one to four devices and compares with the standard library.
+/// Sorts `keys` by radix on the first one to four devices and compares the result with the standard library's sort.
 template <class T>
 void check_radix(const std::vector<T>& keys) {
   std::vector<T> wanted = keys;
@@ -112,7 +113,8 @@ void check_radix(const std::vector<T>& keys) {
   }
 }
 
-/// Splitters that are equal to each other, that share their upper digits, and that are the least or the greatest key.
+/// Tests splitters that are equal to each other, splitters that share their upper digits, and splitters that are the
+/// smallest or the greatest key.
 TEST(sort, by_radix_keys_of_any_distribution) {
   constexpr std::size_t count = 40009;
   using pair = sort_pair<std::uint64_t, std::uint64_t>;
@@ -127,9 +129,9 @@ TEST(sort, by_radix_keys_of_any_distribution) {
   with([&](std::size_t) { return most; });
   with([](std::size_t i) { return i; });
   with([&](std::size_t i) { return most - i; });
-  with([&](std::size_t i) { return i == 0 ? 0 : most; });                     // all but one at the end
-  with([](std::size_t i) { return i < count / 2 ? 5 : 1000 + i; });           // half of them equal
-  with([](std::size_t i) { return std::uint64_t{1} << (i % 64); });           // digits that few share
+  with([&](std::size_t i) { return i == 0 ? 0 : most; });            // all keys except one are the greatest key
+  with([](std::size_t i) { return i < count / 2 ? 5 : 1000 + i; });  // half of the keys are equal
+  with([](std::size_t i) { return std::uint64_t{1} << (i % 64); });  // digits that few keys share
   with([&](std::size_t i) { return (i % 3) << 40 | (i % 2) << 8 | i % 5; });  // gaps between digits
   with([&](std::size_t i) { return std::uint64_t{0x0102030405060708} + (i < count / 4 ? 0 : i); });
 }
@@ -174,7 +176,7 @@ TEST(sort, chooses_a_possible_method) {
   }
 }
 
-/// Parts of whole granules, by two, three and four devices.
+/// The array is so large that the devices' parts begin at granule boundaries. Two, three and four devices sort it.
 TEST(sort, many_keys_in_one_round) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
@@ -200,7 +202,7 @@ TEST(sort, many_keys_in_one_round) {
   }
 }
 
-// A preparation for the next run is not used for another array.
+// The recorded sort of one array is not used for another array.
 TEST(sort, one_sorter_and_several_arrays) {
   const std::size_t count = 100003;
   sorter work(element_of<std::uint32_t>(), count);

@@ -192,7 +192,7 @@ int doctor(int argc, char** argv) {
   if (run && words.empty()) throw command_line::bad_input("--run needs a program; see `hpe doctor --help`");
   command_line::check_outputs({json_file});
   diagnosis d;
-  if (!words.empty()) d.program = examine(words[0]);  // refused before the machine is looked at
+  if (!words.empty()) d.program = examine(words[0]);  // throws for an invalid program before the machine is checked
   d.machine = check_machine();
   if (d.program) {
     d.parts = parts_of(*d.program);

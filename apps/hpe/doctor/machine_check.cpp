@@ -32,14 +32,14 @@ finding check_driver(const std::vector<gpu>& gpus) {
   if (cuda.empty()) return {state::note, subject, "none: CUDA programs run on soft devices, without GPUs"};
   if (lacks_the_shim())
     return {state::bad, subject,
-            fmt::format(
-                "for CUDA {}, but this hpe was built without the CUDA toolkit: hpe run runs CUDA programs without hpe",
-                cuda),
+            fmt::format("supports CUDA {}, but hpe's part for GPUs is missing: `hpe run` starts CUDA programs, but hpe "
+                        "has no effect on them",
+                        cuda),
             "install hpe with its part for GPUs, or build it where CMake finds the CUDA toolkit (CUDA_PATH)"};
   return {state::good, subject, fmt::format("for CUDA {}", cuda)};
 }
 
-/// Copies a pattern to the device, on to `other` and back.
+/// Whether a pattern is unchanged after copies to `device`, from there to `other`, and back.
 bool copies_well(int device, int other) {
   constexpr std::size_t count = 1 << 16;
   array<unsigned> from(count, on_device(device)), to(count, on_device(other));
@@ -82,7 +82,7 @@ void check_devices(machine_check& into) {
   }
 }
 
-/// Docker, Podman and Apptainer leave these marks; systemd-nspawn and Podman set "container".
+/// Docker, Podman and Apptainer create these paths; systemd-nspawn and Podman set the variable "container".
 bool is_in_container() {
   constexpr std::array marks{"/.dockerenv", "/run/.containerenv", "/.singularity.d"};
   std::error_code ignored;
@@ -97,7 +97,7 @@ finding check_container() {
           "container, or with --network=host"};
 }
 
-/// The MPI library itself, once it is loaded.
+/// Describes an MPI library that has been loaded.
 finding describe_mpi(void* library, const std::string& file, state without_wrappers) {
   const std::string subject = "MPI library";
   std::array<char, 1 << 15> text{};  // more than the MPI_MAX_LIBRARY_VERSION_STRING of any library
@@ -126,7 +126,8 @@ finding describe_mpi(void* library, const std::string& file, state without_wrapp
 }  // namespace
 
 finding check_mpi(const std::string& file) {
-  // As programs are linked: Open MPI, libraries with the ABI of MPICH, MPICH of Debian, MPI's standard ABI.
+  // The names that MPI programs are linked with: of Open MPI, of libraries with MPICH's ABI, of Debian's MPICH, and of
+  // MPI's standard ABI.
   std::vector<std::string> names{"libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1",
                                  "libmpi_abi.so.0"};
   if (!file.empty()) names = {file};

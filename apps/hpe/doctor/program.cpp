@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using state = finding::state;
 
-/// The program that the first line of a script names; empty if the file is no script. `#!/usr/bin/env NAME` means NAME
-/// in PATH.
+/// Returns the program that the first line of a script names; empty if the file is not a script. `#!/usr/bin/env NAME`
+/// means NAME in PATH.
 std::string interpreter_of(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string line;
@@ -37,7 +37,8 @@ std::string interpreter_of(const std::string& file) {
   return fs::path(program).filename() == "env" ? program_file(first).string() : program;
 }
 
-/// The dynamic linker of this process. It lists the libraries of a program without running any of its code.
+/// Returns the path of this process's dynamic linker, which lists the libraries of a program without running any of its
+/// code.
 std::string dynamic_linker() {
   Dl_info about{};
   const auto base = ::getauxval(AT_BASE);
@@ -45,8 +46,7 @@ std::string dynamic_linker() {
   return found && about.dli_fname != nullptr ? about.dli_fname : "";
 }
 
-/// Lists the libraries as ldd does, since the option --list of the linker prints nothing where one of them is missing.
-/// Reads lines like
+/// Lists the libraries as ldd does, because the linker's option --list prints nothing if a library is missing.
 void list_libraries(examined_program& p) {
   const std::string linker = dynamic_linker();
   if (linker.empty()) return;
@@ -122,7 +122,8 @@ bool has_code(const ptx::cuda_parts& parts) {
   return !parts.ptx_architectures.empty() || !parts.machine_code_architectures.empty();
 }
 
-/// As the driver chooses: machine code of the same major version, or PTX, neither for a newer GPU.
+/// Whether the driver can run the code on the GPU: machine code of the same major version, or PTX, in both cases not
+/// for a newer GPU.
 bool has_code_for(const ptx::cuda_parts& parts, unsigned gpu) {
   const auto fits = [gpu](std::uint32_t code) { return code <= gpu; };
   return std::any_of(parts.ptx_architectures.begin(), parts.ptx_architectures.end(), fits) ||
@@ -130,7 +131,7 @@ bool has_code_for(const ptx::cuda_parts& parts, unsigned gpu) {
                      [&](std::uint32_t code) { return fits(code) && code / 10 == gpu / 10; });
 }
 
-/// hpe has these libraries itself on soft devices.
+/// Whether hpe preloads its own version of this library for soft devices.
 bool is_preloaded(const std::string& library) {
   return library == "libcudart.so.13" || library == "libcudart.so.12" || library == "libcuda.so.1";
 }
@@ -209,7 +210,7 @@ finding spread_run(const examined_program& p, const machine_facts& machine, cons
   const auto with_ptx = std::count_if(p.cuda.begin(), p.cuda.end(), [](const cuda_file& f) { return f.parts.has_ptx; });
   if (p.is_linked_with_hpe)
     return {state::note, subject,
-            "it changes nothing: programs that are linked with hpe say themselves what is spread "
+            "it changes nothing: programs that are linked with hpe decide themselves what is spread "
             "(hpe::launch_over)"};
   if (p.cuda.empty()) return {state::note, subject, "no CUDA kernels were found in its files"};
   if (with_ptx == 0 || p.kernels.kernels == 0)

@@ -64,7 +64,7 @@ std::size_t count_of(const explained_file& file) {
   return count;
 }
 
-// Throws bad_input if nothing can be told.
+// Throws bad_input if the file has no kernels that can be explained.
 void check(const explained_file& file, const std::string& kernels) {
   if (count_of(file) > 0) return;
   for (const explained_module& m : file.modules)

@@ -110,7 +110,7 @@ class kernel_text {
     return fmt::format(", at offsets {}", joined(parts));
   }
 
-  // What each GPU needs if the grid is cut along an axis.
+  // Adds the parts of arrays that each GPU needs if the grid is cut along an axis.
   void cut(unsigned axis) {
     std::vector<std::string> parts, whole, unknown;
     for (const array_use& a : kernel_.arrays) {
@@ -142,7 +142,7 @@ class kernel_text {
     return lines;
   }
 
-  // The counters that the text names.
+  // Adds a line for each loop counter that the text names.
   void loops() {
     for (std::size_t n = 0; n < kernel_.loops.size(); ++n) {
       const std::string counter = fmt::format("k{}", n + 1);
@@ -197,7 +197,7 @@ std::string explanation(const explained_file& file, bool with_accesses) {
   }
   if (file.without_ptx > 0)
     text +=
-        fmt::format("\n{} of the fat binaries in the file {} machine code only; nothing is known of kernels in {}\n",
+        fmt::format("\n{} of the fat binaries in the file {} machine code only, so kernels in {} cannot be explained\n",
                     file.without_ptx, file.without_ptx == 1 ? "has" : "have", file.without_ptx == 1 ? "it" : "them");
   return fmt::format("{}: {} kernel{}, of which {} could be spread over several GPUs\n", file.path, kernels,
                      kernels == 1 ? "" : "s", spread_kernels) +

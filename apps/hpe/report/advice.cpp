@@ -16,7 +16,7 @@ constexpr std::string_view touches = "touches of device memory";
 constexpr double least_part_of_time = 0.02;
 constexpr std::uint64_t many = 100;
 constexpr std::uint64_t many_touches = 32;
-constexpr std::uint64_t little_memory = 256 << 10;  // bytes of a touch or a copy that latency, not bandwidth, bounds
+constexpr std::uint64_t little_memory = 256 << 10;  // bytes of a touch or a copy whose time is mostly latency
 constexpr std::uint64_t tiny = 4 << 10;
 constexpr std::uint64_t large_allocation = 16 << 20;
 
@@ -49,7 +49,7 @@ double seconds_of_touches(const recorded_allocation& a, const recorded_process& 
 
 using results = std::vector<advice>;
 
-// Pieces of a page or less are single elements; larger ones are blocks, of which CPU code uses as much as it may.
+// Touches that bring at most `tiny` bytes count as element-wise; larger touches bring whole blocks.
 void touches_of_small_pieces(const recorded_process& in, results& to) {
   for (const recorded_place& p : in.places) {
     if (!is_touch(p) || p.calls < many_touches || !matters(p.seconds, in)) continue;

@@ -37,9 +37,9 @@ namespace fs = std::filesystem;
 
 volatile std::sig_atomic_t program = 0;
 
-/// Forwards signals from hpe to the program. Those of a terminal come from the kernel, and reach the program directly,
-/// because it is in the same process group. Between the constructor
-/// and begin() the signals are blocked, so that none is lost while the program starts.
+/// Forwards the signals that hpe receives to the program, except for signals from a terminal, which reach the program
+/// directly, because it is in the same process group. Between the constructor and begin() the signals are blocked, so
+/// that no signal is lost while the program starts.
 class forwarded_signals {
  public:
   forwarded_signals() {
@@ -55,11 +55,11 @@ class forwarded_signals {
   forwarded_signals(const forwarded_signals&) = delete;
   forwarded_signals& operator=(const forwarded_signals&) = delete;
 
-  /// The mask before the constructor, which the program inherits.
+  /// The signal mask from before the constructor, which the program inherits.
   [[nodiscard]] const sigset_t& mask_of_program() const { return mask_; }
 
-  /// Forwards from now on to the child, which must not be reaped before the destructor runs: its number could belong to
-  /// another process then.
+  /// Begins to forward signals to the child. The child must not be reaped before the destructor runs, because its
+  /// process number could then belong to another process.
   void begin(pid_t child) {
     program = child;
     begun_ = true;
@@ -109,7 +109,7 @@ std::string ending_of(int status) {
   return fmt::format("exit status {}", WEXITSTATUS(status));
 }
 
-/// While it lives, no other process makes the page.
+/// While this object exists, no other process makes the page.
 class page_lock {
  public:
   explicit page_lock(const fs::path& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
@@ -125,7 +125,7 @@ class page_lock {
   int folder_;
 };
 
-/// Makes the page of the parts. Without parts an earlier page of the name stays.
+/// Makes the page from the parts. If there are no parts, an earlier page of this name stays.
 void make_page(const std::string& page, const std::string& command, const std::string& ending) {
   const fs::path folder = trace::folder_of_parts(page);
   const page_lock lock(folder);
@@ -137,7 +137,8 @@ void make_page(const std::string& page, const std::string& command, const std::s
                stays ? "stays as it was" : "is empty");
 }
 
-/// Removes the parts of a run, and the folder if it is empty then; in a rank of MPI, only the parts of this rank.
+/// Removes the parts of a run, or in an MPI rank only the parts of this rank; also removes the folder if it is then
+/// empty.
 void remove_parts(const fs::path& folder) {
   static const std::regex part(R"((-|\d+)\.\d+\.json)");
   const char* const own = rank_by_environment();

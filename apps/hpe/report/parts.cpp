@@ -31,7 +31,7 @@ std::uint64_t last_value(const json& part, std::string_view name) {
   return samples.back().at("values").at(static_cast<std::size_t>(found - names.begin()));
 }
 
-/// Calls and seconds of the events of a category, by name.
+/// Returns the calls and seconds of the events of a category, summed by name.
 std::vector<recorded_calls> calls_of(const json& part, std::string_view category) {
   std::map<std::string, recorded_calls> sums;
   const auto add = [&](const std::string& name, std::uint64_t calls, double seconds) {
@@ -113,9 +113,9 @@ json mpi_of(const recorded_process& process) {
   return all;
 }
 
-/// Events as short arrays: row, name, category, begin in us since the process began, duration in us, bytes.
+/// Returns the events as short arrays: row, name, category, begin in us since the process began, duration in us, bytes.
 json timeline_of(const json& part) {
-  std::map<std::uint64_t, std::string> groups;                           // by number of the process in the trace
+  std::map<std::uint64_t, std::string> groups;                           // by the process's number in the trace
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::string> named;  // rows
   std::map<std::pair<std::uint64_t, std::uint64_t>, json> events;        // by row
   std::map<std::string, std::size_t> names;
@@ -213,8 +213,8 @@ std::vector<json> read_parts(const std::filesystem::path& folder) {
       const long process = part.at("process");
       found.emplace_back(std::pair(number, process), std::move(part));
     } catch (const json::exception& e) {
-      fmt::print(stderr, "hpe: {} is left out of the report, because it is no part of one: {}\n", entry.path().string(),
-                 e.what());
+      fmt::print(stderr, "hpe: {} is left out of the report, because it is not a part of a report: {}\n",
+                 entry.path().string(), e.what());
     }
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -1,6 +1,6 @@
 // A ring of n slots: item i is in slot i % n. When the last item is written, the ring still holds the last n items, so
-// these are not read back. A slot is filled again as soon as the kernels that read its item are queued: the runtime
-// orders copies, reads and writes of a slot behind the kernels that use it.
+// these items are not read back. A slot is filled again as soon as the kernels that read its item are queued, because
+// the runtime runs copies, reads and writes of a slot after the kernels that use it.
 #include "apps/rtm/keep/field_store.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 std::size_t round_up(std::size_t bytes) { return (bytes + sector - 1) / sector * sector; }
 
-/// A slot for each item.
+/// Keeps all items in device memory: each item has its own slot.
 class device_store final : public field_store {
  public:
   std::int64_t to_write(std::int64_t item) override { return item; }
@@ -66,7 +66,7 @@ class ring_store : public field_store {
   std::int64_t last_ = 0;
 };
 
-/// In host memory that devices copy to and from. The runtime orders the copies, so nothing waits here.
+/// Keeps items in host memory. The runtime orders the copies from and to devices, so no function waits.
 class host_store final : public ring_store {
  public:
   host_store(slots memory, std::int64_t items) : ring_store(std::move(memory)) {
@@ -96,7 +96,7 @@ class host_store final : public ring_store {
   array<std::uint8_t> kept_;
 };
 
-/// In a sink, packed or not, by a thread of its own.
+/// Keeps items in a sink, compressed or not. A separate thread moves them.
 class worker_store final : public ring_store {
  public:
   worker_store(slots memory, store_settings s) : ring_store(std::move(memory)), packing_(std::move(s.packing)) {
@@ -191,7 +191,7 @@ class worker_store final : public ring_store {
     }
   }
 
-  /// A copy of the whole part is much faster than the page faults that single accesses cost.
+  /// Copies the whole part first, because page faults for single accesses would be much slower.
   void move_packed(bool out, std::size_t d, std::span<std::uint8_t> part, std::size_t at) {
     const std::size_t bytes = round_up(packing_->packed_bytes(d));
     const std::span<std::uint8_t> cells(part_.data(), part.size());

@@ -18,8 +18,8 @@ enum class keep_place { automatic, device, host, disk };
 /// The alignment of slots and of writes to disk, as O_DIRECT requires.
 inline constexpr std::size_t sector = 4096;
 
-/// Room for some items in the memory of devices: slots[s][d] is device d's part of slot s, whose address and size are
-/// multiples of `sector`. A device without a part has an empty one.
+/// Device memory for some items: slots[s][d] is device d's part of slot s. Its address and size are multiples of
+/// `sector`; it is empty if the device has no part.
 using slots = std::vector<std::vector<std::span<std::uint8_t>>>;
 
 /// Stores items that kernels write in ascending order, from 0 on, and returns them to kernels once, in descending

@@ -1,6 +1,6 @@
-// The recursion for the states [from, to) in falling order, where `from` is saved. With another free slot: advance from
-// `from` to a state `middle` and save it, produce [middle, to), then [from, middle). Without a free slot: advance from
-// `from` to each state.
+// The recursion that produces the states [from, to) in descending order, where `from` is saved. If a slot is free:
+// advance from `from` to a state `middle` and save it, produce [middle, to), then [from, middle). If no slot is free:
+// advance from `from` to each state.
 #include "apps/rtm/keep/revolve.h"
 
 #include <algorithm>
@@ -22,14 +22,14 @@ std::int64_t reachable(std::int64_t checkpoints, std::int64_t repeats) {
   return value;
 }
 
-/// The fewest repeats of each step with which `count` states can be produced.
+/// Returns the smallest number of repeats for each step that is enough to produce `count` states.
 std::int64_t repeats_for(std::int64_t count, std::int64_t checkpoints) {
   std::int64_t repeats = 0;
   while (reachable(checkpoints, repeats) < count) ++repeats;
   return repeats;
 }
 
-/// The best distance of the next checkpoint from the first of `count` states.
+/// Returns the best distance from the first of `count` states to the next checkpoint.
 std::int64_t distance(std::int64_t count, std::int64_t checkpoints) {
   const std::int64_t r = repeats_for(count, checkpoints);
   const std::int64_t best = std::min(reachable(checkpoints, r - 1), count - reachable(checkpoints - 1, r - 1));
@@ -51,7 +51,8 @@ class planner {
     std::int64_t number, slot;
   };
 
-  /// Checkpoints of the first pass; then the parts between them, from the last one on.
+  /// Adds the checkpoints of the first pass, then produces the states between checkpoints, from the last checkpoint to
+  /// the first.
   void first_pass(std::int64_t count) {
     std::vector<kept> all{{0, 0}};
     while (!free_.empty() && count - all.back().number > 1) {

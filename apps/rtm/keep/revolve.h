@@ -2,7 +2,7 @@
 
 /// Optimal checkpointing (Griewank and Walther, Algorithm 799: Revolve, ACM TOMS 26, 2000): the states of a computation
 /// become available in descending order, with the fewest repeated steps, although only a few of the `count` states can
-/// be kept at once.
+/// be saved at the same time.
 
 #include <cstdint>
 #include <vector>

@@ -18,7 +18,7 @@ namespace segy = files::segy;
 
 constexpr double feet = 0.3048, millimetres = 1000;
 
-/// The distinct values in rising order; values nearer than a millimetre are one.
+/// Returns the distinct values in ascending order; values that differ by less than a millimetre count as equal.
 std::vector<double> distinct(std::vector<double> values) {
   constexpr double one = 1e-3;
   std::sort(values.begin(), values.end());
@@ -26,7 +26,7 @@ std::vector<double> distinct(std::vector<double> values) {
   return values;
 }
 
-/// The distance of equally spaced places; 0 for a single one. Throws bad_input if distances differ.
+/// Returns the distance between equally spaced places; 0 for a single place. Throws bad_input if distances differ.
 double step_of(const std::vector<double>& places, const std::string& path, char axis) {
   if (places.size() < 2) return 0;
   const double step = (places.back() - places.front()) / static_cast<double>(places.size() - 1);
@@ -38,12 +38,12 @@ double step_of(const std::vector<double>& places, const std::string& path, char 
   return step;
 }
 
-/// The number of the nearest place.
+/// Returns the number of the nearest place.
 std::int64_t number_of(double value, const std::vector<double>& places, double step) {
   return step > 0 ? std::lround((value - places.front()) / step) : 0;
 }
 
-/// Factor from the unit of the file to that of the property.
+/// Returns the factor that converts the file's unit to the property's unit.
 double scale_of(const velocity_source& from, const property& of) {
   return of.unit == std::string("m/s") && from.unit == "km/s" ? 1000.0 : 1.0;
 }
@@ -60,7 +60,7 @@ volume read_segy(const velocity_source& from, const property& of) {
   std::vector<double> across = distinct(xs), along = distinct(ys);
   sides spacing = from.spacing;
   const bool placed = across.size() > 1 || along.size() > 1 || file.traces() == 1;
-  if (!placed) {  // traces without places lie one beside the other
+  if (!placed) {  // traces without coordinates lie one beside the other
     if (spacing.x <= 0)
       throw bad_input(from.file +
                       ": its traces have no coordinates (bytes 181 to 188), so the survey must state the spacing");
@@ -73,7 +73,7 @@ volume read_segy(const velocity_source& from, const property& of) {
     throw bad_input(from.file +
                     " states no sample interval (millimetres in bytes 3217 and 3218, or in 117 and 118 of its first "
                     "trace), so the survey must state the spacing");
-  // A side that the file does not tell, along an axis with one column, is that of another axis.
+  // Along an axis with a single column the file does not show the cell's side; it is then the side along another axis.
   const double any = x_step > 0 ? x_step : y_step > 0 ? y_step : z_step;
   const std::pair<double, double*> found[] = {{x_step, &spacing.x}, {y_step, &spacing.y}, {z_step, &spacing.z}};
   for (const auto& [step, side] : found) {
@@ -167,7 +167,8 @@ volume load_all(const velocity_source& from, const property& of) {
         throw bad_input(fmt::format("a size of {} cells is not a whole number", from.size[i]));
       n[i] = std::llround(std::min(from.size[i], 1e9));
     }
-    // The model, a smooth one, the image, and copies.
+    // Host memory must hold this number of arrays of the model's size: the model, a smooth model, the image, and
+    // temporary copies.
     constexpr double copies = 6;
     if (from.file.empty())
       command_line::check_room(fmt::format("models of {} x {} x {} cells", n[0], n[1], n[2]),

@@ -29,8 +29,8 @@ struct velocity_source {
 /// the distance of samples in millimetres. Throws bad_input.
 [[nodiscard]] volume load(const velocity_source& from);
 
-/// Densities on the cells of `velocity`; null if the source states none: the density is then constant. Throws
-/// bad_input.
+/// Returns the densities on the cells of `velocity`; null if the source states no densities: the density is then
+/// constant. Throws bad_input.
 [[nodiscard]] std::shared_ptr<const volume> load_density(const velocity_source& from, const volume& velocity);
 
 /// Writes values on cells in the format of the name's ending: SEG-Y, with the text in its header, .npy, or

@@ -13,7 +13,7 @@ namespace {
 
 using pictures::colour;
 
-/// The values of the middle plane across y, x across and z down.
+/// Returns the values of the middle plane along y, with x across and z down.
 std::vector<float> middle_values(const volume& v) {
   std::vector<float> values;
   values.reserve(static_cast<std::size_t>(v.nx * v.nz));
@@ -22,7 +22,7 @@ std::vector<float> middle_values(const volume& v) {
   return values;
 }
 
-/// Whether the velocity of the middle plane jumps by more than 4 percent between a cell and the next across or down.
+/// Whether the velocity in the middle plane changes by more than 4 percent from a cell to the next cell across or down.
 bool jumps(const volume& velocity, std::int64_t x, std::int64_t z) {
   const auto at = [&](std::int64_t i, std::int64_t k) {
     return velocity.at(std::min(i, velocity.nx - 1), velocity.ny / 2, std::min(k, velocity.nz - 1));
@@ -31,7 +31,7 @@ bool jumps(const volume& velocity, std::int64_t x, std::int64_t z) {
   return std::max(std::abs(at(x + 1, z) - here), std::abs(at(x, z + 1) - here)) > 0.04F * here;
 }
 
-/// The ends of a colour bar for values of both signs.
+/// Returns the upper end of a colour bar for values of both signs; the lower end is its negative.
 double clip_of(const std::vector<float>& values) {
   constexpr double share = 0.98;
   const double clip = pictures::percentile_of_sizes(values, share);

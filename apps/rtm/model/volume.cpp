@@ -135,7 +135,7 @@ volume extrude(const volume& section, std::int64_t planes) {
 
 namespace {
 
-/// Half a Gaussian of this deviation in cells.
+/// Returns the weights of one half of a Gaussian with this standard deviation in cells.
 std::vector<double> gaussian(double cells) {
   std::vector<double> weights(static_cast<std::size_t>(std::ceil(3 * cells)) + 1);
   double sum = 0;
@@ -192,7 +192,8 @@ volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides
         std::size_t layer = 0;
         while (layer < 6 && w >= interfaces[layer]) ++layer;
         double value = velocities[layer];
-        // The salt widens downwards: its left flank dips by 63 degrees (2 down for 1 across), its right one by 40.
+        // The salt widens downwards: its left flank dips by 63 degrees (2 down for 1 across), its right flank by 40
+        // degrees.
         const double top = 0.30 + 0.9 * u * u, base = 0.74 + 0.02 * std::cos(5 * u);
         const double left = -0.14 - (w - 0.30) / 2.0, right = 0.16 + (w - 0.30) / 0.84;
         const double narrowed = 1 - 0.6 * across * across;

@@ -14,7 +14,8 @@ using command_line::bad_input;
 struct sides {
   double x = 0, y = 0, z = 0;
 
-  constexpr sides(double cube = 0) : x(cube), y(cube), z(cube) {}  // NOLINT(google-explicit-constructor): usual cells
+  constexpr sides(double cube = 0)
+      : x(cube), y(cube), z(cube) {}  // NOLINT(google-explicit-constructor): most cells are cubes
   constexpr sides(double along_x, double along_y, double along_z) : x(along_x), y(along_y), z(along_z) {}
 
   friend bool operator==(const sides&, const sides&) = default;
@@ -42,7 +43,7 @@ struct volume {
 /// A volume of the given size, filled with one value. Throws bad_input for sizes that are not possible.
 volume make_volume(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing, float value = 0);
 
-/// The longest side of a cell, among the sides along which the volume has more than one cell.
+/// Returns the longest side of a cell, among the axes along which the volume has more than one cell.
 double longest_side(const volume& v);
 
 /// The largest value.
@@ -56,7 +57,7 @@ struct property {
 };
 inline constexpr property velocities{"velocities", "m/s", 100, 20000}, densities{"densities", "kg/m3", 0.1, 1e5};
 
-/// How a raw file of 32-bit floats is to be read.
+/// The layout of a raw file of 32-bit floats.
 struct raw_format {
   std::int64_t nx = 0, ny = 0, nz = 0;
   sides spacing;
@@ -76,8 +77,8 @@ volume read_raw(const std::string& path, const raw_format& format);
 /// Writes the values to a raw file, in the order of memory.
 void write_raw(const std::string& path, const volume& v);
 
-/// Densities in kg/m^3 that follow from velocities: 310 c^(1/4) (Gardner and others, Formation velocity and density,
-/// Geophysics 39, 1974), and 1000 in water, which has at most 1500 m/s.
+/// Returns densities in kg/m^3: 310 c^(1/4) for a velocity of c m/s (Gardner and others, Formation velocity and
+/// density, Geophysics 39, 1974), and 1000 in water, that is, up to 1500 m/s.
 volume gardner(const volume& velocity);
 
 /// Repeats a section of one plane along y. Throws bad_input for a volume with more than one plane.
@@ -88,8 +89,8 @@ volume extrude(const volume& section, std::int64_t planes);
 volume smooth(const volume& velocity, double deviation, double kept);
 
 /// The built-in velocities in m/s: folded and dipping layers, water on top, and a salt body with a steep left flank and
-/// a gentler right one. In models of several planes, the salt body ends before both ends of y. The features keep their
-/// proportions at any size; the model is nx * spacing.x metres wide.
+/// a gentler right flank. In models of several planes, the salt body ends before both ends of y. The features keep
+/// their proportions at any size; the model is nx * spacing.x metres wide.
 volume salt_model(std::int64_t nx, std::int64_t ny, std::int64_t nz, const sides& spacing);
 
 /// A model with one flat reflector, `depth` metres deep, between two velocities in m/s.

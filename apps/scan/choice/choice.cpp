@@ -12,7 +12,7 @@ std::string times(std::uint64_t count, const char* thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
-/// The teams of one way to spread a batch.
+/// Returns the teams of devices that share problems if the batch is spread in this way.
 std::vector<std::vector<int>> teams_of(split spread, const std::vector<device_traits>& devices) {
   std::vector<std::vector<int>> teams;
   if (spread == split::mp_pc) return link_domains(devices);

@@ -9,8 +9,9 @@ namespace hpe::scan {
 
 enum class algorithm : std::uint8_t { automatic, single_pass, three_stages };
 
-/// How a batch is spread over devices: whole problems on each device; Scan-MPS: all devices share each problem; or
-/// Scan-MP-PC: the devices of one link domain share problems, and different domains have different problems.
+/// The way in which a batch is spread over devices. problems: each device has whole problems. mps (Scan-MPS): all
+/// devices share each problem. mp_pc (Scan-MP-PC): the devices of a link domain share problems, and different domains
+/// have different problems.
 enum class split : std::uint8_t { automatic, problems, mps, mp_pc };
 
 /// A batch of problems and the kind of scan.

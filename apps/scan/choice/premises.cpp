@@ -18,7 +18,7 @@ unsigned log2_floor(std::uint64_t value) { return static_cast<unsigned>(std::bit
 
 stage_parameters by_premises(const multiprocessor& sm, std::size_t element_size) {
   const unsigned warps_per_block = std::max(sm.warps / sm.blocks, 1U);
-  // s: one element for each warp, because lanes combine theirs by shuffles.
+  // s: one element for each warp, because the lanes of a warp combine their elements by shuffles.
   return {log2_of_warp, log2_floor(vectors_per_thread * 16 / element_size), log2_of_warp + log2_floor(warps_per_block)};
 }
 

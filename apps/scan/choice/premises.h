@@ -10,7 +10,7 @@
 
 namespace hpe::scan {
 
-/// How many blocks and warps run on a multiprocessor at a time.
+/// The largest numbers of blocks and warps that run on a multiprocessor at a time.
 struct multiprocessor {
   unsigned blocks, warps;
 };
@@ -24,16 +24,17 @@ struct stage_parameters {
   [[nodiscard]] std::uint64_t per_iteration() const { return std::uint64_t{1} << (p + l); }  ///< elements: P * L
 };
 
-/// Premise 1: the size of blocks lets a multiprocessor reach its limits of warps and of blocks together. Premise 2: a
-/// thread holds two vectors of 16 bytes in registers; at that size of blocks, it has enough registers for them.
+/// Premise 1: with this block size, a multiprocessor reaches its limits of warps and of blocks at the same time.
+/// Premise 2: a thread holds two vectors of 16 bytes in registers; with this block size, it has enough registers for
+/// them.
 [[nodiscard]] stage_parameters by_premises(const multiprocessor& sm, std::size_t element_size);
 
 /// Parameters for a soft device, which has no warps: a thread is a block, and only the size of chunks can be chosen.
 [[nodiscard]] stage_parameters for_threads();
 
-/// Premises 3 and 4 (equations 1 to 3): the powers of two K to try, at least one. stage_two: the least number of
-/// elements that stage 1 should leave to stage 2, which is the number of blocks on a multiprocessor times P L of stage
-/// 2. devices: the number of devices that share each problem.
+/// Returns the values of K to try by premises 3 and 4 (equations 1 to 3): powers of two, at least one. stage_two: the
+/// smallest number of elements that stage 1 should leave to stage 2, that is, the number of blocks on a multiprocessor
+/// times P L of stage 2. devices: the number of devices that share each problem.
 [[nodiscard]] std::vector<std::uint64_t> iterations_to_try(std::uint64_t length, std::uint64_t problems,
                                                            const stage_parameters& parameters, std::uint64_t stage_two,
                                                            std::size_t devices);

@@ -7,7 +7,7 @@
 
 namespace hpe::scan {
 
-/// The properties of a device on which a choice depends.
+/// The properties of a device that determine a choice.
 struct device_traits {
   int number = 0;
   hpeDeviceKind kind = HPE_DEVICE_SOFT;
@@ -19,7 +19,7 @@ struct device_traits {
 /// Describes devices (empty: all). Throws hpe::error for a device that does not exist, is listed twice, or is lost.
 [[nodiscard]] std::vector<device_traits> inspect(const std::vector<int>& devices);
 
-/// Whether every device can reach the memory of every other.
+/// Whether every device can reach the memory of every other device.
 [[nodiscard]] bool reach_each_other(const std::vector<device_traits>& devices);
 
 /// Divides devices into link domains: sets of devices that all reach each other's memory. Devices keep the order in

@@ -8,7 +8,7 @@
 
 namespace hpe::scan {
 
-// The parameters have the same layout for every type of element, because they only point to elements.
+// The parameters have the same layout for every type of element, because they contain only pointers to elements.
 using single_pass_parameters = kernels::scan_single_pass<std::byte>;
 using stage_kernel_parameters = kernels::scan_three_stages<std::byte>;
 using nothing = kernels::scan_fence_parameters;

@@ -1,6 +1,6 @@
-// Invariants: launch_ is the mark of the last launch, and no total in a workspace has a later one. Tickets are zero
-// between launches. Tiles on several devices wait for each other, so the devices run as a team, whose parts all run at
-// the same time.
+// Invariants: launch_ is the number of the last launch, and marks the totals that it writes; no total in a workspace
+// has a later mark. Tickets are zero between launches. Tiles on several devices wait for each other, so the devices run
+// as a team, whose parts all run at the same time.
 
 #include "apps/scan/team/single_pass.h"
 
@@ -12,8 +12,8 @@ namespace hpe::scan {
 
 namespace {
 
-/// The offsets in the workspace of a device; tickets come first. There are no more chunks than tiles, so there is room
-/// for a total of a chunk for each tile; the chunks of each device may need one more place than they use.
+/// The offsets in the workspace of a device; tickets come first. There are at most as many chunks as tiles, so the
+/// workspace has space for one chunk total for each tile, and for one more total for each device.
 struct layout {
   layout(const kernels::scan_tiling& tiling, std::size_t element_size, std::size_t devices) {
     constexpr std::size_t line = 256;
@@ -25,14 +25,15 @@ struct layout {
   std::size_t totals, chunk_totals, size;
 };
 
-/// Kernels number tiles and tickets (a few more than tiles) with 32 bits, because tiles wait for divisions of these
-/// numbers.
+/// Kernels use 32-bit numbers for tiles and tickets (a few more than tiles), because each tile waits for divisions of
+/// these numbers.
 constexpr std::uint64_t most_tiles = std::uint64_t{1} << 31;
 
-constexpr std::uint32_t soft_tile_bytes = 256 * 1024;  // stays in a second-level cache between its two readings
+constexpr std::uint32_t soft_tile_bytes =
+    256 * 1024;  // small enough to stay in a second-level cache between the two times that a tile is read
 
-/// A thread of a soft device has one tile at a time. So the threads of several devices run concurrently only if devices
-/// get single tiles in turn.
+/// Returns the size of a tile. A thread of a soft device has one tile at a time. So the threads of several devices run
+/// concurrently only if the devices get single tiles in turn, that is, if a tile is a granule.
 std::uint32_t tile_bytes(const std::vector<device_traits>& team) {
   if (team.front().kind != HPE_DEVICE_SOFT) return kernels::single_pass_tile_bytes;
   return team.size() == 1 ? soft_tile_bytes : static_cast<std::uint32_t>(granularity());
@@ -46,7 +47,7 @@ single_pass::single_pass(const kernel_set& with, const batch& work, std::vector<
       devices_(std::move(devices)),
       room_(tile_bytes(devices_) / static_cast<std::uint32_t>(with.element_size)) {
   const auto vector = static_cast<std::uint32_t>(kernels::scan_vector_alignment / with.element_size);
-  // The largest number of tiles: that for data that begin between two vectors.
+  // The largest number of tiles, which results from data that begin between two vectors.
   const kernels::scan_tiling most = kernels::make_tiling(work.length, work.problems, room_, vector, false);
   if (most.count > most_tiles)
     throw error(HPE_ERROR_NOT_SUPPORTED,

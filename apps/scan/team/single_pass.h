@@ -6,8 +6,8 @@
 namespace hpe::scan {
 
 /// A scan in one pass over the data by one or several devices. Several devices divide the tiles among themselves,
-/// granule by granule in turn, and write the totals of chunks to the memory of each device. Data should be placed by
-/// granules as well (cyclic_distribution), so that each device accesses only its own memory.
+/// granule by granule in turn, and write the totals of chunks to the memory of each device. The data should be placed
+/// by granules too (cyclic_distribution), so that each device accesses only its own memory.
 class single_pass final : public team_scan {
  public:
   /// The devices must reach each other's memory. work: the problems of the team.

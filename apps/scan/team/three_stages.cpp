@@ -1,8 +1,9 @@
-// Invariants: the sums that devices write interleave, and so do their results if each has a part of several problems;
-// accesses cannot describe such places. If the devices reach each other, launches that may run concurrently name the
-// sums only as read. A launch before them names writing, so it waits for earlier users of the arrays, and a launch
-// after them waits for all of them. If not, each launch names all memory that it uses, so that hpe moves it, and waits
-// for the one before.
+// Invariants: the sums that devices write interleave, and so do the results if each device has a part of several
+// problems; an access, which is a contiguous range, cannot describe them. If the devices reach each other, launches
+// that may run concurrently declare the sums as only read. A launch before them declares a write, so it waits for
+// earlier uses of the arrays; a launch after them declares a write too, and waits for all of them. If the devices do
+// not reach each other, each launch declares all memory that it uses, so that hpe moves the memory, and waits for the
+// previous launch.
 
 #include "apps/scan/team/three_stages.h"
 
@@ -21,7 +22,7 @@ stage_parameters parameters_for(const device_traits& d, std::size_t element_size
   return soft(d) ? for_threads() : by_premises(data_centre_gpu, element_size);
 }
 
-/// The number of elements that stage 2 should get: see iterations_to_try.
+/// Returns the number of elements that stage 2 should have: see iterations_to_try.
 std::uint64_t stage_two(const device_traits& d, const stage_parameters& chosen) {
   return soft(d) ? d.units : data_centre_gpu.blocks * chosen.per_iteration();
 }
@@ -70,7 +71,7 @@ hpeShape three_stages::shape(std::size_t d, std::uint64_t blocks) const {
 hpeShape shape_of_sums(const device_traits& on, std::uint64_t problems, std::uint64_t sums_per_problem) {
   constexpr std::uint32_t few = 256, most_threads = 1024, warp = 32, rows = 8;
   if (soft(on)) return shape_for(on, problems, 1);
-  // A whole block for each problem, or a warp if problems have few chunks (premise 3: several problems in a
+  // A problem with many chunks gets a block, and a problem with few chunks a warp (premise 3: several problems in a
   // block).
   if (sums_per_problem > few) return shape_for(on, problems, most_threads);
   return {{static_cast<std::uint32_t>((problems + rows - 1) / rows), 1, 1}, {warp, rows, 1}};
@@ -83,7 +84,7 @@ void three_stages::for_shares(const arrays& where, stage_kernel_parameters& p, L
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     p.share = share_of(d);
     const std::uint64_t chunks = p.share.chunks();
-    // With one problem a device uses one range; with several, a part of each.
+    // A device uses one contiguous range of a single problem, but a part of each of several problems.
     const bool one = work_.problems == 1;
     const ranges used(where, one ? p.share.from * with_.element_size : 0,
                       one ? (p.share.to - p.share.from) * with_.element_size : bytes);
@@ -102,7 +103,7 @@ void three_stages::queue(const arrays& where) {
   p.inclusive = work_.inclusive ? 1 : 0;
   p.stream = bytes > too_much_for_caches && where.input != where.output;
   if (staged()) {
-    // Waits for launches that read the last sums.
+    // The fill waits for launches that read the sums of the previous scan.
     fill(sums_.data(), 0, sums_.size());
     for_shares(where, p, [&](std::size_t d, const ranges& used, const hpeShape& blocks) {
       launch_on(devices_[d].number, with_.reduce, blocks, p, used.only_read(), connected_ ? in(sums_) : inout(sums_));
@@ -115,7 +116,7 @@ void three_stages::queue(const arrays& where) {
 void three_stages::queue_sums(stage_kernel_parameters& p) const {
   const int first = devices_.front().number;
   if (elsewhere_) {
-    // Earlier launches named the sums only as read.
+    // Earlier launches declared the sums as only read, so this launch declares the write.
     launch_on(first, with_.fence, grid(1), nothing{}, inout(sums_));
     return elsewhere_(sums_.span());
   }

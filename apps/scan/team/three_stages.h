@@ -11,8 +11,8 @@
 namespace hpe::scan {
 
 /// A scan in three stages (Dieguez et al., sections 3.1 and 4.1): each device reduces the chunks of its part of every
-/// problem, the first device scans the sums of all chunks, and each device scans its chunks, continuing from their
-/// sums.
+/// problem, the first device scans the sums of all chunks, and each device scans its chunks, each from the prefix that
+/// the second stage computed.
 class three_stages final : public team_scan {
  public:
   three_stages(const kernel_set& with, const batch& work, std::vector<device_traits> devices);
@@ -25,9 +25,9 @@ class three_stages final : public team_scan {
   /// The number of chunks of each problem.
   [[nodiscard]] std::uint64_t sums_per_problem() const { return sums_per_problem_; }
 
-  /// From now on, `elsewhere` computes the second stage: it receives the sums [problem][chunk] on the first device,
-  /// complete for accesses in hpe's order, and replaces each sum by the prefix of its chunk. It is called while a scan
-  /// is queued, even if each problem is a single chunk.
+  /// Makes `elsewhere` compute the second stage. `elsewhere` receives the sums [problem][chunk] on the first device;
+  /// queued work that declares accesses to them finds them complete. It replaces each sum by the prefix of its chunk.
+  /// It is called while a scan is queued, even if each problem is a single chunk.
   using second_stage = std::function<void(std::span<std::byte> sums)>;
   void scan_sums_by(second_stage elsewhere) { elsewhere_ = std::move(elsewhere); }
 
@@ -40,7 +40,7 @@ class three_stages final : public team_scan {
   [[nodiscard]] bool staged() const { return sums_per_problem_ > 1 || elsewhere_; }
   [[nodiscard]] kernels::scan_share share_of(std::size_t d) const;
   [[nodiscard]] hpeShape shape(std::size_t d, std::uint64_t blocks) const;
-  /// Calls launch(device, ranges of the arrays that it uses, shape) for each device that has chunks.
+  /// Calls launch(device, ranges of the arrays that the device uses, shape) for each device that has chunks.
   template <class Launch>
   void for_shares(const arrays& where, stage_kernel_parameters& p, Launch launch) const;
   void queue_sums(stage_kernel_parameters& p) const;
