@@ -6,7 +6,7 @@
 
 namespace hpe::bench {
 
-/// A matrix as cuSPARSE sees it. One thread at a time.
+/// A product of a matrix and a vector by cuSPARSE. Used by one thread at a time.
 class cusparse_product {
  public:
   /// Whether cuSPARSE can be loaded.

@@ -15,7 +15,8 @@ namespace hpe::bench {
 
 namespace {
 
-/// Radix beside merges, for one type of keys. Seconds of a run are those of the devices; the input is copied before.
+/// Compares radix sort with merge sort, for one type of keys. The measured time is that of the devices; the input is
+/// copied before.
 template <class T>
 void radix_against_merges(std::vector<result>& results, unsigned repeats, std::size_t count,
                           const std::vector<int>& devices) {

@@ -1,5 +1,5 @@
-// The time that kernels take when they use the memory of another device or of the host: the study of GPU-SM in J.
-// Cabezas's thesis, chapter 6, with today's devices.
+// Measures the time that kernels take if they use the memory of another device or of the host. This repeats, with
+// today's devices, the study of GPU-SM in J. Cabezas's thesis, chapter 6.
 
 #include <fmt/core.h>
 
@@ -14,7 +14,7 @@ using namespace hpe::bench::remote;
 struct part {
   const char* name;
   answer (*measure)(experiment&);
-  bool needs_gpus = false;  ///< time on the links of soft devices passes when a kernel ends, and not during it
+  bool needs_gpus = false;  ///< a soft device adds the time on its links at the end of a kernel, not during it
 };
 
 constexpr part parts[] = {{"H1", bandwidth},     {"H2", progress_over_time, true},

@@ -1,6 +1,6 @@
-// The cost of coherence on this machine: streams in both directions against memcpy, new memory of a device against the
-// rate at which the kernel makes pages, a launch against a bare command of the device, the look-up of an address, and a
-// call stack for the profile against glibc's backtrace.
+// The cost of coherence on this machine: streams in both directions compared with memcpy, new device memory with the
+// rate at which the operating system makes pages, a launch with a bare command of the device, and a call stack for the
+// profile with glibc's backtrace; and the time of the look-up of an address.
 
 #include <execinfo.h>
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ std::uint64_t sum_of(const void* p, std::size_t bytes) {
   return std::accumulate(data, data + bytes / sizeof(std::uint64_t), std::uint64_t{0});
 }
 
-// Memory of the kind that backs a soft device. MAP_POPULATE makes its pages.
+// Maps memory of the kind that backs a soft device. The flag MAP_POPULATE makes its pages at once.
 std::byte* device_like_memory(int more_flags) {
   const auto file = hpe::os::create_memory_file("bench", stream_bytes);
   void* p = ::mmap(nullptr, stream_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | more_flags, file.get(), 0);
@@ -43,8 +43,8 @@ std::byte* device_like_memory(int more_flags) {
   return static_cast<std::byte*>(p);
 }
 
-// The first kernel that writes new memory of a device waits for the pages. The reference: one thread asks the kernel of
-// the system for as many pages of a file.
+// The first kernel that writes new memory of a device waits for the pages. The reference: one thread makes the
+// operating system allocate as many pages of a file.
 void new_pages(unsigned repeats, std::vector<result>& results) {
   std::unique_ptr<hpe::array<std::uint32_t>> a;
   const auto allocate = [&] {
@@ -97,7 +97,7 @@ void streams(unsigned repeats, std::vector<result>& results) {
     hpe::launch(test_kernel().nothing, hpe::grid(1), {nullptr}, hpe::in(a));
     hpe::synchronize();
   };
-  // The host has written it before, so nothing is fetched first.
+  // The host already has a valid copy, so hpe fetches nothing before the timed stores.
   const auto both_have_it = [&] {
     a[0] = ++seed;
     host_writes_kernel_reads();
@@ -105,8 +105,8 @@ void streams(unsigned repeats, std::vector<result>& results) {
   const auto write = hpe::bench::paired_medians(repeats, both_have_it, host_writes_kernel_reads, poison, plain_copy);
   results.push_back({"host writes 256 MiB, a kernel reads, of memcpy", write.second / write.first, "x", ">= 0.7",
                      write.second / write.first >= 0.7});
-  // The same loop over memory of the program, alone and while another thread copies as many bytes as hpe uploads. The
-  // transfers can hide behind it, but cannot make it faster.
+  // Times the same loop over the program's own memory, alone and while another thread copies as many bytes as hpe
+  // uploads. hpe's transfers can overlap with this loop, but cannot make it shorter.
   auto* const plain = reinterpret_cast<std::uint32_t*>(destination.data());
   const auto stores = [&] {
     for (std::size_t i = 0; i < words; ++i) plain[i] = seed;
@@ -208,11 +208,12 @@ void look_ups(unsigned repeats, std::vector<result>& results) {
   results.push_back({"address -> region, random over 8 GiB", each, "ns", "<= 10", each <= 10});
 }
 
-// Times one call stack of this depth, as a profile takes it for every copy and touch.
+// Runs body below `calls` nested calls, to time a call stack of this depth. A profile records a call stack for every
+// copy and touch.
 [[gnu::noinline]] void at_depth(int calls, const std::function<void()>& body) {
   if (calls == 0) return body();
   at_depth(calls - 1, body);
-  sink = sink + 1;  // after the call, so that each call has a frame
+  sink = sink + 1;  // keeps the recursive call from being a tail call, so that each call has a frame
 }
 
 void stacks(unsigned repeats, std::vector<result>& results) {

@@ -1,5 +1,5 @@
-// Memory of another process: copies from it against copies between two devices of one process, and the time of a small
-// message. On soft devices both are copies in host memory.
+// Memory of another process: copies from this memory are compared with copies between two devices of one process, and a
+// small message is timed. On soft devices, all of these are copies in host memory.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
   int handles[2];
   int input[2];
   if (::pipe(handles) != 0 || ::pipe(input) != 0) return EXIT_FAILURE;
-  // fork() must precede the start of hpe in either process.
+  // fork() must come before hpe starts in either process.
   const pid_t other = ::fork();
   if (other == 0) {
     ::close(input[1]);
