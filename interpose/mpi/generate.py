@@ -14,12 +14,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Open MPI's header, then MPICH's (mpi.h, mpi_proto.h and mpio.h).
+# The first pattern is for Open MPI's header, the second for MPICH's (mpi.h, mpi_proto.h and mpio.h).
 PROTOTYPES = [re.compile(pattern, re.DOTALL | re.MULTILINE) for pattern in (
     r"OMPI_DECLSPEC\s+[\w\s*]+?\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:__mpi_interface_\w+__\(.*?\)\s*)?;",
     r"^\s*[\w\s*]+?\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:(?:MPICH|ROMIO)_\w+(?:\([\d,]*\))?\s*)+;")]
 PARAMETER = re.compile(r"^(.*?)(\w+)\s*((?:\[\w*\])*)$")
-# Names of parameters that differ from the standard's: in Open MPI 4.1.
+# Parameters whose names in Open MPI 4.1 differ from those in the standard.
 RENAMED = {("Rsend", "ibuf"): "buf", ("Mrecv", "type"): "datatype", ("Imrecv", "type"): "datatype"}
 DIRECTIONS = {"in", "out", "inout", "received"}
 
@@ -43,7 +43,7 @@ def read_prototypes(*headers):
         text = re.sub(r"/\*.*?\*/", "", Path(header).read_text(), flags=re.DOTALL)
         for name, parameters in (match for pattern in PROTOTYPES for match in pattern.findall(text)):
             if "(" in parameters or parameters.strip() == "void":
-                found[name] = []  # a function of callbacks, or of nothing
+                found[name] = []  # a function with callback parameters, or without parameters
             else:
                 found[name] = [Parameter(name, p) for p in parameters.split(",") if "..." not in p]
     return found
@@ -53,7 +53,7 @@ class Row:
     def __init__(self, names, clauses):
         self.names = names
         self.clauses = clauses  # (direction, pointer, bytes, condition or None)
-        self.first = {}  # by name, who is asked first
+        self.first = {}  # for each MPI function, the function that may make the call first
 
 
 def read_table(path):
@@ -103,7 +103,7 @@ def wrapper(name, parameters, clauses, first):
                      f"    if (const auto result = {first}({', '.join(names)})) return leave(*result);"]
     first_is_send = first is not None and first.startswith("large_")
 
-    # A call that has its end before it returns may wait for other ranks.
+    # A call that completes before it returns may wait for other ranks.
     waiting = []
     if "request" not in names and "win" not in names:
         told = [n for n in ("source", "dest", "root", "recvtag", "tag") if n in names][:2]
@@ -111,7 +111,7 @@ def wrapper(name, parameters, clauses, first):
         waiting = [f'  static constexpr named_call about{{"MPI_{name}"{words}}};',
                    f"  const waiting_call waiting({', '.join(['about', *told])});"]
 
-    # Other ranks wait in the call for this one.
+    # In a collective call, other ranks wait for this rank.
     is_collective = ("comm" in names and not {"dest", "source", "position"} & set(names)) or (
         "fh" in names and ("_all" in name or "_ordered" in name))
     is_persistent = name.removesuffix("_c").endswith("_init")
@@ -121,7 +121,7 @@ def wrapper(name, parameters, clauses, first):
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',
         *waiting,
-        # Sends of ordinary memory go no other way; receives may.
+        # hpe's own protocol never sends from ordinary memory, but may receive into it.
         *([] if first_is_send else first_way),
         f"  if (!any_concerns({', '.join(pointers)})) return leave({call});" if pointers else f"  return leave({call});",
         *(first_way if first_is_send else []),
