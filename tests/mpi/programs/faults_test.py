@@ -29,7 +29,7 @@ def processes_with(token):
 
 
 class Faults(unittest.TestCase):
-    # The ways in which messages from device memory are sent.
+    # The options for each of the ways to send messages from device memory.
     CHUNKS = {"HPE_MPI_LARGE": "2k", "HPE_MPI_CHUNK": "64k", "HPE_MPI_DIRECT": "0"}
     DIRECTLY = {"HPE_MPI_DIRECT": "2k"}
     WHOLE = {"HPE_MPI_PIPELINE": "off"}

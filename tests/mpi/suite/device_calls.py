@@ -15,9 +15,9 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "interpose" / "mpi"))
 sys.dont_write_bytecode = True
 from generate import forms_of, read_prototypes, read_table  # noqa: E402
 
-# They take no memory, but return an address in it.
+# Functions that have no memory argument, but return an address in device memory.
 GIVE_BACK = {"Buffer_detach", "Win_get_attr"}
-# They do not accept device memory (docs/mpi.md).
+# Functions that do not accept device memory (docs/mpi.md).
 REFUSE = {"Win_attach", "Psend_init", "Precv_init"}
 
 
