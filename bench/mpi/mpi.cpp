@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks != 2) {
-    if (rank() == 0) fmt::print(stderr, "hpe-bench-mpi is for two ranks, not {}\n", ranks);
+    if (rank() == 0) fmt::print(stderr, "hpe-bench-mpi needs two ranks, but there are {}\n", ranks);
     MPI_Finalize();
     return 2;
   }

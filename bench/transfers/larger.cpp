@@ -252,7 +252,8 @@ int main(int argc, char** argv) {
         hpe::bench::to_whole(memory_mebi, 16, 1 << 20)},
        {"--phase", "N", "milliseconds of each phase of two processes that share the device (1000; 0: without them)",
         hpe::bench::to_whole(phase_milliseconds, 0, 100000)},
-       {"--spill", "FOLDER", "instead: streams over an array of 4 times the limit of host memory, from a file there",
+       {"--spill", "FOLDER",
+        "measure only streams over an array of 4 times the limit of host memory, from a file in FOLDER",
         hpe::bench::to_text(folder)},
        {"--host-memory", "N", "MiB of host memory with --spill (HPE_HOST_MEMORY; 256)",
         hpe::bench::to_whole(host_mebi, 16, 1 << 20)}});

@@ -17,8 +17,8 @@ int main(int argc, char** argv) {
   const auto arguments =
       parse(argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
             {{"--only", "PARTS",
-              "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; also now: of "
-              "first, only what follows hpeMalloc at once",
+              "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; now: of first, "
+              "only hpeMalloc and the touches directly after it",
               to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only.find(part) != std::string::npos; };
   if (!hpe::device::cuda::present()) {

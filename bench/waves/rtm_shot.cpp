@@ -124,12 +124,13 @@ int main(int argc, char** argv) {
   request r;
   const auto arguments = hpe::bench::parse(
       argc, argv, "a shot of reverse time migration, its wave fields kept on devices, on the host and on disk",
-      {{"--size", "CELLS", "of each side of the cube (512 on GPUs, else 64)", to_whole(r.size, 16, 4096)},
-       {"--steps", "N", "of each pass (1000 on GPUs, else 60)", to_whole(r.steps, 1, 1000000)},
-       {"--keep-every", "STEPS", "between kept fields (10)", to_whole(r.every, 1, 1000000)},
-       {"--compress", "BITS", "of a cell of a kept field: 0, 4, 8, 16 (8)", to_whole(r.bits, 0, 16)},
-       {"--folder", "FOLDER", "for the fields on disk (.)", to_text(r.folder)},
-       {"--only-devices", "", "keep fields on devices only", hpe::bench::to_flag(r.only_devices)}});
+      {{"--size", "CELLS", "cells along each side of the cube (512 on GPUs, else 64)", to_whole(r.size, 16, 4096)},
+       {"--steps", "N", "time steps of each pass (1000 on GPUs, else 60)", to_whole(r.steps, 1, 1000000)},
+       {"--keep-every", "STEPS", "time steps between two stored fields (10)", to_whole(r.every, 1, 1000000)},
+       {"--compress", "BITS", "bits of each cell of a stored field: 0 (no compression), 4, 8, 16 (8)",
+        to_whole(r.bits, 0, 16)},
+       {"--folder", "FOLDER", "the folder for the fields on disk (.)", to_text(r.folder)},
+       {"--only-devices", "", "store fields only on devices", hpe::bench::to_flag(r.only_devices)}});
   const bool gpus = hpe::bench::on_gpus();
   if (r.size == 0) r.size = gpus ? 512 : 64;
   if (r.steps == 0) r.steps = gpus ? 1000 : 60;

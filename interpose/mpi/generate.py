@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the wrappers of functions.txt from the prototypes in an MPI library's headers, and the list of what is wrapped.
+"""Makes the wrappers of functions.txt from the prototypes in an MPI library's headers, and the list of all wrappers.
 
     generate.py wrap functions.txt wrappers.cpp mpi.h... [--newer mpi.h...]
     generate.py list functions.def mpi.h libhpe-*.so...
 
-The headers behind --newer declare functions of MPI 4 that the library's own headers may lack, because a newer release of
-the library has them. MPI_X_c, with large counts, has the row of MPI_X. The list tells functions that mpi.h declares, which
-all MPI libraries have, from newer ones.
+The headers after --newer declare functions of MPI 4 that the library's own headers may not declare, but that a newer release of
+the library has. MPI_X_c, with large counts, has the row of MPI_X. The list distinguishes functions that mpi.h declares, which
+all MPI libraries have, from newer functions.
 """
 
 import re
@@ -37,7 +37,7 @@ class Parameter:
 
 
 def read_prototypes(*headers):
-    """{name without MPI_: [Parameter]} of all functions that the headers declare."""
+    """Returns {name without MPI_: [Parameter]} for all functions that the headers declare."""
     found = {}
     for header in headers:
         text = re.sub(r"/\*.*?\*/", "", Path(header).read_text(), flags=re.DOTALL)
@@ -57,8 +57,8 @@ class Row:
 
 
 def read_table(path):
-    """Rows, without clauses for functions that only wait, {name: file} of functions written by hand, {name: reason} of functions without buffers. A row's functions are
-    first offered to another function if a line `first` says so."""
+    """Returns the rows (functions that only wait have no clauses), {name: file} for functions written by hand, and {name: reason}
+    for functions without buffers. A line `first` names a function that may make a row's calls first."""
     rows, by_hand, exempt, first = [], {}, {}, {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -161,7 +161,7 @@ def wrapper(name, parameters, clauses, first):
 
 
 def forms_of(name, prototypes):
-    """The functions of a row's name that are declared: MPI_X, and MPI_X_c for large counts."""
+    """Returns the declared functions of a row: MPI_X, and MPI_X_c for large counts."""
     return [form for form in (name, f"{name}_c") if form in prototypes]
 
 
@@ -196,7 +196,7 @@ def wrap(table, output, *headers):
 
 
 def list_functions(output, header, *libraries):
-    """Writes the names of all wrappers, from the symbols of the libraries that have them."""
+    """Writes the names of all wrappers, which it finds in the symbols of the wrapper libraries."""
     symbols = subprocess.run(["nm", "-D", "--defined-only", *libraries], check=True, capture_output=True, text=True).stdout
     names = sorted(set(re.findall(r" T MPI_(\w+)$", symbols, re.MULTILINE)))
     everywhere = read_prototypes(header)

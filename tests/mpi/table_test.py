@@ -4,7 +4,7 @@ interpose/mpi/functions.txt, with the wrappers for its ABI and with the function
 
     table_test.py functions.txt libhpe-mpi.so libhpe-ABI.so mpi.h... [--newer mpi.h...]
 
-The headers behind --newer declare what the library's own lack (generate.py).
+The headers after --newer declare functions that the library's own headers do not declare (generate.py).
 """
 
 import subprocess

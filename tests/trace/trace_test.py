@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The trace and the profile of a real program: `hpe wave` on two soft devices.
+"""Tests the trace and the profile of a real program: `hpe wave` on two soft devices.
 
     trace_test.py hpe
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""`hpe run` of mpi4py with the MPI libraries on PyPI: messages from ordinary memory and from memory of
-hpe, and a persistent collective of MPI 4, on two ranks.
+"""Runs mpi4py under `hpe run` with the MPI libraries on PyPI: messages from ordinary memory and from hpe
+memory, and a persistent collective of MPI 4, in two ranks.
 
     wheels_test.py hpe
 
-pip installs the libraries into a temporary folder. If it cannot, the tests are skipped and print the reason; the
-status is 77 if all are.
+pip installs the libraries into a temporary folder. If pip cannot install a library, its test is skipped and
+prints the reason; the status is 77 if all tests are skipped.
 """
 
 import os
