@@ -12,7 +12,7 @@ class cusparse_product {
   /// Whether cuSPARSE can be loaded.
   [[nodiscard]] static bool installed();
 
-  /// y = A x on one device; all arrays must outlive this object. Throws hpe::error.
+  /// Prepares the product y = A x on one device; all arrays must outlive this object. Throws hpe::error.
   template <class T>
   cusparse_product(const sparse::compressed_rows<T>& a, const array<T>& x, const array<T>& y, int device);
   cusparse_product(const cusparse_product&) = delete;

@@ -101,7 +101,7 @@ class arrays {
   void fill_contents(const hpe::array<std::uint64_t>& to, std::uint64_t size) {
     random_.fill(to.data(), element, hpe::gather::shares(size, devices_), marked, 2);
   }
-  /// Values to scatter are below `marked`; the poison is not.
+  /// Whether a scattered value was written to element x: these values are below `marked`, the poison is not.
   [[nodiscard]] bool written_by_some(std::uint64_t x) const { return table_[x] < marked; }
 
   static constexpr std::uint64_t marked = std::uint64_t{1} << 48;

@@ -21,7 +21,7 @@ struct movement {
 
 /// Whether this build has Thrust.
 [[nodiscard]] bool thrust_there();
-/// thrust::gather or thrust::scatter on a GPU; queues the work and returns.
+/// Queues thrust::gather or thrust::scatter on a GPU and returns.
 void by_thrust(int device, const movement& m);
 /// Queues a kernel of one line, in which each thread moves one element, and returns.
 void by_plain_kernel(int device, const movement& m);

@@ -43,7 +43,7 @@ struct stencil {
 /// Returns the value of a cell at the next step.
 HPE_LISTINGS_BOTH inline float stepped(const stencil& s, uint64_t cell) {
   const float weights[] = {-1.0F / 560, 8.0F / 315, -0.2F,
-                           1.6F};  // of cells at the distances 4, 3, 2, 1
+                           1.6F};  // the weights of the cells at the distances 4, 3, 2, 1
   const uint64_t z = cell % side, y = cell / side % side, first = cell - y * side - z;
   float sum = s.in[cell] * (-3 * 205.0F / 72);
   for (int i = 0; i < 4; ++i) {

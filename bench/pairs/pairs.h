@@ -53,7 +53,7 @@ struct pair {
   return values;
 }
 
-/// Keys of 24 bits.
+/// Returns keys of 24 bits.
 [[nodiscard]] inline std::vector<unsigned> input_keys(std::size_t count) {
   std::vector<unsigned> values(count);
   for (std::size_t i = 0; i < count; ++i)

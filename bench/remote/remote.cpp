@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   for (const part& one : parts) names.emplace_back(one.name);
   const auto given = hpe::bench::parse(
       argc, argv, "kernels that use the memory of another device or of the host: rates, overheads, caches",
-      {{"--size", "BYTES", "of an array (1G; 4M for soft devices); a multiple of 4M",
+      {{"--size", "BYTES", "the bytes of an array (1G; 4M for soft devices); a multiple of 4M",
         hpe::bench::to_whole(bytes, std::size_t{1} << 22, std::int64_t{1} << 36)},
        {"--only", "PART", "H1 rates, H2 progress, H3 overhead, H4 occupancy, H5 tables; atomics; filters",
         hpe::bench::to_word(only, names)},

@@ -18,7 +18,7 @@ using hpe::bench::result;
 
 constexpr std::size_t large = std::size_t{64} << 20;
 constexpr std::size_t small = 8;
-constexpr int rounds = 200;  // for bodies that take microseconds
+constexpr int rounds = 200;  // the repetitions of bodies that take microseconds
 
 void check(hpeStatus status) {
   if (status == HPE_SUCCESS) return;

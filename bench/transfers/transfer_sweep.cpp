@@ -165,7 +165,7 @@ void measure_without_peers(figure& f, bool gpus, std::size_t largest, unsigned r
   const std::string command = fmt::format("{} '{}' --only without-peers --largest {} --repeats {}",
                                           gpus ? "HPE_CUDA_PEERS=off" : "HPE_DEVICES=soft:2x1", self, largest, repeats);
   std::fflush(stdout);
-  std::FILE* const child = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): the benchmark itself
+  std::FILE* const child = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): the command is this benchmark itself
   if (child == nullptr) return;
   const std::string name = "hpe without peer access";
   for (chart& c : f.charts) c.lines.push_back({name, {}});

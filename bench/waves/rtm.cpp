@@ -54,7 +54,7 @@ struct local_part {
   float* tapers;
   hpe::device::stream* work;
   timepoint done;      // the end of this part's last step
-  timepoint received;  // arrival of the last halo from that side
+  timepoint received;  // the arrival of the last halo
 };
 
 class by_hand {

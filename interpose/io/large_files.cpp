@@ -14,7 +14,7 @@
 #include "interpose/io/staged_call.h"
 #include "runtime/os/thread.h"
 
-// Invariant: a read changes bytes of memory in order, and none beyond the bytes that the kernel has read.
+// Invariant: a read changes bytes of memory in order, and no bytes beyond those that the operating system has read.
 //
 // Several threads read pieces of a file in any order, because one core reads the page cache more slowly than a GPU can
 // copy the data, and because a disk is idle between requests if there is only one at a time. The calling thread writes

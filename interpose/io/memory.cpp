@@ -72,11 +72,13 @@ int early_compare(const void* a, const void* b, bytes_of n) noexcept {
 
 // ---- large calls
 
-// Whether a pointer is not hpe memory, which device copies need. Adopted device memory is served by faults.
+// Whether a pointer is outside of hpe memory, so that devices cannot make the copy. For adopted device memory, page
+// faults copy the data.
 bool other(const void* p) noexcept { return hpe::core::host_access::of(p) == nullptr; }
 
-// Whether a device should write this range of the program. Not if only the host has its data: plain stores are as fast
-// then and leave the data there. Examines only both ends, because either answer gives the same result.
+// Whether devices should process this range. Returns false if only the host has the data: plain CPU code is as fast
+// then, and leaves the data on the host. Examines only the first and the last byte; a wrong answer affects only the
+// speed.
 bool for_devices(const void* p, bytes_of n) noexcept {
   const auto host_has_it = [](const void* q) {
     hpePointerInfo info{};

@@ -38,7 +38,7 @@ class reader {
     return n;
   }
 
-  std::uint64_t faults = 0;  // how often the host entered the runtime
+  std::uint64_t faults = 0;  // the number of times that the host entered the runtime
   std::uint64_t waits = 0;   // the number of these faults at which the data had not arrived
   std::uint64_t largest = 0;
 

@@ -32,7 +32,7 @@ bool cannot_fail(const char* entry) {
                                  "cuEventQuery", "cuStreamQuery"});
 }
 
-// Whether an entry needs no device.
+// Whether an entry works without a device, so that it succeeds even after the device is lost.
 bool survives_loss(const char* entry) {
   return starts_with_any(entry, {"cuInit", "cuDevice", "cuDriver", "cuGetError", "cuCtxGetCurrent", "cuCtxSetCurrent",
                                  "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice", "cuThreadExchange"});

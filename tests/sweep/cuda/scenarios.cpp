@@ -18,7 +18,8 @@ using interpose_pointers = hpe::interpose::adopted_pointers;
 
 constexpr std::size_t little = 5000;                         // in the driver's memory in every mode
 constexpr std::size_t middle = 2 * mebibyte + 3 * 4096;      // in hpe memory in the modes in which hpe manages memory
-constexpr std::size_t large = 6 * mebibyte;                  // three do not fit into HPE_DEVICE_MEMORY
+constexpr std::size_t large = 6 * mebibyte;                  // three arrays of this size do not fit into
+                                                             // HPE_DEVICE_MEMORY
 constexpr std::size_t box_bytes = box_pitch * box_rows * 4;  // four planes
 
 void allocations(program& p, const arm_function& arm) {

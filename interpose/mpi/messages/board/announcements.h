@@ -136,7 +136,7 @@ class announcement_board {
   announcement_board(pair* pairs, std::vector<int> place, std::size_t members, int rank);
 
   pair* const pairs_;
-  const std::vector<int> place_;  // rank among the ranks of this machine, by rank in MPI_COMM_WORLD
+  const std::vector<int> place_;  // for each rank of MPI_COMM_WORLD: its rank among the ranks of this machine, or -1
   const std::size_t members_;
   const int rank_;
   // Both are indexed by rank. next_: the number of the next announcement to each sender. first_: the number of each
