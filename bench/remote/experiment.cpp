@@ -19,8 +19,7 @@ namespace hpe::bench::remote {
 namespace {
 
 constexpr std::size_t tile_bytes = tile_elements * sizeof(element);
-constexpr uint32_t resident_blocks = 2048 / tile_elements;  // the blocks that run on a multiprocessor at a time, as in
-                                                            // the launch bounds of pass.cu
+constexpr uint32_t resident_blocks = 2048 / tile_elements;  // on a multiprocessor; as in pass.cu
 constexpr std::size_t pattern_tiles = 1024;
 // The bytes that empty_caches() uses; larger than the second-level cache of any device.
 constexpr std::size_t cache_bytes = std::size_t{256} << 20;

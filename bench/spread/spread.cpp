@@ -59,8 +59,7 @@ std::pair<unsigned, double> settle(running_program& p) {
 void measure(const hpe::bench::single_gpu_program& program, const hpe::ptx_module& kernels, int devices,
              unsigned repeats, std::vector<hpe::bench::result>& lines) {
   const std::string name = fmt::format("{} {}", program.name, program.size);
-  const bool on_gpus = hpe::bench::on_gpus();  // soft devices share the machine's cores, so results on soft devices
-                                               // have no bars
+  const bool on_gpus = hpe::bench::on_gpus();  // soft devices share the cores, so they have no bars
   const auto seconds = [&](running_program& p) {
     for (int n = 0; n < 3; ++n) p.run();
     hpe::synchronize();

@@ -39,8 +39,7 @@ struct single_gpu_program {
   std::vector<memory> arrays;
   std::vector<step> steps;
   std::vector<int> results;               // the numbers of the arrays with the results
-  bool is_exact = true;                   // false: the results depend on the order of atomic additions of
-                                          // floating-point numbers
+  bool is_exact = true;                   // false: depends on the order of atomic floating-point additions
   bool are_floats = true;                 // whether the results are floats
   double bar = 0;                         // the least required speed on two devices, relative to one
   std::function<void(contents&)> on_cpu;  // computes the results of the steps

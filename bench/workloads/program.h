@@ -53,12 +53,9 @@ struct workload {
   std::string size;  ///< a text that describes the size
   double tolerance;  ///< the largest relative difference of probes that is allowed; 0: probes must be equal
   std::function<std::unique_ptr<program>(int devices)> through_hpe;
-  std::unique_ptr<hand_written> (*written_by_hand)(int devices);  ///< returns null if there is no such version for
-                                                                  ///< these devices
-  std::string peer;                                               ///< the name of the strongest peer; empty: there is
-                                                                  ///< none
-  std::unique_ptr<program> (*strongest_peer)(unsigned threads);   ///< makes the peer, a library that uses `threads`
-                                                                  ///< threads of the host
+  std::unique_ptr<hand_written> (*written_by_hand)(int devices);  ///< null: no such version for these devices
+  std::string peer;                                               ///< the name of the strongest peer; empty: none
+  std::unique_ptr<program> (*strongest_peer)(unsigned threads);   ///< a library on `threads` host threads
   std::string not_here = {};                                      ///< why it cannot run; empty: it can
 };
 

@@ -194,8 +194,7 @@ TEST(larger, TheHostWorksOnTheDataMeanwhile) {
 
 TEST(larger, SeveralThreadsWhoseDataTogetherDoesNotFitAllGoOn) {
   constexpr int threads = 4;
-  constexpr std::size_t each = device_memory / sizeof(std::uint32_t) / 8 * 6;  // elements of each array: three quarters
-                                                                               // of the device's memory
+  constexpr std::size_t each = device_memory / sizeof(std::uint32_t) / 8 * 6;  // elements; three quarters of the memory
   std::vector<numbers> data;
   for (int t = 0; t < threads; ++t) data.emplace_back(each);
   std::vector<std::thread> running;

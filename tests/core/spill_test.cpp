@@ -167,8 +167,7 @@ TEST(spill, CopiesAndFills) {
   std::vector<std::uint32_t> result(whole);
   ASSERT_EQ(hpeMemcpy(result.data(), b.data(), bytes), HPE_SUCCESS) << hpeGetLastErrorMessage();
   EXPECT_EQ(result, source);
-  ASSERT_EQ(hpeMigrate(b.data(), 0), HPE_SUCCESS) << hpeGetLastErrorMessage();  // passes through the host, beyond the
-                                                                                // limit
+  ASSERT_EQ(hpeMigrate(b.data(), 0), HPE_SUCCESS) << hpeGetLastErrorMessage();  // through the host, beyond its limit
   for (std::size_t i = 0; i < whole; i += 1023) ASSERT_EQ(b[i], source[i]) << i;
   for (std::size_t i = 0; i < whole; i += 1023) ASSERT_EQ(a[i], ~0U) << i;
 }

@@ -37,8 +37,7 @@ class failing_machine {
   [[nodiscard]] hpe::device::device& device() { return set_->at(0); }
   [[nodiscard]] hpe::device::stream& stream() { return *stream_; }
   [[nodiscard]] std::byte* address(std::size_t at = 0) const {
-    return reinterpret_cast<std::byte*>(layout_.base + at);  // NOLINT(performance-no-int-to-ptr): an address of the
-                                                             // layout
+    return reinterpret_cast<std::byte*>(layout_.base + at);  // of the layout
   }
   [[nodiscard]] std::byte* host() const { return host_->data(); }
   [[nodiscard]] timepoint elsewhere() const { return other_last_; }
@@ -68,8 +67,7 @@ class failing_machine {
 
 struct scenario {
   const char* name;
-  std::function<timepoint(failing_machine&)> run;  // returns the timepoint of the work; none() if the scenario queues
-                                                   // no work
+  std::function<timepoint(failing_machine&)> run;  // returns the timepoint of the work; none() if there is no work
 };
 
 timepoint nothing(const std::function<void()>& call) {

@@ -93,8 +93,7 @@ TEST_F(links, both_directions_at_once) {
 
 TEST_F(links, the_urgent_overtake) {
   auto& rolling = m.device(0).create_stream(priority::rolling);
-  auto& urgent = m.device(1).create_stream(priority::waiting_host);  // belongs to another process, but uses the same
-                                                                     // link
+  auto& urgent = m.device(1).create_stream(priority::waiting_host);  // another process, on the same link
   constexpr double shared_evenly = 80;
   double best = 1e9;
   const auto patience = clock::now() + std::chrono::seconds(20);
@@ -184,8 +183,7 @@ TEST_F(links_of_kernels, own_memory_has_none) {
 }
 
 TEST_F(links_of_kernels, atomic_operations_count_each_time) {
-  expect_time(11, 25, [&] { return points{launch("add", 256, m.address(1), nullptr)}; });  // 65536 additions count 32
-                                                                                           // bytes each
+  expect_time(11, 25, [&] { return points{launch("add", 256, m.address(1), nullptr)}; });  // 65536 times 32 bytes
 }
 
 TEST(unlimited_links, keep_no_time) {

@@ -40,8 +40,7 @@ class gpu {
   }
 
   [[nodiscard]] std::byte* memory(std::size_t at = 0) const {
-    return reinterpret_cast<std::byte*>(layout_.base + at);  // NOLINT(performance-no-int-to-ptr): an address of the
-                                                             // layout
+    return reinterpret_cast<std::byte*>(layout_.base + at);  // of the layout
   }
   /// Waits until `size` bytes, beginning at p, are prepared. Returns false if this takes more than 20 s.
   [[nodiscard]] bool prepares(const std::byte* p, std::size_t size) const {
@@ -143,9 +142,8 @@ TEST_P(prepared_memory, is_not_made_without_a_budget) {
   const host_buffer host(g.set, bytes);
   g.set.prepare_host(host.data(), bytes);
   g.copy(g.memory(), host.data(), granule);
-  g.set.expect_copies(host.data() + bytes / 2, bytes / 2);  // starts the threads, which would now also prepare the
-                                                            // pages named to prepare_host above if the budget allowed
-                                                            // it
+  // Starts the threads, which would now also prepare the pages named to prepare_host above if the budget allowed it.
+  g.set.expect_copies(host.data() + bytes / 2, bytes / 2);
   EXPECT_TRUE(g.prepares(host.data() + bytes / 2, bytes / 2));
   EXPECT_EQ(g.set.prepared_host(host.data() + bytes / 4, granule), 0U);
 }

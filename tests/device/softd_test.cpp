@@ -154,8 +154,7 @@ TEST(guard, lets_threads_that_crash_at_the_same_time_go_on) {
   install_crash_handlers();
   constexpr int count = 8;
   std::atomic<int> waiting{count}, recovered{0};
-  std::byte* volatile const nowhere = reinterpret_cast<std::byte*>(0x40);  // volatile: so that the compiler does not
-                                                                           // know the address
+  std::byte* volatile const nowhere = reinterpret_cast<std::byte*>(0x40);  // volatile hides the address from GCC
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
     threads.emplace_back([&] {
@@ -246,9 +245,7 @@ TEST(kernel_table, is_read_while_kernels_are_found) {
   std::thread launching([&] {
     while (!over) EXPECT_EQ(table.at(0).name, "add");
   });
-  for (std::uint32_t n = 1; n < 40000; ++n)
-    table.find(0, n * 7919 % 65521, "add");  // all numbers are different, and
-                                             // not in order
+  for (std::uint32_t n = 1; n < 40000; ++n) table.find(0, n * 7919 % 65521, "add");  // different numbers, not in order
   over = true;
   launching.join();
   EXPECT_THROW((void)table.at(70000), error);
@@ -314,8 +311,7 @@ TEST(kernel_heap, agrees_with_a_model_and_takes_the_first_place_that_is_large_en
       EXPECT_TRUE(heap.contains(reinterpret_cast<std::uintptr_t>(made), bytes));
     } else if (!used.empty()) {
       const auto gone = std::next(used.begin(), static_cast<std::ptrdiff_t>(random() % used.size()));
-      heap.release(static_cast<std::byte*>(base) + gone->first * 16 + 8);  // no effect: the address is not the begin of
-                                                                           // an allocation
+      heap.release(static_cast<std::byte*>(base) + gone->first * 16 + 8);  // no effect: not the begin of an allocation
       heap.release(static_cast<std::byte*>(base) + gone->first * 16);
       used.erase(gone);
     }

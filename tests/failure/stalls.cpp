@@ -143,8 +143,8 @@ TEST(Stalls, DoNotDisturbWaitsThatEndOrAnExitDuringReports) {
   for (const std::uint32_t after : {1'050'000U, 1'150'000U, 1'300'000U}) {
     const ended child = run_child(
         [after] {
-          static const auto& data = *new numbers(1000, hpe::on_device(1));  // never freed, because freeing the arrays
-                                                                            // would wait for the kernels
+          // The arrays are never freed, because freeing them would wait for the kernels.
+          static const auto& data = *new numbers(1000, hpe::on_device(1));
           static const auto& others = *new numbers(1000, hpe::on_device(0));
           hpe::launch_on(0, test_kernel().increment, hpe::grid(1), {others.data(), others.size(), 1, long_time},
                          hpe::inout(others));
@@ -166,8 +166,8 @@ sigjmp_buf out_of_the_wait;
 TEST(Stalls, AWaitThatWasLeftIsNotReported) {
   const ended child = run_child(
       [] {
-        const auto& data = *new numbers(1000, hpe::on_device(1));  // never freed, because freeing the array would wait
-                                                                   // for the kernel
+        // The array is never freed, because freeing it would wait for the kernel.
+        const auto& data = *new numbers(1000, hpe::on_device(1));
         launch_long_kernel(data);
         ::signal(SIGALRM, [](int) { siglongjmp(out_of_the_wait, 1); });
         if (sigsetjmp(out_of_the_wait, 1) == 0) {

@@ -18,8 +18,8 @@ using hpe::out;
 
 constexpr std::size_t count = std::size_t{4} << 20;  // elements: 16 MiB
 constexpr std::size_t block = 64 * 1024 / sizeof(std::uint32_t);
-constexpr std::size_t step = 5;  // blocks between two touches: too many for a sequential walk, and for blocks that are
-                                 // opened together
+// The blocks from one touch to the next: too many for a sequential walk, and for blocks that are opened together.
+constexpr std::size_t step = 5;
 
 // The number of mappings that the test itself needs.
 constexpr std::size_t spare = 40;

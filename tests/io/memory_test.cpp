@@ -145,8 +145,8 @@ hpeStatistics statistics() {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;  // the sanitizers intercept memcpy and similar functions, so hpe's functions are not
-                                  // called
+// The sanitizers intercept memcpy and similar functions, so hpe's functions are not called.
+constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;
 #endif

@@ -200,8 +200,7 @@ TEST(vectors, WrongOnesAreRefusedAsEver) {
   const file f;
   EXPECT_EQ(::writev(f.get(), many.data(), IOV_MAX + 1), -1);
   EXPECT_EQ(errno, EINVAL);
-  ssize_t (*volatile writes)(int, const iovec*, int) = ::writev;  // volatile: so the compiler does not see which
-                                                                  // function is called
+  ssize_t (*volatile writes)(int, const iovec*, int) = ::writev;  // volatile: hides the function from the compiler
   EXPECT_EQ(writes(f.get(), many.data(), -1), -1);
   EXPECT_EQ(errno, EINVAL);
   EXPECT_EQ(writes(f.get(), nullptr, 2), -1);

@@ -282,8 +282,7 @@ TEST(CudaSlab, TilesCoverIt) {
       EXPECT_GE(s.tile_y * s.tiles_y(across), l.ny);
       EXPECT_GE(s.tile_z * s.tiles_z(across), n);
       const int64_t columns = int64_t{s.tiles_y(across)} * s.tiles_z(across);
-      std::vector<int64_t> reached(static_cast<std::size_t>(columns));  // for each column, the number of planes covered
-                                                                        // so far
+      std::vector<int64_t> reached(static_cast<std::size_t>(columns));  // for each column, the planes covered so far
       for (int64_t i = 0; i < step_shape(s, across).grid[0]; ++i) {
         const column_tile t = find_tile({s.whole, s.tile_x}, columns, n, i);
         ASSERT_LT(t.column, columns);

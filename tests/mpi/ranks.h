@@ -148,10 +148,7 @@ class datatype {
   datatype(const datatype&) = delete;
   datatype& operator=(const datatype&) = delete;
   ~datatype() { MPI_Type_free(&type_); }
-  operator MPI_Datatype() const {
-    return type_;
-  }  // NOLINT(google-explicit-constructor): the object is used as the
-     // handle
+  operator MPI_Datatype() const { return type_; }  // NOLINT(google-explicit-constructor): used as the handle
 
  private:
   MPI_Datatype type_;

@@ -114,8 +114,7 @@ class sequence {
     model bytes;
     bool is_small = false;
     std::vector<exported> exports;
-    std::vector<bool> unseen;     // for each byte: whether the importer has written it since the exporter last
-                                  // synchronised
+    std::vector<bool> unseen;     // bytes that the importer wrote and the exporter has not seen yet
     std::shared_ptr<int> opened;  // the number of times that the importer has the allocation open
     [[nodiscard]] std::size_t size() const { return bytes->size(); }
   };

@@ -13,8 +13,7 @@ using request = hpe::fault::basic_request<schedules::model>;
 using schedules::explorer;
 
 std::byte* address(std::uintptr_t n) {
-  return reinterpret_cast<std::byte*>(n << 12);  // NOLINT(performance-no-int-to-ptr): the address only identifies a
-                                                 // request
+  return reinterpret_cast<std::byte*>(n << 12);  // NOLINT(performance-no-int-to-ptr): names a request
 }
 
 /// Does the steps of a thread that faults at address n. Only addresses with odd numbers belong to hpe.

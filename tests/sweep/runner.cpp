@@ -86,8 +86,8 @@ class worker {
   int run_start() {
     const std::uint64_t k = which_.k;
     to_.at(k);
-    static_cast<void>(hpe::trace::status_page::own());  // made now, because the status page exists until the process
-                                                        // ends and would look like a leak
+    // The status page exists until the process ends, so it is made before the resources are counted.
+    static_cast<void>(hpe::trace::status_page::own());
     const resources before = of_process();
     injected().arm(which_.kind, k);
     hpeStatus status = HPE_SUCCESS;

@@ -41,8 +41,8 @@ namespace hpe::work {
 namespace {
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
-constexpr std::size_t limit = 32 * mebi;        // with this limit, hpe reads two granules and writes two granules at a
-                                                // time
+// With this limit, hpe reads two granules and writes two granules at a time.
+constexpr std::size_t limit = 32 * mebi;
 constexpr std::size_t piece = 6 * mebi + 4096;  // the bytes of a copy, which begins and ends inside granules
 constexpr unsigned threads = 4;
 constexpr unsigned pieces = 3;  // pieces of each thread; all pieces together have more than twice the limit

@@ -52,9 +52,7 @@ taken begin(MPI_Comm comm, MPI_Request* request, Make&& make) {
   plan mine = make();
   static_cast<void>(mine.memory(ranks->size()));
   const auto who = ranks->next();
-  if (!who.channel->ready())
-    mine.keep_types();  // otherwise the messages begin now, before the program can free the
-                        // types
+  if (!who.channel->ready()) mine.keep_types();  // otherwise the messages begin before the program can free the types
   return begin_in_background(who, comm, request, {[mine](exchange& call) {
                                mine.post(call);
                                return true;

@@ -82,8 +82,8 @@ near_group* near_group::of(MPI_Comm comm) {
 }
 
 near_group* near_group::of_background(MPI_Comm comm) {
-  constexpr int most_ranks = 8;  // every rank sends to every other rank; for more ranks, MPI's tree algorithms are
-                                 // faster in ordinary memory
+  // Every rank sends to every other rank; for more ranks, MPI's tree algorithms are faster in ordinary memory.
+  constexpr int most_ranks = 8;
   const job* const running = job::current();
   if (running == nullptr || !running->all_use_cuda) return nullptr;
   near_group* const group = of(comm);

@@ -67,8 +67,9 @@ void progress::look() {
 }
 
 void progress::look_at_arrivals() {
-  constexpr unsigned some = 8;  // one call in 8 looks, because a look takes about as long as the call itself, or longer
-                                // if many operations are in progress
+  // One call in 8 looks, because a look takes about as long as the call itself, or longer if many operations are in
+  // progress.
+  constexpr unsigned some = 8;
   if (idle() || only_one()) return;
   if (begun_beside_others_.fetch_add(1, std::memory_order_relaxed) % some == 0) wait_a_little_();
 }

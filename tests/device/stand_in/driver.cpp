@@ -88,16 +88,14 @@ CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t /*alignment*/, CUdeviceptr hint,
                              unsigned long long /*flags*/) {
-  void* const wished = reinterpret_cast<void*>(hint);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are
-                                                       // integers
+  void* const wished = reinterpret_cast<void*>(hint);  // NOLINT(performance-no-int-to-ptr): an integer address
   void* const got =
       ::mmap(wished, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   *address = reinterpret_cast<CUdeviceptr>(got);
   return got == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 CUresult cuMemAddressFree(CUdeviceptr address, std::size_t size) {
-  ::munmap(reinterpret_cast<void*>(address), size);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are
-                                                     // integers
+  ::munmap(reinterpret_cast<void*>(address), size);  // NOLINT(performance-no-int-to-ptr): an integer address
   return CUDA_SUCCESS;
 }
 
@@ -116,15 +114,13 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 CUresult cuMemMap(CUdeviceptr address, std::size_t size, std::size_t /*offset*/, CUmemGenericAllocationHandle handle,
                   unsigned long long /*flags*/) {
-  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses
-                                                          // are integers
+  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): an integer address
   void* const got =
       ::mmap(wished, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, static_cast<int>(handle) - 1, 0);
   return got == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 CUresult cuMemUnmap(CUdeviceptr address, std::size_t size) {
-  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses
-                                                          // are integers
+  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): an integer address
   ::mmap(wished, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return CUDA_SUCCESS;
 }
@@ -140,8 +136,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUst
   return CUDA_SUCCESS;
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream /*stream*/) {
-  std::memset(reinterpret_cast<void*>(to), value, bytes);  // NOLINT(performance-no-int-to-ptr): the driver's addresses
-                                                           // are integers
+  std::memset(reinterpret_cast<void*>(to), value, bytes);  // NOLINT(performance-no-int-to-ptr): an integer address
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {

@@ -153,10 +153,7 @@ TEST_F(errors, AbsoluteAddressesOfDeviceMemory) {
 
 int seen = MPI_SUCCESS;
 
-void remember(MPI_Comm*, int* code, ...) {
-  seen = *code;
-}  // NOLINT(cert-dcl50-cpp): MPI requires variadic error
-   // handlers
+void remember(MPI_Comm*, int* code, ...) { seen = *code; }  // NOLINT(cert-dcl50-cpp): MPI requires variadic handlers
 
 TEST_F(errors, TheProgramsHandlerIsCalled) {
   seen = MPI_SUCCESS;

@@ -202,14 +202,8 @@ TEST_F(one_sided, AWindowTellsTheProgramsAddressAndItsModel) {
 
 int told_to_window = 0;
 int told_to_world = 0;
-void count_window(MPI_Win*, int*, ...) {
-  ++told_to_window;
-}  // NOLINT(cert-dcl50-cpp): MPI requires variadic error
-   // handlers
-void count_world(MPI_Comm*, int*, ...) {
-  ++told_to_world;
-}  // NOLINT(cert-dcl50-cpp): MPI requires variadic error
-   // handlers
+void count_window(MPI_Win*, int*, ...) { ++told_to_window; }  // NOLINT(cert-dcl50-cpp): MPI requires variadic handlers
+void count_world(MPI_Comm*, int*, ...) { ++told_to_world; }   // NOLINT(cert-dcl50-cpp): MPI requires variadic handlers
 
 // As long as the window exists, its error handler gets the error.
 TEST_F(one_sided, MemoryFreedUnderAWindow) {

@@ -18,8 +18,7 @@ using interpose_pointers = hpe::interpose::adopted_pointers;
 
 constexpr std::size_t little = 5000;                         // in the driver's memory in every mode
 constexpr std::size_t middle = 2 * mebibyte + 3 * 4096;      // in hpe memory in the modes in which hpe manages memory
-constexpr std::size_t large = 6 * mebibyte;                  // three arrays of this size do not fit into
-                                                             // HPE_DEVICE_MEMORY
+constexpr std::size_t large = 6 * mebibyte;                  // three such arrays exceed HPE_DEVICE_MEMORY
 constexpr std::size_t box_bytes = box_pitch * box_rows * 4;  // four planes
 
 void allocations(program& p, const arm_function& arm) {
@@ -250,8 +249,8 @@ void touches(program& p, const arm_function& arm) {
 
 // Makes the calls that MPI_Send and MPI_Recv make for such memory (interpose/mpi).
 void messages(program& p, const arm_function& arm) {
-  constexpr std::size_t middle = 200 << 10;  // in the driver's memory in every mode; MPI accesses hpe memory as CPU
-                                             // code does
+  // In the driver's memory in every mode; MPI accesses hpe memory as CPU code does.
+  constexpr std::size_t middle = 200 << 10;
   array* const a = p.allocate(middle);
   array* const b = p.allocate(middle);
   p.upload(a, 0, middle, 1);
