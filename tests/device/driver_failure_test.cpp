@@ -37,7 +37,7 @@ class failing_machine {
   [[nodiscard]] hpe::device::device& device() { return set_->at(0); }
   [[nodiscard]] hpe::device::stream& stream() { return *stream_; }
   [[nodiscard]] std::byte* address(std::size_t at = 0) const {
-    return reinterpret_cast<std::byte*>(layout_.base + at);  // of the layout
+    return reinterpret_cast<std::byte*>(layout_.base + at);  // NOLINT(performance-no-int-to-ptr): of the layout
   }
   [[nodiscard]] std::byte* host() const { return host_->data(); }
   [[nodiscard]] timepoint elsewhere() const { return other_last_; }

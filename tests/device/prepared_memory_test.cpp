@@ -40,7 +40,7 @@ class gpu {
   }
 
   [[nodiscard]] std::byte* memory(std::size_t at = 0) const {
-    return reinterpret_cast<std::byte*>(layout_.base + at);  // of the layout
+    return reinterpret_cast<std::byte*>(layout_.base + at);  // NOLINT(performance-no-int-to-ptr): of the layout
   }
   /// Waits until `size` bytes, beginning at p, are prepared. Returns false if this takes more than 20 s.
   [[nodiscard]] bool prepares(const std::byte* p, std::size_t size) const {
