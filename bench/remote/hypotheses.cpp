@@ -112,7 +112,8 @@ answer progress_over_time(experiment& e) {
       far_line.points.emplace_back(at, found.far_bytes[i] / giga);
     }
     const auto busy = std::count_if(found.far_bytes.begin(), found.far_bytes.end(), [](double b) { return b > 0; });
-    a.lines.push_back(number("  of its time remote tiles end", percent * static_cast<double>(busy) / spans, "%"));
+    a.lines.push_back(
+        number("  share of the pass in which remote tiles end", percent * static_cast<double>(busy) / spans, "%"));
     c.lines = {near_line, far_line};
     p.charts.push_back(c);
   }

@@ -62,8 +62,9 @@ void measure(const hpeExport& handle, unsigned repeats, std::vector<result>& res
     check(hpeSynchronize());
   };
   const auto copies = hpe::bench::paired_timings(repeats, nothing, across, nothing, inside);
-  results.push_back({"64 MiB from another process, of a peer copy", copies.second.median / copies.first.median, "x",
-                     ">= 0.8", copies.second.median / copies.first.median >= 0.8});
+  results.push_back({"64 MiB from another process: rate / rate of a peer copy",
+                     copies.second.median / copies.first.median, "x", ">= 0.8",
+                     copies.second.median / copies.first.median >= 0.8});
   results.push_back({"  from another process", large / copies.first.median / 1e9, "GB/s", "", true});
   results.push_back({"  peer copy", large / copies.second.median / 1e9, "GB/s", "", true});
 
@@ -89,7 +90,7 @@ void measure(const hpeExport& handle, unsigned repeats, std::vector<result>& res
   };
   const auto outward = hpe::bench::paired_timings(repeats, nothing, out_across, nothing, out_inside);
   results.push_back({"8 bytes from another process to ordinary memory", per_round(outward.first), "us", "", true});
-  results.push_back({"  from a device of this one", per_round(outward.second), "us", "", true});
+  results.push_back({"  from a device of this process", per_round(outward.second), "us", "", true});
 
   const auto exports = hpe::bench::timed(repeats, nothing, [&] {
     for (int i = 0; i < rounds; ++i) {

@@ -152,8 +152,8 @@ void compare_two_processes(std::size_t memory, std::size_t part, double seconds,
   const auto together = hpe::bench::paired_timings(repeats, nothing, at_once, nothing, one_after_the_other);
   const auto add = [&](const char* what, const hpe::bench::pair_of_timings& both, bool has_bar) {
     const double value = both.second.median / both.first.median;
-    lines.push_back({fmt::format("two processes of 0.75 x the memory, {}: of one after the other", what), value, "x",
-                     has_bar ? ">= 0.8" : "", !has_bar || value >= 0.8,
+    lines.push_back({fmt::format("two processes of 0.75 x the memory, {}: speed / speed in succession", what), value,
+                     "x", has_bar ? ">= 0.8" : "", !has_bar || value >= 0.8,
                      fmt::format("({:.2f} s, a phase takes {:.2f} s)", both.first.median, pass * passes)});
   };
   add("phases in turn", alternate, true);
@@ -228,8 +228,8 @@ std::vector<hpe::bench::result> from_disk(const std::string& folder, std::size_t
         {fmt::format("{} x the host's limit, {}: from the file", times, write ? "read and written" : "read"),
          rate * 1e-9, "GB/s", "", true,
          fmt::format("(whole array: {:.2f} GB/s)", static_cast<double>(bytes) / timings.first.median * 1e-9)});
-    lines.push_back({write ? "  of the disk's reads while it writes" : "  of the disk's reads", rate / bound, "x", "",
-                     true, fmt::format("({:.2f} GB/s)", bound * 1e-9)});
+    lines.push_back({write ? "  rate / rate of the disk's reads while it writes" : "  rate / rate of the disk's reads",
+                     rate / bound, "x", "", true, fmt::format("({:.2f} GB/s)", bound * 1e-9)});
   }
   return lines;
 }
