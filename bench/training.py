@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Steps a second of a PyTorch training loop whose batches lie in ordinary memory, with and without `hpe run`.
+"""Measures the steps per second of a PyTorch training loop, with and without `hpe run`. Its batches are in ordinary memory.
 
     bench/training.py [--hpe build/release/bin/hpe] [--pairs N] [--steps N] [--batch N] [--json FILE]
 
-The loop is a program as people write it: each step takes a batch of random images of 3 x 224 x 224 floats, moves it to the GPU
-by .to("cuda") and trains a small convolutional network on it. Nothing in it knows hpe. The loop runs in processes of its own,
-in turn without and with `hpe run`. The table gives the medians over the pairs, and the losses, which must agree to the last bit.
+The loop is an ordinary PyTorch program, which knows nothing of hpe: each step takes a batch of random images of
+3 x 224 x 224 floats, moves the batch to the GPU by .to("cuda") and trains a small convolutional network on it. Each run of the
+loop is a separate process; runs without and with `hpe run` alternate. The table shows the medians over the pairs of runs, and
+the losses, which must agree to the last bit.
 Needs a GPU and PyTorch.
 """
 

@@ -1,4 +1,4 @@
-"""A real browser, headless Chromium, for the tests of pages."""
+"""Runs a real browser, headless Chromium, for the tests of HTML pages."""
 
 import html
 import re
@@ -14,9 +14,9 @@ MODES = ("light", "dark")
 
 
 def browse(address, *options, mode="light", screenshot=None, size=(1200, 2100)):
-    """The document at an address or in a file, without a network, after its scripts have run, and what these wrote to the console.
+    """Loads the document at an address or in a file, without a network. Returns the document after its scripts have run, and their console output.
 
-    mode is what the reader's system prefers. screenshot is a PNG file to write.
+    mode: the preferred colour scheme. screenshot: a PNG file to write.
     """
     if isinstance(address, Path):
         address = address.absolute().as_uri()
@@ -33,7 +33,7 @@ def browse(address, *options, mode="light", screenshot=None, size=(1200, 2100)):
 
 
 def probe(page, expression, **arguments):
-    """The value of an expression of JavaScript in a page, as text, once the page has loaded."""
+    """Returns, as text, the value of a JavaScript expression in a page that has loaded."""
     copy = page.with_name(f"probe-{page.name}")
     script = f'<script>addEventListener("load", () => document.body.setAttribute("data-probe", {expression}))</script>'
     copy.write_text(page.read_text().replace("</body>", f"{script}</body>"))
@@ -45,7 +45,7 @@ def probe(page, expression, **arguments):
 
 
 def brightness(picture, rows=300):
-    """The mean of the samples in the first rows of a PNG file as Chromium writes it, from 0, black, to 255."""
+    """Returns the mean of the samples in the first rows of a PNG file from Chromium: 0 (black) to 255."""
     data = Path(picture).read_bytes()
     width, height, depth, colours = struct.unpack(">IIBB", data[16:26])
     assert depth == 8 and colours in (2, 6), "not a picture of Chromium"
@@ -70,7 +70,7 @@ def brightness(picture, rows=300):
 
 
 def predicted(method, left, above, corner):
-    """PNG's filters 1 to 4."""
+    """Returns the value that PNG's filters 1 to 4 predict for a sample."""
     if method < 4:
         return (left, above, (left + above) // 2)[method - 1]
     guess = left + above - corner

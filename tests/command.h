@@ -17,7 +17,7 @@ struct outcome {
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// words are the name of the command and its arguments.
+/// words: the name of the command and its arguments.
 inline outcome call(int (*main_function)(int, char**), std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());

@@ -1,5 +1,5 @@
-// Every entry that hpe takes from a CUDA driver, as a function that returns an error. The definitions are weak, so that
-// a driver of the tests can override those that it needs.
+// Defines every entry that hpe uses of a CUDA driver as a function that returns an error. The definitions are weak, so
+// that a test's driver can define the entries that it needs.
 #include <cuda.h>
 
 extern "C" int stand_in_refuses() { return CUDA_ERROR_NOT_SUPPORTED; }

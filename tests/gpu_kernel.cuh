@@ -1,6 +1,6 @@
 #pragma once
 
-/// Support for the tests' kernels on GPUs, where a tile is a block.
+/// Support for the tests' kernels on GPUs, on which a tile of the launch is a block of threads.
 
 #include <cstdint>
 
@@ -15,13 +15,13 @@ struct part {
   std::uint64_t end;
 };
 
-/// The elements of this block, when all blocks get equal parts.
+/// Returns the elements of this block, if all blocks get equal parts.
 __device__ inline part my_part(std::uint64_t count) {
   const std::uint64_t tiles = std::uint64_t{gridDim.x} * gridDim.y * gridDim.z;
   return {count * tile() / tiles, count * (tile() + 1) / tiles};
 }
 
-/// Calls body for each element of this block; its threads share the elements.
+/// Calls body for each element of this block; the elements are divided among the block's threads.
 template <class Body>
 __device__ void for_my_part(std::uint64_t count, Body body) {
   const part mine = my_part(count);

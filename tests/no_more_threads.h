@@ -6,8 +6,8 @@
 
 namespace hpe::testing {
 
-/// While an object of this class lives, no thread can be made in this process: its stack would have to be larger than
-/// the address space.
+/// While an object of this class exists, no thread can be started in this process, because the default stack size is
+/// larger than the address space.
 class no_more_threads {
  public:
   no_more_threads() noexcept {

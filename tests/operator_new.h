@@ -9,11 +9,11 @@
 
 namespace {
 
-/// Memory for operator new; throws std::bad_alloc. alignment: 0 if every type's default is enough.
+/// Allocates memory for operator new; throws std::bad_alloc. alignment: 0 if the default alignment is enough.
 void* allocate(std::size_t bytes, std::size_t alignment);
 void release(void* p) noexcept;
 
-/// Memory of malloc, for allocate(); throws std::bad_alloc.
+/// Allocates memory by malloc, for use in allocate(); throws std::bad_alloc.
 inline void* allocate_by_malloc(std::size_t bytes, std::size_t alignment) {
   void* const p = alignment == 0 ? std::malloc(bytes != 0 ? bytes : 1)
                                  : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);

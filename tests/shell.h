@@ -9,11 +9,11 @@
 #include <string>
 
 struct outcome {
-  int status = -1;  // as of waitpid
+  int status = -1;  // the wait status, as from waitpid
   std::string text;
 };
 
-/// Both streams of the command are in the text.
+/// Runs a command line. The text of the outcome contains both output streams of the command.
 inline outcome shell(const std::string& line) {
   outcome result;
   FILE* const pipe = ::popen((line + " 2>&1").c_str(), "r");
@@ -25,5 +25,5 @@ inline outcome shell(const std::string& line) {
   return result;
 }
 
-/// The exit status; -1 if a signal ended the command.
+/// Returns the exit status; -1 if a signal ended the command.
 inline int exit_status(const outcome& o) { return WIFEXITED(o.status) ? WEXITSTATUS(o.status) : -1; }

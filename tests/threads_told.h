@@ -1,7 +1,7 @@
 #pragma once
 
-// For a test that hangs: prints the place of each thread of the process on standard error. The program is linked with
-// ENABLE_EXPORTS.
+// For a test that hangs: prints the call stack of each thread of the process on standard error. The program must be
+// linked with ENABLE_EXPORTS.
 
 #include <execinfo.h>
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-/// Threads of hpe block signals; for them the current system call is printed instead.
+/// hpe's threads block signals, so for these threads the current system call is printed instead.
 inline void tell_where_threads_are() {
   struct sigaction action {};
   action.sa_handler = [](int) {

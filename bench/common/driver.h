@@ -1,6 +1,6 @@
 #pragma once
 
-/// Calls of the CUDA driver as a program without hpe makes them.
+/// Calls of the CUDA driver, as a program without hpe makes them.
 
 #include <cuda.h>
 
@@ -8,7 +8,7 @@
 
 namespace hpe::bench {
 
-/// A function of the driver by its versioned name.
+/// Returns the driver's function of this versioned name.
 [[nodiscard]] void* driver_entry(const char* name);
 /// Ends the program with an error message unless the call succeeded.
 void check(CUresult result, const char* what);
@@ -22,7 +22,7 @@ void check(CUresult result, const char* what);
     hpe::bench::check(function(__VA_ARGS__), #name);                                                               \
   } while (false)
 
-/// Pinned host memory whose pages are touched. Its constructor needs a current context of the driver.
+/// Pinned host memory whose pages have been written once. The constructor needs a current context of the driver.
 class pinned_buffer {
  public:
   explicit pinned_buffer(std::size_t bytes);

@@ -41,7 +41,7 @@ timing summary(std::vector<sample> values) {
   return {middle->seconds, values.front().seconds, values.back().seconds, processor};
 }
 
-/// The terminate handler: ends the benchmark as commands end, with the exception's message and status 1.
+/// The terminate handler: ends the benchmark with the exception's message and status 1, as a command of hpe ends.
 [[noreturn]] void end_with_its_sentence() {
   if (std::current_exception() == nullptr) std::abort();
   std::fflush(stdout);
@@ -55,7 +55,8 @@ struct devices_there {
   bool gpus;
 };
 
-/// The devices that HPE_DEVICES opens. A child process opens them, because a process does so only once.
+/// Counts the devices that HPE_DEVICES opens. A child process opens them, because a process can open its devices only
+/// once.
 devices_there count_devices() {
   constexpr int of_gpus = 64;
   const pid_t child = ::fork();

@@ -25,14 +25,15 @@ using command_line::to_text;
 using command_line::to_whole;
 using command_line::to_word;
 
-/// Seconds on a monotonic clock.
+/// Returns the seconds of a monotonic clock.
 [[nodiscard]] double now();
 
-/// Runs prepare and then body, `repeats` times after one warm-up, and returns the median of body's seconds.
+/// Runs prepare and body once to warm up, then `repeats` times. Returns the median of the seconds that body takes.
 [[nodiscard]] double median_seconds(unsigned repeats, const std::function<void()>& prepare,
                                     const std::function<void()>& body);
 
-/// The result of timed(), which measures as median_seconds() does: seconds of the median, fastest and slowest repeat.
+/// The result of timed(), which measures as median_seconds() does: the seconds of the median, the fastest and the
+/// slowest repeat.
 struct timing {
   double median;
   double fastest;
@@ -54,7 +55,7 @@ struct pair_of_timings {
                                              const std::function<void()>& first,
                                              const std::function<void()>& prepare_second,
                                              const std::function<void()>& second);
-/// The same for any number of bodies.
+/// A body for timings_by_turns(), which times any number of bodies in turn.
 struct contender {
   std::function<void()> prepare, body;
 };
@@ -64,7 +65,8 @@ struct contender {
                                              const std::function<void()>& prepare_second,
                                              const std::function<void()>& second);
 
-/// The load average of the last minute, as text for titles: the number of runnable threads of all programs.
+/// Returns the load average of the last minute (the mean number of runnable threads of all programs) as text for
+/// titles.
 [[nodiscard]] std::string load_of_machine();
 
 /// A line of the result table.
@@ -80,9 +82,10 @@ struct arguments {
   bool quiet = false;    ///< no table
 };
 
-/// Reads the command line; `more` are the options of this benchmark alone, and may take the place of common ones.
-/// --devices N changes HPE_DEVICES, so hpe must not have started. If the command line is wrong, ends the program with
-/// an error message and status 2. From then on, an uncaught exception ends the program with its message and status 1.
+/// Reads the command line; `more` are the options of this benchmark alone; an option with the name of a common option
+/// replaces it. --devices N changes HPE_DEVICES, so hpe must not have started. If the command line is wrong, ends the
+/// program with an error message and status 2. From then on, an uncaught exception ends the program with its message
+/// and status 1.
 [[nodiscard]] arguments parse(int argc, char** argv, const char* sentence,
                               const std::vector<command_line::option>& more = {});
 

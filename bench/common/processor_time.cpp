@@ -19,7 +19,8 @@ double seconds_on(clockid_t clock) {
   return clock_gettime(clock, &t) == 0 ? static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec) : 0;
 }
 
-// The process of a descriptor of this process, if the descriptor is a pidfd; else 0.
+// Returns the process that a pidfd refers to; 0 if the descriptor is not a pidfd. description: the descriptor's file in
+// fdinfo.
 pid_t process_behind(const fs::path& description) {
   std::ifstream in(description);
   pid_t process = 0;
@@ -36,8 +37,8 @@ bool is_soft_device(pid_t process) {
 
 }  // namespace
 
-// Soft devices are not children of this process, so the kernel does not count their time for it; but it has their
-// pidfds.
+// The operating system does not add the soft devices' time to that of this process, because they are not its children.
+// But this process has a pidfd of each soft device, and so finds their processes.
 double processor_seconds() {
   double sum = 0;
   std::error_code ignored;

@@ -48,7 +48,7 @@ device::stream& bare_copies::stream(int device, int lane) const {
 }
 
 void bare_copies::finish(timepoint point) const {
-  // Waits by spinning, as the driver's own call does, if a core is free.
+  // Spins until the copy is done, as the driver's own call does, if there is a free core.
   while (spins_ && !devices_->reached(point)) __builtin_ia32_pause();
   devices_->wait(point, std::chrono::steady_clock::time_point::max());
 }

@@ -13,7 +13,7 @@
 
 namespace hpe::bench {
 
-/// An unnamed file of a given size that is in the page cache, or is accessed past the page cache.
+/// An unnamed file of a given size in the page cache, or accessed past the page cache (O_DIRECT).
 class disk_file {
  public:
   disk_file(const std::string& folder, std::size_t bytes, bool direct);
@@ -24,7 +24,7 @@ class disk_file {
   [[nodiscard]] bool good() const { return file_ >= 0; }
   [[nodiscard]] const std::string& why() const { return why_; }
 
-  /// Each is one system call, and ends the program unless it moved all bytes.
+  /// Each function makes one system call, and ends the program if the call did not move all bytes.
   void read(void* p, std::size_t bytes, off_t offset) const;
   void write(const void* p, std::size_t bytes, off_t offset) const;
 
@@ -35,16 +35,16 @@ class disk_file {
 
 class hand_made {
  public:
-  /// `largest`: bytes of each piece of memory. specification: as in HPE_DEVICES.
+  /// largest: the bytes of the largest transfer, and so of each buffer. specification: the devices, as in HPE_DEVICES.
   hand_made(const std::string& specification, std::size_t largest);
 
-  /// GB/s between pinned memory and the device, one copy.
+  /// Returns the rate of one copy between pinned memory and the device, in GB/s.
   [[nodiscard]] double link(bool to_device, std::size_t bytes, unsigned repeats);
 
   /// Reads the whole file into pageable memory, then copies it: by the driver if there is one, else by hpeMemcpy.
   void naive_in(const disk_file& file, std::size_t bytes);
   void naive_out(const disk_file& file, std::size_t bytes);
-  /// The same with one pinned buffer as large as the transfer.
+  /// Makes the same transfers through one pinned buffer that is as large as the transfer.
   void pinned_in(const disk_file& file, std::size_t bytes);
   void pinned_out(const disk_file& file, std::size_t bytes);
   /// Uses two small pinned buffers: the file transfer uses one while the device transfer uses the other.
@@ -64,7 +64,7 @@ class hand_made {
   std::vector<std::byte> storage_;
   std::byte* pageable_;  // in storage_, aligned for O_DIRECT
   pageable_copy driver_;
-  void* hpes_ = nullptr;  // hpe's device memory, used without a driver
+  void* hpes_ = nullptr;  // memory of a device of hpe, used if there is no driver
 };
 
 }  // namespace hpe::bench

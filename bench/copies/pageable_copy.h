@@ -4,14 +4,15 @@
 
 namespace hpe::bench {
 
-/// The driver's copy between pageable memory and GPU 0, which holds `largest` bytes for each lane. pageable_copy.cpp is
-/// for builds with CUDA, pageable_copy_absent.cpp for builds without.
+/// Copies between pageable memory and GPU 0 by the CUDA driver itself. Each of two lanes has `largest` bytes on the
+/// GPU, so that two threads can copy in opposite directions. pageable_copy.cpp is for builds with CUDA,
+/// pageable_copy_absent.cpp for builds without.
 class pageable_copy {
  public:
   explicit pageable_copy(std::size_t largest);
   /// False if there is no driver.
   [[nodiscard]] bool exists() const { return exists_; }
-  /// Returns when the data has arrived.
+  /// Copy to the GPU and from the GPU; return when the data has arrived.
   void up(int lane, const std::byte* pageable, std::size_t bytes);
   void down(int lane, std::byte* pageable, std::size_t bytes);
 

@@ -9,12 +9,13 @@
 
 namespace hpe::bench {
 
-/// The thread exists before its jobs, so that a job begins at once. After a job the thread first spins, so that the
-/// next job begins at once; then it sleeps, so that it leaves the cores to measurements of one thread.
+/// The thread is started before the first job. After a job it spins for a while, so that the next job begins at once;
+/// then it sleeps, so that it takes no core from measurements of one thread.
 class partner {
  public:
   ~partner() { go(nullptr); }
-  /// Begins a job, which must live until wait() has returned. Each job needs its wait() before the next begin.
+  /// Begins a job, which must live until wait() has returned. wait() must be called for each job before go() is called
+  /// again.
   void go(const std::function<void()>* job) {
     job_ = job;
     begun_.fetch_add(1);

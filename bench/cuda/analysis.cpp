@@ -1,7 +1,7 @@
 // The processor time of one thread for the steps before a spread launch:
-// - reading, analysing and patching a module of 100 kernels (runtime/ptx/analysis and patch), once for each module that
-// a
-//   program loads. The kernels are those of a CUDA course (tests/ptx/programs/course.cu), repeated under other names.
+// - reading, analysing and patching a module of 100 kernels (runtime/ptx/analysis and patch), once for each module
+//   that a program loads. The kernels are those of a CUDA course (tests/ptx/programs/course.cu), repeated under other
+//   names.
 // - deciding where a launch runs and where its arrays lie (runtime/spread), for a stencil: the first time, and for each
 //   later launch.
 

@@ -1,5 +1,6 @@
-// CUDA's small launches on a soft device: the time of the call, launches per second, and how long CPU code waits for a
-// launch whose result it touches. Measured with few and with many allocations, because a launch may use all of them.
+// Small CUDA launches on a soft device: the time of the call, launches per second, and how long CPU code waits for a
+// launch whose result it touches. Measured with few and with many allocations, because a launch may use every
+// allocation.
 
 #include "bench/cuda/cuda_launches.h"
 

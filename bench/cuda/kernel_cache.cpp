@@ -1,5 +1,6 @@
 // The time from the start to the end of a CUDA program with fifty kernels on one soft device: without the kernel cache,
-// at the first run with it, and at later runs. The program is this one, with the option --program, under hpe run.
+// at the first run with it, and at later runs. The program is this file's program with the option --program, started by
+// hpe run.
 
 #include <fcntl.h>
 #include <spawn.h>

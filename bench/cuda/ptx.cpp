@@ -1,9 +1,9 @@
 // How fast PTX runs without a GPU: native code compared with the same loops in C++ compiled with -O2
-// (bench/cuda/ptx_reference.cpp) and with the interpreter, on one thread.
+// (bench/cuda/ptx_reference.cpp), and with the interpreter. All run on one thread.
 //
-// Ratios are of medians of the thread's processor time, so that other programs hardly affect them; kernel and loop run
-// in turn. The interpreter runs a smaller grid, in turn with native code on the same grid. Compilation is timed
-// separately.
+// Ratios are of medians of the thread's processor time, so that other programs hardly affect them; the kernel and the
+// loop run in turn. The interpreter runs a smaller grid; native code runs this grid too, in turn with the interpreter.
+// Compilation is timed separately.
 
 #include <fmt/core.h>
 
@@ -34,7 +34,7 @@ void must_run(const std::optional<hpe::ptx::trap>& stopped) {
   std::exit(1);
 }
 
-/// Processor time of this thread in seconds.
+/// Returns this thread's processor time in seconds.
 double now() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -57,11 +57,12 @@ hpe::bench::pair_of_medians paired(unsigned repeats, const std::function<void()>
   return {seconds[0][repeats / 2], seconds[1][repeats / 2]};
 }
 
-/// A kernel, and the loop in C++ that does the same work. Both make a function for a size.
+/// A kernel, and the loop in C++ that does the same work. `kernel` and `loop` each return a function that does the work
+/// at size `scale`.
 struct contest {
   const char* name;
   const char* file;
-  double bar;  // native code to C++
+  double bar;  // the least speed of native code relative to C++
   std::function<std::function<void()>(kernel_runner&, unsigned scale)> kernel;
   std::function<std::function<void()>(unsigned scale)> loop;
 };
@@ -223,7 +224,7 @@ std::vector<contest> contests() {
                            y = std::vector<double>(static_cast<std::size_t>(rows)),
                            rows]() mutable { reference::row_sums(a.data(), x.data(), y.data(), rows, n); };
                  }});
-  // Beside the native code of the same sums of f32, not of C++.
+  // Compared with native code that adds f32 in the same way, not with C++.
   for (const char* const kernel : {"add_halves", "add_pairs"}) {
     const bool in_pairs = std::string(kernel) == "add_pairs";
     all.push_back({in_pairs ? "sums of pairs of f16, beside f32" : "sums of f16, beside f32", "halves", 0.3,

@@ -15,7 +15,7 @@ namespace {
 using namespace hpe::gather;
 using order = stopwatch::order;
 
-/// Accuracies of one experiment.
+/// The accuracies of the predictions in one experiment.
 class accuracies {
  public:
   void add(const std::string& where, double measured, double predicted) {
@@ -68,7 +68,7 @@ class experiment {
     return clock_.seconds(p, how, indices, repeats_);
   }
 
-  /// Sizes between those of the fit.
+  /// Predicts times at sizes between those of the fit.
   void by_size(way w, const std::string& name) {
     accuracies in_order, uniform;
     for (double mb = 1.4; mb * 0x1p20 <= static_cast<double>(std::min(largest_, std::size_t{1} << 30)); mb *= 2) {
@@ -100,7 +100,8 @@ class experiment {
     all.report(results_, name + ", passes", 0.86);
   }
 
-  /// The least of the ratios best / chosen over sizes.
+  /// Adds the smallest ratio best / chosen over all sizes: the time of the fastest method by the time of the method
+  /// that the model chooses.
   void by_choice(way w, const std::string& name) {
     double least = 1;
     for (std::size_t bytes = std::size_t{1} << 22; bytes <= largest_; bytes *= 4) {
@@ -110,8 +111,8 @@ class experiment {
                               choice{method::partitioned, 256}};
       const auto is_chosen = [&](const choice& c) { return c.how == chosen.how && c.chunks == chosen.chunks; };
       if (std::ranges::none_of(all, is_chosen)) all.push_back(chosen);
-      // Several sweeps over all: other work of the machine only adds time, and the best of four noisy times would look
-      // better than the method is.
+      // Takes the fastest of several sweeps over all methods, because other programs on the machine only add time. In a
+      // single sweep, the best of four noisy times would look better than the best method is.
       constexpr int sweeps = 5;
       std::vector<double> times(all.size(), std::numeric_limits<double>::max());
       for (int sweep = 0; sweep < sweeps; ++sweep)

@@ -12,7 +12,7 @@ namespace {
 // Enumerators of <cusparse.h> and <library_types.h>.
 constexpr int as_it_is = 0, index_32 = 2, base_zero = 0, csr_algorithm_1 = 2, real_32 = 0, real_64 = 1;
 
-/// The functions, as <cusparse.h> declares them.
+/// cuSPARSE's functions, as <cusparse.h> declares them.
 struct library {
   int (*create)(void** handle);
   int (*destroy)(void* handle);
@@ -67,7 +67,8 @@ const void* zero_of(int type) { return type == real_32 ? static_cast<const void*
 
 bool cusparse_product::installed() { return open_library() != nullptr; }
 
-/// Calls function(stream) with the device current, in the order of the accesses.
+/// Queues function(stream) as work of the device, ordered by the accesses of its arrays. The device's context is
+/// current during the call.
 template <class Function>
 void cusparse_product::queue(Function function) const {
   const auto call = [](void* stream, void* self) noexcept { return (*static_cast<Function*>(self))(stream); };

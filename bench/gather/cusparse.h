@@ -6,13 +6,13 @@
 
 namespace hpe::bench {
 
-/// A matrix as cuSPARSE sees it. One thread at a time.
+/// A product of a matrix and a vector by cuSPARSE. Used by one thread at a time.
 class cusparse_product {
  public:
   /// Whether cuSPARSE can be loaded.
   [[nodiscard]] static bool installed();
 
-  /// y = A x on one device; all arrays must outlive this object. Throws hpe::error.
+  /// Prepares the product y = A x on one device; all arrays must outlive this object. Throws hpe::error.
   template <class T>
   cusparse_product(const sparse::compressed_rows<T>& a, const array<T>& x, const array<T>& y, int device);
   cusparse_product(const cusparse_product&) = delete;

@@ -1,7 +1,7 @@
-// Gather and scatter of 8-byte elements by random indices: each method beside references that work on the same arrays.
-// On GPUs: Thrust and a plain kernel on one GPU, plain remote access on two, and plain access to mapped host memory. On
-// soft devices: a plain loop and oneTBB with as many threads. Each timed run begins with poisoned results, and places
-// of the result are compared with the indices afterwards.
+// Gather and scatter of 8-byte elements by random indices: each method of hpe compared with references that work on the
+// same arrays. On GPUs: Thrust and a plain kernel on one GPU, plain remote access on two, and plain access to mapped
+// host memory. On soft devices: a plain loop and oneTBB with the same number of threads. The results are poisoned
+// before each timed run, and samples of them are checked after it.
 
 #include <fmt/core.h>
 
@@ -30,7 +30,7 @@ constexpr std::size_t element = sizeof(std::uint64_t);
 std::string in_words(double bytes) {
   return bytes < 0x1p30 ? fmt::format("{:.0f} MB", bytes / 0x1p20) : fmt::format("{:.0f} GB", bytes / 0x1p30);
 }
-/// Bytes of the last cache, as Linux tells them. sysconf tells 384 MiB on an AMD EPYC with 32 MiB.
+/// Returns the bytes of the last-level cache from Linux's sysfs. sysconf returns 384 MiB on an AMD EPYC with 32 MiB.
 double last_cache() {
   double kilobytes = 0;
   for (int level = 0;; ++level) {
@@ -38,11 +38,11 @@ double last_cache() {
     if (!(size >> kilobytes)) return kilobytes * 0x1p10;
   }
 }
-/// The most indices of a measurement.
+/// The largest number of indices in a measurement.
 constexpr std::uint64_t most_indices = std::uint64_t{1} << 29;
 
-/// Bytes on each of `devices` GPUs for a table of so many bytes: table, indices and values, and the streams of two
-/// partitions, with a tenth to spare.
+/// Returns the bytes that each of `devices` GPUs needs for a table of `table_bytes` bytes: the table, indices and
+/// values, and two partitions with the streams of indices and values, plus 10 %.
 double room_of(double table_bytes, std::size_t devices) {
   const double count = std::min(table_bytes / element, static_cast<double>(most_indices));
   const double index = table_bytes / element > 0x1p32 ? 8 : 4;
@@ -61,7 +61,8 @@ class arrays {
         indices_(count * what.index, parts_.where(what.index)),
         values_(count, parts_.where(element)),
         random_(devices) {
-    // Contents that follow from the place. The table lies in one piece for one device, also in host memory.
+    // Each element's content follows from its index. The table is in one piece if there is one device or if it is in
+    // host memory.
     fill_contents(w == way::gather ? table_ : values_, w == way::gather ? table : count);
     random_.fill(indices_.data(), what.index, parts_, table, 1);
     hpe::synchronize();
@@ -80,7 +81,7 @@ class arrays {
     hpe::synchronize();
   }
 
-  /// Throws unless the result is right at places all over it.
+  /// Throws unless samples from all parts of the result are right.
   void check(const std::string& who) const {
     constexpr std::uint64_t samples = 48;
     for (std::uint64_t s = 0; s < samples; ++s) {
@@ -100,7 +101,7 @@ class arrays {
   void fill_contents(const hpe::array<std::uint64_t>& to, std::uint64_t size) {
     random_.fill(to.data(), element, hpe::gather::shares(size, devices_), marked, 2);
   }
-  /// Values to scatter are below `marked`; the poison is not.
+  /// Whether a scattered value was written to element x: these values are below `marked`, the poison is not.
   [[nodiscard]] bool written_by_some(std::uint64_t x) const { return table_[x] < marked; }
 
   static constexpr std::uint64_t marked = std::uint64_t{1} << 48;
@@ -112,7 +113,7 @@ class arrays {
   hpe::gather::random_indices random_;
 };
 
-/// The same arrays in ordinary memory, for references on the host: hpe's memory would fault.
+/// The same arrays in ordinary memory, for the references on the host: in hpe memory, they would cause page faults.
 class host_arrays {
  public:
   explicit host_arrays(const movement& of_hpe)
@@ -170,7 +171,7 @@ class program {
     add(what, static_cast<double>(data.what.count) / time / 1e9, "G elements/s");
   }
 
-  /// A way to do what is measured.
+  /// A method to do the measured movement.
   struct named {
     std::string name;
     std::function<void()> queue;
@@ -190,10 +191,10 @@ class program {
     }
     return all;
   }
-  /// The contender for a way that works on `data`. Each run is checked.
+  /// Returns the contender for a method that works on `data`, and whose result is checked after each run.
   [[nodiscard]] static hpe::bench::contender contender_of(const arrays& data, const named& way) {
     return {[&data, &way, first = std::make_shared<bool>(true)] {
-              // The results of the run before are still there, whichever way it was.
+              // `data` still contains the results of the previous run, which was perhaps by another method.
               if (!*first) data.check("a run before " + way.name);
               *first = false;
               data.poison();
@@ -253,7 +254,7 @@ class program {
   void soft(double table_bytes) {
     const auto table = static_cast<std::uint64_t>(table_bytes / element);
     const unsigned threads = hpe::device_info(0).compute_units;
-    // Tables in a cache have no bar: a launch takes longer than their accesses.
+    // Tables that fit into a cache have no bar: a launch takes longer than the accesses.
     const double bar = table_bytes > last_cache() ? 1.5 : 0;
     for (const way w : {way::gather, way::scatter}) {
       const arrays data(w, table, table, {0});
@@ -282,7 +283,7 @@ class program {
   std::vector<result> results;
 
  private:
-  /// Times of the ways and then of the others.
+  /// Returns the times of hpe's methods, followed by the times of the others.
   [[nodiscard]] std::vector<timing> by_turns(const arrays& data, const std::vector<named>& ways,
                                              const std::vector<hpe::bench::contender>& others) const {
     std::vector<hpe::bench::contender> all;
@@ -296,7 +297,7 @@ class program {
                  const std::vector<timing>& times) {
     for (std::size_t i = 0; i < ways.size(); ++i) add_rate(what + ": " + ways[i].name, data, times[i].median);
   }
-  /// The fastest of the first `count`.
+  /// Returns the fastest of the first `count` times.
   [[nodiscard]] static timing fastest(const std::vector<timing>& times, std::size_t count) {
     return *std::min_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(count),
                              [](const timing& a, const timing& b) { return a.median < b.median; });

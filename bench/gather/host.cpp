@@ -1,4 +1,4 @@
-// A plain loop and oneTBB on the host.
+// Gather and scatter on the host, by a plain loop and by oneTBB.
 
 #include <oneapi/tbb/blocked_range.h>
 #include <oneapi/tbb/parallel_for.h>

@@ -8,7 +8,7 @@
 
 namespace hpe::bench {
 
-/// A gather or a scatter to do. Lengths in elements.
+/// The parameters of a gather or a scatter. Lengths are numbers of elements.
 struct movement {
   kernels::gather_way way;
   std::uint32_t index;  ///< bytes of an index
@@ -21,14 +21,14 @@ struct movement {
 
 /// Whether this build has Thrust.
 [[nodiscard]] bool thrust_there();
-/// thrust::gather or thrust::scatter on a GPU; queues the work and returns.
+/// Queues thrust::gather or thrust::scatter on a GPU and returns.
 void by_thrust(int device, const movement& m);
-/// A kernel of one line, an element for each thread; queues the work and returns.
+/// Queues a kernel of one line, in which each thread moves one element, and returns.
 void by_plain_kernel(int device, const movement& m);
 
-/// A plain loop by as many threads, each with an equal part. Returns when it is done.
+/// Runs a plain loop in `threads` threads, each with an equal part, and returns when all are done.
 void by_loop(unsigned threads, const movement& m);
-/// The same by oneTBB's parallel_for.
+/// Does the same by oneTBB's parallel_for.
 void by_tbb(unsigned threads, const movement& m);
 
 }  // namespace hpe::bench

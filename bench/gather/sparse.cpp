@@ -1,5 +1,5 @@
-// Applications of gather and scatter: products of sparse matrices beside cuSPARSE, on one GPU; searches in graphs; hash
-// tables beside std::unordered_map. Results are poisoned before each timed run.
+// Applications of gather and scatter: products of sparse matrices, compared with cuSPARSE on one GPU; searches in
+// graphs; hash tables, compared with std::unordered_map. Results are poisoned before each timed run.
 
 #include <fmt/core.h>
 
@@ -80,7 +80,7 @@ class program {
     };
     const hpe::array<std::uint64_t> entries(keys, hpe::on_device(0));
     const hpe::array<std::uint32_t> queries(keys, hpe::on_device(0)), results(keys, hpe::on_device(0));
-    // Half of the queries are there.
+    // About half of the queried keys are in the table.
     for (std::uint64_t i = 0; i < keys; ++i) {
       entries[i] = i << 32 | static_cast<std::uint32_t>(i) * 0x9e3779b1U;
       queries[i] = static_cast<std::uint32_t>(scrambled(i, 3) % (2 * keys)) * 0x9e3779b1U;
@@ -97,7 +97,7 @@ class program {
         },
         [&] { table.find(queries.data(), keys, results.data(), ~0U, choose); });
     for (std::uint64_t i = 0; i < keys; i += keys / 1024 + 1) {
-      // The inverse of the odd factor gives the place of a key.
+      // Multiplying a key by the inverse of the odd factor gives the key's index.
       const std::uint32_t place = queries[i] * 0x0e8b2f51U;
       if (results[i] != (place < keys ? place : ~0U))
         throw std::runtime_error(fmt::format("{}: query {} is wrong", what, i));

@@ -22,7 +22,7 @@ __global__ void plain(kernels::gather_way way, std::uint64_t* table, const Index
     table[indices[i]] = values[i];
 }
 
-/// Queues body(stream, indices) with a pointer to the indices of their type.
+/// Queues body(stream, indices), in which `indices` is a pointer to the index type of `m`.
 template <class Body>
 void queue(int device, const movement& m, const Body& body) {
   const bool gathers = m.way == kernels::gather_way::gather;

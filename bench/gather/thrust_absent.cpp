@@ -8,10 +8,10 @@ namespace hpe::bench {
 
 bool thrust_there() { return false; }
 void by_thrust(int /*device*/, const movement& /*m*/) {
-  throw std::logic_error("Thrust was not there when this was built");
+  throw std::logic_error("this benchmark was built without Thrust");
 }
 void by_plain_kernel(int /*device*/, const movement& /*m*/) {
-  throw std::logic_error("nvcc was not there when this was built");
+  throw std::logic_error("this benchmark was built without nvcc");
 }
 
 }  // namespace hpe::bench

@@ -1,6 +1,6 @@
 // Fourier transforms through hpe against libraries and against copies written by hand, in turn in one run. Soft
-// devices: FFTW on as many threads as the devices have. GPUs: cuFFT, cufftXt, and the exchange between pairs with the
-// copy schemes of the thesis.
+// devices: FFTW on as many threads as the devices have. GPUs: cuFFT, cufftXt, and a transform with hand-written
+// exchanges between pairs of GPUs, in the copy schemes of the thesis.
 
 #include "apps/fft/fft.h"
 

@@ -119,8 +119,8 @@ class over_several final : public peer {
   cudaLibXtDesc *data_ = nullptr, *sorted_ = nullptr;
 };
 
-// In a pair of parts, the lower one becomes a + b and the upper one (a - b) w; `other` is the copy of the partner's
-// part.
+// For each pair of parts, the device of the lower part computes a + b, and the device of the upper part (a - b) w.
+// `other` is the copy of the other device's part.
 __global__ void butterfly(float2* mine, const float2* other, long long count, long long offset, double part,
                           bool upper) {
   for (long long j = blockIdx.x * 256LL + threadIdx.x; j < count; j += gridDim.x * 256LL) {
@@ -220,7 +220,7 @@ class by_hand final : public peer {
     wait_for_all(gpus_);
   }
 
-  /// Copies through the host: all parts are copied there first.
+  /// Copies all parts to host memory, if the scheme copies through host memory.
   void publish() {
     if (copies_ == scheme::peer) return;
     for (int d = 0; d < gpus_; ++d) {
@@ -230,8 +230,8 @@ class by_hand final : public peer {
     wait_for_all(gpus_);
   }
 
-  /// Copies `count` elements of the part on device `from`, beginning with `first`, to place `to` of the copy on device
-  /// d.
+  /// Copies `count` elements of the part of device `from`, beginning with element `first`, to element `to` of the
+  /// buffer on device d.
   void fetch(int d, int from, std::int64_t first, std::int64_t count, std::int64_t to) {
     one& it = at(d);
     const one& source = all_[static_cast<std::size_t>(from)];

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The references for transforms through hpe: libraries on their own memory, and code that copies by hand.
+/// The references for transforms through hpe: libraries that use their own memory, and hand-written code.
 
 #include <cstdint>
 #include <memory>
@@ -28,12 +28,13 @@ std::unique_ptr<peer> make_fftw(const peer_problem& what, int threads);
 /// cuFFT on GPU 0.
 std::unique_ptr<peer> make_cufft(const peer_problem& what);
 
-/// cuFFT over the first `gpus` GPUs (cufftXt), one dimension, a power of two. It leaves the elements in cufftXt's
-/// order; with `ordered`, it also puts them in natural order.
+/// cuFFT over the first `gpus` GPUs (cufftXt), in one dimension; the length is a power of two. The result is in
+/// cufftXt's order; with `ordered`, the transform also puts it in natural order.
 std::unique_ptr<peer> make_cufft_over(std::int64_t length, int gpus, bool ordered);
 
-/// The exchange between pairs of GPUs with copies written by hand, in the schemes of J. Cabezas, 2015, section 5.5:
-/// through ordinary host memory; through pinned host memory; from GPU to GPU. It ends in natural order.
+/// A transform over several GPUs with hand-written copies between the GPUs, in the three schemes of J. Cabezas, 2015,
+/// section 5.5: through ordinary host memory, through pinned host memory, or from GPU to GPU. The result is in natural
+/// order.
 enum class scheme { naive, pinned, peer };
 std::unique_ptr<peer> make_by_hand(std::int64_t length, int gpus, scheme copies);
 

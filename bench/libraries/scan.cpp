@@ -1,8 +1,7 @@
-// Scans against copies on the same machine and against the fastest scans of other libraries, in one run.
-//
-// On one GPU (HPE_DEVICES=cuda:1): against a copy within the device's memory, which moves the same bytes, and CUB. On
-// several: all of them against the first. On soft devices: against oneTBB's parallel_scan with as many threads, and a
-// copy by hpe. Timed bodies queue several scans and wait once, so that the wait hardly counts.
+// On one GPU (HPE_DEVICES=cuda:1), the references are a copy within the device's memory, which moves the same bytes,
+// and CUB. On several GPUs, a scan by all GPUs is compared with a scan by the first. On soft devices, the references
+// are oneTBB's parallel_scan with the same number of threads, and a copy by hpe. A timed body queues several scans and
+// waits once, so that the wait hardly counts.
 
 #include <fmt/core.h>
 
@@ -24,7 +23,7 @@ using hpe::bench::result;
 
 constexpr std::uint64_t gpu_bytes = std::uint64_t{1} << 30, soft_bytes = std::uint64_t{1} << 28;
 
-/// Times `first` and `second` in turn, each queued `times` times.
+/// Times `first` and `second` in turn; each body is queued `times` times.
 hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std::function<void()>& first,
                                     const std::function<void()>& second) {
   const auto queued = [times](const std::function<void()>& body) {
@@ -37,7 +36,7 @@ hpe::bench::pair_of_medians in_turn(unsigned repeats, unsigned times, const std:
       repeats, [] {}, queued(first), [] {}, queued(second));
 }
 
-/// A copy: of the CUDA runtime on GPUs, of hpe on soft devices.
+/// Copies by the CUDA runtime on GPUs, by hpe on soft devices.
 void reference_copy(void* output, const void* input, std::size_t bytes) {
   if (hpe::bench::on_gpus())
     hpe::bench::device_copy(0, output, input, bytes);

@@ -16,7 +16,7 @@ class cub_sum {
  public:
   /// Whether this build has CUB.
   static bool there();
-  /// For problems of `length` elements. A run scans all problems, by one call for each.
+  /// For `problems` problems of `length` elements. A run makes one call for each problem.
   cub_sum(int device, std::uint64_t length, std::uint64_t problems);
   ~cub_sum();
   cub_sum(const cub_sum&) = delete;
@@ -28,7 +28,7 @@ class cub_sum {
   state* state_;
 };
 
-/// oneTBB's parallel_scan with `threads` threads: inclusive sums.
+/// Computes inclusive sums by oneTBB's parallel_scan with `threads` threads.
 template <class T>
 void tbb_sum(unsigned threads, const T* input, T* output, std::uint64_t count);
 

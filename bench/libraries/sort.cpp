@@ -1,6 +1,6 @@
-// Sorts of random 32-bit keys. On GPUs: one GPU against CUB, and two, four and all GPUs against one, with the time of
-// each step and of merges alone. On soft devices: against Boost.Sort with the same number of threads. Each run begins
-// with the same keys, copied outside of the timed part.
+// Sorts of random 32-bit keys. One GPU is compared with CUB, and two, four and all GPUs with one; the time of each step
+// and of merges alone is measured too. Soft devices are compared with Boost.Sort with the same number of threads. Each
+// run begins with the same keys, which are copied before the timed part.
 
 #include <fmt/core.h>
 
@@ -25,7 +25,7 @@ result line(const std::string& what, double value, const std::string& unit, doub
   return {what, value, unit, bar > 0 ? fmt::format(">= {:.2f}", bar) : "", value >= bar};
 }
 
-/// Times of the whole sort, and of each step alone up to the end of all devices.
+/// The time of the whole sort, and the time of each step until all devices have ended it.
 struct times {
   double all;
   std::vector<std::pair<std::string, double>> steps;
@@ -35,7 +35,7 @@ times times_of(unsigned repeats, const std::vector<std::uint32_t>& keys, const s
                method how = method::automatic) {
   hpe::sort::sorter work(hpe::sort::element_of<std::uint32_t>(), keys.size(), devices, how);
   const keys_on_devices data(keys, work.where());
-  hpe::bench::warm_up_gpus();  // random numbers and the check of the result leave GPUs idle for seconds
+  hpe::bench::warm_up_gpus();  // GPUs were idle for seconds, while the host made random numbers or checked a result
   times result{};
   result.all = hpe::bench::median_seconds(
       repeats, [&] { data.reset(); },
@@ -80,8 +80,8 @@ double seconds_of_cub(unsigned repeats, const std::vector<std::uint32_t>& keys) 
       });
 }
 
-/// Times merges alone, of two sides of `side` keys each. The first `mergers` GPUs merge: the left side of each is on
-/// that GPU, the right side on the GPU `away` places further on.
+/// Times merges alone. Each of the first `mergers` GPUs merges two sides of `side` keys: the left side is on the GPU d
+/// itself, the right side on GPU d + `away`.
 double seconds_of_merges(unsigned repeats, std::uint64_t side, int mergers, int away) {
   using parameters = hpe::kernels::sort_merge<std::uint32_t>;
   const hpe::kernel<parameters> merge(hpe::module(hpe::sort::own_module()), "sort_merge_u32");
@@ -117,7 +117,8 @@ void add_merges(std::vector<result>& results, unsigned repeats) {
   results.push_back(line(what + "one on a peer, by both", 1e3 * seconds_of_merges(repeats, side, 2, 1), "ms", 0));
 }
 
-/// 2^28 keys: one GPU beside CUB; two, four and all GPUs beside one, with the times of the steps of both methods.
+/// Sorts 2^28 keys: one GPU is compared with CUB; two, four and all GPUs with one GPU, with the times of the steps of
+/// both methods.
 void add_keys(std::vector<result>& results, unsigned repeats) {
   const std::vector<std::uint32_t> keys = hpe::bench::random_keys(std::size_t{1} << 28);
   const std::string what = fmt::format("{} uint32", keys.size());

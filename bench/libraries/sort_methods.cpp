@@ -15,7 +15,8 @@ namespace hpe::bench {
 
 namespace {
 
-/// Radix beside merges, for one type of keys. Seconds of a run are those of the devices; the input is copied before.
+/// Compares radix sort with merge sort, for one type of keys. The measured time is that of the devices; the input is
+/// copied before.
 template <class T>
 void radix_against_merges(std::vector<result>& results, unsigned repeats, std::size_t count,
                           const std::vector<int>& devices) {
@@ -51,11 +52,11 @@ void radix_against_merges(std::vector<result>& results, unsigned repeats, std::s
   const std::string what = fmt::format("sort, {} {}, {} device{}", count, sort::name_of_type<T>::value, devices.size(),
                                        devices.size() == 1 ? "" : "s");
   const double merges = t.first.median, radix = t.second.median;
-  results.push_back({what + ": by radix, of by merges", merges / radix, "x"});
+  results.push_back({what + ": speed by radix / speed by merges", merges / radix, "x"});
   const sort::method chosen = sort::sorter(sort::element_of<T>(), count, devices).how();
   const double speed = std::min(merges, radix) / (chosen == sort::method::radix ? radix : merges);
   constexpr double bar = 0.97;
-  results.push_back({what + ": " + sort::name_of(chosen) + " is chosen, of the faster", speed, "x",
+  results.push_back({what + ": " + sort::name_of(chosen) + " is chosen: its speed / speed of the faster", speed, "x",
                      fmt::format(">= {}", bar), speed >= bar});
 }
 

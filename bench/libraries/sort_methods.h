@@ -1,6 +1,6 @@
 #pragma once
 
-/// The two methods of hpe's sorts, by turns.
+/// Compares the two methods of hpe's sorts in turn.
 
 #include <cstddef>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace hpe::bench {
 
-/// Adds the speed of radix sort relative to merge sort, for pairs and, on several devices, for keys; and whether the
-/// sorter picks the faster method. Throws std::runtime_error if results differ.
+/// Adds the speed of radix sort relative to merge sort, for key-value pairs and, on several devices, for keys. Also
+/// adds whether the sorter chooses the faster method. Throws std::runtime_error if results differ.
 void add_radix_against_merges(std::vector<result>& results, unsigned repeats, std::size_t count,
                               const std::vector<int>& devices);
 

@@ -10,8 +10,8 @@ namespace hpe::bench {
 /// Whether this build has CUB.
 [[nodiscard]] bool cub_there();
 
-/// CUB's radix sort of keys on one GPU. CUB chooses the result among two arrays; its scratch memory is allocated before
-/// the timed part.
+/// CUB's radix sort of keys on one GPU. CUB leaves the result in one of two arrays; its scratch memory is allocated
+/// before the timed part.
 class cub_sort {
  public:
   cub_sort(int device, std::size_t count);

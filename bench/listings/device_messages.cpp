@@ -1,8 +1,8 @@
 // Listing 5.4: one address space that is kept coherent. MPI takes pointers to device
-// memory, and the exchange between ranks runs while devices compute the cells between
-// the rims. The thesis has a thread for each device, because its launches wait for
-// their kernel. Launches of hpe return at once, and the ranges that launches and
-// messages use order them: one thread queues everything and has no semaphore.
+// memory, and the exchange between ranks runs while devices compute the cells between the
+// rims. The thesis has a thread for each device, because its launches wait for their
+// kernel. Launches of hpe return at once, and hpe orders launches and messages by the
+// ranges that they use. So one thread queues everything, without semaphores.
 
 #include "bench/listings/experiment.h"
 

@@ -11,7 +11,7 @@ namespace hpe::bench::listings {
 
 namespace {
 
-/// Values everywhere, so that a halo which comes a step late changes a rim.
+/// All cells have values, so that a halo that arrives a step late changes a rim.
 std::vector<float> random_field(std::size_t slabs) {
   std::vector<float> field(slabs * slab + 2 * halo);
   std::minstd_rand numbers;

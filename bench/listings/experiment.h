@@ -1,7 +1,7 @@
 #pragma once
 
-/// The frame of the four programs: the ranks, the field at the start, the kernel, and
-/// the comparison with a loop on the host that computes the grid of all ranks.
+/// The common part of the four programs: the ranks, the field at the start, the kernel,
+/// and the comparison with a loop on the host that computes the grid of all ranks.
 
 #include <mpi.h>
 
@@ -15,25 +15,27 @@
 
 namespace hpe::bench::listings {
 
-/// Slabs of the grid follow each other along its slowest axis: those of a rank's
-/// devices, rank by rank. All functions may be called on any thread.
+/// The grid is cut along its slowest axis into one slab for each device: first the slabs
+/// of rank 0's devices, then those of rank 1's devices, and so on. All functions may be
+/// called on any thread.
 class experiment {
  public:
-  /// Starts MPI. All ranks must have equally many devices. Throws hpe::error if there
-  /// is no device.
+  /// Starts MPI. All ranks must have the same number of devices. Throws hpe::error if
+  /// there is no device.
   experiment(int* argc, char*** argv, std::string listing);
 
   int rank = 0, ranks = 1, devices = 1;
   int left = MPI_PROC_NULL, right = MPI_PROC_NULL;  ///< neighbouring ranks
 
-  /// The cells of this rank's slabs from number `id`, with a halo at either end, at the
-  /// first step.
+  /// Writes the first step's values of `slabs` slabs of this rank, beginning with slab
+  /// `id`, with a halo at either end.
   void start(float* field, int id, int slabs = 1) const;
 
-  /// Queues the step of `cells` cells on a device: whole planes from `out` and `in` on.
+  /// Queues the step of `cells` cells on a device. The cells are whole planes that begin
+  /// at `out` and `in`.
   void launch_stencil(int device, float* out, const float* in, std::size_t cells) const;
 
-  /// Runs a function for each device on a thread of its own.
+  /// Runs a function for each device, each in a thread of its own.
   void on_each_device(const std::function<void(int)>& run) const;
 
   /// Compares slabs with those of the host after the last step.

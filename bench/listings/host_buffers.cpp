@@ -1,6 +1,6 @@
-// Listing 5.1: without HPE. A thread uses the memory of its own device only, as in
-// CUDA 3. Neighbours exchange halos through buffers of the host: one thread fills a
-// buffer, the other one empties it, and semaphores tell each when it may.
+// Listing 5.1: without HPE. A thread uses only the memory of its own device, as in CUDA
+// 3. Neighbours exchange halos through host memory: one thread fills a buffer and the
+// other thread empties it, ordered by semaphores.
 
 #include <semaphore>
 
@@ -10,7 +10,7 @@ using namespace hpe::bench::listings;
 
 namespace {
 
-/// The state of a thread that its neighbours use.
+/// The state of a thread that the threads of the neighbouring slabs also use.
 struct shared {
   std::vector<float> left_rim_host = std::vector<float>(halo),
                      right_rim_host = std::vector<float>(halo);

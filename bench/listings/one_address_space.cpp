@@ -10,9 +10,9 @@ using namespace hpe::bench::listings;
 
 namespace {
 
-/// Released when a neighbour has queued its step; a neighbour that is ahead has queued
-/// two. The thesis has one semaphore for both neighbours and cannot tell two steps of one
-/// from one step of each.
+/// Each semaphore is released when the neighbour has queued its step; a neighbour that is
+/// ahead has queued two. The thesis has one semaphore for both neighbours, and so cannot
+/// tell two steps of one neighbour from one step of each.
 struct shared {
   std::counting_semaphore<2> left_ready{0}, right_ready{0};
 };

@@ -1,8 +1,8 @@
 #pragma once
 
 /// The grid of the listings and its step in time: the wave equation with a stencil of
-/// order 8, as in the kernels of the thesis. Host, devices and GPUs compute the same
-/// bits, because each fused operation is written as one.
+/// order 8, as in the kernels of the thesis. The host, soft devices and GPUs compute the
+/// same bits, because each fused operation is written as a call of fma.
 
 #include <math.h>
 #include <stddef.h>
@@ -29,7 +29,8 @@ inline constexpr size_t right_halo = halo + slab;
 /// The parameters of the kernel listings_step.
 struct stencil {
   const float* in;  ///< the field at the present step
-  float* out;       ///< the field one step before, which becomes that one step later
+  float* out;       ///< the field of the previous step; the kernel overwrites it with the
+                    ///< field of the next step
   uint64_t cells;   ///< whole planes
 };
 
@@ -39,10 +40,10 @@ struct stencil {
 #define HPE_LISTINGS_BOTH
 #endif
 
-/// A cell of the next step.
+/// Returns the value of a cell at the next step.
 HPE_LISTINGS_BOTH inline float stepped(const stencil& s, uint64_t cell) {
   const float weights[] = {-1.0F / 560, 8.0F / 315, -0.2F,
-                           1.6F};  // of cells at the distances 4, 3, 2, 1
+                           1.6F};  // the weights of the cells at the distances 4, 3, 2, 1
   const uint64_t z = cell % side, y = cell / side % side, first = cell - y * side - z;
   float sum = s.in[cell] * (-3 * 205.0F / 72);
   for (int i = 0; i < 4; ++i) {

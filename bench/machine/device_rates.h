@@ -1,6 +1,6 @@
 #pragma once
 
-/// The links of all devices, measured with copies that bypass hpe's runtime, on a second set of the same devices.
+/// The links of all devices, measured on a second set of the same devices, with copies that bypass hpe's runtime.
 
 #include <cstddef>
 #include <functional>
@@ -17,17 +17,18 @@ namespace hpe::bench {
 
 class device_rates {
  public:
-  /// bytes: the size of a copy. repeats: measurements of each rate, of which the fastest counts. specification: the
-  /// devices, as in HPE_DEVICES.
+  /// bytes: the size of a copy. repeats: the number of measurements of each rate; the fastest one counts.
+  /// specification: the devices, as in HPE_DEVICES.
   device_rates(const std::string& specification, int devices, std::size_t bytes, unsigned repeats);
 
   enum class way { to_device, to_host, both };
-  /// For 1, 2, 4, ... and all devices: bytes per second of each while that many copy concurrently, from or to pinned
-  /// memory of its own.
+  /// For 1, 2, 4, ... and all devices: the bytes per second of each device while that many devices copy at the same
+  /// time, each from or to its own pinned memory.
   [[nodiscard]] predict::rate_table pinned(way which);
-  /// Seconds of a synchronous copy of a few bytes to a device.
+  /// Returns the seconds of a synchronous copy of a few bytes to a device.
   [[nodiscard]] double latency();
-  /// All pairs of devices that reach each other; nothing if there is none.
+  /// Returns the latency and the copy rates between all pairs of devices that reach each other; nullopt if there is no
+  /// such pair.
   [[nodiscard]] std::optional<predict::peer_links> peers();
 
  private:
@@ -36,7 +37,8 @@ class device_rates {
   timepoint queue(way which, int device, std::size_t bytes);
   void finish(const std::vector<timepoint>& points);
   [[nodiscard]] double seconds_of(way which, int devices);
-  /// For devices that all reach each other: the rate of each while that many copy from their neighbours concurrently.
+  /// For devices that all reach each other: for 1, 2, 4, ... and all devices, the rate of each device while that many
+  /// copy from their neighbours at the same time.
   [[nodiscard]] predict::rate_table peers_together();
   [[nodiscard]] double seconds_between(int from, int to, std::size_t bytes);
 
@@ -45,15 +47,15 @@ class device_rates {
   const unsigned repeats_;
   memory::uvas space_;
   std::unique_ptr<device::device_set> devices_;
-  std::vector<device::stream*> streams_;  // for each device one to it, and one back
+  std::vector<device::stream*> streams_;  // two for each device: one for copies to it, one for copies from it
 };
 
-/// The seconds of the fastest of `repeats` runs of the body, each after prepare. The fastest run is the one least
-/// disturbed by other programs, and a profile describes an idle machine.
+/// Runs prepare and then body `repeats` times, and returns the fewest seconds that body took. Other programs disturb
+/// the fastest run the least, and a profile describes an idle machine.
 [[nodiscard]] double fastest_seconds(
     unsigned repeats, const std::function<void()>& body, const std::function<void()>& prepare = [] {});
 
-/// 1, 2, 4, ... and `all`.
+/// Returns 1, 2, 4, ... and `all`.
 [[nodiscard]] std::vector<int> numbers_of_devices(int all);
 
 }  // namespace hpe::bench

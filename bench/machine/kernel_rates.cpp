@@ -19,7 +19,7 @@ namespace {
 using predict::rate_table;
 
 /// Kernels that copy cells on each device, from memory and not from caches. On GPUs a kernel takes far longer than its
-/// launch, so the host does not bound it.
+/// launch, so the host does not limit the rate.
 class copying_kernels {
  public:
   explicit copying_kernels(int devices) {
@@ -29,7 +29,7 @@ class copying_kernels {
     }
   }
 
-  /// Runs kernels on the first devices and waits for them. A device reads the memory of the device source(device).
+  /// Runs kernels on the first `devices` devices and waits for them. Device d reads the memory of device source(d).
   void run_on(int devices, const std::function<int(int)>& source) {
     for (int i = 0; i < launches_; ++i)
       for (int d = 0; d < devices; ++d) {
@@ -44,7 +44,7 @@ class copying_kernels {
     run_on(devices, [](int d) { return d; });
   }
 
-  /// Bytes that the kernels of a device read; they write as many.
+  /// The number of bytes that the kernels of a device read; they write the same number.
   [[nodiscard]] double bytes_read() const {
     return sizeof(float) * static_cast<double>(launches_) * static_cast<double>(side_ * side_ * side_);
   }
@@ -59,7 +59,7 @@ class copying_kernels {
   std::vector<array<float>> fields_, kept_;
 };
 
-/// A ray tracer on each device. Arithmetic bounds it: its data fits into caches.
+/// A ray tracer on each device. Arithmetic limits its speed, because its data fits into caches.
 class tracing_kernels {
  public:
   explicit tracing_kernels(int devices) {
@@ -89,9 +89,9 @@ class tracing_kernels {
   std::vector<array<std::uint32_t>> pixels_;
 };
 
-/// The speed of kernels on several devices concurrently, relative to one. It is below 1 where the devices share
-/// resources: soft devices share the cores and the memory of the host. Runs on one and on several devices take turns,
-/// so that other load meets both.
+/// Measures the speed of kernels on several devices at once, relative to one device. It is below 1 if the devices share
+/// resources, as soft devices share the cores and the memory of the host. Runs on one and on several devices alternate,
+/// so that other load on the machine affects both.
 template <class Kernels>
 rate_table speeds_together(int all, unsigned repeats, Kernels& kernels) {
   if (all == 1) return {};  // empty: there is one device only
@@ -115,7 +115,7 @@ rate_table rates_from_neighbours(int all, unsigned repeats, copying_kernels& ker
   return rate_table(std::move(rows));
 }
 
-/// Copies between a device and pageable memory, there and back.
+/// Copies between a device and pageable memory, in both directions.
 class pageable_copies {
  public:
   explicit pageable_copies(int /*devices*/) {}

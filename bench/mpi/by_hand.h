@@ -1,7 +1,7 @@
 #pragma once
 
-/// Device memory and copies as a program without hpe has them: on a GPU by the driver. On a soft device, where no
-/// program runs without hpe, by hpeMalloc and hpeMemcpy.
+/// Device memory and copies as in a program without hpe: on a GPU by the driver. On a soft device, which only hpe can
+/// use, by hpeMalloc and hpeMemcpy.
 
 #include <cstddef>
 #include <memory>
@@ -15,18 +15,17 @@ class by_hand {
   by_hand(const by_hand&) = delete;
   by_hand& operator=(const by_hand&) = delete;
 
-  /// Copies between the beginning of the device memory and pinned or pageable host memory. They return when the copy is
-  /// done.
+  /// Copy between the beginning of the device memory and pinned or pageable host memory; return when the copy is done.
   virtual void to_host(void* host, std::size_t bytes) = 0;
   virtual void to_device(const void* host, std::size_t bytes) = 0;
-  /// Pinned host memory of the same size, whose pages are touched.
+  /// Pinned host memory of the same size; its pages have been written once.
   [[nodiscard]] virtual std::byte* pinned() = 0;
 };
 
-/// Allocates `bytes` bytes on a device. hpe and the driver number devices alike.
+/// Allocates `bytes` bytes on a device. hpe and the driver give devices the same numbers.
 [[nodiscard]] std::unique_ptr<by_hand> make_by_hand(int device, std::size_t bytes);
 
-/// Memory of two GPUs.
+/// A copy between memory of two GPUs.
 class peer_copy {
  public:
   peer_copy() = default;

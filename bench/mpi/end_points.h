@@ -1,7 +1,8 @@
 #pragma once
 
-/// One rank's side of an exchange between two ranks: how it sends and receives a message. A message has been received
-/// when its data is in device memory. An end point uses the first bytes of its memory, whose size its constructor sets.
+/// One rank's side of an exchange between two ranks: how it sends and receives a message. A message counts as received
+/// when its data is in device memory. Messages use the first bytes of an end point's memory; the constructor sets the
+/// size of the memory.
 
 #include <cstddef>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace hpe::bench {
 
-/// The rank in MPI_COMM_WORLD, which has two ranks.
+/// Returns this process's rank in MPI_COMM_WORLD, which has two ranks.
 [[nodiscard]] int rank();
 
 class end_point {
@@ -46,7 +47,7 @@ class device_memory final : public end_point {
   hpe::array<std::byte> memory_;
 };
 
-/// Messages from one kind of memory to another: the rank with `sender` set sends the data and receives an empty
+/// Messages from one kind of memory to another. The rank whose `sender` is true sends the data and receives an empty
 /// message.
 class one_direction final : public end_point {
  public:
@@ -60,7 +61,7 @@ class one_direction final : public end_point {
   end_point& to_;
 };
 
-/// The code of a program without hpe: a copy, and MPI on host memory.
+/// The code of a program without hpe: a copy between device and host memory, and MPI on host memory.
 class staged_by_hand final : public end_point {
  public:
   staged_by_hand(by_hand& device, std::byte* staging) : device_(device), staging_(staging) {}

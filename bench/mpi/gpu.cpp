@@ -1,4 +1,4 @@
-// Each copy makes its context current first, because hpe uses contexts in the same thread.
+// Each copy first makes its context current, because hpe makes other contexts current in the same thread.
 #include "bench/common/driver.h"
 #include "bench/mpi/by_hand.h"
 
@@ -29,7 +29,7 @@ class gpu_memory {
   [[nodiscard]] CUcontext context() const { return context_; }
   [[nodiscard]] CUdeviceptr data() const { return memory_; }
 
-  /// Lets the context of this GPU access the memory of another GPU, if the machine allows it.
+  /// Lets the context of this GPU access the memory of another GPU, if the machine allows such access.
   void reach(const gpu_memory& other) const {
     int can = 0;
     CALL(cuDeviceCanAccessPeer, &can, device_, other.device_);

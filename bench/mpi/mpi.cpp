@@ -1,7 +1,7 @@
-// Latency and bandwidth between two ranks, measured as the OSU benchmarks do: device memory passed to MPI, against
-// plain MPI on host memory and against staging by hand through pageable and through pinned memory (the three schemes of
-// Cabezas, 2015, section 5.3.6). Between ranks on two GPUs, large messages are also compared with the driver's peer
-// copy. Started alone, the program starts itself under mpirun.
+// Latency and bandwidth between two ranks, measured as the OSU benchmarks do: device memory passed to MPI is compared
+// with plain MPI on host memory and with hand-written staging through pageable and through pinned memory (the three
+// schemes of Cabezas, 2015, section 5.3.6). Between ranks on two GPUs, large messages are also compared with the
+// driver's peer copy. If the program is not started by mpirun, it starts itself under mpirun.
 
 #define OMPI_SKIP_MPICXX
 #include <fmt/core.h>
@@ -31,20 +31,20 @@ constexpr std::size_t short_message = 4096;
 
 void together() { MPI_Barrier(MPI_COMM_WORLD); }
 
-// How data moves between the two ranks.
+// A scheme by which data moves between the two ranks.
 struct scheme {
   const char* name;
   end_point* mine;
   bool one_direction = false;
 
-  // The empty message that comes back costs little compared with a large message, and as much as a small one.
+  // The empty message that comes back costs as much as a small message, and little compared with a large one.
   [[nodiscard]] unsigned messages_of_a_turn(std::size_t bytes) const {
     return one_direction && bytes > short_message ? 1 : 2;
   }
 };
 
-// The number of round trips that take about 20 ms, the same in both ranks. The difference between the starts of the
-// ranks is then negligible.
+// Returns a number of round trips that take about 20 ms; both ranks get the same number. The ranks' different start
+// times are then negligible.
 unsigned turns_of(const scheme& s, std::size_t bytes) {
   hpe::bench::exchange(*s.mine, bytes, 1);
   together();
@@ -59,7 +59,8 @@ timing divided(const timing& all, unsigned n) {
   return {all.median / n, all.fastest / n, all.slowest / n, all.processor / n};
 }
 
-// Times one message, one way, of two schemes in turn, so that a drift of the machine's speed affects both equally.
+// Times one message in one direction, by two schemes in turn, so that a drift of the machine's speed affects both
+// equally.
 hpe::bench::pair_of_timings one_way(const scheme& first, const scheme& second, std::size_t bytes, unsigned repeats) {
   const unsigned turns[] = {turns_of(first, bytes), turns_of(second, bytes)};
   const auto both = hpe::bench::paired_timings(
@@ -69,7 +70,7 @@ hpe::bench::pair_of_timings one_way(const scheme& first, const scheme& second, s
           divided(both.second, turns[1] * second.messages_of_a_turn(bytes))};
 }
 
-// Times a message, and a peer copy by the driver that rank 0 makes while rank 1 waits.
+// Times a message, and a peer copy that rank 0 makes by the driver while rank 1 waits.
 hpe::bench::pair_of_timings against_peer_copy(const scheme& s, hpe::bench::peer_copy* copy, std::size_t bytes,
                                               unsigned repeats) {
   constexpr unsigned copies = 20;
@@ -96,7 +97,7 @@ hpe::bench::pair_of_timings against_peer_copy(const scheme& s, hpe::bench::peer_
   std::exit(1);
 }
 
-// Each rank has its own device if there are enough devices.
+// The device of each rank: two different devices if there are two.
 struct devices {
   std::array<int, 2> of_rank{};
   std::string title = "MPI between two ranks";
@@ -129,7 +130,7 @@ void measure(hpe::bench::figure& results, const devices& where, std::size_t from
   std::vector<std::byte> pageable_memory(rest, std::byte{1});
   hpe::bench::staged_by_hand pageable(*by_hand, pageable_memory.data());
   hpe::bench::host_memory host(rest);
-  // One rank has the data on its device, the other one in host memory; messages go both ways.
+  // Rank 0 uses device memory and rank 1 host memory; messages are sent in both directions.
   hpe::bench::one_direction device_to_host(rank() == 0, device, host);
   hpe::bench::one_direction host_to_device(rank() == 0, host, device);
   const scheme plain{"plain MPI, host to host", &host};
@@ -188,7 +189,7 @@ int main(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks != 2) {
-    if (rank() == 0) fmt::print(stderr, "hpe-bench-mpi is for two ranks, not {}\n", ranks);
+    if (rank() == 0) fmt::print(stderr, "hpe-bench-mpi needs two ranks, but there are {}\n", ranks);
     MPI_Finalize();
     return 2;
   }

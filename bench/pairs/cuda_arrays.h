@@ -1,6 +1,6 @@
 #pragma once
 
-/// The CUDA versions' errors and arrays.
+/// Error checks and device arrays for those versions of the benchmarks that are written in CUDA.
 
 #include <cuda_runtime.h>
 

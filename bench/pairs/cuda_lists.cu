@@ -1,4 +1,4 @@
-// The CUDA versions: lists, sorting and numbers.
+// The CUDA versions of the programs on lists, sorting and numbers.
 
 #include "bench/pairs/cuda_arrays.h"
 
@@ -41,7 +41,7 @@ version reduction(int n) {
           [=] { return sum->values(); }};
 }
 
-// Inclusive prefix sums of a block's part, by Hillis and Steele.
+// Inclusive prefix sums of a block's part, by the method of Hillis and Steele.
 __global__ void scan_kernel(const int* in, int* out, int* totals, int n) {
   __shared__ int part[2][256];
   int i = blockIdx.x * 256 + threadIdx.x, t = threadIdx.x, from = 0;
@@ -80,7 +80,7 @@ version scan(int n) {
           [=] { return out->values(); }};
 }
 
-// One transform of 1024 points in each block, by Stockham.
+// One transform of 1024 points in each block, by Stockham's method.
 __global__ void fft_kernel(const float2* in, float2* out) {
   __shared__ float2 data[2][fft_points];
   int t = threadIdx.x, from = 0;
@@ -143,7 +143,7 @@ version n_body(int n) {
           [=] { return force->values(); }};
 }
 
-// Each thread walks random paths of a price, with a generator of its own.
+// Each thread simulates random paths of a price, with its own random generator.
 __global__ void monte_carlo_kernel(float* payoff, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
@@ -186,7 +186,7 @@ __global__ void bitonic_global_kernel(unsigned* data, int j, int k) {
   }
 }
 
-// The steps whose partners are in the same tile of 512 elements.
+// The steps of a bitonic sort that compare elements of the same tile of 512 elements.
 __global__ void bitonic_shared_kernel(unsigned* data, int first_k, int last_k, int j) {
   __shared__ unsigned tile[512];
   int i = blockIdx.x * blockDim.x + threadIdx.x, t = threadIdx.x;
@@ -224,7 +224,7 @@ version bitonic_sort(int n) {
           [=] { return data->values(); }};
 }
 
-// Sorts keys of 24 bits, 4 bits at a time: counts of each tile, their prefix sums, and a stable scatter.
+// Sorts keys of 24 bits, 4 bits at a time: counts for each tile, prefix sums of the counts, and a stable scatter.
 __global__ void radix_count_kernel(const unsigned* in, unsigned* counts, int shift, int n) {
   __shared__ unsigned bins[16];
   if (threadIdx.x < 16) bins[threadIdx.x] = 0;
@@ -348,7 +348,7 @@ version black_scholes(int n) {
           }};
 }
 
-// The nearest of 16 centres of clusters, for each point of four coordinates.
+// Finds the nearest of 16 cluster centres for each point of four coordinates.
 __global__ void k_means_kernel(const float4* points, const float4* centres, int* nearest, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;

@@ -1,4 +1,4 @@
-// CUDA programs on a soft device beside the same programs in OpenMP, on the same cores.
+// CUDA programs on a soft device, compared with the same programs in OpenMP on the same cores.
 //
 // The two versions of a program run alternately. OpenMP's threads spin for a while after their work, so the CUDA
 // version starts after a pause in which they go to sleep.
@@ -51,7 +51,7 @@ namespace {
 
 constexpr auto until_asleep = std::chrono::milliseconds(20);
 
-// The root mean square of the difference, relative to that of the values; infinite if the numbers of values differ.
+// The root mean square of a - b, relative to that of b; infinite if a and b have different lengths.
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double apart = 0, size = 0;
@@ -71,8 +71,10 @@ struct options {
 void must_agree(const pair& p, const version& cuda, const version& openmp) {
   const double apart = difference(cuda.result(), openmp.result());
   if (apart <= p.tolerance) return;
-  fmt::print(stderr, "{}: the results of CUDA and OpenMP differ by {:.3g} of their size, more than {:.3g}\n", p.name,
-             apart, p.tolerance);
+  fmt::print(
+      stderr,
+      "{}: the results of CUDA and OpenMP have a relative difference (L2 norm) of {:.3g}; at most {:.3g} is allowed\n",
+      p.name, apart, p.tolerance);
   std::exit(EXIT_FAILURE);
 }
 

@@ -1,4 +1,4 @@
-// The OpenMP versions: grids, matrices and images.
+// The OpenMP versions of the programs on grids, matrices and images.
 
 #include "bench/pairs/openmp_version.h"
 

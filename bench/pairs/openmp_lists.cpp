@@ -1,4 +1,4 @@
-// The OpenMP versions: lists, sorting and numbers.
+// The OpenMP versions of the programs on lists, sorting and numbers.
 
 #include <complex>
 #include <numbers>

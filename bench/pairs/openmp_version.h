@@ -14,7 +14,7 @@ std::vector<double> as_doubles(const std::vector<T>& values) {
   return {values.begin(), values.end()};
 }
 
-// A version whose arrays live in an object of type T, which has run() and the vector `output`.
+// Returns a version whose arrays are members of an object of type T, which has run() and the vector `output`.
 template <class T>
 version of(std::shared_ptr<T> program) {
   return {[program] { program->run(); }, [program] { return as_doubles(program->output); }};

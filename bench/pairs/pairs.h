@@ -1,7 +1,7 @@
 #pragma once
 
-/// Programs of the kinds that public suites have, each written twice: in CUDA and in OpenMP. Both versions use the same
-/// input and the usual style of their language.
+/// Programs of the kinds found in public benchmark suites, each written twice: in CUDA and in OpenMP. Both versions use
+/// the same input and the usual style of their language.
 
 #include <cmath>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace hpe::bench::pairs {
 
-/// A version of a program, with its input in place.
+/// A version of a program whose input is already in memory.
 struct version {
   std::function<void()> run;                    ///< the timed part; may be repeated, ends when the result is complete
-  std::function<std::vector<double>()> result;  ///< of the last run
+  std::function<std::vector<double>()> result;  ///< returns the result of the last run
 };
 
 /// Makes one version of a program; `n` is its size.
@@ -22,15 +22,15 @@ using maker = version (*)(int n);
 struct pair {
   const char* name;
   maker cuda, openmp;
-  int size;          ///< what is measured
+  int size;          ///< the size for measurements
   int small;         ///< a size for tests
-  double tolerance;  ///< of results, relative to the largest one
+  double tolerance;  ///< the largest difference of the results that is allowed, as a relative root mean square
 };
 
 /// The pairs, in the order of the table.
 [[nodiscard]] const std::vector<pair>& all();
 
-/// Element i of a program's input: in [0, 1), from a hash.
+/// Returns element i of a program's input: a number in [0, 1), from a hash of i.
 [[nodiscard]] inline float input(std::uint32_t i) {
   i = (i ^ 61U) ^ (i >> 16U);
   i *= 9U;
@@ -53,7 +53,7 @@ struct pair {
   return values;
 }
 
-/// Keys of 24 bits.
+/// Returns keys of 24 bits.
 [[nodiscard]] inline std::vector<unsigned> input_keys(std::size_t count) {
   std::vector<unsigned> values(count);
   for (std::size_t i = 0; i < count; ++i)
@@ -61,7 +61,7 @@ struct pair {
   return values;
 }
 
-/// A sparse matrix in rows (CSR): a band around the diagonal and random columns, 4 to 28 elements in a row.
+/// A sparse matrix in rows (CSR): each row has 4 to 28 elements, in a band around the diagonal and in random columns.
 struct sparse_matrix {
   std::vector<int> first, column;
   std::vector<double> value;
@@ -93,7 +93,8 @@ constexpr int filter_radius = 3;
 constexpr int most_iterations = 256;
 constexpr int paths_per_thread = 64;
 
-/// The matrix of a linear system of n unknowns: its diagonal is larger than the rest of a row.
+/// The matrix of a linear system of n unknowns: each element of the diagonal is larger than the sum of the other
+/// elements of its row.
 [[nodiscard]] inline std::vector<float> system_matrix(int n) {
   const auto rows = static_cast<std::size_t>(n);
   std::vector<float> a = inputs(rows * rows);
@@ -101,7 +102,7 @@ constexpr int paths_per_thread = 64;
   return a;
 }
 
-/// The weights of the image filter, (2 r + 1)^2 of them.
+/// The (2 r + 1)^2 weights of the image filter, whose radius is r.
 [[nodiscard]] inline std::vector<float> filter_weights() {
   constexpr int width = 2 * filter_radius + 1;
   std::vector<float> weights(static_cast<std::size_t>(width * width));
@@ -113,7 +114,7 @@ constexpr int paths_per_thread = 64;
   return weights;
 }
 
-// CUDA versions (cuda_*.cu) and OpenMP versions (openmp_*.cpp).
+// Declares the CUDA versions (cuda_*.cu) and the OpenMP versions (openmp_*.cpp).
 #define HPE_PAIR(name)               \
   namespace cuda {                   \
   [[nodiscard]] version name(int n); \

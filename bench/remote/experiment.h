@@ -1,6 +1,6 @@
 #pragma once
 
-/// Timed passes over near and far memory, whose results are checked.
+/// Times passes over near and far memory, and checks their results.
 
 #include <memory>
 #include <optional>
@@ -27,51 +27,54 @@ struct setting {
   bool on_both = false;  ///< devices 0 and 1 both run the pass; each one's peer is the other
 };
 
-/// The tiles that ended in equal spans of a pass, each counted where it read.
+/// The rates over the time of a pass, which is divided into equal spans. A tile is counted in the span in which it
+/// ended, as near or far bytes depending on the memory that it read.
 struct time_line {
   double seconds_a_span = 0;
-  std::vector<double> near_bytes, far_bytes;  ///< a second, for each span
+  std::vector<double> near_bytes, far_bytes;  ///< bytes per second, for each span
 };
 
 class experiment {
  public:
-  /// bytes: of one array; a multiple of the bytes of 1024 tiles. Arrays hold random numbers.
+  /// bytes: the size of one array, a multiple of the bytes of 1024 tiles. Arrays hold random numbers.
   experiment(std::size_t bytes, unsigned repeats);
   ~experiment();
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  /// Whether the times of kernels tell what far memory costs: on GPUs, and on soft devices whose links have limits.
-  /// There the kernels are of PTX, because only those take time on links.
+  /// Whether the times of kernels show the cost of far memory: true for GPUs, and for soft devices whose links have
+  /// limits. Such soft devices run PTX kernels, because only PTX kernels take time on links.
   [[nodiscard]] bool has_links() const noexcept { return on_gpus() || ptx_.has_value(); }
 
-  /// The memories that device 0 can use: its own, that of the host, and that of device 1 if it reaches device 1.
+  /// The memories that device 0 can use: its own, that of device 1 if the devices reach each other, and that of the
+  /// host.
   [[nodiscard]] const std::vector<target>& targets() const noexcept { return targets_; }
-  /// The far memory of experiments that need only one: the peer's if there is a peer, else the host's.
+  /// The far memory for experiments that use one far memory: the peer's if there is a peer, else the host's.
   [[nodiscard]] target usual_target() const noexcept { return targets_[1]; }
 
-  /// Seconds of a pass. Caches of both devices hold nothing of the arrays when a pass begins. The results of the first
-  /// run are checked; throws std::runtime_error if one is wrong.
+  /// Returns the seconds of a pass. The caches of both devices are emptied before each pass. Checks the results of the
+  /// first run, and throws std::runtime_error if one is wrong.
   [[nodiscard]] timing seconds(const setting& s);
   [[nodiscard]] time_line progress(const setting& s, std::size_t spans);
-  /// Seconds of a copy of one array from there to near memory.
+  /// Returns the seconds of a copy of one array from the memory `where` to near memory.
   [[nodiscard]] timing seconds_of_copy(target where);
 
   struct look_up_result {
     timing time;
-    std::size_t bytes;  ///< that all threads together read
+    std::size_t bytes;  ///< the number of bytes that all threads together read
   };
-  /// All threads of device 0 read a table of so many bytes, a power of two from 64.
+  /// Times a kernel in which all threads of device 0 read a table of `table_bytes` bytes (a power of two, at least 64).
   [[nodiscard]] look_up_result look_up_seconds(target where, std::size_t table_bytes, double occupancy, bool read_only);
 
   struct adding_result {
     timing time;
     double adds;
   };
-  /// All threads of device 0 add to `entries` counters, a power of two, by atomic operations that all devices see.
+  /// Times a kernel in which all threads of device 0 add to `entries` counters (a power of two) by atomic operations of
+  /// system scope.
   [[nodiscard]] adding_result adding_seconds(target where, uint32_t entries);
 
-  /// Seconds of filtering an image of side x side pixels in near memory with weights that lie in `where`.
+  /// Returns the seconds of filtering an image of side x side pixels in near memory with weights in the memory `where`.
   [[nodiscard]] timing filter_seconds(uint32_t side, uint32_t reach, target where, weight_path path);
 
  private:
@@ -81,13 +84,13 @@ class experiment {
   [[nodiscard]] const hpe::array<element>& far_in(side& s, target where);
   [[nodiscard]] const hpe::array<element>& far_out(side& s, target where);
   [[nodiscard]] hpe::array<element> random_array(const hpe::placement& place, std::size_t count, near_or_far which);
-  /// Memory as seen from a device.
+  /// The placement of an array in the memory `where`, as seen from a device.
   [[nodiscard]] static hpe::placement place_of(target where, int device = 0);
   [[nodiscard]] uint32_t blocks(double occupancy) const;
   void launch(int device, const setting& s, uint64_t* stamps);
   void check(int device, const setting& s);
   void empty_caches();
-  /// Queues a kernel, `name` in the module of PTX.
+  /// Queues a kernel; `name` is its name in the PTX module.
   template <class Parameters, class... Accesses>
   void launch_on(int device, const hpe::kernel<Parameters>& kernel, const char* name, uint32_t blocks,
                  const Parameters& parameters, const Accesses&... accesses) const;
@@ -101,7 +104,7 @@ class experiment {
   const hpe::kernel<adding> adding_;
   const hpe::kernel<filter> filter_;
   std::optional<hpe::ptx_module> ptx_;
-  std::vector<element> patterns_[2];  // near and far arrays each repeat one
+  std::vector<element> patterns_[2];  // near arrays repeat the first, far arrays the second
   std::vector<target> targets_;
   std::vector<hpe::array<std::byte>> caches_;
   std::unique_ptr<side> sides_[2];

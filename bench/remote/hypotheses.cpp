@@ -27,7 +27,7 @@ const char* words(bool in_columns) { return in_columns ? "spread" : "batch"; }
 
 result number(std::string what, double value, const char* unit) { return {std::move(what), value, unit}; }
 
-/// All elements of an array are read, or written, or both, in a place.
+/// The setting of a pass that reads or writes (or both) all elements in the memory `where`.
 setting whole(target where, bool reads, bool writes) {
   setting s;
   s.where = where;
@@ -37,10 +37,10 @@ setting whole(target where, bool reads, bool writes) {
   return s;
 }
 
-/// The rates in the bound, measured on the same device.
+/// The rates from which bound() is computed, measured on the same device.
 struct rates {
-  double local;   ///< bytes a second of a pass in own memory, read and written
-  double remote;  ///< bytes a second that a pass reads from far memory
+  double local;   ///< bytes per second, read plus written, of a pass in the device's own memory
+  double remote;  ///< bytes per second that a pass reads from far memory
   double step;    ///< seconds of one multiplication and addition for each float of an array
 };
 
@@ -53,8 +53,9 @@ rates measured_rates(experiment& e) {
           e.seconds(computing).median / many};
 }
 
-/// The least time of a pass that reads `share` of its elements remotely. Spread: memory, link and arithmetic work at
-/// the same time. Batch: the remote elements come first, and their time is that of the link.
+/// A lower bound of the time of a pass that reads the fraction `share` of its elements from far memory. in_columns
+/// ("spread"): memory, link and arithmetic work at the same time. Otherwise ("batch"): the far elements are processed
+/// first, at the speed of the link.
 double bound(const rates& r, double bytes, double share, uint32_t steps, bool in_columns) {
   const double computing = r.step * steps;
   if (in_columns) return std::max({(2 - share) * bytes / r.local, share * bytes / r.remote, computing});
@@ -111,7 +112,8 @@ answer progress_over_time(experiment& e) {
       far_line.points.emplace_back(at, found.far_bytes[i] / giga);
     }
     const auto busy = std::count_if(found.far_bytes.begin(), found.far_bytes.end(), [](double b) { return b > 0; });
-    a.lines.push_back(number("  of its time remote tiles end", percent * static_cast<double>(busy) / spans, "%"));
+    a.lines.push_back(
+        number("  share of the pass in which remote tiles end", percent * static_cast<double>(busy) / spans, "%"));
     c.lines = {near_line, far_line};
     p.charts.push_back(c);
   }
@@ -242,7 +244,7 @@ answer filters(experiment& e) {
       a.lines.push_back(number(name + "in the parameters", copied.median / micro, "us"));
       for (const target where : e.targets())
         for (const weight_path path : {weight_path::plain, weight_path::read_only}) {
-          // Each load that no cache serves crosses the link alone: larger images take minutes.
+          // Each load that misses the caches crosses the link by itself, so larger images would take minutes.
           if (side > 128 && where != target::own && path == weight_path::plain) continue;
           a.lines.push_back(
               number(fmt::format("  in {}{}", words(where), path == weight_path::read_only ? ", read-only path" : ""),

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The five hypotheses on remote memory of J. Cabezas's thesis, section 6.3, and its image filters, each as lines of a
-/// table and, most of them, a picture.
+/// The five hypotheses on remote memory of J. Cabezas's thesis, section 6.3, and its image filters. Each gives lines of
+/// a table, and most also give a picture.
 
 #include <vector>
 
@@ -15,19 +15,20 @@ struct answer {
   std::vector<picture> pictures;
 };
 
-/// Kernels reach the rate of copies: reads, writes, both, both devices at once, host memory.
+/// Do kernels reach the rate of copies? Measures reads, writes, both, both devices at once, and host memory.
 [[nodiscard]] answer bandwidth(experiment& e);
-/// Where remote accesses are spread over the whole pass, they hide behind local ones; in one batch they do not.
+/// Do remote accesses overlap with local ones if they are spread over the whole pass, and not if they come in one
+/// batch?
 [[nodiscard]] answer progress_over_time(experiment& e);
-/// How the overhead grows with the share of remote elements and shrinks with computation, beside the bound.
+/// How does the overhead grow with the share of remote elements and shrink with computation, compared with the bound?
 [[nodiscard]] answer overhead(experiment& e);
-/// How many threads are needed.
+/// How many threads are needed to reach the full rate?
 [[nodiscard]] answer occupancy(experiment& e);
-/// Tables that all threads read may be remote while they fit into a cache.
+/// Are tables that all threads read as fast in far memory if they fit into a cache?
 [[nodiscard]] answer cached_tables(experiment& e);
-/// Atomic additions to counters that one device, or the host, is home to.
+/// Atomic additions to counters in the memory of a device or of the host.
 [[nodiscard]] answer atomics(experiment& e);
-/// Image filters whose weights each device has, or that lie in one memory.
+/// Image filters whose weights are copied to each device, or are in a single memory.
 [[nodiscard]] answer filters(experiment& e);
 
 }  // namespace hpe::bench::remote

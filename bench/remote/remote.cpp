@@ -1,5 +1,5 @@
-// The time that kernels take when they use the memory of another device or of the host: the study of GPU-SM in J.
-// Cabezas's thesis, chapter 6, with today's devices.
+// Measures the time that kernels take if they use the memory of another device or of the host. This repeats, with
+// today's devices, the study of GPU-SM in J. Cabezas's thesis, chapter 6.
 
 #include <fmt/core.h>
 
@@ -14,7 +14,7 @@ using namespace hpe::bench::remote;
 struct part {
   const char* name;
   answer (*measure)(experiment&);
-  bool needs_gpus = false;  ///< time on the links of soft devices passes when a kernel ends, and not during it
+  bool needs_gpus = false;  ///< a soft device adds the time on its links at the end of a kernel, not during it
 };
 
 constexpr part parts[] = {{"H1", bandwidth},     {"H2", progress_over_time, true},
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   for (const part& one : parts) names.emplace_back(one.name);
   const auto given = hpe::bench::parse(
       argc, argv, "kernels that use the memory of another device or of the host: rates, overheads, caches",
-      {{"--size", "BYTES", "of an array (1G; 4M for soft devices); a multiple of 4M",
+      {{"--size", "BYTES", "the bytes of an array (1G; 4M for soft devices); a multiple of 4M",
         hpe::bench::to_whole(bytes, std::size_t{1} << 22, std::int64_t{1} << 36)},
        {"--only", "PART", "H1 rates, H2 progress, H3 overhead, H4 occupancy, H5 tables; atomics; filters",
         hpe::bench::to_word(only, names)},

@@ -1,6 +1,6 @@
 #include "bench/spread/kernels.h"
 
-// HPE_SINGLE_GPU_PTX is the file.
+// HPE_SINGLE_GPU_PTX is the path of the PTX file.
 asm(R"(.section .rodata
 hpe_single_gpu_ptx: .incbin ")" HPE_SINGLE_GPU_PTX R"("
 hpe_single_gpu_ptx_end: .byte 0

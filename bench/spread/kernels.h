@@ -4,7 +4,7 @@
 
 namespace hpe::bench {
 
-/// The PTX of tests/ptx/programs/single_gpu.cu, which is part of the program.
+/// Returns the PTX of tests/ptx/programs/single_gpu.cu, which is embedded in the program.
 [[nodiscard]] std::string single_gpu_kernels();
 
 }  // namespace hpe::bench

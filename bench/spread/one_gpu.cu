@@ -1,11 +1,11 @@
-// The programs of workloads.h as a CUDA program for one GPU, which knows nothing of hpe: cudaMalloc, launches, copies.
-// scripts/gpu-check --group spread runs it alone and by `hpe run --spread`.
+// The programs of workloads.h as a CUDA program for one GPU, which knows nothing of hpe: it uses cudaMalloc, launches
+// and copies. scripts/gpu-check --group spread runs it alone and under `hpe run --spread`.
 //
 //   one-gpu [--times FILE] FACTOR [NAME...]
 //
-// Prints a line with a number that depends on all results of each program; for those whose sums are rounded in any
-// order, the sum of the results in few digits. FILE gets lines with the median of the milliseconds of seven runs and
-// the name.
+// For each program, prints a line with a number that depends on all results; if rounding depends on the order of
+// additions, the number is the sum of the results in few digits. Writes a line into FILE with the median time of seven
+// runs in milliseconds and the program's name.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -19,7 +19,7 @@
 #include "tests/interpose/programs/check.h"
 #include "tests/ptx/programs/single_gpu.cu"
 
-// Adds up numbers that follow from each word and its place.
+// Adds up a hash of each word and its index.
 __global__ void add_words(unsigned long long* sum, const unsigned* words, unsigned long long n) {
   const unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x;
   unsigned mine = i < n ? scrambled(i ^ ((unsigned long long)words[i] << 32)) : 0;
@@ -101,7 +101,7 @@ class program {
     for (const int n : what_.results) {
       const std::uint64_t words = what_.arrays[(std::size_t)n].words;
       all = all * 0x100000001b3ULL + sum_of_all((const unsigned*)arrays_[(std::size_t)n], words);
-      // What the host gets: all of a small array, else slices.
+      // The host copies all of a small array, and slices of a large one.
       const std::uint64_t slice = std::min<std::uint64_t>(words, 1U << 20U);
       for (const std::uint64_t at : {std::uint64_t{0}, (words - slice) / 2, words - slice}) {
         std::vector<std::uint32_t> copied(slice);
@@ -132,7 +132,7 @@ double run_ms(program& p) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Of seven runs, after so many that arrays are where they will stay.
+/// Returns the median of seven runs, after enough runs that hpe moves no more arrays.
 double median_ms(program& p) {
   double before = 0;
   for (int n = 0; n < 40 && (n < 5 || before < 400); ++n) before += run_ms(p);
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
     if (!is_wanted(each.name)) continue;
     const single_gpu_program what = each.make();
     program p(what);
-    // The results after one run: some programs change what they read.
+    // Prints the results of a single run, because some programs change their input.
     p.fill();
     p.run();
     p.print();

@@ -1,7 +1,6 @@
-// The time that decisions about launches take on the launching thread (runtime/spread/planner.h), for launches as
-// programs make them: the same again, with a counter among the parameters, over arrays that swap, over a temporary
-// array that is allocated for each launch. And the share of the time that plans take where nearly every launch is of
-// another shape.
+// The time that decisions about launches take on the launching thread (runtime/spread/planner.h), for typical launches:
+// the same launch again, with a counter among the parameters, with arrays that swap, and with a temporary array that is
+// allocated for each launch. Also the share of the time that planning takes if nearly every launch has a new shape.
 
 #include <fmt/core.h>
 
@@ -59,7 +58,8 @@ class launches {
   allocation arrays_[3];
 };
 
-/// Plans of launches that are all of other shapes, beyond the allowance, as a share of the time since the first.
+/// Makes launches that nearly all have a new shape. Returns the planning time beyond the allowance as a fraction of the
+/// time since the first launch; the largest such fraction counts.
 double share_of_plans() {
   using clock = std::chrono::steady_clock;
   launches all(when_planned::in_time);
@@ -109,8 +109,7 @@ int main(int argc, char** argv) {
       line("launch with swapped arrays", swapped, "us", most_microseconds_again),
       line("launch with other numbers", counter, "us", most_microseconds_other),
       line("launch with an array that is new", temporary, "us", most_microseconds_other),
-      line("plans beyond the first 100 ms, of the time, where each shape is new", share * 100, "%",
-           planner::share * 100),
+      line("planning beyond the first 100 ms / run time, if each shape is new", share * 100, "%", planner::share * 100),
   };
   return hpe::bench::report("Decisions about launches, one thread, processor time", results, arguments);
 }

@@ -14,8 +14,8 @@ namespace hpe::bench {
 
 enum class way : std::uint8_t {
   as_it_is,  // device 0, arrays in its memory
-  patched,   // likewise, with kernels that can run a part of a grid
-  spread,    // all devices, arrays where hpe::ndarray and hpeLaunchOver put them
+  patched,   // device 0, arrays in its memory, with patched kernels, which can run a part of a grid
+  spread,    // all devices; hpe::ndarray and hpeLaunchOver place the arrays
 };
 
 class running_program {
@@ -23,15 +23,16 @@ class running_program {
   /// `kernels` is the module of single_gpu.cu. Both must outlive the object.
   running_program(const single_gpu_program& what, const ptx_module& kernels, way how, int devices);
 
-  /// Gives all arrays their first values; results are NaNs.
+  /// Fills all arrays with their initial values, and result arrays with NaNs.
   void fill();
   /// Queues all steps.
   void run();
   [[nodiscard]] contents results() const;
-  /// The contents of the result arrays, for comparisons on a device.
+  /// Returns the result arrays, for comparisons on a device.
   [[nodiscard]] const std::vector<array<std::uint32_t>>& arrays() const { return arrays_; }
 
-  /// The number of steps of the last run that ran on several devices, and the reason of the first step that ran on one.
+  /// spread_steps() returns the number of steps of the last run that ran on several devices; reason() returns why the
+  /// first of the other steps ran on one device.
   [[nodiscard]] unsigned spread_steps() const { return spread_steps_; }
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
@@ -47,11 +48,11 @@ class running_program {
   std::string reason_;
 };
 
-/// How many words of the results differ, counted on device 0; for results that are floats and not exact, how many
-/// differ by more than rounding of sums can explain, counted on the host.
+/// Returns the number of words of the results that differ, counted on device 0. For results that are floats and not
+/// exact, returns the number that differ by more than the rounding of sums can explain, counted on the host.
 [[nodiscard]] std::uint64_t differences(const running_program& a, const running_program& b,
                                         const single_gpu_program& what, const ptx_module& kernels);
-/// Likewise, of results on the host. Sums of floats may be rounded otherwise.
+/// Does the same for results in host memory. Sums of floats may be rounded differently.
 [[nodiscard]] std::uint64_t differences(const contents& a, const contents& b, const single_gpu_program& what);
 
 }  // namespace hpe::bench

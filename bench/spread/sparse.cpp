@@ -32,7 +32,7 @@ std::uint32_t scrambled(std::uint64_t i) {
   return static_cast<std::uint32_t>(i >> 32U);
 }
 
-/// Rows of a matrix, by compressed rows.
+/// A sparse matrix in compressed rows (CSR).
 struct matrix {
   std::uint32_t rows = 0;
   words first, columns, values;  // values: bits of floats
@@ -64,7 +64,8 @@ std::shared_ptr<const matrix> make_matrix(std::uint32_t rows) {
   return m;
 }
 
-/// The first `width` elements of each row by columns, the rest by row; short rows are filled with zeros.
+/// A matrix in the format HYB: the first `width` elements of each row are stored column by column, with zeros at the
+/// end of short rows; the other elements are stored row by row.
 struct by_columns {
   words values, columns;
   words rest_values, rest_columns, rest_rows;
@@ -103,7 +104,7 @@ step zero_step(int y, std::uint64_t count) {
   return {"fill_word", {blocks(count, 256), 1, 1}, {256, 1, 1}, {array(y), number(count), number(0)}};
 }
 
-/// Arrays 0 and 1 are y and x; the format's own follow.
+/// Array 0 is y, array 1 is x; the arrays of the format follow.
 class spmv_maker {
  public:
   explicit spmv_maker(std::uint32_t rows) : m_(make_matrix(rows)) {}
@@ -188,7 +189,8 @@ class spmv_maker {
   std::shared_ptr<const matrix> m_;
 };
 
-/// A random graph with 8 edges from each node; levels are as many as the search needs.
+/// A search in a random graph with 8 edges from each node. The number of launches follows from the number of levels of
+/// the search.
 single_gpu_program bfs(std::uint32_t nodes) {
   constexpr std::uint32_t degree = 8;
   words first, edges, cost(nodes, ~0U);

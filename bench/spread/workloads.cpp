@@ -29,12 +29,12 @@ std::uint32_t blocks(std::uint64_t count, std::uint32_t each) {
   return static_cast<std::uint32_t>((count + each - 1) / each);
 }
 
-/// A power of two at most `most` times the factor.
+/// Returns the largest power of two that is at most `most` times the factor; at least 4096.
 std::uint64_t power(double most, double factor) {
   return std::bit_floor(static_cast<std::uint64_t>(std::max(most * factor, 4096.0)));
 }
 
-/// The side of a square or cube, a multiple of 64, whose elements grow with the factor.
+/// Returns the side of a square or cube whose number of elements is proportional to the factor; a multiple of 64.
 std::uint32_t side(double of, double factor, double dimensions) {
   return std::max(64U, static_cast<std::uint32_t>(of * std::pow(factor, 1 / dimensions)) / 64 * 64);
 }

@@ -11,7 +11,7 @@
 
 namespace hpe::bench {
 
-/// The parameter of a kernel: a pointer to an array of the program, or a number.
+/// The parameter of a kernel: a pointer to the array with number `array`, or, if `array` is -1, the number `bits`.
 struct argument {
   int array = -1;
   std::uint64_t bits = 0;
@@ -31,7 +31,7 @@ struct memory {
   std::vector<std::uint32_t> given;
 };
 
-/// Words of each array.
+/// The words of each array of a program.
 using contents = std::vector<std::vector<std::uint32_t>>;
 
 struct single_gpu_program {
@@ -39,9 +39,9 @@ struct single_gpu_program {
   std::vector<memory> arrays;
   std::vector<step> steps;
   std::vector<int> results;               // the numbers of the arrays with the results
-  bool is_exact = true;                   // false: atomic additions of floating-point numbers, whose order differs
+  bool is_exact = true;                   // false: depends on the order of atomic floating-point additions
   bool are_floats = true;                 // whether the results are floats
-  double bar = 0;                         // speed on two devices, relative to one
+  double bar = 0;                         // the least required speed on two devices, relative to one
   std::function<void(contents&)> on_cpu;  // computes the results of the steps
 };
 
@@ -51,7 +51,7 @@ struct named_program {
   std::function<single_gpu_program()> make;
 };
 
-/// All programs at the sizes of the thesis times a factor; small ones for tests at factors below 0.01.
+/// Returns all programs at the sizes of the thesis times a factor. A factor below 0.01 gives small programs for tests.
 [[nodiscard]] std::vector<named_program> single_gpu_programs(double factor);
 
 }  // namespace hpe::bench

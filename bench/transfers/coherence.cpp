@@ -1,6 +1,6 @@
-// The cost of coherence on this machine: streams in both directions against memcpy, new memory of a device against the
-// rate at which the kernel makes pages, a launch against a bare command of the device, the look-up of an address, and a
-// call stack for the profile against glibc's backtrace.
+// The cost of coherence on this machine: streams in both directions compared with memcpy, new device memory with the
+// rate at which the operating system makes pages, a launch with a bare command of the device, and a call stack for the
+// profile with glibc's backtrace; and the time of the look-up of an address.
 
 #include <execinfo.h>
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ std::uint64_t sum_of(const void* p, std::size_t bytes) {
   return std::accumulate(data, data + bytes / sizeof(std::uint64_t), std::uint64_t{0});
 }
 
-// Memory of the kind that backs a soft device. MAP_POPULATE makes its pages.
+// Maps memory of the kind that backs a soft device. The flag MAP_POPULATE makes its pages at once.
 std::byte* device_like_memory(int more_flags) {
   const auto file = hpe::os::create_memory_file("bench", stream_bytes);
   void* p = ::mmap(nullptr, stream_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | more_flags, file.get(), 0);
@@ -43,8 +43,8 @@ std::byte* device_like_memory(int more_flags) {
   return static_cast<std::byte*>(p);
 }
 
-// The first kernel that writes new memory of a device waits for the pages. The reference: one thread asks the kernel of
-// the system for as many pages of a file.
+// The first kernel that writes new memory of a device waits for the pages. The reference: one thread makes the
+// operating system allocate as many pages of a file.
 void new_pages(unsigned repeats, std::vector<result>& results) {
   std::unique_ptr<hpe::array<std::uint32_t>> a;
   const auto allocate = [&] {
@@ -63,7 +63,7 @@ void new_pages(unsigned repeats, std::vector<result>& results) {
   const auto populate = [&] { hpe::os::populate_for_writing(memory, stream_bytes); };
   const auto times = hpe::bench::paired_medians(repeats, allocate, kernel_writes, without_pages, populate);
   ::munmap(memory, stream_bytes);
-  results.push_back({"a kernel writes 256 MiB that were just allocated, of making pages", times.second / times.first,
+  results.push_back({"a kernel writes 256 MiB of new memory: rate / rate of making pages", times.second / times.first,
                      "x", ">= 0.9", times.second / times.first >= 0.9});
   results.push_back({"  the kernel", stream_bytes / times.first / 1e9, "GB/s", "", true});
   results.push_back({"  one thread makes pages", stream_bytes / times.second / 1e9, "GB/s", "", true});
@@ -87,8 +87,8 @@ void streams(unsigned repeats, std::vector<result>& results) {
   };
   const auto host_reads = [&] { sink = sum_of(a.data(), stream_bytes); };
   const auto read = hpe::bench::paired_medians(repeats, kernel_writes, host_reads, poison, plain_copy);
-  results.push_back({"host reads 256 MiB a kernel wrote, of memcpy", read.second / read.first, "x", ">= 0.8",
-                     read.second / read.first >= 0.8});
+  results.push_back({"host reads 256 MiB that a kernel wrote: rate / rate of memcpy", read.second / read.first, "x",
+                     ">= 0.8", read.second / read.first >= 0.8});
   results.push_back({"  the read", stream_bytes / read.first / 1e9, "GB/s", "", true});
   results.push_back({"  memcpy from the device's memory", stream_bytes / read.second / 1e9, "GB/s", "", true});
 
@@ -97,16 +97,16 @@ void streams(unsigned repeats, std::vector<result>& results) {
     hpe::launch(test_kernel().nothing, hpe::grid(1), {nullptr}, hpe::in(a));
     hpe::synchronize();
   };
-  // The host has written it before, so nothing is fetched first.
+  // The host already has a valid copy, so hpe fetches nothing before the timed stores.
   const auto both_have_it = [&] {
     a[0] = ++seed;
     host_writes_kernel_reads();
   };
   const auto write = hpe::bench::paired_medians(repeats, both_have_it, host_writes_kernel_reads, poison, plain_copy);
-  results.push_back({"host writes 256 MiB, a kernel reads, of memcpy", write.second / write.first, "x", ">= 0.7",
-                     write.second / write.first >= 0.7});
-  // The same loop over memory of the program, alone and while another thread copies as many bytes as hpe uploads. The
-  // transfers can hide behind it, but cannot make it faster.
+  results.push_back({"host writes 256 MiB that a kernel reads: rate / rate of memcpy", write.second / write.first, "x",
+                     ">= 0.7", write.second / write.first >= 0.7});
+  // Times the same loop over the program's own memory, alone and while another thread copies as many bytes as hpe
+  // uploads. hpe's transfers can overlap with this loop, but cannot make it shorter.
   auto* const plain = reinterpret_cast<std::uint32_t*>(destination.data());
   const auto stores = [&] {
     for (std::size_t i = 0; i < words; ++i) plain[i] = seed;
@@ -135,7 +135,8 @@ void streams(unsigned repeats, std::vector<result>& results) {
 
   const auto copy_out = hpe::bench::paired_medians(
       repeats, kernel_writes, [&] { hpe::copy(destination.data(), a.data(), stream_bytes); }, poison, plain_copy);
-  results.push_back({"hpeMemcpy device to host, 256 MiB, of memcpy", copy_out.second / copy_out.first, "x", "", true});
+  results.push_back(
+      {"hpeMemcpy device to host, 256 MiB: rate / rate of memcpy", copy_out.second / copy_out.first, "x", "", true});
   const auto copy_in = hpe::bench::paired_medians(
       repeats, kernel_writes,
       [&] {
@@ -143,7 +144,8 @@ void streams(unsigned repeats, std::vector<result>& results) {
         hpe::synchronize();
       },
       poison, plain_copy);
-  results.push_back({"hpeMemcpy host to device, 256 MiB, of memcpy", copy_in.second / copy_in.first, "x", "", true});
+  results.push_back(
+      {"hpeMemcpy host to device, 256 MiB: rate / rate of memcpy", copy_in.second / copy_in.first, "x", "", true});
   ::munmap(device_memory, stream_bytes);
 }
 
@@ -172,7 +174,8 @@ void launches(unsigned repeats, std::vector<result>& results) {
   const auto prepare = [&] { launches(); };
   const auto times = hpe::bench::paired_medians(repeats, prepare, launches, bare_commands, bare_commands);
   const double over = (times.first - times.second) / count * 1e6;
-  results.push_back({"launch with three accesses, waited for, over a bare command", over, "us", "<= 15", over <= 15});
+  results.push_back(
+      {"launch with three accesses and a wait: time beyond a bare command", over, "us", "<= 15", over <= 15});
   results.push_back({"  the bare command", times.second / count * 1e6, "us", "", true});
 
   const double queued = hpe::bench::median_seconds(
@@ -182,7 +185,7 @@ void launches(unsigned repeats, std::vector<result>& results) {
           hpe::launch(test_kernel().nothing, hpe::grid(1), none, hpe::in(a), hpe::in(b), hpe::out(c));
         hpe::synchronize();
       });
-  results.push_back({"  queued one behind the other, each", queued / count * 1e6, "us", "", true});
+  results.push_back({"  each of many launches, queued one after the other", queued / count * 1e6, "us", "", true});
 }
 
 void look_ups(unsigned repeats, std::vector<result>& results) {
@@ -208,11 +211,12 @@ void look_ups(unsigned repeats, std::vector<result>& results) {
   results.push_back({"address -> region, random over 8 GiB", each, "ns", "<= 10", each <= 10});
 }
 
-// Times one call stack of this depth, as a profile takes it for every copy and touch.
+// Runs body below `calls` nested calls, to time a call stack of this depth. A profile records a call stack for every
+// copy and touch.
 [[gnu::noinline]] void at_depth(int calls, const std::function<void()>& body) {
   if (calls == 0) return body();
   at_depth(calls - 1, body);
-  sink = sink + 1;  // after the call, so that each call has a frame
+  sink = sink + 1;  // keeps the recursive call from being a tail call, so that each call has a frame
 }
 
 void stacks(unsigned repeats, std::vector<result>& results) {
@@ -231,8 +235,8 @@ void stacks(unsigned repeats, std::vector<result>& results) {
     };
     times = hpe::bench::paired_medians(repeats, nothing, by_libunwind, nothing, by_libgcc);
   });
-  results.push_back({fmt::format("a stack of {} frames, of glibc's backtrace", frames), times.first / times.second, "x",
-                     "<= 0.2", times.first <= 0.2 * times.second});
+  results.push_back({fmt::format("a stack of {} frames: time / time of glibc's backtrace", frames),
+                     times.first / times.second, "x", "<= 0.2", times.first <= 0.2 * times.second});
   results.push_back({"  a stack by libunwind", times.first / count * 1e9, "ns", "", true});
   results.push_back({"  by glibc's backtrace", times.second / count * 1e9, "ns", "", true});
 }

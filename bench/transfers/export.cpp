@@ -1,5 +1,5 @@
-// Memory of another process: copies from it against copies between two devices of one process, and the time of a small
-// message. On soft devices both are copies in host memory.
+// Memory of another process: copies from this memory are compared with copies between two devices of one process, and a
+// small message is timed. On soft devices, all of these are copies in host memory.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ using hpe::bench::result;
 
 constexpr std::size_t large = std::size_t{64} << 20;
 constexpr std::size_t small = 8;
-constexpr int rounds = 200;  // for bodies that take microseconds
+constexpr int rounds = 200;  // the repetitions of bodies that take microseconds
 
 void check(hpeStatus status) {
   if (status == HPE_SUCCESS) return;
@@ -62,8 +62,9 @@ void measure(const hpeExport& handle, unsigned repeats, std::vector<result>& res
     check(hpeSynchronize());
   };
   const auto copies = hpe::bench::paired_timings(repeats, nothing, across, nothing, inside);
-  results.push_back({"64 MiB from another process, of a peer copy", copies.second.median / copies.first.median, "x",
-                     ">= 0.8", copies.second.median / copies.first.median >= 0.8});
+  results.push_back({"64 MiB from another process: rate / rate of a peer copy",
+                     copies.second.median / copies.first.median, "x", ">= 0.8",
+                     copies.second.median / copies.first.median >= 0.8});
   results.push_back({"  from another process", large / copies.first.median / 1e9, "GB/s", "", true});
   results.push_back({"  peer copy", large / copies.second.median / 1e9, "GB/s", "", true});
 
@@ -89,7 +90,7 @@ void measure(const hpeExport& handle, unsigned repeats, std::vector<result>& res
   };
   const auto outward = hpe::bench::paired_timings(repeats, nothing, out_across, nothing, out_inside);
   results.push_back({"8 bytes from another process to ordinary memory", per_round(outward.first), "us", "", true});
-  results.push_back({"  from a device of this one", per_round(outward.second), "us", "", true});
+  results.push_back({"  from a device of this process", per_round(outward.second), "us", "", true});
 
   const auto exports = hpe::bench::timed(repeats, nothing, [&] {
     for (int i = 0; i < rounds; ++i) {
@@ -114,7 +115,7 @@ int main(int argc, char** argv) {
   int handles[2];
   int input[2];
   if (::pipe(handles) != 0 || ::pipe(input) != 0) return EXIT_FAILURE;
-  // fork() must precede the start of hpe in either process.
+  // fork() must come before hpe starts in either process.
   const pid_t other = ::fork();
   if (other == 0) {
     ::close(input[1]);

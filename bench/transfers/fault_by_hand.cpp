@@ -1,7 +1,7 @@
-// A page fault on data of a GPU as a program would handle it with the least work: the parts of its time, and a bound
-// for hpe's. Two mappings of one memory file are the data's host copy: the view, which the program touches, and the
-// alias, into which the GPU copies. The handler hands the address to a thread that waits awake, because a handler must
-// not call the driver.
+// A page fault on data of a GPU, handled by a program with the least possible work. Its time is a lower bound for hpe's
+// page faults; the parts of the time are measured too. Two mappings of one memory file are the host copy of the data:
+// the view, which the program touches, and the alias, into which the GPU copies. A signal handler must not call the
+// driver, so the handler passes the address to a thread that spins.
 #include <fmt/core.h>
 #include <signal.h>
 #include <sys/mman.h>

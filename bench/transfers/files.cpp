@@ -35,7 +35,7 @@ struct figure {
   bool direct;
 };
 
-// The GB/s of each scheme at each size.
+// The rate of each scheme at each size, in GB/s.
 using rates = std::vector<hpe::bench::line>;
 
 double rate_of(const rates& all, const std::string& name) {
@@ -84,14 +84,14 @@ void report(const figure& f, const rates& all, double link, double memory, std::
   results.push_back({f.name + ", hpe", mine, "GB/s", "", true});
   for (const auto& l : all)
     if (l.name != "hpe") results.push_back({"  " + l.name, l.points.back().second, "GB/s", "", true});
-  // The kernel's copy into the page cache, which includes its page management, is slower than memcpy.
+  // The operating system's copy into the page cache is slower than memcpy, because it includes page management.
   ratio("the same call on ordinary memory", rate_of(all, "file alone"), f.direct ? ">= 0.95" : "", f.direct ? 0.95 : 0);
   if (!f.direct) ratio("the slower of link and memcpy", std::min(link, memory), ">= 0.85", 0.85);
   ratio("naive", rate_of(all, "naive"), "2.4 to 2.9", 2.4);
   ratio("double-buffered by hand", rate_of(all, "double-buffered"), "", 0);
 }
 
-// The overhead for ordinary memory: the interposed function against libc's own.
+// Returns libc's own function, to measure the overhead of hpe's interposed function on ordinary memory.
 template <class Function>
 Function* of_libc(const char* name) {
   static void* const libc = ::dlopen("libc.so.6", RTLD_NOW);
@@ -165,7 +165,7 @@ int main(int argc, char** argv) {
       fmt::print("{}: not here ({})\n", f.name, file.why());
       continue;
     }
-    // The device wrote the memory last.
+    // Before each transfer, the device writes the memory, so that only the device has valid data.
     const auto prepare = [&] {
       hpe::fill(data.data(), 3, largest);
       hpe::synchronize();

@@ -1,5 +1,5 @@
-// The first access of the host to memory whose host pages no allocation had before, against the rate at which the
-// kernel makes huge pages, and the cost of preparing such pages.
+// The first access of the host to memory whose host pages are new (no earlier allocation used them), compared with the
+// rate at which the operating system makes huge pages; and the cost of preparing such pages.
 #include <fmt/core.h>
 #include <sys/mman.h>
 
@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t words = stream_bytes / sizeof(std::uint32_t);
 using words_array = hpe::array<std::uint32_t>;
 
-/// Calls body(memory) with anonymous memory without pages.
+/// Calls body(memory) with anonymous memory that has no pages yet.
 template <class Body>
 void with_new_memory(std::size_t bytes, Body body) {
   constexpr std::size_t huge_page = 2 * mebi;
@@ -71,7 +71,8 @@ namespace {
 using body = std::function<void()>;
 using seconds = std::chrono::seconds;
 
-/// Arrays of which the GPU writes one after the other. Earlier arrays stay, so that no array gets pages of another one.
+/// Arrays that the GPU writes one after the other. Earlier arrays are not freed, so that no array reuses the pages of
+/// another.
 class new_arrays {
  public:
   void allocate() { all_.push_back(std::make_unique<words_array>(words)); }
@@ -106,7 +107,7 @@ void measure_first_touches(table& t, const link_rates& is, bool later_too) {
                t.repeats, [&] { arrays.allocate_and_fill(seconds(1)); }, touches),
            is.down, "of the link", 0.85);
   }
-  // The threads that prepare pages are busy with the array before.
+  // During the call, the threads that prepare pages are still busy with the previous array.
   t.time("hpeMalloc of 1 GiB",
          timed(
              t.repeats, [] {}, [&] { arrays.allocate(); }),
@@ -121,7 +122,7 @@ void touches_at_once(table& t, const link_rates& is) { measure_first_touches(t, 
 
 void work_without_touches() {
   const words_array a(words);
-  // About two seconds on an H200.
+  // These launches take about two seconds on an H200.
   for (int i = 0; i < 6000; ++i)
     hpe::launch(test_kernel().fill, hpe::grid(1024), {a.data(), a.size(), fresh_seed()}, hpe::out(a));
   hpe::synchronize();

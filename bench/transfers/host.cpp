@@ -1,4 +1,4 @@
-// One pointer on the host and the GPU, and hpeMemcpy.
+// Access of the host and the GPU through one pointer, and hpeMemcpy.
 #include <fmt/core.h>
 
 #include <cstring>

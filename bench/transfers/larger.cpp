@@ -1,11 +1,11 @@
-// Streams over arrays that are larger than device memory: a launch for each part of the array, one pass after the
-// other. The reference is double buffering as in a program without hpe: copies to buffers on the device and back, in
-// streams of its own, that overlap with the kernels. Both read every byte over the link; the stream that writes also
-// sends every byte back.
+// Streams over arrays that are larger than device memory: each pass over the array makes one launch for each part of
+// it. The reference is double buffering as in a program without hpe: copies to buffers on the device and back overlap
+// with the kernels, because they are in separate streams. Both versions read every byte over the link; the stream that
+// writes also sends every byte back.
 //
-// Then applications with data of twice the memory (larger_workloads.h), and two processes that share the device, each
-// with data of 0.75 of its memory (two_processes.h): phases of the two in turn, and both at once, beside all phases of
-// one process followed by all of the other.
+// Then applications whose data is twice as large as the device's memory (larger_workloads.h), and two processes that
+// share the device, each with data that fills 0.75 of the memory (two_processes.h). The two processes run alternate
+// phases, or run at once; the reference is all phases of one process followed by all phases of the other.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -61,12 +61,12 @@ class by_hand {
     work_ = &device.create_stream(priority::launch);
     kernel_ = devices_->find_kernel(devices_->load_module(test_kernels_path()), "increment");
     std::memset(host(), 0, source_);
-    pass(source_, true);  // pins the pages
+    pass(source_, true);  // warms up: pins the pages
   }
 
-  /// Streams `bytes` bytes through the buffers; returns when all have arrived.
+  /// Streams `bytes` bytes through the buffers; returns when all copies and kernels are done.
   void pass(std::size_t bytes, bool write) {
-    std::vector<timepoint> free(buffer_count);  // when each buffer may be filled
+    std::vector<timepoint> free(buffer_count);  // for each buffer, the timepoint from which it may be filled
     hpe::device::shape shape;
     shape.grid[0] = grid().grid[0];
     shape.block[0] = grid().block[0];
@@ -87,7 +87,7 @@ class by_hand {
   }
 
  private:
-  static constexpr std::size_t buffer_count = 3;  // one that fills, one that computes, one that empties
+  static constexpr std::size_t buffer_count = 3;  // one is filled, one is used by the kernel, one is emptied
   [[nodiscard]] std::byte* host() const {
     return space_.alias(space_.segment_begin(hpe::memory::segment_kind::device, 0));
   }
@@ -101,7 +101,7 @@ class by_hand {
   hpe::device::kernel_id kernel_;
 };
 
-/// The same stream with hpe: a launch for each part.
+/// Makes the same pass with hpe: one launch for each part.
 void pass(const hpe::array<std::uint32_t>& data, const hpe::array<std::uint32_t>& sum, std::size_t part, bool write) {
   for (std::size_t at = 0; at + part <= data.size(); at += part) {
     const std::span some(data.data() + at, part);
@@ -115,13 +115,14 @@ void pass(const hpe::array<std::uint32_t>& data, const hpe::array<std::uint32_t>
   hpe::synchronize();
 }
 
-/// Two processes on one device. Called before hpe starts in this process.
+/// Measures two processes on one device. Must be called before hpe starts in this process.
 void compare_two_processes(std::size_t memory, std::size_t part, double seconds, unsigned repeats,
                            std::vector<hpe::bench::result>& lines) {
   const std::string group = fmt::format("bench-larger-{}", ::getpid());
   hpe::bench::sharing_process a(group.c_str(), memory, part);
   hpe::bench::sharing_process b(group.c_str(), memory, part);
-  // How many passes a phase has. Each process brings its data in, and b has the device afterwards.
+  // Determines the number of passes of a phase. First each process copies its data to the device; process b runs last,
+  // so its data is in device memory.
   a.run(1);
   b.run(2);
   constexpr unsigned some = 4;
@@ -129,7 +130,7 @@ void compare_two_processes(std::size_t memory, std::size_t part, double seconds,
   b.run(some);
   const double pass = (hpe::bench::now() - began) / some;
   const auto passes = static_cast<unsigned>(std::max(1.0, seconds / pass));
-  constexpr unsigned phases = 4;  // of each process
+  constexpr unsigned phases = 4;  // phases of each process
   const auto in_turn = [&] {
     for (unsigned i = 0; i < phases; ++i) {
       a.run(passes);
@@ -151,23 +152,24 @@ void compare_two_processes(std::size_t memory, std::size_t part, double seconds,
   const auto together = hpe::bench::paired_timings(repeats, nothing, at_once, nothing, one_after_the_other);
   const auto add = [&](const char* what, const hpe::bench::pair_of_timings& both, bool has_bar) {
     const double value = both.second.median / both.first.median;
-    lines.push_back({fmt::format("two processes of 0.75 x the memory, {}: of one after the other", what), value, "x",
-                     has_bar ? ">= 0.8" : "", !has_bar || value >= 0.8,
+    lines.push_back({fmt::format("two processes of 0.75 x the memory, {}: speed / speed in succession", what), value,
+                     "x", has_bar ? ">= 0.8" : "", !has_bar || value >= 0.8,
                      fmt::format("({:.2f} s, a phase takes {:.2f} s)", both.first.median, pass * passes)});
   };
   add("phases in turn", alternate, true);
   add("both at once", together, false);
 }
 
-/// The rates of a disk, by transfers of the size and number at a time that hpe uses: bytes per second.
+/// The rates of a disk in bytes per second, measured with transfers of the size that hpe uses, and with as many at a
+/// time.
 struct disk_rates {
   double read = 0;
-  double both = 0;  // of each, when as many are read as written
+  double both = 0;  // the rate of each direction if equal numbers of bytes are read and written
 };
 
 disk_rates measure_disk(const std::string& folder, std::size_t bytes, std::size_t at_once) {
   constexpr std::size_t size = hpe::granule_size;
-  const std::size_t count = bytes / size / 2;  // in each half of the file
+  const std::size_t count = bytes / size / 2;  // the number of extents in each half of the file
   hpe::os::spill_file file(folder, size);
   std::vector<std::uint32_t> extents(2 * count);
   for (std::uint32_t& e : extents) e = file.take();
@@ -196,7 +198,7 @@ disk_rates measure_disk(const std::string& folder, std::size_t bytes, std::size_
   return {moved / (between - begin), moved / (hpe::bench::now() - between)};
 }
 
-/// Streams over an array of four times the limit of host memory, beside the rates of the disk.
+/// Measures streams over an array of four times the limit of host memory, and compares them with the rates of the disk.
 std::vector<hpe::bench::result> from_disk(const std::string& folder, std::size_t host_mebi, std::size_t part_mebi,
                                           unsigned repeats) {
   constexpr std::size_t times = 4;
@@ -205,7 +207,7 @@ std::vector<hpe::bench::result> from_disk(const std::string& folder, std::size_t
   const hpe::array<std::uint32_t> sum(part);
   const hpe::array<std::uint32_t> data(bytes / sizeof(std::uint32_t));
   pass(data, sum, part, true);
-  // As many transfers at a time as hpe has (work::host_memory).
+  // The number of disk transfers that hpe makes at a time (work::host_memory).
   const std::size_t at_once = std::clamp<std::size_t>(host_mebi * mebi / 8 / hpe::granule_size, 1, 8);
   std::vector<hpe::bench::result> lines;
   for (const bool write : {false, true}) {
@@ -226,8 +228,8 @@ std::vector<hpe::bench::result> from_disk(const std::string& folder, std::size_t
         {fmt::format("{} x the host's limit, {}: from the file", times, write ? "read and written" : "read"),
          rate * 1e-9, "GB/s", "", true,
          fmt::format("(whole array: {:.2f} GB/s)", static_cast<double>(bytes) / timings.first.median * 1e-9)});
-    lines.push_back({write ? "  of the disk's reads while it writes" : "  of the disk's reads", rate / bound, "x", "",
-                     true, fmt::format("({:.2f} GB/s)", bound * 1e-9)});
+    lines.push_back({write ? "  rate / rate of the disk's reads while it writes" : "  rate / rate of the disk's reads",
+                     rate / bound, "x", "", true, fmt::format("({:.2f} GB/s)", bound * 1e-9)});
   }
   return lines;
 }
@@ -250,7 +252,8 @@ int main(int argc, char** argv) {
         hpe::bench::to_whole(memory_mebi, 16, 1 << 20)},
        {"--phase", "N", "milliseconds of each phase of two processes that share the device (1000; 0: without them)",
         hpe::bench::to_whole(phase_milliseconds, 0, 100000)},
-       {"--spill", "FOLDER", "instead: streams over an array of 4 times the limit of host memory, from a file there",
+       {"--spill", "FOLDER",
+        "measure only streams over an array of 4 times the limit of host memory, from a file in FOLDER",
         hpe::bench::to_text(folder)},
        {"--host-memory", "N", "MiB of host memory with --spill (HPE_HOST_MEMORY; 256)",
         hpe::bench::to_whole(host_mebi, 16, 1 << 20)}});
@@ -287,7 +290,7 @@ int main(int argc, char** argv) {
     const std::size_t bytes =
         static_cast<std::size_t>(times * static_cast<double>(memory / mebi)) / part_mebi * part_mebi * mebi;
     const hpe::array<std::uint32_t> data(bytes / sizeof(std::uint32_t));
-    pass(data, sum, part, true);  // makes and pins the host's pages
+    pass(data, sum, part, true);  // warms up: makes and pins the pages in host memory
     for (const bool write : {false, true}) {
       const auto nothing = [] {};
       const auto both = hpe::bench::paired_timings(

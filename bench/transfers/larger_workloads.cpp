@@ -18,13 +18,13 @@ namespace {
 /// The bytes that one run moves over the link.
 struct traffic {
   double up_alone = 0;
-  double both_ways = 0;  // of each way
+  double both_ways = 0;  // bytes in each direction
 };
 
-/// Steps of a field of three arrays: this step's and the next one's values, and the speed.
+/// Steps of a field of three arrays: the values of this step, the values of the next step, and the speed.
 class wave_field {
  public:
-  /// bytes: of the three arrays together.
+  /// bytes: the size of the three arrays together. part: the bytes that one launch uses.
   wave_field(std::size_t bytes, std::size_t part) {
     const auto plane_bytes = static_cast<std::size_t>(layout_of(1).plane) * sizeof(float);
     layout_ = layout_of(static_cast<std::int64_t>(bytes / arrays / plane_bytes) - 2 * kernels::usual_radius);
@@ -63,7 +63,7 @@ class wave_field {
   }
 
   [[nodiscard]] std::size_t bytes() const { return arrays * now_.size() * sizeof(float); }
-  /// All three arrays come, one goes.
+  /// All three arrays are uploaded, and one is downloaded.
   [[nodiscard]] traffic moved() const {
     const auto one = static_cast<double>(now_.size() * sizeof(float));
     return {2 * one, one};
@@ -89,7 +89,7 @@ class wave_field {
                                             fmt::format("wave_step_{}_f32", 2 * kernels::usual_radius).c_str()};
 };
 
-/// Scans of a batch of problems, each of which is a part of the data.
+/// Scans of a batch of problems, with one launch for each problem.
 class batch_of_scans {
  public:
   batch_of_scans(std::size_t bytes, std::size_t part)
@@ -116,7 +116,7 @@ class batch_of_scans {
   scan::plan plan_;
 };
 
-/// The median time of one run, after two that make and pin the host's pages.
+/// Returns the median time of a run, in seconds, after two runs that make and pin the pages in host memory.
 template <class Run>
 double seconds_of(unsigned repeats, const Run& run) {
   const auto nothing = [] {};
@@ -128,7 +128,7 @@ double seconds_of(unsigned repeats, const Run& run) {
 template <class Work, class Run>
 void measure(const char* what, std::size_t memory, std::size_t part, const link_rates& link, unsigned repeats,
              const Run& run, std::vector<result>& lines) {
-  // Kernels alone: data of half of the memory stay there.
+  // Times the kernels alone: data that fills half of the device memory stays in device memory.
   double kernels_per_byte = 0;
   {
     Work resident(memory / 2, part);
@@ -141,8 +141,8 @@ void measure(const char* what, std::size_t memory, std::size_t part, const link_
   const double in_kernels = kernels_per_byte * static_cast<double>(larger.bytes());
   const double value = seconds / std::max(on_link, in_kernels);
   constexpr double bar = 1.15;
-  lines.push_back({fmt::format("{}, 2 x the memory: of what link and kernels allow", what), value, "x", "<= 1.15",
-                   value <= bar,
+  lines.push_back({fmt::format("{}, 2 x the memory: time / time that link or kernels need", what), value, "x",
+                   "<= 1.15", value <= bar,
                    fmt::format("({:.3f} s; link {:.3f} s, kernels {:.3f} s)", seconds, on_link, in_kernels)});
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Applications whose data are twice as large as the device's memory.
+/// Applications whose data is twice as large as the device's memory.
 
 #include <cstddef>
 #include <vector>
@@ -9,15 +9,17 @@
 
 namespace hpe::bench {
 
-/// What the link of a device gives, in bytes per second: uploads alone, and each way while both are busy.
+/// The rates of a device's link in bytes per second: of uploads alone, and of each direction while both directions are
+/// busy.
 struct link_rates {
   double up = 0;
   double both = 0;
 };
 
-/// Steps of a wave field, slab by slab, and scans of a batch, problem by problem, in place, each with arrays of twice
-/// the memory together. The bar is the time that the link takes for the bytes that must move, or the kernels for data
-/// in device memory, whichever is longer. part: bytes of a launch.
+/// Measures two workloads whose arrays are together twice as large as `memory`: steps of a wave field, with a launch
+/// for each slab, and in-place scans of a batch, with a launch for each problem. The reference is the longer of two
+/// times: that of the link for the bytes that must move, and that of the kernels if their data is in device memory.
+/// part: the bytes that one launch uses.
 void measure_workloads(std::size_t memory, std::size_t part, const link_rates& link, unsigned repeats,
                        std::vector<result>& lines);
 

@@ -79,7 +79,7 @@ void random_touches(table& t, const raw_gpu& gpu) {
 }
 
 void launches(table& t, const raw_gpu& gpu) {
-  constexpr int count = 500;  // fewer than the driver queues without waiting
+  constexpr int count = 500;  // so few that the driver queues all without waiting
   const hpe::array<std::uint32_t> a(mebi);
   const hpe::array<std::uint32_t> b(mebi);
   const hpe::array<std::uint32_t> c(mebi);

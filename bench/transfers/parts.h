@@ -13,8 +13,9 @@
 
 namespace hpe::bench {
 
-/// The rates of the driver's copies of pinned memory, in GB/s: alone, and while eight threads use ordinary memory. The
-/// latter is the upper bound for hpe where threads and the link share the memory.
+/// The rates of the driver's copies of pinned memory, in GB/s: alone, and while eight threads use ordinary memory. On
+/// machines where CPU threads and the link share the bandwidth of host memory, the rates beside the eight threads are
+/// the upper bound for hpe.
 struct link_rates {
   double up;
   double down;
@@ -24,38 +25,39 @@ struct link_rates {
   double down_while_copying = 0;
 };
 
-/// Copies without hpe. links_alone: of pinned memory only, which is all that most parts are compared with.
+/// Measures copies without hpe. links_alone: measures only copies of pinned memory, the only reference that most parts
+/// need.
 link_rates plain_copies(table& t, const raw_gpu& gpu, bool links_alone);
-/// Managed memory, with and without prefetch.
+/// Measures managed memory, with and without prefetch.
 void managed_memory(table& t, const raw_gpu& gpu, const link_rates& is);
 
-/// The first access of the host to memory whose host pages no allocation had before.
+/// Measures the first access of the host to memory whose host pages are new (no earlier allocation used them).
 void first_touches(table& t, const link_rates& is);
-/// Only those right after hpeMalloc, and hpeMalloc.
+/// Measures only hpeMalloc and such accesses directly after it.
 void touches_at_once(table& t, const link_rates& is);
-/// The time of a program that never touches its memory, with and without prepared pages: this program again, with the
-/// option --only untouched, which calls work_without_touches.
+/// Measures the time of a program that never touches its memory, with and without prepared pages. The program is this
+/// benchmark with the option --only untouched, which calls work_without_touches().
 void untouched_programs(table& t);
 void work_without_touches();
 
-/// One pointer on the host and the GPU.
+/// Measure access of the host and the GPU through one pointer.
 void host_reads(table& t, const link_rates& is);
 void host_writes(table& t, const link_rates& is);
-/// hpeMemcpy from and to pageable memory.
+/// Measures hpeMemcpy from and to pageable memory.
 void pageable_copies(table& t, const link_rates& is);
 
-/// Latencies.
+/// Measures the latency of page faults.
 void faults(table& t, const raw_gpu& gpu);
-/// The time of a fault that is handled by hand, and the parts of this time.
+/// Measures the time of a page fault that the program handles itself, and the parts of this time.
 void faults_in_parts(table& t, const raw_gpu& gpu, std::size_t block);
 void random_touches(table& t, const raw_gpu& gpu);
 void launches(table& t, const raw_gpu& gpu);
 
-/// Two GPUs: directly, or through the host where they do not reach each other.
+/// Measure copies between two GPUs: directly, or through the host if they do not reach each other.
 void peers(table& t, const raw_gpu& first, const raw_gpu& second);
 void staged_exchange(table& t, const raw_gpu& first, const raw_gpu& second);
 
-/// Calls body(offset, size) for the chunks of some bytes in several threads.
+/// Divides `bytes` bytes into chunks and calls body(offset, size) for each chunk, in `crowd` threads.
 template <class Body>
 void in_crowd(std::size_t bytes, std::size_t chunk, Body body, unsigned crowd = 8) {
   std::atomic<std::size_t> next{0};
@@ -66,15 +68,15 @@ void in_crowd(std::size_t bytes, std::size_t chunk, Body body, unsigned crowd = 
     });
 }
 
-/// Ways in which the host accesses memory.
+/// Access one byte of each page, in the calling thread.
 void touch_pages(const std::byte* data, std::size_t bytes);
 void write_pages(std::byte* data, std::size_t bytes);
-/// Eight threads, every byte.
+/// Access every byte, in eight threads.
 void read_all(const std::byte* data, std::size_t bytes);
 void write_all(std::byte* data, std::size_t bytes);
 void fill_all(std::byte* data, std::size_t bytes);
 void copy_all(std::byte* to, const std::byte* from, std::size_t bytes);
-/// Launches a kernel that writes a whole array, through hpe, and waits.
+/// Launches, through hpe, a kernel that writes a whole array, and waits for the kernel.
 void launch_fill(const hpe::array<std::uint32_t>& a);
 
 }  // namespace hpe::bench

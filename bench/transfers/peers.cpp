@@ -17,7 +17,7 @@ struct exchange {
   hpe::array<std::uint32_t> d{words, hpe::on_device(1)};
 
   exchange() {
-    // Each array is used by its own device only, because hpe would migrate it to a device that cannot reach it.
+    // Only its own device writes each array, because hpe would migrate an array to another device that cannot reach it.
     int device = 0;
     for (const auto* each : {&a, &b, &c, &d}) {
       hpe::launch_on(device, test_kernel().fill, hpe::grid(1024), {each->data(), words, fresh_seed()}, hpe::out(*each));
@@ -31,7 +31,7 @@ struct exchange {
 
 void peers(table& t, const raw_gpu& first, const raw_gpu& second) {
   const exchange x;
-  // Copies the same memory by a call of the driver.
+  // Copies the memory of the same arrays by a call of the driver.
   const auto raw = [&](const raw_gpu& gpu, const hpe::array<std::uint32_t>& to, const hpe::array<std::uint32_t>& from) {
     gpu.use();
     CALL(cuMemcpyAsync, as_device(to.data()), as_device(from.data()), stream_bytes, gpu.stream);
@@ -89,7 +89,7 @@ void staged_exchange(table& t, const raw_gpu& first, const raw_gpu& second) {
       },
       [] {},
       [&] {
-        // The maximum of the two links: each carries the data of both directions.
+        // The upper bound that the two links set: each link carries the data of both directions.
         std::byte* at = pinned.data();
         for (const auto& [out, in] : {std::pair{&first, &first_too}, std::pair{&second, &second_too}}) {
           out->use();

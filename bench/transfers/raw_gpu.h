@@ -26,12 +26,12 @@ class raw_gpu {
   void finish() const;
   void up(CUdeviceptr to, const void* from, std::size_t bytes) const;
   void down(void* to, CUdeviceptr from, std::size_t bytes) const;
-  /// Queues kernels: one that writes every element, one that does nothing.
+  /// Queue a kernel that writes every element, or a kernel that does nothing.
   void fill(void* data, std::size_t bytes) const;
   void nothing() const;
 
-  /// The code that a program writes for pageable memory: two pinned buffers, one of which the thread fills or empties
-  /// while the other is on the link. Waits.
+  /// Copies pageable memory as programs do by hand: through two pinned buffers, of which the thread fills or empties
+  /// one while the link copies the other. Waits for the end.
   void up_by_hand(CUdeviceptr to, const std::byte* from, std::size_t bytes, const pinned_buffer& two_buffers) const;
   void down_by_hand(std::byte* to, CUdeviceptr from, std::size_t bytes, const pinned_buffer& two_buffers) const;
   static constexpr std::size_t by_hand_buffer = 4 * mebi;

@@ -1,6 +1,6 @@
-// Throughput against the size of a transfer, one way and both ways, and the time until the call returns, as in Figures
-// 5.6 and 5.7 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). hpe is compared with
-// copies written by hand.
+// Throughput by the size of a transfer, in one direction and in both, and the time until the call returns, as in
+// Figures 5.6 and 5.7 of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015). hpe is compared
+// with copies written by hand.
 
 #include <fmt/core.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ constexpr std::size_t kibi = 1024, mebi = kibi * kibi, gibi = mebi * kibi;
 constexpr std::size_t smallest = 4 * kibi;
 constexpr int host = direction::host;
 
-/// A way to move bytes. begin() returns when the calling thread may continue, finish() when the data has arrived.
+/// A scheme to move bytes. begin() returns when the calling thread may continue, finish() when the data has arrived.
 struct scheme {
   std::string name;
   std::function<void(direction, int lane, std::size_t bytes)> begin;
@@ -58,7 +58,7 @@ sample once(const scheme& s, direction way, bool both_ways, std::size_t bytes, p
 }
 
 sample median(const scheme& s, direction way, bool both_ways, std::size_t bytes, unsigned repeats, partner& second) {
-  // Small transfers are repeated more often, because they vary more.
+  // Small transfers are repeated more often, because their times vary more.
   const std::size_t times = repeats * std::clamp<std::size_t>(mebi / bytes, 1, 16);
   std::vector<double> seconds, held;
   for (std::size_t i = 0; i <= times; ++i) {
@@ -74,7 +74,8 @@ sample median(const scheme& s, direction way, bool both_ways, std::size_t bytes,
   return {middle(seconds), middle(held)};
 }
 
-/// The charts of one direction: throughput one way, throughput both ways, and the time until the call returns.
+/// The charts of one direction: its throughput alone, the throughput of both directions at once, and the time until the
+/// call returns.
 struct figure {
   std::string name;
   std::vector<chart> charts;
@@ -105,7 +106,7 @@ void measure(figure& f, const scheme& s, direction way, std::size_t largest, uns
     add(f, s.name, bytes, median(s, way, false, bytes, repeats, second), median(s, way, true, bytes, repeats, second));
 }
 
-/// hpe's arrays and ordinary memory, in two lanes.
+/// Arrays of hpe and ordinary memory for two lanes.
 class arrays {
  public:
   explicit arrays(std::size_t largest) {
@@ -148,7 +149,7 @@ void print(const figure& f) {
   }
 }
 
-/// The output that this program reads from its child: a line for each size.
+/// Prints the output that the parent process reads: a line for each size.
 void print_raw(const figure& f) {
   for (std::size_t i = 0; i < f.charts.front().lines.front().points.size(); ++i) {
     for (const chart& c : f.charts) fmt::print("{:.17g} ", c.lines.front().points[i].second);
@@ -164,7 +165,7 @@ void measure_without_peers(figure& f, bool gpus, std::size_t largest, unsigned r
   const std::string command = fmt::format("{} '{}' --only without-peers --largest {} --repeats {}",
                                           gpus ? "HPE_CUDA_PEERS=off" : "HPE_DEVICES=soft:2x1", self, largest, repeats);
   std::fflush(stdout);
-  std::FILE* const child = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): the benchmark itself
+  std::FILE* const child = popen(command.c_str(), "r");  // NOLINT(cert-env33-c): the command is this benchmark itself
   if (child == nullptr) return;
   const std::string name = "hpe without peer access";
   for (chart& c : f.charts) c.lines.push_back({name, {}});

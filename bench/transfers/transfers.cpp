@@ -1,5 +1,5 @@
-// Transfers between the host and GPUs through one pointer, compared with code that a program would write instead:
-// copies of pinned and pageable memory, and managed memory. Every ratio is of medians taken in this run.
+// Transfers between the host and GPUs through one pointer, compared with the code of a program without hpe: copies of
+// pinned and pageable memory, and managed memory. Every ratio is of medians taken in this run.
 
 #include <fmt/core.h>
 
@@ -17,8 +17,8 @@ int main(int argc, char** argv) {
   const auto arguments =
       parse(argc, argv, "transfers between the host and GPUs, against plain copies and managed memory",
             {{"--only", "PARTS",
-              "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; also now: of "
-              "first, only what follows hpeMalloc at once",
+              "some of plain,first,prepared,managed,reads,writes,copies,faults,touches,launches,peers; now: of first, "
+              "only hpeMalloc and the touches directly after it",
               to_text(only)}});
   const auto wanted = [&](const char* part) { return only.empty() || only.find(part) != std::string::npos; };
   if (!hpe::device::cuda::present()) {
@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
     work_without_touches();
     return 0;
   }
-  // hpe starts first, so that its address space is free.
+  // hpe starts before the driver is used, so that the addresses that hpe needs are free.
   const int devices = hpe::device_count();
   const char* const forbidden = std::getenv("HPE_CUDA_PEERS");
   const bool direct = forbidden == nullptr || std::strcmp(forbidden, "off") != 0;

@@ -27,7 +27,8 @@ void pass(const hpe::array<std::uint32_t>& data, std::size_t part) {
   }
 }
 
-// An answer of 1 byte for each phase. The data is right if it counts the passes.
+// The child process: reads orders, runs each phase, and answers with 1 byte after it. Each pass adds 1 to the data, so
+// the data is right if it equals the number of passes.
 void work(std::size_t memory, std::size_t part_bytes, int orders, int answers) {
   const std::size_t part = part_bytes / sizeof(std::uint32_t);
   const hpe::array<std::uint32_t> data(memory / 4 * 3 / part_bytes * part);
@@ -67,7 +68,7 @@ sharing_process::sharing_process(const char* group, std::size_t memory, std::siz
     fmt::print(stderr, "one of two processes that share a device: {}\n", e.what());
     ::_exit(1);
   }
-  std::exit(0);  // removes the file in which the processes meet
+  std::exit(0);  // runs the exit handlers, which remove the file that the processes share
 }
 
 sharing_process::~sharing_process() {

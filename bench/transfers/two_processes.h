@@ -1,6 +1,6 @@
 #pragma once
 
-/// Two processes that share a device (HPE_SHARE), each with data of three quarters of its memory.
+/// Two processes that share a device (HPE_SHARE), each with data that fills three quarters of the device's memory.
 
 #include <sys/types.h>
 
@@ -8,18 +8,18 @@
 
 namespace hpe::bench {
 
-/// A child process that works on its data whenever the parent says so.
+/// A child process that works on its data when the parent starts a phase.
 class sharing_process {
  public:
-  /// To be made before hpe starts in the parent. memory: bytes of the device that all processes of `group` share.
-  /// part: bytes of a launch.
+  /// Must be made before hpe starts in the parent. memory: the bytes of device memory that all processes of `group`
+  /// share. part: the bytes that one launch uses.
   sharing_process(const char* group, std::size_t memory, std::size_t part);
   sharing_process(const sharing_process&) = delete;
   sharing_process& operator=(const sharing_process&) = delete;
   /// Ends the process.
   ~sharing_process();
 
-  /// Starts a phase: so many passes over the data, with a launch for each part.
+  /// Starts a phase: `passes` passes over the data, with a launch for each part.
   void start(unsigned passes);
   /// Waits for the end of the phase. Throws if the process failed.
   void finish();

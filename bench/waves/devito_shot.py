@@ -1,7 +1,8 @@
-"""A shot of reverse time migration in Devito: both passes, order 8 in space and 2 in time, every k-th field kept.
+"""Computes a shot of reverse time migration in Devito: both passes, order 8 in space and 2 in time; every k-th field is stored.
 
-Runs under the Python of scripts/compare-devito and prints the seconds of both passes, one number a line for each repeat.
-There are no absorbing layers, so a step reads two fields and the velocities and writes one field, as few as possible.
+Runs in the Python environment of scripts/compare-devito. For each repeat, prints a line with the seconds of both passes.
+There are no absorbing layers, so a step makes as few accesses as possible: it reads two fields and the velocities, and writes
+one field.
 """
 
 import argparse

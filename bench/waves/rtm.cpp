@@ -1,6 +1,7 @@
-// The wave steps of reverse time migration through hpe, against the same kernels on bare devices with halo exchange
-// written by hand: local arrays with rims, a copy of four planes to each neighbour after each step, events between
-// streams. Shows the cost of coherence for an application, and the speed-up of several devices.
+// The wave steps of reverse time migration through hpe, compared with the same kernels on devices without hpe's
+// runtime, with a hand-written halo exchange: local arrays with rims, a copy of four planes to each neighbour after
+// each step, events between streams. Shows the cost of coherence for an application, and the speed-up of several
+// devices.
 
 #include <sys/mman.h>
 
@@ -28,16 +29,17 @@ namespace kernels = hpe::kernels;
 constexpr float speed_everywhere = 0.05F;
 constexpr std::int64_t sponge = 20;
 
-/// The module of this build, or the one that the option names.
+/// Returns the kernel module of this build, or the module that HPE_KERNELS names.
 const char* kernel_module() {
   const char* const elsewhere = std::getenv("HPE_KERNELS");
   return elsewhere != nullptr ? elsewhere : HPE_KERNEL_MODULE;
 }
 
-/// Enough steps that the first launches, which find idle devices, do not affect the result.
+/// The number of steps of a run: enough that the first launches, on idle devices, hardly affect the result.
 int steps() { return on_gpus() ? 100 : 20; }
 
-/// The cells of the model. With the sponge on all sides, the grid is a cube of 768 on GPUs.
+/// Returns the model. On GPUs, the grid, which includes the sponge on all sides, is a cube with 768 cells along each
+/// side.
 hpe::rtm::volume model() {
   constexpr std::int64_t cube = 768 - 2 * sponge;
   const std::int64_t x = on_gpus() ? cube : 240, y = on_gpus() ? cube : 160, z = x;
@@ -51,8 +53,8 @@ struct local_part {
   float* speed;
   float* tapers;
   hpe::device::stream* work;
-  timepoint done;      // end of its last step
-  timepoint received;  // arrival of the last halo from that side
+  timepoint done;      // the end of this part's last step
+  timepoint received;  // the arrival of the last halo
 };
 
 class by_hand {
@@ -141,7 +143,7 @@ class by_hand {
       right.received = right.work->copy(start_of_right - rim, end_of_left - rim, rim * sizeof(float));
       left.received = left.work->last();
     }
-    // A neighbour's planes may be overwritten only after they have been copied.
+    // A step may overwrite a device's planes only after the neighbour's copy of them has ended.
     for (std::size_t d = 0; d + 1 < parts_.size(); ++d) {
       parts_[d].work->wait(parts_[d + 1].received);
       parts_[d + 1].work->wait(parts_[d].received);
@@ -201,7 +203,8 @@ int main(int argc, char** argv) {
           std::to_string(devices) + (devices == 1 ? " device: " : std::string(" devices, ") + words + ": ");
       results.push_back({name + "time through hpe, of by hand", ratio, "x", "<= 1.05", ratio <= 1.05});
       results.push_back({name + "points a second through hpe", points / times.first / 1e6, "M/s", "", true});
-      // Set only now, because CPU cores are slow with the denormal numbers at the front of a wave.
+      // The source is added only in this last, untimed run, because CPU cores are slow with the denormal numbers at the
+      // front of a wave.
       run(&source);
       if (devices == 1) {
         field_of_one.assign(waves.field().begin(), waves.field().end());

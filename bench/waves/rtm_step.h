@@ -3,9 +3,9 @@
 /// The speed of the wave-step kernel compared with the copy rate of the same memory, in one run.
 ///
 /// A point of the step costs 16 bytes: it reads now, next and speed and writes next, four bytes each; neighbours are
-/// expected to come from caches. A copy counts a byte read and a byte written. The ratio is (16 bytes x points / time
-/// of a step) / (2 x bytes copied / time of a copy), of medians; steps and copies take turns, so that a change of the
-/// machine's speed meets both.
+/// assumed to be in caches. A copied byte counts twice: as read and as written. The ratio is (16 bytes x points / time
+/// of a step) / (2 x bytes copied / time of a copy), from medians; steps and copies alternate, so that a change of the
+/// machine's speed affects both.
 
 #include "bench/common/measure.h"
 

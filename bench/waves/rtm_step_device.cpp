@@ -1,5 +1,5 @@
-// The wave step on a GPU: order 8 at several sizes, and every order with a sponge, which costs nothing beside the step,
-// with matched layers of 20 cells within the grid, and with a density that varies. Launches follow each other without a
+// The wave step on a GPU: order 8 at several sizes; every order with a sponge, which costs no extra time, and with
+// matched layers of 20 cells within the grid; and steps with a varying density. Launches follow each other without a
 // pause; the reference is the driver's copy between two arrays of the wave field.
 
 #include <algorithm>
@@ -102,7 +102,7 @@ class stepper {
   hpe::kernel<absorb<float>> absorb_{hpe::module(), "absorb_f32"};
 };
 
-/// Bytes a second of copies and of steps, 16 bytes a point.
+/// The rates of copies and of steps in bytes per second; a point of a step counts 16 bytes.
 struct rates {
   double copied, stepped;
 };

@@ -43,7 +43,7 @@ float* allocate(std::size_t count) {
   return static_cast<float*>(memory);
 }
 
-/// Runs work(thread) on all threads together.
+/// Runs work(thread) in `threads` threads at once, and waits for all.
 void together(unsigned threads, const std::function<void(unsigned)>& work) {
   std::vector<std::jthread> team;
   for (unsigned i = 0; i < threads; ++i) team.emplace_back([&work, i] { work(i); });

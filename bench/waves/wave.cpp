@@ -1,6 +1,6 @@
 // The wave stencil of `hpe wave`: the fraction of the copy rate that each order reaches on one device, and the speed-up
-// of several devices for each way to cut the grid. A point counts 16 bytes, a copy a byte read and a byte written; see
-// bench/waves/rtm_step.h.
+// of several devices for each way to cut the grid. A point counts 16 bytes, and a copied byte counts twice, as read and
+// as written; see bench/waves/rtm_step.h.
 
 #include <algorithm>
 #include <string>
@@ -30,8 +30,8 @@ void run(hpe::fdtd::field& f) {
   hpe::synchronize();
 }
 
-/// Slabs whose kernels read their neighbours' cells in place, beside slabs whose faces are copied: the comparison of
-/// J. Cabezas's thesis, figure 6.12, with both beside one device.
+/// Compares slabs whose kernels read their neighbours' cells in place with slabs whose faces are copied, as in figure
+/// 6.12 of J. Cabezas's thesis, and both with one device.
 void compare_exchanges(std::vector<result>& results, const std::vector<std::int64_t>& sides,
                        const std::vector<std::int64_t>& orders, unsigned repeats) {
   using hpe::fdtd::exchange;
@@ -54,8 +54,8 @@ void compare_exchanges(std::vector<result>& results, const std::vector<std::int6
         results.push_back({name + "faces copied, faster than one", alone / by_copies, "x", "", true});
         results.push_back({name + "read in place, faster than one", alone / in_place, "x", "", true});
         const bool has_bar = hpe::bench::on_gpus() && cells >= 512;
-        results.push_back({"  in place, of the speed with copies", by_copies / in_place, "x", has_bar ? ">= 0.92" : "",
-                           by_copies >= 0.92 * in_place});
+        results.push_back({"  speed with faces read in place / speed with faces copied", by_copies / in_place, "x",
+                           has_bar ? ">= 0.92" : "", by_copies >= 0.92 * in_place});
       }
 }
 

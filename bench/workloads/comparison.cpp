@@ -13,7 +13,7 @@ namespace {
 
 void check_same(const workload& what, const std::string& version, const std::vector<double>& got,
                 const std::vector<double>& wanted) {
-  if (got.empty() || wanted.empty()) return;  // a peer that keeps its results
+  if (got.empty() || wanted.empty()) return;  // some workloads and peers return no results to compare
   double most = 0, size = 0;
   const bool comparable = got.size() == wanted.size();
   for (std::size_t i = 0; comparable && i < got.size(); ++i) {
@@ -51,7 +51,7 @@ class measurement {
   }
 
  private:
-  /// Progress on standard error names the slow part.
+  /// Prints on standard error which version is about to run, so that a user sees which part is slow.
   void tell(int devices, const std::string& version) {
     fmt::print(stderr, "{:6.1f} s: {}, {} device{}, {}\n", now() - began_, what_.name, devices, devices == 1 ? "" : "s",
                version);
@@ -103,7 +103,8 @@ class measurement {
     if (soft) row(where + "of the best by hand, by processor time", best_by_processor, "x");
   }
 
-  /// The share of the time that the same program saves when it copies nothing. Both versions run in turn.
+  /// Adds the fraction of its time that the hand-written program saves if it copies nothing. The runs with and without
+  /// copies alternate.
   void share_of_exchange(int devices, copy_scheme scheme, hand_written& theirs, const std::string& where) {
     std::vector<double> shares;
     for (unsigned i = 0; i < repeats_; ++i) {

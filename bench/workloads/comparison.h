@@ -14,10 +14,10 @@ namespace hpe::bench {
 struct comparison {
   std::vector<result> rows;
   chart speed_up;  ///< relative to one device through hpe, by number of devices: Figure 5.8 of the thesis
-  chart exchange;  ///< the share of the time that a program saves without its copies: Figure 5.9
+  chart exchange;  ///< the fraction of its time that a program saves if it copies nothing: Figure 5.9
 };
 
-/// Throws std::runtime_error if the results of two versions differ.
+/// Measures one workload. Throws std::runtime_error if the results of two versions differ.
 [[nodiscard]] comparison compare(const workload& what, unsigned repeats);
 
 }  // namespace hpe::bench

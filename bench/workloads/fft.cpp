@@ -1,6 +1,6 @@
-// One transform in single precision. The version by hand follows the FFT of the thesis: pairs of devices swap their
-// parts at each of log2 W steps, each device transforms its part (by cuFFT on GPUs), and all exchange pieces to put the
-// elements in order. W is a power of two.
+// One transform in single precision. The hand-written version follows the FFT of the thesis on W devices (a power of
+// two): in each of log2 W steps, pairs of devices exchange their parts; then each device transforms its part (by cuFFT
+// on GPUs), and all devices exchange pieces to put the elements in order.
 
 #include "apps/fft/fft.h"
 
@@ -80,7 +80,7 @@ class written_by_hand final : public on_team {
   ~written_by_hand() override {
     for (int d = 0; d < team_.devices() && on_gpus(); ++d) try {
         team_.enqueue(d, [&](void*) { return fft::cufft::load().destroy(at(d).plan); });
-      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): there is nothing to be done about it
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): a destructor cannot report the error
       }
   }
 
@@ -111,7 +111,7 @@ class written_by_hand final : public on_team {
  private:
   struct part {
     number *given, *data, *brought;
-    fft::cufft::handle plan = 0;  ///< GPUs
+    fft::cufft::handle plan = 0;  ///< only on GPUs
   };
   part& at(int device) { return parts_[static_cast<std::size_t>(device)]; }
   [[nodiscard]] std::size_t elements() const { return static_cast<std::size_t>(part_); }
@@ -121,7 +121,7 @@ class written_by_hand final : public on_team {
     return grid(static_cast<std::uint32_t>(kernels::parts_of(n, kernels::tile_elements)));
   }
 
-  /// This device's half of the sums and differences; the other half of the kernel's results is discarded.
+  /// Computes this device's half of the sums and differences, and discards the other half of the kernel's results.
   void combine(int d, int distance, const number* own) {
     const bool upper = (d & distance) != 0;
     kernels::fft_butterfly<float> p{};
@@ -189,7 +189,7 @@ class written_by_hand final : public on_team {
   std::vector<part> parts_;
 };
 
-/// The peers of bench/libraries/fft_peers.h, which keep their results.
+/// The peers of bench/libraries/fft_peers.h, which return no results to compare.
 class other_peer final : public program {
  public:
   explicit other_peer(std::unique_ptr<peer> it) : it_(std::move(it)) {}

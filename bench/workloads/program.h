@@ -1,6 +1,6 @@
 #pragma once
 
-/// The workloads, each through hpe and as a program without hpe writes it.
+/// The workloads, each in two versions: through hpe, and as a program without hpe writes it.
 
 #include <functional>
 #include <memory>
@@ -15,23 +15,23 @@
 
 namespace hpe::bench {
 
-/// A workload on a set of devices, with its data in place.
+/// A workload on a set of devices, with its data already in device memory.
 class program {
  public:
   virtual ~program() = default;
-  /// Restores the data if a run changes the input of the next run. Not timed.
+  /// Restores the input if a run changes it. Not timed.
   virtual void reset() {}
   /// Runs the workload and returns when it is done.
   virtual void run() = 0;
-  /// A few numbers of the result, for comparisons between versions.
+  /// Returns a few numbers of the result, to compare versions; empty if the version returns no results.
   [[nodiscard]] virtual std::vector<double> probe() = 0;
 };
 
 /// A workload written without hpe.
 class hand_written : public program {
  public:
-  /// Sets the copy scheme. left_out: nothing is copied, and results are wrong. Returns false if this workload lacks the
-  /// scheme.
+  /// Sets the copy scheme. left_out: exchanges copy nothing, so results are wrong. Returns false if this workload does
+  /// not have the scheme.
   [[nodiscard]] virtual bool use(copy_scheme scheme, bool left_out) = 0;
 };
 
@@ -50,18 +50,18 @@ class on_team : public hand_written {
 
 struct workload {
   std::string name;
-  std::string size;  ///< in words
-  double tolerance;  ///< largest relative difference of probes; 0: equal
+  std::string size;  ///< a text that describes the size
+  double tolerance;  ///< the largest relative difference of probes that is allowed; 0: probes must be equal
   std::function<std::unique_ptr<program>(int devices)> through_hpe;
-  std::unique_ptr<hand_written> (*written_by_hand)(int devices);  ///< null: none for these devices
-  std::string peer;                                               ///< empty: none
-  std::unique_ptr<program> (*strongest_peer)(unsigned threads);   ///< a library on the host's threads
+  std::unique_ptr<hand_written> (*written_by_hand)(int devices);  ///< null: no such version for these devices
+  std::string peer;                                               ///< the name of the strongest peer; empty: none
+  std::unique_ptr<program> (*strongest_peer)(unsigned threads);   ///< a library on `threads` host threads
   std::string not_here = {};                                      ///< why it cannot run; empty: it can
 };
 
 [[nodiscard]] workload wave_workload();
 [[nodiscard]] workload rtm_workload();
-/// how: the form of hpe's version.
+/// how: the form of the transform in hpe's version.
 [[nodiscard]] workload fft_workload(fft::form how);
 [[nodiscard]] workload scan_workload();
 [[nodiscard]] workload sort_workload();

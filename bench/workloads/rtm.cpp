@@ -1,4 +1,4 @@
-// Steps of reverse time migration. The version by hand is that of bench/waves/rtm.cpp: local arrays with rims, and
+// Steps of reverse time migration. The hand-written version is that of bench/waves/rtm.cpp: local arrays with rims, and
 // copies of four planes to each neighbour after each step.
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// One inclusive sum of int32. The version by hand has three stages; the sums of all chunks are copied to every device,
-// and every device scans them.
+// One inclusive sum of int32. The hand-written version has three stages; between them, the sums of all chunks are
+// copied to every device, which scans them.
 
 #include "apps/scan/choice/premises.h"
 #include "apps/scan/plan.h"
@@ -113,7 +113,7 @@ class written_by_hand final : public on_team {
   struct part {
     std::int32_t *input, *output, *sums;
   };
-  /// Parameters of the kernels with a block for each chunk, and of the kernel that scans the sums.
+  /// Returns the shape of the launches that have a block for each chunk.
   hpeShape shape_of_chunks(std::uint64_t chunks) const {
     if (!team_.on_gpus()) return grid(4 * team_.units());
     const unsigned threads = 1U << scan::by_premises(scan::data_centre_gpu, sizeof(std::int32_t)).l;

@@ -1,6 +1,6 @@
-// Invariants: the pinned buffer of a transfer is the shadow of its source. So two transfers share a buffer only if they
+// Invariants: the pinned buffer of a transfer is the alias of its source, so two transfers share a buffer only if they
 // copy the same bytes to several devices. Streams of copies and streams of work wait for each other only at points that
-// are queued already.
+// are already queued.
 
 #include "bench/workloads/team.h"
 
@@ -97,7 +97,7 @@ timepoint team::enqueue(int device, const std::function<int(void*)>& function) {
 timepoint team::last(int device) const { return parts_[static_cast<std::size_t>(device)].work->last(); }
 
 void team::wait(timepoint point) {
-  // Waits by spinning, as the driver's own call does, if a core is free.
+  // Spins until the point is reached, as the driver's own call does, if there is a free core.
   while (on_gpus_ && !devices_->reached(point)) __builtin_ia32_pause();
   devices_->wait(point, forever);
 }
@@ -143,7 +143,7 @@ void team::double_buffered(const transfer& t) {
   }
   at(t.from).work->wait(down.last());
   at(t.to).work->wait(up.last());
-  down.wait(up.last());  // the next transfer may have the same buffer
+  down.wait(up.last());  // the next transfer may use the same buffer
 }
 
 void team::through_host(const std::vector<transfer>& all) {
@@ -167,7 +167,8 @@ void team::through_host(const std::vector<transfer>& all) {
     for (const timepoint p : points) wait(p);
     return;
   }
-  // Calls follow one another. A driver copies pageable memory through a pinned buffer of its own.
+  // Copies of pageable memory are synchronous, so each transfer begins after the one before has ended. As a driver
+  // does, each transfer goes through a pinned buffer.
   for (const transfer& t : all) {
     std::vector<std::byte>& own = at(t.from).pageable;
     if (own.size() < t.bytes) own.resize(t.bytes);

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The interface of programs without hpe: devices with separate memories, launches, and copies between devices by one
-/// of the schemes of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015), section 5.3: naive
-/// (synchronous copies of pageable memory), pinned (synchronous, through pinned memory), double-buffered (in pieces,
-/// through two pinned buffers), and peer (from device to device).
+/// The functions with which programs without hpe are written: devices with separate memories, launches, and copies
+/// between devices by one of the schemes of J. Cabezas, "On the Programmability of Multi-GPU Computing Systems" (2015),
+/// section 5.3: naive (synchronous copies of pageable memory), pinned (synchronous, through pinned memory),
+/// double-buffered (in pieces, through two pinned buffers), and peer (from device to device).
 
 #include <cstddef>
 #include <functional>
@@ -22,8 +22,7 @@ inline constexpr copy_scheme all_schemes[] = {copy_scheme::naive, copy_scheme::p
                                               copy_scheme::peer};
 [[nodiscard]] const char* name_of(copy_scheme s);
 
-/// A copy from one device to another. It runs after the point `ready`, and after earlier reads of its place by the
-/// target.
+/// A copy from one device to another. It begins after the points source_ready and target_ready.
 struct transfer {
   int from, to;
   const void* source;
@@ -46,12 +45,12 @@ class team {
   [[nodiscard]] bool on_gpus() const { return on_gpus_; }
   [[nodiscard]] unsigned units() const { return devices_->at(0).info().compute_units; }
 
-  /// Zeroed memory of a device, aligned to a granule; it lives as long as the team.
+  /// Returns zeroed memory of a device, aligned to a granule, which lives as long as the team.
   template <class T>
   [[nodiscard]] T* take(int device, std::size_t count) {
     return reinterpret_cast<T*>(take_bytes(device, count * sizeof(T)));
   }
-  /// A copy within the memory of a device. Waits.
+  /// Copies within the memory of a device, and waits.
   void copy(int device, void* to, const void* from, std::size_t bytes);
   /// Copies from host memory to a device, and back. Both wait.
   void put(int device, void* to, const void* from, std::size_t bytes);
@@ -64,13 +63,13 @@ class team {
   timepoint launch(int device, device::kernel_id kernel, const hpeShape& shape, const Parameters& parameters) {
     return launch_bytes(device, kernel, shape, std::as_bytes(std::span(&parameters, 1)));
   }
-  /// Likewise for work that a function queues on a CUDA stream; GPUs only. The function returns 0 or an error.
+  /// Does the same with work that a function queues on a CUDA stream; only on GPUs. The function returns 0 or an error.
   timepoint enqueue(int device, const std::function<int(void* stream)>& function);
-  /// The last work queued on the device.
+  /// Returns the timepoint of the last work queued on the device.
   [[nodiscard]] timepoint last(int device) const;
 
-  /// Makes all transfers; later launches on both devices of a transfer run after it. Returns at once for peer, else
-  /// waits.
+  /// Makes all transfers. Later launches on both devices of a transfer run after it. Returns at once in the scheme
+  /// peer; waits in the other schemes.
   void exchange(const std::vector<transfer>& all);
 
   void finish();
@@ -79,7 +78,7 @@ class team {
   struct part {
     device::stream *work, *copies;
     std::byte* free;                  ///< the next memory that take() returns
-    std::vector<std::byte> pageable;  ///< naive
+    std::vector<std::byte> pageable;  ///< pageable memory for the scheme naive
   };
   std::byte* take_bytes(int device, std::size_t bytes);
   timepoint launch_bytes(int device, device::kernel_id kernel, const hpeShape& shape,

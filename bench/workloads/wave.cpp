@@ -1,5 +1,5 @@
-// The wave stencil of order 8 in slabs. The version by hand computes the rims first, then the rest during the copies of
-// four planes to each neighbour, like the FDTD of the thesis.
+// The wave stencil of order 8 in slabs. Like the FDTD of the thesis, the hand-written version computes the rims first,
+// and the other cells while it copies four planes to each neighbour.
 
 #include <cmath>
 
@@ -117,7 +117,7 @@ class written_by_hand final : public on_team {
     std::vector<float> values(static_cast<std::size_t>(b.layout.size()));
     for_rows(
         b, [&](float* row, std::int64_t x) { std::fill_n(row, b.cells[2], hill(x)); }, values);
-    // Including the planes of the neighbours.
+    // Also fills the planes of the neighbours.
     for (const int side : {0, 1})
       if (b.neighbour[static_cast<std::size_t>(side)] >= 0)
         for (std::int64_t k = 0; k < radius; ++k) {

@@ -1,4 +1,4 @@
-# The workloads against programs written by hand and against the peers of the single benchmarks.
+# Compares the workloads with hand-written programs and with the peers of the single benchmarks.
 set(workload_peers libraries/scan_tbb.cpp libraries/fft_fftw_absent.cpp)
 set(workload_libraries "")
 if(TARGET hpe-fft-fftw)

@@ -39,8 +39,8 @@ class conveyor {
   const std::function<void(std::size_t)> prepare_;
   mutex mutex_;
   condition_variable changed_;
-  std::size_t next_ HPE_GUARDED_BY(mutex_) = 0;   // the first item whose preparation no thread has begun
-  std::size_t taken_ HPE_GUARDED_BY(mutex_) = 0;  // the item of the last wait()
+  std::size_t next_ HPE_GUARDED_BY(mutex_) = 0;   // the first item that no thread has begun to prepare
+  std::size_t taken_ HPE_GUARDED_BY(mutex_) = 0;  // the item that the last wait() has returned
   bool stop_ HPE_GUARDED_BY(mutex_) = false;
   std::vector<std::uint8_t> ready_ HPE_GUARDED_BY(mutex_);
   std::vector<std::exception_ptr> failed_ HPE_GUARDED_BY(mutex_);

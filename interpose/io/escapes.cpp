@@ -1,6 +1,7 @@
-// Calls through which hpe memory escapes. syscall() is forwarded to the interposed function of libc for the same
-// system call, if there is one. The other calls use their buffers after they return, or concern pages instead of data;
-// they fail as they would without hpe, and the log tells why. docs/files.md lists the calls that hpe cannot see at all.
+// Calls that could pass hpe memory to the operating system without an interposed function of libc. syscall() is
+// forwarded to the interposed function of libc for the same system call, if there is one. The other calls use their
+// buffers after they return, or concern pages instead of data; they fail as for any memory that the operating system
+// cannot access, and the log states the reason. docs/files.md lists the calls that hpe cannot see at all.
 
 #include <aio.h>
 #include <mqueue.h>
@@ -11,8 +12,8 @@
 #include "interpose/io/next.h"
 #include "interpose/io/staging.h"
 
-// unistd.h declares syscall with an ellipsis. This signature has the same calling convention, and one jump passes most
-// calls on.
+// unistd.h declares syscall with an ellipsis. This signature has the same calling convention, so most calls are passed
+// on by one jump.
 extern "C" long hpe_syscall(long number, long a, long b, long c, long d, long e, long f) asm("syscall");
 
 namespace {
@@ -62,7 +63,7 @@ buffer buffer_of(long number) noexcept {
   }
 }
 
-// Linux takes the offset of vector calls in two halves; the second is 0 on 64-bit machines.
+// Linux expects the offset of vector calls in two halves; the second half is 0 on 64-bit machines.
 long through_libc(long number, long a, long b, long c, long d, long e, long f) {
   const auto file = static_cast<int>(a);
   const auto n = static_cast<std::size_t>(c);
@@ -87,7 +88,7 @@ long through_libc(long number, long a, long b, long c, long d, long e, long f) {
     case SYS_sendmmsg: return ::sendmmsg(file, pointer<mmsghdr>(b), static_cast<unsigned>(c), static_cast<int>(d));
     case SYS_recvmmsg:
       return ::recvmmsg(file, pointer<mmsghdr>(b), static_cast<unsigned>(c), static_cast<int>(d), pointer<timespec>(e));
-    // The functions with a time take no null pointer for it.
+    // The functions of libc with a timeout do not accept a null pointer as the timeout.
     case SYS_mq_timedsend:
       if (e == 0) return ::mq_send(file, pointer<const char>(b), n, static_cast<unsigned>(d));
       return ::mq_timedsend(file, pointer<const char>(b), n, static_cast<unsigned>(d), pointer<const timespec>(e));
@@ -114,9 +115,9 @@ long watched_call(long number, long a, long b, long c, long d, long e, long f) {
   return result;
 }
 
-// Arguments of calls that have no function in libc are compared with hpe memory only: to find device memory of
-// the driver, each argument would take a question to the driver. The driver makes calls by number itself, also while it
-// holds its locks (UCX turns malloc's mmap into a call by number).
+// Arguments of calls that have no function in libc are compared with hpe memory only: finding device memory of the CUDA
+// driver would need a call of the driver for each argument. The driver itself uses syscall(), also while it holds its
+// locks (UCX replaces malloc's mmap by syscall()).
 [[gnu::noinline]] long look_closer(long number, long a, long b, long c, long d, long e, long f) {
   switch (buffer_of(number)) {
     case buffer::first:
@@ -134,7 +135,8 @@ long watched_call(long number, long a, long b, long c, long d, long e, long f) {
   return next::syscall(number, a, b, c, d, e, f);
 }
 
-// The call comes first, because the request can only be read safely if it is valid.
+// Logs a failure, after the call has been made: only the call shows whether the request is valid and can be read
+// safely.
 int watched(int result, const char* call, const aiocb* request) noexcept {
   if (request != nullptr && !ordinary(const_cast<const void*>(request->aio_buf))) {
     const int before = errno;

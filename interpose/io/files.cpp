@@ -1,6 +1,6 @@
-// read, write and their families. Ordinary memory is passed on unchanged. For hpe memory, large_files takes the call
-// if it can; otherwise the whole buffer is staged and the call is made once, so that it keeps the meaning of one call
-// (one message, one position at the end of a file, one wait).
+// read, write and their families. Ordinary memory is passed on unchanged. For hpe memory, large_files makes the call if
+// it can; otherwise the whole buffer is staged and a single call is made, so that the meaning of a single call is
+// preserved (one message, one position at the end of a file, one wait).
 
 #undef _FORTIFY_SOURCE
 
@@ -61,7 +61,7 @@ HPE_INTERPOSE ssize_t __read(int file, void* p, bytes_of n) { return ::read(file
 
 HPE_INTERPOSE ssize_t __write(int file, const void* p, bytes_of n) { return ::write(file, p, n); }
 
-// libc ends the program if n is too large.
+// If n is too large, calls libc's function, which ends the program.
 HPE_INTERPOSE ssize_t __read_chk(int file, void* p, bytes_of n, bytes_of room) {
   return n > room ? next::__read_chk(file, p, n, room) : ::read(file, p, n);
 }

@@ -14,11 +14,11 @@
 #include "interpose/io/staged_call.h"
 #include "runtime/os/thread.h"
 
-// Invariant: a read changes bytes of memory in order, and none beyond the bytes that the kernel has read.
+// Invariant: a read changes bytes of memory in order, and no bytes beyond those that the operating system has read.
 //
-// Several threads read pieces of a file in any order: one core reads the page cache slower than a GPU takes the data,
-// and a single request at a time leaves a disk idle. The calling thread writes pieces in order, so that a full disk
-// leaves the same file as one call would, and signals (SIGXFSZ) reach the caller.
+// Several threads read pieces of a file in any order, because one core reads the page cache more slowly than a GPU can
+// copy the data, and because a disk is idle between requests if there is only one at a time. The calling thread writes
+// pieces in order, so that a full disk leaves the same file as one call would, and signals (SIGXFSZ) reach the caller.
 
 namespace hpe::interpose {
 
@@ -46,8 +46,8 @@ struct range {
   [[nodiscard]] off_t begin_of(std::size_t i) const { return begin + static_cast<off_t>(i * piece); }
 };
 
-// Disables cancellation of the thread while an object exists. A pending request takes effect first, as in any
-// cancellation point.
+// Disables cancellation of the thread while an object exists. The constructor first acts on a pending cancellation
+// request, as any cancellation point does.
 class uncancelled {
  public:
   uncancelled() {
@@ -62,7 +62,7 @@ class uncancelled {
   int before_ = 0;
 };
 
-// Restores errno at its end.
+// Its destructor restores errno.
 class errno_kept {
  public:
   errno_kept() = default;
@@ -74,7 +74,8 @@ class errno_kept {
   const int before_ = errno;
 };
 
-// Each helper keeps a core busy if it reads the page cache, and waits if it reads from a disk.
+// Returns the number of helper threads: a helper that reads the page cache keeps a core busy, while a helper that reads
+// from a disk waits.
 unsigned helpers_for_reading(bool direct) {
   static const unsigned cores = os::usable_cores();
   return direct ? 6 : std::clamp(cores / 2, 1U, 8U);
@@ -82,10 +83,10 @@ unsigned helpers_for_reading(bool direct) {
 
 constexpr unsigned helpers_for_writing = 2;
 
-// The disk is idle between two writes, so direct writes use larger pieces.
+// The number of bytes of a direct write. The disk is idle between two writes, so these pieces are larger.
 constexpr std::size_t piece_of_direct_write = 8 * piece_of_file;
 
-// The range to transfer, or nothing if this file cannot do it.
+// Returns the range to transfer; nullopt if this file cannot be transferred in pieces.
 std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optional<off_t> offset, host_use use) {
   const errno_kept during;
   struct stat status {};
@@ -116,7 +117,8 @@ std::optional<range> plan(int file, const void* p, std::size_t bytes, std::optio
   return range{begin, most, !offset, direct, writes && direct ? piece_of_direct_write : piece_of_file};
 }
 
-// Moves the file position to the end of the range, and back over bytes that were not transferred.
+// The constructor moves the file position to the end of the range. The destructor moves it back by the number of bytes
+// that were not transferred.
 class reservation {
  public:
   reservation(int file, range& what) : file_(file), bytes_(what.at_position ? what.bytes : 0) {
@@ -137,7 +139,7 @@ class reservation {
 };
 
 // Transfers a range. move(range, done) adds the bytes transferred, in order, to `done`; it returns the errno of the
-// failure that stopped it, or 0.
+// failure that stopped the transfer, or 0.
 template <class Move>
 std::optional<ssize_t> move_all(const char* call, int file, range what, Move move) {
   const reservation position(file, what);
@@ -151,7 +153,8 @@ std::optional<ssize_t> move_all(const char* call, int file, range what, Move mov
       error = error_number(call, failure);
     }
     position.moved(done);
-    // As with a disk that fails in the middle of a call, the bytes transferred so far count.
+    // After a failure, the result is the number of bytes transferred so far, as for a disk that fails in the middle of
+    // a call.
     errno = error;
     return outcome(done == 0 && error != 0 ? -1 : static_cast<ssize_t>(done));
   });

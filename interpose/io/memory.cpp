@@ -1,9 +1,10 @@
-// memcpy and related functions. libc's are correct on hpe memory, through faults; large calls that devices can
-// execute are given to devices. All other calls cost one comparison and an indirect jump more.
+// memcpy and related functions. libc's functions are correct on hpe memory, because of page faults. Devices execute the
+// large calls that they can execute. Every other call takes one comparison and one indirect jump longer than in libc.
 //
 // These functions may be called before this library is initialized or even relocated, and by the lookup of the next
-// function. So the pointers in this file are null until its constructor has run; until then the functions do the work
-// themselves, slowly. The compiler must not turn them into calls of themselves (-fno-builtin, no sanitizers).
+// function. So the pointers in this file are null until its constructor has run; until then the functions copy and
+// compare by themselves, slowly. The compiler must not replace their loops by calls of the same functions
+// (-fno-builtin, no sanitizers).
 //
 // hpe's own copies call these functions too, with addresses of the alias or of ordinary memory, never of a view.
 
@@ -22,7 +23,8 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// At this size a copy by a device's engine becomes faster than faults, which also stream.
+// From this size on, a copy by a device's copy engine is faster than page faults, although hpe also prefetches after
+// faults.
 constexpr bytes_of worth_it = bytes_of{1} << 20;
 
 template <class Function>
@@ -70,11 +72,13 @@ int early_compare(const void* a, const void* b, bytes_of n) noexcept {
 
 // ---- large calls
 
-// Whether a pointer is not hpe memory, which device copies need. Adopted device memory is served by faults.
+// Whether a pointer is outside of hpe memory, so that devices cannot make the copy. For adopted device memory, page
+// faults copy the data.
 bool other(const void* p) noexcept { return hpe::core::host_access::of(p) == nullptr; }
 
-// Whether a device should write this range of the program. Not if only the host has its data: plain stores are as fast
-// then and leave the data there. Examines only both ends, because either answer gives the same result.
+// Whether devices should process this range. Returns false if only the host has the data: plain CPU code is as fast
+// then, and leaves the data on the host. Examines only the first and the last byte; a wrong answer affects only the
+// speed.
 bool for_devices(const void* p, bytes_of n) noexcept {
   const auto host_has_it = [](const void* q) {
     hpePointerInfo info{};
@@ -90,8 +94,8 @@ bool apart(const void* a, const void* b, bytes_of n) noexcept {
   return (x < y ? y - x : x - y) >= n;
 }
 
-// Runs `body`; returns false if it throws. The caller then uses faults, which report any error better than this
-// function could.
+// Runs `body`; returns false if it throws. The caller then calls libc's function; its page faults report any error
+// better than this function could.
 template <class Body>
 bool done(Body body) noexcept {
   const int before = errno;
@@ -118,7 +122,7 @@ bool filled(void* to, int value, bytes_of n) noexcept {
       [&] { hpe::core::runtime::instance().copies().fill_for_program(to, static_cast<std::uint8_t>(value), n); });
 }
 
-// Compares in pieces, because the first difference is often near the beginning.
+// Compares piece by piece, because the first difference is often near the beginning.
 bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
   if (other(a) && other(b)) return false;
   return done([&] {
@@ -131,7 +135,7 @@ bool compared(const void* a, const void* b, bytes_of n, int& result) noexcept {
   });
 }
 
-// ---- all large calls; not inlined, so that the functions below save no registers
+// ---- large calls; not inlined, so that the functions below need not save registers
 
 [[gnu::noinline]] void* move_large(void* to, const void* from, bytes_of n, looked_up<move>& next) noexcept {
   if (copied(to, from, n)) return to;
@@ -182,7 +186,8 @@ HPE_INTERPOSE int memcmp(const void* a, const void* b, bytes_of n) noexcept {
   return known(a, b, n);
 }
 
-// Called by fortified programs. libc ends the program if there is too little room.
+// Programs compiled with _FORTIFY_SOURCE call these functions. If the target is too small, libc's function ends the
+// program.
 
 HPE_INTERPOSE void* __memcpy_chk(void* to, const void* from, bytes_of n, bytes_of room) noexcept {
   return n > room ? next::__memcpy_chk(to, from, n, room) : ::memcpy(to, from, n);

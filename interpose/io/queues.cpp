@@ -16,7 +16,8 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// Stands for the missing vector form of calls that transfer a whole buffer or nothing.
+// Used as the vector form of calls that have none: they transfer a whole buffer or nothing, so a buffer that extends
+// beyond its allocation is an error.
 ssize_t bad_address(const iovec*, int) {
   errno = EFAULT;
   return -1;
@@ -96,7 +97,7 @@ HPE_INTERPOSE int getentropy(void* p, bytes_of n) {
   return result < 0 ? -1 : 0;
 }
 
-// Only the vectors of the calling process are staged; the others name memory of another process.
+// Only the vectors of the calling process are staged; the remote vectors describe memory of another process.
 
 HPE_INTERPOSE ssize_t process_vm_readv(pid_t process, const iovec* here, unsigned long count, const iovec* there,
                                        unsigned long there_count, unsigned long flags) {

@@ -1,5 +1,6 @@
-// send, recv and their families. One call stays one call, because it may be one message; only a large non-blocking call
-// on a stream socket, or a large receive from one, is made smaller.
+// send, recv and their families. hpe makes one call for each call of the program, because a call may be one message.
+// Only large non-blocking calls on stream sockets, and large receives from stream sockets, transfer fewer bytes than
+// the program asked for.
 
 #undef _FORTIFY_SOURCE
 
@@ -16,7 +17,7 @@ using namespace hpe::interpose;  // NOLINT(google-build-using-namespace): this f
 
 using bytes_of = std::size_t;
 
-// The header for sending or receiving a vector as one message.
+// Returns the header with which a vector is sent or received as one message.
 msghdr message_of(const iovec* vector, int count) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(vector);
@@ -35,7 +36,7 @@ bool ordinary_messages(const mmsghdr* messages, unsigned count) noexcept {
   return true;
 }
 
-// With MSG_ZEROCOPY the kernel reads the buffer after the call, when it is no longer staged.
+// With MSG_ZEROCOPY, the operating system reads the buffer after the call, when the staged copy no longer exists.
 void require_no_zerocopy(int flags) {
   HPE_REQUIRE((flags & MSG_ZEROCOPY) == 0, HPE_ERROR_INVALID_ARGUMENT,
               "hpe memory cannot be sent with MSG_ZEROCOPY; leave this flag out to send the same data");
@@ -82,7 +83,7 @@ class staged_messages {
   std::vector<mmsghdr> messages_;
 };
 
-constexpr unsigned most_messages = 1024;  // the kernel takes no more in one call
+constexpr unsigned most_messages = 1024;  // the operating system takes no more in one call
 
 }  // namespace
 

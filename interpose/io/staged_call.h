@@ -14,7 +14,8 @@ namespace hpe::interpose {
 /// The largest number of bytes that Linux transfers in one call.
 inline constexpr std::size_t most_of_one_call = 0x7ffff000;
 
-/// Returns the result of a call that used an ordinary buffer; if the call failed, logs an explanation first.
+/// Returns the result of a call that passed the program's buffer on unchanged; if the call failed, first logs an
+/// explanation.
 inline ssize_t passed(ssize_t result, const char* call, const void* p, std::size_t bytes) noexcept {
   if (result == -1) [[unlikely]]
     explain(call, p, bytes);

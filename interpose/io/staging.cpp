@@ -5,7 +5,7 @@
 
 #include "runtime/base/log.h"
 
-// Invariant: list_ is as long as accesses_, or longer by one if a buffer leaves its allocation.
+// Invariant: list_ is as long as accesses_, or one entry longer if a buffer extends beyond its allocation.
 
 namespace hpe::interpose {
 
@@ -113,7 +113,7 @@ void explain(const char* call, const void* p, std::size_t bytes) noexcept {
             call, bytes, p);
     }
   } catch (const std::exception&) {
-    return;  // no memory for the message
+    return;  // there is no memory for the message
   }
 }
 

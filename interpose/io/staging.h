@@ -21,7 +21,7 @@ namespace hpe::interpose {
 }
 
 /// Whether all buffers of a vector are ordinary. Reads the entries of the vector only in a process that uses hpe. A
-/// vector that the kernel would reject counts as ordinary.
+/// vector that the operating system would reject counts as ordinary.
 [[nodiscard]] bool ordinary(const iovec* vector, std::size_t count) noexcept;
 
 /// The result of a system call and its errno.
@@ -47,12 +47,12 @@ class staging {
   [[nodiscard]] const std::vector<iovec>& list() const noexcept { return list_; }
   [[nodiscard]] bool single() const noexcept { return list_.size() == 1; }
 
-  /// To be called when the kernel has written the first `bytes` bytes of the list: copies them to the program's
-  /// buffers.
+  /// To be called when the operating system has written the first `bytes` bytes of the list: copies them to the
+  /// program's buffers.
   void written(std::size_t bytes);
 
-  /// To be called after the system call: copies the bytes that the kernel wrote to the program's buffers. If the kernel
-  /// found a bad address, logs the reason.
+  /// To be called after the system call: copies the bytes that the operating system wrote to the program's buffers. If
+  /// the operating system found a bad address, logs the reason.
   outcome finish(const char* call, outcome result);
 
  private:

@@ -1,9 +1,9 @@
-// The functions of stdio.h that pass a program's pointer to the kernel for large sizes. The others use the stream's
-// buffer and touch the program's memory themselves; see calls.def.
+// The functions of stdio.h that, for large sizes, pass a program's pointer to the operating system. The other functions
+// of stdio.h copy between the stream's buffer and the program's memory themselves; see calls.def.
 //
 // The data goes through the stream in pieces, by libc's own function, with the stream locked. So buffering, indicators
-// and the order of bytes are libc's. While libc writes one piece, the next one comes from the device; while it reads
-// one, the previous one is on its way to the device.
+// and the order of bytes are as in libc. While libc writes one piece, the next piece is copied from the device; while
+// libc reads one piece, the previous piece is copied to the device.
 
 #undef _FORTIFY_SOURCE
 
@@ -38,7 +38,7 @@ bytes_of size_of_piece(bytes_of i, bytes_of total) { return std::min(piece_of_fi
 
 bytes_of pieces_of(bytes_of total) { return (total + piece_of_file - 1) / piece_of_file; }
 
-// Sets the error indicator, as libc does when the kernel fails.
+// Sets the error indicator, as libc does when a system call fails.
 void set_error(std::FILE* stream) { stream->_flags |= _IO_ERR_SEEN; }
 
 // Returns the number of bytes transferred; a failure of hpe becomes an error of the stream. The stream must be locked.
@@ -74,7 +74,7 @@ bytes_of put(const char* call, const std::byte* p, bytes_of total, std::FILE* st
     errno = error;
     return done;
   }
-  // libc handles what lies past the end of the allocation.
+  // libc's function handles the part of the buffer beyond the end of the allocation.
   return good == total ? done : done + next::fwrite(p + good, 1, total - good, stream);
 }
 
@@ -99,12 +99,12 @@ bytes_of get(const char* call, std::byte* p, bytes_of total, std::FILE* stream) 
   return good == total ? done : done + next::fread(p + good, 1, total - good, stream);
 }
 
-// Whether hpe takes the call. If the size overflows, libc does.
+// Whether hpe makes the call. If the size overflows, the call goes to libc.
 bool ours(const void* p, bytes_of size, bytes_of count, bytes_of& total) {
   return !ordinary(p) && !__builtin_mul_overflow(size, count, &total) && total > 0;
 }
 
-// The number of whole items, as libc counts them.
+// Returns the number of whole items that libc would return.
 bytes_of items(bytes_of bytes, bytes_of size, bytes_of count, bytes_of total) {
   return bytes == total ? count : bytes / size;
 }
@@ -124,7 +124,7 @@ HPE_INTERPOSE bytes_of fread_unlocked(void* p, bytes_of size, bytes_of count, st
   return items(get("fread_unlocked", static_cast<std::byte*>(p), total, stream), size, count, total);
 }
 
-// libc ends the program if the items do not fit.
+// If the items do not fit into the buffer, calls libc's function, which ends the program.
 
 HPE_INTERPOSE bytes_of __fread_chk(void* p, bytes_of room, bytes_of size, bytes_of count, std::FILE* stream) {
   bytes_of total = 0;

@@ -10,7 +10,8 @@ namespace hpe::interpose {
 
 namespace {
 
-// More than the largest pipe of an unprivileged user, and more than a TCP socket buffers.
+// The most bytes that such a call stages: more than the largest pipe of an unprivileged user or the buffer of a TCP
+// socket holds.
 constexpr std::size_t enough = std::size_t{4} << 20;
 
 bool is_stream(int file) noexcept {

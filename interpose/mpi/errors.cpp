@@ -49,7 +49,7 @@ int code_for(const error& what) {
   return told.code;
 }
 
-// The sentence for an error code of hpe; empty for any other code.
+// Returns the message for an error code of hpe; an empty text for any other code.
 std::string sentence_for(int code) {
   told_errors& all = told_errors::all();
   const lock_guard lock(all.mutex);
@@ -80,7 +80,7 @@ int raise(const mpi_object& object, int code) {
 
 }  // namespace hpe::interpose::mpi
 
-// Not all libraries give back the string that was added for a code (shows_added_strings()).
+// Some libraries do not return the string that was added for a code (shows_added_strings()).
 int MPI_Error_string(int code, char* text, int* length) {
   using namespace hpe::interpose::mpi;
   const std::string sentence = sentence_for(code);

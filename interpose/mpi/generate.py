@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the wrappers of functions.txt from the prototypes in an MPI library's headers, and the list of what is wrapped.
+"""Makes the wrappers of functions.txt from the prototypes in an MPI library's headers, and the list of all wrappers.
 
     generate.py wrap functions.txt wrappers.cpp mpi.h... [--newer mpi.h...]
     generate.py list functions.def mpi.h libhpe-*.so...
 
-The headers behind --newer declare functions of MPI 4 that the library's own headers may lack, because a newer release of
-the library has them. MPI_X_c, with large counts, has the row of MPI_X. The list tells functions that mpi.h declares, which
-all MPI libraries have, from newer ones.
+The headers after --newer declare functions of MPI 4 that the library's own headers may not declare, but that a newer release of
+the library has. MPI_X_c, with large counts, has the row of MPI_X. The list distinguishes functions that mpi.h declares, which
+all MPI libraries have, from newer functions.
 """
 
 import re
@@ -14,12 +14,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Open MPI's header, then MPICH's (mpi.h, mpi_proto.h and mpio.h).
+# The first pattern is for Open MPI's header, the second for MPICH's (mpi.h, mpi_proto.h and mpio.h).
 PROTOTYPES = [re.compile(pattern, re.DOTALL | re.MULTILINE) for pattern in (
     r"OMPI_DECLSPEC\s+[\w\s*]+?\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:__mpi_interface_\w+__\(.*?\)\s*)?;",
     r"^\s*[\w\s*]+?\bMPI_(\w+)\s*\(([^;]*?)\)\s*(?:(?:MPICH|ROMIO)_\w+(?:\([\d,]*\))?\s*)+;")]
 PARAMETER = re.compile(r"^(.*?)(\w+)\s*((?:\[\w*\])*)$")
-# Names of parameters that differ from the standard's: in Open MPI 4.1.
+# Parameters whose names in Open MPI 4.1 differ from those in the standard.
 RENAMED = {("Rsend", "ibuf"): "buf", ("Mrecv", "type"): "datatype", ("Imrecv", "type"): "datatype"}
 DIRECTIONS = {"in", "out", "inout", "received"}
 
@@ -37,13 +37,13 @@ class Parameter:
 
 
 def read_prototypes(*headers):
-    """{name without MPI_: [Parameter]} of all functions that the headers declare."""
+    """Returns {name without MPI_: [Parameter]} for all functions that the headers declare."""
     found = {}
     for header in headers:
         text = re.sub(r"/\*.*?\*/", "", Path(header).read_text(), flags=re.DOTALL)
         for name, parameters in (match for pattern in PROTOTYPES for match in pattern.findall(text)):
             if "(" in parameters or parameters.strip() == "void":
-                found[name] = []  # a function of callbacks, or of nothing
+                found[name] = []  # a function with callback parameters, or without parameters
             else:
                 found[name] = [Parameter(name, p) for p in parameters.split(",") if "..." not in p]
     return found
@@ -53,12 +53,12 @@ class Row:
     def __init__(self, names, clauses):
         self.names = names
         self.clauses = clauses  # (direction, pointer, bytes, condition or None)
-        self.first = {}  # by name, who is asked first
+        self.first = {}  # for each MPI function, the function that may make the call first
 
 
 def read_table(path):
-    """Rows, without clauses for functions that only wait, {name: file} of functions written by hand, {name: reason} of functions without buffers. A row's functions are
-    first offered to another function if a line `first` says so."""
+    """Returns the rows (functions that only wait have no clauses), {name: file} for functions written by hand, and {name: reason}
+    for functions without buffers. A line `first` names a function that may make a row's calls first."""
     rows, by_hand, exempt, first = [], {}, {}, {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -103,7 +103,7 @@ def wrapper(name, parameters, clauses, first):
                      f"    if (const auto result = {first}({', '.join(names)})) return leave(*result);"]
     first_is_send = first is not None and first.startswith("large_")
 
-    # A call that has its end before it returns may wait for other ranks.
+    # A call that completes before it returns may wait for other ranks.
     waiting = []
     if "request" not in names and "win" not in names:
         told = [n for n in ("source", "dest", "root", "recvtag", "tag") if n in names][:2]
@@ -111,7 +111,7 @@ def wrapper(name, parameters, clauses, first):
         waiting = [f'  static constexpr named_call about{{"MPI_{name}"{words}}};',
                    f"  const waiting_call waiting({', '.join(['about', *told])});"]
 
-    # Other ranks wait in the call for this one.
+    # In a collective call, other ranks wait for this rank.
     is_collective = ("comm" in names and not {"dest", "source", "position"} & set(names)) or (
         "fh" in names and ("_all" in name or "_ordered" in name))
     is_persistent = name.removesuffix("_c").endswith("_init")
@@ -121,7 +121,7 @@ def wrapper(name, parameters, clauses, first):
         f"int MPI_{name}({', '.join(p.text for p in parameters)}) {{",
         f'  static constinit real_function<decltype(::MPI_{name})> next("PMPI_{name}");',
         *waiting,
-        # Sends of ordinary memory go no other way; receives may.
+        # hpe's own protocol never sends from ordinary memory, but may receive into it.
         *([] if first_is_send else first_way),
         f"  if (!any_concerns({', '.join(pointers)})) return leave({call});" if pointers else f"  return leave({call});",
         *(first_way if first_is_send else []),
@@ -161,7 +161,7 @@ def wrapper(name, parameters, clauses, first):
 
 
 def forms_of(name, prototypes):
-    """The functions of a row's name that are declared: MPI_X, and MPI_X_c for large counts."""
+    """Returns the declared functions of a row: MPI_X, and MPI_X_c for large counts."""
     return [form for form in (name, f"{name}_c") if form in prototypes]
 
 
@@ -196,7 +196,7 @@ def wrap(table, output, *headers):
 
 
 def list_functions(output, header, *libraries):
-    """Writes the names of all wrappers, from the symbols of the libraries that have them."""
+    """Writes the names of all wrappers, which it finds in the symbols of the wrapper libraries."""
     symbols = subprocess.run(["nm", "-D", "--defined-only", *libraries], check=True, capture_output=True, text=True).stdout
     names = sorted(set(re.findall(r" T MPI_(\w+)$", symbols, re.MULTILINE)))
     everywhere = read_prototypes(header)

@@ -7,7 +7,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// How many stretches from the first one on have equal widths and equal distances, and this distance.
+// The number of stretches, beginning with the first one, that have equal widths and equal distances; and this distance.
 struct run_of_rows {
   std::size_t count;
   MPI_Aint pitch;
@@ -96,7 +96,7 @@ void layout::add(MPI_Aint displacement, MPI_Count count, MPI_Datatype type) {
   const auto map = map_of(type);
   if (count == 0 || map->empty()) return;
   const auto [size, extent, true_lower, true_extent] = measures_of(type);
-  // The extent may be negative: the last element then lies below the first one.
+  // The extent may be negative: the last element is then below the first one.
   const MPI_Aint last = (count - 1) * extent;
   cover(displacement + true_lower + std::min<MPI_Aint>(last, 0),
         displacement + true_lower + true_extent + std::max<MPI_Aint>(last, 0));
@@ -183,7 +183,7 @@ MPI_Count total(int n, const Count* counts) {
   return sum;
 }
 
-// The pairs of types that MPI's functions have.
+// The combinations of types that occur in MPI's functions.
 template layout pieces(int, const int*, const int*, MPI_Datatype);
 template layout pieces(int, const MPI_Count*, const MPI_Aint*, MPI_Datatype);
 template layout pieces(int, const int*, const int*, const MPI_Datatype*);
@@ -201,10 +201,11 @@ layout packed(MPI_Aint position, MPI_Aint room, MPI_Aint size) {
 
 namespace {
 
-// A count that MPI's functions of int take.
+// Returns a count for MPI's functions with int counts, at most the largest int.
 int as_int(MPI_Count count) { return static_cast<int>(std::min<MPI_Count>(count, std::numeric_limits<int>::max())); }
 
-// MPI gives a wrong size if the size exceeds the range of int, and none for counts beyond it.
+// Returns a size that is at least the size of the data. MPI's pack size is wrong if it exceeds the range of int, and
+// MPI returns none for counts beyond int.
 MPI_Aint at_least_data(MPI_Aint packed, MPI_Count count, MPI_Datatype type) {
   MPI_Count of_one = 0;
   HPE_REAL(Type_size_x)(type, &of_one);

@@ -113,7 +113,7 @@ template <class Count, class Displacement>
 [[nodiscard]] layout pieces(int n, const Count* counts, const Displacement* displacements, const MPI_Datatype* types);
 template <class Count>
 [[nodiscard]] MPI_Count total(int n, const Count* counts);
-/// Up to `size` bytes from `position` on, in a buffer for packed data that has `room` bytes.
+/// Up to `size` bytes, beginning at `position`, in a buffer of `room` bytes for packed data.
 [[nodiscard]] layout packed(MPI_Aint position, MPI_Aint room, MPI_Aint size);
 [[nodiscard]] MPI_Aint pack_size(MPI_Count count, MPI_Datatype type, MPI_Comm comm);
 [[nodiscard]] MPI_Aint pack_external_size(const char* representation, MPI_Count count, MPI_Datatype type);

@@ -26,7 +26,7 @@ int operation::started(MPI_Request* request) {
   return started(request, make_pending());
 }
 
-// If the operation is complete already, its bytes are put in place at once.
+// If the operation is already complete, its bytes are copied to the program's buffers at once.
 int operation::started(MPI_Request* request, std::shared_ptr<staged_pending> it) {
   MPI_Status status;
   const bool looks = stands_for_many(*request) || (status_is_silent() && it->known_when_complete());

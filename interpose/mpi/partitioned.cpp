@@ -1,5 +1,6 @@
-// Partitioned messages of MPI 4: MPI_Pready and MPI_Parrived tell of parts of a buffer while MPI uses the rest. hpe
-// stages buffers as a whole, so it refuses device memory in such messages, and its error names the alternative.
+// Partitioned messages of MPI 4: MPI_Pready and MPI_Parrived let the program use parts of a buffer while MPI uses the
+// other parts. hpe stages whole buffers, so it refuses device memory in such messages; its error message names the
+// alternative.
 
 #include "interpose/mpi/pending.h"
 

@@ -1,5 +1,5 @@
-// The functions that complete, start and free requests, and those that free the communicators of pending operations.
-// With no pending operation they cost one load more than MPI's own.
+// The functions that complete, start and free requests, and those that free the communicators of pending operations. If
+// no operation is pending, they take one load longer than MPI's own functions.
 
 #include <array>
 
@@ -225,7 +225,7 @@ int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_
   return leave(*done == MPI_UNDEFINED ? result : all_over(w, all, result, *done, indices));
 }
 
-// The program may use the buffer of a request that is complete here, although the request stays allocated.
+// If the request is complete, the program may use its buffer after this call, although the request remains allocated.
 int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   auto& next = HPE_REAL(Request_get_status);
   const auto operation = pending_table::all().find(request);
@@ -280,7 +280,7 @@ int MPI_Start(MPI_Request* request) {
 int MPI_Startall(int count, MPI_Request* requests) {
   auto& next = HPE_REAL(Startall);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests));
-  std::vector<std::shared_ptr<pending>> operations;  // of the requests in `left`
+  std::vector<std::shared_ptr<pending>> operations;  // the operations of the requests in `left`
   std::vector<MPI_Request> left;
   std::vector<int> indices;
   for (int i = 0; i < count; ++i) {

@@ -1,5 +1,5 @@
 // The split collective file functions (_begin and _end). MPI allows one split collective operation at a time on each
-// file. _begin keeps the staged buffer for _end, which gives MPI the same address again.
+// file. _begin stores the staged buffer for _end, which passes the same address to MPI again.
 
 #include <map>
 

@@ -6,9 +6,10 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Pieces of hpe's memory at this average distance or more are copied one by one. Closer pieces are copied together with
-// the bytes between them, which costs less than a command for each piece. Pieces of the driver's memory, which a kernel
-// gathers, are copied with the bytes between them only if most bytes are data.
+// Pieces of hpe memory whose average distance is at least this many bytes are copied one by one. Closer pieces are
+// copied together with the bytes between them, which takes less time than a command for each piece. Pieces of the
+// driver's memory are gathered by a kernel; they are copied with the bytes between them only if most of these bytes are
+// data.
 constexpr std::size_t far_apart = std::size_t{64} << 10;
 
 std::vector<host_piece> pieces_of(const layout& which, bool driver) {

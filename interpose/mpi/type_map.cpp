@@ -40,7 +40,7 @@ MPI_Aint extent_of(MPI_Datatype type) {
   return static_cast<MPI_Aint>(extent);
 }
 
-// The datatypes in it are freed, unless they are predefined.
+// The contents of a datatype. The destructor frees the datatypes in the contents, unless they are predefined.
 struct contents : type_contents {
   explicit contents(MPI_Datatype type) : type_contents(contents_of(type)) {}
   contents(const contents&) = delete;
@@ -78,8 +78,8 @@ struct dimension {
   std::vector<run> mine;
 };
 
-// Goes from the slowest varying dimension to the dimension whose elements are adjacent. index is the linear index in
-// the dimensions above.
+// Adds the part of an array, beginning with the slowest varying dimension and ending with the one whose elements are
+// adjacent. index: the linear index in the dimensions above.
 void add_part(builder& result, std::span<const dimension> slowest_first, MPI_Aint index, const type_map& element,
               MPI_Aint extent) {
   const auto& [length, mine] = slowest_first.front();
@@ -109,7 +109,7 @@ void add_subarray(builder& result, const contents& c, const type_map& element, M
   add_array(result, std::move(dimensions), static_cast<int>(starts[count]), element, extent);
 }
 
-// The blocks of one process in a block-cyclic distribution.
+// Returns the blocks of one process in a block-cyclic distribution.
 dimension dealt_out(MPI_Aint length, MPI_Aint block, MPI_Count process, MPI_Count processes) {
   dimension result{length, {}};
   for (MPI_Aint first = process * block; first < length; first += processes * block)
@@ -124,14 +124,14 @@ void add_distributed_array(builder& result, const contents& c, const type_map& e
   const MPI_Count* const arguments = distributions + count;
   const MPI_Count* const processes = arguments + count;
   std::vector<dimension> dimensions;
-  MPI_Count others = c.integers[0];  // processes that have the same coordinates in the dimensions so far
+  MPI_Count others = c.integers[0];  // the number of processes that have the same coordinates in the dimensions so far
   MPI_Count rank = c.integers[1];
   for (MPI_Count d = 0; d < count; ++d) {
     others /= processes[d];
     const MPI_Count place = rank / others;
     rank %= others;
     const bool by_default = arguments[d] == MPI_DISTRIBUTE_DFLT_DARG;
-    MPI_Aint block = sizes[d];  // of a dimension that is not distributed
+    MPI_Aint block = sizes[d];  // the block of a dimension that is not distributed
     if (distributions[d] == MPI_DISTRIBUTE_BLOCK)
       block = by_default ? (sizes[d] + processes[d] - 1) / processes[d] : arguments[d];
     if (distributions[d] == MPI_DISTRIBUTE_CYCLIC) block = by_default ? 1 : arguments[d];
@@ -180,7 +180,7 @@ type_map take_apart(MPI_Datatype type) {
       break;
     case MPI_COMBINER_SUBARRAY: add_subarray(result, c, *element, extent); break;
     case MPI_COMBINER_DARRAY: add_distributed_array(result, c, *element, extent); break;
-    default: throw left_to_mpi{};  // a constructor of a later MPI
+    default: throw left_to_mpi{};  // a constructor of a later version of MPI
   }
   return result.take();
 }

@@ -1,5 +1,5 @@
 // The functions that make, synchronise and free windows; windows.h describes windows over hpe memory. Functions that
-// synchronise also finish one-sided operations that began in this process (pending.h).
+// synchronise a window also finish the one-sided operations that this process has begun (pending.h).
 
 #include "interpose/mpi/pending.h"
 #include "interpose/mpi/windows.h"
@@ -21,7 +21,7 @@ int attempt(const mpi_object& told, const std::shared_ptr<window>& it, void (win
   }
 }
 
-// Calls MPI even if publishing failed, because other processes wait for the call.
+// Calls MPI even if publish() has failed, because other processes wait for the call.
 template <class Call>
 int synchronise(MPI_Win win, int target, Call&& call) {
   const auto it = window_table::all().find(win);
@@ -86,8 +86,9 @@ int MPI_Win_get_attr(MPI_Win win, int keyval, void* value, int* flag) {
   return leave(result);
 }
 
-// MPI may give the handle to another window before this thread is back, so the tables drop it before the call. After
-// the call the window has no error handler any more; MPI_COMM_WORLD's gets the error.
+// MPI may give the handle to another window before this thread returns from MPI, so the window is removed from the
+// tables before the call. After the call, the window has no error handler, so errors go to the error handler of
+// MPI_COMM_WORLD.
 int MPI_Win_free(MPI_Win* win) {
   auto& next = HPE_REAL(Win_free);
   const MPI_Win freed = win != nullptr ? *win : MPI_Win{};

@@ -1,4 +1,5 @@
-// Boxes against a plain enumeration of their bytes, and sizes at the border of std::size_t against wider arithmetic.
+// Compares boxes with a plain enumeration of their bytes, and sizes near the limit of std::size_t with wider
+// arithmetic.
 #include "runtime/base/box.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ __extension__ using wide = unsigned __int128;
 
 std::size_t at_most(wide number) { return number > too_many_bytes ? too_many_bytes : static_cast<std::size_t>(number); }
 
-/// Where each byte of a copy comes from and goes to, in the order of the bytes.
+/// Returns the source and the target offset of each byte of a copy, in the order of the bytes.
 std::vector<std::pair<std::size_t, std::size_t>> bytes_of(const box_copy& c) {
   std::vector<std::pair<std::size_t, std::size_t>> result;
   for (std::size_t z = 0; z < c.extent.planes; ++z)
@@ -38,7 +39,7 @@ class boxes {
  public:
   explicit boxes(unsigned seed) : random_(seed) {}
   std::size_t below(std::size_t end) { return std::uniform_int_distribution<std::size_t>(0, end - 1)(random_); }
-  /// Often with rows and planes that have no gaps.
+  /// Returns strides for a box, often without gaps between rows and between planes.
   box_strides strides(const box_extent& e) {
     const std::size_t row = e.width + (below(2) == 0 ? 0 : below(5));
     return {row, row * e.rows + (below(2) == 0 ? 0 : below(9))};
@@ -48,7 +49,7 @@ class boxes {
     const box_extent e = extent();
     return {e, strides(e), strides(e)};
   }
-  /// A number near 0, near a power of two, or near the greatest.
+  /// Returns a number near 0, near a power of two, or near the largest.
   std::size_t any_number() {
     const std::size_t near = below(4);
     switch (below(4)) {
@@ -93,7 +94,7 @@ TEST(box, a_span_that_is_no_number_is_the_greatest) {
       ASSERT_EQ(b.bytes(), 0u);
       continue;
     }
-    // Each step stays below 2^128.
+    // Each intermediate result stays below 2^128.
     const std::size_t span = at_most(wide{at_most(wide{planes - 1} * b.strides.plane)} +
                                      at_most(wide{at_most(wide{rows - 1} * b.strides.row)} + width));
     ASSERT_EQ(b.span(), span);
@@ -122,7 +123,7 @@ TEST(box, joined_rows_are_the_same_bytes_in_fewer_rows) {
     ASSERT_EQ(bytes_of(j), bytes_of(c));
     ASSERT_LE(j.extent.rows * j.extent.planes, c.extent.rows * c.extent.planes);
     shorter += j.extent.width > c.extent.width ? 1 : 0;
-    // No two neighbouring rows are left that continue each other on both sides.
+    // joined() has joined all rows that are adjacent on both sides.
     ASSERT_FALSE(j.extent.rows > 1 && j.to.row == j.extent.width && j.from.row == j.extent.width);
     ASSERT_FALSE(j.extent.planes > 1 && j.extent.rows == 1);
     ASSERT_EQ((box_copy{c.extent, c.to, c.to}.joined().written()), c.written().joined());
@@ -158,7 +159,7 @@ TEST(box, parts_cover_each_byte_once_and_none_is_too_long) {
     const box_copy c = make.copy();
     const std::size_t most = 1 + make.below(60);
     const std::array sides{c.to, c.from};
-    const std::size_t counted = 1 + make.below(2);  // of one side or of both
+    const std::size_t counted = 1 + make.below(2);  // the number of sides (one or both) whose bytes are counted
     std::map<std::array<std::size_t, 3>, int> seen;
     box_parts parts(c.extent, std::span(sides).first(counted), most);
     while (const auto part = parts.next()) {

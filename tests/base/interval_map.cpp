@@ -77,7 +77,7 @@ TEST(interval_map, does_as_an_array_of_values_does) {
   std::mt19937 random(7);
   const auto below = [&](int limit) { return static_cast<int>(random() % static_cast<unsigned>(limit)); };
   interval_map<int, int> map;
-  std::array<int, size> values{};  // 0: none
+  std::array<int, size> values{};  // the value at each position; 0: no value
   for (int step = 0; step < 20000; ++step) {
     const int begin = below(size - 1);
     const int end = begin + 1 + below(size - 1 - begin);

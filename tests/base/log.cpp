@@ -14,7 +14,7 @@ namespace {
 using hpe::handler_line;
 using hpe::log_level;
 
-// The text that the action writes to standard error.
+// Returns the text that the action writes to standard error.
 std::string written_by(const std::function<void()>& action) {
   testing::internal::CaptureStderr();
   action();

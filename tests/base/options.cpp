@@ -24,7 +24,7 @@ std::string complaint(const std::function<void()>& action, hpeStatus status) {
   return {};
 }
 
-/// Sets a variable of the environment for the time of a test.
+/// Sets an environment variable as long as the object exists.
 class environment {
  public:
   environment(const char* variable, const char* value) : variable_(variable) { ::setenv(variable, value, 1); }

@@ -21,7 +21,7 @@ struct counted {
 
 counted* made_late = nullptr;
 
-// Made before the object, so that its destructor runs later.
+// Made before the per-thread object, so that this destructor runs after that of the object.
 struct late_user {
   ~late_user() {
     if (used) made_late = &per_thread<counted>::get();

@@ -1,4 +1,5 @@
-// Places: granules, the address space, the program's own folders; and the rank of the process.
+// Tests sizes and addresses of granules and of the address space, the program's own folders, and the rank of the
+// process.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The options that all benchmarks have.
+// Tests the options that all benchmarks have.
 
 #include <gtest/gtest.h>
 

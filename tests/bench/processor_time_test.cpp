@@ -10,7 +10,7 @@
 namespace hpe::bench {
 namespace {
 
-// The processor time beyond that of this process.
+// Returns the processor time of the soft devices: all processor time less that of this process.
 double seconds_of_devices() {
   const double all = processor_seconds();
   timespec own{};

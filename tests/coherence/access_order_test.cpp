@@ -31,7 +31,7 @@ point_set set_of(std::initializer_list<timepoint> points) {
   return result;
 }
 
-/// The reference: an access order kept byte by byte.
+/// The reference: an access order that stores the users of each byte separately.
 class order_by_byte {
  public:
   explicit order_by_byte(std::size_t size) : bytes_(size) {}
@@ -122,7 +122,7 @@ TEST(access_order, concurrent_work_waits_for_all_but_its_kind_and_all_wait_for_i
   EXPECT_EQ(beside(order, {0, 100}), set_of({{1, 1}, {2, 1}}));
   EXPECT_EQ(reading(order, {50, 100}), set_of({{1, 1}, {3, 1}, {4, 1}}));
   EXPECT_EQ(writing(order, {0, 50}), set_of({{1, 1}, {2, 1}, {3, 1}, {4, 1}}));
-  order.record_write({0, 50}, {5, 1});  // after all of them
+  order.record_write({0, 50}, {5, 1});  // after all earlier accesses
   EXPECT_EQ(beside(order, {0, 50}), set_of({{5, 1}}));
   EXPECT_EQ(reading(order, {0, 50}), set_of({{5, 1}}));
   EXPECT_EQ(reading(order, {50, 100}), set_of({{1, 1}, {3, 1}, {4, 1}}));
@@ -248,10 +248,10 @@ TEST(access_order, is_crowded_when_many_ranges_were_looked_at_and_not_after_forg
   std::uint64_t read = 0;
   for (; read < times && !order.crowded(); ++read) order.record_read({0, parts}, {2, read + 1});
   EXPECT_LT(read, times);
-  order.forget([](timepoint p) { return p.timeline == 1; });  // the constant reader is never reached
+  order.forget([](timepoint p) { return p.timeline == 1; });  // the point of the reader `constant` is never reached
   EXPECT_EQ(order.range_count(), 1u);
   EXPECT_EQ(writing(order, {0, parts}), set_of({{2, read}}));
-  // A few ranges never count as crowded, however often they are used.
+  // An order with few ranges never counts as crowded, however often the ranges are used.
   order.record_write({0, parts / 2}, {1, 1});
   for (std::uint64_t i = 0; i < times * parts; ++i) order.record_read({0, parts}, {2, read + 1 + i});
   EXPECT_EQ(order.range_count(), 2u);
@@ -261,7 +261,7 @@ TEST(access_order, is_crowded_when_many_ranges_were_looked_at_and_not_after_forg
 TEST(access_order, is_no_longer_than_the_parts_that_are_used) {
   access_order order;
   order.reset(1 << 20);
-  // Eight parts with halos that their neighbours read, over and over, as a stencil does.
+  // Eight parts, whose halos the neighbours read in each step, as in a stencil.
   for (std::uint64_t step = 1; step <= 500; ++step) {
     for (std::uint32_t part = 0; part < 8; ++part) {
       const std::uint64_t begin = part * (1 << 17);

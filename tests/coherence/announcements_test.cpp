@@ -63,7 +63,7 @@ TEST_F(announcements_test, one_of_bytes_covers_these_bytes) {
   EXPECT_EQ(all_.in_the_way(other_, {0, 100}, true), 0u);
   const auto writes = all_.add(0, {{other_.id, {0, 1}, true}, {one_.id, {15, 30}, true}});
   EXPECT_EQ(all_.in_the_way(one_, {29, 30}, false), writes);
-  EXPECT_EQ(all_.in_the_way(one_, {0, 100}, true), writes);  // the latest
+  EXPECT_EQ(all_.in_the_way(one_, {0, 100}, true), writes);  // the latest announcement
   EXPECT_FALSE(all_.remove(writes));
   EXPECT_EQ(all_.in_the_way(one_, {0, 100}, true), reads);
 }
@@ -85,14 +85,14 @@ TEST_F(announcements_test, are_waited_for) {
   });
   all_.wait_for(number);
   EXPECT_TRUE(removed);
-  all_.wait_for(number);  // which has been removed
+  all_.wait_for(number);  // returns at once, because the announcement has been removed
   remover.join();
 }
 
 TEST_F(announcements_test, a_region_knows_whether_a_view_may_be_open) {
   EXPECT_TRUE(one_.open_to_host);
   one_.close_to_host();
-  EXPECT_TRUE(one_.open_to_host);  // its blocks are fresh
+  EXPECT_TRUE(one_.open_to_host);  // still true, because the blocks are fresh
   one_.transition(one_.all_blocks(), block_event::device_write);
   EXPECT_TRUE(one_.open_to_host);
   one_.close_to_host();
@@ -111,7 +111,7 @@ TEST_F(announcements_test, do_not_hold_up_the_thread_that_does_the_announced_wor
     all_.wait_before(one_, {0, 100}, true);
   });
   EXPECT_EQ(touches.wait_for(std::chrono::seconds(2)), std::future_status::ready);
-  (void)all_.remove(number);  // so that the thread ends in any case
+  (void)all_.remove(number);  // so that the waiting thread ends even if the test has failed
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Prints the protocol's table as Promela, which docs/model/protocol.pml includes. So the model checker checks the
-// function that the runtime calls, and no second copy of the table exists.
+// function that the runtime calls, and there is no second copy of the table.
 
 #include <cstdio>
 
@@ -25,7 +25,7 @@ void print_states_and_events() {
   std::printf(" };\n");
 }
 
-/// A condition that holds for the pairs whose actions have the member.
+/// Prints a macro that is true for the pairs (state, event) whose actions contain `member`.
 void print_action(const char* name, bool block_actions::*member) {
   std::printf("\n#define %s(s, e) ( \\\n", name);
   for_all_pairs([&](block_state s, block_event e) {

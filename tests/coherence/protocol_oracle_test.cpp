@@ -1,5 +1,5 @@
-// One block with its two copies as numbers, driven by random events in the way the runtime drives it, with fetches that
-// finish late. A host or a kernel that reads must find the last written value.
+// A model of one block, in which each of the two copies is a number. Random events drive it as the runtime does, with
+// fetches that finish late. A host or a kernel that reads must find the last written value.
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ class two_copies {
     state_ = next;
   }
 
-  /// A fetch that a launch made useless finishes like any other, but no longer belongs to the block.
+  /// A fetch that a launch has made useless finishes like any other fetch, but must not change the block.
   void finish_fetch(block_event event) {
     if (!fetch_) return;
     const bool current = state_ == block_state::fetching && *fetch_ == fetches_;
@@ -83,8 +83,8 @@ class two_copies {
     shadow_ = last_ = ++writes_;
   }
 
-  /// The steps before device work: the view is closed, and the host's writes are uploaded. The block changes its state
-  /// when the work is queued.
+  /// Does the steps before device work: closes the view and uploads the host's writes. Only queuing the work changes
+  /// the state to that of the work.
   void release(block_event event) {
     const block_actions actions = apply(state_, event).actions;
     if (actions.close) view_ = view::closed;
@@ -94,10 +94,11 @@ class two_copies {
     state_ = apply(state_, block_event::flush).next;
   }
 
-  /// Nothing of the work was queued: both sides find the old bytes.
+  /// The work fails before anything is queued: both sides must then find the old bytes.
   void fail_before_queuing(block_event event) { release(event); }
 
-  /// Parts of the work ran. If the host has a copy, that copy is valid; otherwise the home is, as the parts left it.
+  /// The work fails after parts of it have run. If the host has a copy, that copy is then valid; otherwise the home is
+  /// valid, with the bytes that the parts left.
   void fail_part_way() {
     release(block_event::device_write);
     const bool host_copy = state_ == block_state::shared || state_ == block_state::host;
@@ -106,12 +107,12 @@ class two_copies {
     state_ = apply(state_, block_event::abandoned).next;
   }
 
-  /// Like migration, which first waits for copies under way.
+  /// Acts like migration, which first waits for copies in progress.
   void bring_to_host() {
     fetch_.reset();
     if (state_ == block_state::device || state_ == block_state::fetching) shadow_ = home_;
     happens(block_event::brought_to_host);
-    home_ = garbage;  // at the new home there is nothing yet
+    home_ = garbage;  // nothing has been copied to the new home yet
   }
 
   void run_kernel(block_event event) {

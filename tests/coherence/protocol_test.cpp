@@ -148,7 +148,7 @@ TEST(protocol, closes_views_that_must_not_stay_open) {
     if (shadow_valid(s) && !shadow_valid(t.next)) {
       EXPECT_TRUE(t.actions.close);
     }
-    if (s == host && t.next == shared) {  // writable until now
+    if (s == host && t.next == shared) {  // the view was writable, and must become read-only
       EXPECT_TRUE(t.actions.open_read);
     }
   });

@@ -9,8 +9,8 @@
 namespace hpe::coherence {
 namespace {
 
-/// A host that reads blocks whose data is on the device at first. Fetches are instantaneous, and a marker stays closed
-/// until it is touched, as in the runtime.
+/// A model of a host that reads blocks whose data is at first on the device. Fetches take no time; as in the runtime, a
+/// marker block stays closed until it is touched.
 class reader {
  public:
   reader(std::uint64_t blocks, std::uint64_t window) : blocks_(blocks) { ahead_.reset(blocks, window); }
@@ -31,15 +31,15 @@ class reader {
   [[nodiscard]] std::uint64_t fetched() const {
     return static_cast<std::uint64_t>(std::count(here_.begin(), here_.end(), true));
   }
-  /// The number of consecutive blocks from b on whose data has arrived.
+  /// Returns the number of consecutive blocks, beginning with b, whose data has arrived.
   [[nodiscard]] std::uint64_t ready_from(std::uint64_t b) const {
     std::uint64_t n = 0;
     while (b + n < blocks_ && here_[b + n]) ++n;
     return n;
   }
 
-  std::uint64_t faults = 0;  // how often the host entered the runtime
-  std::uint64_t waits = 0;   // of these, how often the data had not arrived
+  std::uint64_t faults = 0;  // the number of times that the host entered the runtime
+  std::uint64_t waits = 0;   // the number of these faults at which the data had not arrived
   std::uint64_t largest = 0;
 
  private:
@@ -66,7 +66,7 @@ TEST(read_ahead, windows_double_and_end_with_the_region) {
   read_ahead ahead;
   ahead.reset(20, 8);
   EXPECT_TRUE(ahead.touched(0).empty());
-  EXPECT_EQ(ahead.touched(1), (block_run{1, 4}));  // itself, and two blocks beyond
+  EXPECT_EQ(ahead.touched(1), (block_run{1, 4}));  // block 1, and two blocks after it
   EXPECT_TRUE(ahead.is_marker(2));
   EXPECT_EQ(ahead.touched(2), (block_run{4, 8}));
   EXPECT_FALSE(ahead.is_marker(2));
@@ -130,10 +130,10 @@ TEST(read_ahead, recognises_scattered_reads) {
   };
   lone_touches(31);
   EXPECT_FALSE(ahead.scattered());
-  touch(block - 1, false);  // beside a block that was touched before
+  touch(block - 1, false);  // next to a block that was touched before
   lone_touches(1);
   EXPECT_FALSE(ahead.scattered());
-  touch(block + 1, true);  // a walk
+  touch(block + 1, true);  // now the touches form a walk
   lone_touches(1);
   EXPECT_FALSE(ahead.scattered());
   lone_touches(1);
@@ -188,8 +188,8 @@ TEST(read_ahead, a_walk_skips_ahead_within_its_slack) {
   read_ahead ahead;
   ahead.reset(100, 16);
   EXPECT_TRUE(ahead.touched(10).empty());
-  EXPECT_EQ(ahead.touched(14), (block_run{11, 17}));  // with the blocks that it skipped
-  EXPECT_TRUE(ahead.touched(40).empty());             // too far: another walk
+  EXPECT_EQ(ahead.touched(14), (block_run{11, 17}));  // including the blocks that the walk skipped
+  EXPECT_TRUE(ahead.touched(40).empty());             // too far away to continue the walk, so it begins another
 }
 
 TEST(read_ahead, no_window_means_no_reading_ahead) {

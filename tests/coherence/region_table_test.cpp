@@ -20,7 +20,7 @@ TEST(region_table, numbers_from_one_and_finds_by_number) {
   region_table table;
   EXPECT_EQ(table.limit(), 1u);
   std::set<region*> seen;
-  for (std::uint32_t expected = 1; expected <= 1000; ++expected) {  // several chunks
+  for (std::uint32_t expected = 1; expected <= 1000; ++expected) {  // enough regions for several chunks
     region& r = table.take();
     EXPECT_EQ(r.id, expected);
     EXPECT_FALSE(r.alive);
@@ -37,7 +37,7 @@ TEST(region_table, a_number_rests_before_it_is_used_again) {
   first.end();
   table.give_back(first);
 
-  // The object stays at its address, not alive, for threads that still have its number.
+  // The object of a freed region stays at its address, marked as not alive, for threads that still have its number.
   std::uint32_t others = 0;
   while (true) {
     region& r = table.take();
@@ -58,7 +58,7 @@ TEST(region_table, numbers_of_a_lane_have_its_remainder) {
   region_table table(lanes);
   std::set<std::uint32_t> seen;
   for (int n = 0; n < 600; ++n) {
-    const unsigned lane = static_cast<unsigned>(n * n) % lanes;  // 0 1 1 0 1 1: one of them never
+    const unsigned lane = static_cast<unsigned>(n * n) % lanes;  // 0 1 1 0 1 1 ...: lane 2 never occurs
     region& r = table.take(lane + lanes * 7);
     EXPECT_EQ(r.id % lanes, lane);
     EXPECT_EQ(&table.at(r.id), &r);
@@ -85,7 +85,7 @@ TEST(region_table, remembers_freed_regions_by_address) {
   EXPECT_TRUE(table.freed_at(address(0x10000 + 2999)));
   EXPECT_FALSE(table.freed_at(address(0x10000 + 3000)));
 
-  // From then on, the answer is the later allocation at this place.
+  // If a later allocation at the same address is freed, the table returns that allocation.
   table.note_freed({address(0x10000), 500});
   const auto freed = table.freed_at(address(0x10000 + 100));
   ASSERT_TRUE(freed);

@@ -27,7 +27,7 @@ TEST_F(region_test, begins_fresh) {
   begin(one_home(1000 * kib, 64 * kib));
   EXPECT_TRUE(it.alive);
   EXPECT_FALSE(it.degraded);
-  ASSERT_EQ(it.blocks().count(), 16u);  // the last one is cut
+  ASSERT_EQ(it.blocks().count(), 16u);  // the last block is shorter
   for (std::uint64_t b = 0; b < 16; ++b) EXPECT_EQ(it.state(b), block_state::fresh);
   EXPECT_EQ(it.blocks().off_device(), 16u);
   EXPECT_FALSE(it.blocks().shadow_used());
@@ -85,7 +85,7 @@ TEST_F(region_test, a_striped_region_has_a_home_for_each_granule) {
   EXPECT_EQ(it.end_of_home(2 * granule_size, end), 4 * granule_size);
   EXPECT_EQ(it.end_of_home(4 * granule_size, end), end);
 
-  // The stretches contain every byte once, with its home.
+  // Each byte is in exactly one stretch, which has the byte's home.
   std::uint64_t stretches = 0;
   for (std::uint64_t at = 0; at < end; ++stretches) {
     const std::uint64_t next = it.end_of_home(at, end);
@@ -187,7 +187,7 @@ TEST_F(region_test, is_refined_to_smaller_blocks_with_the_same_states) {
   it.begin_fetch({2, 3}, block_event::host_read, 7);
   it.set_rolled({0, 1}, true);
   EXPECT_EQ(it.refine(), 4u);
-  ASSERT_EQ(it.blocks().count(), 16u);  // the last one is cut
+  ASSERT_EQ(it.blocks().count(), 16u);  // the last block is shorter
   for (std::uint64_t b = 0; b < 16; ++b) {
     const block_state expected[] = {block_state::host, block_state::device, block_state::fetching, block_state::host};
     EXPECT_EQ(it.state(b), expected[b / 4]) << b;
@@ -239,7 +239,7 @@ TEST_F(region_test, advice_decides_about_uploading_behind_and_fetching_ahead) {
   it.advise(HPE_ADVISE_LAZY);
   EXPECT_EQ(uploaded_behind_a_walk(it), 0u);
 
-  it.advise(HPE_ADVISE_READ_MOSTLY);  // far ahead: up to the whole region
+  it.advise(HPE_ADVISE_READ_MOSTLY);  // prefetch may run ahead up to the end of the region
   block_run furthest;
   for (std::uint64_t b = 0; b < 64; ++b) {
     const block_run ahead = it.reader.touched(b);

@@ -9,7 +9,7 @@ constexpr std::uint64_t granule = std::uint64_t{2} << 20;
 
 byte_range granules(std::uint64_t begin, std::uint64_t end) { return {begin * granule, end * granule}; }
 
-/// Ten granules, of which 2 to 4 and 4 to 7 have memory.
+/// Returns pieces for a region of ten granules: the granules [2, 4) and [4, 7) have memory.
 resident_pieces two_pieces() {
   resident_pieces r;
   r.reset(10 * granule);

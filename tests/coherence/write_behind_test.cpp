@@ -11,8 +11,8 @@
 namespace hpe::coherence {
 namespace {
 
-/// A host that writes blocks that need no fetch, and a runtime that executes the plans: it opens the blocks ahead, and
-/// uploads the blocks behind, which closes them to writers.
+/// A model of a host that writes blocks that need no fetch, and of a runtime that executes the plans: it opens blocks
+/// ahead of the writer, and uploads blocks behind the writer, which closes them to writers.
 class writer {
  public:
   writer(std::uint64_t blocks, std::uint64_t window, rolling_mode mode) : blocks_(blocks) {
@@ -127,7 +127,7 @@ TEST(write_behind, a_writer_among_several_may_be_held_up) {
   std::array<std::uint64_t, walks> at{};
   std::mt19937 random(4);
   while (std::any_of(at.begin(), at.end(), [](std::uint64_t a) { return a < walk_length; })) {
-    // One writer runs for its time slice while the others wait.
+    // One writer runs for a time slice while the other writers wait.
     const std::uint64_t w = random() % walks;
     for (unsigned n = random() % 40; n > 0 && at[w] < walk_length; --n) host.write(w * walk_length + at[w]++);
     ASSERT_FALSE(testing::Test::HasFatalFailure());
@@ -138,11 +138,11 @@ TEST(write_behind, a_writer_among_several_may_be_held_up) {
   EXPECT_TRUE(host.nothing_lost());
 }
 
-/// Threads that take parts of an array in turn, each of `part` blocks, and write them a quarter of a block at a time,
-/// at varying speed.
+/// Models threads that take parts of `part` blocks of an array in turn. Each thread writes its part a quarter of a
+/// block at a time, at varying speed.
 void write_in_parts(writer& host, std::uint64_t blocks, std::uint64_t part, unsigned threads, bool together) {
   struct thread {
-    std::uint64_t at = 0;  // quarters of blocks
+    std::uint64_t at = 0;  // position in quarters of blocks
     std::uint64_t end = 0;
     double time = 0;
   };
@@ -210,7 +210,7 @@ TEST(write_behind, random_writers_keep_their_blocks_until_the_release) {
   writer host(blocks, 16, rolling_mode::sequential);
   std::mt19937 random(1);
   for (int n = 0; n < 2000; ++n) host.write(random() % blocks);
-  EXPECT_LE(host.uploads, 100u);  // by chance some look like a walk
+  EXPECT_LE(host.uploads, 100u);  // some random writes look like a walk by chance
   host.release();
   EXPECT_TRUE(host.nothing_lost());
 
@@ -250,7 +250,7 @@ TEST(write_behind, many_random_passes_stay_within_their_memory) {
   const auto all = [](std::uint64_t) { return true; };
   for (std::uint64_t n = 0; n < 50000; ++n)
     EXPECT_TRUE(behind.touched((n * 7919) % (1 << 20), false, all).upload.empty());
-  // Blocks of a later walk are uploaded behind the writer again.
+  // In a later walk, blocks are again uploaded behind the writer.
   std::uint64_t uploaded = 0;
   for (std::uint64_t b = 1000; b < 1300; ++b)
     for (const block_run& run : behind.touched(b, false, all).upload) uploaded += run.end - run.begin;

@@ -1,4 +1,4 @@
-// Work that waits in a queue of the program's (hpe/announce.h): CPU code waits for its end.
+// Announced work (hpe/announce.h), which waits in a queue of the program: CPU code waits for the end of this work.
 
 #include "hpe/announce.h"
 
@@ -30,7 +30,7 @@ class filled_later {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       EXPECT_EQ(hpeAnnouncedBegin(announced_), HPE_SUCCESS);
       hpe::launch(test_kernel().fill, hpe::grid(4), {what.data(), count, first}, out(what));
-      seen_ = what[1];  // waits only for its own work, which has been queued
+      seen_ = what[1];  // this thread waits only for its own work, which has been queued
       EXPECT_EQ(hpeAnnouncedEnd(announced_), HPE_SUCCESS);
     });
   }
@@ -63,7 +63,7 @@ class Announce : public testing::Test {
 };
 
 TEST_F(Announce, ATouchWaitsForAllMemoryOfADevice) {
-  it_[3] = 0;  // the view is open
+  it_[3] = 0;  // opens the view before the work is announced
   const filled_later later(it_, 100, 1, {});
   EXPECT_EQ(it_[3], 103U);
 }
@@ -177,7 +177,7 @@ TEST_F(Announce, MistakesAreTold) {
   ASSERT_EQ(hpeAnnounce(&second, 1, nullptr, 0), HPE_SUCCESS);
   EXPECT_EQ(hpeAnnouncedBegin(work), HPE_SUCCESS);
   EXPECT_EQ(hpeAnnouncedBegin(second), HPE_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);  // and the thread goes on with the first
+  EXPECT_EQ(hpeAnnouncedEnd(second), HPE_SUCCESS);  // the thread is still between begin and end of the first one
   EXPECT_EQ(it_[0], 1U);
   EXPECT_EQ(hpeAnnouncedEnd(work), HPE_SUCCESS);
   EXPECT_EQ(it_[0], 1U);

@@ -30,7 +30,7 @@ std::string text_of(const void* p) {
   return text;
 }
 
-// An array in which each element is its index, and a check that this still holds.
+// An array in which each element equals its index. untouched() checks that this is still so.
 struct witness {
   numbers array{mebi};
   witness() { std::iota(array.begin(), array.end(), 0U); }
@@ -198,7 +198,7 @@ TEST(api, CopiesStayInTheirAllocations) {
   EXPECT_EQ(hpeMemcpy(nullptr, nullptr, 0), HPE_SUCCESS);
   EXPECT_EQ(hpeMemcpy(p, p, 0), HPE_SUCCESS);
   EXPECT_TRUE(a.untouched() && b.untouched());
-  EXPECT_EQ(hpeMemcpy(p, p + 25, 100), HPE_SUCCESS);  // next to each other
+  EXPECT_EQ(hpeMemcpy(p, p + 25, 100), HPE_SUCCESS);  // the ranges are adjacent
   EXPECT_EQ(a.array[0], 25U);
 }
 
@@ -209,7 +209,7 @@ TEST(api, FillsStayInTheirAllocation) {
   EXPECT_EQ(hpeMemset(a.array.data(), 1, 0), HPE_SUCCESS);
   EXPECT_TRUE(a.untouched());
   std::uint32_t ordinary = 0;
-  EXPECT_EQ(hpeMemset(&ordinary, 0x1ff, 4), HPE_SUCCESS);  // a byte, as memset's
+  EXPECT_EQ(hpeMemset(&ordinary, 0x1ff, 4), HPE_SUCCESS);  // only the lowest byte of the value counts, as for memset
   EXPECT_EQ(ordinary, 0xffffffffU);
 }
 
@@ -286,7 +286,6 @@ TEST(api, LaunchesAreChecked) {
   EXPECT_EQ(hpeSynchronize(), HPE_SUCCESS);
 }
 
-// A kernel that reads a range, and also declares it as written whole, reads the old contents.
 TEST(api, EnqueuingIsChecked) {
   witness numbers_of_host;
   const hpeAccess whole = out(numbers_of_host.array);
@@ -312,6 +311,8 @@ TEST(api, EnqueuingIsChecked) {
   EXPECT_EQ(hpeSynchronize(), HPE_SUCCESS);
 }
 
+// A launch reads the old bytes of a part that it declares as read and written, although another of its accesses
+// declares that the whole array is overwritten.
 TEST(api, OverlappingAccessesOfALaunchKeepTheOldBytes) {
   for (const bool swapped : {false, true}) {
     const witness a;
@@ -382,7 +383,7 @@ TEST(api, StatisticsCountLaunchesFaultsAndBytes) {
   EXPECT_EQ(s.launches, 2U);
   EXPECT_GE(s.bytes_to_device, 4 * count);
   EXPECT_GE(s.bytes_to_host, 1U);
-  EXPECT_LT(s.bytes_to_host, 2 * 4 * count);  // new memory needs no transfer, but used memory does
+  EXPECT_LT(s.bytes_to_host, 2 * 4 * count);  // the first writes of new memory fetch nothing
   EXPECT_GE(s.faults_read, 1U);
   EXPECT_GE(s.faults_write, 1U);
   EXPECT_GE(s.protections, 2U);

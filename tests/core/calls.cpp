@@ -1,4 +1,5 @@
-// The statistics of calls, the errors of the calls for PTX and exports, and structs of other versions of the headers.
+// The statistics of calls, the errors of the functions for PTX and exports, and structs of other versions of the
+// headers.
 
 #include <gtest/gtest.h>
 
@@ -69,8 +70,8 @@ TEST(calls, StatisticsCountEachTouchOnce) {
   EXPECT_EQ(hpe::statistics().faults_write, 1U);
 }
 
-/// A struct as in a program that was compiled with the header of another version: `bytes` long, followed by
-/// 0xAB.
+/// A struct as in a program that was compiled with another version of the header: it is `bytes` bytes long, and bytes
+/// of 0xAB follow.
 template <class Struct>
 struct of_another_version {
   explicit of_another_version(std::size_t bytes) {

@@ -1,5 +1,5 @@
-// One pointer on the host and on devices: each side reads what the other wrote, in program order and without copy
-// calls.
+// One pointer on the host and on devices: each side reads the bytes that the other side wrote, in program order and
+// without copy calls.
 
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST(coherence, NewMemoryReadsAsZero) {
   for (const std::uint32_t x : a.span()) ASSERT_EQ(x, 0U);
 }
 
-// Freed allocations leave their host pages to new ones of the same size.
+// New allocations reuse the host pages of freed allocations of the same size.
 TEST(coherence, MemoryThatWasUsedBeforeReadsAsZero) {
   for (const std::size_t n : {3 * mebi + 5, 300000UL}) {
     for (int round = 0; round < 12; ++round) {
@@ -80,7 +80,7 @@ TEST(coherence, MemoryThatWasUsedBeforeReadsAsZero) {
       switch (round % 4) {
         case 0: std::copy(a.begin(), a.end(), seen.begin()); break;
         case 1: hpe::copy(seen.data(), a.data(), n * sizeof seen[0]); break;
-        case 2:  // a launch uploads the host's bytes, with the zeros around them
+        case 2:  // a launch uploads whole blocks: the host's bytes and the zeros around them
           a[n / 2] = 9;
           hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 0, 1, 0}, inout(a));
           hpe::copy(seen.data(), a.data(), n * sizeof seen[0]);
@@ -93,7 +93,7 @@ TEST(coherence, MemoryThatWasUsedBeforeReadsAsZero) {
       ASSERT_EQ(seen[n / 2], written) << "round " << round;
       seen[n / 2] = 0;
       ASSERT_EQ(std::count(seen.begin(), seen.end(), 0U), static_cast<std::ptrdiff_t>(n)) << "round " << round;
-      // Values that the next round must not see, on the host and at home.
+      // Writes values on the host and at the home that the next round must not see.
       std::iota(a.begin(), a.end(), 1U);
       hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), n, 1, 0}, inout(a));
       ASSERT_EQ(a[n - 1], n + 1);
@@ -129,7 +129,7 @@ TEST(coherence, TheHostMayOverwriteWhatAKernelStillReads) {
   for (const std::uint32_t x : sum.span()) ASSERT_EQ(x, 2U);
 }
 
-// Uploads behind a writer wait for the kernels that read the bytes that they overwrite.
+// An upload behind a writer waits for the kernels that read the bytes that the upload overwrites.
 TEST(coherence, RollingUploadsLeaveWhatAKernelStillReads) {
   const std::size_t n = 8 * mebi;
   const hpe::array<std::uint32_t> source(n);
@@ -182,7 +182,6 @@ TEST(coherence, HostMemoryIsSharedByAll) {
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], i + hpe::device_count());
 }
 
-// A touch of host memory does not wait here, so the host synchronises.
 TEST(coherence, AWriterIsUploadedBehindAgainAfterALaunch) {
   const hpe::array<std::uint32_t> a(std::size_t{8} << 20);
   const auto uploaded_behind_a_pass = [&](std::uint32_t value) {
@@ -191,7 +190,7 @@ TEST(coherence, AWriterIsUploadedBehindAgainAfterALaunch) {
     return hpe::statistics().bytes_to_device - before;
   };
   EXPECT_GT(uploaded_behind_a_pass(1), a.size() * 2) << "half of the bytes";
-  // The rolling upload stops for a writer that returns to uploaded blocks.
+  // If a writer returns to uploaded blocks, hpe stops the rolling upload.
   int passes = 0;
   while (uploaded_behind_a_pass(2) != 0) ASSERT_LT(++passes, 50);
   hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), a.size(), 1, 0}, inout(a));
@@ -207,7 +206,7 @@ TEST(coherence, SynchronizingWaitsForKernels) {
     hpe::launch_on(device, test_kernel().increment, hpe::grid(1),
                    {a.data(), 1, 1, static_cast<std::uint32_t>(duration.count())}, inout(a));
   };
-  // A touch of `a` would itself wait for the kernel, so only the elapsed time shows whether the call has waited.
+  // A touch of `a` would also wait for the kernel, so only the elapsed time shows whether the call has waited.
   auto begin = std::chrono::steady_clock::now();
   add_one_late(0);
   hpe::synchronize();
@@ -316,7 +315,8 @@ TEST(coherence, PrefetchRunsAheadOfASequentialReader) {
   EXPECT_EQ(s.bytes_to_host, n * 4);
 }
 
-// Touches of lone blocks make the blocks of the array smaller, so that each further touch moves less.
+// If the host touches single blocks far apart, hpe makes the blocks of the array smaller, so that later touches move
+// less data.
 TEST(coherence, AHostThatReadsHereAndThereFetchesLess) {
   const std::size_t n = 16 * mebi;
   const hpe::array<std::uint32_t> a(n);
@@ -340,7 +340,7 @@ TEST(coherence, AHostThatReadsHereAndThereFetchesLess) {
   }
 }
 
-// While the data of a single block is on its way, its view is a mapping of its own.
+// While the data of a single block is being fetched, the view of this block is a separate mapping.
 TEST(coherence, BlocksThatWereReadHereAndThereShareOneMappingAgain) {
   const std::size_t n = 16 * mebi / sizeof(std::uint32_t);
   const hpe::array<std::uint32_t> a(n);
@@ -355,7 +355,7 @@ TEST(coherence, BlocksThatWereReadHereAndThereShareOneMappingAgain) {
   kernel_writes();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (mappings_in(a.data(), a.size() * sizeof a[0]) > 1 && std::chrono::steady_clock::now() < end)
-    std::this_thread::yield();  // the thread of the runtime that served the last read
+    std::this_thread::yield();  // waits for the thread of the runtime that handled the last read
   EXPECT_EQ(mappings_in(a.data(), a.size() * sizeof a[0]), 1U);
 }
 
@@ -377,8 +377,8 @@ TEST(coherence, DevicesThatReachEachOtherMoveDataWithoutTheHost) {
   const std::size_t n = 3 * mebi;
   const hpe::array<std::uint32_t> a(n, hpe::on_device(0));
   hpe::launch_on(0, test_kernel().fill, hpe::grid(test_tiles), {a.data(), n, 3}, out(a));
-  a[5] = 1;                    // this block is the host's
-  EXPECT_EQ(a[n - 1], n + 2);  // and this one is on both sides
+  a[5] = 1;                    // the valid copy of this block is on the host
+  EXPECT_EQ(a[n - 1], n + 2);  // and this block is valid on both sides
   hpe::synchronize();
   hpe::check(hpeResetStatistics());
   hpe::migrate(a.data(), 1);

@@ -20,7 +20,7 @@ using transfer_test::mib;
 
 class kept_memory_test : public testing::Test {
  protected:
-  /// Mapped and written memory, like that of a freed allocation.
+  /// Returns mapped and written memory, like that of a freed allocation.
   kept_memory::space used_space(std::size_t granules, int value) {
     const kept_memory::space result{&segment, segment.allocate(granules), granules};
     const std::size_t bytes = granules * granule_size;
@@ -45,7 +45,7 @@ constexpr auto zero = kept_memory::contents::zero;
 TEST_F(kept_memory_test, gives_the_smallest_space_that_is_large_enough) {
   kept_memory kept(soft.space, *soft.set, 64 * mib);
   const auto large = used_space(5, 5);
-  (void)segment.allocate(1);  // apart
+  (void)segment.allocate(1);  // keeps the two spaces apart
   const auto small = used_space(3, 6);
   kept.keep(large, old);
   kept.keep(small, old);
@@ -80,7 +80,7 @@ TEST_F(kept_memory_test, neighbours_with_the_same_contents_become_one) {
 TEST_F(kept_memory_test, a_larger_allocation_goes_on_behind_it_where_that_is_free) {
   kept_memory kept(soft.space, *soft.set, 64 * mib);
   const auto before = used_space(3, 1);
-  const auto other = used_space(1, 2);  // in the way of `before`
+  const auto other = used_space(1, 2);  // lies directly after `before`
   const auto last = used_space(2, 3);
   const std::size_t free = segment.free_granules();
   kept.keep(before, old);

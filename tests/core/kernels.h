@@ -5,13 +5,14 @@
 #include "hpe/hpe.hpp"
 #include "tests/core/test_kernels.h"
 
-/// The path of the module: where it was built, or the value of the variable if the tests were moved.
+/// Returns the path of the module: the value of HPE_TEST_KERNELS if the tests were moved, otherwise the path at which
+/// the module was built.
 inline const char* test_kernels_path() {
   const char* elsewhere = std::getenv("HPE_TEST_KERNELS");
   return elsewhere != nullptr ? elsewhere : HPE_TEST_KERNELS;
 }
 
-/// The kernels of test_kernels.cpp, loaded at the first call.
+/// The kernels of test_kernels.cpp, loaded when test_kernel() is first called.
 struct loaded_kernels {
   hpe::module module{test_kernels_path()};
   hpe::kernel<fill_parameters> fill{module, "fill"};

@@ -81,7 +81,8 @@ TEST(larger, NewMemoryReadsAsZeroWhereverItIs) {
   EXPECT_EQ(used[7], 5U);
 }
 
-// Data is copied to the host ahead of the need for its memory. Its host pages then hold these bytes when it is freed.
+// hpe copies data to the host before the data's device memory is needed. The host pages then contain these bytes when
+// the allocation is freed.
 TEST(larger, NewMemoryReadsAsZeroOnPagesOfDataThatWasCopiedAhead) {
   constexpr std::size_t pieces = device_memory / sizeof(std::uint32_t) / part;
   std::vector<std::unique_ptr<numbers>> old;
@@ -120,7 +121,7 @@ TEST(larger, ALaunchThatDoesNotFitIsRefusedWithTheSizes) {
                     HPE_ERROR_OUT_OF_MEMORY, {"33554432 bytes on device 0", "16777216", "hpeAccess.size"}));
   EXPECT_TRUE(fails(hpeLaunch(0, test_kernel().increment.get(), &shape, &whole, sizeof whole, nullptr, HPE_ALL),
                     HPE_ERROR_OUT_OF_MEMORY, {"device 0", "HPE_ALL"}));
-  // The data is as before, and can be used.
+  // The data is unchanged and can still be used.
   increment(a, a.size() - part, part, 3);
   EXPECT_EQ(a[0], 0U);
   EXPECT_EQ(a[a.size() - 1], 3U);
@@ -193,7 +194,7 @@ TEST(larger, TheHostWorksOnTheDataMeanwhile) {
 
 TEST(larger, SeveralThreadsWhoseDataTogetherDoesNotFitAllGoOn) {
   constexpr int threads = 4;
-  constexpr std::size_t each = device_memory / sizeof(std::uint32_t) / 8 * 6;  // three quarters of the memory
+  constexpr std::size_t each = device_memory / sizeof(std::uint32_t) / 8 * 6;  // elements; three quarters of the memory
   std::vector<numbers> data;
   for (int t = 0; t < threads; ++t) data.emplace_back(each);
   std::vector<std::thread> running;

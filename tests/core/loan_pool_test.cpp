@@ -17,7 +17,7 @@ options soft_options() {
   return chosen;
 }
 
-// If each device is next to a different NUMA node, there are staging buffers for each.
+// If the devices are near different NUMA nodes, there are separate staging buffers for each node.
 TEST(loan_pool, lends_nothing_of_the_staging_buffers_of_any_group) {
   ::setenv("HPE_SOFT_NODES", "0,1", 1);
   options chosen = soft_options();

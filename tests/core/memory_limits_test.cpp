@@ -1,4 +1,4 @@
-// Memory that runs out in the middle of an operation, and the limit of memory that the runtime keeps for reuse.
+// Memory that runs out in the middle of an operation, and the limit on the memory that the runtime keeps for reuse.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -23,8 +23,8 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-// Variables that the runtime reads when it starts: with them a migration of 16 MiB, through the host because the
-// devices do not reach each other, takes a quarter of a second.
+// Variables that the runtime reads when it starts. With these values, a migration of 16 MiB takes a quarter of a
+// second: the devices do not reach each other, so the data passes through the host.
 [[maybe_unused]] const bool environment_is_set = [] {
   ::setenv("HPE_DEVICES", "soft:2x1", 1);
   ::setenv("HPE_SOFT_MEMORY", "32M", 1);
@@ -57,7 +57,7 @@ TEST(migration, a_failed_migration_leaves_the_allocation_at_its_old_home) {
     void* in_the_way = nullptr;
     if (hpeMallocOn(&in_the_way, 24 * mib, 1) == HPE_SUCCESS) {
       migrating.join();
-      // The migration is refused at once if the other allocation came first.
+      // If the other allocation came first, hpe refuses the migration at once.
       lost_its_room = status != HPE_SUCCESS && words.find("bytes free, but needs") == std::string::npos;
     } else {
       migrating.join();  // the migration came first
@@ -90,7 +90,7 @@ TEST(synchronizing, waits_for_copies_that_nobody_else_waits_for) {
   void* p = nullptr;
   ASSERT_EQ(hpeMallocOn(&p, size, 0), HPE_SUCCESS);
   std::memset(p, 1, size);
-  ASSERT_EQ(hpeSynchronize(), HPE_SUCCESS);  // with the uploads behind the writing host
+  ASSERT_EQ(hpeSynchronize(), HPE_SUCCESS);  // also waits for the uploads behind the writing host
   ASSERT_EQ(hpeMemset(p, 2, size), HPE_SUCCESS);
   ASSERT_EQ(hpeSynchronize(), HPE_SUCCESS);
   std::vector<std::byte> ordinary(size, std::byte{3});
@@ -110,7 +110,7 @@ TEST(loans, that_came_back_are_kept_up_to_a_limit) {
     std::vector<loan> all;
     for (int i = 0; i < 5; ++i) {
       all.push_back(pool.take(size, nullptr));
-      all.back().data()[0] = std::byte{1};  // one page
+      all.back().data()[0] = std::byte{1};  // allocates one page
     }
     EXPECT_EQ(shadow_bytes(), before + 5 * 4096);
   }

@@ -49,7 +49,7 @@ TEST(near_devices, nodes_that_this_machine_lacks_harm_nobody) {
   far.settle_memory(1, memory, sizeof memory);
 }
 
-// Each device then has its own threads, buffers and lane, on any machine.
+// With these settings, each device has its own threads, buffers and lane, on any machine.
 TEST(near_devices, a_runtime_works_as_ever_with_a_group_for_each) {
   const nodes_of_devices here("0,999");
   options chosen;
@@ -82,7 +82,7 @@ TEST(near_devices, too_many_buffers_for_the_address_space_are_refused) {
   options chosen;
   chosen.devices = "soft:2";
   chosen.segment_size = 64 << 20;
-  chosen.staging_buffers = 12;  // of 4 MiB, for each of two groups
+  chosen.staging_buffers = 12;  // 12 buffers of 4 MiB for each of two groups
   try {
     runtime it(chosen);
     FAIL() << "96 MiB in 64 MiB";

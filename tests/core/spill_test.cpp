@@ -53,7 +53,7 @@ using numbers = hpe::array<std::uint32_t>;
 constexpr std::size_t part = mebi / 2;  // elements: 2 MiB
 constexpr std::size_t whole = 4 * host_limit / sizeof(std::uint32_t);
 
-/// The open file of this process whose name begins so; -1 if there is none.
+/// Returns the descriptor of an open file of this process whose name begins with `beginning`; -1 if there is none.
 int find_file(const std::string& beginning) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code failed;
@@ -69,14 +69,15 @@ std::size_t memory_of_shadow() {
   return static_cast<std::size_t>(its.st_blocks) * 512;
 }
 
-/// The bytes of the spill file, which never becomes shorter: freed parts are room for later data.
+/// Returns the bytes of the spill file. The file never becomes shorter; later data reuses the freed parts.
 std::size_t size_of_file() {
   struct stat its {};
   const int file = find_file(folder);
   return file >= 0 && ::fstat(file, &its) == 0 ? static_cast<std::size_t>(its.st_size) : 0;
 }
 
-/// Elements that do not fit into host memory and the spill file as it is, whatever other tests have left there.
+/// Returns a number of elements that do not fit into host memory and the spill file at its present size, which depends
+/// on earlier tests.
 std::size_t beyond_the_file() { return whole + size_of_file() / sizeof(std::uint32_t); }
 
 void increment(const numbers& a, std::size_t first, std::size_t count, std::uint32_t by, int device = 0) {
@@ -84,7 +85,7 @@ void increment(const numbers& a, std::size_t first, std::size_t count, std::uint
                  inout(std::span(a.data() + first, count)));
 }
 
-/// Limits the size of files during its lifetime, so that the spill file cannot grow: as on a full disk.
+/// While an object exists, the size of files is limited, so that the spill file cannot grow, as on a full disk.
 class full_disk {
  public:
   full_disk() {
@@ -101,7 +102,7 @@ class full_disk {
   rlimit old_{};
 };
 
-// First, because free parts of the file left by other tests would be room, and because hpe warns only once.
+// This test must run first: later, free parts of the file could take the data, and hpe warns only once.
 TEST(spill, CpuCodeGoesBeyondTheLimitWhereTheDiskIsFull) {
   const numbers a(whole);
   {
@@ -166,7 +167,7 @@ TEST(spill, CopiesAndFills) {
   std::vector<std::uint32_t> result(whole);
   ASSERT_EQ(hpeMemcpy(result.data(), b.data(), bytes), HPE_SUCCESS) << hpeGetLastErrorMessage();
   EXPECT_EQ(result, source);
-  ASSERT_EQ(hpeMigrate(b.data(), 0), HPE_SUCCESS) << hpeGetLastErrorMessage();  // through the host, beyond the limit
+  ASSERT_EQ(hpeMigrate(b.data(), 0), HPE_SUCCESS) << hpeGetLastErrorMessage();  // through the host, beyond its limit
   for (std::size_t i = 0; i < whole; i += 1023) ASSERT_EQ(b[i], source[i]) << i;
   for (std::size_t i = 0; i < whole; i += 1023) ASSERT_EQ(a[i], ~0U) << i;
 }
@@ -202,7 +203,7 @@ TEST(spill, ThreadsAndDevicesUseTheSameData) {
 
 TEST(spill, AFullDiskIsAnErrorOfTheLaunchAndNothingIsLost) {
   const numbers a(whole);
-  std::iota(a.begin(), a.end(), 0U);  // in the file and in host memory
+  std::iota(a.begin(), a.end(), 0U);  // the data is then in the file and in host memory
   const std::size_t more = beyond_the_file();
   const numbers b(more);
   std::size_t done = 0;
@@ -224,7 +225,8 @@ TEST(spill, AFullDiskIsAnErrorOfTheLaunchAndNothingIsLost) {
   EXPECT_EQ(b[done], 1U);
 }
 
-/// Puts another file in the place of the spill file during its lifetime. It is open for reading only, so writes fail.
+/// While an object exists, the descriptor of the spill file refers to another file. That file is open only for reading,
+/// so writes fail.
 class broken_disk {
  public:
   explicit broken_disk(const char* instead) : file_(find_file(folder)), old_(::dup(file_)) {
@@ -254,7 +256,7 @@ class spill_failures : public testing::TestWithParam<failing_read> {};
 TEST_P(spill_failures, AreErrorsOfWhatNeedsTheFileAndNothingIsLost) {
   const numbers a(whole);
   std::iota(a.begin(), a.end(), 0U);
-  // The file has all data then, and data in memory gives way without a write.
+  // After this, all data is in the file, so data in memory can be evicted without a write.
   EXPECT_TRUE(std::is_sorted(a.begin(), a.end()));
   const std::size_t bytes = part * sizeof(std::uint32_t);
   const hpeShape shape = hpe::grid(test_tiles);
@@ -267,8 +269,8 @@ TEST_P(spill_failures, AreErrorsOfWhatNeedsTheFileAndNothingIsLost) {
     const hpeAccess access{a.data(), bytes, HPE_INOUT};
     EXPECT_TRUE(fails(hpeLaunch(0, test_kernel().increment.get(), &shape, &some, sizeof some, &access, 1),
                       HPE_ERROR_SYSTEM, {"HPE_SPILL", GetParam().words}));
-    EXPECT_EQ(a[whole - 1], whole - 1);  // what is in memory is not affected
-    // Data that is overwritten needs no file.
+    EXPECT_EQ(a[whole - 1], whole - 1);  // data in memory is not affected
+    // Overwriting data does not need the file.
     const hpeAccess overwritten{a.data() + part, bytes, HPE_OUT};
     const increment_parameters others{a.data() + part, part, 1, 0};
     ASSERT_EQ(hpeMemset(a.data() + part, 0, bytes), HPE_SUCCESS) << hpeGetLastErrorMessage();
@@ -281,7 +283,7 @@ TEST_P(spill_failures, AreErrorsOfWhatNeedsTheFileAndNothingIsLost) {
   for (std::size_t i = 2 * part; i < whole; ++i) ASSERT_EQ(a[i], i) << i;
 }
 
-// Reading addresses of this process at which nothing is mapped is an input or output error.
+// Reading /proc/self/mem at an address at which nothing is mapped gives the error EIO.
 INSTANTIATE_TEST_SUITE_P(, spill_failures,
                          testing::Values(failing_read{"/proc/self/mem", "Input/output error"},
                                          failing_read{"/dev/null", "shorter"}),
@@ -304,7 +306,7 @@ TEST(spill, FilesAndFork) {
     n = ::pread(fd, reinterpret_cast<std::byte*>(b.data()) + done, bytes - done, static_cast<off_t>(done));
   ASSERT_EQ(done, bytes);
   std::fclose(file);
-  // A child that uses none of the data ends normally, and the file stays the parent's.
+  // A child that does not use the data ends normally and does not change the parent's file.
   const pid_t child = ::fork();
   if (child == 0) ::_exit(7);
   int status = 0;
@@ -317,7 +319,8 @@ TEST(spill, FilesAndFork) {
 TEST(spill, HostMemoryCountsAndStays) {
   void* p = nullptr;
   EXPECT_TRUE(fails(hpeMallocHost(&p, 2 * host_limit), HPE_ERROR_OUT_OF_MEMORY, {"33554432", "12582912", "16777216"}));
-  // Buffers through which other tests read and wrote files; hpe keeps them, and the limit does not include them.
+  // The bytes of the buffers through which earlier tests read and wrote files. hpe keeps these buffers, and the limit
+  // does not include them.
   const std::size_t kept = memory_of_shadow();
   const numbers a(whole);
   std::iota(a.begin(), a.end(), 0U);

@@ -1,4 +1,5 @@
-// Launches on several devices at once: one piece of work for all other work, with parts that may wait for each other.
+// Launches on several devices at once: for all other work, such a launch is a single piece of work; its parts may wait
+// for each other.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +19,8 @@ using hpe::out;
 
 constexpr std::size_t count_of_part = 1 << 16;
 
-/// A team of all devices; each adds 1 to its own part of the numbers, device `late` long after the others.
+/// Launches a team of all devices. Each device adds 1 to its own part of the numbers; device `late` does so long after
+/// the others.
 void increment_all(const hpe::array<std::uint32_t>& numbers, int late) {
   const int devices = hpe::device_count();
   const std::size_t each = numbers.size() / static_cast<std::size_t>(devices);
@@ -33,7 +35,7 @@ bool all_are(const hpe::array<std::uint32_t>& numbers, std::uint32_t value) {
   return std::all_of(numbers.begin(), numbers.end(), [value](std::uint32_t x) { return x == value; });
 }
 
-/// Whether every device reaches the memory of all.
+/// Whether every device reaches the memory of every other device.
 bool all_reach() {
   const int devices = hpe::device_count();
   for (int d = 0; d < devices; ++d)
@@ -71,7 +73,7 @@ TEST_F(team, LaunchesWaitForAllParts) {
 TEST_F(team, ATeamWaitsForWhatWasQueued) {
   const hpe::array<std::uint32_t> numbers(devices, hpe::block_distribution()), gate(1);
   for (int d = 0; d < hpe::device_count(); ++d) {
-    // The numbers are set late, so additions that come too early are lost.
+    // Kernels set the numbers late, so an addition that comes too early is lost.
     hpe::launch_on(d, test_kernel().increment, hpe::grid(1), {gate.data(), 1, 1, 50000}, inout(gate));
     for (std::size_t i = 0; i < devices; ++i)
       hpe::launch_on(d, test_kernel().fill, hpe::grid(1), {numbers.data() + i, 1, 7}, in(gate),
@@ -82,7 +84,7 @@ TEST_F(team, ATeamWaitsForWhatWasQueued) {
   }
 }
 
-// All parts find the bytes that the host wrote, and a part of a team may write bytes whose home is another device.
+// All parts of a team see the bytes that the host wrote, and a part may write bytes whose home is another device.
 TEST_F(team, PartsFindWhatTheHostWrote) {
   const hpe::array<std::uint32_t> numbers(count * devices, hpe::on_device(0));
   std::fill(numbers.begin(), numbers.end(), 41U);
@@ -103,7 +105,7 @@ TEST_F(team, TilesWaitForTilesOfOtherDevices) {
       EXPECT_TRUE(all_are(results, tiles));
     }
   };
-  // Teams of several threads, with other work between, do not keep devices from each other.
+  // If several threads launch teams, and other work is queued between them, the devices do not block each other.
   std::vector<std::jthread> threads;
   for (int t = 0; t < 3; ++t) threads.emplace_back(meet);
   const hpe::array<std::uint32_t> numbers(1000, hpe::on_device(0));

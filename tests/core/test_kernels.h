@@ -21,13 +21,13 @@ struct increment_parameters {
   std::uint32_t* data;
   std::uint64_t count;
   std::uint32_t by;
-  std::uint32_t sleep_microseconds;  // at first, so that the following work happens late
+  std::uint32_t sleep_microseconds;  // the kernel first sleeps, so that its additions happen late
 };
 
 struct meet_parameters {
-  std::uint32_t* arrived;  // counts all tiles of all devices, which wait for each other
+  std::uint32_t* arrived;  // the number of tiles of all devices that have arrived; the tiles wait for each other
   std::uint32_t all;
-  std::uint32_t* results;  // for each tile of this device: how many tiles had arrived when it continued
+  std::uint32_t* results;  // for each tile of this device: the number of tiles that had arrived when the tile continued
 };
 
 struct crash_parameters {
@@ -35,9 +35,9 @@ struct crash_parameters {
 };
 
 struct divide_parameters {
-  std::int32_t* result;  // = 1 / by
+  std::int32_t* result;  // result: 1 / by
   std::int32_t by;
 };
 
-/// Tiles of the grid get equal parts of the elements.
+/// The number of tiles in the grids of these kernels; each tile processes an equal part of the elements.
 inline constexpr std::uint32_t test_tiles = 16;

@@ -4,13 +4,13 @@
 
 #include "hpe/kernel.h"
 
-/// Numbers [begin, end) of a loop.
+/// The iterations [begin, end) of a loop.
 struct part {
   std::uint64_t begin;
   std::uint64_t end;
 };
 
-/// The part of a loop over `count` numbers that these tiles of a launch process.
+/// Returns the part of a loop of `count` iterations that these tiles of a launch execute.
 inline part part_of(const hpeTiles* tiles, std::uint64_t count) {
   const std::uint64_t total = std::uint64_t{tiles->grid[0]} * tiles->grid[1] * tiles->grid[2];
   return {count * tiles->begin / total, count * tiles->end / total};

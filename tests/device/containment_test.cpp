@@ -1,4 +1,4 @@
-// A device that fails, hangs or overwrites its state does no harm to its owner and to other devices.
+// A device that fails, hangs or overwrites its state does not harm its owner or other devices.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST(queues, never_make_the_program_wait) {
   const timepoint running = m.launch(m.stream(0), "rest", rest_parameters{3'000'000, nullptr, 0});
   constexpr std::size_t commands = 5000;
   for (std::size_t i = 0; i < commands; ++i) {
-    // Each launch sees the value that the one before it wrote.
+    // Each launch sees the value that the previous launch wrote.
     m.launch(m.stream(0), "add", add_parameters{m.at<std::uint32_t>(0), 1, 1});
     if (i % 50 == 0) m.stream(0).copy(m.address(0, 4 + 4 * (i / 50)), m.address(0), 4);
   }
@@ -100,7 +100,7 @@ TEST(corruption, does_not_reach_other_devices_nor_the_configuration) {
           std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2)
         bytes += end - begin;
   }
-  // The common section and the status of one device.
+  // A device may write only the common section and its own status.
   constexpr std::size_t pages = 2 * 4096;
   for (const std::size_t bytes : writable) {
     EXPECT_GT(bytes, 0U);
@@ -129,7 +129,7 @@ TEST(time_limit, of_a_kernel_loses_its_device_and_names_it) {
   m.stream(1).wait(point);
   const timepoint behind = m.launch(m.stream(1), "empty", load_parameters{});
   EXPECT_EQ(m.outcome(point), HPE_ERROR_DEVICE_LOST);
-  EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);  // a device that waits does not count as hanging
+  EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);  // a device that only waits for another does not count as hanging
   const auto failure = m.set().status_of(point);
   EXPECT_NE(std::string(failure->what()).find("kernel \"rest\" ran for more than 1 s (HPE_DEVICE_TIMEOUT)"),
             std::string::npos)
@@ -161,7 +161,7 @@ TEST(requests, a_failed_request_leaves_no_answer_and_no_socket) {
   m.device(0).map(m.address(0), granule);
   auto own = sockets();
   std::erase_if(own, [&](int fd) { return std::find(before.begin(), before.end(), fd) != before.end(); });
-  ASSERT_EQ(own.size(), 4U);  // for each device, the connection to it and to its keeper
+  ASSERT_EQ(own.size(), 4U);  // for each device: the connections to the device and to its keeper
   const int file = ::memfd_create("test", MFD_CLOEXEC);
   ASSERT_EQ(::ftruncate(file, granule), 0);
   ::close(own[1]);  // the connection to the second device
@@ -169,12 +169,12 @@ TEST(requests, a_failed_request_leaves_no_answer_and_no_socket) {
   const auto register_it = [&] { m.set().register_host(memory, sizeof memory, file, 0); };
   const std::string why = words_of(register_it);
   EXPECT_TRUE(eventually([&] { return m.device(1).lost(); }, 3s));
-  // Without an error, the end of the second device was noticed before, and only the first one was asked.
+  // If there is no error, hpe had already noticed the end of the second device and asked only the first.
   if (why.empty())
     m.set().unregister_host(memory, sizeof memory);
   else
     EXPECT_NE(why.find("the program closed hpe's descriptors"), std::string::npos) << why;
-  // The first device has undone the registration to which it had agreed, and its answers match the next requests.
+  // The first device has undone its registration, and its answers still match the requests.
   EXPECT_EQ(words_of(register_it), "");
   EXPECT_NE(words_of([&] { m.set().find_kernel(0, "no such kernel"); }).find("no such kernel"), std::string::npos);
   m.set().unregister_host(memory, sizeof memory);

@@ -63,7 +63,7 @@ TEST_P(contract, uploaded_bytes_come_back) {
     auto values = out.as<std::uint32_t>();
     std::iota(values.begin(), values.end(), d * 77U);
     m.stream(d).copy(m.address(d, 4 * MiB), out.data(), bytes);
-    // Odd places and sizes.
+    // Copies at odd offsets and of odd sizes.
     m.finish(m.stream(d).copy(back.data() + 5, m.address(d, 4 * MiB) + 3, bytes - 100));
     EXPECT_EQ(m.stream(d).last().value, 2U);
     EXPECT_TRUE(std::equal(back.data() + 5, back.data() + 5 + bytes - 100, out.data() + 3));
@@ -177,7 +177,7 @@ TEST_P(contract, peers_share_memory_and_others_do_not) {
       std::iota(values.begin(), values.end(), from * 100 + to);
       m.stream(from).copy(m.address(from), host.data(), bytes);
       const timepoint sent = m.stream(from).copy(m.address(to), m.address(from), bytes);
-      // The other device adds to it with a kernel that also reads this device's memory.
+      // The other device adds to these numbers with a kernel that accesses this device's memory.
       m.stream(to).wait(sent);
       const timepoint added =
           m.launch(m.stream(to), "add", add_parameters{m.at<std::uint32_t>(from), 1024, 5}, {{4, 1, 1}, {}});
@@ -230,14 +230,14 @@ TEST_P(contract, expected_copies_change_nothing_but_time) {
     host_buffer host(m.set(), bytes);
     const auto values = host.as<std::uint32_t>();
     std::iota(values.begin(), values.begin() + 5000, 3U + static_cast<unsigned>(round));
-    // Expected copies of all bytes, of overlapping parts, of too many bytes, of none, and of memory that is not
+    // Announces copies of all bytes, of overlapping parts, of too many bytes, of no bytes, and of memory that is not
     // registered.
     m.set().expect_copies(host.data() + 4096, bytes - 4096);
     m.set().expect_copies(host.data() + 5 * MiB + 77, 9 * MiB);
     m.set().expect_copies(host.data() + bytes - MiB, 64 * MiB);
     m.set().expect_copies(host.data(), 0);
     m.set().expect_copies(&bytes, MiB);
-    // Copies follow immediately, in the middle and at both ends.
+    // Copies immediately, in the middle and at both ends.
     for (const std::size_t at : {std::size_t{0}, 17 * MiB + 4096, bytes - 2 * MiB})
       m.stream(0).copy(m.address(0, at), host.data() + at, 2 * MiB);
     m.finish(m.stream(0).last());
@@ -246,7 +246,7 @@ TEST_P(contract, expected_copies_change_nothing_but_time) {
     for (unsigned i = 0; i < 5000; ++i) ASSERT_EQ(values[i], 3U + static_cast<unsigned>(round) + i);
     EXPECT_EQ(values[5001], 0U);
     EXPECT_EQ(values[bytes / 4 - 1], 1U);
-    // The pages are given back, perhaps while they are still being made.
+    // Releases the pages, perhaps while threads are still making them.
     m.set().release_host(host.data(), bytes);
     m.set().expect_copies(host.data(), bytes);
   }
@@ -273,7 +273,7 @@ TEST_P(contract, parameters_are_copied_whole) {
   parameters.filler[sizeof parameters.filler - 1] = 0xc3;
   m.launch(m.stream(0), "rest", rest_parameters{20000, nullptr, 0});
   m.launch(m.stream(0), "store_last_byte", parameters);
-  parameters = {};  // while it is still queued
+  parameters = {};  // overwritten while the launch is still queued
   m.finish(m.stream(0).copy(back.data(), m.address(0), 1));
   EXPECT_EQ(back.as<unsigned char>()[0], 0xc3);
   const std::vector<std::byte> too_many(hpe::device::most_parameters + 1);
@@ -301,7 +301,7 @@ TEST_P(contract, queuing_returns_before_the_work_is_done) {
 }
 
 TEST_P(contract, wait_orders_streams_of_all_devices) {
-  // A value goes through all devices, twice. Each step is slow, so that a missing dependency would show.
+  // A value passes through all devices twice. Each step is slow, so that a missing dependency would be noticed.
   const std::size_t bytes = hpe::granule_size;
   host_buffer host(m.set(), bytes);
   for (unsigned d = 0; d < m.size(); ++d) m.device(d).map(m.address(d), bytes);
@@ -321,8 +321,8 @@ TEST_P(contract, wait_orders_streams_of_all_devices) {
   EXPECT_EQ(host.as<std::uint64_t>()[0], steps);
 }
 
-// Messages ask for the work before a point at any time: here, when both streams are idle and the last command of each
-// was a wait for the other.
+// work_before() must work at any time: here, when both streams are idle and the last command of each was a wait for the
+// other.
 TEST_P(contract, the_work_before_a_reached_point_has_ended) {
   hpe::device::stream& one = m.stream(0);
   hpe::device::stream& other = m.device(0).create_stream(priority::launch);

@@ -1,5 +1,5 @@
 // Makes each call to the CUDA driver fail once, in all operations of devices and streams. DEVICE_TEST_GPUS names the
-// devices: those of this machine, or the stand-in's.
+// devices: those of this machine, or those of the stand-in driver.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -53,7 +53,7 @@ class failing_machine {
   }
 
  private:
-  // Its segments are reserved, as the runtime reserves them.
+  // The segments are reserved, as in the runtime.
   const hpe::uvas_layout layout_ = layout_for(2);
   hpe::os::reservation space_{layout_.base, layout_.size(), granule};
   std::unique_ptr<hpe::device::device_set> set_ =
@@ -67,7 +67,7 @@ class failing_machine {
 
 struct scenario {
   const char* name;
-  std::function<timepoint(failing_machine&)> run;  // none() where nothing is queued
+  std::function<timepoint(failing_machine&)> run;  // returns the timepoint of the work; none() if there is no work
 };
 
 timepoint nothing(const std::function<void()>& call) {
@@ -87,7 +87,7 @@ std::vector<scenario> scenarios() {
 
 /// The result of a scenario.
 struct outcome {
-  std::string failed_entry;  // empty: too few calls
+  std::string failed_entry;  // empty: the scenario made fewer calls
   std::optional<hpe::error> thrown;
   timepoint point;
 };
@@ -154,7 +154,7 @@ TEST_P(driver_failures, a_failed_call_is_reported_and_leaves_nothing_behind) {
       }
 
       if (m.device().lost()) continue;
-      // Everything works afterwards, at the same addresses too.
+      // After the failure, everything works, also at the same addresses.
       EXPECT_FALSE(m.set().take_failure(-1));
       if (std::string_view(what.name) == "map" && !came.thrown) m.device().unmap(m.address(8 * granule), granule);
       m.device().map(m.address(8 * granule), granule);
@@ -172,7 +172,8 @@ TEST_P(driver_failures, a_failed_call_is_reported_and_leaves_nothing_behind) {
   }
 }
 
-// The driver's own queue is short, and its functions wait in it. So a program waits before, where it holds no lock.
+// The driver's own queue is short, and if it is full, the driver's functions wait. So a program waits for room before
+// it calls the driver, while it holds no lock.
 TEST_P(driver_failures, a_program_that_awaits_room_keeps_the_queue_of_the_driver_short) {
   failing_machine m;
   ASSERT_TRUE(m.holds(0));
@@ -209,7 +210,7 @@ TEST_P(driver_failures, a_call_that_kills_the_context_loses_the_device_and_nothi
   }
 }
 
-// Copies run more slowly while the driver creates memory.
+// Memory is reused because copies run more slowly while the driver creates memory.
 TEST_P(driver_failures, memory_of_a_range_serves_the_next_one_of_its_size) {
   failing_machine m;
   m.stream().fill(m.address(), 0x77, 2 * granule);
@@ -223,7 +224,7 @@ TEST_P(driver_failures, memory_of_a_range_serves_the_next_one_of_its_size) {
   EXPECT_EQ(successes_of("cuMemCreate"), created);
   EXPECT_TRUE(m.holds(0));
 
-  // Other sizes get new memory, and larger ranges are given back at once.
+  // Ranges of other sizes get new memory, and the memory of large ranges is released at once.
   constexpr std::size_t large = 64 * granule;
   for (int i = 0; i < 2; ++i) {
     m.device().map(m.address(8 * granule), large);

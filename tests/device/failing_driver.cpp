@@ -17,7 +17,7 @@ const driver& real() {
 }
 
 struct plan {
-  std::uint64_t calls_left = 0;  // until the one that fails; 0: none does
+  std::uint64_t calls_left = 0;  // the number of calls up to the one that fails; 0: no call fails
   CUresult result = CUDA_SUCCESS;
   std::string failed;
   std::map<std::string, std::uint64_t, std::less<>> successes;
@@ -26,7 +26,7 @@ thread_local plan the_plan;
 
 std::atomic<bool> work_is_held{false};
 
-// A failure of these would be an error in the driver's own bookkeeping, which hpe cannot handle.
+// Entries that never fail: their failure would be an error in the driver's own bookkeeping, which hpe cannot handle.
 constexpr std::array<std::string_view, 13> never{"cuGetErrorName",      "cuGetErrorString", "cuDevicePrimaryCtxRelease",
                                                  "cuCtxPopCurrent",     "cuCtxGetCurrent",  "cuMemAddressFree",
                                                  "cuMemRelease",        "cuMemUnmap",       "cuMemFreeHost",

@@ -184,7 +184,7 @@ TEST(failures, out_of_memory_names_the_free_bytes) {
   EXPECT_EQ(m.device(0).memory().free, 0U);
 }
 
-// Three devices, of which the first is killed while it works.
+// Three devices; the first is killed while it works.
 class lost_device : public testing::Test {
  protected:
   machine m{"soft:3"};
@@ -248,7 +248,7 @@ TEST_F(lost_device, in_the_middle_of_a_launch) {
     while (!m.set().reached(running)) gate->sleep(std::span(&running, 1), in(20s));
     ++woken;
   });
-  waiters.emplace_back([&] {  // this thread keeps queuing
+  waiters.emplace_back([&] {  // this thread queues work until the device is lost
     EXPECT_EQ(thrown_by([&] {
                 for (;; std::this_thread::sleep_for(10us)) m.stream(0).fill(m.address(0), 1, 1);
               }),
@@ -264,7 +264,7 @@ TEST_F(lost_device, in_the_middle_of_a_launch) {
   EXPECT_EQ(m.outcome(behind), HPE_ERROR_DEVICE_LOST);
   EXPECT_EQ(m.outcome(m.stream(0).last()), HPE_ERROR_DEVICE_LOST);
   EXPECT_EQ(m.outcome(early), HPE_SUCCESS);
-  EXPECT_EQ(m.outcome(elsewhere), HPE_SUCCESS);  // released without an error
+  EXPECT_EQ(m.outcome(elsewhere), HPE_SUCCESS);  // the waiting stream is released without an error
   expect_soon();
   expect_lost();
 }
@@ -293,7 +293,7 @@ TEST(lost_device_on_a_slow_link, in_the_middle_of_a_copy) {
   machine m("soft:3");
   for (unsigned d = 0; d < 2; ++d) m.device(d).map(m.address(d), 64 * MiB);
   host_buffer host(m.set(), 64 * MiB);
-  const timepoint copying = m.stream(0).copy(m.address(0), host.data(), 64 * MiB);  // would take 16 s
+  const timepoint copying = m.stream(0).copy(m.address(0), host.data(), 64 * MiB);  // the copy would take 16 s
   m.stream(1).wait(copying);
   const timepoint behind = m.launch(m.stream(1), "empty", load_parameters{});
   std::this_thread::sleep_for(100ms);
@@ -304,7 +304,7 @@ TEST(lost_device_on_a_slow_link, in_the_middle_of_a_copy) {
   ASSERT_EQ(::kill(pids[0], SIGKILL), 0);
   EXPECT_EQ(m.outcome(copying), HPE_ERROR_DEVICE_LOST);
   EXPECT_EQ(m.outcome(behind), HPE_SUCCESS);
-  // The link is free again for the others.
+  // The other devices can use the link again.
   m.finish(m.stream(1).copy(m.address(1), host.data(), MiB));
   EXPECT_LT(clock::now() - killed_at, 2s);
 }

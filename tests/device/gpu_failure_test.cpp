@@ -1,5 +1,4 @@
-// Kernels that break the context of their GPU, and GPUs without free memory. Needs
-// GPUs.
+// Kernels that break the context of their GPU, and GPUs without free memory. These tests need GPUs.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -68,7 +67,7 @@ TEST_F(gpu_failures, a_wild_address_loses_the_devices_and_nothing_else) {
   EXPECT_EQ(thrown_by(queue_behind), HPE_ERROR_DEVICE_LOST);
   m.device(0).unmap(m.address(0), bytes);
 
-  // Waiting work is released, and the host's data have not changed.
+  // Waiting work is released, and the host's data has not changed.
   EXPECT_TRUE(m.set().wait(m.stream(m.size() - 1).last(), in(2s)));
   for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], i + 1);
 }

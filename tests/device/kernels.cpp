@@ -72,7 +72,7 @@ HPE_HOST_KERNEL(divide, load_parameters) {
 
 HPE_HOST_KERNEL(overflow_stack, load_parameters) {
   struct deep {
-    static int down(int n) {  // NOLINT(misc-no-recursion): it is the point
+    static int down(int n) {  // NOLINT(misc-no-recursion): endless recursion is the purpose
       volatile char frame[4096] = {};
       frame[0] = static_cast<char>(n);
       return n == 0 ? 0 : down(n + 1) + frame[0];
@@ -107,7 +107,7 @@ HPE_HOST_KERNEL(overwrite_shared_state, load_parameters) {
   std::fclose(maps);
 }
 
-// Overwrites only the words on which all processes sleep: the writable section that comes first in the file.
+// Overwrites only the words on which all processes sleep, which are in the first writable section of the file.
 HPE_HOST_KERNEL(overwrite_doorbells, load_parameters) {
   static_cast<void>(parameters);
   if (tiles->begin != 0) return;
@@ -127,7 +127,7 @@ HPE_HOST_KERNEL(overwrite_doorbells, load_parameters) {
   std::memset(reinterpret_cast<void*>(first), 0xff, last - first);
 }
 
-// Breaks a chunk of malloc such that the next call crashes, with the lock of malloc held.
+// Damages a chunk of malloc, so that the next call crashes while it holds malloc's lock.
 HPE_HOST_KERNEL(crash_in_malloc, load_parameters) {
   static_cast<void>(parameters);
   if (tiles->begin != 0) return;

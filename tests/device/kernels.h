@@ -26,7 +26,7 @@ struct rest_parameters {
 };
 
 struct cores_parameters {
-  std::uint64_t* cores;  // a bit for each of the first 64 cores on which the kernel may run
+  std::uint64_t* cores;  // a bit for each of the first 64 cores: whether the kernel may run on it
 };
 
 struct load_parameters {

@@ -4,7 +4,8 @@
 
 namespace device_test {
 
-// ThreadSanitizer leaves programs only the top of the address space; the other sanitizers leave this place free.
+// ThreadSanitizer leaves programs only the top of the address space. The other sanitizers do not use the second address
+// below.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr std::uintptr_t layout_base = 0x7ea000000000;
 inline constexpr std::size_t layout_segment = std::size_t{4} << 30;

@@ -1,5 +1,5 @@
-// Links with a bandwidth and a latency. Nothing may ever arrive early. The machine may be busy, so only the best of
-// several attempts must arrive in time.
+// Links with a bandwidth and a latency. No data may ever arrive too early. The machine may be busy, so only the best of
+// several attempts must be fast enough.
 
 #include <gtest/gtest.h>
 
@@ -93,16 +93,16 @@ TEST_F(links, both_directions_at_once) {
 
 TEST_F(links, the_urgent_overtake) {
   auto& rolling = m.device(0).create_stream(priority::rolling);
-  auto& urgent = m.device(1).create_stream(priority::waiting_host);  // of another process, on the same link
+  auto& urgent = m.device(1).create_stream(priority::waiting_host);  // another process, on the same link
   constexpr double shared_evenly = 80;
   double best = 1e9;
   const auto patience = clock::now() + std::chrono::seconds(20);
   while (best > shared_evenly - 10 && clock::now() < patience) {
     const auto begin = clock::now();
-    const timepoint slow = rolling.copy(m.address(0), host.data(), 2 * bytes);  // 80 ms of the link
+    const timepoint slow = rolling.copy(m.address(0), host.data(), 2 * bytes);  // takes 80 ms of the link
     std::this_thread::sleep_for(10ms);
     const auto later = clock::now();
-    m.finish(urgent.copy(m.address(1), host.data(), bytes));  // 40 ms of it
+    m.finish(urgent.copy(m.address(1), host.data(), bytes));  // takes 40 ms of the link
     best = std::min(best, milliseconds_since(later));
     m.finish(slow);
     EXPECT_GE(milliseconds_since(begin), 123);
@@ -111,7 +111,7 @@ TEST_F(links, the_urgent_overtake) {
   EXPECT_LE(best, shared_evenly - 10);
 }
 
-// copy: each thread copies 16 bytes. add: each thread adds 1 to the same number.
+// Kernel copy: each thread copies 16 bytes. Kernel add: each thread adds 1 to the same number.
 const std::string remote_kernels = R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -183,7 +183,7 @@ TEST_F(links_of_kernels, own_memory_has_none) {
 }
 
 TEST_F(links_of_kernels, atomic_operations_count_each_time) {
-  expect_time(11, 25, [&] { return points{launch("add", 256, m.address(1), nullptr)}; });  // 65536 of 32 bytes
+  expect_time(11, 25, [&] { return points{launch("add", 256, m.address(1), nullptr)}; });  // 65536 times 32 bytes
 }
 
 TEST(unlimited_links, keep_no_time) {

@@ -1,5 +1,5 @@
 // A program that opens soft devices, keeps them busy, prints their processes, and waits to be killed. Arguments: the
-// specification, the file of kernels.
+// specification of the devices, and the file with the kernels.
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // Host pages that GPUs make and pin before a copy uses them. DEVICE_TEST_GPUS names the devices: those of this machine,
-// or the stand-in's.
+// or those of the stand-in driver.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -42,7 +42,7 @@ class gpu {
   [[nodiscard]] std::byte* memory(std::size_t at = 0) const {
     return reinterpret_cast<std::byte*>(layout_.base + at);  // NOLINT(performance-no-int-to-ptr): of the layout
   }
-  /// Waits until so many bytes from p on are prepared. Returns false after some seconds.
+  /// Waits until `size` bytes, beginning at p, are prepared. Returns false if this takes more than 20 s.
   [[nodiscard]] bool prepares(const std::byte* p, std::size_t size) const {
     for (const auto end = in(20s); set.prepared_host(p, size) < size; std::this_thread::yield())
       if (std::chrono::steady_clock::now() > end) return false;
@@ -93,7 +93,8 @@ TEST_P(prepared_memory, takes_copies_while_it_is_being_prepared) {
     const host_buffer host(g.set, bytes);
     std::uint32_t* const first = numbers(host.data());
     g.set.prepare_host(host.data(), bytes);
-    // The first pages, pages in the middle and the last ones, which no thread may have made yet.
+    // Copies from the first pages, from pages in the middle and from the last pages, which perhaps no thread has made
+    // yet.
     for (const std::size_t at : {std::size_t{0}, 21 * MiB + 4096, bytes - granule}) {
       std::uint32_t* const part = first + at / sizeof *first;
       std::iota(part, part + 1000, round);
@@ -141,7 +142,8 @@ TEST_P(prepared_memory, is_not_made_without_a_budget) {
   const host_buffer host(g.set, bytes);
   g.set.prepare_host(host.data(), bytes);
   g.copy(g.memory(), host.data(), granule);
-  g.set.expect_copies(host.data() + bytes / 2, bytes / 2);  // starts the threads, which serve all that was wished
+  // Starts the threads, which would now also prepare the pages named to prepare_host above if the budget allowed it.
+  g.set.expect_copies(host.data() + bytes / 2, bytes / 2);
   EXPECT_TRUE(g.prepares(host.data() + bytes / 2, bytes / 2));
   EXPECT_EQ(g.set.prepared_host(host.data() + bytes / 4, granule), 0U);
 }

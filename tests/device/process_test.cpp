@@ -1,4 +1,4 @@
-// The processes of soft devices: how they start, what they inherit, how they end.
+// The processes of soft devices: their start, the resources that they inherit, and their end.
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -47,7 +47,7 @@ TEST(start, fails_when_the_program_ends_at_once) {
 
 TEST(start, fails_when_the_address_space_is_not_free) {
   auto layout = layout_for(2);
-  layout.base = std::uintptr_t{1} << 47;  // the kernel's
+  layout.base = std::uintptr_t{1} << 47;  // belongs to the operating system
   const auto open = [&] { hpe::device::open_devices("soft:2", layout); };
   EXPECT_EQ(thrown_by(open), HPE_ERROR_INITIALIZATION);
   EXPECT_NE(words_of(open).find("HPE_ADDRESS_BASE"), std::string::npos) << words_of(open);
@@ -62,7 +62,7 @@ TEST(start, too_many_streams_are_refused) {
 
 TEST(processes, inherit_nothing_but_standard_output_and_error) {
   std::array<int, 2> pipe{};
-  ASSERT_EQ(::pipe(pipe.data()), 0);  // not closed on exec
+  ASSERT_EQ(::pipe(pipe.data()), 0);  // the pipe is not closed by exec
   const std::string name = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(pipe[0]));
   machine m("soft:1");
   const auto pids = soft_devices_of(::getpid());
@@ -86,10 +86,10 @@ TEST(processes, end_with_the_set_even_when_a_kernel_does_not) {
   const auto begin = clock::now();
   m.reset();
   EXPECT_LT(clock::now() - begin, 3s);
-  for (const pid_t pid : pids) EXPECT_FALSE(exists(pid));  // no zombie either
+  for (const pid_t pid : pids) EXPECT_FALSE(exists(pid));  // not even as a zombie
 }
 
-// The cores on which the kernels of two devices may run.
+// Returns the cores on which the kernels of each of two devices may run.
 std::array<std::uint64_t, 2> cores_of_kernels() {
   machine m("soft:2");
   std::array<std::uint64_t, 2> cores{};
@@ -192,7 +192,8 @@ TEST(processes, end_with_their_keeper) {
 TEST(start, names_the_limit_that_is_reached) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  // Which step reaches the limit first depends on the files that this program has open.
+  // The step that reaches the limit first depends on the number of files that this program has open, so several limits
+  // are tried.
   bool named = false;
   for (rlim_t files = 8; files < 64 && !named; ++files) {
     const rlimit few{files, before.rlim_max};
@@ -292,14 +293,14 @@ TEST_P(killed_owner, leaves_nothing) {
   const std::vector<std::string> no_names;
   owner program("soft:3");
   ASSERT_EQ(program.devices().size(), 3U);
-  // A file in /dev/shm outlives a process that is killed. So there must be none from the start.
+  // A file in /dev/shm would remain after its process is killed, so the processes must not have such files at any time.
   EXPECT_EQ(shared_memory_names_of(program.pid()), no_names);
   for (const pid_t pid : program.devices()) {
     EXPECT_TRUE(runs(pid));
     EXPECT_EQ(shared_memory_names_of(pid), no_names);
   }
   program.end(GetParam());
-  // The process that adopts them may reap them at any time.
+  // The process that adopts the devices' processes may reap them at any time.
   for (const pid_t pid : program.devices()) EXPECT_TRUE(eventually([&] { return !runs(pid); }, 20s)) << pid;
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Empty if the process of the file ends meanwhile.
+// Returns the contents of a file; empty if the file's process has ended.
 std::string read_file(const fs::path& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
@@ -32,7 +32,8 @@ std::vector<pid_t> soft_devices_of(pid_t owner) {
   for (const auto& entry : fs::directory_iterator("/proc", vanished)) {
     const pid_t pid = std::atoi(entry.path().filename().c_str());
     if (pid == 0) continue;
-    // The program, the device's number ("-" in its keeper), base and size of the address space, the owner.
+    // The arguments are: the program, the device's number ("-" in the keeper), the base and the size of the address
+    // space, and the owner.
     std::istringstream arguments(read_file(entry.path() / "cmdline"));
     std::vector<std::string> words;
     for (std::string word; std::getline(arguments, word, '\0');) words.push_back(word);
@@ -54,7 +55,7 @@ bool runs(pid_t pid) {
 
 pid_t parent_of(pid_t pid) {
   const std::string stat = read_file("/proc/" + std::to_string(pid) + "/stat");
-  // pid (name) state parent ...
+  // The line is: pid (name) state parent ...
   const auto name_end = stat.rfind(')');
   return name_end == std::string::npos ? 0 : std::atoi(stat.c_str() + name_end + 4);
 }

@@ -11,19 +11,19 @@
 
 namespace device_test {
 
-/// The living processes of soft devices that a process owns, in the order of the devices.
+/// Returns the running processes of the soft devices that a process owns, in the order of the devices.
 [[nodiscard]] std::vector<pid_t> soft_devices_of(pid_t owner);
 
-/// exists: whether the process exists, even as a zombie. runs: whether it exists and is no zombie.
+/// exists() returns whether the process exists, even as a zombie; runs() returns whether it exists and is not a zombie.
 [[nodiscard]] bool exists(pid_t pid);
 [[nodiscard]] bool runs(pid_t pid);
 
-/// The parent and the group of a process, and its open files.
+/// Return the parent, the group and the open files of a process.
 [[nodiscard]] pid_t parent_of(pid_t pid);
 [[nodiscard]] pid_t group_of(pid_t pid);
 [[nodiscard]] std::vector<std::string> open_files_of(pid_t pid);
 
-/// Checks the condition until it holds; false when the time is over.
+/// Repeats the check until the condition is true; returns false if this takes longer than `at_most`.
 template <class Condition>
 bool eventually(Condition holds, std::chrono::milliseconds at_most) {
   const auto end = std::chrono::steady_clock::now() + at_most;
@@ -34,7 +34,7 @@ bool eventually(Condition holds, std::chrono::milliseconds at_most) {
   return true;
 }
 
-/// The files in /dev/shm that a process has open or mapped.
+/// Returns the files in /dev/shm that a process has open or mapped.
 [[nodiscard]] std::vector<std::string> shared_memory_names_of(pid_t pid);
 
 }  // namespace device_test

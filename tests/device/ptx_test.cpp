@@ -1,4 +1,4 @@
-// Modules of PTX, against runtime/device/device.h alone.
+// Tests PTX modules through the interface runtime/device/device.h alone.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 const std::string head = ".version 8.6\n.target sm_80\n.address_size 64\n";
 
-// Adds a parameter to a variable, writes the sum to a place, and prints a line.
+// A kernel that adds a parameter to a variable, writes the sum to memory, and prints a line.
 const std::string text = head + R"(
 .extern .func (.param .b32 result) vprintf (.param .b64 format, .param .b64 arguments);
 .visible .global .align 4 .u32 number = 30;
@@ -62,7 +62,7 @@ class ptx : public testing::TestWithParam<const char*> {
   machine m{GetParam()};
   std::unique_ptr<hpe::device::ptx_module> module = m.set().ptx()->load({text});
 
-  // Places the module's variables in a granule of each device; the next one is for results.
+  // Places the module's variables in a granule of each device; the next granule is for results.
   void SetUp() override {
     for (unsigned d = 0; d < m.size(); ++d) place(d);
   }
@@ -201,7 +201,7 @@ again:
   m.finish(launch(0, {reinterpret_cast<std::uint32_t*>(results(0)), 12}));
 }
 
-// More blocks than threads, each of which waits for the next one.
+// There are more blocks than threads, and each block waits for the next one.
 TEST_P(ptx, blocks_may_wait_for_later_ones) {
   const auto chain = m.set().ptx()->load({waiting_blocks});
   for (unsigned d = 0; d < m.size(); ++d) static_cast<void>(chain->place(d, {0, 0, 0}));

@@ -1,4 +1,4 @@
-// The memory that a device shares with its owner, each part tested alone.
+// Tests each part of the memory that a device shares with its owner separately.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(address_table, keeps_ranges_apart_and_divides_them) {
 TEST(failure_log, keeps_the_last_ones_whole) {
   const auto log = std::make_unique<failure_log>();
   constexpr std::uint64_t all = failure_log::kept + 10;
-  // The later messages are shorter, and the first is too long for its place.
+  // The first message is too long for its field; each later message is shorter.
   for (std::uint64_t n = 0; n < all; ++n)
     log->append({n + 1, 1000 + n, HPE_ERROR_LAUNCH_FAILED, std::string(2000 / (n + 1), 'x') + fmt::format("{}", n),
                  n % 2 == 0 ? HPE_FAULT_NONE : HPE_FAULT_ADDRESS});
@@ -152,7 +152,7 @@ TEST(link, is_reserved_for_the_time_that_a_piece_takes_and_no_longer) {
   EXPECT_EQ(reserve_path(path, limit, 5000, ready, priority::launch, false), ready + 5000);
   EXPECT_EQ(first.busy_until, ready + 5000);
   EXPECT_EQ(second.busy_until, ready + 5000);
-  // The next piece follows; one that is ready later begins later.
+  // The next piece follows directly; a piece that is ready later begins later.
   EXPECT_EQ(reserve_path(path, limit, 1000, ready, priority::launch, false), ready + 6000);
   EXPECT_EQ(reserve_path(path, limit, 1000, ready + 50000, priority::launch, false), ready + 51000);
   for (const auto& claim : first.claimed_until) EXPECT_EQ(claim, 0U);
@@ -166,15 +166,15 @@ TEST(link, is_claimed_only_by_who_has_more_to_send) {
   const std::uint64_t arrival = reserve_path(path, limit, 1000, ready, priority::launch, true);
   EXPECT_GT(clock.claimed_until[static_cast<unsigned>(priority::launch)], arrival);
   EXPECT_EQ(clock.claimed_until[static_cast<unsigned>(priority::waiting_host)], 0U);
-  // The more urgent does not wait for the claim.
+  // A more urgent piece does not wait for the claim.
   EXPECT_EQ(reserve_path(path, limit, 1000, arrival, priority::waiting_host, false), arrival + 1000);
-  // The less urgent one does.
+  // A less urgent piece waits for it.
   EXPECT_GE(reserve_path(path, limit, 1000, ready, priority::rolling, false),
             clock.claimed_until[static_cast<unsigned>(priority::launch)]);
 }
 
 TEST(failure_log, keeps_sentences_up_to_the_length_of_their_field) {
-  constexpr std::size_t most = 611;  // and the zero behind them
+  constexpr std::size_t most = 611;  // the longest text; a zero follows it
   for (const std::size_t length : {std::size_t{0}, std::size_t{1}, most - 1, most, most + 1, most + 2}) {
     failure_log log;
     std::string sentence(length, 'x');
@@ -222,7 +222,7 @@ TEST(address_table, names_the_memory_that_is_not_there) {
 TEST(address_table, agrees_with_a_model_of_granules) {
   std::mt19937 random(17);
   address_table table;
-  std::array<int, 64> model;  // by granule of 0x1000 bytes: a device, or 99 for none
+  std::array<int, 64> model;  // for each granule of 0x1000 bytes: a device, or 99 for none
   model.fill(99);
   for (int step = 0; step < 2000; ++step) {
     const std::size_t first = random() % 64;
@@ -303,7 +303,7 @@ TEST(link, carries_pieces_one_after_the_other_and_claims_only_what_follows) {
   EXPECT_EQ(reserve_path(path, limit, 1000, ready, priority::launch, false), ready + 1000);
   EXPECT_EQ(links[0].busy_until, ready + 1000);
   EXPECT_EQ(links[1].busy_until, ready + 1000);
-  links[1].busy_until = ready + 5000;  // the later of two links decides
+  links[1].busy_until = ready + 5000;  // the link that is busy longer decides
   EXPECT_EQ(reserve_path(path, limit, 1000, ready, priority::launch, true), ready + 6000);
   EXPECT_EQ(links[0].busy_until, ready + 2000);
   EXPECT_EQ(links[1].busy_until, ready + 6000);
@@ -311,7 +311,7 @@ TEST(link, carries_pieces_one_after_the_other_and_claims_only_what_follows) {
     for (unsigned p = 0; p < priorities; ++p)
       EXPECT_EQ(each.claimed_until[p], p == static_cast<unsigned>(priority::launch) ? ready + 106'000 : 0) << p;
   }
-  // Who comes later does not lower an earlier claim.
+  // A later reservation does not lower an earlier claim.
   EXPECT_EQ(reserve_path({path.data(), 1}, limit, 1000, ready, priority::launch, true), ready + 3000);
   EXPECT_EQ(links[0].claimed_until[static_cast<unsigned>(priority::launch)], ready + 106'000);
 }
@@ -362,7 +362,7 @@ TEST_F(output, of_no_bytes_is_no_record) {
   const auto taken = reader.take();
   ASSERT_EQ(taken.size(), 3U);
   EXPECT_EQ(taken[0].text, std::string(10000, 'c'));
-  EXPECT_EQ(taken[1].text, "a");  // texts of one launch stay in their order
+  EXPECT_EQ(taken[1].text, "a");  // the texts of one launch keep their order
   EXPECT_TRUE(taken[1].is_error);
   EXPECT_EQ(taken[2].text, "b");
   EXPECT_FALSE(taken[2].is_error);

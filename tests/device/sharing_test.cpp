@@ -1,4 +1,4 @@
-// Memory of one set of soft devices in another set, as between two processes.
+// A set of soft devices uses memory of another set, as between two processes.
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 namespace device_test {
 namespace {
 
-constexpr unsigned elsewhere = 3;  // a segment that no device has
+constexpr unsigned elsewhere = 3;  // a segment that belongs to no device
 
-// The byte in device memory at an address.
+// Returns the byte at an address in device memory.
 std::byte first_of(const machine& m, unsigned device, const void* address) {
   host_buffer back(m.set(), 4096);
   m.finish(m.stream(device).copy(back.data(), address, 1));
@@ -26,7 +26,7 @@ TEST(Sharing, BytesOfAnotherSetAreCopiedBothWays) {
   const machine a("soft:2");
   const machine b("soft:2");
   a.device(0).map(a.address(0), 4 * MiB);
-  a.device(1).map(a.address(0, 4 * MiB), 2 * MiB);  // a neighbour of another device
+  a.device(1).map(a.address(0, 4 * MiB), 2 * MiB);  // the next range belongs to another device
   b.device(1).map(b.address(1), 6 * MiB);
   fill(a, 0, 0, 4 * MiB, 7);
   a.finish(a.stream(1).fill(a.address(0, 4 * MiB), 8, 2 * MiB));

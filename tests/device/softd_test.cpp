@@ -1,4 +1,4 @@
-// The parts of a device's process, each tested alone.
+// Tests each part of a device's process separately.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The weights of samples add up to the blocks of a grid, and blocks at its edges stand for edges only.
+// The weights of the samples add up to the number of blocks of the grid, and samples at the edges represent only edge
+// blocks.
 TEST(sampled_blocks, stand_for_all_blocks) {
   using ptx::dimensions;
   for (const dimensions grid :
@@ -68,7 +69,8 @@ TEST(sampled_blocks, begin_clusters) {
 TEST(kernel_heap, merges_free_neighbours_on_both_sides) {
   constexpr std::size_t size = 64 << 10, quarter = size / 4;
   kernel_heap heap(size);
-  // Three neighbours are released in different orders: alone, before a free one, behind a free one, between two.
+  // Three adjacent pieces are released in different orders: a released piece has no free neighbour, one after it, one
+  // before it, or two.
   for (const auto& order : {std::array{0, 1, 2}, std::array{2, 1, 0}, std::array{0, 2, 1}, std::array{1, 0, 2}}) {
     std::array<void*, 3> pieces{};
     for (void*& piece : pieces) piece = heap.allocate(quarter);
@@ -83,7 +85,7 @@ TEST(kernel_heap, merges_free_neighbours_on_both_sides) {
     void* const all = heap.allocate(size);
     EXPECT_NE(all, nullptr);
     heap.release(all);
-    heap.release(all);  // `all` is no longer an allocation
+    heap.release(all);  // has no effect, because `all` is no longer an allocation
   }
   EXPECT_EQ(heap.allocate(0), nullptr);
   EXPECT_EQ(heap.allocate(size + 1), nullptr);
@@ -96,7 +98,7 @@ TEST(texts, of_a_module_come_out_as_they_went_in) {
   EXPECT_EQ(unpack_texts(file.get(), bytes), texts);
 }
 
-// A place at which every access raises SIGBUS: it is mapped behind the end of its file.
+// Returns an address at which every access raises SIGBUS, because it is mapped beyond the end of its file.
 std::byte* behind_a_file(const os::file_descriptor& file) {
   void* const place = ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   return static_cast<std::byte*>(place) + 4096;
@@ -152,7 +154,7 @@ TEST(guard, lets_threads_that_crash_at_the_same_time_go_on) {
   install_crash_handlers();
   constexpr int count = 8;
   std::atomic<int> waiting{count}, recovered{0};
-  std::byte* volatile const nowhere = reinterpret_cast<std::byte*>(0x40);  // volatile: the compiler must not know
+  std::byte* volatile const nowhere = reinterpret_cast<std::byte*>(0x40);  // volatile hides the address from GCC
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
     threads.emplace_back([&] {
@@ -175,7 +177,7 @@ void spin(const void* running, const hpeTiles* /*tiles*/) {
 
 TEST(tile_pool, stops_launches_of_teams_that_lost_a_device) {
   install_crash_handlers();
-  auto& pool = *new tile_pool(2, 0, 0);  // its threads live as long as the process
+  auto& pool = *new tile_pool(2, 0, 0);  // never deleted, because its threads run until the process ends
   std::atomic<int> running{0};
   std::atomic<int>* const argument = &running;
   std::optional<tile_pool::trouble> trouble;
@@ -198,10 +200,10 @@ void count_tiles(const void* parameters, const hpeTiles* tiles) {
   *static_cast<const count_parameters*>(parameters)->tiles += tiles->end - tiles->begin;
 }
 
-// Launches of several streams share the helpers, and meanwhile a device that is not in their team may be lost.
+// Launches of several streams share the helpers. During the launches, a device that is not in their team may be lost.
 TEST(tile_pool, runs_every_tile_of_launches_at_the_same_time) {
   install_crash_handlers();
-  auto& pool = *new tile_pool(3, 0, 0);  // its threads live as long as the process
+  auto& pool = *new tile_pool(3, 0, 0);  // never deleted, because its threads run until the process ends
   constexpr unsigned streams = 3;
   constexpr std::uint64_t rounds = 2000, tiles = 6;
   std::array<std::atomic<std::uint64_t>, streams> counted{};
@@ -221,7 +223,7 @@ TEST(tile_pool, runs_every_tile_of_launches_at_the_same_time) {
 
 TEST(tile_pool, forgets_each_launch_of_a_team) {
   install_crash_handlers();
-  static auto& pool = *new tile_pool(1, 0, 0);  // its threads live as long as the process
+  static auto& pool = *new tile_pool(1, 0, 0);  // never deleted, because its threads run until the process ends
   std::atomic<std::uint64_t> counted{0};
   const count_parameters p{&counted};
   constexpr std::uint64_t rounds = 20000, streams = 4;
@@ -243,7 +245,7 @@ TEST(kernel_table, is_read_while_kernels_are_found) {
   std::thread launching([&] {
     while (!over) EXPECT_EQ(table.at(0).name, "add");
   });
-  for (std::uint32_t n = 1; n < 40000; ++n) table.find(0, n * 7919 % 65521, "add");  // all different, in no order
+  for (std::uint32_t n = 1; n < 40000; ++n) table.find(0, n * 7919 % 65521, "add");  // different numbers, not in order
   over = true;
   launching.join();
   EXPECT_THROW((void)table.at(70000), error);
@@ -268,8 +270,8 @@ TEST(copy_engine, takes_a_link_for_no_more_than_the_bytes_it_copies) {
   engine.copy(layout.base, layout.base + granule_size, granule_size, priority::launch);
   const link_clock& up = shared.common().host_links[0][0];
   const link_clock& down = shared.common().host_links[0][1];
-  EXPECT_GE(down.busy_until, begin + 1'900'000);  // 2 MiB at 1 GiB per second are 1.95 ms
-  EXPECT_LE(down.busy_until, link_time());        // the copy returned when all bytes had arrived
+  EXPECT_GE(down.busy_until, begin + 1'900'000);  // 2 MiB at 1 GiB per second take 1.95 ms
+  EXPECT_LE(down.busy_until, link_time());        // the copy has returned after all bytes had arrived
   EXPECT_EQ(up.busy_until, 0U);
   // The last piece claims nothing beyond its arrival.
   EXPECT_LT(down.claimed_until[static_cast<unsigned>(priority::launch)], down.busy_until);
@@ -281,7 +283,7 @@ TEST(kernel_heap, agrees_with_a_model_and_takes_the_first_place_that_is_large_en
   kernel_heap heap(size);
   void* const base = heap.allocate(1);
   heap.release(base);
-  std::map<std::size_t, std::size_t> used;  // size by offset, in units of 16 bytes
+  std::map<std::size_t, std::size_t> used;  // the size of each allocation by its offset, both in units of 16 bytes
   const auto gaps = [&] {
     std::map<std::size_t, std::size_t> found;
     std::size_t at = 0;
@@ -309,7 +311,7 @@ TEST(kernel_heap, agrees_with_a_model_and_takes_the_first_place_that_is_large_en
       EXPECT_TRUE(heap.contains(reinterpret_cast<std::uintptr_t>(made), bytes));
     } else if (!used.empty()) {
       const auto gone = std::next(used.begin(), static_cast<std::ptrdiff_t>(random() % used.size()));
-      heap.release(static_cast<std::byte*>(base) + gone->first * 16 + 8);  // not the begin of an allocation
+      heap.release(static_cast<std::byte*>(base) + gone->first * 16 + 8);  // no effect: not the begin of an allocation
       heap.release(static_cast<std::byte*>(base) + gone->first * 16);
       used.erase(gone);
     }

@@ -22,13 +22,14 @@ using namespace std::chrono_literals;
 
 inline constexpr std::size_t MiB = std::size_t{1} << 20;
 
-/// The specifications of CUDA devices to test; empty on machines without them.
+/// Returns the specifications of CUDA devices to test; empty on machines without CUDA devices.
 [[nodiscard]] std::vector<const char*> gpus();
 
-/// The file of the kernels of these tests: where it was built, or the value of DEVICE_TEST_KERNELS on another machine.
+/// Returns the file with the kernels of these tests: the value of DEVICE_TEST_KERNELS if it is set, as on another
+/// machine, otherwise the path at which the file was built.
 [[nodiscard]] const char* file_of_kernels();
 
-/// Host memory that devices can map: registered with a set for as long as this lives.
+/// Host memory that devices can map: it is registered with a set as long as the object exists.
 class host_buffer {
  public:
   host_buffer(hpe::device::device_set& set, std::size_t bytes);
@@ -50,7 +51,7 @@ class host_buffer {
   std::byte* data_ = nullptr;
 };
 
-/// Environment variables, set for as long as this lives.
+/// Sets environment variables as long as the object exists.
 class environment {
  public:
   environment(std::initializer_list<std::pair<const char*, const char*>> variables);
@@ -72,7 +73,7 @@ class machine {
   [[nodiscard]] hpe::device::stream& stream(unsigned device) const { return *streams_[device]; }
   [[nodiscard]] unsigned size() const { return set_->size(); }
   [[nodiscard]] const hpe::uvas_layout& layout() const { return layout_; }
-  /// The address of a byte in the segment of a device, or in the segment behind those of devices.
+  /// Returns the address of a byte in the segment of a device, or in the segment after the devices' segments.
   [[nodiscard]] std::byte* address(unsigned segment, std::size_t offset = 0) const;
   template <class T>
   [[nodiscard]] T* at(unsigned segment, std::size_t offset = 0) const {
@@ -88,7 +89,7 @@ class machine {
 
   /// Waits for the point and expects no failure.
   void finish(hpe::timepoint point) const;
-  /// Waits for the point, at most some seconds, and returns its status.
+  /// Waits a few seconds at most for the point, and returns its status.
   [[nodiscard]] hpeStatus outcome(hpe::timepoint point) const;
 
  private:
@@ -101,7 +102,7 @@ class machine {
 
 [[nodiscard]] std::chrono::steady_clock::time_point in(std::chrono::milliseconds time);
 
-/// The status that a call throws; HPE_SUCCESS if it throws nothing.
+/// Returns the status of the error that a call throws; HPE_SUCCESS if it throws nothing.
 template <class Call>
 hpeStatus thrown_by(Call call) {
   try {
@@ -112,7 +113,7 @@ hpeStatus thrown_by(Call call) {
   return HPE_SUCCESS;
 }
 
-/// The message of the error that a call throws; empty if it throws nothing.
+/// Returns the message of the error that a call throws; empty if it throws nothing.
 template <class Call>
 std::string words_of(Call call) {
   try {

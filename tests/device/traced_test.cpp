@@ -1,4 +1,4 @@
-// Events of devices in traces: the watcher of their streams, on soft devices.
+// Tests the watcher of streams on soft devices, which records the events of devices in traces.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -23,11 +23,11 @@ namespace {
 using hpe::device::priority;
 using hpe::device::stream;
 
-// One event of the file.
+// An event in the trace file.
 struct event {
   std::string name;
   std::string category;
-  unsigned long long group = 0;  // the process that stands for the device
+  unsigned long long group = 0;  // the process number that represents the device in the trace
   unsigned row = 0;
   double begin = 0;  // microseconds
   double time = 0;
@@ -129,7 +129,8 @@ TEST_F(traced, each_command_is_recorded_once_with_its_kind_and_size) {
   for (unsigned d = 0; d < 2; ++d) set->at(d).unmap(address(d), hpe::granule_size);
 }
 
-// Work that ended before the file is written is in the file, whether or not the watcher's thread has seen its end.
+// The file contains all work that has ended before the file is written, even if the watcher's thread has not yet seen
+// the end.
 TEST_F(traced, the_file_has_all_finished_commands) {
   stream& s = set->at(0).create_stream(priority::launch);
   set->at(0).map(address(0), hpe::granule_size);

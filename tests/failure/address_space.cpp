@@ -1,4 +1,4 @@
-// System calls and files for which the kernel walks the whole address space: core files, and mlockall.
+// System calls and files for which the operating system walks the whole address space: core files, and mlockall.
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -23,7 +23,7 @@ using hpe::inout;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
 
-// Core files of children that run in its folder.
+// Tests of core files: the child runs in a temporary folder, in which it leaves its core file.
 class CoreFile : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -37,13 +37,14 @@ class CoreFile : public ::testing::Test {
   }
   ~CoreFile() override { std::filesystem::remove_all(folder_); }
 
-  /// For bodies.
+  /// Called in the body of a child: prepares the process for a core file.
   void expect_core() const {
     const rlimit all{RLIM_INFINITY, RLIM_INFINITY};
     check(::setrlimit(RLIMIT_CORE, &all) == 0);
     check(::chdir(folder_.c_str()) == 0);
   }
-  /// The bytes of the core file that the child left; empty, with a failure, if there is none or it is too large.
+  /// Returns the bytes of the core file that the child has left; empty, with a failure, if there is none or it is too
+  /// large.
   [[nodiscard]] std::string content() const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
       struct stat about {};
@@ -57,7 +58,7 @@ class CoreFile : public ::testing::Test {
     ADD_FAILURE() << "no core file";
     return {};
   }
-  // Another string than that in the program's own data.
+  // Returns a string that is made at run time, so that the program's own data does not contain it.
   static std::string marked(char with) { return std::string(3, with) + "-marks-the-data"; }
 
  private:
@@ -91,7 +92,7 @@ TEST_F(CoreFile, OfAnAbortHasHostMemoryAndSmallAllocations) {
 TEST_F(CoreFile, OfAnInvalidAccessHasAllThatTheHostCanRead) {
   if (!limits_allow_cores()) GTEST_SKIP() << "core files are limited";
   const ended child = run_child([&] {
-    constexpr std::size_t size = 512 * mebi;  // more than a core file may have here
+    constexpr std::size_t size = 512 * mebi;  // more than the tests allow for a core file
     char* large = nullptr;
     check(hpeMalloc(reinterpret_cast<void**>(&large), size) == HPE_SUCCESS);
     std::strcpy(large + 300 * mebi, marked('c').c_str());

@@ -39,17 +39,17 @@ std::ostream& operator<<(std::ostream& out, const ended& e);
 
 using variables = std::initializer_list<std::pair<const char*, const char*>>;
 
-/// Runs the body in a child with three soft devices, the default action for SIGSEGV, and these variables. A body that
-/// returns ends it with status 0; one that hangs is killed after a minute.
+/// Runs the body in a child with three soft devices, the default action for SIGSEGV, and these variables. If the body
+/// returns, the child ends with status 0; if the body hangs, the child is killed after a minute.
 ended run_child(const std::function<void()>& body, variables set = {});
 
-/// For bodies: ends the child with a message unless the condition holds.
+/// Called in bodies: ends the child with a message unless the condition holds.
 void check(bool ok, const std::string& what = {}, call_site where = call_site::here());
 
-/// For bodies: the action takes less than two seconds.
+/// Called in bodies: runs the action, and ends the child with a message if the action takes two seconds or more.
 void check_prompt(const std::function<void()>& action, call_site where = call_site::here());
 
-/// For bodies: the process of a soft device.
+/// Called in bodies: returns the process of a soft device.
 pid_t process_of_device(int device);
 /// Kills the device's process, and returns when hpe has noticed.
 void kill_device(int device);
@@ -57,12 +57,13 @@ void kill_device(int device);
 /// Whether a process exists and has not ended.
 bool is_running(pid_t process);
 
-/// For bodies: the fault that a SIGSEGV handler of the program saw.
+/// The fault that a SIGSEGV handler of the program has seen.
 struct caught_fault {
   bool happened = false;
   const void* address = nullptr;
 };
-/// Runs the access with a SIGSEGV handler of the program, which leaves the access when it faults.
+/// Called in bodies: runs the access with a SIGSEGV handler of the program, which ends the access by a long jump if it
+/// faults.
 caught_fault catch_fault(const std::function<void()>& access);
 
 }  // namespace failure_test

@@ -1,5 +1,5 @@
-// A device is killed in the middle of its work. Waits for it end with an error, the host's data survive, and the other
-// devices continue.
+// A device is killed in the middle of its work. Waits for the device end with an error, the host's data survives, and
+// the other devices continue.
 
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ void check_device_works(int device) {
   for (std::size_t i = 0; i < a.size(); ++i) check(a[i] == i + 5, "a device that lives on computes something else");
 }
 
-// Kills a device a moment after the action began in another thread, and waits for the action to end.
+// Runs the action in another thread, kills a device a moment later, and waits for the end of the action.
 void kill_during(int device, const std::function<void()>& action) {
   std::atomic<bool> begun{false};
   std::thread other([&] {
@@ -127,7 +127,7 @@ TEST(DeviceLoss, WithoutAHandlerTheProgramDiesOfTheAccess) {
 }
 
 TEST(DeviceLoss, CopiesReturn) {
-  // 256 MiB take some ten seconds.
+  // A transfer of 256 MiB takes about ten seconds.
   const ended child = run_child(
       [] {
         const std::size_t bytes = 256 * mebi;
@@ -141,7 +141,7 @@ TEST(DeviceLoss, CopiesReturn) {
         });
         check_status(hpeSynchronize(), HPE_ERROR_DEVICE_LOST);
 
-        // Into a device: queued piece by piece.
+        // A copy to a device, which is queued piece by piece.
         kill_during(2, [&] {
           hpeStatus status = hpeMemcpy(two.data(), ordinary.data(), bytes);
           if (status == HPE_SUCCESS) status = hpeSynchronize();
@@ -239,18 +239,18 @@ TEST(DeviceLoss, DataWithAHostCopySurvives) {
     check_status(hpeMemcpy(copy.data(), both.data(), n * 4), HPE_SUCCESS);
     for (std::size_t i = 0; i < n; ++i) check(copy[i] == i);
 
-    // Operations that are not possible change nothing.
+    // Operations that are impossible change nothing.
     check_status(hpeMemcpy(written.data(), copy.data() + 1, n * 4 - 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemset(both.data(), 1, n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemcpy(small.data(), copy.data() + 1, 40), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_all(0);
 
-    // The host continues to write, which uploads blocks behind it as always for device memory.
+    // The host continues to write; hpe uploads blocks behind the writer, as for all device memory.
     for (std::size_t i = 0; i < n; ++i) written[i] = static_cast<std::uint32_t>(i) + 1;
     for (std::size_t i = 0; i < n; ++i) both[i] += 1;
     check_all(1);
 
-    // The array can move, at once or when another device needs it.
+    // The array can move to another device: at once by hpeMigrate, or when a launch on another device uses it.
     check_status(hpeMigrate(written.data(), 2), HPE_SUCCESS);
     for (const numbers* a : {&written, &both})
       hpe::launch_on(0, test_kernel().increment, hpe::grid(test_tiles), {a->data(), n, 1, 0}, inout(*a));
@@ -260,8 +260,8 @@ TEST(DeviceLoss, DataWithAHostCopySurvives) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// An array with parts on three devices, of which the host has a copy. Fills and copies that fail because of one home
-// leave the host and the other homes with the same bytes.
+// An array with parts on three devices, of which the host also has a copy. If a fill or a copy fails because of one
+// home, the host and the other homes still agree about all bytes.
 TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
   const ended child = run_child([] {
     const std::size_t granule = hpe::granularity() / 4;
@@ -278,7 +278,7 @@ TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
     check_status(hpeMemset(to.data(), 9, n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemcpy(to.data(), from.data(), n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMemcpy(to.data(), ordinary.data(), n * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
-    // The copy may have transferred a first part; each byte is the same for the host and for its home.
+    // The copy may have transferred a first part; in any case, each byte is the same on the host and at its home.
     const std::size_t parts[] = {0, 2};
     for (const std::size_t part : parts) {
       const std::size_t first = part * granule;
@@ -292,7 +292,8 @@ TEST(DeviceLoss, AFailedFillOrCopyOfAStripedArrayIsTheSameForHostAndDevices) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// The host wrote all of an array. A copy over it that fails before its first piece has been queued loses none of that.
+// The host has written a whole array. If a copy into this array fails, the host's bytes that the copy has not reached
+// are not lost.
 TEST(DeviceLoss, AFailedCopyKeepsTheHostsBytes) {
   const ended child = run_child(
       [] {
@@ -305,7 +306,7 @@ TEST(DeviceLoss, AFailedCopyKeepsTheHostsBytes) {
           if (status == HPE_SUCCESS) status = hpeSynchronize();
           check_status(status, HPE_ERROR_DEVICE_LOST, "device 1 is lost");
         });
-        // Bytes that the copy had not reached are still the host's.
+        // The host still has the bytes that the copy had not reached.
         check(a[n - 1] == n - 1, "the end of the array, which the copy had not reached, is lost");
       },
       {{"HPE_SOFT_HOST_LINK", "24M:0"}, {"HPE_ROLLING_WINDOW", "0"}});
@@ -325,7 +326,7 @@ TEST(DeviceLoss, DataWithoutAHostCopyIsGoneAndReported) {
     check_status(hpeMemcpy(copy.data(), a.data(), a.size() * 4), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
     check_status(hpeMigrate(a.data(), 0), HPE_ERROR_DEVICE_LOST, "device 1 is lost");
 
-    // A launch that needs it fails and leaves the rest as it was.
+    // A launch that reads the lost array fails and changes nothing.
     const hpeShape shape = hpe::grid(1);
     const add_parameters p{host.data(), host.data(), a.data(), a.size()};
     const hpeAccess uses[] = {{host.data(), 0, HPE_INOUT}, {a.data(), 0, HPE_IN}};

@@ -1,4 +1,4 @@
-// A program that uses hpe, which tests/failure/processes.cpp executes by exec.
+// A program that uses hpe. tests/failure/processes.cpp starts it by exec.
 
 #include <numeric>
 

@@ -17,12 +17,12 @@ using numbers = hpe::array<std::uint32_t>;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
 
-// A page of the program that may not be touched.
+// Returns a page of the program that may not be accessed.
 volatile char* closed_page() {
   return static_cast<char*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
-// Uses hpe: raises faults on its memory, in both directions.
+// Uses hpe memory, and so raises page faults for reads and for writes.
 void use_hpe() {
   const numbers a(mebi);
   std::iota(a.begin(), a.end(), 0U);
@@ -33,7 +33,7 @@ void use_hpe() {
 const void* volatile seen_by_handler = nullptr;
 volatile int handled = 0;
 
-// Opens the page, so that the access is done again and succeeds.
+// A signal handler that opens the page, so that the access is repeated and succeeds.
 void open_page(int signal, siginfo_t* info, void* /*context*/) {
   check(signal == SIGSEGV);
   seen_by_handler = info->si_addr;
@@ -131,7 +131,8 @@ TEST(StrayAccess, ToFreedMemoryIsExplained) {
 }
 
 TEST(StrayAccess, PastTheEndIsExplained) {
-  // Accesses in the last granule, and right behind an allocation that fills its granules.
+  // Accesses beyond the end of an allocation: in its last granule, and directly after an allocation that fills its
+  // granules.
   for (const std::size_t bytes : {std::size_t{5'000'000}, 4 * mebi}) {
     const ended child = run_child([&] {
       const hpe::array<char> a(bytes);
@@ -165,7 +166,8 @@ TEST(StrayAccess, IsSeenByTheProgramsHandlerWithItsAddress) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// First the valid copy is on the device, so that the pages are closed; then the host writes the memory.
+// In the first round, the valid copy is on the device, so the pages are closed; in the second round, the host has
+// written the memory.
 TEST(ForeignFault, AJumpIntoMemoryOfHpe) {
   for (const bool open : {false, true}) {
     const ended child = run_child([open] {

@@ -1,4 +1,4 @@
-// Kernels that crash, launches that are not possible, and memory that runs out.
+// Kernels that crash, launches that are impossible, and memory that runs out.
 
 #include "tests/core/kernels.h"
 
@@ -153,7 +153,7 @@ TEST(OutOfMemory, NamesTheSizesAndLeaksNothing) {
         numbers small(10, hpe::on_device(0));
         check(small[9] == 0 && free_on(0) == 0);
 
-        // An array that does not fit stays at its home, with its contents.
+        // An array that does not fit on a device stays at its home, with its contents.
         const numbers elsewhere(mebi, hpe::on_device(1));
         std::iota(elsewhere.begin(), elsewhere.end(), 0U);
         hpe::launch_on(1, test_kernel().increment, hpe::grid(1), {elsewhere.data(), mebi, 1, 0}, inout(elsewhere));

@@ -1,4 +1,4 @@
-// Threads that leave the wait for their data by a long jump from a handler.
+// Threads that leave the wait for their data by a long jump from a signal handler.
 
 #include <sys/time.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace failure_test;
 
-// More than the board has requests.
+// The number of waits that are left: more than the board has requests.
 constexpr int leaves = 600;
 constexpr std::size_t step = 64 << 10;
 
@@ -23,7 +23,7 @@ void jump_out(int /*signal*/) {
   if (reading != 0) siglongjmp(out_of_the_wait, 1);
 }
 
-// So slow that a thread spends nearly all of its time in waits.
+// The link is so slow that a thread spends nearly all of its time in waits.
 const variables slow_link{{"HPE_SOFT_HOST_LINK", "4G:300"}, {"HPE_PREFETCH_WINDOW", "0"}};
 
 TEST(LeftWaits, ByLongJumpsHoldNothingUp) {

@@ -1,4 +1,5 @@
-// Limits of the system. At the start, hpe fails with the limit's name; later, it continues with less.
+// Limits of the operating system. If a limit is reached when hpe starts, hpe fails and names the limit; if it is
+// reached later, hpe continues with less.
 
 #include <sys/resource.h>
 
@@ -80,7 +81,7 @@ TEST(Limits, OfThreadsDoNotKeepCopiesFromBeingMade) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// Threads of hpe have memory for their small needs from their start.
+// hpe's threads allocate the memory for their small needs when they start, so a later limit does not affect touches.
 TEST(Limits, OfMemoryThatAreSetLaterDoNotKeepTouchesWaiting) {
   if (sanitizer_needs_mappings) GTEST_SKIP() << why_not_sanitized;
   const ended child = run_child([] {

@@ -1,5 +1,5 @@
-// The kernel limits the mappings of a process (vm.max_map_count), and each stretch of pages with the same protection is
-// one mapping. When mappings run out, allocations are kept coherent as a whole: slower, but correct.
+// The operating system limits the mappings of a process (vm.max_map_count), and each stretch of pages with the same
+// protection is one mapping. When mappings run out, allocations are kept coherent as a whole: slower, but correct.
 
 #include <malloc.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
 
-// hpe must run out of mappings, but not malloc: malloc gets its memory before.
+// Makes malloc allocate its memory before the test, so that only hpe runs out of mappings.
 void feed_malloc() {
   ::mallopt(M_ARENA_MAX, 1);
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -45,7 +45,7 @@ void check_degraded(const ended& child) {
   EXPECT_TRUE(child.said("vm.max_map_count")) << child;
 }
 
-// A size that ends inside a granule, and one that fills its granules and so touches the next allocation.
+// The first size ends inside a granule; the second size fills its granules, so the next allocation follows directly.
 constexpr std::size_t counts[] = {mebi + 5, 2 * mebi};
 
 TEST_F(Mappings, RunOutWhileTheHostReads) {
@@ -90,7 +90,7 @@ TEST_F(Mappings, RunOutWhileTheHostWrites) {
   }));
 }
 
-// With uploads behind the writer, which close blocks that the host left behind.
+// Uploads behind the writer close the blocks that the host has left.
 TEST_F(Mappings, RunOutBehindASequentialWriter) {
   check_degraded(run_child(
       [] {
@@ -119,7 +119,7 @@ TEST_F(Mappings, RunOutInALaunch) {
       hpe::check(hpeResetStatistics());
       std::atomic<bool> start{false};
       std::atomic<std::size_t> written{0};
-      // Each place is written once, in random order, so that a lost write stays lost.
+      // Each element is written only once, in random order, so that a lost write is noticed.
       constexpr std::size_t places = mebi / 2 - 1;
       std::thread writer([&] {
         while (!start) std::this_thread::yield();
@@ -145,7 +145,8 @@ TEST_F(Mappings, RunOutInALaunch) {
   }));
 }
 
-// The allocation becomes one block, for which all that the host wrote is uploaded, and one of its two homes is lost.
+// When mappings run out, the allocation becomes one block, and hpe must upload all of the host's writes; but one of the
+// block's two homes is lost.
 TEST_F(Mappings, RunOutInALaunchThatFails) {
   check_degraded(run_child([] {
     feed_malloc();

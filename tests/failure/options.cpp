@@ -1,4 +1,4 @@
-// A wrong value in the environment is refused with the name of the variable, and the program may continue and try
+// hpe refuses a wrong value in the environment with an error that names the variable; the program may continue and try
 // again.
 
 #include <cstdlib>

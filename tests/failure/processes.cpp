@@ -76,7 +76,7 @@ TEST(Fork, TheChildGetsAnErrorAndTheParentGoesOn) {
       check(hpeGetPointerInfo(a.data(), &info) == HPE_ERROR_FORKED);
       check(hpeSynchronize() == HPE_ERROR_FORKED);
       check(std::string(hpeGetLastErrorMessage()).find("fork") != std::string::npos, hpeGetLastErrorMessage());
-      std::exit(0);  // with the destructors and handlers that a program runs
+      std::exit(0);  // runs the destructors and exit handlers, as in a program
     }
     check(ended_well(forked));
     increment(a);
@@ -203,14 +203,15 @@ TEST(Owner, ThatAdoptsOrphansLeavesNothingWhenItIsKilled) {
   ::close(ends[1]);
   pid_t device = 0;
   ASSERT_EQ(::read(ends[0], &device, sizeof device), static_cast<ssize_t>(sizeof device));
-  // Neither the device nor a process with the memory of the owner keeps the pipe open.
+  // Neither the device nor any other process that has the owner's memory keeps the pipe open.
   EXPECT_EQ(::read(ends[0], &device, sizeof device), 0);
   const auto end = std::chrono::steady_clock::now() + 2s;
   while (is_running(device)) ASSERT_LT(std::chrono::steady_clock::now(), end) << "process " << device << " is left";
   ::close(ends[0]);
 }
 
-// Only hpe's files: other programs of the machine make and remove files there meanwhile.
+// Returns the names of hpe's files in /dev/shm; other programs on the machine may make and remove files there at any
+// time.
 std::set<std::string> shared_memory() {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))

@@ -1,4 +1,4 @@
-// Signals of the program that come while hpe is at work, and handlers that use hpe's memory.
+// Signals that arrive while hpe works, and signal handlers of the program that use hpe memory.
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -32,8 +32,8 @@ void touch(int /*signal*/) {
   touched_by_handler[n * 7919 % touched_count] += 1;
 }
 
-// The next alarm comes a while after the last one was handled, so that the thread advances even if handling takes
-// longer.
+// Each handler sets the next alarm, so that the thread makes progress between two alarms even if handling them takes
+// long.
 const itimerval soon{{0, 0}, {0, 1000}};
 void touch_again_soon(int signal) {
   touch(signal);
@@ -47,13 +47,13 @@ void increment(const numbers& a) {
 TEST(Signals, AHandlerFaultsWhileTheThreadThatItInterruptsWaitsInAFault) {
   const ended child = run_child(
       [] {
-        const numbers a(mebi / 4);  // 256 blocks; each round waits for each of them
+        const numbers a(mebi / 4);  // 256 blocks; in each round, the host waits for each block
         const numbers b(mebi);
         touched_by_handler = b.data();
         touched_count = b.size();
         ::signal(SIGALRM, touch_again_soon);
-        // Launches come from a thread that is not interrupted: a handler that interrupts a call of hpe may not wait for
-        // it.
+        // Another thread, which blocks the signal, makes the launches, because a handler that interrupts a call of hpe
+        // must not wait for this call.
         std::atomic<std::uint32_t> wanted{0};
         std::atomic<std::uint32_t> launched{0};
         sigset_t alarm;
@@ -86,7 +86,7 @@ TEST(Signals, AHandlerFaultsWhileTheThreadThatItInterruptsWaitsInAFault) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// The names of the threads of this process that would take the signal.
+// Returns the names of the threads of this process that do not block the signal.
 std::string threads_that_take(int signal) {
   std::string names;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -151,7 +151,7 @@ TEST(Signals, ThreadsWithSmallStacksFault) {
     increment(a);
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
-    // The smallest stack that is possible, plus the size of the machine's signal frame.
+    // The smallest possible stack, plus the size of the machine's signal frame.
     const auto frame = static_cast<std::size_t>(::sysconf(_SC_MINSIGSTKSZ));
     const std::size_t size = (static_cast<std::size_t>(PTHREAD_STACK_MIN) + frame + 8191) / 4096 * 4096;
     check(::pthread_attr_setstacksize(&attributes, size) == 0);

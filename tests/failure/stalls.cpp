@@ -1,4 +1,5 @@
-// Waits that take longer than HPE_STALL_AFTER. The kernels here end at last, so that their programs end too.
+// Tests reports of waits that take longer than HPE_STALL_AFTER. All kernels here end eventually, so that their programs
+// end, too.
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ std::size_t stalls_told(const ended& child) {
   return count;
 }
 
-// Has the innermost line of the program that waits.
+// Waits for data; a report must name this line, the innermost one of the program.
 [[gnu::noinline]] std::uint32_t touched(const volatile std::uint32_t* at) { return *at; }
 
 void launch_long_kernel(const numbers& data) {
@@ -50,7 +51,7 @@ TEST(Stalls, OfATouchNameTheKernelAndTheLine) {
   EXPECT_TRUE(child.said("stalls.cpp:")) << child;
 }
 
-// The thread that looks for stalls needs memory for its first message, as std::string.
+// The thread that reports stalls needs memory for its first message, a std::string.
 TEST(Stalls, AreReportedWithoutFreeMemory) {
   if (sanitizer_needs_mappings) GTEST_SKIP() << why_not_sanitized;
   const ended child = run_child(
@@ -116,8 +117,8 @@ TEST(Stalls, AreNotReportedWithStallAfter0) {
   EXPECT_EQ(stalls_told(child), 0U) << child;
 }
 
-// The unwinder meets code that a program made at run time, without tables: `sub $8, %rsp; call *%rdi; add $8, %rsp;
-// ret`.
+// The call stack contains code that the program made at run time, without unwind tables: `sub $8, %rsp; call *%rdi; add
+// $8, %rsp; ret`.
 TEST(Stalls, InsideGeneratedCodeWithoutUnwindTablesNameTheLine) {
   const ended child = run_child(
       [] {
@@ -136,12 +137,14 @@ TEST(Stalls, InsideGeneratedCodeWithoutUnwindTablesNameTheLine) {
   EXPECT_TRUE(child.said("stalls.cpp:")) << child;
 }
 
-// Half of the threads wait for data until about the time of their reports, and the process exits while the others wait.
+// The waits of half of the threads end at about the time of their reports. The process exits while the other threads
+// wait.
 TEST(Stalls, DoNotDisturbWaitsThatEndOrAnExitDuringReports) {
   for (const std::uint32_t after : {1'050'000U, 1'150'000U, 1'300'000U}) {
     const ended child = run_child(
         [after] {
-          static const auto& data = *new numbers(1000, hpe::on_device(1));  // freeing them would be another wait
+          // The arrays are never freed, because freeing them would wait for the kernels.
+          static const auto& data = *new numbers(1000, hpe::on_device(1));
           static const auto& others = *new numbers(1000, hpe::on_device(0));
           hpe::launch_on(0, test_kernel().increment, hpe::grid(1), {others.data(), others.size(), 1, long_time},
                          hpe::inout(others));
@@ -163,7 +166,8 @@ sigjmp_buf out_of_the_wait;
 TEST(Stalls, AWaitThatWasLeftIsNotReported) {
   const ended child = run_child(
       [] {
-        const auto& data = *new numbers(1000, hpe::on_device(1));  // freeing it would be another wait
+        // The array is never freed, because freeing it would wait for the kernel.
+        const auto& data = *new numbers(1000, hpe::on_device(1));
         launch_long_kernel(data);
         ::signal(SIGALRM, [](int) { siglongjmp(out_of_the_wait, 1); });
         if (sigsetjmp(out_of_the_wait, 1) == 0) {
@@ -178,7 +182,8 @@ TEST(Stalls, AWaitThatWasLeftIsNotReported) {
   EXPECT_EQ(stalls_told(child), 0U) << child;
 }
 
-// A thread that blocks SIGURG does not answer. Meanwhile the program sets its own handler, which must stay.
+// A thread that blocks SIGURG does not answer. While hpe waits for the answer, the program sets its own handler for
+// SIGURG, which hpe must not replace.
 TEST(Stalls, LeaveAHandlerThatTheProgramSetsMeanwhile) {
   const ended child = run_child(
       [] {
@@ -203,7 +208,7 @@ TEST(Stalls, LeaveAHandlerThatTheProgramSetsMeanwhile) {
   EXPECT_EQ(stalls_told(child), 1U) << child;
 }
 
-// The program handles SIGURG itself, so the place is not known.
+// The program itself handles SIGURG, so the report cannot name the place of the wait.
 TEST(Stalls, AreReportedInAProgramThatHandlesTheSignal) {
   const ended child = run_child(
       [] {

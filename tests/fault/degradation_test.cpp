@@ -1,4 +1,5 @@
-// The kernel has no room for more mappings: allocations are kept coherent as a whole, and their data stay correct.
+// The operating system allows no more mappings: hpe then keeps allocations coherent as a whole, and their data stays
+// correct.
 
 #include <gtest/gtest.h>
 
@@ -17,9 +18,10 @@ using hpe::out;
 
 constexpr std::size_t count = std::size_t{4} << 20;  // elements: 16 MiB
 constexpr std::size_t block = 64 * 1024 / sizeof(std::uint32_t);
-constexpr std::size_t step = 5;  // blocks; too far apart to be a sequential walk or to be opened together
+// The blocks from one touch to the next: too many for a sequential walk, and for blocks that are opened together.
+constexpr std::size_t step = 5;
 
-// Mappings that the test itself needs.
+// The number of mappings that the test itself needs.
 constexpr std::size_t spare = 40;
 
 std::uint64_t degraded() {
@@ -82,7 +84,7 @@ TEST_P(degradation, fetches_that_launches_made_useless) {
   for (std::size_t b = 1; b < count / block; b += step) ASSERT_EQ(a[b * block], b * block + 1);
   ASSERT_EQ(degraded(), before + 1);
   for (std::uint32_t round = 1; round <= 20; ++round) {
-    // The launch uses one end while the prefetch is on its way; then the host writes the other end.
+    // The launch uses one end of the array during the prefetch; then the host writes the other end.
     hpe::launch(test_kernel().increment, hpe::grid(test_tiles), {a.data(), count, 1, 0}, inout(a));
     hpe::check(hpePrefetch(a.data(), 0, HPE_HOST));
     hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 1, 1, 0}, inout(a.subspan(0, 1)));
@@ -95,7 +97,8 @@ TEST_P(degradation, fetches_that_launches_made_useless) {
 
 TEST(degraded_stripes, a_useless_fetch_from_one_home_is_waited_for) {
   if (most_mappings() > 1 << 20) GTEST_SKIP() << "vm.max_map_count is so large that using them up takes too long";
-  // The fetch is a copy from each of two homes. The one from the second comes late, behind a long prefetch.
+  // The fetch makes a copy from each of two homes. The copy from the second home is late, because a long prefetch is
+  // ahead of it.
   const hpe::array<std::uint32_t> a(count, hpe::block_distribution({0, 1}));
   const hpe::array<std::uint32_t> far(16 * count, hpe::on_device(1));
   hpe::launch(test_kernel().fill, hpe::grid(test_tiles), {a.data(), count, 1}, out(a));
@@ -110,7 +113,7 @@ TEST(degraded_stripes, a_useless_fetch_from_one_home_is_waited_for) {
     hpe::check(hpeSynchronize());
     hpe::check(hpePrefetch(far.data(), 0, HPE_HOST));
     hpe::check(hpePrefetch(a.data(), 0, HPE_HOST));
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // so that the prefetches have begun
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // long enough that the prefetches have begun
     hpe::launch(test_kernel().increment, hpe::grid(1), {a.data(), 1, 1, 0}, inout(a.subspan(0, 1)));
     for (std::size_t i = count / 2; i < count; i += 1024) a[i] += 1;
     hpe::check(hpeSynchronize());  // all fetches are over

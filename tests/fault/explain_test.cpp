@@ -49,7 +49,7 @@ TEST_F(explain, what_was_done_and_where) {
 TEST_F(explain, past_the_end_of_an_allocation) {
   allocate(base, 5000);
   expect(about(base + 8192), "3192 bytes past the end of the allocation of 5000 bytes");
-  // An allocation that fills its granule: the address is in the next granule.
+  // The allocation fills its granule, so an address beyond its end is in the next granule.
   coherence::region& full = allocate(base + 2 * granule_size, granule_size);
   expect(about(full.layout.base + granule_size + 8), "8 bytes past the end");
 }

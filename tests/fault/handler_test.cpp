@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-/// The wait status of a child that runs the body and then exits with 0.
+/// Returns the wait status of a child that runs the body and then exits with 0.
 template <class Body>
 int status_of_child(Body body) {
   const pid_t child = ::fork();
@@ -28,10 +28,10 @@ int status_of_child(Body body) {
   return status;
 }
 
-/// The wait status of a child that shares this memory while it runs the body.
+/// Returns the wait status of a child that runs the body and shares this process's memory until then.
 template <class Body>
 [[gnu::noinline]] int status_of_vfork(Body body) {
-  const pid_t child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): the subject of the test
+  const pid_t child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): vfork is the subject of the test
   if (child == 0) {
     body();
     ::_exit(0);
@@ -67,7 +67,7 @@ TEST(handler, other_faults_are_served_in_the_process_that_installed_their_functi
     *p = std::byte{1};
     EXPECT_EQ(opened, 2u);
     EXPECT_TRUE(last_was_write);
-    // A child does not have the threads for which such a function may wait.
+    // In a child of this process, the function does not handle faults: it may wait for threads, which a child lacks.
     const int of_grandchild = status_of_child([] { *closed_page() = std::byte{1}; });
     EXPECT_TRUE(WIFSIGNALED(of_grandchild) && WTERMSIG(of_grandchild) == SIGSEGV) << "wait status " << of_grandchild;
     if (::testing::Test::HasFailure()) ::_exit(1);
@@ -75,7 +75,7 @@ TEST(handler, other_faults_are_served_in_the_process_that_installed_their_functi
   EXPECT_EQ(status, 0);
 }
 
-// A child made by vfork shares the memory, with the threads that serve it.
+// A child made by vfork shares the memory, and the threads of the parent handle its faults.
 TEST(handler, faults_of_children_made_by_vfork_are_served) {
   options chosen;
   chosen.devices = "soft:1";

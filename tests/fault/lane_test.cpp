@@ -11,7 +11,7 @@
 namespace hpe::fault {
 namespace {
 
-/// A runtime with additional lanes of the test, beside those that serve its faults.
+/// A runtime, with the test's own lanes in addition to the lanes that handle the runtime's faults.
 class lanes : public ::testing::Test {
  protected:
   static constexpr unsigned count = 2;
@@ -48,8 +48,8 @@ class lanes : public ::testing::Test {
   std::vector<std::unique_ptr<lane>> own_;
 };
 
-// A thread faults, and before its request is served the memory is freed and its address goes to an allocation of
-// another lane. If this lane fetched, the other lane would wait for that fetch for ever.
+// A thread faults. Before its request is handled, the memory is freed, and an allocation of another lane gets the
+// address. If the first lane fetched the data, the other lane would wait for that fetch forever.
 TEST_F(lanes, a_request_of_another_lane_is_answered_with_retry) {
   constexpr std::size_t bytes = 1 << 20;
   auto* const p = static_cast<std::byte*>(runtime_->memory().allocate(bytes, 0));
@@ -67,7 +67,8 @@ TEST_F(lanes, a_request_of_another_lane_is_answered_with_retry) {
   EXPECT_EQ(board_->ask(right, p, false), verdict::not_ours);
 }
 
-// Without memory, a lane tries for a while. Then the touch is a fault of the program, instead of waiting for ever.
+// A lane without memory tries again for a while. Then the touch becomes a fault of the program, instead of waiting
+// forever.
 TEST_F(lanes, without_memory_refuse_a_request_at_last) {
   constexpr std::size_t bytes = 1 << 20;
   constexpr std::chrono::milliseconds patience{300};
@@ -92,8 +93,8 @@ TEST_F(lanes, without_memory_refuse_a_request_at_last) {
   EXPECT_EQ(*p, std::byte{7}) << "the lanes of the runtime have memory";
 }
 
-// Three threads walk side by side, the last one up to the marker, before any data has arrived. The window behind the
-// marker is requested at once.
+// Before any data has arrived, three threads touch consecutive blocks; the third one touches the marker (block 2). This
+// touch makes hpe request the next window (blocks 4 to 7) at once.
 TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   using coherence::block_state;
   constexpr std::size_t block = 64 << 10;
@@ -102,7 +103,7 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   runtime_->synchronize(-1);
   coherence::region& r = region_of(p);
 
-  // A writer that the test ends: the next command of a stream.
+  // A writer whose end the test controls: the next command of a stream.
   device::stream& stream = runtime_->devices().at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(p, 7, 1);
   const timepoint gate{before.timeline, before.value + 1};
@@ -135,8 +136,8 @@ TEST_F(lanes, go_on_with_a_walk_whose_marker_is_still_on_its_way) {
   EXPECT_EQ(*(p + 2 * block), std::byte{7});
 }
 
-// A fetch waits for a writer, and meanwhile a device takes a block in its middle: the blocks behind it are no longer
-// being fetched.
+// While a fetch waits for a writer, device work uses a block in the middle of the fetched range. The blocks after this
+// block are then no longer being fetched.
 TEST_F(lanes, a_fetch_drops_the_blocks_after_one_that_device_work_took) {
   using coherence::block_state;
   constexpr std::size_t block = 64 << 10;

@@ -1,4 +1,4 @@
-// Replaces the operators of the whole program.
+// Replaces operator new and operator delete of the whole program.
 
 #include "tests/fault/refused_memory.h"
 

@@ -16,7 +16,7 @@ namespace {
 
 class request_board_test : public testing::Test {
  protected:
-  /// A lane that answers "retry" for even addresses and "not ours" for odd ones.
+  /// Starts a lane that answers "retry" for even addresses and "not ours" for odd addresses.
   std::thread lane(request_board& board, unsigned number) {
     return std::thread([this, &board, number] {
       std::vector<request*> taken;
@@ -96,7 +96,8 @@ TEST_F(request_board_test, more_threads_than_slots_take_turns) {
 thread_local sigjmp_buf out_of_the_wait;
 void jump_out(int /*signal*/) { siglongjmp(out_of_the_wait, 1); }
 
-/// Threads that leave the wait for an answer by a long jump from a handler, after their lane has taken the request.
+/// Threads that leave the wait for an answer by a long jump from a signal handler, after the lane has taken their
+/// request.
 class left_request : public request_board_test {
  protected:
   void SetUp() override {
@@ -105,14 +106,14 @@ class left_request : public request_board_test {
     ::sigaction(SIGUSR1, &action, nullptr);
   }
 
-  /// Called by the thread that asks.
+  /// Called by the thread that posts a request.
   void ask_and_leave(std::uintptr_t wish) {
     if (sigsetjmp(out_of_the_wait, 1) == 0) {
       board.ask(0, reinterpret_cast<std::byte*>(wish), false);
       ADD_FAILURE() << "nobody answered " << wish;
     }
   }
-  /// Called by the lane.
+  /// Called by the lane: takes a request, then makes its thread leave the wait.
   void send_away(pthread_t thread) {
     const std::size_t before = taken.size();
     while (taken.size() == before) board.take(0, taken);
@@ -122,7 +123,7 @@ class left_request : public request_board_test {
     for (request* r : taken) r->answer(r->write() ? verdict::retry : verdict::not_ours);
     taken.clear();
   }
-  /// Expects an answer in a thread that may find no free request at first.
+  /// Expects an answer to a request of a thread that may find no free slot at first.
   void expect_an_answer() {
     std::atomic<int> answer{-1};
     std::thread asking([&] { answer = board.ask(0, nullptr, true) == verdict::retry ? 1 : 0; });

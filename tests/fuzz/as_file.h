@@ -1,6 +1,6 @@
 #pragma once
 
-/// Inputs of libFuzzer for readers that open files.
+/// Makes files of libFuzzer's inputs, for readers that open files.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hpe::fuzz {
 
-/// A file in a folder of its own, which goes when the process ends.
+/// A file in its own folder; both are removed when the process ends.
 class input_file {
  public:
   explicit input_file(const std::string& name) {
@@ -24,7 +24,7 @@ class input_file {
   input_file& operator=(const input_file&) = delete;
   ~input_file() { std::filesystem::remove_all(folder_); }
 
-  /// The path of the file, whose contents are now these bytes.
+  /// Writes these bytes to the file and returns its path.
   std::string with(const std::uint8_t* data, std::size_t size) const {
     std::ofstream file(path_, std::ios::binary | std::ios::trunc);
     file.write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));

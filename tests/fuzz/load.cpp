@@ -19,8 +19,8 @@ namespace hpe::fuzz {
 
 namespace {
 
-// Of one thread: the targets have no others.
-std::size_t most = 0, in_use = 0;  // most 0: no limit
+// Not atomic, because the targets have only one thread.
+std::size_t most = 0, in_use = 0;  // bytes; most = 0: no limit
 
 void allocated(const volatile void*, std::size_t bytes) {
   in_use += bytes;
@@ -70,7 +70,7 @@ void load_ptx(std::vector<std::string> texts) {
     const ptx::patch::patched_module patched = ptx::patch::patch(*program, pointers);
     if (!patched.texts.empty()) static_cast<void>(ptx::parse(patched.texts));
   } catch (const hpe::error&) {
-    // Refused, as it should be.
+    // hpe refuses this input, which is correct.
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-/// What hpe does with PTX before a kernel runs, for the targets of libFuzzer, with a limit of the memory that it takes.
+/// The steps from PTX text to a kernel that can be compiled, for the targets of libFuzzer; and a limit on the memory
+/// that these steps use.
 
 #include <cstddef>
 #include <string>
@@ -9,11 +10,11 @@
 namespace hpe::fuzz {
 
 /// Parses and verifies the texts, assigns addresses, analyses and patches the kernels, and flattens them as the
-/// compiler does. Returns also if the texts are refused with an error.
+/// compiler does. Also returns normally if hpe refuses the texts with an error.
 void load_ptx(std::vector<std::string> texts);
 
-/// Ends the program if it allocates more memory meanwhile than `fixed_bytes` and `most_ratio` times the bytes of the
-/// input.
+/// While an object exists, the program may allocate `fixed_bytes` bytes plus `most_ratio` times the size of the input;
+/// if it allocates more, it is aborted.
 class memory_limit {
  public:
   static constexpr std::size_t fixed_bytes = 128 << 20;

@@ -1,4 +1,4 @@
-// libFuzzer: NumPy's files. Any bytes are read or refused, and as many elements are read as the file has bytes for.
+// libFuzzer: NumPy's files. The reader reads or refuses any bytes, and reads no more elements than the file contains.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +19,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         std::vector<std::byte> all(d.bytes);
         hpe::files::read(d, all.data());
       } catch (const hpe::files::bad_input&) {
-        // Of another size.
+        // The file's elements have another size.
       }
   } catch (const hpe::files::bad_input&) {
-    // Refused, as it should be.
+    // The reader refuses this input, which is correct.
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// libFuzzer: the environment. The input is lines VARIABLE=value. For any values, hpe reads the options and parses the
-// texts about devices and links, or refuses them with an error.
+// libFuzzer: the environment. The input consists of lines VARIABLE=value. For any values, hpe either reads the options
+// and parses the specifications of devices and links, or refuses the values with an error.
 
 #include "runtime/base/options.h"
 
@@ -21,7 +21,7 @@ void attempt(Read read) {
   try {
     static_cast<void>(read());
   } catch (const hpe::error&) {
-    // Refused, as it should be.
+    // hpe refuses this input, which is correct.
   }
 }
 

@@ -1,4 +1,5 @@
-// libFuzzer: PNG pictures. Any bytes are read or refused, and a picture has as many values as its size says.
+// libFuzzer: PNG pictures. The reader reads or refuses any bytes, and the number of a picture's values agrees with its
+// size.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +9,8 @@
 #include "apps/pictures/picture.h"
 #include "tests/fuzz/as_file.h"
 
-/// The real one needs libhpe. Pictures that are too large for the memory of a fuzzer are refused.
+/// Replaces the function of the application, which needs libhpe. Refuses pictures that are too large for the memory of
+/// a fuzzer.
 void hpe::command_line::check_room(const std::string& what, const demand& need, int /*devices*/,
                                    const std::filesystem::path& /*root*/) {
   if (need.on_host > 0x1p26) throw bad_input(what + " is too large");
@@ -23,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto wanted = static_cast<std::size_t>(p.width * p.height * p.channels);
       if (wanted == 0 || p.values.size() != wanted) std::abort();
     } catch (const hpe::command_line::bad_input&) {
-      // Refused, as it should be.
+      // The reader refuses this input, which is correct.
     }
   }
   return 0;

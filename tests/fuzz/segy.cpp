@@ -1,4 +1,5 @@
-// libFuzzer: SEG-Y. Any bytes are read or refused; the traces that are read are written, and read again alike.
+// libFuzzer: SEG-Y. The reader reads or refuses any bytes. Traces that have been read are written and read again, and
+// must be the same.
 
 #include "apps/files/segy.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 using namespace hpe::files;
 
-/// A file in memory, with a path.
+/// A file in memory that has a path.
 class memory_file {
  public:
   memory_file() : number_(::memfd_create("segy", MFD_CLOEXEC)) {}
@@ -68,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     read_and_write(file.path());
   } catch (const bad_input&) {
-    // Refused, as it should be.
+    // The reader refuses this input, which is correct.
   }
   return 0;
 }

@@ -1,4 +1,5 @@
-// libFuzzer: files of matrices and graphs. Any bytes are read or refused; what is read lies within the matrix.
+// libFuzzer: files of matrices and graphs. The reader reads or refuses any bytes, and all entries that it reads are
+// inside the matrix.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (e.row >= c.rows || e.column >= c.columns) std::abort();
       if (c.source >= c.rows) std::abort();
     } catch (const hpe::sparse::bad_input&) {
-      // Refused, as it should be.
+      // The reader refuses this input, which is correct.
     }
   }
   return 0;

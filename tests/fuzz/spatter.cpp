@@ -1,4 +1,5 @@
-// libFuzzer: JSON patterns of Spatter. Any bytes are read or refused, and a pattern has no more indices than allowed.
+// libFuzzer: JSON patterns of Spatter. The reader reads or refuses any bytes, and no pattern has more indices than
+// allowed.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto indices = hpe::gather::indices_of_json({reinterpret_cast<const char*>(data), size}, 0, "input", most);
     if (indices.empty() || indices.size() > most) std::abort();
   } catch (const hpe::gather::bad_input&) {
-    // Refused, as it should be.
+    // The reader refuses this input, which is correct.
   }
   return 0;
 }

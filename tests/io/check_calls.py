@@ -4,8 +4,8 @@
     check_calls.py CALLS.DEF COMPILER LIBHPE LIBC
 
 A function takes a buffer if one of its parameters is a pointer to void, to bytes that are not constant, or to one of the
-structures below, in one of the headers below. Constant strings are names; fputs and puts are listed all the same. Other
-exports of libc that are spelled like a function that is taken (__read_chk, pread64) must be listed too.
+structures below, in one of the headers below. Constant strings are names and do not count as buffers, except in fputs and puts.
+Other exports of libc whose names are variants of an interposed function (__read_chk, pread64) must be listed, too.
 """
 
 import re
@@ -28,7 +28,7 @@ def read_calls(path):
 
 
 def without_groups(text, word):
-    """The text without `word ((...))`, whose parentheses may be nested."""
+    """Returns the text without parts of the form `word ((...))`, in which parentheses may be nested."""
     result = []
     at = 0
     for match in re.finditer(word + r"\s*\(", text):
@@ -43,7 +43,7 @@ def without_groups(text, word):
 
 
 def declared(compiler):
-    """name -> parameters, of all functions of the headers."""
+    """Returns {name: parameters} for all functions of the headers."""
     source = "".join(f"#include <{h}>\n" for h in HEADERS)
     text = subprocess.run([compiler, "-E", "-P", "-x", "c", "-D_GNU_SOURCE", "-"], input=source, text=True, check=True,
                           capture_output=True).stdout
@@ -67,7 +67,7 @@ def exports(library):
 
 
 def plain(name):
-    """read of __read_chk, __libc_pread64 and so on."""
+    """Returns the basic name of a variant: read for __read_chk, pread for __libc_pread64."""
     name = re.sub(r"^_+(libc_)?", "", name)
     return re.sub(r"(_chk|_nocancel|_unlocked|64|v2|2)+$", "", name)
 

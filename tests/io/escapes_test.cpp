@@ -1,5 +1,5 @@
-// Calls with hpe memory that hpe does not intercept, and the messages about them. Children, and signals in the
-// middle of calls.
+// Calls with hpe memory that hpe does not intercept, and the messages about these calls; calls in child processes; and
+// signals in the middle of calls.
 
 #undef _FORTIFY_SOURCE
 
@@ -79,7 +79,7 @@ TEST(escapes, ALostDeviceIsAnErrorOfInputAndOutput) {
     ::setenv("HPE_DEVICES", "soft:2", 1);
     const memory m(place::device, 100000);
     hpe::synchronize();
-    // The device's process has this process's number as its last argument.
+    // The last argument of the device's process is the number of this process.
     std::FILE* list = ::popen(("pgrep -f 'softd 0 .* " + std::to_string(::getpid()) + "$'").c_str(), "r");
     int process = 0;
     if (std::fscanf(list, "%d", &process) != 1) ::_exit(2);

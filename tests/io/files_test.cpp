@@ -30,7 +30,8 @@ using namespace io_test;
 
 constexpr int untouched = 4711;
 
-// A call in the form (file, memory, bytes, offset). For calls that use the file position, the position is the offset.
+// A call in the form (file, memory, bytes, offset). For calls that use the file position, the position is first set to
+// the offset.
 struct call {
   const char* name;
   bool moves;
@@ -188,7 +189,7 @@ TEST_P(files, DirectFilesGetTheAlignmentOfThePointer) {
   const auto at = static_cast<std::size_t>(-reinterpret_cast<std::uintptr_t>(m.data()) % 4096);
   const std::size_t n = GetParam() == place::small ? 8192 : 262144;
   ASSERT_EQ(::write(f.get(), m.data() + at, n), ssize_t(n));
-  EXPECT_EQ(::write(f.get(), m.data() + at, 1000), -1);  // no multiple of a sector
+  EXPECT_EQ(::write(f.get(), m.data() + at, 1000), -1);  // not a multiple of the sector size
   EXPECT_EQ(errno, EINVAL);
   const content put = m.part(at, n);
   m.renew();
@@ -201,7 +202,8 @@ TEST_P(files, DirectFilesGetTheAlignmentOfThePointer) {
 
 INSTANTIATE_TEST_SUITE_P(Places, files, testing::ValuesIn(all_places), name_of_parameter);
 
-// As the operating system does with a buffer that extends past its mapping: the bytes inside are moved and counted.
+// The operating system transfers and counts the bytes of a buffer up to the end of its mapping; hpe does the same up to
+// the end of an allocation.
 TEST(beyond_the_end, WhatIsInsideIsMovedAndCounted) {
   const file f;
   const content source = random_content(20000);

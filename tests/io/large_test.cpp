@@ -1,4 +1,4 @@
-// Large transfers of regular files, which are done in pieces but appear to the program as one call.
+// Large transfers of regular files, which hpe makes in pieces but which appear to the program as one call.
 
 #undef _FORTIFY_SOURCE
 
@@ -18,12 +18,13 @@
 
 namespace {
 
-// After the next look at a file's position, the position moves on by so many bytes, as if another thread had read them.
+// The number of bytes by which the next query of a file position moves the position, as if another thread had read
+// these bytes.
 std::atomic<off_t> read_by_others{0};
 
 }  // namespace
 
-// Called by hpe in place of libc's function.
+// hpe calls this function in place of libc's function.
 [[gnu::visibility("default")]] off_t lseek(int file, off_t offset, int whence) noexcept {
   const off_t result = ::syscall(SYS_lseek, file, offset, whence);
   if (offset == 0 && whence == SEEK_CUR) ::syscall(SYS_lseek, file, read_by_others.exchange(0), SEEK_CUR);
@@ -120,7 +121,8 @@ TEST_P(large_files, Direct) {
   EXPECT_EQ(::write(f.get(), m.data() + at, 20 * mebi + 100), -1) << "no multiple of a sector";
   EXPECT_EQ(errno, EINVAL);
   EXPECT_EQ(f.position(), off_t(bytes));
-  // The last sector is incomplete. If the kernel writes into the program's memory, it may fill the whole sector.
+  // The last sector is incomplete. If the operating system writes directly into the program's memory, it may fill the
+  // whole sector.
   const std::size_t there = GetParam() == place::host ? bytes : bytes - 100;
   ASSERT_EQ(::ftruncate(f.get(), off_t(there)), 0);
   m.renew();
@@ -155,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(Places, large_files,
                          testing::Values(place::device, place::host_owned, place::striped, place::host),
                          name_of_parameter);
 
-// A file system with room for only a part of the data.
+// A file system that has space for only a part of the data.
 class full_disk : public testing::Test {
  protected:
   void SetUp() override {
@@ -221,7 +223,7 @@ void write_beyond_the_largest_file() {
 
 TEST_F(limits, AFileThatMayNotGrow) { EXPECT_EXIT(write_beyond_the_largest_file(), testing::ExitedWithCode(0), ""); }
 
-// A call that gets no threads is only slower.
+// If no threads can be started, a call still works, only more slowly.
 void move_without_threads() {
   memory m(place::device, 20 * mebi);
   const file f;
@@ -229,7 +231,7 @@ void move_without_threads() {
   m.check("before");
   const rlimit limit{0, 0};
   ::setrlimit(RLIMIT_NPROC, &limit);
-  if (::setresuid(65534, 65534, 65534) != 0) ::_exit(0);  // root has no limit
+  if (::setresuid(65534, 65534, 65534) != 0) ::_exit(0);  // root has no such limit, so the check needs another user
   if (::pread(f.get(), m.data(), 20 * mebi, 0) != ssize_t(20 * mebi)) ::_exit(1);
   if (::pwrite(f.get(), m.data(), 20 * mebi, 0) != ssize_t(20 * mebi)) ::_exit(2);
   ::_exit(0);
@@ -237,7 +239,7 @@ void move_without_threads() {
 
 TEST_F(limits, NoMoreThreads) { EXPECT_EXIT(move_without_threads(), testing::ExitedWithCode(0), ""); }
 
-// Several threads with one file and one position: each byte is read once and written once.
+// Several threads share a file and its position: each byte is read once and written once.
 TEST(threads, ShareAPosition) {
   constexpr std::size_t each = 9 * mebi;
   constexpr int count = 4;
@@ -257,7 +259,7 @@ TEST(threads, ShareAPosition) {
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(from.position(), off_t(each * count));
   EXPECT_EQ(to.position(), off_t(each * count));
-  // The parts come in any order.
+  // The threads may read the parts in any order.
   const content copied = to.all();
   ASSERT_EQ(copied.size(), source.size());
   for (int i = 0; i < count; ++i) {

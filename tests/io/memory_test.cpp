@@ -19,7 +19,7 @@ namespace {
 
 using namespace io_test;
 
-// Sizes above and below the one from which devices copy.
+// Sizes above and below 1 MiB, from which devices make the copies.
 constexpr std::size_t sizes[] = {0, 1, 100, 4099, (1 << 20) - 1, 1 << 20, (3 << 20) + 5};
 
 // Pointers to the functions, because the compiler would inline direct calls.
@@ -28,8 +28,8 @@ void* (*volatile moves)(void*, const void*, std::size_t) = std::memmove;
 void* (*volatile sets)(void*, int, std::size_t) = std::memset;
 int (*volatile compares)(const void*, const void*, std::size_t) = std::memcmp;
 
-// Which functions work before the constructors of libhpe.so and all other libraries, when they must do the work
-// themselves.
+// Whether each function works before the constructors of libhpe.so and of all other libraries have run; hpe's functions
+// then work without libc's.
 struct {
   bool copy, move, set, compare;
 } early;
@@ -145,7 +145,8 @@ hpeStatistics statistics() {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;  // the sanitizers' own functions are called
+// The sanitizers intercept memcpy and similar functions, so hpe's functions are not called.
+constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;
 #endif
@@ -169,7 +170,7 @@ TEST(large_copies, AreMadeByDevices) {
 
 TEST(large_copies, StayOnTheHostWhereItHasTheMemoryToItself) {
   const hpe::array<std::byte> a(8 << 20);
-  hpe::advise(a.data(), HPE_ADVISE_LAZY);  // no uploads behind the writing host
+  hpe::advise(a.data(), HPE_ADVISE_LAZY);  // no uploads while the host writes
   for (std::size_t i = 0; i < a.size(); i += 4096) a[i] = std::byte{1};
   const content plain = random_content(8 << 20);
   hpeResetStatistics();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs that know nothing of hpe behave the same with hpe preloaded, and Python uses memory of hpe.
+# Tests that programs that know nothing of hpe behave the same with hpe preloaded, and that Python can use hpe memory.
 #
 #   programs.sh LIBHPE
 set -euo pipefail
@@ -19,7 +19,7 @@ fail() {
 head -c 5000001 /dev/urandom > data
 mkdir tree && cp data tree/a && seq 100000 > tree/b && ln -s a tree/c
 
-# both WHAT COMMAND...: output, errors and status are the same with and without.
+# both WHAT COMMAND...: fails unless output, errors and exit status are the same with and without hpe.
 both() {
   local what=$1 plain=0 preloaded=0
   shift

@@ -186,7 +186,8 @@ TEST_P(streams, DatagramsKeepTheirAddresses) {
   EXPECT_EQ(sender.sin_addr.s_addr, ::htonl(INADDR_LOOPBACK));
   into.expect(0, from.part(0, 1400));
   into.check("after a datagram");
-  // A buffer that extends past its allocation is refused as a whole, because a part would be another message.
+  // A buffer that extends past its allocation is refused as a whole, because hpe would otherwise send a different,
+  // shorter datagram.
   if (GetParam() == place::device) {
     EXPECT_EQ(::sendto(a, from.data() + 3900, 200, 0, reinterpret_cast<sockaddr*>(&to), size), -1);
     EXPECT_EQ(errno, EFAULT);
@@ -205,7 +206,8 @@ TEST_P(streams, DatagramsKeepTheirAddresses) {
 
 INSTANTIATE_TEST_SUITE_P(Places, streams, testing::ValuesIn(all_places), name_of_parameter);
 
-// Otherwise each call would copy the whole buffer to the host again.
+// hpe stages only a part of a large buffer for such a stream; otherwise each call would copy the whole buffer to the
+// host again.
 TEST(streams_that_do_not_block, AreNotGivenMoreThanTheyMayTake) {
   memory m(place::device, 64 << 20);
   const ends pair = make_sockets(SOCK_STREAM);

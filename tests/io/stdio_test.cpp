@@ -55,7 +55,7 @@ TEST_P(stdio, EveryFread) {
       m.renew();
       ::lseek(f.get(), 0, SEEK_SET);
       const opened stream(f, "r");
-      ASSERT_EQ(std::fgetc(stream), int(source[0]));  // a part is in the buffer of the stream
+      ASSERT_EQ(std::fgetc(stream), int(source[0]));  // puts a part of the file into the buffer of the stream
       errno = 4711;
       ASSERT_EQ(calls[i](m.data() + 3, 1, n, stream), n);
       ASSERT_EQ(std::ftell(stream), long(n + 1));
@@ -73,7 +73,7 @@ TEST_P(stdio, FreadCountsWholeItems) {
   const opened stream(f, "r");
   EXPECT_EQ(std::fread(m.data(), 300, 0, stream), 0U);
   EXPECT_EQ(std::fread(m.data(), 0, 300, stream), 0U);
-  EXPECT_EQ(std::fread(m.data(), 300, 5, stream), 3U);  // and 100 bytes of a fourth
+  EXPECT_EQ(std::fread(m.data(), 300, 5, stream), 3U);  // and 100 bytes of the fourth item
   EXPECT_NE(std::feof(stream), 0);
   EXPECT_EQ(std::ferror(stream), 0);
   m.expect(0, source);
@@ -153,7 +153,7 @@ TEST_P(stdio, TextIsWrittenWhateverItsLength) {
   }
 }
 
-// These calls are left to libc, which uses the buffer of the stream.
+// hpe does not interpose these functions: libc copies between the stream's buffer and hpe memory itself.
 TEST_P(stdio, LinesAreRead) {
   memory m(GetParam(), 5000);
   const file f;

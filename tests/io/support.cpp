@@ -12,7 +12,8 @@
 
 #include "tests/core/kernels.h"
 
-// Called by AddressSanitizer: children made by fork do not have the parent's threads, whose memory looks leaked.
+// Called by AddressSanitizer: a child made by fork does not have the parent's threads, so their memory would look like
+// a leak.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {  // NOLINT
   return "detect_leaks=0";
 }
@@ -39,7 +40,7 @@ hpe::array<std::uint32_t> allocate(place where, std::size_t words) {
   }
 }
 
-// A description of the first difference.
+// Returns a description of the first difference.
 std::string difference(const std::byte* found, const content& expected) {
   for (std::size_t i = 0; i < expected.size(); ++i)
     if (found[i] != expected[i])

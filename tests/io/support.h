@@ -24,8 +24,8 @@ inline constexpr place all_places[] = {place::device, place::host_owned, place::
 using content = std::vector<std::byte>;
 [[nodiscard]] content random_content(std::size_t bytes);
 
-/// Memory with random contents and a model of them. A kernel wrote device memory last, so the host's copy is stale; the
-/// host wrote host_owned memory last, so the home's copy is stale.
+/// Memory with random contents, and a model of the contents. In device memory, a kernel has made the last write, so the
+/// host's copy is outdated; in memory of kind host_owned, the host has, so the home's copy is outdated.
 class memory {
  public:
   memory(place where, std::size_t bytes);
@@ -34,9 +34,9 @@ class memory {
   [[nodiscard]] std::size_t size() const { return bytes_; }
   [[nodiscard]] content part(std::size_t offset, std::size_t bytes) const;
 
-  /// Writes new contents, by the side that wrote the first contents.
+  /// Writes new contents, from the same side (kernel or host) as the first contents.
   void renew();
-  /// Enters bytes that a call wrote into the model.
+  /// Records in the model the bytes that a call has written.
   void expect(std::size_t offset, const content& written);
   /// Compares the bytes that kernels see, and then those that the host sees, with the model.
   void check(const char* when) const;
@@ -50,11 +50,11 @@ class memory {
   content model_;
 };
 
-/// The sizes to try in memory of a kind, and the room that they need.
+/// Return the sizes to try in a kind of memory, and the number of bytes that the largest one needs.
 [[nodiscard]] std::vector<std::size_t> sizes_for(place where);
 [[nodiscard]] std::size_t room_for(place where);
 
-/// A file without a name, which ends with the object.
+/// A file without a name, which exists as long as the object.
 class file {
  public:
   explicit file(int flags = 0, const char* folder = "/tmp");
@@ -70,7 +70,7 @@ class file {
   int file_;
 };
 
-/// Writes and reads bytes of a file by calls on ordinary memory.
+/// Write and read bytes of a file by calls on ordinary memory.
 void write_all(int file, const content& what);
 [[nodiscard]] content read_exactly(int file, std::size_t bytes);
 

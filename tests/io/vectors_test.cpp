@@ -1,4 +1,4 @@
-// Calls with vectors, whose buffers lie in memory of several kinds at once.
+// Calls with vectors of buffers that are in several kinds of memory at once.
 
 #undef _FORTIFY_SOURCE
 
@@ -41,7 +41,7 @@ struct scattered {
     }
     return result;
   }
-  // The first bytes of all parts together must be these.
+  // Records in the models that the first bytes of the parts are now `what`.
   void expect(const content& what) {
     std::size_t at = 0;
     for (std::size_t i = 0; i < parts.size() && at < what.size(); ++i) {
@@ -104,7 +104,7 @@ TEST(vectors, EveryReadScatters) {
   }
 }
 
-// Vectors of one entry go the way of a single buffer.
+// A vector with one entry is treated like a single buffer.
 TEST(vectors, EveryCallAtAnOffset) {
   constexpr off_t at = 4321;
   const std::vector<call> reads_there = {
@@ -200,7 +200,7 @@ TEST(vectors, WrongOnesAreRefusedAsEver) {
   const file f;
   EXPECT_EQ(::writev(f.get(), many.data(), IOV_MAX + 1), -1);
   EXPECT_EQ(errno, EINVAL);
-  ssize_t (*volatile writes)(int, const iovec*, int) = ::writev;  // volatile: the compiler cannot see through it
+  ssize_t (*volatile writes)(int, const iovec*, int) = ::writev;  // volatile: hides the function from the compiler
   EXPECT_EQ(writes(f.get(), many.data(), -1), -1);
   EXPECT_EQ(errno, EINVAL);
   EXPECT_EQ(writes(f.get(), nullptr, 2), -1);
@@ -243,7 +243,7 @@ TEST(vectors, MemoryOfAnotherProcess) {
             ssize_t(s.bytes));
   ASSERT_TRUE(far == s.all());
 
-  // Called through syscall(), as by libraries that know no such function.
+  // Calls through syscall(), as libraries do that do not know the function.
   const content farther = random_content(s.bytes);
   std::copy(farther.begin(), farther.end(), far.begin());
   ASSERT_EQ(::syscall(SYS_process_vm_readv, ::getpid(), s.vector.data(), s.vector.size(), &there, 1, 0),
@@ -324,7 +324,8 @@ TEST(messages, DescriptorsTravelWithThem) {
   EXPECT_EQ(::close(received), 0);
 }
 
-// The kernel takes a small part of a large vector, so the rest must not be brought from the device for each call.
+// The operating system accepts only a small part of a large vector, so hpe must not copy the rest from the device for
+// each call.
 TEST(messages, AStreamThatDoesNotBlockStagesAboutWhatItTakes) {
   constexpr std::size_t half = std::size_t{16} << 20;
   const ends pair = make_sockets(SOCK_STREAM);

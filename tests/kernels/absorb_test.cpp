@@ -1,4 +1,5 @@
-// Matched layers: every variant near a reference; the same bits for any slabs, and on devices.
+// Matched layers: the results of every variant are close to a reference, and have the same bits for any slabs and on
+// devices.
 
 #include "kernels/absorb.h"
 
@@ -30,7 +31,7 @@ template <class T>
 struct layers {
   problem<T> wave;
   layer_ends ends[3];
-  std::vector<T> rates, memory;  ///< of the whole grid
+  std::vector<T> rates, memory;  ///< arrays for the whole grid
 
   layers(int64_t nx, int64_t ny, int64_t nz, y_ends how, bool surface, int64_t radius)
       : wave(nx, ny, nz, how, surface, radius),
@@ -58,7 +59,7 @@ struct layers {
     return p;
   }
 
-  /// Copies the memories of a slab's cells out of those of the whole grid, or back.
+  /// Copies the memory variables of a slab's cells from the array of the whole grid, or back to it.
   void move_memory(absorb<T>& p, std::vector<T>& part, std::vector<T>& all, bool back) const {
     absorb<T> whole = parameters(0, wave.layout.nx);
     for (int axis = 0; axis < 3; ++axis)
@@ -101,7 +102,7 @@ outcome<T> run(const layers<T>& g, hpeHostKernel kernel, const std::vector<int64
   return o;
 }
 
-/// The same in long double, by the formula of kernels/absorb.h.
+/// Returns the reference in long double, by the formula of kernels/absorb.h.
 template <class T>
 std::vector<long double> reference(const layers<T>& g) {
   const field_layout& l = g.wave.layout;

@@ -1,5 +1,5 @@
-// The kernels on devices: every device computes the bits that the host bodies compute on a machine that fuses a * b +
-// c, for any division of the grid.
+// The kernels on devices: for any division of the grid, every device computes the same bits as the host code on a
+// machine that fuses a * b + c.
 
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ outcome<T> on_host(const problem<T>& g) {
   return o;
 }
 
-/// The numbers of the listed points in planes [x0, x1).
+/// Returns the indices in `list` of the points in the planes [x0, x1).
 std::vector<std::size_t> inside(const std::vector<point>& list, int64_t x0, int64_t x1) {
   std::vector<std::size_t> numbers;
   for (std::size_t i = 0; i < list.size(); ++i)
@@ -133,7 +133,7 @@ outcome<T> on_devices(const problem<T>& g, const std::vector<slab>& slabs) {
   return o;
 }
 
-/// Slabs as applications cut them for these devices; they end at `ends`.
+/// Returns slabs as applications cut them for these devices. The slabs end at `ends`.
 template <class T>
 std::vector<slab> cut(const problem<T>& g, const std::vector<int64_t>& ends) {
   std::vector<slab> slabs;
@@ -146,7 +146,8 @@ std::vector<slab> cut(const problem<T>& g, const std::vector<int64_t>& ends) {
   return slabs;
 }
 
-/// More cases at the edges of the march's tiles, other orders, and points that are listed twice.
+/// Returns further problems: sizes at the edges of the tiles along which kernels march, other orders, and points that
+/// are listed twice.
 template <class T>
 std::vector<problem<T>> large_problems() {
   std::vector<problem<T>> all = problems<T>();
@@ -248,7 +249,7 @@ TEST(OnDevices, KeepAndCorrelateCompressed) {
   const auto [lowest, largest] = std::minmax_element(g.now.begin(), g.now.end());
   for (const int64_t bits : {4, 8, 16})
     for (const std::vector<int64_t>& ends : {std::vector<int64_t>{20}, {2, 7, 8, 20}}) {
-      // Rows of five blocks, and bytes behind the last row that stay as they are.
+      // Rows of five blocks; the bytes after the last row must not change.
       const auto bytes = static_cast<std::size_t>(w.nx * w.ny * compressed_row<float>(w.nz, bits));
       const array<uint8_t> kept = on_device(0, std::vector<uint8_t>(bytes + block_cells, 77));
       const array<float> image = on_device(0, std::vector<float>(cells, 0)),
@@ -281,7 +282,7 @@ TEST(CudaSlab, TilesCoverIt) {
       EXPECT_GE(s.tile_y * s.tiles_y(across), l.ny);
       EXPECT_GE(s.tile_z * s.tiles_z(across), n);
       const int64_t columns = int64_t{s.tiles_y(across)} * s.tiles_z(across);
-      std::vector<int64_t> reached(static_cast<std::size_t>(columns));  // the planes covered so far, by column
+      std::vector<int64_t> reached(static_cast<std::size_t>(columns));  // for each column, the planes covered so far
       for (int64_t i = 0; i < step_shape(s, across).grid[0]; ++i) {
         const column_tile t = find_tile({s.whole, s.tile_x}, columns, n, i);
         ASSERT_LT(t.column, columns);

@@ -12,7 +12,7 @@
 
 namespace hpe::kernels {
 
-/// A step with everything in it, on random numbers.
+/// A step that uses every feature of the kernels, on random numbers.
 template <class T>
 struct problem {
   field_layout layout;

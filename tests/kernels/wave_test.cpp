@@ -1,5 +1,5 @@
-// The kernels alone, without a runtime: compares every variant with a plain reference, and any division of a grid with
-// any other.
+// Tests the kernels without a runtime: compares every variant with a plain reference, and different divisions of a grid
+// with each other.
 
 #include "kernels/wave.h"
 
@@ -49,13 +49,14 @@ std::vector<variant> variants() {
   return all;
 }
 
-/// The field after the step, and the records of each point.
+/// The field after the step, and the value recorded at each receiver point.
 template <class T>
 struct result {
   std::vector<T> next, record;
 };
 
-/// Runs the step in slabs that end at `cuts`, each in tiles of the given size, called in ranges of `range` tiles.
+/// Runs the step in slabs that end at `cuts`. Each slab is divided into tiles of the given size, and each call of the
+/// kernel processes `range` tiles.
 template <class T>
 result<T> run(const problem<T>& given, hpeHostKernel kernel, const std::vector<int64_t>& cuts, int64_t tile_x,
               int64_t tile_y, uint64_t range) {
@@ -98,7 +99,7 @@ result<T> run(const problem<T>& given, hpeHostKernel kernel, const std::vector<i
   return r;
 }
 
-/// The step in long double, by the formula of kernels/wave.h.
+/// Returns the field after the step in long double, by the formula of kernels/wave.h.
 template <class T>
 std::vector<long double> reference(const problem<T>& g) {
   const field_layout& l = g.layout;
@@ -274,7 +275,7 @@ TEST(KeepAndCorrelate, MatchTheirDefinition) {
     }
 }
 
-/// Half a step of each block's range, by packed cell: the most that compression may change a cell.
+/// Returns the largest change of each cell that compression may make: half a quantisation step of the cell's block.
 std::vector<float> bounds(const problem<float>& g, const window& w, int64_t bits) {
   std::vector<float> all;
   for (int64_t x = 0; x < w.nx; ++x)
@@ -302,7 +303,7 @@ TEST(KeepAndCorrelate, CompressedCellsAreOffByHalfAStepAtMost) {
     for (const variant& v : variants())
       for (const std::vector<int64_t>& cuts : {std::vector<int64_t>{14}, {2, 7, 8, 14}}) {
         std::vector<uint8_t> kept(bytes, 255);
-        // Over a field of ones, the image is the kept field.
+        // Correlated with a field of ones, the image equals the kept field.
         std::vector<float> image(cells, 0), illumination(cells, 0), ones(g.now.size(), 1);
         int64_t begin = 0;
         for (const int64_t end : cuts) {

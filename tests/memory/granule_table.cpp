@@ -48,7 +48,7 @@ TEST(GranuleTable, RangesChangeAloneAndWhole) {
   EXPECT_EQ(table.find(granule(12)), granule_entry{});
 }
 
-// Readers see complete entries, and all that the writer did before publishing them.
+// Readers see only complete entries, and see all writes that the writer made before it published an entry.
 TEST(GranuleTable, ReadersNeedNoLock) {
   granule_table table(layout);
   constexpr std::uint32_t rounds = 20000;

@@ -73,7 +73,7 @@ TEST(SegmentAllocator, RefusesToFreeARangeTwice) {
   expect_error(HPE_ERROR_INTERNAL, "defect", [&] { segment.free(granule(4), 1); });
 }
 
-// The oracle keeps one bit for each granule.
+// The oracle has one bit for each granule: whether the granule is allocated.
 TEST(SegmentAllocator, AgreesWithAnOracle) {
   constexpr std::size_t total = 300;
   segment_allocator segment(begin, total);

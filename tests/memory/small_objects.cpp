@@ -18,7 +18,7 @@ thread_local bool out_of_memory = false;
 
 }  // namespace
 
-// NOLINTBEGIN(misc-new-delete-overloads): memory of malloc goes back by free
+// NOLINTBEGIN(misc-new-delete-overloads): operator delete frees memory of malloc
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   if (out_of_memory) throw std::bad_alloc();
   if (void* const p = std::malloc(bytes)) return p;

@@ -20,18 +20,18 @@ using memory::uvas;
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-// Free in every layout that the sanitizers know.
+// An address that no sanitizer uses for its shadow memory.
 constexpr std::uintptr_t base_hint = 0x7e9000000000;
 constexpr std::size_t segment_size = 64 * MiB;
 
-// ThreadSanitizer allows no mappings outside the ranges that it chose, which are too small for terabytes.
+// ThreadSanitizer allows mappings only in its own ranges, which are too small for terabytes.
 #ifdef __SANITIZE_THREAD__
 constexpr bool terabytes_fit = false;
 #else
 constexpr bool terabytes_fit = true;
 #endif
 
-// The kernel's flags of the mapping that starts at p; empty if there is none.
+// Returns the flags (VmFlags) of the mapping that starts at p; empty if there is no such mapping.
 std::string mapping_flags(const void* p) {
   std::FILE* file = std::fopen("/proc/self/smaps", "r");
   char line[512];
@@ -75,7 +75,8 @@ TEST(Uvas, TakesAnotherAlignedPlaceWhenTheWantedOneIsTaken) {
   EXPECT_FALSE(second.contains(first.segment_begin(segment_kind::device, 0)));
 }
 
-// Processes of soft devices need the same addresses, and have their programs above this end, at random addresses.
+// The processes of soft devices need the same addresses as this process. Their own programs are at random addresses
+// above this limit.
 TEST(Uvas, StaysBelowProgramsWhereTheMiddleOfTheAddressesIsTaken) {
   if (!terabytes_fit) GTEST_SKIP() << "not in this address layout";
   const os::reservation middle(0x2a0000000000, MiB, granule_size);

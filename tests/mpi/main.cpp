@@ -1,5 +1,5 @@
-// Runs the tests in every rank. A rank that fails prints its failures and continues, because all ranks make the same
-// calls.
+// Runs the tests in every rank. A rank that fails prints its failures and continues, because all ranks must make the
+// same calls.
 #include <cstdlib>
 
 #include "tests/mpi/ranks.h"
@@ -7,7 +7,7 @@
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   int provided = 0;
-  // For runs without MPI_THREAD_MULTIPLE.
+  // HPE_TEST_ONE_THREAD selects a run without MPI_THREAD_MULTIPLE.
   const int level = std::getenv("HPE_TEST_ONE_THREAD") == nullptr ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, level, &provided);
   if (rank() != 0) {

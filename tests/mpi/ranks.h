@@ -1,8 +1,7 @@
 #pragma once
 
-/// Common parts of the tests of MPI. Every rank runs the same tests in the same order. A test makes the same calls
-/// twice, on ordinary memory and on hpe memory, and both must leave the same bytes, also around and between the
-/// data.
+/// Common parts of the tests of MPI. Every rank runs the same tests in the same order. A test makes the same calls on
+/// ordinary memory and on hpe memory. Both must then contain the same bytes, also around and between the data.
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -35,7 +34,8 @@ inline int ranks() {
 /// Whether the MPI library is MPICH or has its ABI.
 inline constexpr bool is_mpich = std::is_same_v<MPI_Comm, int>;
 
-/// While it lives, MPI_COMM_WORLD returns errors. MPICH asks its handler about all errors of waits and tests.
+/// While an object exists, calls on MPI_COMM_WORLD return errors. MPICH passes all errors of waits and tests to the
+/// error handler of MPI_COMM_WORLD.
 class errors_returned {
  public:
   errors_returned() {
@@ -56,7 +56,8 @@ class errors_returned {
 inline int next_rank() { return (rank() + 1) % ranks(); }
 inline int previous_rank() { return (rank() + ranks() - 1) % ranks(); }
 
-/// The seed, which differs between ranks and is printed with a failure. HPE_TEST_SEED sets it.
+/// Returns the seed of this rank's random numbers, which is printed with a failure. HPE_TEST_SEED sets it; by default
+/// each rank draws its own.
 inline unsigned seed() {
   static const unsigned s = [] {
     const char* given = std::getenv("HPE_TEST_SEED");
@@ -65,7 +66,7 @@ inline unsigned seed() {
   return s;
 }
 
-/// hpe memory, or of the driver, whose valid copy is on a device or on the host, as the test chooses.
+/// Which copy of the memory is valid: that on the device, that on the host, or for one page the host's.
 enum class owner { device, host, mixed };
 
 class device_bytes {
@@ -95,10 +96,10 @@ class device_bytes {
 
  private:
   std::optional<hpe::array<std::byte>> memory_;
-  std::optional<driver_bytes> driver_;  // instead
+  std::optional<driver_bytes> driver_;  // memory of the driver, used instead of memory_
 };
 
-/// A buffer of words, all of them random at first, also those to be received.
+/// Returns random words, for buffers to send and for the initial contents of receive buffers.
 inline std::vector<std::byte> random_bytes(std::size_t words) {
   static std::mt19937 random(seed());
   std::vector<std::byte> result(words * sizeof(word));
@@ -118,13 +119,13 @@ inline testing::AssertionResult equal(const std::vector<std::byte>& found, const
                                      << f - found.begin();
 }
 
-/// The names of buffers in calls.
+/// The buffers of the calls in a test.
 struct buffers {
   word* send;
   word* receive;
 };
 
-/// Runs the calls with buffers of the given sizes in words: in ordinary memory, and in hpe memory with every owner.
+/// Runs the calls with buffers of the given numbers of words: in ordinary memory, and in hpe memory with each owner.
 template <class Calls>
 void same_as_on_host(std::size_t send_words, std::size_t receive_words, Calls&& calls) {
   SCOPED_TRACE("rank " + std::to_string(rank()) + ", seed " + std::to_string(seed()));
@@ -140,20 +141,20 @@ void same_as_on_host(std::size_t send_words, std::size_t receive_words, Calls&& 
   }
 }
 
-/// A datatype of words that is freed at the end.
+/// A datatype, which the destructor frees.
 class datatype {
  public:
   explicit datatype(MPI_Datatype type) : type_(type) { MPI_Type_commit(&type_); }
   datatype(const datatype&) = delete;
   datatype& operator=(const datatype&) = delete;
   ~datatype() { MPI_Type_free(&type_); }
-  operator MPI_Datatype() const { return type_; }  // NOLINT(google-explicit-constructor): it stands for the handle
+  operator MPI_Datatype() const { return type_; }  // NOLINT(google-explicit-constructor): used as the handle
 
  private:
   MPI_Datatype type_;
 };
 
-/// Every third word.
+/// Returns a datatype of every third word.
 inline MPI_Datatype strided(int words) {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Type_vector(words, 1, 3, MPI_UINT32_T, &type);

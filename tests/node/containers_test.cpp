@@ -1,4 +1,4 @@
-// Which processes of other containers are reached.
+// Tests which processes in other containers hpe can reach.
 
 #include <cstdlib>
 

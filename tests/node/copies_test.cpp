@@ -106,7 +106,8 @@ TEST(Copies, SeeWhatAKernelStillWrites) {
   a.end(handle);
 }
 
-// The address space for memory of other processes has room for some twenty of these at a time, and is reused.
+// The address space for memory of other processes has room for about twenty of these allocations at a time; its
+// addresses are reused.
 TEST(Copies, OfMoreMemoryThanThereAreAddresses) {
   process a;
   process b("soft:2", {"HPE_SEGMENT_SIZE=64M"});
@@ -180,7 +181,7 @@ TEST(Copies, SmallAllocationsOfOneSlab) {
     handles.push_back(a.begin(numbers[i], 0, 1000));
   }
   const std::uint64_t other = a.allocate(1000);
-  a.free(other);  // a neighbour that is not exported
+  a.free(other);  // an allocation in the same block that is not exported
   for (std::uint64_t i = 0; i < 50; ++i) {
     ASSERT_EQ(b.copy(to, 0, handles[i], 0, 1000).status, HPE_SUCCESS);
     EXPECT_TRUE(b.check(to, 0, 1000, i));

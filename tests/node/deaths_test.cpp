@@ -1,4 +1,4 @@
-// Processes that are killed.
+// Tests with processes that are killed during copies and exports.
 
 #include <sys/wait.h>
 
@@ -37,7 +37,7 @@ TEST(Deaths, OfTheExporterBeforeACopy) {
 }
 
 TEST(Deaths, OfTheExporterDuringACopy) {
-  // A slow link: the copy takes a second.
+  // The link is so slow that the copy takes a second.
   process b("soft:2", {"HPE_SOFT_PEER_LINK=32M:1"});
   const std::uint64_t to = b.allocate(32 * MiB);
   for (const auto delay : {20ms, 300ms}) {
@@ -49,7 +49,7 @@ TEST(Deaths, OfTheExporterDuringACopy) {
     std::this_thread::sleep_for(delay);
     a.kill();
     const report r = b.finish();
-    // Memory of a dead process exists while it is mapped, so the copied bytes are right.
+    // The memory of a dead process exists as long as it is mapped, so if the copy succeeds, its bytes are right.
     EXPECT_TRUE(r.status == HPE_SUCCESS || r.status == HPE_ERROR_NOT_FOUND) << r.words;
     if (r.status == HPE_SUCCESS) {
       EXPECT_TRUE(b.check(to, 0, 32 * MiB, 11));
@@ -109,7 +109,7 @@ TEST(Deaths, OfManyExportersLeaveNoMappings) {
     ASSERT_EQ(b.copy(to, 0, handle, 0, MiB).status, HPE_SUCCESS);
     a.kill();
     EXPECT_FALSE(b.reachable(handle));
-    std::this_thread::sleep_for(120ms);  // it checks for dead processes at most ten times a second
+    std::this_thread::sleep_for(120ms);  // hpe checks for dead processes at most ten times a second
     EXPECT_FALSE(b.reachable(handle));
     if (i == 1) descriptors = b.count(order::kind::descriptors);
   }
@@ -124,7 +124,7 @@ TEST(Deaths, LeaveStaleHandlesThatAreRefusedAtOnce) {
     process buried;
     process& a = i == 2 ? unburied : buried;
     stale.push_back(a.begin(a.allocate(MiB), 0, 1));
-    // A child keeps the sockets open: connections are still possible, but get no answer.
+    // A child keeps the sockets open after the process has died, so connections are still possible, but get no answer.
     if (i > 0) children.push_back(static_cast<pid_t>(a.tell({.what = order::kind::fork_child}).value));
     if (i < 2) a.kill();
   }
@@ -160,7 +160,7 @@ TEST(Deaths, OfAProcessWithMemoryOpenAreSeenThoughItsChildrenLive) {
   process a("soft:1", {"HPE_SOFT_MEMORY=8M", "HPE_OVERSUBSCRIBE=off"});
   const std::uint64_t memory = a.allocate(8 * MiB);
   const hpeExport handle = a.begin(memory, 0, MiB);
-  process before, b, after;  // other processes are connected as well
+  process before, b, after;  // `before` and `after` are also connected to the process
   EXPECT_TRUE(before.reachable(handle));
   ASSERT_EQ(b.tell({.what = order::kind::open, .handle = handle}).status, HPE_SUCCESS);
   EXPECT_TRUE(after.reachable(handle));

@@ -1,4 +1,4 @@
-// The parts of runtime/node themselves, exporter and importer in one process.
+// Tests the parts of runtime/node directly, with exporter and importer in one process.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -34,7 +34,7 @@
 
 namespace {
 
-// In threads other than that of the test, the allocation with this number fails; 0: none.
+// The number of the allocation that fails in threads other than the test's; 0: none fails.
 std::atomic<int> fails_elsewhere{0};
 thread_local bool is_the_test = false;
 
@@ -58,7 +58,7 @@ using hpe::node::exported;
 
 // ---- the export table ------------------------------------------------------------------------------
 
-// A page of the table that cannot be written stops publish() between two of its stores.
+// The test makes a page of the table read-only, so publish() stops between two of its stores.
 const std::atomic<std::uint64_t>* watched_token = nullptr;
 std::byte* closed_page = nullptr;
 std::uint64_t token_at_stop = 0;
@@ -71,7 +71,7 @@ void stopped(int /*signal*/) {
 }
 
 std::byte* mapping_of(const export_table& table) {
-  // The table's own mapping is that of its file; a second mapping shows the bytes to look for.
+  // Finds the address at which the table is mapped, by the inode of its file.
   std::FILE* maps = std::fopen("/proc/self/maps", "r");
   char line[512];
   std::byte* found = nullptr;
@@ -91,7 +91,7 @@ TEST(ExportTable, PublishesATokenAfterItsBytes) {
   export_table table;
   std::byte* const base = mapping_of(table);
   ASSERT_NE(base, nullptr);
-  // Entries lie one behind the other; one of them lies in two pages.
+  // The entries follow each other, so one entry extends over two pages.
   constexpr exported marked{0x1122334455667788, 0x99aabbccddeeff00, 0x1020304050607080};
   constexpr std::size_t searched = 64 << 10;
   const export_table::key first = table.publish(marked);
@@ -183,7 +183,7 @@ class silent_process {
     EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
     EXPECT_EQ(::listen(socket_.get(), 1), 0);
   }
-  /// Returns when a client waits for an answer.
+  /// Accepts a connection, and returns when the client waits for an answer.
   void accept() {
     connection_ = hpe::os::file_descriptor(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     pollfd asked{connection_.get(), POLLIN, 0};
@@ -297,13 +297,13 @@ TEST(Exporter, CallsWhenBytesAreClosedAndNotBefore) {
   EXPECT_EQ(called, 1) << "nobody has these bytes open";
   from.exporter.when_closed({from.memory, 100, 1950}, [&] { ++called; });
   peer->close(first_bytes);
-  peer->close(peer->open(second).what);  // answered after the close before it
+  peer->close(peer->open(second).what);  // the answer shows that the close before it has been processed
   EXPECT_EQ(called, 1) << "another part of the bytes is open";
   peer->close(second_bytes);
   EXPECT_TRUE(soon([&] { return called == 2; }));
 }
 
-// A connection that asks for memory and reads no answers.
+// A client that asks for memory and does not read the answers.
 class mute_process {
  public:
   explicit mute_process(const hpe::node::handle& h)
@@ -317,7 +317,7 @@ class mute_process {
     question_.what = hpe::node::question::kind::describe;
     question_.which = {h.entry, h.token};
   }
-  /// False when the exporter has closed the connection.
+  /// Asks for memory; returns false if the exporter has closed the connection.
   bool ask() {
     pollfd other{socket_.get(), POLLOUT, 0};
     if (::poll(&other, 1, 0) == 1 && (other.revents & (POLLHUP | POLLERR)) != 0) return false;

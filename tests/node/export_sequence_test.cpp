@@ -1,4 +1,5 @@
-// Exports of one process, and a second process that uses them, in random sequences, against a model.
+// One process exports memory and a second process uses the exports, in random sequences of operations that are compared
+// with a model.
 
 #include <stdlib.h>
 
@@ -36,10 +37,10 @@ struct temporary_folder {
   std::string name = (std::filesystem::temp_directory_path() / "hpe-exports-test-XXXXXX").string();
 };
 
-// Two processes, and a model of what each byte is. An exporter with little device and host memory; the test keeps to
-// the rules of hpe/node.h: the exporter's CPU code touches no allocation that other processes may write, and reads what
-// they wrote after hpeExportBegin or hpeExportEnd of these bytes. Small allocations share blocks, so the rule holds for
-// all of them together.
+// Two processes, and a model of the value of each byte. The exporter has little device and host memory. The test
+// follows the rules of hpe/node.h: the exporter's CPU code touches no allocation that other processes may write, and
+// reads bytes that other processes wrote only after hpeExportBegin or hpeExportEnd of these bytes. Small allocations
+// share blocks, so the rule applies to all small allocations together.
 class sequence {
  public:
   explicit sequence(std::uint64_t seed)
@@ -47,7 +48,7 @@ class sequence {
         even_(seed % 2 == 0),
         exporter_("soft:2",
                   {"HPE_DEVICE_MEMORY=24M", "HPE_HOST_MEMORY=24M", "HPE_STAGING_BUFFERS=2", "HPE_SPILL=" + folder_.name,
-                   // Half of the sequences use all devices for each launch; in the others hpe decides.
+                   // Half of the sequences use all devices for each launch; in the other half, hpe decides.
                    even_ ? "HPE_SPREAD_CUT=even" : "HPE_SPREAD_CUT=auto"}) {
     for (int i = 0; i < 12; ++i) allocations_.push_back(allocate());
   }
@@ -86,7 +87,7 @@ class sequence {
     }
   }
 
-  // Everything has the bytes of the model at the end.
+  // Ends all openings and exports, and checks that all allocations have the bytes of the model.
   void finish() {
     while (!opened_.empty()) close_one();
     for (allocation& it : allocations_) {
@@ -95,7 +96,7 @@ class sequence {
       expect_bytes(it, 0, it.size(), order::kind::hash);
       exporter_.free(it.number);
     }
-    constexpr std::size_t enough = 100;  // short ones run on one device
+    constexpr std::size_t enough = 100;  // short launches run on one device, so few launches may not show the spreading
     if (even_ && launches_ >= enough) {
       EXPECT_NE(spread_, 0U) << "no launch used both devices";
     }
@@ -113,8 +114,8 @@ class sequence {
     model bytes;
     bool is_small = false;
     std::vector<exported> exports;
-    std::vector<bool> unseen;     // bytes that the importer wrote after the exporter looked
-    std::shared_ptr<int> opened;  // how often it is open
+    std::vector<bool> unseen;     // bytes that the importer wrote and the exporter has not seen yet
+    std::shared_ptr<int> opened;  // the number of times that the importer has the allocation open
     [[nodiscard]] std::size_t size() const { return bytes->size(); }
   };
   struct opening {
@@ -127,7 +128,7 @@ class sequence {
   };
 
   std::size_t draw(std::size_t below) { return std::uniform_int_distribution<std::size_t>(0, below - 1)(random_); }
-  // A range of an allocation: usually short, at times up to its end.
+  // Returns a random range of an allocation, usually a short one, sometimes one up to the end.
   std::pair<std::size_t, std::size_t> range(std::size_t size) {
     const std::size_t begin = draw(4) == 0 ? 0 : draw(size);
     const std::size_t most = size - begin;
@@ -147,7 +148,8 @@ class sequence {
     const std::size_t size = sizes[draw(std::size(sizes))];
     const report there =
         exporter_.tell({.what = order::kind::allocate, .on = places[draw(std::size(places))], .bytes = size});
-    // Host memory may be short, because it is never in the spill file.
+    // An allocation in host memory can fail, because hpe never moves host memory to the spill file. Then allocates on
+    // device 0.
     made.number = there.status == HPE_ERROR_OUT_OF_MEMORY ? exporter_.allocate(size, 0) : well(there).value;
     made.bytes = std::make_shared<std::vector<std::byte>>(size);
     made.is_small = size <= 256 * KiB;
@@ -207,8 +209,8 @@ class sequence {
     add_words(it.bytes, begin, bytes, static_cast<std::uint32_t>(what));
   }
 
-  // Kernels of PTX over all devices. Memory that the importer uses is free of work of the exporter when the order ends;
-  // otherwise the kernel may still wait or run while the next orders come.
+  // Counts a launch of a PTX kernel over all devices. If the importer uses the memory, the order ends only when the
+  // kernel has ended; otherwise the kernel may still wait or run during the next orders.
   void note(const report& launch) {
     ++launches_;
     if (well(launch).value > 1) ++spread_;
@@ -227,7 +229,7 @@ class sequence {
   }
 
   void mix_over_there(allocation& it) {
-    constexpr std::size_t most = 2;  // exports that hold memory, so that both allocations have room on one device
+    constexpr std::size_t most = 2;  // exports that hold memory, so that both allocations fit on one device
     const allocation& other = allocations_[draw(allocations_.size())];
     if (&other == &it || held() > most) return;
     auto [begin, bytes] = range(std::min(it.size(), other.size()));
@@ -266,7 +268,7 @@ class sequence {
   }
 
   void begin(allocation& it) {
-    constexpr std::size_t most = 3;  // so that the rest of the data has room
+    constexpr std::size_t most = 3;  // so few that the rest of the data fits into the memory
     if (it.exports.size() >= most || (it.exports.empty() && held() >= most)) return;
     const auto [begin, bytes] = range(it.size());
     it.exports.push_back({exporter_.begin(it.number, begin, bytes), begin, bytes});
@@ -363,14 +365,14 @@ class sequence {
   }
 
   std::mt19937_64 random_;
-  bool even_;  // each launch over all devices uses both
+  bool even_;  // whether each launch over all devices uses both devices
   const temporary_folder folder_;
   process exporter_;
   process importer_{"soft:1"};
   std::vector<allocation> allocations_;
   std::vector<opening> opened_;
-  std::size_t launches_ = 0;  // of the exporter over all devices
-  std::size_t spread_ = 0;    // those that used both
+  std::size_t launches_ = 0;  // the exporter's launches over all devices
+  std::size_t spread_ = 0;    // those of these launches that used both devices
   std::size_t freed_ = 0;     // allocations that were freed while they were open
 };
 

@@ -1,5 +1,5 @@
-// The life of exported memory in the exporting process: what other processes wrote is seen after they have closed it,
-// and memory that nobody uses makes room again.
+// Exported memory in the exporting process: the process sees the writes of other processes after they have closed the
+// memory, and memory that nobody uses can be evicted again.
 
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ bool words_are(process& p, std::uint64_t number, std::size_t bytes, std::uint64_
   return r.status == HPE_SUCCESS && r.value == 1;
 }
 
-// ---- what other processes wrote --------------------------------------------------------------------
+// ---- writes of other processes --------------------------------------------------------------------
 
 class ClosedBefore : public ::testing::TestWithParam<std::size_t> {};
 
@@ -41,7 +41,7 @@ TEST_P(ClosedBefore, TheEndIsSeenAfterIt) {
     const std::uint64_t same = open(b, handle).value;
     b.fill(same, 0, size, 100 + round);
     b.free(same);
-    ::usleep(10000);  // usually the exporter has noticed
+    ::usleep(10000);  // usually long enough for the exporter to notice
     a.end(handle);
     EXPECT_TRUE(a.check(memory, 0, size, 100 + round)) << "round " << round;
     a.free(memory);
@@ -107,7 +107,7 @@ TEST(Exports, KeepWhatWasWrittenWhenTheMemoryMoves) {
 TEST(Exports, OfASmallAllocationKeepItsPlaceUntilAllHaveClosedIt) {
   process a;
   process b;
-  const std::uint64_t neighbour = a.allocate(1000);  // so that the slab stays
+  const std::uint64_t neighbour = a.allocate(1000);  // an allocation that keeps the slab from being freed
   const std::uint64_t memory = a.allocate(1000);
   a.fill(memory, 0, 1000, 1);
   const hpeExport handle = a.begin(memory, 0, 1000);
@@ -141,7 +141,7 @@ TEST(Exports, ThatEndedMakeRoom) {
     ASSERT_EQ(r.status, HPE_SUCCESS) << r.words << ", array " << i;
     const hpeExport handle = a.begin(memory, 0, 4 * MiB);
     ASSERT_EQ(b.tell({.what = order::kind::hash_export, .bytes = MiB, .handle = handle}).status, HPE_SUCCESS);
-    if (i % 2 == 1) {  // others only copy
+    if (i % 2 == 1) {  // the other processes only copy
       const std::uint64_t same = open(b, handle).value;
       r = add(b, same, 0, 4 * MiB, 100);
       ASSERT_EQ(r.status, HPE_SUCCESS) << r.words;
@@ -179,7 +179,7 @@ TEST(Exports, ThatLastStayOnTheirDevice) {
   ASSERT_EQ(add(b, same, 0, 4 * MiB, 10).status, HPE_SUCCESS);
   ASSERT_EQ(add(a, memory, 0, 4 * MiB, 100).status, HPE_SUCCESS);
   EXPECT_TRUE(words_are(b, same, 4 * MiB, 111));
-  // A launch whose data does not fit beside the exported memory is refused, and does not wait.
+  // If the data of a launch does not fit beside the exported memory, hpe refuses the launch at once instead of waiting.
   const std::uint64_t large = a.allocate(14 * MiB);
   EXPECT_EQ(add(a, large, 0, 14 * MiB, 1).status, HPE_ERROR_OUT_OF_MEMORY);
   a.end(handle);

@@ -1,4 +1,4 @@
-// Handles that no longer hold, and operations that exports forbid.
+// Handles that are no longer valid, and operations that are forbidden while memory is exported.
 
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ TEST(Handles, ThatEndedGiveNothing) {
   ASSERT_EQ(b.copy(to, 0, first, 0, 1).status, HPE_SUCCESS);
   b.fill(to, 0, MiB, 9);
   a.end(first);
-  const hpeExport second = a.begin(from, 0, MiB);  // very likely in the same entry of the table
+  const hpeExport second = a.begin(from, 0, MiB);  // very likely uses the same entry of the table
   EXPECT_FALSE(b.reachable(first));
   EXPECT_TRUE(b.reachable(second));
   const report r = b.copy(to, 0, first, 0, MiB);
@@ -55,7 +55,7 @@ TEST(Handles, ThatWereMadeUpGiveNothing) {
     bad.bytes[random() % sizeof bad.bytes] ^= static_cast<unsigned char>(1 + random() % 255);
     refused(bad, "one byte changed");
   }
-  // A handle forged by a process that knows its format.
+  // Handles forged by a process that knows the format.
   hpe::node::handle h = *hpe::node::decode(good);
   h.token ^= 1;
   refused(encode(h), "token");

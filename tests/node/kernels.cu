@@ -1,4 +1,4 @@
-// Kernels that node-test-process launches over its devices. kernels.ptx is made of this file:
+// Kernels that node-test-process launches over its devices. kernels.ptx is made from this file:
 //   nvcc -ptx -arch=compute_80 -std=c++17 -o kernels.ptx kernels.cu
 
 #include <cstdint>
@@ -8,7 +8,7 @@ extern "C" __global__ void add(uint32_t* words, uint64_t count, uint32_t by) {
   if (i < count) words[i] += by;
 }
 
-// Each block reads words that other blocks, and so other devices, may be near.
+// Each block reads words at positions that other blocks, and so other devices, may process.
 extern "C" __global__ void mix(uint32_t* words, const uint32_t* others, uint64_t count, uint32_t key) {
   for (uint64_t i = blockIdx.x * static_cast<uint64_t>(blockDim.x) + threadIdx.x; i < count;
        i += static_cast<uint64_t>(gridDim.x) * blockDim.x)

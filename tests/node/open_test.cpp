@@ -1,4 +1,4 @@
-// Memory of another process, opened in place: both processes see one copy.
+// Tests memory of another process that is opened in place: both processes use the same copy.
 
 #include <unistd.h>
 
@@ -115,7 +115,7 @@ TEST(OpenMemory, LivesUntilTheLastLetsGo) {
 }
 
 TEST(OpenMemory, IsGivenBackWhenAllAreGone) {
-  // Room for one allocation only.
+  // The device has memory for only one allocation.
   process a("soft:1", {"HPE_SOFT_MEMORY=8M", "HPE_OVERSUBSCRIBE=off"});
   const auto room = [&] {
     const report r = a.tell({.what = order::kind::allocate, .bytes = 8 * MiB});

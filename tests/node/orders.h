@@ -1,6 +1,7 @@
 #pragma once
 
-/// The orders that a test sends to a process of node-test-process over pipes. Each order is answered by one report.
+/// The orders that a test sends to a process of node-test-process over pipes. The process answers each order with one
+/// report.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,34 +16,36 @@ struct order {
     allocate,    // on: a device, or one of the places below; bytes -> number
     free,        // number
     fill,        // number, offset, bytes, seed: by CPU code
-    fill_copy,   // the same by hpeMemcpy
+    fill_copy,   // the same as fill, by hpeMemcpy
     add,         // number, offset, bytes, seed, from: a kernel on device `on` adds seed to 32-bit words, after `from`
                  // microseconds; the order ends before the kernel if that is not 0
-    add_over,    // number, offset, bytes, seed, from: a kernel of PTX on all devices adds seed to 32-bit words; the
-                 // order ends before the kernel if from is not 0 -> parts of the launch
-    mix_over,    // number, offset, bytes, seed, other, other_offset, from: one that sets words to 3 word + other + seed
+    add_over,    // number, offset, bytes, seed, from: a kernel of PTX on all devices adds seed to 32-bit words; if from
+                 // is not 0, the order ends before the kernel -> parts of the launch
+    mix_over,    // number, offset, bytes, seed, other, other_offset, from: such a kernel that sets each word to 3 word
+                 // + other + seed
     check,       // number, offset, bytes, seed, from: CPU code finds the pattern of seed, from byte `from` on -> 1
-    check_copy,  // the same by hpeMemcpy
-    check_word,  // number, offset, bytes, seed: all 32-bit words are seed -> 1
+    check_copy,  // the same as check, by hpeMemcpy
+    check_word,  // number, offset, bytes, seed: whether all 32-bit words are seed -> 1
     hash,        // number, offset, bytes: CPU code reads the bytes -> hash_of them
-    hash_copy,   // the same by hpeMemcpy
+    hash_copy,   // the same as hash, by hpeMemcpy
     hash_export,  // handle, from, bytes: by hpeExportCopy to ordinary memory -> hash_of them
     begin,        // number, offset, bytes -> handle
     end,          // handle
     reachable,    // handle -> 0 or 1
     copy,         // number, offset, bytes, handle, from
-    copy_out,     // to ordinary memory: bytes, handle, from, seed -> 1 if it is the pattern of seed from byte `at` on
+    copy_out,     // to ordinary memory: bytes, handle, from, seed -> 1 if the bytes are the pattern of seed from byte
+                  // `at` on
     open,         // handle -> number
     migrate,      // number, on
     descriptors,  // -> open file descriptors
     mappings,     // -> mappings of the process
-    other_user,   // the process changes to the user with the number in seed
-    connect_raw,  // tries the socket of the exporter of a handle as it is -> 1 if it is answered
+    other_user,   // the process changes its user id to `seed`
+    connect_raw,  // connects to the exporter's socket without hpe: handle -> 1 if the exporter answers
     repeat,       // number, bytes, seed: begins and ends `seed` exports -> number
     statistics,   // -> bytes_staged
     given_back,   // -> bytes_given_back
-    fork_child,   // a child that waits for a signal; if seed is 1, one that ends by exit() -> its process
-    own_network   // gets a network name space of its own -> 1 if that was possible
+    fork_child,   // makes a child that waits for a signal or, if seed is 1, ends by exit() -> the child's process
+    own_network   // moves the process into a new network name space -> 1 if that was possible
   };
   kind what = kind::allocate;
   std::int32_t on = 0;

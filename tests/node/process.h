@@ -21,12 +21,13 @@ class process {
                    const std::vector<std::string>& starter = {});
   process(const process&) = delete;
   process& operator=(const process&) = delete;
-  /// Ends it normally, if it still runs.
+  /// Ends the process normally, if it still runs.
   ~process();
 
-  /// Sends an order and waits for the report. For a process that dies meanwhile, the report has HPE_ERROR_SYSTEM.
+  /// Sends an order and waits for the report. If the process dies before it reports, the report has the status
+  /// HPE_ERROR_SYSTEM.
   report tell(const order& o);
-  /// tell() in two steps, so that other processes can act in between.
+  /// The two steps of tell(), between which other processes can act.
   void start(const order& o);
   report finish();
 

@@ -43,7 +43,7 @@ class worker {
   }
 
  private:
-  static constexpr std::uint32_t over_block = 128;  // threads of a block of the kernels that run over all devices
+  static constexpr std::uint32_t over_block = 128;  // threads of a block, in kernels that run over all devices
 
   bool ok(hpeStatus status) {
     if (status_ == HPE_SUCCESS) status_ = status;
@@ -164,7 +164,7 @@ class worker {
     return done;
   }
 
-  // An attempt without hpe, as another user's process could make it.
+  // Tries to connect to an exporter without hpe, as another user's process could do.
   static std::uint64_t connect_raw(const order& o) {
     std::uint64_t key[2];
     std::memcpy(key, o.handle.bytes + 8, sizeof key);

@@ -1,5 +1,5 @@
-// Processes that divide the memory of one device (HPE_SHARE). The device has 16 MiB, and most processes need 12 at
-// once.
+// Processes that divide the memory of one device (HPE_SHARE). The device has 16 MiB, and most of the processes need 12
+// MiB at once.
 
 #include <signal.h>
 #include <unistd.h>
@@ -37,7 +37,8 @@ class Share : public testing::Test {
     const report r = p.tell({.what = order::kind::check_word, .number = number, .bytes = bytes, .seed = value});
     return r.status == HPE_SUCCESS && r.value == 1;
   }
-  /// Every process adds 1 to its data `rounds` times, all at the same time, by launches over `step` bytes.
+  /// Runs `processes` processes at the same time. Each adds 1 to its data `rounds` times, by launches over `step`
+  /// bytes.
   void run_together(unsigned processes, std::uint64_t rounds, std::size_t step) {
     std::vector<std::unique_ptr<process>> all;
     std::vector<std::uint64_t> data;
@@ -58,7 +59,7 @@ class Share : public testing::Test {
       EXPECT_EQ(failed[i].status, HPE_SUCCESS) << failed[i].words;
       EXPECT_TRUE(all_words_are(*all[i], data[i], most, rounds)) << "process " << i;
     }
-    // All but the last one to need memory gave some to the others.
+    // Each process has given memory to others, except perhaps the one that needed memory last.
     EXPECT_GE(std::ranges::count_if(all, [](const auto& p) { return p->count(order::kind::given_back) > 0; }),
               processes - 1);
   }
@@ -132,7 +133,7 @@ TEST_F(Share, AProcessThatIsKilledWhileAnotherOneAsksIt) {
   const auto b = start();
   const std::uint64_t x = a->allocate(most);
   const std::uint64_t y = b->allocate(most);
-  // A kernel of a minute, whose data cannot be moved meanwhile.
+  // A kernel that takes a minute, during which its data cannot be moved.
   order slow = add(x, 0, most);
   slow.from = 60'000'000;
   EXPECT_EQ(a->tell(slow).status, HPE_SUCCESS);

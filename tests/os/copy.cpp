@@ -10,7 +10,8 @@
 namespace hpe::os {
 namespace {
 
-// Sizes around those at which the method of copying changes, at every kind of alignment, with guards on either side.
+// Tests sizes around those at which the method of copying changes, every kind of alignment, and guard bytes on either
+// side.
 TEST(CopyPastCaches, MovesTheBytesAndNoOthers) {
   std::mt19937_64 random(7);
   constexpr std::size_t guard = 64;

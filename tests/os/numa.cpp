@@ -13,13 +13,13 @@
 #include <string>
 #include <thread>
 
-// Built with and without hwloc; without hwloc there are no nodes to choose from (HPE_TEST_HWLOC is 0).
+// This test is built with and without hwloc. Without hwloc (HPE_TEST_HWLOC is 0), there are no nodes to choose from.
 
 namespace {
 
 using hpe::os::numa;
 
-/// Sets a variable of hwloc for the life of this object.
+/// Sets a variable of hwloc as long as the object exists.
 class described_by {
  public:
   described_by(const char* variable, const std::string& value) : variable_(variable) {
@@ -33,7 +33,8 @@ class described_by {
   const char* const variable_;
 };
 
-/// Two sockets, each a NUMA node of two cores, whose numbers are 3 and 5; a GPU under each, and one beside them both.
+/// Returns a machine with two sockets. Each socket is a NUMA node with two cores; the nodes have the numbers 3 and 5.
+/// There is one GPU at each socket, and one that belongs to no socket.
 std::string two_sockets() {
   const auto socket = [](int number, int node, const char* mask, const char* nodes, const char* bus) {
     const std::string n = std::to_string(number);
@@ -56,7 +57,7 @@ std::string two_sockets() {
             R"(:00.0" pci_type="0302 [10de:2335] [10de:18be] a1" pci_link_speed="0.0"/></object></object>)";
     return text;
   };
-  // hwloc's own reader, which it uses where it finds no libxml, wants these line ends.
+  // hwloc's own XML reader, which is used if there is no libxml, requires these line ends.
   return R"(<?xml version="1.0" encoding="UTF-8"?>)"
          "\n"
          R"(<!DOCTYPE topology SYSTEM "hwloc2.dtd">)"
@@ -151,21 +152,21 @@ TEST_F(numa_binding, of_another_machine_changes_nothing) {
 }
 
 TEST_F(numa_binding, keeps_to_what_the_process_may_use) {
-  // In a child, because the whole process is bound, as by taskset.
+  // Runs in a child process, because the test binds the whole process, as taskset does.
   const auto child = [] {
     cpu_set_t set;
     CPU_ZERO(&set);
     ::sched_getaffinity(0, sizeof set, &set);
     for (int c = 0, kept = 0; c < CPU_SETSIZE; ++c)
       if (CPU_ISSET(c, &set) && kept++ > 0) CPU_CLR(c, &set);
-    // Every thread: a sanitizer may have some of its own.
+    // Binds every thread, because a sanitizer may have its own threads.
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
       if (::sched_setaffinity(std::stoi(task.path().filename()), sizeof set, &set) != 0) return 2;
     const std::string before = cores_of_this_thread();
     const numa machine;
     int result = 1;
     std::thread([&] {
-      // The node of the remaining core is not known here, but it must be one of them.
+      // The test does not know the node of the remaining core, so it tries all nodes.
       bool settled = false;
       for (int node = 0; node < 64 && !settled; ++node) settled = machine.settle_thread(node);
       result = settled && cores_of_this_thread() == before ? 0 : 1;
@@ -195,7 +196,7 @@ TEST_F(numa_binding, leaves_memory_usable) {
   const numa machine;
   void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  // A container may forbid the call; then the memory does not change.
+  // A container may forbid the call; the call then has no effect.
   static_cast<void>(machine.settle_memory(memory, bytes, 0));
   std::memset(memory, 7, bytes);
   EXPECT_EQ(static_cast<unsigned char*>(memory)[bytes - 1], 7);

@@ -1,5 +1,5 @@
-// What a name leads to stays as it was until the new bytes are complete, and devices, FIFOs and links stay what they
-// are.
+// A file is not changed before the new bytes are complete, and output_file never replaces device files, FIFOs or links
+// by files.
 
 #include "runtime/os/output_file.h"
 
@@ -60,7 +60,7 @@ class OutputFile : public testing::Test {
   const fs::path folder_ = fs::path(testing::TempDir()) / ("hpe-output-" + std::to_string(::getpid()));
 };
 
-/// While it lives, files are opened as by a user without rights. Root has all rights.
+/// While an object exists, files are opened as by a user without special rights, because root may open every file.
 class without_rights {
  public:
   without_rights() { EXPECT_EQ(::seteuid(::getuid() == 0 ? nobody : ::getuid()), 0); }
@@ -71,7 +71,7 @@ class without_rights {
   static constexpr uid_t nobody = 65534;
 };
 
-/// While it lives, a file of this process may have so many bytes.
+/// While an object exists, files of this process may have at most `bytes` bytes.
 class file_limit {
  public:
   explicit file_limit(rlim_t bytes) {
@@ -125,7 +125,7 @@ TEST_F(OutputFile, AFullDiskLeavesTheOldFile) {
   const file_limit limit(1000);
   EXPECT_EQ(complaint(name, std::string(1001, 'x')), "cannot write " + name + ": File too large");
   {
-    output_file file(name);  // its size is not known before
+    output_file file(name);  // the size of the file is not known in advance
     EXPECT_THROW(file.write(std::string(1001, 'x')), hpe::error);
   }
   EXPECT_EQ(text_of(name), "old");
@@ -204,7 +204,7 @@ TEST_F(OutputFile, DevicesAndPipesAreWrittenAndStay) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   const std::string pipe = path("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  { const output_file unused(pipe); }  // waits for no reader
+  { const output_file unused(pipe); }  // does not wait for a reader
   std::string got;
   std::thread reader([&] { got = text_of(pipe); });
   write_file(pipe, "through a pipe");

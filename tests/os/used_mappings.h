@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-/// The limit vm.max_map_count.
+/// Returns the limit vm.max_map_count.
 inline std::size_t most_mappings() {
   std::ifstream in("/proc/sys/vm/max_map_count");
   std::size_t most = 0;
@@ -16,7 +16,7 @@ inline std::size_t most_mappings() {
   return most;
 }
 
-/// The number of mappings that lie in a range.
+/// Returns the number of mappings in a range.
 inline std::size_t mappings_in(const void* address, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream maps("/proc/self/maps");
@@ -29,8 +29,8 @@ inline std::size_t mappings_in(const void* address, std::size_t bytes) {
   return count;
 }
 
-/// Uses up all mappings of the process but about `2 * spare`, until it is destroyed or gives them back: every second
-/// page of a reservation gets another protection, until the kernel refuses.
+/// Uses up all mappings of the process except about `2 * spare`, until the object is destroyed or releases them. Every
+/// second page of a reservation gets another protection, until the operating system refuses.
 class used_mappings {
  public:
   explicit used_mappings(std::size_t spare = 0) : bytes_((2 * most_mappings() + 100) * page) {

@@ -21,10 +21,10 @@ using os::access;
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
-// Free in every layout that the sanitizers know.
+// An address that no sanitizer uses for its shadow memory.
 constexpr std::uintptr_t hint = 0x7e9000000000;
 
-// The exit status of a child process that runs the body; -1 if a signal ends it.
+// Returns the exit status of a child process that runs the body; -1 if a signal ends the child.
 int exit_code_of(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(body());
@@ -33,7 +33,7 @@ int exit_code_of(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Whether the kernel can read, or write, a byte there: tests the protection without a fault.
+// Whether the operating system can read, or write, a byte at p. Tests the protection of a page without a fault.
 bool readable(const void* p) {
   int ends[2];
   if (::pipe(ends) != 0) return false;
@@ -195,7 +195,7 @@ TEST_F(MemoryFile, ExcludedPagesAreAbsentInChildren) {
 TEST_F(MemoryFile, IsClosedOnExec) { EXPECT_NE(::fcntl(file.get(), F_GETFD) & FD_CLOEXEC, 0); }
 
 TEST(Populate, MakesPagesAndKeepsTheirContents) {
-  // A range that begins and ends between boundaries of huge pages, and already has contents.
+  // The range begins and ends inside huge pages, and already has contents.
   const auto file = os::create_memory_file("hpe-test", 8 * MiB);
   const os::reservation r(hint, 8 * MiB, 2 * MiB);
   os::map_file(r.data(), 8 * MiB, access::read_write, file.get(), 0);
@@ -218,7 +218,7 @@ TEST(MemoryFileErrors, NameTheFile) {
   }
 }
 
-// Different protection of every second page makes a mapping of each page, until the kernel has no more.
+// If every second page has another protection, each page is a separate mapping, until no more mappings are allowed.
 TEST(Protect, SaysWhenMappingsRunOutAndRecovers) {
   const std::size_t limit = most_mappings();
   if (limit > 300000) GTEST_SKIP() << "this machine allows " << limit << " mappings, which takes too long to reach";
@@ -231,7 +231,7 @@ TEST(Protect, SaysWhenMappingsRunOutAndRecovers) {
               for (std::size_t i = 0; i < pages && !ran_out; i += 2)
                 ran_out = !os::protect(r.data() + i * page, page, access::none);
               if (!ran_out) return 3;
-              // One protection for everything needs no further mapping.
+              // Giving the whole range one protection needs no further mapping.
               if (!os::protect(r.data(), r.size(), access::read_write)) return 4;
               r.data()[0] = std::byte{1};
               return os::protect(r.data() + page, page, access::none) ? 0 : 5;

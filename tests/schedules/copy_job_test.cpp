@@ -16,13 +16,13 @@ using schedules::explorer;
 
 constexpr unsigned parts = 2;
 
-/// Copies of rows of one slice each: two rows in the first copy and four in the next, distinguished by their
-/// destination.
+/// Records copies of rows, each row of one slice: the first copy has two rows, the second has four. The destination
+/// tells the copies apart.
 struct copies {
   copies() : made{std::vector<int>(2), std::vector<int>(4)} {}
 
   [[nodiscard]] static posted_copy rows(std::size_t number) {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): a name for the copy
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the address only identifies the copy
     auto* const name = reinterpret_cast<std::byte*>(number + 1);
     return {name, name, {{posted_copy::slice_bytes, 2 * (number + 1), 1}, {number + 1, 0}, {number + 1, 0}}, {}};
   }
@@ -37,7 +37,7 @@ struct copies {
   bool torn = false;
 };
 
-// A helper is late, and meanwhile its job becomes the next copy.
+// A helper is so late that its job already contains the next copy.
 TEST(copy_job, every_slice_of_every_copy_is_made_once_in_every_order) {
   std::unique_ptr<job> shared;
   std::unique_ptr<copies> all;

@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-// Depth first: a run follows the recorded choices, then takes the first option of each new choice and records it. The
-// next run takes the next option of the last choice that has one.
+// Searches depth first: a run follows the recorded choices, then takes and records the first option of each new choice.
+// The next run takes the next option of the last choice that has further options.
 
 namespace schedules {
 
@@ -100,7 +100,7 @@ void explorer::switch_away(bool voluntarily) {
   if (chosen < stays) return;
   if (!voluntarily) --preemptions_left_;
   for (fiber& f : fibers_)
-    if (&f != &mine) f.yielded = false;  // the event that it waited for may have happened
+    if (&f != &mine) f.yielded = false;  // the event for which thread f waits may have happened
   running_ = others[chosen - stays];
   ::swapcontext(&mine.context, &fibers_[running_].context);
 }

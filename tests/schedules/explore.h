@@ -1,8 +1,8 @@
 #pragma once
 
-/// Tries the orders in which a few threads may do the steps of an algorithm, as loom and Relacy do. The threads are
-/// fibers of one thread; before each access to a model::atomic, another fiber may continue. All orders with at most
-/// `preemptions` preemptions are tried; leaving a thread that waits is no preemption. Memory is sequentially
+/// Tries the orders in which a few threads can execute the steps of an algorithm, as loom and Relacy do. The threads
+/// are fibers of one thread; before each access to a model::atomic, another fiber may continue. All orders with at most
+/// `preemptions` preemptions are tried; a switch from a thread that waits is not a preemption. Memory is sequentially
 /// consistent.
 
 #include <ucontext.h>
@@ -21,15 +21,15 @@ class explorer {
  public:
   using threads = std::vector<std::function<void()>>;
 
-  /// make returns the threads of one run, on fresh data; after checks their results. Returns the number of orders.
-  /// Throws if the threads wait for each other in some order, or do not end.
+  /// make: returns the threads of one run, which use new data. after: checks the results of a run. Returns the number
+  /// of orders. Throws if there is an order in which the threads wait for each other forever or do not end.
   static std::size_t explore(unsigned preemptions, const std::function<threads()>& make,
                              const std::function<void()>& after);
 
   /// Called by the model.
   static void step();                      ///< another thread may continue here
   static void yield();                     ///< another thread continues, if there is one
-  static void block(const void* address);  ///< until a thread wakes the waiters at the address
+  static void block(const void* address);  ///< waits until another thread calls wake_all for the address
   static void wake_all(const void* address);
 
  private:
@@ -57,18 +57,18 @@ class explorer {
   std::size_t steps_ = 0;
   unsigned preemptions_left_ = 0;
   unsigned running_ = 0;
-  bool inside_ = false;  // one of the threads runs
+  bool inside_ = false;  // whether one of the threads is running
   std::vector<fiber> fibers_;
   ucontext_t main_{};
   std::exception_ptr failure_;
 };
 
-/// The parameter Memory of the algorithms.
+/// The template argument for the parameter Memory of the algorithms.
 struct model {
   template <class T>
   class atomic {
    public:
-    atomic(T value) : value_(value) {}  // NOLINT(google-explicit-constructor): as std::atomic
+    atomic(T value) : value_(value) {}  // NOLINT(google-explicit-constructor): implicit, as in std::atomic
     T load(std::memory_order = {}) const { return explorer::step(), value_; }
     void store(T value, std::memory_order = {}) { explorer::step(), value_ = value; }
     T exchange(T value, std::memory_order = {}) { return explorer::step(), std::exchange(value_, value); }
@@ -82,7 +82,7 @@ struct model {
     bool compare_exchange_weak(T& expected, T value, std::memory_order order = {}) {
       return compare_exchange_strong(expected, value, order);
     }
-    /// For use outside of the threads.
+    /// Returns the value without a step; to be called outside of the threads.
     [[nodiscard]] T peek() const { return value_; }
 
    private:

@@ -13,10 +13,10 @@ using request = hpe::fault::basic_request<schedules::model>;
 using schedules::explorer;
 
 std::byte* address(std::uintptr_t n) {
-  return reinterpret_cast<std::byte*>(n << 12);  // NOLINT(performance-no-int-to-ptr): a name for a wish
+  return reinterpret_cast<std::byte*>(n << 12);  // NOLINT(performance-no-int-to-ptr): names a request
 }
 
-/// The steps of a thread in a fault. Only addresses with odd numbers are ours.
+/// Does the steps of a thread that faults at address n. Only addresses with odd numbers belong to hpe.
 verdict ask(request& r, std::uintptr_t n) {
   auto mine = r.post(address(n), true, false);
   for (; !mine; mine = r.post(address(n), true, false)) schedules::model::relax();
@@ -26,7 +26,7 @@ verdict ask(request& r, std::uintptr_t n) {
   return *result;
 }
 
-/// A lane's check of the request: answers the wish in it, if there is one.
+/// Checks the request as a lane does, and answers it if a thread has posted it.
 bool answer_one(request& r) {
   if (!r.take()) return false;
   const auto n = reinterpret_cast<std::uintptr_t>(r.address()) >> 12;
@@ -61,7 +61,8 @@ TEST(request, each_thread_gets_the_answer_to_its_own_wish_in_every_order) {
   EXPECT_GT(orders, 100u);
 }
 
-// A thread posts a wish and jumps out of the wait, at once or a bit later; its next fault takes the request back.
+// A thread posts a request and leaves the wait by a jump, at once or a little later. At its next fault, the request is
+// taken back.
 TEST(request, one_that_is_left_behind_is_free_after_its_answer_in_every_order) {
   std::unique_ptr<request> shared;
   bool over = false;
@@ -72,7 +73,7 @@ TEST(request, one_that_is_left_behind_is_free_after_its_answer_in_every_order) {
         over = false;
         return {[&] {
                   (void)shared->post(address(2), true, false);
-                  (void)shared->is_free();  // a step
+                  (void)shared->is_free();  // only a step, at which other threads may run
                   shared->take_back();
                   EXPECT_EQ(ask(*shared, 1), verdict::retry);
                   over = true;
@@ -83,8 +84,8 @@ TEST(request, one_that_is_left_behind_is_free_after_its_answer_in_every_order) {
   EXPECT_GT(orders, 20u);
 }
 
-// A handler interrupts the wait and faults itself, in the same thread or in a thread with the same place: the
-// interrupted request is taken back, and the thread repeats its access.
+// A signal handler interrupts the wait and faults itself. The interrupted request is then taken back, and the thread
+// that waited repeats its access.
 TEST(request, one_that_is_taken_back_from_a_thread_that_waits_lets_it_go_on_in_every_order) {
   std::unique_ptr<request> shared;
   bool over = false;

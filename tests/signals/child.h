@@ -1,6 +1,6 @@
 #pragma once
 
-/// Each test of signals runs in a child process, because it changes the process, or ends it.
+/// Each test of signals runs in a child process, because the test changes the process or ends it.
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -43,14 +43,14 @@ inline void expect_segv(const std::function<void()>& body) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) << "wait status " << status;
 }
 
-/// For the body: ends the child with a failure unless the condition holds.
+/// Called in the body: ends the child with a failure unless the condition holds.
 inline void check(bool ok, hpe::testing::call_site where = hpe::testing::call_site::here()) {
   if (ok) return;
   std::fprintf(stderr, "%s:%d: check failed in the child\n", where.file, where.line);
   ::_exit(1);
 }
 
-/// A page that is not ours: any access to it is a fault of the program.
+/// Returns a page that is not one of our pages, so any access to it is a fault of the program.
 inline volatile char* foreign_page() {
   return static_cast<char*>(::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }

@@ -1,5 +1,5 @@
-// The settings that early.cpp made before any constructor of hpe ran still hold: the program sees its mask, our faults
-// work in spite of it, and its handler is called.
+// Tests that the settings of early.cpp, made before any constructor of hpe has run, are still in force: the program
+// sees its mask, faults on our pages are handled in spite of this mask, and the program's handler is called.
 
 #include "tests/signals/child.h"
 #include "tests/signals/our_pages.h"

@@ -79,7 +79,8 @@ TEST(OurFaults, WorkInHandlersThatBlockEverything) {
   });
 }
 
-// While such a call waits, the mask is the call's argument, and handlers run under that mask.
+// Tests a call that waits with a mask as its argument: during the wait, handlers run with that mask, and faults in them
+// must be handled.
 void expect_handlers_can_fault(const std::function<int(const sigset_t*)>& wait) {
   expect_success([&] {
     our_pages::start();
@@ -184,7 +185,7 @@ TEST(OurFaults, AThreadIsCancelledWhenItsFaultIsOver) {
   });
 }
 
-// In the program's own handler, a thread may be cancelled at once.
+// A handler of the program that waits for the cancellation of its thread.
 void wait_for_cancellation(int, siginfo_t*, void*) {
   do {
     *touched_by_handler = 1;
@@ -209,7 +210,7 @@ TEST(OurFaults, AThreadIsCancelledInTheProgramsOwnFaultHandler) {
 void open_it(int, siginfo_t* info, void*) { open_foreign_page(info->si_addr); }
 void open_it_too(int, siginfo_t* info, void*) { open_foreign_page(info->si_addr); }
 
-// While the program keeps changing its action, every fault gets one of the actions, never a mixture.
+// While threads keep changing the program's action, every fault runs one of the actions completely, never a mixture.
 TEST(OurFaults, GoOnWhileThreadsChangeTheAction) {
   expect_success([] {
     our_pages::start();

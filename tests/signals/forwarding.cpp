@@ -1,5 +1,5 @@
-// Faults and signals that are not ours. The program must see them as without hpe, so every test runs both with the
-// handler installed and with the kernel alone.
+// Faults outside of our pages, and signals that are sent. The program must see them as without hpe, so every test runs
+// both with the handler installed and without it.
 
 #include <pthread.h>
 
@@ -22,7 +22,7 @@ class Forwarding : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(, Forwarding, testing::Values(false, true),
                          [](const auto& info) { return info.param ? "Installed" : "Kernel"; });
 
-// The arguments of the last handler.
+// The arguments of the last call of a handler.
 volatile sig_atomic_t calls;
 siginfo_t seen;
 sigset_t seen_mask;
@@ -140,7 +140,8 @@ TEST_P(Forwarding, UnmappedAddressesHaveTheCodeOfUnmappedAddresses) {
   });
 }
 
-// Tests a page that the entry would open for an access, and one that is already open for reading and writing.
+// Jumps into a page that the handler would open for an access, and into a page that is already open for reading and
+// writing.
 TEST_P(Forwarding, AJumpIntoDataIsTheProgramsOwnFault) {
   expect_success([] {
     start();
@@ -323,7 +324,8 @@ TEST_P(Forwarding, StackOverflowHandlersHaveTheirStack) {
   });
 }
 
-// ---- signals that somebody sends --------------------------------------------------------------------------------
+// ---- signals that a process or thread sends
+// --------------------------------------------------------------------------------
 
 TEST_P(Forwarding, SentSignalsReachTheHandler) {
   expect_success([] {

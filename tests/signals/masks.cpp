@@ -1,4 +1,4 @@
-// The program reads back the masks that it has set.
+// Tests that the program reads back the masks that it has set.
 
 #include <pthread.h>
 

@@ -20,8 +20,8 @@ std::atomic<unsigned> opened_count{0};
 std::atomic<unsigned> write_count{0};
 std::atomic<bool> held{false};
 
-// As far as the compiler knows, this function may throw. So the entry has an unwind table, which says that no exception
-// may leave it.
+// As far as the compiler knows, this function may throw. So the fault entry, which calls it, has an unwind table that
+// says that no exception may leave the entry.
 void wait_until_released() {
   while (held) std::this_thread::yield();
 }

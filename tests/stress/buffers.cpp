@@ -1,4 +1,5 @@
-// Copies into an allocation and copies between devices that do not reach each other share the staging buffers.
+// Tests copies into an allocation and copies between devices that do not reach each other, which share the staging
+// buffers.
 
 #include <gtest/gtest.h>
 

@@ -55,5 +55,5 @@ constexpr std::uint64_t digest_of(const std::uint8_t* source, std::uint64_t coun
   return hash;
 }
 
-/// Tiles of the grid get equal parts of the bytes.
+/// The number of tiles in the grids of these kernels; each tile processes an equal part of the bytes.
 inline constexpr std::uint32_t stress_tiles = 4;

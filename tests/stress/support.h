@@ -1,7 +1,7 @@
 #pragma once
 
-/// Support for both stress tests: kernels, random allocations, a run of several threads with a watchdog, and a
-/// comparison of the runtime's state before and after.
+/// Support for the stress tests: kernels, random allocations, runs of several threads with a watchdog, and a comparison
+/// of the runtime's state before and after a run.
 
 #include <atomic>
 #include <cstddef>
@@ -17,7 +17,8 @@
 
 namespace stress {
 
-/// The path of the module: where it was built, or the value of the variable if the tests were moved.
+/// Returns the path of the module: the value of HPE_STRESS_KERNELS if the tests were moved, otherwise the path at which
+/// the module was built.
 inline const char* stress_kernels_path() {
   const char* elsewhere = std::getenv("HPE_STRESS_KERNELS");
   return elsewhere != nullptr ? elsewhere : HPE_STRESS_KERNELS;
@@ -34,18 +35,18 @@ struct loaded_kernels {
 };
 const loaded_kernels& kernels();
 
-/// Random choices of one thread.
+/// Makes the random choices of one thread.
 class dice {
  public:
   explicit dice(std::uint64_t seed) : engine_(seed) {}
 
-  /// 0 <= result < limit.
+  /// Returns a number in [0, limit).
   std::uint64_t below(std::uint64_t limit) { return engine_() % limit; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
   std::uint8_t byte() { return static_cast<std::uint8_t>(engine_()); }
-  /// 1 <= result <= most, small ones as likely as large ones.
+  /// Returns a length in [1, most]; all orders of magnitude are about equally likely.
   std::uint64_t length(std::uint64_t most);
-  /// Microseconds that a kernel sleeps: mostly none.
+  /// Returns the microseconds that a kernel sleeps: usually 0.
   std::uint32_t delay() { return one_in(4) ? static_cast<std::uint32_t>(below(500)) : 0; }
   int device() { return static_cast<int>(below(static_cast<std::uint64_t>(hpe::device_count()))); }
 
@@ -53,7 +54,7 @@ class dice {
   std::mt19937_64 engine_;
 };
 
-/// An allocation of a random size, 100 bytes to 8 MiB, at a random place.
+/// Makes an allocation of a random size, 100 bytes to 8 MiB, in a random kind of memory.
 std::uint8_t* allocate_anywhere(dice& random, std::size_t& size);
 
 /// The state that the threads of a run share.
@@ -61,7 +62,7 @@ class run_state {
  public:
   [[nodiscard]] bool going_on() const { return !stop_.load(std::memory_order_relaxed); }
   void stop() { stop_ = true; }
-  /// Keeps the first difference and ends the run.
+  /// Records the first failure and ends the run.
   void fail(const std::string& what);
   void step_done() { steps_.fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t steps() const { return steps_.load(); }
@@ -76,16 +77,16 @@ class run_state {
 /// The least number of steps of a run, also on a busy machine.
 constexpr std::uint64_t fewest_steps = 100;
 
-/// Runs `body` in several threads for HPE_STRESS_SECONDS (default: 3), and longer until there are `fewest_steps`. Each
-/// thread gets its number and a seed derived from HPE_STRESS_SEED, which is printed. If no thread takes a step for a
-/// minute, the process ends with a message.
+/// Runs `body` in several threads for HPE_STRESS_SECONDS (default: 3), and longer if the threads have not yet made
+/// `fewest_steps` steps. Each thread gets its number and a seed derived from HPE_STRESS_SEED, which is printed. If no
+/// thread makes a step for a minute, the process ends with a message.
 void run_threads(unsigned count, run_state& state, const std::function<void(unsigned, std::uint64_t)>& body);
 
-/// Bytes in use on each device, after everything queued has finished.
+/// Waits for all queued work, and returns the bytes in use on each device.
 std::vector<std::uint64_t> memory_in_use();
 
-/// Whether no device has more bytes in use than before; prints those that have. Other processes that use a GPU may free
-/// memory meanwhile.
+/// Whether no device has more bytes in use than before; prints the devices that have more. Fewer bytes are no error,
+/// because other processes that use a GPU may have freed memory.
 [[nodiscard]] bool no_more_in_use_than(const std::vector<std::uint64_t>& before);
 
 }  // namespace stress

@@ -1,7 +1,7 @@
-// Threads that use shared memory in every possible way, synchronised as C++ requires. All data that they read are
-// compared with a plain copy that the test keeps.
+// Threads that use shared memory in every possible way, synchronised as C++ requires. All data that they read is
+// compared with the test's own copy in ordinary memory.
 //
-// An object is one allocation. It is cut into stripes at odd places, each with its own lock, so that threads use
+// An object is one allocation. It is divided into stripes at odd offsets, each with its own lock. So threads use
 // different bytes of one block, and small objects of one slab, at the same time.
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class history {
     entries_[count_++ % entries_.size()] = {operation, begin, size};
   }
 
-  // One line for each operation on a byte, the latest first.
+  // Returns one line for each operation on a byte, the latest operation first.
   std::string on(std::size_t byte) {
     const std::lock_guard lock(mutex_);
     std::string lines;
@@ -58,7 +58,7 @@ class history {
 };
 
 struct object {
-  std::shared_mutex life;  // shared by users, exclusive to free it
+  std::shared_mutex life;  // held shared to use the object, and exclusively to free it
   history past;
   std::uint8_t* data = nullptr;
   std::size_t size = 0;
@@ -141,7 +141,7 @@ class actor {
     return {o, s.begin + random_.below(s.end - s.begin - size + 1), size};
   }
 
-  // An object and a stripe of it, locked, with a range in it.
+  // Chooses an object, locks one of its stripes, and calls the body with a range in the stripe.
   template <class Lock, class Body>
   void with_range(Body body) {
     object& o = any();
@@ -151,13 +151,13 @@ class actor {
     body(any_range(o, s));
   }
 
-  // Two ranges of one size in different stripes, the first for reading.
+  // Calls the body with two ranges of the same size in different stripes; the first range is locked for reading.
   template <class Body>
   void with_two_ranges(Body body) {
     object& from = any();
     object& to = any();
     if (&from == &to) return;
-    // Locks in the order of addresses.
+    // Locks in the order of addresses, so that threads cannot deadlock.
     life first(std::min(&from, &to)->life);
     life second(std::max(&from, &to)->life);
     stripe& source = any_stripe(from);
@@ -334,7 +334,7 @@ class actor {
     renew(o);
   }
 
-  // The host promises to write every byte, and does so.
+  // Announces that the host will write every byte, and then writes every byte.
   void write_only() {
     object& o = any();
     const std::unique_lock alone(o.life);

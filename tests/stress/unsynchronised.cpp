@@ -1,5 +1,6 @@
-// Threads that do everything at once to the same allocations, also freed ones, without any order. They may read any
-// values, and calls may fail; but nothing may crash or hang, and afterwards the runtime's state is as before.
+// Threads that make all kinds of calls on the same allocations at the same time, even on freed ones, without
+// synchronisation. They may read any values, and calls may fail; but nothing may crash or hang, and afterwards the
+// runtime's state must be as before.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ using stress::kernels;
 
 thread_local sigjmp_buf after_fault;
 
-// If another thread has freed the memory, the program's handler continues behind the access.
+// A signal handler that leaves an access to memory that another thread has freed.
 void leave(int /*signal*/) { siglongjmp(after_fault, 1); }
 
 class handler {
@@ -35,7 +36,8 @@ class handler {
   struct sigaction before_ {};
 };
 
-// An allocation's address and size in one word, so that threads see both or neither.
+// An allocation's address and size in one word, so that other threads never see an address with the size of another
+// allocation.
 class slot {
  public:
   struct content {
@@ -45,7 +47,8 @@ class slot {
 
   [[nodiscard]] content look() const { return unpack(word_.load(std::memory_order_relaxed)); }
   content exchange(content c) {
-    // Allocations are aligned to 256 bytes; the size is known from the pointer, this is a power of two below it.
+    // Allocations are aligned to 256 bytes, so the low 8 bits of the address are free. They store the size, rounded
+    // down to a power of two, as its logarithm.
     std::uint64_t bits = 0;
     while ((c.size >> (bits + 1)) != 0) ++bits;
     return unpack(word_.exchange(c.data == nullptr ? 0 : reinterpret_cast<std::uint64_t>(c.data) | bits));
@@ -108,7 +111,7 @@ class vandal {
     return buffer_.data();
   }
 
-  // No object with a destructor lives in these two functions while they fault.
+  // These two functions have no objects with destructors, because a fault leaves them by a long jump.
   static void host_writes(volatile std::uint8_t* to, std::size_t n, std::uint8_t value) {
     if (sigsetjmp(after_fault, 1) != 0) return;
     for (std::size_t i = 0; i < n; i += 1 + n / 1000) to[i] = value;
@@ -123,7 +126,7 @@ class vandal {
   void launch(const hpe::kernel<Parameters>& what, const Parameters& parameters,
               std::initializer_list<hpeAccess> accesses) {
     const hpeShape shape = hpe::grid(stress_tiles);
-    // Undeclared accesses may go to freed memory, which a GPU does not survive.
+    // An undeclared access may use freed memory, which would make a GPU unusable.
     const bool undeclared = random_.one_in(20) && hpe::device_info(0).kind == HPE_DEVICE_SOFT;
     static_cast<void>(hpeLaunch(random_.device(), what.get(), &shape, &parameters, sizeof parameters, accesses.begin(),
                                 undeclared ? HPE_ALL : accesses.size()));
@@ -175,7 +178,7 @@ TEST(stress, WithoutOrderTheRuntimeStaysWhole) {
   EXPECT_EQ(hpeSynchronize(), HPE_SUCCESS) << hpeGetLastErrorMessage();
   EXPECT_TRUE(stress::no_more_in_use_than(before));
 
-  // From now on the runtime must work as if it were new.
+  // After the run, the runtime must work as if it were new.
   for (int d = 0; d < hpe::device_count(); ++d)
     for (const std::size_t n : {100U, 100000U, 5000000U}) {
       const hpe::array<std::uint8_t> a(n, hpe::on_device(d));

@@ -1,4 +1,4 @@
-// Starts the processes that run a sweep, reads their reports, and kills those that hang.
+// Starts the processes that run a sweep, reads their reports, and kills the processes that hang.
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -29,8 +29,8 @@ namespace {
 namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
-// A run takes milliseconds. After `slow`, it hangs if all its threads, and those of its devices, sleep. If some of them
-// run, other load may be slowing the run down; it hangs if it takes `stuck`.
+// A run normally takes milliseconds. After `slow`, it counts as hung if all threads of the process and of its devices
+// sleep. If some threads run, other load may be slowing the run down; it counts as hung after `stuck`.
 constexpr std::chrono::seconds slow{2};
 constexpr std::chrono::seconds stuck{15};
 
@@ -46,7 +46,7 @@ bool asleep(pid_t process) {
   std::error_code ignored;
   for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process) + "/task", ignored)) {
     const std::string about = first_line(task.path() / "stat");
-    const auto state = about.rfind(") ");  // behind the name
+    const auto state = about.rfind(") ");  // the state follows the name
     if (state != std::string::npos && about.compare(state + 2, 1, "S") != 0) return false;
   }
   return true;
@@ -62,7 +62,7 @@ std::vector<pid_t> members_of(pid_t group) {
   return members;
 }
 
-// Whether the processes of a group and their devices sleep, at each of several checks.
+// Whether the processes of a group and of their devices sleep at each of several checks.
 bool stays_asleep(pid_t group) {
   constexpr int looks = 20;
   constexpr std::chrono::milliseconds between{25};
@@ -87,7 +87,7 @@ void print_threads(pid_t process) {
                 first_line(task.path() / "wchan").c_str(), first_line(task.path() / "syscall").c_str());
 }
 
-// Prints the stack of the call that failed. The process has the same addresses as the driver.
+// Prints the stack of the call that failed. The process is a fork of this driver, so the addresses are the same.
 void print_stack(const note& from) {
   std::fflush(stdout);
   for (int i = 2; i < from.depth; ++i) {
@@ -113,7 +113,7 @@ process start(const sweep_of& which, note* noted) {
   const pid_t id = ::fork();
   if (id == 0) {
     ::close(ends[0]);
-    // A separate process group, which also has the other processes of the scenario.
+    // Makes a separate process group, which will also contain the other processes of the scenario.
     ::setpgid(0, 0);
     injected().note_at(noted);
     ::_exit(run_sweep(which, ends[1]));
@@ -122,7 +122,7 @@ process start(const sweep_of& which, note* noted) {
   return {id, ends[0]};
 }
 
-// One line, without its end; false when the process has closed the pipe or nothing came in time.
+// Reads the lines of a report: each without its end, until the process closes the pipe or is late.
 class lines {
  public:
   explicit lines(int from) : from_(from) {}
@@ -136,7 +136,7 @@ class lines {
         rest_.erase(0, end + 1);
         return outcome::line;
       }
-      // It is too late only if there is nothing to read: this process itself may not have run for a while.
+      // The deadline counts only if there is nothing to read, because this process itself may not have run for a while.
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now()).count();
       pollfd readable{from_, POLLIN, 0};
       if (::poll(&readable, 1, static_cast<int>(std::max<std::int64_t>(left, 0))) == 0) return outcome::late;
@@ -181,7 +181,7 @@ tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
     which.stride = std::max<std::uint64_t>(1, drive(none, 0, verbose).calls / most);
   }
   sweep_of next = which;
-  // The process notes here the call that it made fail, in case it cannot report any more.
+  // Shared memory in which the process describes the call that it makes fail, in case that it can no longer report it.
   auto* const noted =
       static_cast<note*>(::mmap(nullptr, sizeof(note), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const auto print = [&](std::uint64_t k, const std::string& what) {
@@ -233,7 +233,7 @@ tally drive(const sweep_of& given, std::uint64_t most, bool verbose) {
         done = true;
       }
     }
-    // Its devices end with it in any case.
+    // The devices of the process end with it in any case.
     if (!done && !replaced) ::kill(p.id, SIGKILL);
     int status = 0;
     ::waitpid(p.id, &status, 0);

@@ -30,9 +30,9 @@ struct {
   std::mutex mutex;
   accepted_work work;
   device_write late;
-  std::shared_mutex choosing;  // held while a command becomes the one that fails late
+  std::shared_mutex choosing;  // held while a thread chooses the command that fails late
   int killed = -1;
-  // Commands that failed late, and whether the failure was taken.
+  // The commands that failed late (timeline and value), and whether the runtime has fetched the failure.
   std::map<std::pair<std::uint32_t, std::uint64_t>, bool> failed;
 } record;
 
@@ -58,14 +58,14 @@ void kill_device(device::device& lost, unsigned index, bool until_known) {
   while (until_known && !lost.lost()) std::this_thread::yield();
 }
 
-// One operation of a device or of a whole set.
+// Performs one operation of a device or of a whole set, or makes it fail.
 template <class Operation>
 auto perform(const char* what, hpeStatus refusal, Operation operation) {
   if (injected().due(failure::refusal, what)) refuse(refusal, what);
   return operation();
 }
 
-// One operation of a device, which may die before or after it.
+// Performs one operation of a device; the device may die before or after the operation.
 template <class Operation>
 auto perform_on(device::device& on, unsigned index, const char* what, hpeStatus refusal, Operation operation) {
   if (injected().due(failure::refusal, what, static_cast<int>(index))) refuse(refusal, what);
@@ -123,7 +123,7 @@ class failing_stream final : public device::stream {
     });
   }
 
-  // Queues a command that does nothing in place of the given one, and lets it count as failed.
+  // Queues a command that does nothing in place of the given command, and records it as failed.
   timepoint fail_late(const device_write& writes) {
     const timepoint point = real_.fill(nullptr, 0, 0);
     const test_code here;

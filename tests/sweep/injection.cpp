@@ -11,7 +11,7 @@ namespace sweep {
 
 namespace {
 
-// Threads of the runtime never say that they are the test.
+// Whether calls of this thread count. True at first, so the calls of the runtime's threads count.
 constinit thread_local bool calls_count = true;
 
 constinit injector the_injector;
@@ -62,7 +62,7 @@ injector& injected() noexcept { return the_injector; }
 void this_thread_is_the_test() noexcept {
   calls_count = false;
   void* frame = nullptr;
-  static_cast<void>(::backtrace(&frame, 1));  // loads the library that it needs
+  static_cast<void>(::backtrace(&frame, 1));  // the first call loads a library, which must not happen in a counted call
 }
 
 runtime_call::runtime_call() noexcept : before_(calls_count) { calls_count = true; }

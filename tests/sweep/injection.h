@@ -1,7 +1,8 @@
 #pragma once
 
-/// Which call fails. A run is armed with a kind of failure and a number k; the k-th call of that kind which the runtime
-/// makes, in any of its threads, fails. Only calls of the runtime count, not those of the test's own code.
+/// Chooses the call that fails. A run is armed with a kind of failure and a number k; of the calls of this kind that
+/// the runtime makes in all threads, call number k fails. Only calls of the runtime count, not those of the test's own
+/// code.
 
 #include <atomic>
 #include <cstddef>
@@ -12,9 +13,10 @@ namespace sweep {
 
 enum class failure : std::uint8_t {
   none,
-  refusal,      ///< an operation of the device interface throws, or an entry of CUDA's driver refuses; nothing is done
+  refusal,      ///< an operation of the device interface throws, or an entry of CUDA's driver returns an error, without
+                ///< having done anything
   late,         ///< a queued command is accepted, and fails when its turn comes
-  loss_before,  ///< the device dies before an operation, which fails because of it, as do all later ones
+  loss_before,  ///< the device dies before an operation, so this operation and all later ones fail
   loss_after,   ///< the device dies after an operation
   system_call,  ///< a system call fails
   allocation,   ///< operator new throws
@@ -25,7 +27,7 @@ enum class failure : std::uint8_t {
 /// The words in messages of the runtime that identify an injected failure of the device interface.
 inline constexpr const char* mark = "by the sweep";
 
-/// A description of the failed call, and the place in the runtime that made it.
+/// A description of the failed call, and the call stack in the runtime.
 struct note {
   char text[64] = {};
   int depth = 0;
@@ -37,15 +39,16 @@ class injector {
   void arm(failure kind, std::uint64_t k) noexcept;
   void disarm() noexcept { kind_.store(failure::none); }
 
-  /// Counts one call; true if this call must fail. `what` must live for ever. Safe wherever the runtime makes calls.
+  /// Counts one call; returns true if this call must fail. `what` must be a constant. Can be called wherever the
+  /// runtime makes calls.
   bool due(failure kind, const char* what, int device = -1) noexcept;
 
   [[nodiscard]] bool fired() const noexcept { return fired_.load(); }
-  /// Whether a device has died, so that all later calls fail.
+  /// Whether a failure of the kind loss_before has killed a device, so that all later calls fail.
   [[nodiscard]] bool is_lost() const noexcept { return fired() && armed_for_ == failure::loss_before; }
   /// A description of the latest failure.
   [[nodiscard]] const char* what() const noexcept { return note_->depth != 0 ? note_->text : "nothing"; }
-  /// Keeps the note in memory that another process sees.
+  /// From now on, failures are described in `place`, which is in memory that another process can read.
   void note_at(note* place) noexcept { note_ = place; }
   [[nodiscard]] std::uint64_t calls() const noexcept { return calls_.load(); }
   [[nodiscard]] failure armed_for() const noexcept { return armed_for_; }
@@ -62,10 +65,10 @@ class injector {
 
 [[nodiscard]] injector& injected() noexcept;
 
-/// Marks the calling thread as the test's: its calls count only inside of runtime_call.
+/// Marks the calling thread as the test's: its calls count only while a runtime_call exists.
 void this_thread_is_the_test() noexcept;
 
-/// While an object lives, calls of the test's thread count as the runtime's.
+/// While an object exists, the calls of the test's thread count as calls of the runtime.
 class runtime_call {
  public:
   runtime_call() noexcept;
@@ -89,7 +92,7 @@ class test_code {
   bool before_;
 };
 
-/// The number of objects that operator new made and that are not deleted yet.
+/// Returns the number of objects that were made by operator new and are not deleted yet.
 [[nodiscard]] std::int64_t live_objects() noexcept;
 
 }  // namespace sweep

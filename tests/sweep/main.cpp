@@ -1,11 +1,5 @@
-// The sweep: each operation of a device, each system call, allocation or call of CUDA's driver that hpe makes in a
-// scenario fails once, and afterwards all guarantees of hpe are checked. SQLite tests failing allocations in this way.
-//
-//   test-sweep [scenario or its beginning with a dot...] [--kind <kind>] [--every <n> | --most <n>] [--call <k>]
-//   [--order host|devices] [--verbose]
-//
-// --every: only every n-th call fails; --most: about n calls of each kind fail, evenly distributed; --call: begins with
-// that call. Without arguments it runs everything.
+// --every: only every n-th call fails; --most: about n calls of each kind fail, evenly distributed; --call: the sweep
+// begins with that call. Without arguments, everything is run.
 
 #include <algorithm>
 #include <cstdio>
@@ -67,7 +61,8 @@ int main(int count, char** arguments) {
       if (wanted.kind && *wanted.kind != name_of(kind)) continue;
       for (const order first : orders()) {
         if (wanted.first ? first != *wanted.first : s.starts && first != order::host_first) continue;
-        // Each loss and each failed start needs a new process, and there are very many allocations.
+        // Fewer failures are tested of kinds that need a new process for each failure, and of allocations, of which
+        // there are very many.
         const bool costly = s.starts || kind == failure::loss_before || kind == failure::loss_after;
         const std::uint64_t stride = wanted.every * (costly                                                        ? 3
                                                      : kind == failure::allocation || kind == failure::allocations ? 5

@@ -23,7 +23,8 @@ std::int64_t entries_of(const char* folder, const std::string& prefix = {}) {
   return count;
 }
 
-// Mappings of the C library (heaps, stacks) come and go by its own rules and have no file.
+// Counts the mappings of files. Mappings of the C library (heaps, stacks) have no file, and it makes and removes them
+// by its own rules.
 std::int64_t mappings_of_files() {
   std::ifstream in("/proc/self/maps");
   std::int64_t count = 0;
@@ -67,7 +68,7 @@ std::string difference(const resources& before, const resources& after) {
           std::string(result.empty() ? "" : ", ") + what + " " + std::to_string(was) + " -> " + std::to_string(now);
   };
   compare("descriptors", before.descriptors, after.descriptors);
-  // Mappings that were kept for later allocations may be gone.
+  // There may be fewer mappings than before, because hpe may have removed mappings that it had kept for reuse.
   if (after.mappings > before.mappings) compare("mappings", before.mappings, after.mappings);
   compare("files in /dev/shm", before.shared, after.shared);
   compare("processes", before.processes, after.processes);

@@ -37,7 +37,7 @@ class worker {
       const bool lost = any_lost();
       resources after = of_runtime();
       if (lost) after.processes = before.processes;
-      // A connection to another process may be missing now; making it again later is no leak.
+      // A connection to another process may be missing now; if it is made again later, that is not a leak.
       after.descriptors = std::max(after.descriptors, before.descriptors);
       const std::string left = difference(before, after);
       if (!left.empty()) to_.finding(k, "left behind: " + left);
@@ -68,7 +68,7 @@ class worker {
     w.free_all();
   }
 
-  // A run without failures.
+  // Makes a run without failures.
   void clean_run(std::uint64_t k, const char* when) {
     injected().arm(failure::none, 0);
     world w(which_.first, [&](const std::string& what) {
@@ -82,11 +82,12 @@ class worker {
     w.free_all();
   }
 
-  // Here each run is the start of a process.
+  // Makes a run that is the start of a process.
   int run_start() {
     const std::uint64_t k = which_.k;
     to_.at(k);
-    static_cast<void>(hpe::trace::status_page::own());  // the status page stays to the end of the process
+    // The status page exists until the process ends, so it is made before the resources are counted.
+    static_cast<void>(hpe::trace::status_page::own());
     const resources before = of_process();
     injected().arm(which_.kind, k);
     hpeStatus status = HPE_SUCCESS;

@@ -16,13 +16,13 @@ struct scenario {
   const char* name;
   const char* devices;  ///< HPE_DEVICES
   std::vector<std::pair<const char*, const char*>> variables;
-  /// Prepares its objects, calls `arm`, and does the operations that are to fail.
+  /// Prepares objects, calls `arm`, and does the operations of which one will fail.
   std::function<void(world&, const std::function<void()>& arm)> run;
-  bool starts = false;  ///< the failure is in the start of the runtime
+  bool starts = false;  ///< whether the failure is in the start of the runtime
 };
 
 [[nodiscard]] std::span<const scenario> scenarios();
-/// The scenarios with a second process.
+/// Returns the scenarios with a second process.
 [[nodiscard]] std::vector<scenario> sharing_scenarios();
 
 }  // namespace sweep

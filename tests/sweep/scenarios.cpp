@@ -1,4 +1,5 @@
-// Operations of programs, in sizes that take milliseconds: two blocks and a bit where one block would hide errors.
+// Operations of programs, in sizes that take milliseconds, but slightly more than two blocks if one block would hide
+// errors.
 
 #include <algorithm>
 #include <memory>
@@ -17,7 +18,7 @@ constexpr std::size_t middle = 5 * model_block + 100;
 constexpr std::size_t two_homes = granule + 3 * model_block;
 
 part all_of(memory* m) { return {m, 0, m->bytes}; }
-// A part that begins in the first home and ends in the second one.
+// Returns a part of a striped array that begins in the first home and ends in the second.
 part across_homes(memory* m) { return {m, granule - 2 * model_block - 50, 4 * model_block}; }
 
 void allocations(world& w, const arm_function& arm) {
@@ -57,7 +58,7 @@ void small_objects(world& w, const arm_function& arm) {
   if (made[1] != nullptr) w.read(all_of(made[1]));
 }
 
-// Sets a part across homes of a striped array that CPU code and devices have used.
+// Fills a part of a striped array that crosses homes, after CPU code and devices have used the array.
 void fill_striped(world& w, const arm_function& arm) {
   memory* m = w.allocate_striped(two_homes);
   w.write(all_of(m), 1);
@@ -88,7 +89,7 @@ void copy_in(world& w, const arm_function& arm) {
   w.write(all_of(m), 1);
   w.write(across_homes(s), 2);
   arm();
-  w.copy_in({m, 70, 3 * model_block}, 20);  // in several pieces
+  w.copy_in({m, 70, 3 * model_block}, 20);  // so large that it is copied in several pieces
   w.copy_in({m, 5, 1}, 21);
   w.copy_in(across_homes(s), 22);
   w.copy_in({h, 9, model_block}, 23);
@@ -145,7 +146,7 @@ void launches(world& w, const arm_function& arm) {
 }
 
 void unreachable(world& w, const arm_function& arm) {
-  // The last device is on another switch, so the memory migrates to it.
+  // The last device is on another switch, so the memory migrates to that device.
   memory* a = w.allocate(middle, 0);
   memory* b = w.allocate(middle, 3);
   w.write(all_of(a), 1);
@@ -287,8 +288,9 @@ void ptx(world& w, const arm_function& arm) {
   *unloaded = w.succeeded();
 }
 
-// The host has more data than its memory holds (HPE_HOST_MEMORY), so that the operations move data from and to the
-// file. The device has room for all of it: where mappings run out, a region becomes one block, which must fit.
+// There is more data than host memory may hold (HPE_HOST_MEMORY), so the operations move data from and to the spill
+// file. All data fits into the device's memory, because if mappings run out, a region becomes a single block, which
+// must fit.
 void spilled(world& w, const arm_function& arm) {
   memory* m = w.allocate(10 * granule + 100, 1);
   w.write(all_of(m), 1);

@@ -1,5 +1,5 @@
-// Scenarios with other processes, and with host code that knows nothing of hpe: memory is accessed through
-// interpose/buffer_access, as system calls and libraries like MPI do.
+// Scenarios with other processes, and with host code that knows nothing of hpe. The latter access memory through
+// interpose/buffer_access, as hpe does for system calls and for libraries like MPI.
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -47,7 +47,7 @@ void put(int to, const Value& value) {
   if (::write(to, &value, sizeof value) != static_cast<ssize_t>(sizeof value)) ::_exit(3);
 }
 
-// The request to the importer: to copy the bytes, or to open them, write others, and close them.
+// The request to the importer: either to copy the bytes, or to open the memory, write other bytes, and close it.
 struct question {
   hpeExport handle{};
   std::uint64_t bytes = 0;
@@ -56,7 +56,7 @@ struct question {
 };
 enum class copied : char { rightly = 'y', wrongly = 'n', not_at_all = 'e' };
 
-// A process that runs this program in another role, at the other end of two pipes. It ends when its input ends.
+// A process that runs this program in another role, connected by two pipes. It ends when its input ends.
 class other {
  public:
   explicit other(const char* role) {
@@ -179,7 +179,7 @@ void exports(world& w, const arm_function& arm) {
   question asked{{}, middle, exported_first};
   w.call("hpeExportBegin", [&] { return hpeExportBegin(&asked.handle, m->data, middle); });
   if (!w.succeeded()) return;
-  // Entries are reused, and there is one export at a time.
+  // Entries of the table are reused, and there is only one export at a time, so it must get entry 0.
   if (hpe::node::decode(asked.handle)->entry != 0) w.report("an export that failed keeps its entry in the table");
   const auto ended = std::make_shared<bool>(false);
   w.at_end([&w, ended, handle = asked.handle] {
@@ -213,7 +213,7 @@ void written_exports(world& w, const arm_function& arm) {
     if (answer == copied::wrongly) w.report("another process could not close the memory");
     if (answer == copied::not_at_all && !injected().fired()) w.report("another process could not open the memory");
     if (answer == copied::rightly) each->model = pattern(each->bytes, written);
-    // This is not done by w.call, which compares all copies after a failure: the host's copy may be old until the
+    // This is not done by w.call, which compares all copies after a failure: the host's copy may be outdated until the
     // export ends.
     int failures = 0;
     while (hpeExportEnd(&asked.handle) != HPE_SUCCESS && ++failures < 3) {
@@ -223,7 +223,7 @@ void written_exports(world& w, const arm_function& arm) {
   }
 }
 
-// Writes bytes like a call of read() or a receive.
+// Writes bytes as a call of read() or a receive does.
 void put_bytes(world& w, const part& p, std::uint8_t first) {
   const auto bytes = pattern(p.bytes, first);
   w.call("writing for host code",
@@ -238,7 +238,7 @@ void put_bytes(world& w, const part& p, std::uint8_t first) {
          {{p, bytes}});
 }
 
-// Reads bytes like a call of write() or a send.
+// Reads bytes as a call of write() or a send does.
 void get_bytes(world& w, const part& p) {
   std::vector<std::uint8_t> got(p.bytes);
   const auto expected = bytes_of(p);

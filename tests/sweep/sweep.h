@@ -1,7 +1,7 @@
 #pragma once
 
-/// The processes of a sweep: which call fails in which scenario, and what comes of it. A program that links driver.cpp
-/// and main.cpp gives its scenarios and runs one of them with each failure in turn.
+/// The processes of a sweep: the call that fails in a scenario, and the results. A program that links driver.cpp and
+/// main.cpp provides scenarios; the sweep runs each scenario with each failure in turn.
 
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace sweep {
 
-/// Which view of memory is checked first.
+/// Whose view of memory is checked first.
 enum class order : std::uint8_t { host_first, devices_first };
 
 struct sweep_of {
@@ -23,11 +23,11 @@ struct sweep_of {
   std::uint64_t stride = 1;
 };
 
-/// Runs one kind of failure of one scenario in processes, and monitors them. most: about how many calls fail, evenly
-/// distributed in place of which.stride; 0: as which.stride says.
+/// Runs one kind of failure of one scenario in other processes, and monitors them. most: the approximate number of
+/// calls that fail, evenly distributed, which replaces which.stride; 0: which.stride is used.
 struct tally {
   std::uint64_t calls = 0;
-  std::uint64_t failures = 0;  ///< injected
+  std::uint64_t failures = 0;  ///< injected failures
   std::uint64_t findings = 0;
   std::uint64_t hangs = 0;
   std::uint64_t crashes = 0;
@@ -36,19 +36,19 @@ struct tally {
 };
 [[nodiscard]] tally drive(const sweep_of& which, std::uint64_t most, bool verbose);
 
-// ---- what the program gives
+// ---- functions that the program provides
 
 struct subject {
   const char* name;
-  bool starts = false;  ///< each failure needs a new process
+  bool starts = false;  ///< whether each failure needs a new process
 };
 [[nodiscard]] std::vector<subject> subjects();
 [[nodiscard]] std::span<const failure> kinds_of_failure();
 [[nodiscard]] std::span<const order> orders();
 
-/// Runs in a separate process. Sends its findings to the driver by a reporter.
+/// Runs a sweep in a separate process, and sends the findings to the driver by a reporter.
 int run_sweep(const sweep_of& which, int report_to);
-/// The main function of another process of a scenario.
+/// The main function of a scenario's other process.
 int other_process(const std::string& role);
 
 /// Writes lines to the driver:

@@ -1,6 +1,6 @@
-// Replacements of the runtime's system calls (by the linker's --wrap). They count the calls, and let the call that the
-// injector chooses fail as the system itself could. Calls that do not fail when used correctly are left out: close
-// always frees the descriptor, munmap of a whole mapping needs no memory, and waitid finds a child.
+// Functions that replace the runtime's system calls (by the linker's --wrap). They count the calls, and make the call
+// that the injector chooses fail as it could fail in the operating system. Calls that do not fail when used correctly
+// are left out: close always frees the descriptor, munmap of a whole mapping needs no memory, and waitid finds a child.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -31,7 +31,8 @@ bool fails(const char* what, int with) noexcept {
 
 extern "C" {
 
-// A replacement of a function with these parameters, which fails with an error number and returns `failed`.
+// Defines a replacement for a function with these parameters. If the call must fail, it sets errno and returns
+// `failed`.
 #define SWEEP_CALL(type, name, error_number, failed, parameters, arguments) \
   type __real_##name parameters;                                            \
   type __wrap_##name parameters { return fails(#name, error_number) ? (failed) : __real_##name arguments; }
@@ -89,8 +90,8 @@ int __wrap_fcntl(int file, int command, ...) {
 }
 
 long __real_syscall(long number, ...);
-// Always passes on six arguments. If the caller gave fewer, it reads beyond them, which AddressSanitizer
-// forbids.
+// Always passes on six arguments. If the caller passed fewer, the function reads beyond them, which AddressSanitizer
+// would report.
 __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...) {
   va_list rest;
   va_start(rest, number);
@@ -106,7 +107,7 @@ __attribute__((no_sanitize("address"))) long __wrap_syscall(long number, ...) {
 
 }  // extern "C"
 
-// The C++ library makes threads for the runtime by this function.
+// The function by which std::thread starts the runtime's threads.
 using state_pointer = std::unique_ptr<std::thread::_State>;
 void real_start_thread(std::thread* self, state_pointer state, void (*depend)()) asm(
     "__real__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");

@@ -29,7 +29,7 @@ world::view world::host_view(const memory& m) {
     const std::size_t at = b * model_block;
     const std::size_t bytes = std::min(model_block, m.bytes - at);
     const auto readable = [&] { return touch(result.bytes.data() + at, m.data + at, bytes); };
-    // If a fetch ahead of a reader failed late, the first reader gets the failure, so it tries again.
+    // If a prefetch failed late, the first reader gets the failure, so the test reads again.
     result.readable[b] = readable() || (injected().armed_for() == failure::late && readable());
   }
   return result;
@@ -68,7 +68,8 @@ bool world::may_be_gone(const memory& m, std::size_t block) const {
   hpePointerInfo info{};
   const std::size_t at = block * model_block;
   if (hpeGetPointerInfo(m.data + at, &info) != HPE_SUCCESS || info.device < 0 || !is_lost(info.device)) return false;
-  // Without a host copy, or after an operation that succeeded, only the device may have had the valid bytes.
+  // The bytes may be lost if the host had no copy, or if the latest operation succeeded: its results may have been only
+  // on the device.
   if (m.host_valid.size() <= block || !m.host_valid[block] || succeeded()) return true;
   const accepted_work work = accepted();
   const auto begin = reinterpret_cast<std::uintptr_t>(m.data + at);

@@ -19,7 +19,7 @@ std::vector<std::uint8_t> model_of(const part& p) {
   return {begin, begin + static_cast<std::ptrdiff_t>(p.bytes)};
 }
 
-// A status that no call returns: a touch by CPU code raised SIGSEGV.
+// The status of a touch by CPU code that raised SIGSEGV; no call of hpe returns this status.
 constexpr auto touch_failed = static_cast<hpeStatus>(15);
 
 constexpr hpeShape four_tiles{{4, 1, 1}, {1, 1, 1}};
@@ -54,7 +54,8 @@ void world::prepare() {
 
 // ---- operations ---------------------------------------------------------------------------------------------------
 
-// A command of the runtime's own threads that fails between two operations of the scenario belongs to neither.
+// Accounts for a late failure of a command that the runtime's own threads queued between two operations of the
+// scenario.
 void world::account_for_late_failure() {
   if (injected().armed_for() != failure::late || !injected().fired() || accounted_) return;
   mark_late_failure({});
@@ -129,7 +130,7 @@ void world::mark_late_failure(const changes& writes) {
     }
 }
 
-// Bytes that came by way of the device that died, or from its kernels, may have any value.
+// After the loss of a device, marks the bytes that the operation wrote as unknown, if the operation used this device.
 void world::mark_lost_work(const changes& writes) {
   const int lost = killed_device();
   hpeDeviceInfo info{};
@@ -146,7 +147,7 @@ void world::set_known(const part& p, knowledge what) {
   std::fill_n(p.of->known.begin() + static_cast<std::ptrdiff_t>(p.begin), p.bytes, what);
 }
 
-// The message must describe the injected failure.
+// Checks that the error message describes the injected failure.
 void world::check_message(const char* name) {
   const auto wrong = [&](const char* what) {
     report_(std::string(name) + " gave " + hpeStatusName(status_) + " (\"" + message_ + "\"), " + what);
@@ -246,7 +247,7 @@ void world::write(const part& p, std::uint8_t first) {
   const auto bytes = pattern(p.bytes, first);
   call("a write by the CPU",
        [&] {
-         // The log has the message; the thread gets its signal.
+         // On failure, the message is in the log, and the thread gets SIGSEGV.
          return touch(p.of->data + p.begin, bytes.data(), bytes.size()) ? HPE_SUCCESS : touch_failed;
        },
        {{p, bytes}});
@@ -346,7 +347,7 @@ void world::enqueue(int device, const part& p) {
         device, [](void* /*stream*/, void* /*argument*/) { return 0; }, nullptr, &access, 1);
   }
   message_ = hpeGetLastErrorMessage();
-  if (status_ == HPE_ERROR_NOT_SUPPORTED) status_ = HPE_SUCCESS;  // soft devices run modules only
+  if (status_ == HPE_ERROR_NOT_SUPPORTED) status_ = HPE_SUCCESS;  // soft devices cannot enqueue functions
   end_operation("hpeEnqueue", {{p, model_of(p)}});
 }
 

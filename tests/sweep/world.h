@@ -1,8 +1,8 @@
 #pragma once
 
 /// A program that uses hpe, with a model of its memory. Each operation is a call of the C interface (or a touch by CPU
-/// code) together with its effect on the model. A failed operation leaves each byte as it was before or as it would be
-/// after; verify() finds out which, and expects the same bytes on the host and on the devices.
+/// code) together with its effect on the model. A failed operation leaves each byte either unchanged or as after
+/// success; verify() determines which, and expects the same bytes on the host and on the devices.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +24,8 @@ namespace sweep {
 
 /// The values that a byte may have.
 enum class knowledge : std::uint8_t {
-  exact,    ///< as the model says
-  either,   ///< the model's value, or the other one
+  exact,    ///< the value in the model
+  either,   ///< the value in the model, or the value that a failed operation would have written
   unknown,  ///< any value, the same for host and device
   anything  ///< a copy to its home failed late: host and device may differ
 };
@@ -34,11 +34,11 @@ struct memory {
   std::uint8_t* data = nullptr;
   std::size_t bytes = 0;
   bool on_host = false;  ///< hpeMallocHost
-  bool told = false;     ///< an error in it was reported, which happens once
+  bool told = false;     ///< whether an error in this memory was reported; only the first one is
   std::vector<std::uint8_t> model;
   std::vector<std::uint8_t> other;
   std::vector<knowledge> known;
-  std::vector<bool> host_valid;  ///< by block: the host had a valid copy when the latest operation began
+  std::vector<bool> host_valid;  ///< for each block: whether the host had a valid copy when the latest operation began
 };
 
 struct part {
@@ -52,14 +52,14 @@ struct action_over {};
 
 class world {
  public:
-  /// report gets one sentence for each error.
+  /// report: called with one sentence for each error.
   world(order first, std::function<void(const std::string&)> report);
 
   [[nodiscard]] unsigned devices() const noexcept { return devices_; }
   /// Whether the latest operation succeeded.
   [[nodiscard]] bool succeeded() const noexcept { return status_ == HPE_SUCCESS; }
 
-  // Allocation gives nullptr if it failed.
+  // A failed allocation returns nullptr.
   memory* allocate(std::size_t bytes, int device);
   memory* allocate_host(std::size_t bytes);
   memory* allocate_striped(std::size_t bytes, std::size_t chunk = 0);
@@ -78,28 +78,29 @@ class world {
   void advise(memory* m, hpeAdvice advice);
   void migrate(memory* m, int device);
 
-  /// Adds a number to bytes on a device: HPE_INOUT, or HPE_ALL.
+  /// Launches a kernel that adds a number to bytes. everything: the launch declares the access HPE_ALL instead of
+  /// HPE_INOUT.
   void launch_add(int device, const part& p, std::uint8_t by, bool everything = false);
   void launch_copy(int device, const part& to, const part& from);
-  /// Each member adds to its own part of the bytes.
+  /// Launches on a team of devices: each adds to its own part of the bytes.
   void team_add(const std::vector<int>& on, const part& p, std::uint8_t by);
   void enqueue(int device, const part& p);
   void synchronize();
 
-  /// Any other call of hpe, with its effect on memory if it succeeds.
+  /// Makes any other call of hpe. writes: the effect on memory if the call succeeds.
   hpeStatus call(const char* name, const std::function<hpeStatus()>& function,
                  const std::vector<std::pair<part, std::vector<std::uint8_t>>>& writes = {});
-  /// Adds memory that was allocated elsewhere to the model.
+  /// Adds memory that the world has not allocated to the model.
   memory* adopt(void* data, std::vector<std::uint8_t> contents);
 
   void report(const std::string& what) { report_(what); }
-  /// Runs before the memory is freed, however the action ends.
+  /// Adds a function that runs before the memory is freed, however the action ends.
   void at_end(std::function<void()> cleanup) { cleanups_.push_back(std::move(cleanup)); }
-  /// No call fails from here on; a late failure that was not reported yet must be reported now.
+  /// Called when no call may fail any more; a late failure that hpe has not reported yet must be reported now.
   void end_of_failures();
   /// Compares all memory with the model, as the host and as the devices see it.
   void verify();
-  /// Small allocations on all devices that verification itself needs; before the first verify().
+  /// Makes small allocations on all devices, which verify() needs. Must be called before the first verify().
   void prepare();
 
  private:
@@ -114,7 +115,7 @@ class world {
 
   struct view {
     std::vector<std::uint8_t> bytes;
-    std::vector<bool> readable;  ///< by block
+    std::vector<bool> readable;  ///< for each block
   };
   [[nodiscard]] view host_view(const memory& m);
   [[nodiscard]] view device_view(const memory& m);
@@ -128,20 +129,20 @@ class world {
   hpeKernel add_to_bytes_ = nullptr;
   std::vector<std::unique_ptr<memory>> all_;
   std::vector<std::function<void()>> cleanups_;
-  std::vector<std::uint8_t*> probes_;  // on each device; device_view copies there
+  std::vector<std::uint8_t*> probes_;  // one on each device; device_view copies to it
   hpeStatus status_ = HPE_SUCCESS;
   std::string message_;
-  std::string operation_;  ///< the latest one
+  std::string operation_;  ///< the name of the latest operation
   bool fired_before_ = false;
-  bool accounted_ = false;  ///< the model includes the effect of the command that failed late
-  bool over_ = false;       ///< the action ends with the next operation
-  bool told_ = false;       ///< the injected failure was reported
+  bool accounted_ = false;  ///< whether the model includes the effect of the command that failed late
+  bool over_ = false;       ///< whether the action ends at the next operation
+  bool told_ = false;       ///< whether hpe has reported the injected failure
 };
 
 /// The unit of the model's host_valid and of data lost with a device: no smaller than a block of hpe.
 inline constexpr std::size_t model_block = std::size_t{64} << 10;
 inline constexpr std::size_t granule = std::size_t{2} << 20;
-/// The most that device_view copies at once.
+/// The largest number of bytes that device_view copies at once.
 inline constexpr std::size_t probe_bytes = granule;
 
 }  // namespace sweep

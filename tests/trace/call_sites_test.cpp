@@ -20,7 +20,7 @@ using std::chrono::nanoseconds;
 
 TEST(call_sites, count_by_stack_and_kind) {
   call_sites sites;
-#pragma GCC unroll 1  // one call in the code
+#pragma GCC unroll 1  // so that the loop contains a single call instruction
   for (int i = 0; i < 3; ++i) here(sites, 100);
   there(sites, 50);
   sites.add(2, 7, nanoseconds(1));
@@ -57,11 +57,12 @@ TEST(call_stack, is_the_same_by_both_unwinders) {
   call_stack stacks[2];
   std::thread([&] {
     for (call_stack& s : stacks) {
-      s = call_stack::here();  // the first by libgcc, the second by libunwind
+      s = call_stack::here();  // the first call unwinds with libgcc, the second with libunwind
       call_stack::prepare();
     }
   }).join();
-  // The frame of the module may be in between, and the two calls are one instruction of the loop.
+  // Both calls are the same instruction of the loop. The frame of the stacks module may be above it in one of the
+  // stacks.
   ASSERT_GT(stacks[0].count, 2);
   const auto common = static_cast<std::ptrdiff_t>(std::min(stacks[0].count, stacks[1].count) - 2);
   ASSERT_GT(common, 2);

@@ -69,7 +69,7 @@ TEST(profile, lists_places_with_equal_times) {
   profile p;
   for (unsigned w = 0; w < way_count; ++w) {
     const auto how = static_cast<way>(w);
-    p.add(how, 0, milliseconds(1));  // each line is a separate call site
+    p.add(how, 0, milliseconds(1));  // each source line is a separate call site
     p.add(how, 0, milliseconds(1));
     p.add(how, 0, milliseconds(1));
     p.add(how, 0, milliseconds(1));
@@ -113,7 +113,8 @@ TEST(profile, tells_all_numbers_of_a_place_and_an_allocation) {
   p.used(0x10000, 8192, 400, 450);
   EXPECT_TRUE(contains(p.json(), R"("address":65536,"bytes":8192,"made_at":"","to_host":7)")) << p.json();
   EXPECT_TRUE(contains(p.json(), R"("used_begin":400,"used_end":700})")) << p.json();
-  // The first allocation inside of a region names it: at its first byte, at its last one, and not behind it.
+  // A region gets the name of the first allocation inside it. Tests an allocation at the region's first byte, at its
+  // last byte, directly after it and directly before it.
   for (const auto& [address, is_inside] :
        {std::pair{0x20000UL, true}, {0x20000UL + 4095, true}, {0x20000UL + 4096, false}, {0x1ffffUL, false}}) {
     profile other;
@@ -128,7 +129,7 @@ TEST(profile, tells_the_busier_region_first_by_the_bytes_of_both_directions) {
   p.moved(0x1000000, 4096, 10, true);
   p.moved(0x2000000, 4096, 6, true);
   p.moved(0x2000000, 4096, 5, false);
-  p.used(0x3000000, 4096, 0, 1);  // nothing of it moved
+  p.used(0x3000000, 4096, 0, 1);  // none of its bytes were moved
   const std::string text = p.report();
   EXPECT_LT(text.find("0x2000000"), text.find("0x1000000")) << text;
   EXPECT_FALSE(contains(text, "0x3000000")) << text;

@@ -42,7 +42,8 @@ TEST(recorder, texts_of_any_bytes_are_valid_json) {
   const auto json = [](const std::string& text) { return json_text(text); };
   EXPECT_EQ(json("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8d"), "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\x8d\"");
   EXPECT_EQ(json("a\"\\\n\x01"), R"("a\"\\\u000a\u0001")");
-  // Latin-1; a character that is cut; forms that are too long; a surrogate; beyond the last character; stray bytes.
+  // Invalid UTF-8: a Latin-1 character, truncated characters, overlong forms, a surrogate, a code point beyond the last
+  // one, and stray bytes.
   for (const char* const bytes : {"\xe9", "\xc3", "\xe2\x82", "\xf0\x9f\x8c", "\xc0\xaf", "\xe0\x80\x80",
                                   "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\x80", "\xff"}) {
     std::string replaced = "\"<";

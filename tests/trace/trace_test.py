@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The trace and the profile of a real program: `hpe wave` on two soft devices.
+"""Tests the trace and the profile of a real program: `hpe wave` on two soft devices.
 
     trace_test.py hpe
 """
@@ -124,11 +124,11 @@ on_devices()
 ctypes.c_ubyte.from_address(place.value).value
 on_devices()
 libc.memset(
-    place, 2, ctypes.c_size_t(1 << 20))  # a foreign call, which has given up the interpreter's lock
+    place, 2, ctypes.c_size_t(1 << 20))  # a foreign call: ctypes has released the interpreter's lock
 on_devices()
 helper.touch(place)
 """
-# An installed module is not the program; the line that calls it is.
+# An installed module does not count as part of the program, so the profile names the line that calls the module.
 PYTHON_HELPER = """
 import ctypes
 

@@ -18,7 +18,7 @@ class calibration_test : public testing::Test {
  protected:
   ~calibration_test() override { fs::remove_all(folder); }
 
-  /// Overwrites the only file of the folder.
+  /// Overwrites the only file in the folder.
   void write(const std::string& text) const { std::ofstream(fs::directory_iterator(folder)->path()) << text; }
 
   const fs::path folder = fs::temp_directory_path() / ("hpe-calibration-" + std::to_string(::getpid()));

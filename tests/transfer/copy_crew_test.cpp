@@ -67,7 +67,7 @@ TEST(copy_crew, the_next_copy_begins_before_the_last_one_is_finished) {
         last.reset();
         last.emplace(std::move(next));
       }
-      // The destructor finishes the last copy.
+      // At the end of the scope, the destructor finishes the last copy.
     }
     EXPECT_EQ(to, from) << helpers << " helpers";
   }

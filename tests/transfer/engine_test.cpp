@@ -1,4 +1,5 @@
-// The engine on real soft devices: with peers (one switch) and without (two switches).
+// Tests the engine on real soft devices: on devices that reach each other (one switch), and on devices that do not (two
+// switches).
 
 #include "runtime/transfer/engine.h"
 
@@ -31,7 +32,7 @@ class engine_test : public testing::TestWithParam<const char*> {
  protected:
   [[nodiscard]] bool peers() const { return soft.set->at(0).can_access(1); }
 
-  /// Pageable host memory to a home, through staging buffers.
+  /// Copies from pageable host memory to a home, through staging buffers.
   timepoint write(unsigned home, std::byte* to, std::span<const std::byte> bytes) {
     timepoint done;
     for (std::size_t at = 0; at < bytes.size(); at += move.staging_size()) {
@@ -53,7 +54,7 @@ class engine_test : public testing::TestWithParam<const char*> {
     return result;
   }
 
-  /// From home to home, by any route.
+  /// Copies from home to home, by any route.
   timepoint copy(unsigned to, std::byte* destination, unsigned from, const std::byte* source, std::size_t bytes,
                  points after) {
     if (move.route_between(to, from) != route::peer_staged)
@@ -87,7 +88,7 @@ TEST_P(engine_test, a_staged_source_may_be_changed_immediately) {
   const auto before = bytes;
   auto staged = engine::filled(move.stage(0, bytes.data(), buffer, buffer));
   std::fill(bytes.begin(), bytes.end(), std::byte{0});
-  // Two parts of one buffer go to two devices.
+  // Copies the two halves of one buffer to two devices.
   const timepoint parts[] = {move.write(0, soft.at(0), staged, 0, buffer / 2, {}),
                              move.write(1, soft.at(1), staged, buffer / 2, buffer / 2, {})};
   EXPECT_TRUE(std::ranges::equal(read(0, soft.at(0), buffer / 2, parts), std::span(before).first(buffer / 2)));
@@ -157,7 +158,7 @@ TEST_P(engine_test, streams_follow_the_points_that_they_are_given) {
   }
 }
 
-// Each kind of copy to a home waits for its points: here for a command that is queued later, on another
+// Each kind of copy to a home must wait for its points. Here the point is a command that is queued later, on another
 // stream.
 TEST_P(engine_test, every_copy_to_a_home_waits_for_its_points) {
   std::byte* const to = soft.at(0);
@@ -197,7 +198,7 @@ TEST_P(engine_test, a_buffer_that_helpers_filled_holds_all_bytes) {
   }
 }
 
-// A staging buffer keeps one timepoint, which stands for all commands that read it.
+// A staging buffer has only one timepoint, which must cover all commands that read the buffer.
 TEST_P(engine_test, a_buffer_for_two_homes_is_busy_until_both_have_read_it) {
   device::stream& other = soft.set->at(1).create_stream(priority::launch);
   const timepoint before = other.fill(soft.at(1), 1, 1);
@@ -263,13 +264,13 @@ TEST_P(engine_test, every_stream_is_named) {
 TEST_P(engine_test, memory_that_nothing_backs_is_refused) {
   EXPECT_THROW(move.upload(0, soft.at(0, mapped), 4096, {}, priority::launch), error);
   EXPECT_THROW(move.download(0, soft.at(0, mapped - 4096), 8192, {}, priority::launch), error);
-  // The stream continues to work.
+  // After the failure, the stream still works.
   const timepoint next = move.upload(0, soft.at(0), 4096, {}, priority::launch);
   soft.wait(next);
   EXPECT_FALSE(soft.set->status_of(next));
 }
 
-/// A group for each of two devices, which records the threads and memory that are bound to it.
+/// Two devices, each with its own group. The test records the threads and the memory that are bound to each group.
 class groups_test : public testing::Test {
  protected:
   struct memory {
@@ -315,7 +316,7 @@ TEST_F(groups_test, have_buffers_and_threads_of_their_own) {
     EXPECT_FALSE(move.try_borrow(home)) << "the other group's are not for this one";
     EXPECT_TRUE(std::ranges::equal(std::span(first.data(), large), sent));
   }
-  // Helpers settle before they help; they may start at any time.
+  // Helpers bind themselves before they help. They may start at any time, so the test waits.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(50);
   while ((threads[0] < 2 || threads[1] < 2) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   EXPECT_EQ(threads[0], 2u);

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Soft devices under a small address space, as the runtime sets them up.
+/// Soft devices with a small address space, set up as in the runtime.
 
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@ namespace transfer_test {
 
 inline constexpr std::size_t kib = 1024;
 inline constexpr std::size_t mib = 1024 * kib;
-inline constexpr std::size_t mapped = 32 * mib;  // of each device
+inline constexpr std::size_t mapped = 32 * mib;  // bytes of each device's memory that are mapped
 
 inline constexpr unsigned devices = 2;
 

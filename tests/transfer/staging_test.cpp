@@ -61,13 +61,13 @@ TEST_F(staging, a_buffer_is_free_only_when_the_work_on_it_has_finished) {
   }
 }
 
-// One direction of a link must not wait for the other one.
+// The ring must return a free buffer before a busy one, so that one direction of a link does not wait for the other.
 TEST_F(staging, a_buffer_whose_work_is_done_comes_before_one_that_is_busy) {
   staging_ring ring(*soft.set, soft.staging(), 64 * kib, 3);
   device::stream& stream = soft.set->at(0).create_stream(device::priority::launch);
   const timepoint done = stream.fill(soft.at(0), 1, 1);
   soft.wait(done);
-  const timepoint later{done.timeline, done.value + 2};  // of commands that are not queued yet
+  const timepoint later{done.timeline, done.value + 2};  // points of commands that are not queued yet
   std::byte* const busy = ring.take();
   std::byte* const idle = ring.take();
   std::byte* const busy_too = ring.take();
@@ -75,7 +75,7 @@ TEST_F(staging, a_buffer_whose_work_is_done_comes_before_one_that_is_busy) {
   ring.give_back(idle, done);
   ring.give_back(busy_too, later);
   EXPECT_EQ(ring.take(), idle);
-  // Now the taker has to wait, for the first buffer.
+  // Now take() has to wait for the first buffer.
   (void)stream.fill(soft.at(0), 1, 1);
   EXPECT_EQ(ring.take(), busy);
   (void)stream.fill(soft.at(0), 1, 1);

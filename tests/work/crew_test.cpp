@@ -30,7 +30,7 @@ TEST(crew, without_helpers_the_caller_does_all) {
   EXPECT_EQ(done, 5);
 }
 
-// Each piece waits until all are under way, which takes as many threads.
+// Each piece waits until all pieces have begun, so there must be as many threads as pieces.
 TEST(crew, does_several_pieces_at_a_time) {
   crew c;
   c.start("test-crew", helpers);

@@ -1,5 +1,5 @@
-// Data larger than host memory, moved by several threads at once through hpe's copies only, so that ThreadSanitizer can
-// watch: it sees no page faults, and no writes of other processes.
+// Data larger than host memory, moved by several threads at once through hpe's copies only. So ThreadSanitizer can
+// check all accesses; it would not see page faults or writes of other processes.
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -18,14 +18,14 @@
 
 namespace {
 
-// While a test counts the reads of the file that are under way at the same time, each read waits for a second one.
+// True while a test counts the concurrent reads of the file; each read then waits for a second one.
 std::atomic<bool> reads_meet{false};
 std::atomic<int> reads_under_way{0};
 std::atomic<int> most_reads{0};
 
 }  // namespace
 
-// Takes the place of the C library's function in this program.
+// Replaces the C library's function in this program.
 extern "C" ssize_t pread(int file, void* into, std::size_t bytes, off_t at) {
   const int now = ++reads_under_way;
   for (int most = most_reads; most < now && !most_reads.compare_exchange_weak(most, now);) {
@@ -41,10 +41,11 @@ namespace hpe::work {
 namespace {
 
 constexpr std::size_t mebi = std::size_t{1} << 20;
-constexpr std::size_t limit = 32 * mebi;        // two granules are read, and two written, at a time
-constexpr std::size_t piece = 6 * mebi + 4096;  // of a copy: parts of granules at both ends
+// With this limit, hpe reads two granules and writes two granules at a time.
+constexpr std::size_t limit = 32 * mebi;
+constexpr std::size_t piece = 6 * mebi + 4096;  // the bytes of a copy, which begins and ends inside granules
 constexpr unsigned threads = 4;
-constexpr unsigned pieces = 3;  // of each thread; together more than twice the limit
+constexpr unsigned pieces = 3;  // pieces of each thread; all pieces together have more than twice the limit
 constexpr unsigned rounds = 2;
 
 class spilling : public ::testing::Test {
@@ -53,7 +54,7 @@ class spilling : public ::testing::Test {
     std::string name = (std::filesystem::temp_directory_path() / "hpe-spilling-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) std::abort();
     folder_ = name;
-    ::setenv("HPE_DEVICE_MEMORY", device_memory, 1);  // devices read it themselves
+    ::setenv("HPE_DEVICE_MEMORY", device_memory, 1);  // set for devices, which read this variable themselves
     options chosen = options::from_environment();
     chosen.devices = "soft:1";
     chosen.host_memory = limit;
@@ -70,7 +71,7 @@ class spilling : public ::testing::Test {
     return static_cast<std::byte>(1 + thread * 50 + n * 10 + round);
   }
 
-  // Every thread has pieces of its own, which lie between those of the others.
+  // Each thread has its own pieces, which are interleaved with those of the other threads.
   void copy_there_and_back(std::byte* data, unsigned thread) {
     std::vector<std::byte> buffer(piece);
     const auto place = [&](unsigned n) { return data + (n * threads + thread) * piece; };
@@ -104,7 +105,7 @@ TEST_F(spilling, threads_find_what_they_wrote) {
   runtime_->memory().free(data);
 }
 
-// Copies of 4 MiB at once, which are an eighth of the device's memory.
+// Tests copies of 4 MiB at once, an eighth of the device's memory.
 class spilling_of_larger_copies : public spilling {
  protected:
   spilling_of_larger_copies() : spilling("32M") {}

@@ -1,5 +1,5 @@
-// Submissions that fail at each possible place: queued pieces are ordered and count as done, and all other bytes are as
-// before, the same for the host and for devices.
+// Tests submissions that fail at each possible step. The pieces already queued must be ordered and count as done; all
+// other bytes must be unchanged, and the same for the host and for devices.
 
 #include "runtime/work/submission.h"
 
@@ -62,7 +62,7 @@ class submissions : public ::testing::Test {
     ASSERT_EQ(state_of(0), block_state::host);
   }
 
-  /// Fills the range home by home; the command with this number, counted from 0, cannot be queued.
+  /// Fills the range home by home. Queuing command number `failing` (counted from 0) fails.
   void fill_but_fail_at(byte_range range, unsigned failing) {
     submission work(with(), {{&region(), range, HPE_OUT}});
     unsigned next = 0;
@@ -72,7 +72,7 @@ class submissions : public ::testing::Test {
     });
   }
 
-  /// The byte at an offset as devices see it: through a copy between homes.
+  /// Returns the byte at an offset as devices see it, by a copy between homes.
   [[nodiscard]] int on_devices(std::size_t offset) {
     std::byte* const copy = runtime_->memory().allocate(1, 2);
     runtime_->copies().copy(copy, data_ + offset, 1);
@@ -110,7 +110,7 @@ TEST_F(submissions, that_fail_part_way_leave_the_same_bytes_to_host_and_devices)
 
 TEST_F(submissions, that_fail_part_way_keep_the_host_bytes_beside_those_of_a_partial_block) {
   host_writes_all();
-  const byte_range range{granule_size - 100, granule_size + 100};  // parts of two blocks with two homes
+  const byte_range range{granule_size - 100, granule_size + 100};  // parts of two blocks that have different homes
   EXPECT_THROW(fill_but_fail_at(range, 1), error);
   expect_everywhere(granule_size - 101, old_byte, false);
   expect_everywhere(granule_size - 100, new_byte, false);
@@ -195,7 +195,8 @@ TEST_F(submissions, that_are_abandoned_leave_bytes_that_can_be_migrated) {
   }
 }
 
-// `change` writes new bytes to the first block of data_ on its device.
+// Tests changes of data that hpe has copied to the host ahead of an eviction. `change` writes new bytes to the first
+// block of data_ on its device.
 class copies_ahead : public submissions {
  protected:
   void expect_new_bytes_after_making_room(const std::function<void()>& change) {
@@ -205,7 +206,8 @@ class copies_ahead : public submissions {
     std::byte* const one = runtime_->memory().allocate(granule_size, 0);
     std::byte* const two = runtime_->memory().allocate(granule_size, 0);
     const auto use = [&](std::byte* p) { runtime_->copies().fill(p, old_byte, granule_size); };
-    // The device has room for two of three. Making room for one of them copies the next one ahead of the need.
+    // The device's memory holds two of the three allocations. When hpe evicts one of them, it also copies the next one
+    // to the host in advance.
     for (std::byte* const p : {two, one, data_, two}) use(p);
     {
       const hpe::lock_guard lock(region().mutex);
@@ -235,7 +237,8 @@ TEST_F(copies_ahead, are_outdated_by_work_that_the_order_forgets) {
     };
     fill(0, block, new_byte);
     runtime_->synchronize(-1);
-    // Every second byte is a range of its own. The order forgets finished work when hundreds of ranges are visited.
+    // Every second byte is a separate range. The access order forgets finished work when an access visits hundreds of
+    // ranges.
     constexpr std::size_t many = 1200;
     for (std::size_t at = block; at < block + many; at += 2) fill(at, 1, old_byte);
     runtime_->synchronize(-1);
@@ -268,7 +271,7 @@ TEST_F(submissions, find_bytes_whose_granules_have_moved) {
   EXPECT_EQ(homes(), first);
 }
 
-// A copy that nobody waits for would overwrite later writes of the host.
+// A copy for which nothing waits would overwrite later writes of the host.
 TEST_F(submissions, bring_to_host_leaves_no_copy_behind_when_it_fails) {
   start("16M");
   device::device& second = with().devices.at(1);
@@ -287,7 +290,7 @@ TEST_F(submissions, bring_to_host_leaves_no_copy_behind_when_it_fails) {
   expect_everywhere(5, old_byte, true);
 }
 
-// A program that queues without end is held up, without holding up other threads.
+// A thread that queues work without end must wait for the device, and must not hold up other threads while it waits.
 TEST_F(submissions, are_not_queued_without_end) {
   coherence::region& r = region();
   device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
@@ -333,7 +336,7 @@ TEST_F(submissions, of_regions_that_were_freed_are_refused) {
   EXPECT_NO_THROW(submission(with(), {{&r, whole, HPE_IN, true}})) << "left out";
 }
 
-// An upload behind the host starts behind a kernel that still reads the home.
+// An upload behind the writing host starts only after a kernel that still reads the home.
 TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
   host_reads_all();
   device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
@@ -355,7 +358,7 @@ TEST_F(submissions, uploads_wait_for_readers_of_the_home) {
 }
 
 TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
-  runtime_->synchronize(-1);  // so that the thread waits for the gate only
+  runtime_->synchronize(-1);  // so that the thread waits only for the gate
   with().devices.wait(with().engine.fill(0, data_, old_byte, 1, {}), std::chrono::steady_clock::time_point::max());
   device::stream& stream = with().devices.at(0).create_stream(device::priority::launch);
   const timepoint before = stream.fill(data_, old_byte, 1);
@@ -371,7 +374,7 @@ TEST_F(submissions, wait_for_others_by_what_both_do_with_the_bytes) {
   };
   struct {
     device_access first;
-    std::size_t at;  // each at a different place
+    std::size_t at;  // the offset of the access, different in each case
     bool reader_waits, writer_waits, concurrent_waits;
   } cases[] = {{reads, 0, false, true, true},
                {writes, granule_size, true, true, true},

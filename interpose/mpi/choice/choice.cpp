@@ -1,8 +1,9 @@
-// libhpe-mpi.so: the functions that programs call in place of MPI's. At the first call it finds the MPI library of the
-// process and loads the wrappers for its ABI; with a library of another ABI each call goes to the library itself.
+// libhpe-mpi.so: the functions that programs call in place of MPI's. At the first call, libhpe-mpi.so finds the MPI
+// library of the process and loads the wrappers for the ABI of that library. If there are no wrappers for the ABI, each
+// call goes to the MPI library itself.
 //
 // A program calls MPI_X. If a library behind this one defines MPI_X but is not the MPI library, it is a tool of MPI's
-// profiling interface: it gets the call as the program made it, and calls PMPI_X, which leads to the wrapper. Fortran's
+// profiling interface: the tool gets the program's call unchanged, and calls PMPI_X, which is the wrapper. Fortran's
 // functions in Open MPI call PMPI_X too.
 
 #include <dlfcn.h>
@@ -38,8 +39,9 @@ constexpr const char* names[] = {
 #undef HPE_MPI_FUNCTION
 };
 
-// The function `name` of a library behind this one. RTLD_NEXT misses libraries that were loaded by dlopen: these are
-// the names of Open MPI, of the libraries with the ABI of MPICH, of MPICH in Debian, and of MPI's standard ABI.
+// Returns the function `name` of a library behind this one. RTLD_NEXT does not find libraries that were loaded by
+// dlopen, so the function also tries the file names of Open MPI, of libraries with the ABI of MPICH, of MPICH in
+// Debian, and of MPI's standard ABI.
 void* behind(const char* name) {
   if (void* const found = ::dlsym(RTLD_NEXT, name)) return found;
   for (const char* const file :
@@ -49,7 +51,7 @@ void* behind(const char* name) {
   return nullptr;
 }
 
-// The file that has a function.
+// Returns the name of the file that contains a function.
 std::string file_of(const void* function) {
   Dl_info about{};
   const bool found = ::dladdr(function, &about) != 0 && about.dli_fname != nullptr;
@@ -61,8 +63,9 @@ Function* function_behind(const char* name) {
   return reinterpret_cast<Function*>(behind(name));
 }
 
-// Libraries with the ABI of MPICH name MPICH, or themselves. Newer ones also have MPI's standard ABI, in a file of its
-// own, where MPI_Abi_get_version gives a version.
+// Whether the MPI library has the ABI of MPICH: its version string then names MPICH or one of the libraries derived
+// from MPICH. Newer libraries also support MPI's standard ABI, in a separate file, in which MPI_Abi_get_version returns
+// a version.
 bool has_abi_of_mpich() {
   int major = -1;
   int minor = -1;
@@ -78,7 +81,7 @@ bool has_abi_of_mpich() {
   return false;
 }
 
-// The name of the wrappers for the MPI library of this process; nullptr if hpe does not know the library.
+// Returns the name of the wrappers for the MPI library of this process; nullptr if hpe does not support the library.
 const char* kind_of_library() {
   if (behind("ompi_mpi_comm_world") != nullptr) return "open-mpi";
   return behind("PMPI_Init") != nullptr && has_abi_of_mpich() ? "mpich" : nullptr;
@@ -89,13 +92,13 @@ std::filesystem::path file_of_wrappers(const char* kind) {
   return folder / "hpe" / "mpi" / ("libhpe-" + std::string(kind) + ".so");
 }
 
-// Whether the user wants no wrappers (HPE_MPI).
+// Whether the user has turned off the wrappers (HPE_MPI=off).
 bool is_off() {
   const char* const wanted = std::getenv("HPE_MPI");  // NOLINT(concurrency-mt-unsafe): nobody sets it
   return wanted != nullptr && std::string_view(wanted) == "off";
 }
 
-// The library of wrappers for the MPI library of this process; nullptr if there is none.
+// Opens the wrapper library for the MPI library of this process; returns nullptr if there is none.
 void* open_wrappers() {
   if (is_off()) return nullptr;
   const void* const library = behind("PMPI_Init");
@@ -111,7 +114,7 @@ void* open_wrappers() {
   void* const opened = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (opened == nullptr) {
     log(log_level::warn, "there are no wrappers for {} ({}): {}", file_of(library), ::dlerror(),
-        consequence);  // NOLINT(concurrency-mt-unsafe): the message of this thread
+        consequence);  // NOLINT(concurrency-mt-unsafe): dlerror returns the message of this thread
     return nullptr;
   }
   reinterpret_cast<void (*)(void* (*)(const char*))>(::dlsym(opened, "hpe_mpi_use"))(behind);
@@ -123,8 +126,9 @@ void* wrappers() {
   return opened;
 }
 
-// Whether hpe's hooks of CUDA serve this process: the shim before the driver, which `hpe run` preloads where there is a
-// driver, or hpe's own CUDA runtime on soft devices. CPU code and wrappers may then use memory of cudaMalloc.
+// Whether hpe intercepts the CUDA calls of this process: by the shim in front of the driver, which `hpe run` preloads
+// if there is a driver, or by hpe's own CUDA runtime on soft devices. CPU code and wrappers may then use memory from
+// cudaMalloc.
 bool serves_cuda_memory() {
   const char* const host_access = std::getenv("HPE_CUDA_HOST_ACCESS");  // NOLINT(concurrency-mt-unsafe)
   if (::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_file") != nullptr)
@@ -137,7 +141,7 @@ bool serves_cuda_memory() {
                                      ignored);
 }
 
-// Whether messages of this process may be in memory of cudaMalloc because of hpe.
+// Whether, thanks to hpe, this process can pass memory from cudaMalloc to MPI.
 bool serves_cuda_messages() { return serves_cuda_memory() && wrappers() != nullptr; }
 
 void* target_of(const char* name) {
@@ -157,14 +161,15 @@ void* target_of(const char* name) {
 
 }  // namespace hpe::interpose::mpi
 
-// For `hpe doctor`, which loads an MPI library and then this one: which wrappers programs with that library get.
+// Returns the name of the wrappers that programs with the loaded MPI library get; nullptr if there are none. `hpe
+// doctor` loads an MPI library, then this library, and calls this function.
 const char* hpe_mpi_kind() {
   const char* const kind = hpe::interpose::mpi::kind_of_library();
   return kind != nullptr && std::filesystem::exists(hpe::interpose::mpi::file_of_wrappers(kind)) ? kind : nullptr;
 }
 
-// Open MPI's question, and MPICH's, whether messages may be in device memory. Without hpe's wrappers the library
-// answers; one that lacks the function knows nothing of device memory.
+// Programs call this function of Open MPI, or the one of MPICH below, to ask whether messages may be in device memory.
+// Without hpe's wrappers, the MPI library answers; if it does not have the function, the answer is no.
 int MPIX_Query_cuda_support() {
   using namespace hpe::interpose::mpi;
   if (serves_cuda_messages()) return 1;

@@ -1,5 +1,5 @@
-// Each function of MPI that hpe wraps, under both of its names: a jump through a table, to a wrapper, to a tool or to the
-// MPI library. The targets are found by hpe_mpi_resolve (choice.cpp).
+// Defines each function of MPI that hpe wraps, under both of its names. Each function jumps through a table: to a wrapper, to
+// a tool, or to the MPI library. hpe_mpi_resolve (choice.cpp) finds the targets.
 
 #include "interpose/forwarding.inc"
 
@@ -28,7 +28,8 @@ hpe_mpi_targets:
 #undef HPE_MPI_FUNCTION
         .size hpe_mpi_targets, . - hpe_mpi_targets
 
-// Newer functions (present.cpp): code that says whether the MPI library has the function, and the table of it.
+// For each newer function (present.cpp): code that asks whether the MPI library has the function, and an entry in a table of
+// this code.
         .text
         .hidden hpe_mpi_present
         .macro HPE_PRESENT name

@@ -1,13 +1,13 @@
-// Newer functions of MPI (large counts, persistent collectives), which some MPI libraries lack. A program such as
-// mpi4py takes the name of a function as a sign that its MPI library has it: by dlsym, or by a weak symbol of a module
-// that it loads. So when the program has started, the symbols of these functions in libhpe-mpi.so become indirect
-// functions: the dynamic linker then calls code of this library for each look-up, and a function that the MPI library
-// lacks gets the address 0, as a symbol that nothing defines.
+// Newer functions of MPI (large counts, persistent collectives) do not exist in all MPI libraries. A program such as
+// mpi4py tests whether a symbol exists, to find out whether its MPI library has the function: by dlsym, or by a weak
+// symbol of a module that it loads. So, when the program starts, this code turns the symbols of these functions in
+// libhpe-mpi.so into indirect functions. The dynamic linker then calls code of this library for each look-up. If the
+// MPI library does not have the function, the symbol gets the address 0, like an undefined weak symbol.
 //
-// They are ordinary functions until then. MPI libraries that are linked with -z now refer to these functions
-// themselves, and the dynamic linker relocates them before libhpe-mpi.so; it cannot call an indirect function of a
-// library that is not relocated yet. References that may be without a function, weak ones of the program and of
-// libraries that are loaded with it, are corrected at that moment.
+// Until then, the symbols are ordinary functions, because MPI libraries that are linked with -z now refer to these
+// functions themselves. The dynamic linker relocates such an MPI library before libhpe-mpi.so, and it cannot call an
+// indirect function of a library that is not relocated yet. Weak references, of the program and of the libraries loaded
+// with it, are therefore corrected when the symbols are turned into indirect functions.
 
 #include <link.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@
 extern "C" {
 struct newer_function {
   std::uint64_t index;
-  const void* present;  // the code that calls hpe_mpi_present with this index
+  const void* present;  // the code of the indirect function, which calls hpe_mpi_present with this function's index
 };
 extern const newer_function hpe_mpi_newer[] __attribute__((visibility("hidden")));
 extern const newer_function hpe_mpi_newer_end[] __attribute__((visibility("hidden")));
@@ -42,9 +42,9 @@ constexpr const char* profiling_names[] = {
 
 const char* name_of(std::uint64_t index) { return profiling_names[index] + 1; }
 
-// Calls visit(library, info) for the libraries of this process until one call returns true; returns whether one did. It
-// holds the dynamic linker's lock against dlclose. A thread that resolves a symbol at the first call of a function does
-// not hold that lock.
+// Calls visit(library, info) for the libraries of this process until one call returns true; returns whether one did.
+// The dynamic linker's lock is held, so no dlclose can unload a library. (A thread that resolves a symbol at the first
+// call of a function does not hold this lock.)
 template <class Visit>
 bool any_library(Visit visit) {
   const auto each = [](dl_phdr_info* info, std::size_t, void* context) {
@@ -86,14 +86,15 @@ bool is_lacking(const char* name) {
   return false;
 }
 
-// The value of a numeric entry of the dynamic section; 0 if there is none.
+// Returns the value of a numeric entry of the dynamic section; 0 if there is no such entry.
 std::size_t number_in(const link_map& library, ElfW(Sxword) tag) {
   for (const ElfW(Dyn)* entry = library.l_ld; entry->d_tag != DT_NULL; ++entry)
     if (entry->d_tag == tag) return entry->d_un.d_val;
   return 0;
 }
 
-// The pages that the dynamic linker makes read-only after the relocation. Writes to other places need no change.
+// Sets the word at `place` to 0. If its page is among those that the dynamic linker makes read-only after relocation
+// (PT_GNU_RELRO), makes the page writable for the write; other pages are writable already.
 void set_to_zero(std::uintptr_t place, const dl_phdr_info& info) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   bool read_only = false;
@@ -108,12 +109,13 @@ void set_to_zero(std::uintptr_t place, const dl_phdr_info& info) {
   if (read_only) ::mprotect(start, page, PROT_READ);
 }
 
-// Gives weak references to functions that the MPI library lacks the address 0, which they have without hpe.
+// Sets weak references to 0 if the MPI library does not have the function. Without hpe, these references are 0, too.
 void correct_weak_references(const link_map& library, const dl_phdr_info& info) {
   const auto* symbols = dynamic_table<ElfW(Sym)>(library, DT_SYMTAB);
   const auto* names = dynamic_table<char>(library, DT_STRTAB);
   if (symbols == nullptr || names == nullptr) return;
-  // Not DT_JMPREL: its places serve calls, which follow a test of the address.
+  // Relocations for calls (DT_JMPREL) need no correction, because a program tests the address of a weak function before
+  // it calls it.
   const auto* const first = dynamic_table<ElfW(Rela)>(library, DT_RELA);
   const std::size_t count = first != nullptr ? number_in(library, DT_RELASZ) / sizeof(ElfW(Rela)) : 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -137,5 +139,5 @@ __attribute__((constructor)) void let_the_linker_ask() {
 
 }  // namespace hpe::interpose::mpi
 
-// `entry` if a library other than this one defines the PMPI name of newer function `index`, else nullptr.
+// Returns `entry` if a library other than this one defines the PMPI name of newer function `index`, else nullptr.
 void* hpe_mpi_present(std::uint64_t index, void* entry) { return hpe::interpose::mpi::has(index) ? entry : nullptr; }

@@ -23,7 +23,8 @@ class background_call final : public message {
   }
 
  private:
-  // The messages of the first step wait for devices here, not under the guard, unless MPI still makes the communicator.
+  // Begins the first step before the guard is held, because its messages may wait for devices. If MPI has not yet made
+  // the communicator, advance() begins the step.
   void prepare() override {
     if (who_.channel->ready()) begin_step();
   }
@@ -35,7 +36,7 @@ class background_call final : public message {
     return MPI_SUCCESS;
   }
 
-  // Whether the call is over.
+  // Begins further steps as far as possible; returns whether the call is over.
   bool advance() {
     if (!who_.channel->ready()) return false;
     while (true) {
@@ -45,7 +46,7 @@ class background_call final : public message {
       current_.reset();
       begun_ = false;
       if (++step_ < steps_.size()) continue;
-      steps_.clear();  // they keep datatypes
+      steps_.clear();  // releases the datatypes that the steps use
       if (problem_.any())
         conclude({}, problem_.what());
       else if (result_ != MPI_SUCCESS)
@@ -67,7 +68,7 @@ class background_call final : public message {
   std::vector<call_step> steps_;
   std::size_t step_ = 0;
   std::optional<exchange> current_;  // the messages of this step
-  bool begun_ = false;               // this step has added them
+  bool begun_ = false;               // whether this step has added its messages
   int result_ = MPI_SUCCESS;
   first_failure problem_;
 };

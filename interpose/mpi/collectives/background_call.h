@@ -1,7 +1,7 @@
 #pragma once
 
-/// Makes a non-blocking collective call with messages. The steps of the call run one after another while the program is
-/// in calls of MPI.
+/// Makes a non-blocking collective call with messages. The steps of the call run one after the other while the program
+/// is in calls of MPI.
 
 #include <functional>
 #include <vector>

@@ -11,10 +11,11 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether a block that all ranks give with the same size is too small.
+// Whether a block, whose size is the same in all ranks, is too small for messages.
 bool is_small(int count, MPI_Datatype type) { return is_smaller(4096, count, type); }
 
-// Non-blocking calls of small blocks, whose sizes all ranks know, go through MPI.
+// Throws left_to_mpi if all blocks are small. All ranks know the sizes, so all ranks then call MPI's own non-blocking
+// function.
 void require_large(const int* counts, MPI_Datatype type, MPI_Comm comm) {
   if (counts == nullptr || is_small(*std::max_element(counts, counts + members(comm)), type)) throw left_to_mpi{};
 }
@@ -23,8 +24,8 @@ void require_root(MPI_Comm comm, int root) {
   if (root < 0 || root >= members(comm)) throw left_to_mpi{};
 }
 
-// Makes a blocking call by messages if the ranks agree. make() returns the plan of this rank; a rank whose arguments
-// hpe cannot interpret leaves the call to MPI in all ranks.
+// Makes a blocking call with messages if the ranks agree. make() returns the plan of this rank. If hpe cannot interpret
+// the arguments of one rank, all ranks leave the call to MPI.
 template <class Make>
 taken make_now(MPI_Comm comm, const char* function, Make&& make) {
   near_group* const ranks = near_group::of(comm);
@@ -43,7 +44,7 @@ taken make_now(MPI_Comm comm, const char* function, Make&& make) {
   return call.finish(comm);
 }
 
-// Begins a non-blocking call. The plan's memory is not needed, but its arguments are checked.
+// Begins a non-blocking call. The kind of memory does not matter, but memory() checks the arguments.
 template <class Make>
 taken begin(MPI_Comm comm, MPI_Request* request, Make&& make) {
   near_group* const ranks = near_group::of_background(comm);
@@ -51,7 +52,7 @@ taken begin(MPI_Comm comm, MPI_Request* request, Make&& make) {
   plan mine = make();
   static_cast<void>(mine.memory(ranks->size()));
   const auto who = ranks->next();
-  if (!who.channel->ready()) mine.keep_types();  // else the messages begin now
+  if (!who.channel->ready()) mine.keep_types();  // otherwise the messages begin before the program can free the types
   return begin_in_background(who, comm, request, {[mine](exchange& call) {
                                mine.post(call);
                                return true;
@@ -65,7 +66,7 @@ taken carry(MPI_Comm comm, const call_form& form, Make&& make) {
   });
 }
 
-// The plan of a call in which all ranks send to the root.
+// Returns the plan of a call in which all ranks send to the root.
 plan gathering(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const blocks& received, int root,
                MPI_Comm comm) {
   require_root(comm, root);
@@ -74,7 +75,7 @@ plan gathering(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const 
   return {blocks::shared(sendbuf, sendcount, sendtype).only_for(root), here ? received : blocks()};
 }
 
-// The plan of a call in which the root sends to all ranks.
+// Returns the plan of a call in which the root sends to all ranks.
 plan scattering(const blocks& sent, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
   require_root(comm, root);
   const bool here = is_root(comm, root);
@@ -82,7 +83,8 @@ plan scattering(const blocks& sent, void* recvbuf, int recvcount, MPI_Datatype r
   return {here ? sent : blocks(), blocks::shared(recvbuf, recvcount, recvtype).only_for(root)};
 }
 
-// The plan of a call in which each rank sends one block to all ranks, which may be among those to be received.
+// Returns the plan of a call in which each rank sends one block to all ranks. With MPI_IN_PLACE, the block that is sent
+// is in the receive buffer.
 plan gathering_in_all(const void* sendbuf, int sendcount, MPI_Datatype sendtype, const blocks& received,
                       MPI_Comm comm) {
   if (sendbuf != MPI_IN_PLACE) return {blocks::shared(sendbuf, sendcount, sendtype), received};

@@ -61,7 +61,8 @@ near_group::memory blocks::memory(int n) const {
   return near_group::memory_of(buffer_, block_ == any ? each(n, count_, type_) : elements(count_, type_));
 }
 
-// Predefined datatypes stay. A derived datatype that the program frees stays as its duplicate.
+// The program cannot free predefined datatypes. Of a derived datatype, the blocks keep a duplicate, which remains when
+// the program frees the original.
 void blocks::keep_type() {
   if (none_ || !envelope_of(type_).is_derived()) return;
   MPI_Datatype duplicate{};
@@ -75,7 +76,7 @@ void blocks::keep_type() {
 
 namespace {
 
-// Visits the other ranks, each rank another one first, and this rank last.
+// Visits the other ranks, then this rank. Each rank begins with a different rank.
 template <class Visit>
 void for_each_rank(const exchange& call, Visit visit) {
   for (int i = 1; i <= call.size(); ++i) visit((call.rank() + i) % call.size());

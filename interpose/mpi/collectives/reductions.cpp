@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t least_bytes = std::size_t{64} << 10;
 
-// The kind of a predefined datatype. Several of its names stand for one kind.
+// Returns the kind of number of a predefined datatype. Several datatypes have the same kind.
 std::optional<reduction::number> number_of(MPI_Datatype type) {
   using number = reduction::number;
   static constexpr std::array<std::pair<std::string_view, number>, 12> all{{{"MPI_INT", number::i32},
@@ -57,7 +57,7 @@ std::optional<reduction::operation> operation_of(MPI_Op op) {
 // A reduction as this rank sees it.
 class reduction_call {
  public:
-  // `out` is nullptr in ranks that get no result.
+  // out: nullptr in ranks that get no result.
   reduction_call(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op, std::optional<int> root)
       : in_(in == MPI_IN_PLACE ? out : in),
         in_place_(in == MPI_IN_PLACE),
@@ -70,10 +70,11 @@ class reduction_call {
         mpi_op_(op),
         root_(root) {}
 
-  /// Whether kernels know the numbers and the operation: the same in all ranks.
+  /// Whether kernels support the numbers and the operation. The answer is the same in all ranks.
   [[nodiscard]] bool is_known() const noexcept { return number_ && op_; }
 
-  /// The memory that this rank uses. Borrows device memory if it may take part in a blocking call.
+  /// Returns the kind of memory that this rank uses. If it is device memory, also borrows device memory for the
+  /// reduction.
   near_group::memory look(int rank, int size) {
     try {
       return look_at_buffers(rank, size);
@@ -166,8 +167,8 @@ class reduction_call {
     return scratch_ != nullptr ? mine : near_group::memory::other;
   }
 
-  /// Where a rank's part of the result arises; in ranks without a receive buffer, the last block of the borrowed
-  /// memory.
+  /// Returns the address at which a rank's part of the result is computed: in the receive buffer or, in ranks without a
+  /// receive buffer, in the last block of the borrowed memory.
   [[nodiscard]] std::byte* result(int rank, int size) const noexcept {
     if (out_ != nullptr) return place(out_, rank, size);
     return scratch_.get() + count_of(rank, size) * bytes_of_one_ * (static_cast<std::size_t>(size) - 1);
@@ -192,7 +193,7 @@ class reduction_call {
   const std::optional<reduction::number> number_;
   const std::optional<reduction::operation> op_;
   const MPI_Op mpi_op_;
-  const std::optional<int> root_;  // nothing: all ranks get the result
+  const std::optional<int> root_;  // nullopt: all ranks get the result
   std::shared_ptr<std::byte> scratch_;
   bool on_device_ = true;
 };

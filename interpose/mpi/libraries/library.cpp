@@ -50,6 +50,7 @@ type_contents contents_with_int(MPI_Datatype type) {
 
 }  // namespace hpe::interpose::mpi
 
-/// libhpe-mpi.so calls it once, before any wrapper, with its function that finds a function of a library behind it.
+/// libhpe-mpi.so calls this function once, before any wrapper. behind: a function that finds a function of a library
+/// behind libhpe-mpi.so.
 extern "C" __attribute__((visibility("default"))) void hpe_mpi_use(void* (*behind)(const char* name));
 void hpe_mpi_use(void* (*behind)(const char* name)) { hpe::interpose::mpi::find_behind = behind; }

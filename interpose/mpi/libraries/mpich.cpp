@@ -28,7 +28,8 @@ const handles& handles::get() {
   return all;
 }
 
-// The two highest bits of a handle are its kind; those of kind 1 belong to MPICH, and not to one operation.
+// The two highest bits of a handle are its kind. A request of kind 1 is a constant of MPICH that several operations
+// share.
 bool stands_for_many(MPI_Request request) noexcept { return static_cast<unsigned>(request) >> 30 == 1; }
 
 bool status_is_silent() noexcept { return false; }
@@ -44,7 +45,8 @@ bool has_large_counts() {
   return has;
 }
 
-// The counts beyond int are those that other constructors give as integers or, in bytes, as addresses.
+// Sorts the counts of constructors with large counts into `integers` and, if they are in bytes, `addresses`, as in the
+// other constructors.
 void put_in_order(type_contents& of, const std::vector<MPI_Count>& counts) {
   const auto split = [&](std::size_t integers) {
     const auto middle = counts.begin() + static_cast<std::ptrdiff_t>(integers);

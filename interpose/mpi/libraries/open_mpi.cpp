@@ -8,7 +8,8 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The program may have a copy of the variable (a copy relocation), which the MPI library then uses too.
+// Returns the address of a variable. The program may contain a copy of the variable (a copy relocation), which the MPI
+// library then uses too; so the whole process is searched first.
 template <class Handle>
 Handle handle(const char* name) {
   void* const found = ::dlsym(RTLD_DEFAULT, name);

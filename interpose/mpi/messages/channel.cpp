@@ -9,7 +9,7 @@ namespace hpe::interpose::mpi {
 namespace {
 
 constexpr int tag_of_answers = 0;
-// MPI guarantees tags up to 32767. A process never receives more transfers than that at the same time.
+// MPI guarantees tags up to 32767. A process never receives that many transfers at the same time.
 constexpr int tags = 32767;
 
 }  // namespace
@@ -36,7 +36,7 @@ std::uint64_t channel::expect_answer(std::function<void(const answer&)> then) {
 }
 
 void channel::send(const answer& what, int rank) {
-  // Every transport sends an answer eagerly, but MPI may read it until the request is over.
+  // Every transport sends an answer eagerly, but MPI may read the answer's memory until the request is over.
   auto kept = std::make_shared<answer>(what);
   progress& all = progress::of_process();
   progress::continuation then = [kept, &all](const MPI_Status&, int) {

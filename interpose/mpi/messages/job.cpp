@@ -30,10 +30,11 @@ bool wanted(const options& option) {
   return option.mpi_pipeline == "on";
 }
 
-// Whether the kernel gives a random number: with any other a payload could be taken for an envelope.
+// Returns whether the operating system has returned a random number. With a number that is not random, hpe could take a
+// payload for an envelope.
 bool draw(job::number& id) { return ::getrandom(id.data(), sizeof id, 0) == sizeof id; }
 
-// Whether hpe stands before the CUDA driver of this process.
+// Whether hpe intercepts the calls of the CUDA driver in this process.
 bool is_before_driver() { return ::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_entry") != nullptr; }
 
 // Finds the ranks on this machine and opens the boards that they share.
@@ -90,7 +91,8 @@ void job::begin() {
     static constexpr named_call vote{
         "the vote in MPI_Init, which needs libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks,"};
     const waiting_call waiting(vote);
-    // The protocol is on only if every rank votes 1 or more. All ranks use the settings of rank 0.
+    // Each rank votes 0 if it cannot use the protocol, 2 if hpe intercepts its calls of the CUDA driver, and otherwise
+    // 1; the smallest vote decides. All ranks use the settings of rank 0.
     int agreed = !can ? 0 : is_before_driver() ? 2 : 1;
     HPE_REAL(Allreduce)
     (MPI_IN_PLACE, &agreed, 1, handles::get().integer, handles::get().min, world);

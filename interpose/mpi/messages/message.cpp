@@ -4,9 +4,10 @@
 
 #include "interpose/mpi/messages/progress.h"
 
-// A start ends in end(), which stores the results, then sets over_, which publishes them, and completes the generalised
-// request. MPI would pass an error of a generalised request to the handler of MPI_COMM_WORLD, so the request never has
-// one: the wrappers call finish() when a request is over, which passes the error to the communicator's handler.
+// Each start of an operation ends in end(). It stores the results, then sets over_, which publishes the results, and
+// completes the generalised request. The generalised request never fails, because MPI would pass its error to the error
+// handler of MPI_COMM_WORLD. Instead, the wrappers call finish() when a request is over, and finish() passes the error
+// to the communicator's handler.
 
 namespace hpe::interpose::mpi {
 

@@ -20,11 +20,11 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The number of receives with less room than an envelope that were posted to MPI and that hpe does not inspect.
+// The number of receives that are smaller than an envelope, were posted to MPI, and are not inspected by hpe.
 std::atomic<std::size_t> unseen_receives{0};
 
-// Whether hpe inspects all receives with less room than an envelope. Decided once, when the program first uses CUDA:
-// yes if unseen_receives is 0. Other ranks may then send device memory of any size by envelopes.
+// Whether hpe also inspects all receives that are smaller than an envelope. This is decided once, when the program
+// first uses CUDA: yes if unseen_receives is 0. Other ranks may then send device memory of any size by envelope.
 bool looks_at_all() {
   enum class choice : std::uint8_t { none, being_made, no, yes };
   static std::atomic<choice> chosen{choice::none};
@@ -46,8 +46,8 @@ struct unseen_receive {
   unseen_receive& operator=(const unseen_receive&) = delete;
 };
 
-// Whether the message of a receive may be an envelope, whose sender waits for an answer, or may have been taken out of
-// MPI already.
+// Whether a receive may get an envelope, whose sender waits for an answer, or a message that hpe has already taken out
+// of MPI.
 bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm) {
   return count >= 0 && source != MPI_PROC_NULL &&
          (envelope::fits(count, type) || looks_at_all() || job::survives_errors() ||
@@ -55,13 +55,13 @@ bool may_bring_envelope(int count, MPI_Datatype type, int source, MPI_Comm comm)
          is_intra(comm);
 }
 
-// Whether the message of a receive is, or may be before the receive is posted, taken out of MPI.
+// Whether hpe has taken the message of a receive out of MPI, or another thread may do so before the receive is posted.
 bool may_be_set_aside(int source, MPI_Comm comm) {
   return (!set_aside::of_process().empty() || job::current()->several_threads) && source != MPI_PROC_NULL &&
          is_intra(comm);
 }
 
-// The bytes of a buffer without gaps; nothing for other buffers.
+// Returns the number of bytes of a buffer without gaps; nullopt for other buffers.
 std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
   if (count <= 0 || is_null(type, handles::get().datatype_null)) return std::nullopt;
   const auto [size, extent, true_lower, true_extent] = measures_of(type);
@@ -69,7 +69,7 @@ std::optional<std::size_t> bytes_in_one_run(int count, MPI_Datatype type) {
   return whole ? std::optional(static_cast<std::size_t>(size) * static_cast<std::size_t>(count)) : std::nullopt;
 }
 
-// MPI's own blocking receive. Returns nothing, with no effect, if the message may have been taken out of MPI.
+// Makes MPI's own blocking receive. Returns nullopt, without effect, if hpe may have taken the message out of MPI.
 taken receive_in_mpi(const incoming::slot& to, const receive& what, MPI_Status* status) {
   if (!job::current()->several_threads)
     return HPE_REAL(Recv)(to.place, to.count, to.type, what.source, what.tag, what.comm, status);
@@ -81,14 +81,14 @@ taken receive_in_mpi(const incoming::slot& to, const receive& what, MPI_Status* 
   return begun == MPI_SUCCESS ? HPE_REAL(Wait)(&request, status) : begun;
 }
 
-// A blocking receive that first looks among the messages that were taken out of MPI.
+// Makes a blocking receive that first searches the messages that hpe has taken out of MPI.
 int receive_by_request(const char* function, const receive& what, MPI_Status* status) {
   const trace::recorded here(trace::category::mpi, function);
   return std::make_shared<incoming>(what, false)->carry_out(status);
 }
 
-// A blocking receive in ordinary memory, without gaps, with less room than an envelope: most receives of programs are
-// of this kind.
+// Makes a blocking receive in ordinary memory, without gaps, that is smaller than an envelope. Most receives of
+// programs are of this kind.
 template <class Call>
 int receive_little(const char* function, const receive& what, std::size_t room, MPI_Status* status, Call&& call) {
   auto landing = envelope::landing();
@@ -108,7 +108,7 @@ int receive_little(const char* function, const receive& what, std::size_t room, 
   return it->carry_out(status);
 }
 
-// Announces first: the sender may be waiting.
+// Announces the receive before any other work, because the sender may already be waiting.
 std::shared_ptr<incoming> begin_blocking(const receive& what) {
   const layout which = elements(what.count, what.type);
   std::unique_ptr<announcement_board::announcement> announced;
@@ -119,8 +119,8 @@ std::shared_ptr<incoming> begin_blocking(const receive& what) {
   return std::make_shared<incoming>(what, std::move(announced));
 }
 
-// A blocking receive: call(slot, status) is MPI's own receive and may return nothing, as receive_in_mpi() does. A trace
-// shows the receive if its buffer is hpe's or hpe fetches its payload.
+// Makes a blocking receive. call(slot, status) is MPI's own receive and may return nullopt, as receive_in_mpi() does. A
+// trace shows the receive if its buffer is in device memory or hpe memory, or if hpe fetches the payload.
 template <class Call>
 int receive_now(const char* function, const receive& what, MPI_Status* status, Call&& call) {
   MPI_Status own;
@@ -150,7 +150,8 @@ int receive_now(const char* function, const receive& what, MPI_Status* status, C
   return it->carry_out(status);
 }
 
-// The receive of a call that also sends. Both are in progress, so neither keeps MPI waiting for the other.
+// Makes the receive of a call that also sends. The receive counts as an operation in progress, so it does not hold up
+// the send.
 int receive_beside_send(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
                         MPI_Status* status) {
   if (source == MPI_PROC_NULL) return ::MPI_Recv(buf, count, type, source, tag, comm, status);
@@ -158,7 +159,7 @@ int receive_beside_send(void* buf, int count, MPI_Datatype type, int source, int
   return ::MPI_Recv(buf, count, type, source, tag, comm, status);
 }
 
-// The receive of a message whose handle look_into() made for the program; nullptr for other handles.
+// Returns a receive for a message whose handle look_into() has made for the program; nullptr for other handles.
 std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MPI_Message* message) {
   if (message == nullptr) return nullptr;
   const auto found = set_aside::of_process().taken_back(*message);
@@ -169,8 +170,9 @@ std::shared_ptr<incoming> receive_of(void* buf, int count, MPI_Datatype type, MP
   return result;
 }
 
-// Receives from this size on look for messages that have arrived. Between two H100s, 64 messages of 16 MiB ran at 356
-// GB/s with that, and on another such machine at 332 without; of 1 MiB at 40 and 136.
+// Receives of at least this many bytes look for messages that have arrived. Between two H100s, 64 messages of 16 MiB
+// reached 356 GB/s with this look, and 332 GB/s without it on another such machine; messages of 1 MiB reached 40 GB/s
+// with it and 136 GB/s without it.
 constexpr MPI_Count long_message = MPI_Count{2} << 20;
 
 }  // namespace
@@ -195,7 +197,7 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
 taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (!may_bring_envelope(count, type, source, comm)) {
-      // Never decremented: hpe does not see when this receive is over.
+      // The count is never decremented for this receive, because hpe does not see when the receive is over.
       ++unseen_receives;
       if (!may_bring_envelope(count, type, source, comm)) {
         if (!may_be_set_aside(source, comm)) return std::nullopt;
@@ -211,7 +213,7 @@ taken any_irecv(void* buf, int count, MPI_Datatype type, int source, int tag, MP
   });
 }
 
-// Persistent receives of any length go through hpe: a start may find its message among those taken out of MPI.
+// hpe handles persistent receives of any length, because hpe may have taken the message of a start out of MPI.
 taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request) {
   return guarded(comm, [&]() -> taken {
     if (count < 0 || source == MPI_PROC_NULL || !is_intra(comm)) return std::nullopt;
@@ -240,7 +242,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
                    const char* function) {
   return guarded(comm, [&]() -> taken {
-    // Nobody reads the bytes for MPI_PROC_NULL: the call is a receive.
+    // Nobody reads bytes that are sent to MPI_PROC_NULL, so the call is only a receive.
     if (dest == MPI_PROC_NULL && concerns(sendbuf))
       return ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
     const auto send = send_by_envelope(sendbuf, sendcount, sendtype, dest, sendtag, comm, {.blocking = true});
@@ -281,7 +283,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
   });
 }
 
-// The bytes to send are copied before the receive can overwrite them, and go as a whole.
+// The bytes to send are copied before the receive can overwrite them, and MPI sends them in one piece.
 taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, int sendtag, int source, int recvtag,
                            MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {

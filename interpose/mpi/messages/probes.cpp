@@ -1,4 +1,4 @@
-// The probes. For an envelope the program gets the status of the message that the envelope announces.
+// The probes. If a probe finds an envelope, the program gets the status of the message that the envelope announces.
 
 #include "interpose/mpi/groups.h"
 #include "interpose/mpi/messages/set_aside.h"
@@ -9,7 +9,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether a probe may meet an envelope.
+// Whether a probe may find an envelope.
 bool is_looked_at(int source, MPI_Comm comm) {
   return job::current() != nullptr && source != MPI_PROC_NULL && is_intra(comm);
 }
@@ -21,17 +21,17 @@ void tell(const MPI_Status& what, MPI_Status* status) {
   status->MPI_ERROR = error;
 }
 
-// Whether the message that a probe of MPI met may be an envelope.
+// Whether the message that MPI's probe has found may be an envelope.
 bool is_like_envelope(const MPI_Status& met) { return envelope::is_length(bytes_received(met)); }
 
-// Gives the handle and the status of a matched message to the program.
+// Returns the handle and the status of a matched message to the program.
 void give(const matched& what, MPI_Message* message, MPI_Status* status) {
   set_aside::of_process().handed_out(what);
   *message = what.handle;
   tell(what.status, status);
 }
 
-// MPI_Iprobe, and MPI_Improbe.
+// Implements MPI_Iprobe, and the overload below MPI_Improbe.
 int probe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   const progress::guard held;
   while (true) {
@@ -69,7 +69,8 @@ int matched_probe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* me
   return result;
 }
 
-// Repeats a probe until it meets a message. MPI's own wait might not end: another thread may take the message from MPI.
+// Repeats a probe until it finds a message. MPI's own blocking probe might never return, because another thread may
+// take the message out of MPI.
 template <class Probe>
 int until_there(Probe&& probe_once) {
   int flag = 0;

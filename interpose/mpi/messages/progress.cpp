@@ -45,7 +45,7 @@ void progress::when_over(MPI_Request request, continuation&& then) noexcept {
 
 void progress::repeat(poll each) { polls_.push_back(std::move(each)); }
 
-// Functions of MPI that advance() calls call this one again; held_ then ends the inner call.
+// advance() calls functions of MPI, which call this function again; the inner call sees held_ and returns at once.
 int progress::called_by_mpi() {
   progress& all = of_process();
   if (all.idle() || !all.attached_) return 0;
@@ -67,7 +67,9 @@ void progress::look() {
 }
 
 void progress::look_at_arrivals() {
-  constexpr unsigned some = 8;  // a look takes about as long as the call, or longer with many operations in progress
+  // One call in 8 looks, because a look takes about as long as the call itself, or longer if many operations are in
+  // progress.
+  constexpr unsigned some = 8;
   if (idle() || only_one()) return;
   if (begun_beside_others_.fetch_add(1, std::memory_order_relaxed) % some == 0) wait_a_little_();
 }
@@ -77,7 +79,7 @@ int progress::advance() {
   return events + call_polls();
 }
 
-// A poll may add new polls; they go into polls_, behind the others.
+// A poll may add new polls. They are added to polls_, and follow the existing polls.
 int progress::call_polls() {
   running_.swap(polls_);
   const auto done = static_cast<int>(std::erase_if(running_, [](const poll& p) { return p(); }));

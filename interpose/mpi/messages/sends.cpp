@@ -1,4 +1,4 @@
-// The sends, and the choice of those that go by an envelope.
+// The sends, and the decision which messages are sent by an envelope.
 
 #include <algorithm>
 #include <memory>
@@ -16,7 +16,7 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// Whether `p` is hpe's device memory, on one device or striped.
+// Whether `p` points to hpe memory on devices, on one device or distributed over several.
 bool is_of_devices(const void* p) {
   if (core::host_access::of(p) == nullptr) return false;
   hpePointerInfo info;
@@ -24,7 +24,7 @@ bool is_of_devices(const void* p) {
          (info.kind == HPE_MEMORY_DEVICE || info.kind == HPE_MEMORY_STRIPED);
 }
 
-// Whether a rank may be able to copy `bytes` bytes of the driver's memory, as far as this rank knows.
+// Whether a rank can perhaps copy a message of `bytes` bytes from the driver's memory, as far as this rank knows.
 bool may_reach(int rank, std::size_t bytes) {
   const offer_board* const board = offer_board::current();
   return board != nullptr && job::current()->is_near(rank) && !board->is_of_no_use(rank) &&
@@ -47,8 +47,8 @@ std::optional<peer_bytes> shared_with(int rank, adopted_pointers& driver, const 
   return shared;
 }
 
-// Makes the message one from hpe's device memory, to which outgoing copies the bytes first. Returns false if the
-// receiver cannot reach hpe memory, or no memory is left.
+// Lets the message be sent from borrowed device memory, into which `outgoing` first copies the bytes. Returns false if
+// the receiver cannot reach that memory, or if no device memory is left.
 bool gather(outgoing::arguments& what, const layout& which, const void* buf) {
   const auto scattered = which.scattered();
   if (!scattered || !may_reach(what.world_rank, which.size())) return false;

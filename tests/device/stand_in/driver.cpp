@@ -1,6 +1,6 @@
-// A CUDA driver for tests of hpe's messages: a driver without devices, one that is too old, and so on. The variable
-// STAND_IN_DRIVER says which of them it imitates. Allocations on its one GPU fail, except if it imitates "working":
-// then it uses host memory as the GPU's, does copies and fills at once, and does not run kernels.
+// A CUDA driver for tests of hpe's messages: it imitates a driver without devices, one that is too old, and others, as
+// STAND_IN_DRIVER says. Allocations on its only GPU fail, unless it imitates "working": then it uses host memory as the
+// GPU's memory, does copies and fills at once, and does not run kernels.
 #include <cuda.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -88,14 +88,14 @@ CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 CUresult cuMemAddressReserve(CUdeviceptr* address, std::size_t size, std::size_t /*alignment*/, CUdeviceptr hint,
                              unsigned long long /*flags*/) {
-  void* const wished = reinterpret_cast<void*>(hint);  // NOLINT(performance-no-int-to-ptr): the driver's own type
+  void* const wished = reinterpret_cast<void*>(hint);  // NOLINT(performance-no-int-to-ptr): an integer address
   void* const got =
       ::mmap(wished, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   *address = reinterpret_cast<CUdeviceptr>(got);
   return got == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 CUresult cuMemAddressFree(CUdeviceptr address, std::size_t size) {
-  ::munmap(reinterpret_cast<void*>(address), size);  // NOLINT(performance-no-int-to-ptr): likewise
+  ::munmap(reinterpret_cast<void*>(address), size);  // NOLINT(performance-no-int-to-ptr): an integer address
   return CUDA_SUCCESS;
 }
 
@@ -114,13 +114,13 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
 }
 CUresult cuMemMap(CUdeviceptr address, std::size_t size, std::size_t /*offset*/, CUmemGenericAllocationHandle handle,
                   unsigned long long /*flags*/) {
-  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): likewise
+  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): an integer address
   void* const got =
       ::mmap(wished, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, static_cast<int>(handle) - 1, 0);
   return got == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 CUresult cuMemUnmap(CUdeviceptr address, std::size_t size) {
-  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): likewise
+  void* const wished = reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): an integer address
   ::mmap(wished, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return CUDA_SUCCESS;
 }
@@ -131,12 +131,12 @@ CUresult cuMemSetAccess(CUdeviceptr /*address*/, std::size_t /*size*/, const CUm
 CUresult cuMemHostRegister(void* /*address*/, std::size_t /*size*/, unsigned /*flags*/) { return CUDA_SUCCESS; }
 CUresult cuMemHostUnregister(void* /*address*/) { return CUDA_SUCCESS; }
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream /*stream*/) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): likewise
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are integers
   std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   return CUDA_SUCCESS;
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t bytes, CUstream /*stream*/) {
-  std::memset(reinterpret_cast<void*>(to), value, bytes);  // NOLINT(performance-no-int-to-ptr): likewise
+  std::memset(reinterpret_cast<void*>(to), value, bytes);  // NOLINT(performance-no-int-to-ptr): an integer address
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {

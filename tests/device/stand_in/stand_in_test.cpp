@@ -13,7 +13,7 @@
 namespace device_test {
 namespace {
 
-/// The message and the status of the error that opening GPUs throws.
+/// The message and the status of the error that is thrown when GPUs are opened.
 struct refusal {
   std::string words;
   hpeStatus status = HPE_SUCCESS;
@@ -37,8 +37,8 @@ class playing {
   environment variable_;
 };
 
-// The driver must be loaded before the address space is reserved, and not in programs without GPUs. This must be the
-// first of these tests, because the driver stays loaded.
+// The driver must be loaded before the address space is reserved, and must not be loaded in programs that use no GPUs.
+// This test must run first, because the driver stays loaded.
 TEST(stand_in, is_loaded_at_once_where_gpus_may_be_used) {
   const auto is_loaded = [] { return ::dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY) != nullptr; };
   if (is_loaded()) GTEST_SKIP() << "it is loaded already";

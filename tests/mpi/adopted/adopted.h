@@ -56,7 +56,7 @@ inline unsigned seed_of(int of_rank, std::size_t count) {
 
 class device_bytes {
  public:
-  /// Allocate from the device's pool, whose memory the driver does not share with other processes.
+  /// Whether to allocate from the device's pool, whose memory the driver does not share with other processes.
   inline static bool of_pool = false;
 
   explicit device_bytes(std::size_t count) : count_(count), of_pool_(of_pool) {
@@ -84,7 +84,7 @@ class device_bytes {
   CUdeviceptr address_ = 0;
 };
 
-// Whether messages are copied from device to device. With HPE_MPI_DIRECT=0 they go by way of the host.
+// Whether messages are copied from device to device. With HPE_MPI_DIRECT=0, they pass through host memory.
 inline bool direct() { return std::getenv("HPE_MPI_DIRECT") == nullptr; }
 
 inline bool one_device() { return std::getenv("HPE_TEST_ONE_DEVICE") != nullptr; }

@@ -1,5 +1,5 @@
 // Receives that a rank announces to its sender: blocking sends copy to them at once. MPI decides which message a
-// receive gets, also if the sender has copied another one to it.
+// receive gets, even if the sender has copied another message to it.
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -16,8 +16,8 @@ constexpr int n = static_cast<int>(count);
 
 bytes message(unsigned number) { return random_bytes(count, seed_of(2, number)); }
 
-// A receive is announced to a rank that has sent device memory before, on the same communicator. After a mistake of the
-// sender, 64 receives are not announced.
+// Makes rank 1 announce later receives to rank 0: receives are announced only to ranks that have sent device memory on
+// the same communicator. After a wrong claim, 64 receives are not announced.
 void meet(MPI_Comm comm, int times = 1) {
   const device_bytes memory(count);
   for (int i = 0; i < times; ++i) {
@@ -27,10 +27,10 @@ void meet(MPI_Comm comm, int times = 1) {
 }
 constexpr int forgotten = 65;
 
-// No receive is announced while work of the program is queued.
+// Waits for the program's queued work, because hpe announces no receive while such work is queued.
 void finish_work() { EXPECT(cuCtxSynchronize() == CUDA_SUCCESS); }
 
-// Rank 1 begins receives; rank 0 sends when all are begun.
+// Rank 1 begins receives; rank 0 sends after all receives have begun.
 template <class Begin, class Send, class Check>
 void after_receives(Begin&& begin, Send&& send, Check&& check) {
   std::vector<MPI_Request> requests;
@@ -60,7 +60,7 @@ void send_from_device(unsigned number, int its_tag, MPI_Comm comm = world) {
   MPI_Send(memory.data(), n, MPI_BYTE, 1, its_tag, comm);
 }
 
-// The bytes arrive although the receiver makes no call of MPI meanwhile. If both ranks use one device, rank 0 copies.
+// The bytes arrive although the receiver makes no call of MPI until then. If both ranks use one device, rank 0 copies.
 void arrives_by_itself() {
   const device_bytes in(bytes(count, 1));
   MPI_Request request = MPI_REQUEST_NULL;
@@ -83,7 +83,8 @@ void arrives_by_itself() {
   MPI_Barrier(world);
 }
 
-// The sender takes the first receive for one of its second message, because nothing tells it of the first.
+// The sender claims the first receive for its second message, because its first message, from ordinary memory, claims
+// none.
 void ordinary_memory_comes_first() {
   const device_bytes first(count);
   const device_bytes second(count);
@@ -153,7 +154,8 @@ void of_two_communicators() {
   MPI_Comm_free(&comm);
 }
 
-// A receive that is cancelled, or that is too short, keeps its memory, and the next message goes elsewhere.
+// A receive that is cancelled, or whose buffer is too small, leaves its buffer unchanged. After a cancelled receive,
+// the message goes to the next receive.
 void cancelled_and_too_short() {
   const device_bytes gone(bytes(count, 3));
   const device_bytes in(count);
@@ -182,7 +184,7 @@ void cancelled_and_too_short() {
   MPI_Barrier(world);
 }
 
-// More receives than there is room for announcements; a shorter message leaves the rest of its buffer unchanged.
+// More receives than can be announced at a time; a shorter message leaves the rest of its buffer unchanged.
 void many() {
   constexpr std::size_t receives = 100;
   bytes expected(receives * count, 9);
@@ -205,7 +207,8 @@ void many() {
       });
 }
 
-// Receives and messages of two tags and both kinds of memory, in random order; some receives are begun before.
+// Receives and messages of two tags and both kinds of memory, in random order; some receives are begun before the
+// messages are sent.
 void at_random() {
   constexpr unsigned most = 12;
   struct step {
@@ -218,7 +221,7 @@ void at_random() {
   bytes host_memory = all;
   for (unsigned round = 0; round < 30; ++round) {
     std::vector<step> steps(1 + numbers() % most);
-    bool may_be_early[2] = {true, true};  // receives of a tag are begun in order
+    bool may_be_early[2] = {true, true};  // the receives of a tag must begin in order
     for (step& s : steps) {
       const unsigned kind = numbers() % 2;
       may_be_early[kind] = may_be_early[kind] && numbers() % 2 == 0;
@@ -256,7 +259,7 @@ void at_random() {
   }
 }
 
-// Both ranks send and receive at the same time, so both may take the wrong receives for their messages.
+// Both ranks send and receive at the same time, so both may claim the wrong receives for their messages.
 void both_at_random() {
   constexpr unsigned most = 12;
   std::mt19937 numbers(seed_of(0, 79));
@@ -270,7 +273,7 @@ void both_at_random() {
     bool host_sends, host_receives;
   };
   for (unsigned round = 0; round < 30; ++round) {
-    std::vector<step> steps[2];  // by sender
+    std::vector<step> steps[2];  // indexed by the sender's rank
     for (auto& of_rank : steps) {
       of_rank.resize(1 + numbers() % most);
       for (step& s : of_rank) s = {tag + static_cast<int>(numbers() % 2), numbers() % 3 == 0, numbers() % 3 == 0};

@@ -1,5 +1,5 @@
 // An MPI program with device memory that CUDA allocated, linked with neither hpe nor a CUDA-aware MPI: `hpe run` runs
-// it with the stand-in driver. Two ranks; prints "adopted: all right" on rank 0, or the failed checks.
+// it with the stand-in driver. Runs in two ranks; rank 0 prints "adopted: all right", or the failed checks are printed.
 #include <cuda.h>
 #include <mpi.h>
 
@@ -30,7 +30,7 @@ class device_words {
   device_words(const device_words&) = delete;
   device_words& operator=(const device_words&) = delete;
 
-  // Queues the copy without waiting: a send of the words has to wait for it.
+  // Queues the copy without waiting: a send of the words must wait for the copy.
   void put(const std::vector<std::uint32_t>& words) const {
     cuMemcpyHtoDAsync(address_, words.data(), words.size() * 4, nullptr);
   }

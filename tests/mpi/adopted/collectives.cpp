@@ -8,7 +8,7 @@ namespace adopted {
 
 namespace {
 
-// Makes a call and returns how many allocations of other ranks both ranks have mapped in it.
+// Makes a call. Returns how many allocations of the other rank the two ranks together have mapped during the call.
 template <class Call>
 int mapped_by(Call&& call) {
   const unsigned before = calls_of("cuIpcOpenMemHandle_v2");
@@ -18,7 +18,8 @@ int mapped_by(Call&& call) {
   return mapped;
 }
 
-// They copy from device to device: they map the other rank's new memory. Only one rank may have device memory.
+// Exchanges copy from device to device, also if only one rank uses device memory: the ranks map the other rank's new
+// memory.
 void exchanges() {
   constexpr int count = 100000;
   MPI_Comm comm;
@@ -75,7 +76,8 @@ void exchanges() {
   MPI_Comm_free(&comm);
 }
 
-// A rank sends more than the root takes, which is an error of the root alone. Open MPI's own calls may not return then.
+// A rank sends more than the root's buffer holds. The root returns an error, the other rank does not. Open MPI's own
+// calls may not return in this case, so this runs only with direct copies.
 void too_much() {
   if (!direct()) return;
   constexpr int count = 100000;

@@ -1,5 +1,6 @@
 // Messages between ranks from device memory that CUDA allocated, as in calls.cpp: they are copied from device to
-// device, respect the program's own waits, and go on working after memory is freed and allocated again.
+// device, need not wait for work for which the program has waited, and still work after memory is freed and allocated
+// again.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -28,7 +29,7 @@ void both_directions(std::size_t count) {
   EXPECT(in.get() == theirs);
   EXPECT(out.get() == mine);
 
-  // Ordinary memory on one side; then a message from each rank to itself.
+  // One side uses ordinary memory; then each rank sends a message to itself.
   bytes host(count, 7);
   MPI_Sendrecv(out.data(), n, MPI_BYTE, other(), tag, host.data(), n, MPI_BYTE, other(), tag, world, &status);
   EXPECT(host == theirs);
@@ -76,7 +77,8 @@ void probes(std::size_t count) {
   EXPECT(in.get() == theirs);
 }
 
-// A receive that is too short returns an error and leaves the memory unchanged; the sender's call still returns.
+// A receive whose buffer is too small returns an error and leaves the buffer unchanged; the sender's call still
+// returns.
 void truncation(std::size_t count) {
   const int n = static_cast<int>(count);
   if (rank == 0) {
@@ -107,7 +109,8 @@ void sent_before_it_is_received() {
   }
 }
 
-// A synchronous send ends after its receive has begun: a message that the receiver sent before is then there.
+// A synchronous send ends only after its receive has begun, so a message that the receiver sent before the receive has
+// then arrived.
 void synchronous() {
   const device_bytes memory(random_bytes(8, seed_of(0, 8)));
   int token = 0;
@@ -125,7 +128,7 @@ void synchronous() {
   }
 }
 
-// Memory that is freed and allocated again at the same address, while the other rank has the old memory mapped.
+// Memory that is freed and allocated again at the same address, while the other rank still has the old memory mapped.
 void freed_and_allocated_again() {
   constexpr std::size_t count = std::size_t{6} << 20;
   CUdeviceptr address = 0;
@@ -212,8 +215,8 @@ unsigned copies() {
   return all;
 }
 
-// Messages to and from MPI_PROC_NULL copy nothing. In a chain each rank sends and receives in one call, and the outer
-// ranks have no neighbour on one side.
+// Messages to and from MPI_PROC_NULL copy nothing. In a chain, each rank sends and receives in one call, and each outer
+// rank has a neighbour on only one side.
 void no_neighbour() {
   constexpr int count = 32768;
   const bytes theirs = random_bytes(count, seed_of(other(), count));
@@ -301,7 +304,7 @@ void touched_meanwhile() {
   }
 }
 
-// Memory of a pool, which other processes cannot map: the bytes go by way of hpe's device memory.
+// Messages from memory of a pool, which other processes cannot map: hpe copies the bytes through its own device memory.
 void of_pools() {
   device_bytes::of_pool = true;
   for (const std::size_t count : {8, 2031, 64 << 10, 1 << 20}) both_directions(count);
@@ -333,7 +336,8 @@ int main(int argc, char** argv) {
   announced_receives();
   no_neighbour();
   messages_of_all_types();
-  // The kernels are loaded once. On one device rank 0 may have made all copies of rows, so rank 1 loaded none.
+  // Each rank has loaded the kernels once. If the ranks share a device, rank 0 may have made all copies of rows, so
+  // that rank 1 has loaded no kernels.
   const unsigned loaded = calls_of("cuModuleLoadData");
   EXPECT(loaded == 1U || (one_device() && rank == 1 && loaded == 0));
   waits();

@@ -1,4 +1,4 @@
-// Which side copies a message from device to device.
+// Tests which side copies a message from device to device.
 #include <array>
 #include <chrono>
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 
 unsigned copies() { return calls_of("cuMemcpyAsync"); }
 
-// The sender copies if it waits in MPI, else the receiver copies. If both ranks share a device, rank 0 copies
+// The sender copies if it waits in MPI; otherwise the receiver copies. If both ranks share a device, rank 0 copies
 // whenever the sender waits.
 void sides() {
   constexpr std::size_t count = 10000;
@@ -41,7 +41,7 @@ void sides() {
   }
 }
 
-// If the sender cannot write the receiver's memory, the receiver copies; if neither can copy, the message goes in
+// If the sender cannot write the receiver's memory, the receiver copies; if neither can copy, the message is sent in
 // chunks.
 void out_of_reach() {
   constexpr std::size_t count = 10000;
@@ -60,8 +60,8 @@ void out_of_reach() {
   }
 }
 
-// With several messages in progress, the receiver also asks a sender that need not wait in MPI. If that does not begin,
-// the receiver copies.
+// If several messages are in progress, the receiver also asks a sender that may not be waiting in MPI to copy. If the
+// sender does not begin, the receiver copies.
 void several_at_once() {
   constexpr std::size_t count = 10000;
   constexpr int messages = 8;

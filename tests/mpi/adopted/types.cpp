@@ -7,13 +7,13 @@ namespace adopted {
 
 namespace {
 
-// CPU code touches every page of the memory, as a program does that has other data in the same pages.
+// Touches every page of the memory from CPU code, as a program does that has other data in the same pages.
 void touch(const device_bytes& memory, std::size_t count) {
   volatile std::uint8_t* const p = memory.data();
   for (std::size_t i = 0; i < count; i += 512) p[i] = p[i];
 }
 
-// Columns of a matrix and planes of a box, also as a message between one of them and contiguous bytes.
+// Columns of a matrix and planes of a box, sent to the same type and between such a type and contiguous bytes.
 void rows() {
   constexpr int n = 60;
   constexpr std::size_t count = std::size_t{n} * n * n;
@@ -24,7 +24,7 @@ void rows() {
   MPI_Type_vector(100, 3, 40, MPI_BYTE, &types[0]);
   MPI_Type_create_subarray(3, all, part, at, MPI_ORDER_C, MPI_BYTE, &types[1]);
   MPI_Datatype column;
-  MPI_Type_vector(7, 1, 3, MPI_BYTE, &column);  // its extent is no multiple of its stride
+  MPI_Type_vector(7, 1, 3, MPI_BYTE, &column);  // its extent is not a multiple of its stride
   MPI_Type_contiguous(50, column, &types[2]);
   MPI_Type_free(&column);
   MPI_Type_dup(MPI_BYTE, &types[3]);
@@ -97,8 +97,8 @@ void any_rows() {
   }
 }
 
-// A datatype of `units` elements of `unit` in stretches of random lengths, gaps and order. `room` is its extent in
-// bytes.
+// Makes a datatype of `units` elements of `unit` in stretches of random lengths, gaps and order. Sets `room` to its
+// extent in bytes.
 MPI_Datatype scattered_type(std::mt19937_64& numbers, int units, MPI_Datatype unit, int& room) {
   std::vector<int> lengths;
   std::vector<int> places;
@@ -159,7 +159,7 @@ void any_types() {
     MPI_Sendrecv(out.data(), counts[0], used[0], other(), tag, in.data(), counts[1], used[1], other(), tag, world,
                  MPI_STATUS_IGNORE);
     EXPECT(in.get() == expected);
-    // A persistent send reads the present bytes at each start, and a receive may get less than it has room for.
+    // A persistent send reads the present bytes at each start, and a message may be shorter than its receive.
     MPI_Request send;
     MPI_Send_init(out.data(), counts[0], used[0], other(), tag, world, &send);
     for (unsigned start = 1; start < 3; ++start) {

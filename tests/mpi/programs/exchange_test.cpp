@@ -1,5 +1,5 @@
-// Messages of a collective call that an exception ends: the memory of the call is the program's again only when MPI has
-// finished with it. Two ranks; the wrappers are linked into this program.
+// Messages of a collective call that ends by an exception: the program gets the memory of the call back only when MPI
+// no longer uses it. Runs in two ranks; the wrappers are linked into this program.
 #include "interpose/mpi/collectives/exchange.h"
 
 #include <dlfcn.h>
@@ -20,7 +20,7 @@ using namespace hpe::interpose::mpi;
 constexpr int late_us = 300'000;
 constexpr char sent = 1, reused = 2;
 
-// A function of the MPI library, behind the wrappers of this program.
+// Returns a function of the MPI library, not of the wrappers in this program.
 void* behind(const char* name) {
   static void* const library = ::dlopen("libmpi.so.40", RTLD_LAZY);
   return ::dlsym(library, name);
@@ -45,7 +45,7 @@ bool all_are(const std::vector<char>& bytes, char value) {
   return std::all_of(bytes.begin(), bytes.end(), [value](char c) { return c == value; });
 }
 
-// Rank 0 begins a receive, fails, and uses its buffer for something else; rank 1 sends late.
+// Rank 0 begins a receive, fails, and reuses its buffer; rank 1 sends late.
 bool failed_receive(const call_of_two_ranks& call, int count) {
   std::vector<char> buffer(static_cast<std::size_t>(count), sent);
   if (call.rank() == 0) {
@@ -66,7 +66,7 @@ bool failed_receive(const call_of_two_ranks& call, int count) {
   return all_are(buffer, call.rank() == 0 ? reused : sent);
 }
 
-// Rank 0 begins a send, fails, and uses its buffer for something else; rank 1 receives late.
+// Rank 0 begins a send, fails, and reuses its buffer; rank 1 receives late.
 bool failed_send(const call_of_two_ranks& call, int count) {
   std::vector<char> buffer(static_cast<std::size_t>(count), call.rank() == 0 ? sent : reused);
   if (call.rank() == 0) {

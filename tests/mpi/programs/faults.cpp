@@ -1,4 +1,5 @@
-// A rank that fails, for faults_test.py: faults <what> <host|device>. The outcome must be the same for both memories.
+// A rank that fails, for faults_test.py: faults <what> <host|device>. The outcome must be the same for both kinds of
+// memory.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -16,7 +17,8 @@
 
 namespace {
 
-// Kills the processes of this rank's devices: their last argument is the process that owns them.
+// Kills the processes of this rank's devices. The last argument of such a process is the number of the process that
+// owns the device.
 void kill_devices() {
   const std::string owner = std::to_string(::getpid());
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -27,7 +29,7 @@ void kill_devices() {
     if (words.size() == 5 && words[0].ends_with("hpe-softd") && words[1] != "-" && words[4] == owner)
       ::kill(process, SIGKILL);
   }
-  ::usleep(300000);  // the runtime notices
+  ::usleep(300000);  // so that the runtime notices the loss
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ int main(int argc, char** argv) {
   MPI_Barrier(MPI_COMM_WORLD);
 
   if (std::strcmp(argv[1], "killed") == 0) {
-    // Ends in the middle: one part has arrived, the rest never arrives.
+    // A rank ends in the middle of a transfer: one half has arrived, the rest never arrives.
     if (rank == 1) {
       MPI_Send(p, n / 2, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
       std::raise(SIGKILL);
@@ -53,7 +55,7 @@ int main(int argc, char** argv) {
     MPI_Recv(p, n / 2, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(p, n, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (std::strcmp(argv[1], "late") == 0) {
-    // A message, and then a rank in a barrier, arrive after the other ranks have waited for long.
+    // A message, and then a rank in a barrier, arrive only after the other ranks have waited for a long time.
     for (int step = 0; step < 2; ++step) {
       if (rank == 1) ::sleep(3);
       if (step == 1) MPI_Barrier(MPI_COMM_WORLD);
@@ -61,7 +63,7 @@ int main(int argc, char** argv) {
       if (step == 0 && rank == 0) MPI_Recv(p, n, MPI_CHAR, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   } else if (std::strcmp(argv[1], "killed-sending") == 0) {
-    // Most likely while a message is being transferred.
+    // Ends the process, most likely during the transfer of a message.
     if (rank == 1)
       std::thread([] {
         ::usleep(200000);
@@ -80,7 +82,7 @@ int main(int argc, char** argv) {
     MPI_Barrier(MPI_COMM_WORLD);
   }
   if (std::strcmp(argv[1], "lost-device") == 0) {
-    // Data without a copy on the host cannot be sent; data with such a copy can.
+    // After the loss, data without a copy on the host cannot be sent; data with such a copy can.
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     if (rank == 1) {
       hpeMemset(p, 2, n);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a job gets when a rank goes wrong: the same with memory of hpe as with the host's, and no process stays behind.
+"""Tests jobs in which a rank fails: the outcome is the same with hpe memory as with host memory, and no process remains.
 
     faults_test.py faults plain libhpe-mpi.so mpirun [arguments of mpirun ...]
 """
@@ -29,7 +29,7 @@ def processes_with(token):
 
 
 class Faults(unittest.TestCase):
-    # The ways in which messages from device memory are sent.
+    # The options for each of the ways to send messages from device memory.
     CHUNKS = {"HPE_MPI_LARGE": "2k", "HPE_MPI_CHUNK": "64k", "HPE_MPI_DIRECT": "0"}
     DIRECTLY = {"HPE_MPI_DIRECT": "2k"}
     WHOLE = {"HPE_MPI_PIPELINE": "off"}
@@ -51,8 +51,8 @@ class Faults(unittest.TestCase):
                 self.assertEqual(self.failure_that_tells(what, "device", sentence, options), host)
 
     def failure_that_tells(self, what, memory, sentence, options=WHOLE):
-        """The status of a job that fails with the message. When mpirun ends its ranks, it may lose their last output,
-        so the job is tried several times."""
+        """Returns the status of a job that fails with the message. When mpirun ends its ranks, it may lose their last output,
+        so the job is run several times."""
         for _ in range(8):
             code, output = self.run_job(what, memory, options)
             self.assertNotEqual(code, 0)
@@ -95,7 +95,7 @@ class Faults(unittest.TestCase):
                 self.assertRegex(line, r"for more than 1 s, at \S*faults\.cpp:\d+: ")
 
     def test_a_rank_without_the_library_is_told(self):
-        """The ranks do not reach the vote, and the job hangs."""
+        """One rank has no libhpe-mpi.so and does not vote, so the job hangs; a report names the reason."""
         with subprocess.Popen([*MPIRUN, "-x", "HPE_STALL_AFTER=1", "-n", "1", "-x", f"LD_PRELOAD={LIBRARY}", PLAIN, ":",
                                *MPIRUN[1:], "-n", "1", PLAIN], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as job:
             end = threading.Timer(60, job.terminate)
@@ -107,7 +107,7 @@ class Faults(unittest.TestCase):
         self.assertIn("the vote in MPI_Init, which needs libhpe-mpi.so and the same HPE_MPI_PIPELINE in all ranks, waits for other ranks", told)
 
     def test_a_rank_with_a_wrong_option_votes_too(self):
-        """The vote then is against the protocol, and all ranks go on."""
+        """The ranks then do not use the protocol, and all ranks continue."""
         of_rank = "case $OMPI_COMM_WORLD_RANK in 0) export HPE_MPI_PIPELINE=fast;; esac; exec \"$0\" \"$@\""
         job = subprocess.run([*MPIRUN, "-n", "2", "sh", "-c", of_rank, PROGRAM, "nothing", "host"], capture_output=True, text=True,
                              timeout=120)
@@ -116,7 +116,7 @@ class Faults(unittest.TestCase):
         self.assertIn('HPE_MPI_PIPELINE="fast" is neither on nor off', job.stderr)
 
     def test_a_rank_without_shared_memory(self):
-        """One rank cannot write to /dev/shm: no rank uses the board of offers."""
+        """One rank cannot write to /dev/shm, so no rank uses the board of offers."""
         without = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o ro none /dev/shm && exec "$0" "$@"']
         if subprocess.run([*without, "true"], stderr=subprocess.DEVNULL).returncode != 0:
             self.skipTest("only root may hide /dev/shm")

@@ -17,7 +17,7 @@ extern char alltoall_init __asm__("MPI_Alltoall_init") __attribute__((weak));
 
 namespace {
 
-// A module such as mpi4py's asks so which functions its MPI library has.
+// A module such as mpi4py's tests in this way which functions its MPI library has.
 bool names_are_those_of_the_library() {
   constexpr bool has = MPI_VERSION >= 4;
   return (&send_c != nullptr) == has && (&alltoall_init != nullptr) == has &&
@@ -26,7 +26,7 @@ bool names_are_those_of_the_library() {
 
 }  // namespace
 
-// 0 if a message arrived and the wrappers were in use.
+// Returns 0 if a message has arrived and the wrappers are in use.
 extern "C" __attribute__((visibility("default"))) int run_plugin() {
   if (!names_are_those_of_the_library()) return 4;
   MPI_Init(nullptr, nullptr);

@@ -1,5 +1,4 @@
-// Asks whether messages may be in device memory, and prints the answers of rank 0:
-// support_program, with the file that has MPI_Send.
+// Asks whether messages may be in device memory. Rank 0 prints the answers, and the file that contains MPI_Send.
 #include <dlfcn.h>
 #include <mpi.h>
 

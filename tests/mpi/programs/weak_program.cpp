@@ -1,4 +1,4 @@
-// A program with weak references to functions of MPI 4, which it uses where the MPI library has them. Its argument says
+// A program with weak references to functions of MPI 4, which it calls if the MPI library has them. The argument says
 // whether the library has them.
 #include <mpi.h>
 
@@ -6,13 +6,13 @@
 #include <cstring>
 
 extern "C" {
-// Open MPI 4.1 declares neither. MPI_Count is a 64-bit number in all libraries.
+// Open MPI 4.1 declares neither function. MPI_Count is a 64-bit number in all libraries.
 #pragma weak MPI_Send_c
 int MPI_Send_c(const void* buf, MPI_Count count, MPI_Datatype datatype, int dest, int tag, MPI_Comm comm);
 #pragma weak MPI_Recv_c
 int MPI_Recv_c(void* buf, MPI_Count count, MPI_Datatype datatype, int source, int tag, MPI_Comm comm,
                MPI_Status* status);
-// All libraries have this one.
+// All libraries have this function.
 #pragma weak MPI_Barrier
 }
 

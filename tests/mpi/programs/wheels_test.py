@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""`hpe run` of mpi4py with the MPI libraries on PyPI: messages from ordinary memory and from memory of
-hpe, and a persistent collective of MPI 4, on two ranks.
+"""Runs mpi4py under `hpe run` with the MPI libraries on PyPI: messages from ordinary memory and from hpe
+memory, and a persistent collective of MPI 4, in two ranks.
 
     wheels_test.py hpe
 
-pip installs the libraries into a temporary folder. If it cannot, the tests are skipped and print the reason; the
-status is 77 if all are.
+pip installs the libraries into a temporary folder. If pip cannot install a library, its test is skipped and
+prints the reason; the status is 77 if all tests are skipped.
 """
 
 import os
@@ -25,7 +25,7 @@ from mpi4py import MPI
 
 comm = MPI.COMM_WORLD
 rank, other = comm.rank, 1 - comm.rank
-hpe = ctypes.CDLL("libhpe.so.0")  # the one that is loaded
+hpe = ctypes.CDLL("libhpe.so.0")  # the library that is already loaded
 
 def exchange(mine, got):
     for i in range(0, len(mine), 997):
@@ -45,7 +45,7 @@ def persistent(mine, got):
     half = len(mine) // 2
     try:
         request = comm.Alltoall_init([mine, MPI.BYTE], [got, MPI.BYTE])
-    except NotImplementedError:  # a library of MPI 3
+    except NotImplementedError:  # the library implements only MPI 3
         return
     for start in (10, 30):
         mine[0], mine[half] = start + rank, start + 10 + rank

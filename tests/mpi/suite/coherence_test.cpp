@@ -1,4 +1,4 @@
-// Kernels, the host and MPI on the same memory, with no synchronisation in the program.
+// Kernels, the host and MPI use the same memory, without synchronisation by the program.
 #include <atomic>
 #include <thread>
 
@@ -32,7 +32,7 @@ TEST(coherence, AKernelAndASendAndAReceiveAndAKernel) {
 }
 
 TEST(coherence, TheWrappersStageAndNothingFaults) {
-  constexpr int n = 20000;  // fewer than go directly
+  constexpr int n = 20000;  // too few words for direct copies
   const hpe::array<word> from(n);
   const hpe::array<word> to(n);
   hpe::launch(test_kernel().fill, hpe::grid(1), {from.data(), n, 1}, hpe::out(from));
@@ -47,7 +47,7 @@ TEST(coherence, TheWrappersStageAndNothingFaults) {
   EXPECT_EQ(statistics().bytes_to_device, n * sizeof(word));
 }
 
-// A halo exchange: the received bytes are the edge of a block whose interior a kernel is using.
+// A halo exchange: the received bytes are the edges of a block of hpe whose other bytes a kernel is using.
 TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
   constexpr int edge = 100;
   const hpe::array<word> field(n);

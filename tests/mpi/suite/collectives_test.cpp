@@ -1,16 +1,17 @@
-// Every collective function, blocking and not, in intracommunicators, with MPI_IN_PLACE, and between two groups.
+// Every collective function, blocking and non-blocking, in intracommunicators, with MPI_IN_PLACE, and between two
+// groups.
 #include <numeric>
 
 #include "tests/mpi/ranks.h"
 
 namespace {
 
-// Blocks of this many words are long enough to be copied from device to device.
+// The number of words of a block: enough that hpe copies the block from device to device.
 constexpr int n = 1100;
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
 
-// Blocking, and non-blocking followed by a wait.
+// Tests the blocking call, and the non-blocking call followed by a wait.
 template <class Blocking, class NonBlocking>
 void both_ways(std::size_t send, std::size_t receive, Blocking&& blocking, NonBlocking&& non_blocking) {
   same_as_on_host(send, receive, blocking);
@@ -165,10 +166,10 @@ TEST(collectives, Allreduce) {
       [&](buffers b, MPI_Request* r) { MPI_Iallreduce(MPI_IN_PLACE, b.receive, n, type, MPI_MIN, world, r); });
 }
 
-// So many numbers that devices combine them, each rank a part.
+// Reductions of so many numbers that hpe combines them on devices, in each rank a part.
 TEST(collectives, LargeReductions) {
   constexpr int many = 20001;
-  const std::array ops{MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BXOR};  // no kernel knows the last one
+  const std::array ops{MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_BXOR};  // no kernel supports the last operation
   const std::array types{MPI_UINT32_T, MPI_INT};
   for (const MPI_Op op : ops)
     for (const MPI_Datatype of : types) {
@@ -176,7 +177,7 @@ TEST(collectives, LargeReductions) {
       same_as_on_host(many, many, [&](buffers b) { MPI_Allreduce(MPI_IN_PLACE, b.receive, many, of, op, world); });
       const int root = ranks() - 1;
       same_as_on_host(many, many, [&](buffers b) { MPI_Reduce(b.send, b.receive, many, of, op, root, world); });
-      if (is_mpich) continue;  // it reads from MPI_IN_PLACE, as in Reduce
+      if (is_mpich) continue;  // MPICH reads from MPI_IN_PLACE, as in Reduce
       const auto in_place = [&](buffers b) { return rank() == root ? MPI_IN_PLACE : static_cast<void*>(b.send); };
       same_as_on_host(many, many, [&](buffers b) { MPI_Reduce(in_place(b), b.receive, many, of, op, root, world); });
     }
@@ -191,7 +192,7 @@ TEST(collectives, LargeReductions) {
       same_as_on_host(many * 2, many * 2, [&](buffers b) { MPI_Allreduce(b.send, b.receive, many, of, op, world); });
 }
 
-// Ranks whose memory is of different kinds take part in one reduction.
+// The ranks of one reduction use different kinds of memory.
 TEST(collectives, AReductionOfMixedMemory) {
   constexpr std::size_t many = 20001;
   const auto numbers = random_bytes(many);
@@ -209,8 +210,8 @@ TEST(collectives, AReductionOfMixedMemory) {
   EXPECT_TRUE(equal(host ? result_on_host : result.content(), expected));
 }
 
-// The first call on a communicator: it must not wait for the other ranks. The program frees its datatype and the
-// communicator while calls are under way, and completes them in another order.
+// The first call on a communicator must not wait for the other ranks. The program frees its datatype and the
+// communicator while calls are in progress, and completes the calls in another order.
 TEST(collectives, NonBlockingCallsOverlap) {
   const auto all = std::size_t{n} * std::size_t(ranks());
   for (const owner who : {owner::device, owner::host}) {
@@ -227,7 +228,8 @@ TEST(collectives, NonBlockingCallsOverlap) {
       MPI_Type_commit(&spaced);
       std::array<MPI_Request, 3> requests{};
       const std::size_t part = all * sizeof(word);
-      // Rank 0 sends after it has begun a call in which rank 1 takes part after it has received.
+      // Rank 0 sends the token after it has begun the broadcast; rank 1 begins the broadcast only after it has received
+      // the token. So MPI_Ibcast must not wait for rank 1.
       int token = 0;
       if (rank() == 1) MPI_Recv(&token, 1, MPI_INT, 0, 3, comm, MPI_STATUS_IGNORE);
       MPI_Ibcast(in, 2, spaced, 0, comm, &requests[0]);
@@ -287,7 +289,7 @@ TEST(collectives, ReduceScatter) {
       std::size_t{n} * std::size_t(ranks()), n,
       [&](buffers b) { MPI_Reduce_scatter_block(b.send, b.receive, n, type, MPI_SUM, world); },
       [&](buffers b, MPI_Request* r) { MPI_Ireduce_scatter_block(b.send, b.receive, n, type, MPI_SUM, world, r); });
-  // Only the first part of the buffer is defined afterwards.
+  // After the call, only the first part of the buffer is defined.
   const int mine = counts[rank()];
   same_as_on_host(mine, all, [&](buffers b) {
     std::vector<word> copy(b.receive, b.receive + all);
@@ -307,7 +309,7 @@ TEST(collectives, BetweenTwoGroups) {
   int my_rank = 0;
   MPI_Comm_remote_size(inter, &others);
   MPI_Comm_rank(group, &my_rank);
-  // The first even rank is the root.
+  // The first rank of the even group is the root.
   int root = 0;
   if (color == 0) root = my_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
   const auto all = std::size_t{n} * std::size_t(others);

@@ -1,5 +1,5 @@
-// Derived datatypes: a receive writes the bytes of the type map and no others, and a send reads those bytes. All
-// constructors, nested at random, with negative lower bounds, holes and reordered parts.
+// Derived datatypes: a receive writes the bytes of the type map and no others, and a send reads those bytes. The types
+// use all constructors, nested at random, with negative lower bounds, holes and reordered parts.
 #include <algorithm>
 
 #include "tests/mpi/ranks.h"
@@ -8,12 +8,12 @@ namespace {
 
 const MPI_Comm world = MPI_COMM_WORLD;
 
-// A random type made of other types, and the generator, which is the same on all ranks.
+// Makes random types of types. The random generator has the same seed on all ranks.
 class random_types {
  public:
   explicit random_types(unsigned s) : random_(s) {}
 
-  // Extents and displacements of the result may be anything; its parts do not overlap.
+  // The result may have any extent, and its displacements may be negative and in any order; its parts do not overlap.
   MPI_Datatype make(int depth, bool only_words) {
     if (depth == 0) {
       static const std::array<MPI_Datatype, 6> simple{MPI_UINT32_T,  MPI_CHAR,     MPI_DOUBLE,
@@ -47,7 +47,7 @@ class random_types {
     std::shuffle(byte_places.begin(), byte_places.end(), random_);
     switch (below(10)) {
       case 0: MPI_Type_contiguous(count, element, &type); break;
-      // A stride of -1 is left out: Open MPI 4.1 treats single bytes in descending order as ascending.
+      // A stride of -1 is not used, because Open MPI 4.1 treats single bytes in descending order as ascending.
       case 1:
         MPI_Type_vector(count, block, below(2) != 0 ? block + int(below(3)) : -(block + 1 + int(below(2))), element,
                         &type);
@@ -70,7 +70,7 @@ class random_types {
                                  below(2) != 0 ? MPI_ORDER_C : MPI_ORDER_FORTRAN, element, &type);
         break;
       }
-      default: {  // Open MPI refuses some types inside a distributed array
+      default: {  // a distributed array, in which Open MPI refuses some types
         const std::array<int, 2> sizes{5, 4};
         std::array<int, 2> kinds{};
         std::array<int, 2> arguments{};
@@ -114,8 +114,8 @@ TEST(datatypes, AtRandom) {
     MPI_Type_get_extent(type, &lower, &extent);
     MPI_Type_get_true_extent(type, &true_lower, &true_extent);
     MPI_Type_size_x(type, &size);
-    if (size == 0) continue;                          // Open MPI gives it no sensible bounds
-    const int count = extent >= true_extent ? 3 : 1;  // elements of other types would overlap
+    if (size == 0) continue;                          // Open MPI returns no meaningful bounds for a type without data
+    const int count = extent >= true_extent ? 3 : 1;  // if the extent is smaller, several elements would overlap
     const auto words = std::size_t(std::abs(extent) * count + true_extent) / sizeof(word) + 8;
     const auto base = [&](word* p) {
       return reinterpret_cast<std::byte*>(p + 4) - std::min<MPI_Aint>(true_lower, 0) * 1;
@@ -124,10 +124,11 @@ TEST(datatypes, AtRandom) {
     const int bytes = int(size) * count;
     // MPICH 4.0 on UCX reports a truncated message if a fragment of 8 KiB ends within a pair of short and int.
     if (is_mpich && !only_words && bytes > 8000) continue;
-    // A message ends at the end of an element of the signature: a word, or otherwise an element of the type.
+    // A shorter message must end at the end of an element of the signature: of a word, or otherwise of an element of
+    // the type.
     const int part = only_words ? bytes / 4 * 2 / 3 * 4 : int(size) * (count - 1);
     same_as_on_host(all, all, [&](buffers b) {
-      // From the type to the type; then to and from plain bytes, of which the last ones are not sent.
+      // Sends from the type to the type, then from the type to plain bytes, and then a part of these bytes to the type.
       MPI_Sendrecv(base(b.send), count, type, next_rank(), 0, base(b.receive), count, type, previous_rank(), 0, world,
                    MPI_STATUS_IGNORE);
       std::vector<std::byte> plain(std::size_t(bytes) + 1);

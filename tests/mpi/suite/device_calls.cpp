@@ -35,7 +35,7 @@ class at_the_end : public testing::Environment {
   }
 };
 
-// GoogleTest owns the object.
+// GoogleTest owns and deletes the object.
 [[maybe_unused]] testing::Environment* const registered = testing::AddGlobalTestEnvironment(new at_the_end);
 
 bool is_of_devices(const void* address) {

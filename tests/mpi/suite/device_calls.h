@@ -1,13 +1,14 @@
 #pragma once
 
-/// Records which of MPI's functions this process has called with device memory, and as which argument. The functions of
+/// Records which of MPI's functions this process has called with device memory, and in which argument. The functions of
 /// interpose/mpi/functions.txt have definitions in the test program (made by device_calls.py) that record the call and
-/// forward it to libhpe-mpi.so. Calls inside of functions of hpe are not recorded. After the last test a line `function
-/// argument` for each is written to the file HPE_TEST_MPI_CALLS.<rank>; without that variable nothing.
+/// forward it to libhpe-mpi.so. Calls that hpe's functions make are not recorded. After the last test, a line `function
+/// argument` for each recorded pair is written to the file HPE_TEST_MPI_CALLS.<rank>; if that variable is not set,
+/// nothing is written.
 
 namespace device_calls {
 
-/// Records arguments while it lives.
+/// Records the arguments of one call of an MPI function.
 class call {
  public:
   explicit call(const char* function);
@@ -15,9 +16,9 @@ class call {
   call(const call&) = delete;
   call& operator=(const call&) = delete;
 
-  /// The argument is an address.
+  /// Records an argument that is an address.
   void given(const char* argument, const void* address) const;
-  /// The function has stored an address where the argument points.
+  /// Like given(), for an argument that points to a place where the function has stored an address.
   void given_back(const char* argument, const void* place) const;
 
  private:
@@ -25,7 +26,7 @@ class call {
   bool nested_;
 };
 
-/// The next definition after that of the program.
+/// Returns the next definition of a function after that in the program.
 [[nodiscard]] void* behind(const char* name);
 
 }  // namespace device_calls

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Whether the tests call every function of interpose/mpi/functions.txt, with success, with device memory as each of its
-buffers.
+"""Checks that the tests call every function of interpose/mpi/functions.txt successfully with device memory in each of its
+buffer arguments.
 
-    device_calls.py define functions.txt calls.cpp mpi.h...      the definitions that note it (device_calls.h)
+    device_calls.py define functions.txt calls.cpp mpi.h...      writes the definitions that record calls (device_calls.h)
     device_calls.py compare functions.txt FOLDER RANKS,... mpi.h...
-        what the processes have written as FOLDER/<run>.<ranks>.<rank>; fails if for one of the numbers of ranks a function
-        is missing
+        reads the files FOLDER/<run>.<ranks>.<rank> that the processes have written; fails if, for one of the numbers of
+        ranks, a function is missing
 """
 
 import sys
@@ -15,14 +15,14 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "interpose" / "mpi"))
 sys.dont_write_bytecode = True
 from generate import forms_of, read_prototypes, read_table  # noqa: E402
 
-# They take no memory, but return an address in it.
+# Functions that have no memory argument, but return an address in device memory.
 GIVE_BACK = {"Buffer_detach", "Win_get_attr"}
-# They do not accept device memory (docs/mpi.md).
+# Functions that do not accept device memory (docs/mpi.md).
 REFUSE = {"Win_attach", "Psend_init", "Precv_init"}
 
 
 def functions(table, headers):
-    """{name: [Parameter]} of the functions for which the table has wrappers."""
+    """Returns {name: [Parameter]} for the functions for which the table has wrappers."""
     rows, by_hand, _ = read_table(table)
     prototypes = read_prototypes(*headers)
     names = [*(n for row in rows for n in row.names), *by_hand]

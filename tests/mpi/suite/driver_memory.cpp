@@ -8,7 +8,7 @@
 
 #include "tests/mpi/ranks.h"
 
-// The driver's entries by their names, because builds without the toolkit have no cuda.h.
+// Finds the driver's entries by name, because builds without the toolkit have no cuda.h.
 
 namespace {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Device memory that a CUDA program gets from the driver, for tests that otherwise use hpe memory: with
-/// HPE_TEST_MPI_MEMORY=driver (cudaMalloc) or =pool (cudaMallocAsync), under `hpe run`, with the driver of a GPU or the
+/// Device memory that a CUDA program gets from the driver. Tests use it instead of hpe memory if HPE_TEST_MPI_MEMORY is
+/// driver (cudaMalloc) or pool (cudaMallocAsync). They then run under `hpe run`, with the driver of a GPU or the
 /// stand-in (tests/interpose/cuda).
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 class driver_bytes {
  public:
-  /// Whether the tests should use it.
+  /// Whether the tests should use this memory.
   [[nodiscard]] static bool wanted();
 
   explicit driver_bytes(const std::vector<std::byte>& content);

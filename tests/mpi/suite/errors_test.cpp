@@ -74,13 +74,13 @@ TEST_F(errors, OneOfSeveralRequestsFails) {
   MPI_Irecv(a.data() + n, n / 2, MPI_UINT32_T, previous_rank(), 1, comm_, &r[1]);
   std::array<MPI_Status, 2> statuses{};
   int code = MPI_SUCCESS;
-  // Not MPI_Waitall: with threads, Open MPI 4.1 waits for ever if one of several requests has failed.
+  // Not MPI_Waitall, because with threads, Open MPI 4.1 waits forever if one of several requests has failed.
   for (int flag = 0; flag == 0 && code == MPI_SUCCESS;) code = MPI_Testall(2, r.data(), &flag, statuses.data());
   EXPECT_EQ(code, MPI_ERR_IN_STATUS);
   EXPECT_EQ(class_of(statuses[1].MPI_ERROR), MPI_ERR_TRUNCATE);
   if (statuses[0].MPI_ERROR == MPI_ERR_PENDING) MPI_Wait(&r[0], MPI_STATUS_IGNORE);
   MPI_Waitall(2, sends.data(), MPI_STATUSES_IGNORE);
-  // MPI may give the handle of the failed request to one of ordinary memory.
+  // MPI may reuse the handle of the failed request for a request with ordinary memory.
   for (int round = 0; round < 4; ++round) {
     word got = 0;
     MPI_Request receive;
@@ -117,7 +117,7 @@ TEST_F(errors, ABufferThatLeavesItsAllocation) {
   EXPECT_NE(text_of(code).find("4 bytes past the end"), std::string::npos) << text_of(code);
 }
 
-// A buffer of packed data ends where the call says, although the elements would need more.
+// The call says that a buffer of packed data ends before all elements have been unpacked.
 TEST_F(errors, PackedDataThatEndsTooEarly) {
   if (is_mpich) GTEST_SKIP() << "MPICH 4.0 reads on";
   const hpe::array<word> a(2);
@@ -153,7 +153,7 @@ TEST_F(errors, AbsoluteAddressesOfDeviceMemory) {
 
 int seen = MPI_SUCCESS;
 
-void remember(MPI_Comm*, int* code, ...) { seen = *code; }  // NOLINT(cert-dcl50-cpp): MPI requires it
+void remember(MPI_Comm*, int* code, ...) { seen = *code; }  // NOLINT(cert-dcl50-cpp): MPI requires variadic handlers
 
 TEST_F(errors, TheProgramsHandlerIsCalled) {
   seen = MPI_SUCCESS;
@@ -167,7 +167,8 @@ TEST_F(errors, TheProgramsHandlerIsCalled) {
   MPI_Errhandler_free(&handler);
 }
 
-// A rank that cannot stage its part of a collective call takes part nevertheless, so that the others go on.
+// A rank that cannot stage its part of a collective call still takes part in the call, so that the other ranks can
+// continue.
 TEST_F(errors, OneRankFailsInACollectiveCall) {
   const hpe::array<word> a(n);
   hpe::launch(test_kernel().fill, hpe::grid(1), {a.data(), n, 3}, hpe::out(a));
@@ -210,7 +211,7 @@ constexpr bool sanitizer_needs_memory = true;
 constexpr bool sanitizer_needs_memory = false;
 #endif
 
-// A limit on the process's memory comes as an error, not as the end of the process.
+// If a limit on the process's memory is reached, the call returns an error, and the process does not end.
 TEST_F(errors, TheHostHasNoMemoryForTheBufferOfBufferedSends) {
   if (sanitizer_needs_memory) GTEST_SKIP() << "the sanitizer ends the program when it gets no memory";
   constexpr int bytes = 1 << 30;
@@ -235,7 +236,7 @@ TEST_F(errors, MemoryFreedUnderAReceive) {
   MPI_Request request;
   MPI_Irecv(p, n, MPI_UINT32_T, previous_rank(), 0, comm_, &request);
   ASSERT_EQ(hpeFree(p), HPE_SUCCESS);
-  MPI_Barrier(comm_);  // it may also be complete before
+  MPI_Barrier(comm_);  // so that no message arrives before the memory is freed
   std::vector<word> sent(n);
   MPI_Send(sent.data(), n, MPI_UINT32_T, next_rank(), 0, comm_);
   EXPECT_EQ(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)), MPI_ERR_BUFFER);

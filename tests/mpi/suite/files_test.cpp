@@ -26,13 +26,13 @@ class shared_file {
   shared_file(const shared_file&) = delete;
   shared_file& operator=(const shared_file&) = delete;
   ~shared_file() { MPI_File_close(&file_); }
-  operator MPI_File() const { return file_; }  // NOLINT(google-explicit-constructor): it stands for the handle
+  operator MPI_File() const { return file_; }  // NOLINT(google-explicit-constructor): the object is used as the handle
 
  private:
   MPI_File file_ = MPI_FILE_NULL;
 };
 
-// All ranks see all written data, and start again at the beginning of the file.
+// Makes all written data visible to all ranks, and sets the file position to the beginning of the file.
 void turn_round(MPI_File f, bool shared = false) {
   MPI_File_sync(f);
   MPI_Barrier(world);
@@ -188,7 +188,7 @@ TEST(files, AReadAtTheEndLeavesTheRest) {
         MPI_Status status;
         MPI_File_read_at(f, 20 * sizeof(word), p, n, type, &status);
         EXPECT_EQ(count_of(status), 30);
-        // (A non-blocking read that meets the end never finishes in Open MPI 4.1.)
+        // (In Open MPI 4.1, a non-blocking read that reaches the end of the file never completes.)
         MPI_File_read_at_all(f, 10 * sizeof(word), p + 200, n - 200, type, MPI_STATUS_IGNORE);
       });
 }

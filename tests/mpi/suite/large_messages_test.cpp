@@ -28,7 +28,7 @@ TEST(large_messages, EveryPairOfKindsOfMemory) {
   }
 }
 
-// Direct copies go in pieces of 64 MiB.
+// hpe makes direct copies in pieces of 64 MiB.
 TEST(large_messages, LongerThanAPieceOfADirectCopy) {
   constexpr int words = (68 << 20) / int{sizeof(word)} + 3;
   if (rank() > 1) return;
@@ -38,7 +38,8 @@ TEST(large_messages, LongerThanAPieceOfADirectCopy) {
   EXPECT_TRUE(equal(memory.content(), numbered(words, 0)));
 }
 
-// Ranks wait for different operations: each must also progress the other operations that it has begun.
+// The ranks wait for different operations. While it waits, each rank must also make progress with the other operations
+// that it has begun.
 TEST(large_messages, ProgressWhileWaitingForSomethingElse) {
   either from(numbered(n, 5), true);
   either to(numbered(n, 6), true);
@@ -54,7 +55,7 @@ TEST(large_messages, ProgressWhileWaitingForSomethingElse) {
     MPI_Barrier(world);
     if (rank() == 1) check();
   }
-  // The receiver waits for a message that comes after the sender's wait.
+  // The receiver waits for a message that the sender sends only after its own wait.
   word token = 0;
   if (rank() == 0) {
     MPI_Isend(from.data(), n, MPI_UINT32_T, 1, tag, world, &request);
@@ -66,7 +67,7 @@ TEST(large_messages, ProgressWhileWaitingForSomethingElse) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     check();
   }
-  // Likewise in a probe, and in a broadcast.
+  // The receiver waits in a probe, and then in a broadcast.
   if (rank() == 0) {
     MPI_Ssend(from.data(), n, MPI_UINT32_T, 1, tag, world);
     MPI_Send(&token, 1, MPI_UINT32_T, 1, tag + 1, world);
@@ -135,7 +136,7 @@ TEST(large_messages, ProbesTellTheSizeAndKeepTheOrder) {
   int flag = 0;
   while (flag == 0) MPI_Iprobe(MPI_ANY_SOURCE, 4, other, &flag, &status);
   EXPECT_EQ(words_in(status), n - 1);
-  // The message that was sent first arrives first, also at a receive from any source.
+  // Messages arrive in the order in which they were sent, also if the receive accepts any source.
   either to(numbered(n, 9), true);
   MPI_Recv(to.data(), n, MPI_UINT32_T, MPI_ANY_SOURCE, MPI_ANY_TAG, other, &status);
   EXPECT_EQ(status.MPI_TAG, 3);
@@ -198,7 +199,7 @@ TEST(large_messages, CancelledFreedAndPersistentReceives) {
   for (int round = 0; round < 3; ++round) {
     MPI_Start(&send);
     MPI_Start(&request);
-    // The request is freed during the transfer; the receiver still gets the data.
+    // In round 2, the request is freed during the transfer; the receiver still gets the data.
     if (round == 2) MPI_Request_free(&send);
     for (flag = 0; flag == 0 && round == 1;) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
     MPI_Wait(&request, &status);
@@ -219,7 +220,7 @@ TEST(large_messages, CancelledFreedAndPersistentReceives) {
 
 TEST(large_messages, TypesWithGapsOnTheReceivingSide) {
   for (const bool on_device : {false, true}) {
-    constexpr int elements = 40'003;  // on a device, with six copies of each message
+    constexpr int elements = 40'003;  // few enough for the memory of a device, which holds six copies of each message
     const datatype type(strided(7));
     either from(numbered(elements * 7, 3), true);
     either to(numbered(elements * 21, 4), on_device);
@@ -312,7 +313,8 @@ TEST(large_messages, RanksOfOneMachineCopyDirectly) {
   EXPECT_TRUE(equal(to.content(), numbered(n, 1)));
 }
 
-// Many messages in flight both ways, of any size and kind of memory, completed by every function.
+// Many messages in both directions at once, of any size and in any kind of memory, which are completed by each of the
+// functions.
 TEST(large_messages, ManyAtOnceOfAnySize) {
   SCOPED_TRACE("rank " + std::to_string(rank()) + ", seed " + std::to_string(seed()));
   constexpr int many = 12;

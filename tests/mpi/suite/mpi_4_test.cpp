@@ -48,7 +48,7 @@ TEST(mpi_4, LargeCounts) {
   });
 }
 
-// Datatypes whose constructors got large counts, which MPI gives back in another form.
+// Datatypes from constructors with large counts; MPI returns their contents in another form.
 TEST(mpi_4, TypesOfLargeConstructors) {
   constexpr MPI_Count bytes = sizeof(word);
   const std::array<MPI_Count, 3> lengths{2, 5, 1};
@@ -89,7 +89,7 @@ TEST(mpi_4, TypesOfLargeConstructors) {
     MPI_Datatype made = MPI_DATATYPE_NULL;
     make_it(&made);
     const datatype each(made);
-    // hpe knows the places of the bytes: MPI does not touch the memory itself.
+    // hpe knows where the bytes are, so MPI does not touch the memory itself.
     if (!driver_bytes::wanted()) {
       const device_bytes send(random_bytes(2 * n), owner::device);
       const device_bytes receive(random_bytes(2 * n), owner::device);
@@ -114,7 +114,7 @@ TEST(mpi_4, PersistentCollectives) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Alltoall_init(b.send, n, type, b.receive, n, type, world, MPI_INFO_NULL, &request);
     for (word round = 0; round < 3; ++round) {
-      b.send[5] = round + word(rank());  // each start reads the buffer anew
+      b.send[5] = round + word(rank());  // each start reads the buffer again
       MPI_Start(&request);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
       b.send[6] += b.receive[5];

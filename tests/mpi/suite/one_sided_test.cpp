@@ -7,8 +7,8 @@ constexpr int n = 2000;  // words of a window
 const MPI_Comm world = MPI_COMM_WORLD;
 const MPI_Datatype type = MPI_UINT32_T;
 
-// The result of MPI for a window of ordinary memory. Open MPI 4.1 has no windows for programs with threads if ranks
-// cannot access each other's memory (no CMA); mpi.windows runs these tests without threads.
+// Returns MPI's result for a window over ordinary memory. Open MPI 4.1 does not support windows in programs with
+// threads if ranks cannot access each other's memory (no CMA); mpi.windows runs these tests without threads.
 int make_a_window() {
   MPI_Errhandler usual = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(world, &usual);
@@ -30,7 +30,7 @@ class one_sided : public testing::Test {
   }
 };
 
-// `receive` is the window of each rank.
+// Runs calls in which `receive` is the window of each rank.
 template <class Calls>
 void with_window(std::size_t send, Calls&& calls) {
   same_as_on_host(send, n, [&](buffers b) {
@@ -45,7 +45,7 @@ TEST_F(one_sided, PutAndGetBetweenFences) {
   with_window(n, [&](buffers b, MPI_Win win) {
     MPI_Win_fence(0, win);
     MPI_Put(b.send, 100, type, next_rank(), 10, 100, type, win);
-    const word other = ~word{0};  // also the last byte of the window changes
+    const word other = ~word{0};  // all bytes change, so also the last byte of the window
     MPI_Put(&other, 1, type, next_rank(), n - 1, 1, type, win);
     MPI_Win_fence(0, win);
     MPI_Get(b.send + 500, 300, type, previous_rank(), 0, 300, type, win);
@@ -66,7 +66,7 @@ TEST_F(one_sided, AccumulateAndItsRelatives) {
     MPI_Win_fence(0, win);
     MPI_Fetch_and_op(b.send, b.send + 200, type, next_rank(), 5, MPI_SUM, win);
     MPI_Win_fence(0, win);
-    b.send[300] = b.send[200];  // may equal the value in the window, or not
+    b.send[300] = b.send[200];  // the value may be the same as in the window
     MPI_Compare_and_swap(b.send + 1, b.send + 300, b.send + 301, type, next_rank(), 5, win);
     MPI_Win_fence(0, win);
   });
@@ -101,7 +101,7 @@ TEST_F(one_sided, WhatAFlushFinishesIsThere) {
     MPI_Request request;
     MPI_Rget(b.send + 30, 10, type, next_rank(), 0, 10, type, win, &request);
     MPI_Win_flush_local_all(win);
-    b.send[30] += 5;  // stays, because the wait writes nothing more
+    b.send[30] += 5;  // must not be overwritten: the wait writes nothing more
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     MPI_Win_unlock_all(win);
   });
@@ -202,10 +202,10 @@ TEST_F(one_sided, AWindowTellsTheProgramsAddressAndItsModel) {
 
 int told_to_window = 0;
 int told_to_world = 0;
-void count_window(MPI_Win*, int*, ...) { ++told_to_window; }  // NOLINT(cert-dcl50-cpp): MPI asks for it
-void count_world(MPI_Comm*, int*, ...) { ++told_to_world; }   // NOLINT(cert-dcl50-cpp): MPI asks for it
+void count_window(MPI_Win*, int*, ...) { ++told_to_window; }  // NOLINT(cert-dcl50-cpp): MPI requires variadic handlers
+void count_world(MPI_Comm*, int*, ...) { ++told_to_world; }   // NOLINT(cert-dcl50-cpp): MPI requires variadic handlers
 
-// The window's error handler gets the error, as long as there is a window.
+// As long as the window exists, its error handler gets the error.
 TEST_F(one_sided, MemoryFreedUnderAWindow) {
   void* p = nullptr;
   ASSERT_EQ(hpeMalloc(&p, n * sizeof(word)), HPE_SUCCESS);

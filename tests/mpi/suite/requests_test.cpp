@@ -1,5 +1,5 @@
-// Every function that completes a request. Ranks are not synchronised: messages of a neighbour that is already in the
-// next test may match receives of this test. So a tag for a receive without a message is used by no other test.
+// Every function that completes a request. Ranks are not synchronised: messages of a neighbour that already runs the
+// next test may match receives of this test. So a receive that must get no message uses a tag that no other test uses.
 #include <atomic>
 #include <thread>
 
@@ -24,7 +24,7 @@ request_array start(buffers b) {
   return requests;
 }
 
-// The status of a request of start(), by its index. Those of sends tell nothing.
+// Checks the status of request `index` of start(). For a send, the status contains nothing to check.
 void expect_right(const MPI_Status& status, int index) {
   if (index % 2 != 0) return;
   int count = 0;
@@ -123,7 +123,7 @@ TEST(requests, WhatRequestGetStatusSaysIsThere) {
     for (int flag = 0; flag == 0;) MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
     word sum = 0;
     for (int i = 0; i < n; ++i) sum += b.receive[i];
-    b.receive[0] = sum;  // stays, because the wait writes nothing more
+    b.receive[0] = sum;  // must not be overwritten: the wait writes nothing more
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   });
 }
@@ -213,7 +213,7 @@ TEST(requests, ManyAtOnceOnBothKindsOfMemory) {
 }  // namespace
 
 // MPI may reuse the handle of a request before the thread that waits for that request has returned. A generalised
-// request, whose callback MPI calls in between, keeps the first thread in MPI.
+// request, whose callback MPI calls in between, keeps the first thread in MPI during that time.
 struct second_thread {
   std::atomic<int> step{0};  // 1: MPI has freed the first request; 2: the second thread has waited for its own
 

@@ -24,7 +24,7 @@ class forgiving {
   ~forgiving() { MPI_Comm_free(&comm_); }
 
   enum class way { recv, irecv_and_wait, irecv_and_waitall, mrecv, sendrecv, persistent };
-  // One word of ours goes along where the way says so.
+  // Receives a message in the way `how`. way::sendrecv also sends one word.
   int receive(way how, void* to, int room, MPI_Status& status) const {
     MPI_Request request = MPI_REQUEST_NULL;
     int code = MPI_SUCCESS;
@@ -53,7 +53,7 @@ class forgiving {
       default: break;
     }
     MPI_Irecv(to, room, MPI_UINT32_T, previous_rank(), tag, comm_, &request);
-    // Open MPI's own MPI_Waitall may not return.
+    // Uses MPI_Wait, because Open MPI's own MPI_Waitall may not return.
     if (how == way::irecv_and_wait || whole_messages()) return MPI_Wait(&request, &status);
     code = MPI_Waitall(1, &request, &status);
     if (code == MPI_SUCCESS) return code;
@@ -74,14 +74,14 @@ class forgiving {
   std::optional<errors_returned> on_world_;
 };
 
-// Every kind of receive, with and without room for an envelope; the sender's call returns.
+// Every kind of receive, with buffers larger and smaller than an envelope. The sender's call returns in each case.
 TEST(large_messages, WhatIsTooLongIsAnErrorOfTheReceiverAlone) {
   const forgiving other;
   for (const bool on_device : {false, true}) {
     const either from(numbered(n, 1), true);
     for (const auto how : forgiving::ways) {
       for (const int room : {n - 1, 1000, 507, 10, 1, 0}) {
-        // Open MPI 4.1 itself writes the whole message, also past the end of the buffer.
+        // Open MPI 4.1 itself writes the whole message, even beyond the end of the buffer.
         if (whole_messages() && room != n - 1) continue;
         const either to(numbered(n, 8), on_device);
         SCOPED_TRACE("way " + std::to_string(int(how)) + ", room for " + std::to_string(room));
@@ -102,7 +102,7 @@ TEST(large_messages, WhatIsTooLongIsAnErrorOfTheReceiverAlone) {
   }
 }
 
-// Short messages and small receive buffers, in a program that handles errors.
+// Tests short messages and small receive buffers in a program that handles errors.
 TEST(large_messages, ShortMessagesWhereErrorsAreSurvived) {
   const forgiving other;
   for (const bool on_device : {false, true}) {

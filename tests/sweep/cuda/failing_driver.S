@@ -1,5 +1,5 @@
-// The entries of the stand-in for the CUDA driver, each behind sweep_choose (failing_driver.cpp), which is asked at each
-// call: no target is ever stored.
+// Defines the entries of the stand-in for the CUDA driver. Each entry calls sweep_choose (failing_driver.cpp) at each call,
+// because no target is ever stored.
 
 #include "interpose/forwarding.inc"
 

@@ -23,7 +23,7 @@ int refuse() { return chosen_result; }
 
 void* stand_in() {
   static void* const library = [] {
-    // The name is none of the driver's, for which the shim would give itself.
+    // SWEEP_STAND_IN has another name than the driver, because the shim would return itself for the driver's name.
     void* const opened = ::dlopen(SWEEP_STAND_IN, RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr) {
       std::fprintf(stderr, "%s\n", ::dlerror());

@@ -1,17 +1,18 @@
 #pragma once
 
-/// The CUDA driver of the sweep: a library whose entries each ask the test whether this call fails, and else are those
-/// of the stand-in (tests/interpose/cuda/stand_in). The test finds these functions by hpe_cuda_driver_entry.
+/// The CUDA driver of the sweep: a library in which each entry asks the test whether the call must fail, and otherwise
+/// calls the entry of the stand-in (tests/interpose/cuda/stand_in). The test finds the functions below by
+/// hpe_cuda_driver_entry.
 
 #include <cstdint>
 
 namespace sweep {
 
-/// sweep_ask: ask(entry) returns the result with which a call fails, which then does nothing; 0: the call is made.
-/// Asked in every thread that calls the driver.
+/// sweep_ask sets the function `ask`, which is called before each call of an entry, in the calling thread. If
+/// ask(entry) returns an error, the entry does nothing and returns this error; if it returns 0, the call is made.
 using ask_function = int(const char* entry);
 using set_ask_function = void(ask_function* ask);
-/// sweep_stand_in: a function of the stand-in itself.
+/// sweep_stand_in returns a function of the stand-in itself.
 using stand_in_entry_function = void*(const char* name);
 
 }  // namespace sweep

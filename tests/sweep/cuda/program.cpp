@@ -18,9 +18,9 @@ namespace sweep {
 namespace {
 
 constexpr std::size_t word = sizeof(std::uint32_t);
-constexpr std::size_t stride = 1024;  // words
+constexpr std::size_t stride = 1024;  // the number of words from one word that a kernel uses to the next
 
-// The driver's addresses are numbers.
+// Converts an address of the driver, which is an integer, to a pointer.
 std::uint8_t* pointer(CUdeviceptr at) {
   return reinterpret_cast<std::uint8_t*>(at);  // NOLINT(performance-no-int-to-ptr)
 }
@@ -138,7 +138,7 @@ array* program::allocate_of_pool(std::size_t bytes) {
   return made;
 }
 
-// A free that fails has freed nothing, so the program may repeat it.
+// A call that fails has freed nothing, so the program may repeat the call.
 void program::free(array* which) {
   if (which == nullptr) return;
   repeat("cuMemFree", [&] { return which->of_pool ? cuMemFreeAsync(which->at, nullptr) : cuMemFree(which->at); });
@@ -195,7 +195,7 @@ void program::copy_peer(array* to, array* from, std::size_t bytes, CUstream stre
   std::copy_n(from->known.begin(), bytes, to->known.begin());
 }
 
-// The left half of each row.
+// Copies the left half of each row in the model.
 void program::take_box(array* to, array* from, const std::vector<std::uint8_t>* host, bool is_done,
                        std::size_t planes) {
   for (std::size_t row = 0; row < box_rows * planes; ++row) {
@@ -294,7 +294,7 @@ void program::launch(array* to, array* from, std::uint32_t value, CUstream strea
     number += value;
     std::memcpy(&to->model[at], &number, word);
     for (std::size_t i = at; i < at + word; ++i) to->known[i] = done ? from->known[i] : 0;
-    // An unknown byte carries into those above it.
+    // An unknown byte makes the higher bytes of its word unknown, because of the carry.
     for (std::size_t i = at + 1; i < at + word; ++i) to->known[i] &= to->known[i - 1];
   }
 }
@@ -317,7 +317,7 @@ void program::end_stream(CUstream stream) {
   std::erase(streams_, stream);
 }
 
-// What follows relies on the wait. Two failures in a row may be injected.
+// Two failures in a row may be injected, so the third call must succeed.
 void program::repeat(const char* name, const std::function<CUresult()>& function) {
   if (!call(name, function) && !call(name, function) && !call(name, function) && !injected().is_lost() && !given_up_)
     report_(std::string(name) + " fails for ever");

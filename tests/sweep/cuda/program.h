@@ -1,8 +1,8 @@
 #pragma once
 
-/// A CUDA program with a model of its memory. Each operation is a call of the driver with its effect on the model. An
-/// operation that fails leaves any bytes in what it writes; one that succeeds leaves the right ones, and so does work
-/// that it has queued.
+/// A CUDA program with a model of its memory. Each operation is a call of the driver, with its effect on the model. An
+/// operation that fails may leave any bytes in the memory that it writes. An operation that succeeds leaves the right
+/// bytes, and so does the work that it has queued.
 
 #include <cuda.h>
 
@@ -19,7 +19,7 @@
 
 namespace sweep {
 
-/// A function of the failing driver, or of the stand-in behind it.
+/// Return a function of the failing driver, or of the stand-in behind it.
 void* find_in_driver(const char* name);
 template <class Function>
 Function* find_in_stand_in(const char* name) {
@@ -30,42 +30,42 @@ Function* find_in_stand_in(const char* name) {
 struct array {
   CUdeviceptr at = 0;
   std::vector<std::uint8_t> model;
-  std::vector<std::uint8_t> known;  ///< by byte: whether it has the model's value
+  std::vector<std::uint8_t> known;  ///< for each byte: whether it has the model's value
   bool of_pool = false;
 };
 
 class program {
  public:
-  /// report gets one sentence for each error.
+  /// report: called with one sentence for each error.
   explicit program(std::function<void(const std::string&)> report) : report_(std::move(report)) {}
 
-  /// Starts the driver, as CUDA's runtime does, and loads the kernel. False if that fails.
+  /// Starts the driver, as CUDA's runtime does, and loads the kernel. Returns false if that fails.
   bool start();
-  /// The reverse: the program releases its context.
+  /// Releases the program's context.
   void end();
 
-  // ---- memory. Allocation gives nullptr if it failed.
+  // ---- memory. A failed allocation returns nullptr.
   array* allocate(std::size_t bytes);
   array* allocate_rows(std::size_t width, std::size_t rows);
   array* allocate_of_pool(std::size_t bytes);
   void free(array* which);
 
-  // ---- work, on a stream or, without one, as the synchronous entry
+  // ---- work: on a stream or, without a stream, by the synchronous entry
   void upload(array* to, std::size_t offset, std::size_t bytes, std::uint8_t first, CUstream stream = nullptr);
   void download(array* from, std::size_t offset, std::size_t bytes, CUstream stream = nullptr);
   void copy(array* to, array* from, std::size_t bytes, CUstream stream = nullptr);
-  /// cuMemcpy, whose addresses tell the direction.
+  /// Calls cuMemcpy, which finds the direction from the addresses.
   void copy_any(array* to, std::size_t offset, std::size_t bytes, std::uint8_t first);
   void copy_peer(array* to, array* from, std::size_t bytes, CUstream stream = nullptr);
-  /// Rows of half of a pitch, from the host or from another array; planes of four such rows; and planes between
-  /// contexts.
+  /// Copy rows as wide as half of the pitch, from the host or from another array; planes of four such rows; and planes
+  /// between contexts.
   void copy_rows(array* to, array* from, CUstream stream = nullptr);
   void copy_planes(array* to, array* from, CUstream stream = nullptr);
   void copy_peer_planes(array* to, array* from, CUstream stream = nullptr);
   void fill(array* to, std::size_t offset, std::size_t bytes, std::uint8_t value, CUstream stream = nullptr);
   void fill_words(array* to, std::size_t words, std::uint32_t value, CUstream stream = nullptr);
   void fill_rows(array* to, std::uint32_t value, CUstream stream);
-  /// to[n] = from[n] + value, for every 1024th word.
+  /// Launches a kernel that sets to[n] = from[n] + value in every 1024th word.
   void launch(array* to, array* from, std::uint32_t value, CUstream stream = nullptr);
   void write_word(array* to, std::uint32_t value, CUstream stream);
 
@@ -79,13 +79,13 @@ class program {
   void read_by_cpu(array* from, std::size_t offset, std::size_t bytes);
   void read_file(array* to, int file, std::size_t bytes);
 
-  /// Any other call of the driver. False if it failed.
+  /// Makes any other call of the driver. Returns false if the call failed.
   bool call(const char* name, const std::function<CUresult()>& function);
-  /// Makes a call until it succeeds, which it must at the third time unless the device is lost.
+  /// Repeats a call until it succeeds. Reports an error if the third call fails, unless the device is lost.
   void repeat(const char* name, const std::function<CUresult()>& function);
   /// The same as call() for hpe's C++ interface, which may throw.
   bool call_or_throw(const char* name, const std::function<void()>& function);
-  /// Runs before the memory is freed.
+  /// Adds a function that runs before the memory is freed.
   void at_end(std::function<void()> cleanup) { cleanups_.push_back(std::move(cleanup)); }
 
   void known(array* which, std::size_t offset, const std::vector<std::uint8_t>& bytes);
@@ -94,14 +94,15 @@ class program {
   [[nodiscard]] CUfunction kernel() const noexcept { return kernel_; }
   void report(const std::string& what) { report_(what); }
 
-  /// No call fails from here on: compares all memory with the model, and frees it.
+  /// verify() compares all memory with the model, and free_all() frees it. No call may fail any more.
   void verify();
   void free_all();
-  /// A wait was refused, so hpe has given up the device: all later calls fail.
+  /// Whether a wait was refused; hpe has then given up the device, so all later calls fail.
   [[nodiscard]] bool is_given_up() const noexcept { return given_up_; }
 
  private:
-  /// A call that writes a range: `bytes` if it succeeds, anything if not.
+  /// Makes a call that writes a range. The range then contains `bytes` if the call succeeds, and unknown bytes if it
+  /// fails.
   bool write(const char* name, array* to, std::size_t offset, const std::vector<std::uint8_t>& bytes,
              const std::function<CUresult()>& function);
   void take_box(array* to, array* from, const std::vector<std::uint8_t>* host, bool is_done, std::size_t planes);
@@ -121,7 +122,7 @@ class program {
     bool is_done = false;
   };
   std::deque<download_of> downloads_;
-  std::deque<std::vector<std::uint8_t>> sources_;  // of copies that are queued
+  std::deque<std::vector<std::uint8_t>> sources_;  // the sources of queued copies
 };
 
 inline constexpr std::size_t mebibyte = std::size_t{1} << 20;

@@ -22,17 +22,17 @@ bool starts_with_any(const char* name, std::initializer_list<const char*> prefix
   return std::ranges::any_of(prefixes, [&](const char* p) { return std::strncmp(name, p, std::strlen(p)) == 0; });
 }
 
-// Whether an entry gives something back, or tells what is constant. It does not fail if it is used correctly.
+// Whether a correct call of an entry never fails, because the entry releases a resource or returns a constant.
 bool cannot_fail(const char* entry) {
   return starts_with_any(entry, {"cuMemFree", "cuMemHostUnregister", "cuMemRelease", "cuMemAddressFree", "cuMemUnmap",
                                  "cuEventDestroy", "cuStreamDestroy", "cuModuleUnload", "cuGraphDestroy",
                                  "cuGraphExecDestroy", "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxDestroy",
                                  "cuDevicePrimaryCtxRelease", "cuThreadExchange", "cuDriverGetVersion", "cuGetError",
-                                 // Only work that has failed makes these fail, and then the device is lost.
+                                 // These fail only if earlier work has failed, and then the device is lost.
                                  "cuEventQuery", "cuStreamQuery"});
 }
 
-// Whether an entry needs no device.
+// Whether an entry works without a device, so that it succeeds even after the device is lost.
 bool survives_loss(const char* entry) {
   return starts_with_any(entry, {"cuInit", "cuDevice", "cuDriver", "cuGetError", "cuCtxGetCurrent", "cuCtxSetCurrent",
                                  "cuCtxPushCurrent", "cuCtxPopCurrent", "cuCtxGetDevice", "cuThreadExchange"});
@@ -46,7 +46,8 @@ int ask(const char* entry) {
   return CUDA_SUCCESS;
 }
 
-// What the stand-in has of the program and of hpe, and the files of the process. The files of the stand-in itself stay.
+// The resources of the program and of hpe in the stand-in, and the number of open files of the process (including those
+// of the stand-in itself, which never change).
 struct resources {
   stand_in::held of_driver;
   std::size_t files = 0;
@@ -78,7 +79,8 @@ std::string more(const resources& earlier, const resources& later) {
   return result;
 }
 
-// The process in which calls may fail until it ends. Its report is the first exit handler, so it runs last.
+// The sweep of this process if failures stay armed until the process ends; otherwise null. tell_end() reports its
+// result; it is registered as the first exit handler, so it runs last.
 const sweep_of* ending = nullptr;
 int report_of_end = -1;
 
@@ -99,7 +101,8 @@ class worker {
 
   int run() {
     if (what_.starts || which_.kind == failure::loss_before) run_to_the_end();
-    // hpe's own work, and what it keeps, must not end with the program's context.
+    // The context of this program stays, so that hpe's own work and cached resources do not end with the context of a
+    // run.
     program keeper([&](const std::string& what) { to_.finding(0, what); });
     if (!keeper.start()) return 4;
     for (int n = 0; n < 3; ++n) run_once(never, "before any failure");
@@ -114,7 +117,7 @@ class worker {
         return 0;
       }
       if (fired) run_once(never, "afterwards");
-      // What hpe keeps for later may grow now and then; what it loses is lost each time.
+      // A cache of hpe may grow in one round; a leak grows in every round.
       std::string left = fired ? more(before_, held_now()) : "";
       for (int again = 0; again < 3 && !left.empty(); ++again) {
         before_ = held_now();
@@ -139,7 +142,7 @@ class worker {
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
   void finding(std::uint64_t k, const std::string& what) {
-    broken_ = true;  // otherwise later runs would report the same again
+    broken_ = true;  // later runs would report the same leak again
     to_.finding(k, what);
   }
 
@@ -201,7 +204,7 @@ std::span<const failure> kinds_of_failure() { return kinds; }
 
 std::span<const order> orders() { return only; }
 
-int other_process(const std::string& /*role*/) { return 2; }  // no scenario has one
+int other_process(const std::string& /*role*/) { return 2; }  // no scenario has another process
 
 int run_sweep(const sweep_of& which, int report_to) {
   std::set_terminate([] {
@@ -212,7 +215,7 @@ int run_sweep(const sweep_of& which, int report_to) {
   this_thread_is_the_test();
   install_touch_handler();
   ::setenv("HPE_CUDA_DRIVER", SWEEP_DRIVER, 1);
-  // What is kept for later would look like a leak, and idle threads would make calls at any time.
+  // Cached memory would look like a leak, and threads that prepare memory would make calls at any time.
   for (const char* const name : {"HPE_KEPT_MEMORY", "HPE_PREPARED_MEMORY"}) ::setenv(name, "0", 0);
   ::setenv("HPE_STAGING_CHUNK", "256k", 0);
   ::setenv("HPE_STAGING_BUFFERS", "6", 0);

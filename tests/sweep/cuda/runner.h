@@ -10,11 +10,11 @@
 
 namespace sweep {
 
-/// What a program does, and how it was started.
+/// The operations of a program, and the variables with which it is started.
 struct scenario {
   std::string name;
   std::vector<std::pair<const char*, const char*>> variables;
-  /// Prepares its memory, calls `arm`, and makes the calls that are to fail.
+  /// Prepares memory, calls `arm`, and makes the calls of which one will fail.
   std::function<void(program&, const std::function<void()>& arm)> run;
   bool starts = false;  ///< calls fail from the start of the driver to the end of the process
 };

@@ -1,4 +1,5 @@
-// What CUDA programs do with memory, in sizes that take milliseconds, and how they were started.
+// Operations of CUDA programs with memory, in sizes that take milliseconds, and the variables with which the programs
+// are started.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,9 +16,9 @@ namespace {
 using arm_function = std::function<void()>;
 using interpose_pointers = hpe::interpose::adopted_pointers;
 
-constexpr std::size_t little = 5000;                         // the driver's in every mode
-constexpr std::size_t middle = 2 * mebibyte + 3 * 4096;      // hpe's where it manages memory
-constexpr std::size_t large = 6 * mebibyte;                  // three do not fit into HPE_DEVICE_MEMORY
+constexpr std::size_t little = 5000;                         // in the driver's memory in every mode
+constexpr std::size_t middle = 2 * mebibyte + 3 * 4096;      // in hpe memory in the modes in which hpe manages memory
+constexpr std::size_t large = 6 * mebibyte;                  // three such arrays exceed HPE_DEVICE_MEMORY
 constexpr std::size_t box_bytes = box_pitch * box_rows * 4;  // four planes
 
 void allocations(program& p, const arm_function& arm) {
@@ -129,7 +130,7 @@ void launches(program& p, const arm_function& arm) {
   p.end_stream(stream);
 }
 
-// Events, streams of threads and contexts of the program, which end while hpe knows them.
+// Events, per-thread streams and contexts of the program, which end while hpe has records of them.
 void streams(program& p, const arm_function& arm) {
   array* const a = p.allocate(middle);
   array* const b = p.allocate(middle);
@@ -246,9 +247,10 @@ void touches(program& p, const arm_function& arm) {
   p.read_by_cpu(a, mebibyte, 5000);
 }
 
-// What MPI_Send and MPI_Recv do with such memory (interpose/mpi).
+// Makes the calls that MPI_Send and MPI_Recv make for such memory (interpose/mpi).
 void messages(program& p, const arm_function& arm) {
-  constexpr std::size_t middle = 200 << 10;  // the driver's in every mode; calls of MPI use hpe memory as CPU code does
+  // In the driver's memory in every mode; MPI accesses hpe memory as CPU code does.
+  constexpr std::size_t middle = 200 << 10;
   array* const a = p.allocate(middle);
   array* const b = p.allocate(middle);
   p.upload(a, 0, middle, 1);
@@ -270,7 +272,7 @@ void messages(program& p, const arm_function& arm) {
   std::byte* chunk = nullptr;
   constexpr std::size_t chunk_bytes = 64 << 10;
   if (p.call_or_throw("borrow", [&] { chunk = pointers->borrow(chunk_bytes); })) {
-    // The memory must be left alone until the copy is done, also where a wait fails.
+    // The host memory must not be used before the copy is done, even if a wait fails.
     hpe::interpose::device_copy read, written;
     if (p.call_or_throw("start_read", [&] { read = pointers->start_read(chunk, b->at, chunk_bytes); }) &&
         p.call_or_throw("wait", [&] { read.wait(); })) {
@@ -298,7 +300,7 @@ void messages(program& p, const arm_function& arm) {
   p.download(b, 0, middle);
 }
 
-// From the first call of the driver to the end of the process.
+// A program whose calls may fail from its first call of the driver to the end of the process.
 void whole_life(program& p, const arm_function& /*arm*/) {
   array* const a = p.allocate(middle);
   array* const b = p.allocate(little);

@@ -6,9 +6,9 @@
 #include "interpose/mpi/messages/board/shared_by_machine.h"
 
 // Announcements are numbered within their pair of ranks, in order, and the cell of an announcement is the number modulo
-// the number of cells. A cell is used again when its announcement is over. The first round of numbers is left out, so
-// that the zeros of new memory mean no announcement. A sender that reads a cell while the receiver fills it for a later
-// announcement does not get the claim, because the number in the cell's state has changed.
+// the number of cells. A cell is reused when its announcement is over. Numbers start at the number of cells, so the
+// zeros of new memory mean that there is no announcement. A sender that reads a cell while the receiver fills the cell
+// for a later announcement fails to claim it, because the number in the cell's state has changed.
 
 namespace hpe::interpose::mpi {
 
@@ -16,7 +16,7 @@ namespace {
 
 std::atomic<announcement_board*> the_announcements{nullptr};
 
-// The memory for the announcements grows with the square of the number of ranks: 16 MiB for so many.
+// The memory for the announcements grows with the square of the number of ranks; for 32 ranks, it is 16 MiB.
 constexpr int most_ranks = 32;
 
 std::uint64_t packed(const offer_board::offer& of) noexcept { return std::uint64_t{of.turn} << 32 | of.slot; }
@@ -62,7 +62,8 @@ announcement_board::communicator_name announcement_board::name_of(MPI_Comm comm)
 
 // ---- the receiver -------------------------------------------------------------------------------------------------
 
-// Entries of communicators that the program has freed are harmless: no sender claims what is announced by them.
+// Entries of communicators that the program has freed are harmless: no sender claims the announcements for these
+// communicators.
 void announcement_board::learn(MPI_Comm comm, int source, int rank, communicator_name communicator) {
   constexpr std::size_t most_correspondents = 4096;
   if (rank == rank_ || place_[static_cast<std::size_t>(rank)] < 0) return;
@@ -81,7 +82,7 @@ const announcement_board::correspondent* announcement_board::sender_of(MPI_Comm 
 }
 
 void announcement_board::mistaken(MPI_Comm comm, int source) {
-  constexpr unsigned for_a_while = 64;  // receives
+  constexpr unsigned for_a_while = 64;  // the number of receives that are not announced
   const auto found = correspondents_.find({comm, source});
   if (found != correspondents_.end()) found->second.unannounced = for_a_while;
 }
@@ -120,7 +121,7 @@ bool announcement_board::announcement::is_over() {
 
 announcement_board::announcement::~announcement() {
   while (!is_over()) std::this_thread::yield();
-  if (taken_back_) return;  // the cell may have a later announcement
+  if (taken_back_) return;  // the cell may already contain a later announcement
   board_.cell_of(board_.rank_, sender_, number_).state.store(word(number_, stage::unused), std::memory_order_release);
 }
 
@@ -139,7 +140,7 @@ std::optional<announcement_board::found_cell> announcement_board::find(int recei
   for (std::uint32_t number = first; number != end; ++number) {
     const cell& its = cell_of(receiver, rank_, number);
     const std::uint64_t state = its.state.load(std::memory_order_acquire);
-    if (static_cast<std::int32_t>(number_in(state) - number) < 0) break;  // not made yet
+    if (static_cast<std::int32_t>(number_in(state) - number) < 0) break;  // the receiver has not announced it yet
     if (state != word(number, stage::announced)) {
       if (number == first) ++first;
       continue;

@@ -40,12 +40,12 @@ class announcement_board {
 
   // ---- the receiver
 
-  /// A sender that has sent messages in memory of the driver to this rank: the sender's rank in MPI_COMM_WORLD and its
-  /// communicator.
+  /// A sender that has sent this rank messages whose payloads were in memory of the CUDA driver: the sender's rank in
+  /// MPI_COMM_WORLD and its communicator.
   struct correspondent {
     int rank = 0;
     communicator_name communicator = 0;
-    unsigned unannounced = 0;  ///< after a wrong claim: how many further receives are not announced
+    unsigned unannounced = 0;  ///< after a wrong claim: the number of next receives that are not announced
   };
   /// Records the sender of an envelope: rank `source` of `comm` is rank `rank` of MPI_COMM_WORLD, and that rank's own
   /// name for the communicator is `communicator`.
@@ -58,7 +58,7 @@ class announcement_board {
 
   /// Announces a receive while the object exists. The destructor withdraws the announcement; if a sender has claimed
   /// it, the destructor waits until that sender's copy has ended. If two ranks waited for each other in this
-  /// destructor, both would wait for ever; therefore callers first ask is_over().
+  /// destructor, both would wait forever; therefore callers first test is_over().
   class announcement {
    public:
     announcement(announcement_board& board, int sender, std::uint32_t number)
@@ -111,7 +111,7 @@ class announcement_board {
     std::atomic<std::uint64_t> state;     // number of the announcement and its stage
     std::atomic<std::uint64_t> claimant;  // the offer of the sender that has claimed the announcement
     std::size_t bytes;
-    std::uint64_t offset;  // the offset of the place
+    std::uint64_t offset;  // the offset of `place`
     communicator_name communicator;
     int tag;
     alignas(64) peer_bytes place;  // the place, without its offset
@@ -136,11 +136,11 @@ class announcement_board {
   announcement_board(pair* pairs, std::vector<int> place, std::size_t members, int rank);
 
   pair* const pairs_;
-  const std::vector<int> place_;  // rank among the ranks of this machine, by rank in MPI_COMM_WORLD
+  const std::vector<int> place_;  // for each rank of MPI_COMM_WORLD: its rank among the ranks of this machine, or -1
   const std::size_t members_;
   const int rank_;
-  // next_: the number of the next announcement to each sender. first_: the number of each receiver's first announcement
-  // that may still be claimed. Both by rank.
+  // Both are indexed by rank. next_: the number of the next announcement to each sender. first_: the number of each
+  // receiver's first announcement that may still be claimed.
   std::vector<std::uint32_t> next_;
   std::vector<std::uint32_t> first_;
   std::map<std::pair<MPI_Comm, int>, correspondent> correspondents_;

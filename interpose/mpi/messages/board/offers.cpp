@@ -19,7 +19,7 @@ offer_board::offer_board(row* rows, int rank, std::size_t ranks)
 }
 
 void offer_board::open(const job& of, MPI_Comm machine) {
-  // All ranks have the board, or none: a receiver without one could not take an offer.
+  // Either all ranks of the machine have the board or none, because a receiver without a board could not take an offer.
   void* const mapped = shared_by_machine(of, "offers", of.same_machine.size() * sizeof(row), machine);
   if (mapped == nullptr)
     return log(log_level::info,
@@ -54,7 +54,8 @@ void offer_board::ask(int rank, const offer& of, const target& wanted) noexcept 
   set(rank, of, stage::asked);
 }
 
-// As long as the receiver has not answered, the cell of an offer that is kept has the turn before.
+// The sender does not write a kept offer into its cell. So, until the receiver answers, the cell contains an earlier
+// turn.
 offer_board::stage offer_board::stage_of(const offer& of) const noexcept {
   const std::uint64_t now = rows_[rank_].of_offer[of.slot].state.load(std::memory_order_acquire);
   return now >> 32 == of.turn ? static_cast<stage>(now) : stage::offered;
@@ -66,7 +67,7 @@ offer_board::stage offer_board::stage_of(int rank, const offer& of) const noexce
 }
 
 offer_board::stage offer_board::watch(int rank, const offer& of) const noexcept {
-  constexpr int while_asked = 400;  // longer, because the sender copies meanwhile
+  constexpr int while_asked = 400;  // longer than the others, because the sender copies during this time
   return watch_while([&] { return stage_of(rank, of); },
                      [](stage s) { return s == stage::asked || s == stage::pushing; }, while_asked);
 }
@@ -87,7 +88,7 @@ void offer_board::fail(const offer& of) noexcept {
   copied(of);
 }
 
-// A later offer in the slot means that the sender has ended this one, which it does after the copy.
+// If the slot contains a later offer, the sender has ended this offer, and a sender ends an offer only after the copy.
 bool offer_board::is_copied(int rank, const offer& of) const noexcept {
   const std::uint32_t last = rows_[rank].of_offer[of.slot].copied.load(std::memory_order_acquire);
   return static_cast<std::int32_t>(last - of.turn) >= 0;

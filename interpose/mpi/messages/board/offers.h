@@ -4,7 +4,7 @@
 /// so that an answer needs no MPI message.
 ///
 /// A sender makes an offer for each of these messages and names the offer in the envelope. The receiver takes the offer
-/// before it copies, and sets the offer to `done` afterwards. The receiver may also describe the target and ask the
+/// before it copies, and sets the offer to `done` after the copy. The receiver may also describe the target and ask the
 /// sender to copy, which is faster. The sender then copies and sets the offer to `done`, or leaves the copy to the
 /// receiver. If the sender does not begin the copy, the receiver withdraws its request and copies. A sender that must
 /// not wait withdraws an offer that the receiver has not taken. A sender may also copy without being asked, to a
@@ -81,8 +81,8 @@ class offer_board {
   [[nodiscard]] bool begin_push(const offer& of) noexcept;
   /// The target that the receiver has described; valid only in stage `pushing`.
   [[nodiscard]] target target_of(const offer& of) const noexcept { return rows_[rank_].of_offer[of.slot].wanted; }
-  /// The sender's answers in stage `pushing`: pushed() says that all bytes have been copied, leave() that the receiver
-  /// must copy them.
+  /// The sender's answers in stage `pushing`: pushed() reports that all bytes have been copied, leave() that the
+  /// receiver must copy them.
   void pushed(const offer& of) noexcept { set(rank_, of, stage::done); }
   void leave(const offer& of) noexcept { set(rank_, of, stage::left); }
   /// Returns false, without effect, if the receiver has taken the offer.
@@ -90,7 +90,7 @@ class offer_board {
   /// Frees the slot of the offer.
   void end(const offer& of) noexcept;
 
-  // ---- copies without a request: the sender reports that the copy has ended, and both ranks can query this
+  // ---- copies without a request: copied() and fail() report that the copy has ended, and both ranks can query this
 
   void copied(const offer& of) noexcept {
     rows_[rank_].of_offer[of.slot].copied.store(of.turn, std::memory_order_release);

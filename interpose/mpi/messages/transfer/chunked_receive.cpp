@@ -4,8 +4,9 @@
 #include "interpose/mpi/pending.h"
 #include "runtime/base/error.h"
 
-// Chunk i uses place i % at_once: MPI receives into the place, then the device copies from it, then the place is free.
-// Receives are posted in the order of the chunks. After a failure the remaining chunks are received and discarded.
+// Chunk i uses place i % at_once: MPI receives the chunk into its place, then the device copies the chunk from there;
+// then the place is free again. Receives are posted in the order of the chunks. After a failure the remaining chunks
+// are received and discarded.
 
 namespace hpe::interpose::mpi {
 
@@ -16,7 +17,7 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
   chunked_receive(std::byte* to, const chunk_plan& plan, transfer_over then)
       : to_(to), plan_(plan), then_(std::move(then)) {}
 
-  /// Whether all receives are posted. Those for which host memory is short are posted later.
+  /// Posts receives; returns whether all are posted. If there is too little host memory, the others are posted later.
   bool step() {
     try {
       for (; posted_ < plan_.count() && is_free(place_of(posted_)); ++posted_) post(posted_);
@@ -34,7 +35,7 @@ class chunked_receive : public std::enable_shared_from_this<chunked_receive> {
 
   place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
 
-  // A place whose copy has failed is free.
+  // A place also counts as free if its copy has failed.
   bool is_free(const place& p) {
     bool settled = true;
     if (!p.receiving) failure_.attempt([&] { settled = p.access.settled(); });

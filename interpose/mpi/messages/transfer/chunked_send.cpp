@@ -21,7 +21,7 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
   chunked_send(const std::byte* from, const chunk_plan& plan, transfer_over then)
       : from_(from), plan_(plan), then_(std::move(then)) {}
 
-  /// Returns whether the sends of all chunks are posted. Those for which host memory is short are posted later.
+  /// Posts sends; returns whether all are posted. If there is too little host memory, the others are posted later.
   bool step() {
     start_copies();
     try {
@@ -43,7 +43,7 @@ class chunked_send : public std::enable_shared_from_this<chunked_send> {
 
   place& place_of(std::size_t i) { return places_[i % chunk_plan::at_once]; }
 
-  // A place whose copy has failed is ready: its chunk is sent empty.
+  // A place also counts as ready if its copy has failed; its chunk is then sent empty.
   bool is_ready(const place& p) {
     bool ready = true;
     failure_.attempt([&] { ready = p.access.ready(); });

@@ -13,11 +13,12 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// The most bytes that one call of MPI copies, so that other work does not wait long; devices reach their rate with it.
+// The most bytes that one call of MPI copies: few enough that other work does not wait long, and enough that devices
+// reach their full rate.
 constexpr std::size_t piece = std::size_t{64} << 20;
 
-// A copy of driver memory up to this size takes less than 10 us. If it is the only operation in progress, the thread
-// waits for it: progress in MPI meanwhile would cost more than it gains.
+// A copy of driver memory of up to this size takes less than 10 us. If such a copy is the only operation in progress,
+// the thread waits for it, because other progress in MPI would cost more time than it saves.
 constexpr std::size_t waited_for_at_once = std::size_t{1} << 20;
 
 class direct_copy {
@@ -42,7 +43,7 @@ class direct_copy {
   std::size_t done_ = 0;
 };
 
-// Copies that devices make one after the other, so only the first unfinished one has to be tested.
+// Copies that devices make one after the other. So only the first unfinished copy has to be tested.
 class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
  public:
   static queue_of_copies& of(const std::shared_ptr<copy_queue>& copies) {
@@ -88,7 +89,8 @@ class queue_of_copies : public std::enable_shared_from_this<queue_of_copies> {
   std::deque<copy> waiting_;
 };
 
-// Returns nothing if begin() starts no copy. If the memory is lost, the transfer in chunks finds and returns the error.
+// Returns nullopt if begin() starts no copy. If the memory is lost, the caller's transfer in chunks then finds and
+// returns the error.
 template <class Begin>
 std::optional<device_copy> attempt(std::size_t bytes, Begin&& begin) {
   try {
