@@ -1,5 +1,5 @@
-// Numbers go from a file to a device, a kernel changes them, and they go to another file:
-// fread and fwrite get device pointers. No buffer lies between.
+// fread reads numbers from a file into device memory, a kernel doubles them, and fwrite
+// writes them to another file. The program needs no buffer in between.
 
 #include <cstdio>
 #include <hpe/hpe.hpp>
@@ -37,9 +37,9 @@ int main(int argc, char** argv) try {
   hpe::array<float> data(count);
   if (std::fread(data.data(), sizeof(float), count, input.stream) != count)
     throw std::runtime_error(std::string(argv[1]) + " cannot be read");
-  // y += 1 * x, with one array for both: doubles each number.
+  // saxpy computes y += 1 * x. Here x and y are the same array, so it doubles each number.
   hpe::launch(saxpy, hpe::grid(64), {data.data(), data.data(), count, 1}, hpe::inout(data));
-  // Waits for the kernel.
+  // fwrite waits for the kernel.
   if (std::fwrite(data.data(), sizeof(float), count, output.stream) != count)
     throw std::runtime_error(std::string(argv[2]) + " cannot be written");
   std::printf("%zu numbers doubled\n", count);

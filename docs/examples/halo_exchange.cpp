@@ -1,6 +1,6 @@
 // Heat spreads along a rod that all devices share. Before each step, neighbours exchange
-// the cells at their common border. A loop on the CPU computes the same rod, and every bit
-// is compared.
+// the cells at their common border. A loop on the CPU computes the same rod, and the
+// program compares every bit.
 
 #include <algorithm>
 #include <cstdio>
@@ -11,11 +11,11 @@
 
 namespace {
 
-constexpr std::size_t cells = 4096;  // of each device
+constexpr std::size_t cells = 4096;  // cells of each device
 constexpr int steps = 100;
 
-/// A device's part of the rod, with a rim of one cell at either end, now and one step
-/// later.
+/// A device's part of the rod, with a rim of one cell at either end: the values now, and
+/// one step later.
 struct part {
   explicit part(int device)
       : now(cells + 2, hpe::on_device(device)), next(cells + 2, hpe::on_device(device)) {}
@@ -24,7 +24,7 @@ struct part {
   hpe::array<float> next;
 };
 
-/// The rim of each of two neighbours becomes a copy of the other one's border.
+/// Copies the border cell of each of two neighbours into the rim of the other.
 void exchange(part& left, part& right) {
   hpe::copy(&right.now[0], &left.now[cells], sizeof(float));
   hpe::copy(&left.now[cells + 1], &right.now[1], sizeof(float));
@@ -47,8 +47,8 @@ int main() try {
   std::vector<part> parts;
   for (int d = 0; d < devices; ++d) parts.emplace_back(d);
 
-  std::vector<float> rod(
-      devices * cells + 2);  // cold, but for a hot middle, which is a border of two devices
+  // The rod is cold except for a hot middle, where the parts of two devices meet.
+  std::vector<float> rod(devices * cells + 2);
   std::fill_n(rod.begin() + static_cast<std::ptrdiff_t>(rod.size() / 2 - 50), 100, 1000.0F);
   for (int d = 0; d < devices; ++d)
     std::copy_n(&rod[d * cells], cells + 2, parts[d].now.data());

@@ -10,7 +10,8 @@ struct range {
   uint64_t end;
 };
 
-/// The elements, out of count, that belong to these tiles of a one-dimensional grid.
+/// Returns the range of the `count` elements that belongs to these tiles of a
+/// one-dimensional grid.
 range elements_of(const hpeTiles& tiles, uint64_t count) {
   return {count * tiles.begin / tiles.grid[0], count * tiles.end / tiles.grid[0]};
 }

@@ -21,10 +21,11 @@ struct saxpy_parameters {
 struct heat_parameters {
   const float* now;
   float* next;
-  uint64_t count;  // cells without the rim of one cell at either end
+  uint64_t count;  // the number of cells, without the rim of one cell at either end
 };
 
-/// One cell of the next time step. The CPU's check uses the same function.
+/// Returns the value of a cell in the next time step. The check on the CPU uses the same
+/// function.
 constexpr float heat(const float* now, uint64_t cell) {
   return now[cell] + 0.25F * (now[cell - 1] - 2 * now[cell] + now[cell + 1]);
 }

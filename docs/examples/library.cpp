@@ -1,4 +1,4 @@
-// A product of matrices, by cuBLAS on a GPU and by a loop on the CPU where there is none.
+// Multiplies two matrices: by cuBLAS if device 0 is a GPU, otherwise by a loop on the CPU.
 // Both use the same pointers.
 
 #include <cublas_v2.h>
@@ -12,8 +12,7 @@ namespace {
 
 constexpr int size = 64;
 
-/// c = a * b, of square matrices with the rows of a column behind each other, as in
-/// Fortran.
+/// Computes c = a * b for square matrices that are stored column by column, as in Fortran.
 void multiply_by_library(const hpe::array<float>& a, const hpe::array<float>& b,
                          hpe::array<float>& c) {
   cublasHandle_t library = nullptr;

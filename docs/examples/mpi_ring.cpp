@@ -1,5 +1,5 @@
-// Each rank has a device. A vector that a kernel wrote goes to the next rank of a ring: MPI
-// gets device pointers.
+// Each rank has a device, and sends a vector that a kernel wrote to the next rank of a
+// ring. The program passes device pointers to MPI.
 
 #include <mpi.h>
 
@@ -25,10 +25,10 @@ int main(int argc, char** argv) try {
   hpe::array<float> mine(count);
   hpe::array<float> received(count);
   hpe::launch(fill, hpe::grid(64), {mine.data(), count, 1000.0F * rank}, hpe::out(mine));
-  // Waits for the kernel.
+  // MPI_Sendrecv waits for the kernel.
   MPI_Sendrecv(mine.data(), count, MPI_FLOAT, right, 0, received.data(), count, MPI_FLOAT,
                left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  // Waits for the message.
+  // The kernel runs after the message has arrived in `received`.
   hpe::launch(saxpy, hpe::grid(64), {received.data(), mine.data(), count, 1},
               hpe::in(received), hpe::inout(mine));
 

@@ -1,5 +1,5 @@
-// CPU code writes two vectors, a kernel adds them, CPU code reads the sum: through the same
-// pointers, without a copy.
+// CPU code writes two vectors, a kernel adds them, and CPU code reads the sum. All use the
+// same pointers, and the program copies nothing.
 
 #include <algorithm>
 #include <cstdio>

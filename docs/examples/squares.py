@@ -1,4 +1,4 @@
-# A program of Numba as it might be on your disk: it knows nothing of hpe.
+# A Numba program as you might have it on your disk; it does not use hpe.
 
 import numpy
 from numba import cuda

@@ -1,5 +1,5 @@
-// A kernel on device 0 writes a vector, a kernel on device 1 reads it. The program names
-// the data and nothing else.
+// A kernel on device 0 writes a vector, and a kernel on device 1 reads it. The program only
+// names the data of each launch; hpe derives the order of the launches.
 
 #include <cstdio>
 #include <hpe/hpe.hpp>
@@ -15,13 +15,13 @@ int main() try {
   hpe::array<float> x(count, hpe::on_device(0));
   hpe::array<float> y(count, hpe::on_device(1));
 
-  // Side by side: they use different data.
+  // These two launches run side by side, because they use different data.
   hpe::launch_on(0, fill, hpe::grid(64), {x.data(), count, 0}, hpe::out(x));
   hpe::launch_on(1, fill, hpe::grid(64), {y.data(), count, 100}, hpe::out(y));
-  // After both of them: it reads x and y.
+  // This launch runs after both of them, because it reads x and y.
   hpe::launch_on(1, saxpy, hpe::grid(64), {x.data(), y.data(), count, 10}, hpe::in(x),
                  hpe::inout(y));
-  // After saxpy: it overwrites what saxpy reads.
+  // This launch runs after saxpy, because it overwrites x, which saxpy reads.
   hpe::launch_on(0, fill, hpe::grid(64), {x.data(), count, -1}, hpe::out(x));
 
   std::printf("x[7] = %g, y[7] = %g\n", x[7], y[7]);

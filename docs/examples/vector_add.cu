@@ -1,4 +1,4 @@
-// A CUDA program as it might be on your disk: it knows nothing of hpe.
+// A CUDA program as you might have it on your disk; it does not use hpe.
 
 #include <cstdio>
 #include <cstdlib>
