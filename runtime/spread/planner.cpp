@@ -124,6 +124,7 @@ struct planner::known_kernel {
   std::unordered_map<std::string, std::unique_ptr<sampled>> samples;
   std::map<std::vector<std::uint64_t>, std::unique_ptr<account>> accounts;
   double plan_seconds = 0.002;  // seconds that the latest plan took; at first a guess
+  double waited = 0;            // seconds that launches have lost because the kernel was not ready for several devices
 };
 
 double planner::seconds_now() {
@@ -387,15 +388,23 @@ const decision& planner::without_plan(const account& of, const query& q) {
   return unplanned_;
 }
 
-const decision& planner::decide(const kernel_model& kernel, const launch& l,
-                                std::span<const allocation* const> arrays) {
+// The kernel's code is loaded for several devices only after its launches have lost as much time as that takes, so a
+// short program loses at most about as much as it could have gained.
+void planner::count_wait(known_kernel& k, double loss, const start_cost& start) {
+  k.waited += std::max(loss, 0.0);
+  waited_ += std::max(loss, 0.0);
+  wants_start_ = k.waited >= start.kernel_seconds && waited_ >= start.process_seconds;
+}
+
+const decision& planner::decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
+                                const start_cost* start) {
   const query q{kernel, l, arrays};
   known_kernel& k = known(kernel);
   known_case* c = find_case(k, q);
   if (c == nullptr) {
     if (layouts_.is_full()) {
       forget_all();
-      return decide(kernel, l, arrays);
+      return decide(kernel, l, arrays, start);
     }
     c = &add_case(k, q);
   } else if (c->of->asked == c) {
@@ -403,7 +412,7 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   }
   account& a = *c->of;
   a.asked = nullptr;
-  is_measured_ = false;
+  is_measured_ = wants_start_ = false;
   if (c->now == nullptr && (c->now = outlook_of(k, *c, q)) == nullptr) return without_plan(a, q);
   if (--c->until_look == 0) refresh(k, *c, q);
   if (count_uses(a, *c->now)) {
@@ -414,6 +423,14 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l,
   const way chosen = choose(a, now);
   ++a.launches;
   const wish wished = c->stays ? wish{} : wish_of(a, now, chosen);
+  if (start != nullptr && (chosen == way::spread || (wished.what != nullptr && wished.what->how.is_spread()))) {
+    const double gain = chosen == way::spread ? a.record->expected(way::alone, now.alone.seconds) -
+                                                    a.record->expected(way::spread, now.stay.seconds)
+                                              : 0;
+    count_wait(k, gain + wished.loss, *start);
+    measure(a, now, way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(way::spread).seconds);
+    return now.alone;
+  }
   if (wished.what == nullptr) {
     settle(a.addresses, a.record->expected(chosen, now.stake));
   } else if (is_due(a, wished)) {

@@ -36,6 +36,12 @@ enum class when_planned : std::uint8_t {
   in_time,  // a launch waits for its plan as long as planner::allowance suffices; after that, it runs on one device
 };
 
+/// The one-time cost of a kernel's first launch over several devices: code is loaded, and devices are prepared.
+struct start_cost {
+  double kernel_seconds = 0;   // for this kernel's code
+  double process_seconds = 0;  // for the first such kernel of the process, in addition
+};
+
 /// For one thread at a time.
 class planner {
  public:
@@ -54,9 +60,15 @@ class planner {
   planner& operator=(const planner&) = delete;
 
   /// `arrays` are the allocations into which the kernel's pointers point, one for each of kernel.pointers(); null for a
-  /// pointer that points into no allocation and is assumed to point to host memory. The result is valid until the next
+  /// pointer that points into no allocation and is assumed to point to host memory. `start`: the cost of the kernel's
+  /// first launch over several devices, as long as the kernel is not ready for such launches; null if it is ready. With
+  /// a cost, the decision is one device, and no array moves to several devices. The result is valid until the next
   /// call.
-  const decision& decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays);
+  const decision& decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
+                         const start_cost* start = nullptr);
+  /// Returns whether the kernel of the last decision should be made ready: its launches on one device have lost as much
+  /// time as the start costs.
+  [[nodiscard]] bool wants_start() const { return wants_start_; }
 
   /// How to record the time of the last decision's launch. If `record` is null, the launch need not be measured.
   struct measurement {
@@ -132,6 +144,7 @@ class planner {
   void measure(account& a, outlook& now, way how, double spread);
   [[nodiscard]] bool count_uses(account& a, const outlook& now);
   void settle(std::span<const std::uint64_t> addresses, double stake);
+  void count_wait(known_kernel& kernel, double loss, const start_cost& start);
   account& account_of(known_kernel& kernel, const query& q);
   void forget(account& a);
   void forget_all();
@@ -154,6 +167,8 @@ class planner {
   decision unplanned_;
   measurement measurement_;   // for the latest launch that had to be measured
   bool is_measured_ = false;  // the last decision's launch must be measured
+  double waited_ = 0;         // seconds that launches of all kernels have lost because the kernels were not ready
+  bool wants_start_ = false;
 };
 
 }  // namespace hpe::spread

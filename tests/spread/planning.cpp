@@ -170,10 +170,11 @@ class Planning : public testing::Test {
     all << a << b << n << t;
     return all;
   }
-  const decision& decide(planner& p, const program_on::arguments& a, dimension grid) {
+  const decision& decide(planner& p, const program_on::arguments& a, dimension grid,
+                         const start_cost* start = nullptr) {
     const launch l{grid, block_, a.data(), rows_.analysis().kernel->formals_size};
     const std::vector<const allocation*> arrays = program_on::arrays_of(rows_, a);
-    return p.decide(rows_, l, arrays);
+    return p.decide(rows_, l, arrays, start);
   }
   const decision& decide(planner& p, const program_on::arguments& a) { return decide(p, a, grid_); }
 };
@@ -274,6 +275,37 @@ TEST_F(Planning, AMoveNeedsNoOtherPlan) {
   EXPECT_TRUE(d.is_spread());
   EXPECT_EQ(d.arrays.at(0).move_to.how, placement::kind::stay);
   EXPECT_EQ(p.planning_seconds(), before);
+}
+
+// A kernel of 1 GiB read and 1 GiB written takes 0.6 ms on one device and 0.3 ms on two.
+TEST_F(Planning, AKernelIsMadeReadyOnceItsLaunchesHaveLostAsMuch) {
+  planner p = made(when_planned::at_once);
+  allocation &dealt = on_.allocate(4ULL * count), &other = on_.allocate(4ULL * count);
+  const start_cost cost{0.001, 0.1};
+  int waited = 0;
+  for (; !p.wants_start(); ++waited) {
+    ASSERT_LT(waited, 1000);
+    const decision& d = decide(p, with(dealt, other, waited), grid_, &cost);
+    EXPECT_FALSE(d.is_spread());
+    EXPECT_EQ(d.arrays.at(0).move_to.how, placement::kind::stay);
+  }
+  EXPECT_GE(waited, 100) << "the first kernel also bears the start of the process";
+  EXPECT_FALSE(decide(p, with(dealt, other), grid_, &cost).is_spread()) << "it is being made ready";
+  EXPECT_TRUE(p.wants_start());
+  EXPECT_TRUE(decide(p, with(dealt, other)).is_spread());
+  EXPECT_FALSE(p.wants_start());
+}
+
+TEST_F(Planning, AKernelThatIsNotReadyMovesNoArrays) {
+  planner p = made(when_planned::at_once);
+  allocation &a = on_.allocate(4ULL * count, true), &b = on_.allocate(4ULL * count, true);
+  const start_cost never{1e9, 0};
+  for (int t = 0; t < 1000; ++t) {
+    const decision& d = decide(p, with(a, b, t), grid_, &never);
+    ASSERT_FALSE(d.is_spread() || p.wants_start());
+    ASSERT_EQ(d.arrays.at(0).move_to.how, placement::kind::stay);
+  }
+  for (int t = 0; decide(p, with(a, b, t)).arrays.at(0).move_to.how == placement::kind::stay; ++t) ASSERT_LT(t, 1000);
 }
 
 TEST_F(Planning, WhatWasMeasuredDecides) {

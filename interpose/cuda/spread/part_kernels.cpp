@@ -177,6 +177,33 @@ std::vector<CUfunction> part_kernels::find_parts(const part_kernel& kernel, CUfu
   return parts;
 }
 
+bool part_kernels::is_loaded(const part_kernel& kernel) {
+  const lock_guard lock(mutex_);
+  const auto found = modules_.find(kernel.image);
+  return found != modules_.end() && (!found->second.of_gpus.empty() || found->second.is_refused);
+}
+
+// The driver compiles the code, which takes long, so no lock is held.
+void part_kernels::load_ahead(const part_kernel& kernel) {
+  patched_module made;
+  try {
+    made = load_module(*kernel.image);
+    for (unsigned n = 0; n < gpus_.count(); ++n) {
+      const entered here(cu_, gpus_.context(n));
+      CUfunction part = nullptr;  // the driver may load a kernel only when the program asks for it
+      (void)cu_.cuModuleGetFunction(&part, made.of_gpus[n], kernel.name.c_str());
+    }
+  } catch (const std::exception&) {
+    made.is_refused = true;
+  }
+  {
+    const lock_guard lock(mutex_);
+    patched_module& module = modules_[kernel.image];
+    if (module.of_gpus.empty()) std::swap(module, made);
+  }
+  unload(made);
+}
+
 std::vector<CUfunction> part_kernels::load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
                                            unsigned shared) {
   const lock_guard lock(mutex_);

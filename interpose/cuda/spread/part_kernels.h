@@ -37,6 +37,11 @@ class part_kernels {
   /// memory. Throws hpe::error if the driver refuses the patched code.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
                                              unsigned shared);
+  /// Whether load() needs not load code of the kernel: the code is loaded, or the driver has refused it.
+  [[nodiscard]] bool is_loaded(const part_kernel& kernel);
+  /// Loads the code of a kernel, so that load() need not. Launches can be queued in the meantime. If the driver refuses
+  /// the code, load() throws later.
+  void load_ahead(const part_kernel& kernel);
   /// Queues, on a stream, copies of the constants from the program's module to a GPU's patched module; the next work on
   /// the stream reads them. `written` must change with each write to memory that may contain constants. Throws
   /// hpe::error if the driver refuses.
@@ -58,6 +63,7 @@ class part_kernels {
       std::uint64_t written = 0;
     };
     std::vector<copy> copied;  // the last copy of the constants to each GPU
+    bool is_refused = false;   // load_ahead() has failed
   };
   struct ready_kernel {
     std::shared_ptr<const part_kernel> kernel;

@@ -6,6 +6,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/core/operations/parts_in_time.h"
+#include "runtime/os/thread.h"
 #include "runtime/trace/refusals.h"
 
 namespace hpe::cuda_hooks {
@@ -71,8 +72,7 @@ bool part_launches::queue(const spread_launch& what, const oversubscribed::place
   return queue(what, how, std::move(use), result, run);
 }
 
-std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_kernel>& kernel,
-                                            const spread_launch& what) {
+void part_launches::share_memory() {
   if (gpus_.count() > 1)
     std::call_once(shares_, [&] {
       try {
@@ -83,6 +83,39 @@ std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_ker
         log(log_level::warn, "hpe run --spread: the program runs on one GPU: {}", e.what());
       }
     });
+}
+
+const spread::start_cost* part_launches::start_of(const part_kernel& kernel) {
+  // Two H200 took 0.4 s for the first kernel of a process, and the driver compiles a kernel in 20 ms or more.
+  static constexpr spread::start_cost cost{0.02, 0.1};
+  return kernels_.is_loaded(kernel) ? nullptr : &cost;
+}
+
+void part_launches::start(const std::shared_ptr<const part_kernel>& kernel) {
+  if (is_starting_.exchange(true)) return;
+  const std::lock_guard lock(start_mutex_);
+  try {
+    if (starting_.joinable()) starting_.join();  // it has ended
+    starting_ = os::start_thread("hpe-code", [this, kernel] {
+      share_memory();
+      kernels_.load_ahead(*kernel);
+      is_starting_.store(false, std::memory_order_release);
+    });
+  } catch (const std::exception& e) {
+    is_starting_.store(false, std::memory_order_release);
+    log(log_level::info, "code for launches over several GPUs is not loaded ahead: {}", e.what());
+  }
+}
+
+void part_launches::finish_starts() noexcept {
+  const std::lock_guard lock(start_mutex_);
+  is_starting_.store(true);  // no thread begins from now on
+  if (starting_.joinable()) starting_.join();
+}
+
+std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_kernel>& kernel,
+                                            const spread_launch& what) {
+  share_memory();
   HPE_REQUIRE(obstacle().empty(), HPE_ERROR_NOT_SUPPORTED, "{}", obstacle());
   return kernels_.load(kernel, what.function, what.shared_bytes);
 }

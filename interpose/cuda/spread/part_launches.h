@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "interpose/cuda/oversubscribed/oversubscribed.h"
@@ -44,6 +45,12 @@ class part_launches {
   /// hpe::error if the driver refuses.
   [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel,
                                              const spread_launch& what);
+  /// Returns how long the first launch in parts of a kernel would wait for code; null if the code is loaded.
+  [[nodiscard]] const spread::start_cost* start_of(const part_kernel& kernel);
+  /// Loads the code for launches of a kernel in parts in another thread, unless that thread already loads code.
+  void start(const std::shared_ptr<const part_kernel>& kernel);
+  /// Waits until start() has loaded the code. To be called before the process ends.
+  void finish_starts() noexcept;
   /// Returns the reason why no launch can run on several GPUs; empty if launches can.
   [[nodiscard]] std::string_view obstacle() const {
     return cannot_share_.load(std::memory_order_acquire) ? std::string_view(no_sharing_) : std::string_view();
@@ -72,6 +79,7 @@ class part_launches {
                          const std::string& unreachable, function_ref<CUresult()> alone);
 
  private:
+  void share_memory();
   using run_parts = function_ref<CUresult(std::span<const unsigned>, const movable_use&,
                                           function_ref<CUresult(unsigned, CUstream)>, bool&)>;
   bool queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result, run_parts run);
@@ -84,6 +92,9 @@ class part_launches {
   std::string no_sharing_;  // why the GPUs cannot use each other's memory; set before cannot_share_
   std::atomic<bool> cannot_share_{false};
   std::atomic<std::uint64_t> writes_elsewhere_{1};
+  std::atomic<bool> is_starting_{false};
+  std::mutex start_mutex_;
+  std::thread starting_;  // guarded by start_mutex_
 };
 
 /// Queues the launches of a program that is not spread: each launch runs on the device for which the program made it.

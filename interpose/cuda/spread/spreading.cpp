@@ -123,6 +123,7 @@ void spreading::begin(const device::cuda::driver& cu) noexcept {
     static const pid_t owner = ::getpid();
     std::atexit([] {
       if (::getpid() != owner) return;  // this is a child process made by fork
+      active()->launches_.finish_starts();
       const entered here(active()->cu_, active()->gpus_.context(0));
       active()->clock_.finish();
       active()->tell_gain();
@@ -234,8 +235,11 @@ spreading::decided spreading::decide(const spread_launch& what) {
     const auto found = others.find(reinterpret_cast<CUdeviceptr>(pointer));
     return found == others.end() ? nullptr : &found->second;
   };
-  how.plan =
-      memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()}, foreign);
+  const spread::start_cost* const start = may_spread ? launches_.start_of(kernel) : nullptr;
+  how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
+                                       foreign, start);
+  if (how.plan.wants_start) launches_.start(how.kernel);
+  if (start != nullptr) how.plan.parts.clear();
   if (!may_spread && clock_.explains()) how.plan.reason = reason;
   if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();
   return how;

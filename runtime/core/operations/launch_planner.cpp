@@ -226,7 +226,7 @@ void launch_planner::replicate(const spread::kernel_model::pointer& of, const sp
 }
 
 launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, const spread::launch& launch,
-                                            const foreign_memory& others) {
+                                            const foreign_memory& others, const spread::start_cost* start) {
   constexpr std::size_t most_described = 4096;
   const lock_guard lock(mutex_);
   if (described_.size() > most_described) described_.clear();
@@ -237,8 +237,8 @@ launch_planner::plan launch_planner::decide(const spread::kernel_model& kernel, 
     if (arrays.back() == nullptr && others) arrays.back() = others(pointer);
   }
   if (begun_ == decltype(begun_){}) begun_ = std::chrono::steady_clock::now();
-  const spread::decision& decided = planner_.decide(kernel, launch, arrays);
-  plan result{{}, {}, {}, {}, planner_.measured()};
+  const spread::decision& decided = planner_.decide(kernel, launch, arrays, start);
+  plan result{{}, {}, {}, {}, planner_.measured(), planner_.wants_start()};
   result.reason = decided.reason;
   // The program's own launch needs no parts.
   if (decided.is_spread() || planner_.rates().alone < 0) {

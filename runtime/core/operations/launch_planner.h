@@ -53,10 +53,12 @@ class launch_planner {
     std::vector<replicas::hold> holds;                     // the caller keeps them until the launch is queued
     std::string reason;
     spread::planner::measurement measured;  // the argument for took(); without a record, no measurement is needed
+    bool wants_start = false;               // see spread::planner::wants_start
   };
-  /// Moves and copies arrays if that makes the launch faster, and decides which blocks each device runs.
+  /// Moves and copies arrays if that makes the launch faster, and decides which blocks each device runs. `start`: see
+  /// spread::planner::decide.
   [[nodiscard]] plan decide(const spread::kernel_model& kernel, const spread::launch& launch,
-                            const foreign_memory& others = {});
+                            const foreign_memory& others = {}, const spread::start_cost* start = nullptr);
   /// Whether stays() can have an effect: some arrays are not on the device that runs unspread launches, or these
   /// launches have lost time because of such arrays. Costs one load.
   [[nodiscard]] bool counts_stays() const { return counts_stays_.load(std::memory_order_acquire); }
