@@ -31,6 +31,14 @@ void* pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
 }
 
+// Some kernels read a little beyond an array and ignore the value. In the driver's memory, other memory is behind the
+// array, and nothing happens; hpe leaves a gap between allocations, and the kernel would fail. So the allocations that
+// are large enough for the additional granule not to matter get memory behind their end.
+std::size_t with_memory_behind(std::size_t bytes) {
+  constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
+  return bytes >= large ? bytes + behind : bytes;
+}
+
 }  // namespace
 
 constinit std::atomic<oversubscribed*> oversubscribed::the_one{nullptr};
@@ -140,6 +148,7 @@ std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu,
 
 CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
   core::allocator& from = hpe_.memory();
+  const std::size_t mapped = with_memory_behind(bytes);
   freed_memory::list unnoted(1);  // made first, because the memory must not be lost if objects_.add() throws
   CUdeviceptr address = freed_.take(bytes, device);
   const auto make = [&] {
@@ -147,8 +156,8 @@ CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned
     // memory.
     using first_home = core::launch_planner::first_home;
     address = reinterpret_cast<CUdeviceptr>(
-        is_spread(device) ? planner_->allocate(bytes, wanted() ? first_home::parts : first_home::one)
-                          : from.allocate(bytes, device));
+        is_spread(device) ? planner_->allocate(mapped, wanted() ? first_home::parts : first_home::one)
+                          : from.allocate(mapped, device));
   };
   try {
     if (address == 0) make();

@@ -235,7 +235,9 @@ spreading::decided spreading::decide(const spread_launch& what) {
     const auto found = others.find(reinterpret_cast<CUdeviceptr>(pointer));
     return found == others.end() ? nullptr : &found->second;
   };
-  const spread::start_cost* const start = may_spread ? launches_.start_of(kernel) : nullptr;
+  // Without calibration, the first launch in parts loads the code itself.
+  const bool loads_ahead = may_spread && options_.calibration != "off";
+  const spread::start_cost* const start = loads_ahead ? launches_.start_of(kernel) : nullptr;
   how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
                                        foreign, start);
   if (how.plan.wants_start) launches_.start(how.kernel);

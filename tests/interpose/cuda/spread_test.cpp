@@ -113,6 +113,20 @@ TEST_F(Spread, AnArrayMovesWhileNoOtherThreadQueuesWork) {
   EXPECT_EQ(device_of(array_ + bytes - 4), 0);
 }
 
+// Some kernels read a little beyond an array and ignore the value, which does no harm in memory of the driver.
+TEST_F(Spread, ThereIsMemoryBehindALargeArray) {
+  constexpr std::size_t large = std::size_t{64} << 20;
+  CUdeviceptr made = 0;
+  ASSERT_EQ(cuMemAlloc(&made, large), CUDA_SUCCESS);
+  EXPECT_EQ(device_of(made + large - 4), 0);
+  EXPECT_EQ(device_of(made + large + (1 << 20) - 4), 0);
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  EXPECT_EQ(cuMemGetAddressRange(&base, &size, made), CUDA_SUCCESS);
+  EXPECT_EQ(size, large);
+  EXPECT_EQ(cuMemFree(made), CUDA_SUCCESS);
+}
+
 TEST_F(Spread, AResetFreesTheMemory) {
   for (int round = 0; round < 2; ++round) {
     CUstream stream = nullptr;
