@@ -14,13 +14,13 @@ namespace hpe::sparse {
 
 namespace {
 
-constexpr std::uint64_t most_elements = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t most_matrix_elements = std::numeric_limits<std::uint32_t>::max();
 
 void check_sizes(std::uint64_t rows, std::uint64_t elements) {
-  if (rows >= most_elements || elements > most_elements)
+  if (rows >= most_matrix_elements || elements > most_matrix_elements)
     throw error(HPE_ERROR_INVALID_ARGUMENT,
                 fmt::format("{} rows with {} elements in all are too many; fewer than {} are possible", rows, elements,
-                            most_elements));
+                            most_matrix_elements));
 }
 
 std::uint64_t length_of(const random_shape& shape, std::uint64_t row) {
@@ -59,7 +59,7 @@ std::uint64_t elements_of(const random_shape& shape) {
                                                         "must be above 0, and the second at least as large",
                                                         shape.least, shape.most));
   std::uint64_t elements = 0;
-  for (std::uint64_t r = 0; r < shape.rows && elements <= most_elements; ++r) elements += length_of(shape, r);
+  for (std::uint64_t r = 0; r < shape.rows && elements <= most_matrix_elements; ++r) elements += length_of(shape, r);
   check_sizes(shape.rows, elements);
   return elements;
 }

@@ -89,6 +89,19 @@ void kernel_walk::find_slots() {
       written_at_[o.index] = n;
     }
   }
+  // A register with one writer may be read in the next iteration of a loop, before it is written again.
+  const auto give_slot_if_read_before = [&](const operand& o, std::uint32_t position) {
+    if (!o.is_register() || written_at_[o.index] == none) return;
+    const std::uint32_t from = flow_.block_at(written_at_[o.index]), to = flow_.block_at(position);
+    if (!flow_.blocks()[from].is_reachable) return;
+    if (from == to ? position <= written_at_[o.index] : !flow_.dominates(from, to)) give_slot(o.index);
+  };
+  for (const std::uint32_t b : flow_.order()) {
+    for (std::uint32_t n = flow_.blocks()[b].first; n < flow_.blocks()[b].last; ++n) {
+      give_slot_if_read_before(function_.code[n].guard, n);
+      for (const operand& o : function_.code[n].sources) give_slot_if_read_before(o, n);
+    }
+  }
 }
 
 void kernel_walk::find_changes() {
@@ -234,6 +247,15 @@ std::vector<kernel_walk::decision> kernel_walk::forks(std::uint32_t loop, const 
 std::vector<kernel_walk::decision> kernel_walk::endings_of(std::uint32_t loop) const {
   std::vector<bool> goals(flow_.blocks().size() + 1);
   for (const std::uint32_t b : flow_.loops()[loop].blocks) goals[b] = may_leave(loop, b);
+  goals[flow_.loops()[loop].header] = true;
+  goals.back() = true;
+  return forks(loop, goals);
+}
+
+std::vector<kernel_walk::decision> kernel_walk::decisions_before(std::uint32_t loop, std::uint32_t block) const {
+  if (block == flow_.loops()[loop].header) return {};
+  std::vector<bool> goals(flow_.blocks().size() + 1);
+  goals[block] = true;
   goals[flow_.loops()[loop].header] = true;
   goals.back() = true;
   return forks(loop, goals);

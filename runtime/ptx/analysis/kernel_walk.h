@@ -46,6 +46,8 @@ class kernel_walk {
   /// Returns all decisions that determine how often a loop is repeated: the branches that leave the loop, and the
   /// branches that decide which of these a thread reaches.
   [[nodiscard]] std::vector<decision> endings_of(std::uint32_t loop) const;
+  /// All decisions of a loop that determine whether an iteration comes to a block of the loop.
+  [[nodiscard]] std::vector<decision> decisions_before(std::uint32_t loop, std::uint32_t block) const;
 
  private:
   using state = std::vector<value>;  // the values of the registers that several instructions write

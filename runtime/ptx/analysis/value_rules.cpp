@@ -196,8 +196,10 @@ value value_rules::parameter(const instruction& i, std::uint32_t offset, unsigne
   return v;
 }
 
-value value_rules::unknown(std::uint32_t position, std::uint32_t number, unsigned bits, loop_set inside) {
+value value_rules::unknown(std::uint32_t position, std::uint32_t number, unsigned bits, loop_set inside,
+                           const std::vector<value>& depends) {
   quantity q;
+  q.operands = expressions_of(depends);
   q.number = position;
   q.bits = static_cast<std::uint8_t>(bits);
   q.values = range_of_bits(bits, bits > 1);
@@ -284,7 +286,7 @@ value value_rules::widened(std::uint32_t position, const value& v, unsigned from
   if (const auto fits = assumptions_.number_of({narrow, static_cast<std::uint8_t>(from), is_signed}))
     return {narrow, v.assumes | *fits};
   // The table of assumptions is full.
-  return unknown(position, ~v.of, to, inside);
+  return unknown(position, ~v.of, to, inside, {v});
 }
 
 value value_rules::convert(const instruction& i, std::uint32_t position, const value& v, loop_set inside) {

@@ -1,42 +1,18 @@
 // Blocks of a grid may run in any order and at the same time, so a grid can be cut unless its blocks wait for each
 // other, or use something of which each device has its own. Atomics and fences then have to reach all devices.
-//
-// A loop waits for other threads if a value that it reads in every iteration, in a way that sees the writes of others,
-// decides when it ends. Two such loops end by themselves: the loop of a lock-free update, which compares with what it
-// read before and repeats only if another thread succeeded, and the loop that takes numbers from a counter.
 
 #include "runtime/ptx/analysis/verdict.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
+#include "runtime/ptx/analysis/block_waits.h"
 #include "runtime/ptx/program/special_register.h"
 
 namespace hpe::ptx::analysis {
 
 namespace {
-
-bool is_shared(const instruction& i) {
-  return i.modifiers.one_of(modifier::shared, modifier::shared_cta, modifier::shared_cluster) != modifier::count;
-}
-
-bool has_block_scope(const instruction& i) {
-  return i.modifiers.one_of(modifier::cta, modifier::cluster) != modifier::count;
-}
-
-bool is_ordered(const instruction& i) {
-  return i.modifiers.one_of(modifier::relaxed, modifier::acquire, modifier::release) != modifier::count;
-}
-
-bool reaches_device(const instruction& i) {
-  return i.kind == kind::fence && !has_block_scope(i) && !i.has(modifier::proxy) && !i.has(modifier::mbarrier_init);
-}
-
-bool is_result_of_call(const instruction& i) {
-  return i.kind == kind::load && !i.sources.empty() && i.sources[0].what == operand::kind::scratch;
-}
 
 class judge_of_function {
  public:
@@ -139,82 +115,11 @@ class judge_of_function {
   }
 
   void look_at_loop(std::uint32_t l) {
-    const flow_graph& flow = walk_.flow();
-    std::vector<expression_id> ends;
-    for (const kernel_walk::decision& d : walk_.endings_of(l)) ends.push_back(d.what.of);
-    bool has_fence = false;
-    for (const std::uint32_t b : flow.loops()[l].blocks) {
-      for (std::uint32_t n = flow.blocks()[b].first; n < flow.blocks()[b].last; ++n)
-        has_fence |= reaches_device(function_.code[n]);
-    }
-    // All quantities on which the decisions depend.
-    std::set<quantity_id> seen;
-    while (!ends.empty()) {
-      const expression_id e = ends.back();
-      ends.pop_back();
-      for (const term& t : walk_.table().at(e)) {
-        for (std::size_t n = 0; n < t.of.count; ++n) {
-          const quantity_id q = t.of.factors[n];
-          if (!seen.insert(q).second) continue;
-          const quantity& of = walk_.table().of(q);
-          if (of.what == quantity::kind::result && waits(of, l, has_fence))
-            return add(verdict_.obstacles,
-                       fmt::format("its blocks wait for each other: a loop repeats until another thread has written a "
-                                   "flag or lock ({})",
-                                   place(function_.code[of.number], l)));
-          ends.insert(ends.end(), of.operands.begin(), of.operands.end());
-          ends.insert(ends.end(), of.conditions.begin(), of.conditions.end());
-        }
-      }
-    }
-  }
-
-  [[nodiscard]] bool waits(const quantity& q, std::uint32_t loop, bool has_fence) const {
-    if (q.number >= function_.code.size()) return false;
-    const instruction& i = function_.code[q.number];
-    if (!walk_.flow().blocks()[walk_.flow().block_at(q.number)].loops.has(loop)) return false;
-    if (is_shared(i)) return false;
-    if (is_result_of_call(i)) return calls_poll(loop);
-    if (i.kind == kind::load) {
-      if (i.modifiers.one_of(modifier::global, modifier::count) != modifier::global &&
-          i.modifiers.one_of(modifier::local, modifier::param, modifier::constant) != modifier::count)
-        return false;
-      return i.has(modifier::volatile_) || i.has(modifier::mmio) || is_ordered(i) || has_fence;
-    }
-    if (i.kind != kind::atomic) return false;
-    const value& operand = walk_.source_of(q.number, 1);
-    if (i.has(modifier::op_cas)) return !walk_.table().varies(operand.of).has(loop);
-    const bool counts = i.modifiers.one_of(modifier::op_add, modifier::op_inc, modifier::op_dec) != modifier::count;
-    return !counts || walk_.table().constant_of(operand.of) == 0;
-  }
-
-  // Whether the loop calls a function that sees what other threads write.
-  [[nodiscard]] bool calls_poll(std::uint32_t loop) const {
-    for (const std::uint32_t b : walk_.flow().loops()[loop].blocks) {
-      for (std::uint32_t n = walk_.flow().blocks()[b].first; n < walk_.flow().blocks()[b].last; ++n) {
-        const instruction& i = function_.code[n];
-        if (i.kind == kind::call && (!i.sources.empty() || polls(*program_.functions[i.callee]))) return true;
-      }
-    }
-    return false;
-  }
-
-  [[nodiscard]] bool polls(const function& from) const {
-    std::set<const function*> seen{&from};
-    std::vector<const function*> rest{&from};
-    while (!rest.empty()) {
-      const function& f = *rest.back();
-      rest.pop_back();
-      for (const instruction& i : f.code) {
-        if (is_shared(i)) continue;
-        if (i.kind == kind::atomic && !i.results.empty()) return true;
-        if (i.kind == kind::load && (i.has(modifier::volatile_) || is_ordered(i))) return true;
-        if (i.kind != kind::call) continue;
-        if (!i.sources.empty()) return true;
-        if (seen.insert(program_.functions[i.callee].get()).second) rest.push_back(program_.functions[i.callee].get());
-      }
-    }
-    return false;
+    if (const auto wait = find_wait(program_, function_, walk_, accesses_, l))
+      add(verdict_.obstacles,
+          fmt::format("its blocks wait for each other: a loop repeats until another thread has written a flag or lock "
+                      "({})",
+                      place(function_.code[*wait], l)));
   }
 
   // Of the loop, in the file of the kernel if the instruction is from a header.

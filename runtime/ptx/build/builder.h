@@ -99,8 +99,11 @@ class builder {
 void resolve_labels(function_context& context);
 /// Inserts a pause before each backward jump of a loop that may wait for another thread, so that no thread keeps others
 /// from running. A loop may wait if it has a volatile or ordered load, an atomic whose result is used, or an mbarrier
-/// test, or if it only loads between barriers of a warp. Call before resolve_labels.
+/// test, or if it only loads between barriers of a warp or fences. Call before resolve_labels.
 void insert_pauses(function_context& context);
+/// Inserts a pause before each backward jump of a loop that may wait in a function that it calls. Call after all
+/// functions are complete.
+void insert_pauses_at_calls(program& p);
 /// Inserts meetings before stores, and before loads that may run after a store. All lanes of the warp that can reach a
 /// meeting wait there. So no lane makes an access before the others have made the accesses that precede it in the code.
 /// After a branch, diverged lanes continue in the order of the code. Call after resolve_labels.

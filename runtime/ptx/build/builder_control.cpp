@@ -4,6 +4,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/build/builder.h"
+#include "runtime/ptx/program/call_graph.h"
 
 namespace hpe::ptx {
 
@@ -162,6 +163,40 @@ bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   return false;
 }
 
+instruction pause_before(const instruction& jump) {
+  instruction pause;
+  pause.op = opcode::pause;
+  pause.kind = kind::pause;
+  pause.line = jump.line;
+  return pause;
+}
+
+// By function: whether it may return, directly or through a callee, what another thread has written meanwhile.
+std::vector<bool> polling_functions(const program& p) {
+  std::vector<bool> polls(p.functions.size());
+  std::vector<std::vector<std::uint32_t>> callers(p.functions.size());
+  std::vector<std::uint32_t> open;
+  for (std::uint32_t f = 0; f < p.functions.size(); ++f) {
+    const std::vector<bool> read = read_registers(*p.functions[f]);
+    for (const instruction& i : p.functions[f]->code) {
+      if (i.kind == kind::call && i.sources.empty()) callers[i.callee].push_back(f);
+      if (polls[f] || !waits_for_others(i, read)) continue;
+      polls[f] = true;
+      open.push_back(f);
+    }
+  }
+  while (!open.empty()) {
+    const std::uint32_t f = open.back();
+    open.pop_back();
+    for (const std::uint32_t caller : callers[f]) {
+      if (polls[caller]) continue;
+      polls[caller] = true;
+      open.push_back(caller);
+    }
+  }
+  return polls;
+}
+
 }  // namespace
 
 void insert_pauses(function_context& context) {
@@ -174,8 +209,10 @@ void insert_pauses(function_context& context) {
     return until;
   };
   const auto waiting_until = count_of([&](const instruction& i) { return waits_for_others(i, read); });
-  const auto barriers_until =
-      count_of([](const instruction& i) { return i.op == opcode::bar && i.kind == kind::warp; });
+  const auto barriers_until = count_of([](const instruction& i) {
+    return (i.op == opcode::bar && i.kind == kind::warp) ||
+           (i.kind == kind::fence && !i.has(modifier::proxy) && !i.has(modifier::mbarrier_init));
+  });
   const auto loads_until =
       count_of([](const instruction& i) { return i.kind == kind::load && i.sources[0].what != operand::kind::formal; });
   const auto writes_until =
@@ -188,13 +225,41 @@ void insert_pauses(function_context& context) {
       return position <= n && (has(waiting_until) || (has(barriers_until) && has(loads_until) && !has(writes_until)));
     });
     if (!back) continue;
-    instruction pause;
-    pause.op = opcode::pause;
-    pause.kind = kind::pause;
-    pause.line = code[n].line;
-    code.insert(code.begin() + static_cast<std::ptrdiff_t>(n), pause);
+    code.insert(code.begin() + static_cast<std::ptrdiff_t>(n), pause_before(code[n]));
     for (std::uint32_t& position : context.label_positions)
       if (position != function_context::unplaced && position > n) ++position;
+  }
+}
+
+void insert_pauses_at_calls(program& p) {
+  const std::vector<bool> polls = polling_functions(p);
+  if (std::none_of(polls.begin(), polls.end(), [](bool b) { return b; })) return;
+  bool any_pointer_polls = false;
+  const call_graph calls(p);
+  for (const std::uint32_t f : calls.targets_of_pointers()) any_pointer_polls |= polls[f];
+  for (const auto& f : p.functions) {
+    std::vector<instruction>& code = f->code;
+    std::vector<std::uint32_t> calls_until(code.size() + 1);
+    for (std::size_t n = 0; n < code.size(); ++n) {
+      const bool is_polling = code[n].kind == kind::call &&
+                              (code[n].sources.empty() ? static_cast<bool>(polls[code[n].callee]) : any_pointer_polls);
+      calls_until[n + 1] = calls_until[n] + (is_polling ? 1 : 0);
+    }
+    if (calls_until.back() == 0) continue;
+    std::vector<instruction> with_pauses;
+    std::vector<std::uint32_t> positions(code.size() + 1);
+    for (std::size_t n = 0; n < code.size(); ++n) {
+      positions[n] = static_cast<std::uint32_t>(with_pauses.size());
+      const bool is_back = std::any_of(code[n].targets.begin(), code[n].targets.end(), [&](std::uint32_t target) {
+        return target <= n && calls_until[n] != calls_until[target];
+      });
+      if (is_back && (n == 0 || with_pauses.back().kind != kind::pause)) with_pauses.push_back(pause_before(code[n]));
+      with_pauses.push_back(std::move(code[n]));
+    }
+    positions[code.size()] = static_cast<std::uint32_t>(with_pauses.size());
+    for (instruction& i : with_pauses)
+      for (std::uint32_t& target : i.targets) target = positions[target];
+    code = std::move(with_pauses);
   }
 }
 

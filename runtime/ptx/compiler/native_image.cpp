@@ -12,9 +12,11 @@
 #include <llvm/TargetParser/Host.h>
 
 #include <atomic>
+#include <bit>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/compiler/compiler.h"
@@ -109,6 +111,7 @@ class native_engine final : public engine {
     if (setjmp(block.landing) != 0) {
       block.in_compiled_code = false;
       if (block.trap.why == trap::reason::address && block.may_group != 0) find_thread(block, running_, last);
+      block.may_group = 1;
       throw trap_exception{block.trap};
     }
     std::uint32_t next = kernel_.regions[running_](&block, first, last);
@@ -121,24 +124,76 @@ class native_engine final : public engine {
   }
 
   // A group of threads has used a wrong address. Its threads run once more, one by one, so that the trap names the
-  // right thread. What they write meanwhile does not matter, because the kernel has failed. If the group has passed
-  // meetings of its warp, its threads pass them too.
+  // right thread. What they write meanwhile does not matter, because the kernel has failed.
   void find_thread(block_context& block, std::uint32_t point, std::uint32_t last) {
     const trap first = block.trap;
     block.may_group = 0;
-    try {
-      const std::uint32_t thread = kernel_.passes ? block.current / warp_size * warp_size : block.current;
-      std::uint32_t next = run(block, point, thread, kernel_.passes ? std::min(thread + warp_size, last) : last);
-      while (kernel_.passes && next < kernel_.table.points.size() && is_passable(at(next))) {
-        std::fill(block.next + thread, block.next + thread + warp_size, next);
-        meet(block, *this, thread, ~0U);
-        next = run(block, next, thread, thread + warp_size);
-      }
-      block.trap = first;
-    } catch (const trap_exception&) {
-      // block.trap now names the thread
+    if (kernel_.passes) {
+      repeat_warp(block, point, block.current / warp_size * warp_size, first);
+    } else {
+      for (std::uint32_t thread = block.current; thread < last; ++thread)
+        if (!repeat(block, point, thread, first)) return;
     }
-    block.may_group = 1;
+  }
+
+  // Where a whole warp passed meetings, its lanes pass them too, each with the lanes that it met before. Lanes that end
+  // or come to another meeting stay there.
+  void repeat_warp(block_context& block, std::uint32_t point, std::uint32_t first, const trap& fault) {
+    std::fill(block.next + first, block.next + first + warp_size, point);
+    for (std::uint32_t ready = ~0U; ready != 0; ready = pass_meeting(block, first))
+      for (; ready != 0; ready &= ready - 1) {
+        const std::uint32_t thread = first + static_cast<std::uint32_t>(std::countr_zero(ready));
+        const auto next = repeat(block, block.next[thread], thread, fault);
+        if (!next) return;
+        block.next[thread] = *next;
+      }
+  }
+
+  // Runs one thread once more. Returns where it goes on; nothing if it touched the wrong address. The thread may touch
+  // another wrong address now, because it left before the fault, and its registers have changed since: then it ends.
+  std::optional<std::uint32_t> repeat(block_context& block, std::uint32_t point, std::uint32_t thread,
+                                      const trap& fault) {
+    constexpr std::uint64_t most = 4096;  // bytes between the address that the processor reports and the lane's own one
+    try {
+      return run(block, point, thread, thread + 1);
+    } catch (const trap_exception&) {
+      block.may_group = 0;
+      const std::uint64_t distance = block.trap.address - fault.address;
+      if (block.trap.why == fault.why && (distance < most || -distance < most)) return std::nullopt;
+      block.trap = fault;
+      return block_context::ended;
+    }
+  }
+
+  // Lets lanes meet that wait at the same meeting and name the same lanes, and for which no other lane is missing.
+  // Returns these lanes; 0 if there are none.
+  std::uint32_t pass_meeting(block_context& block, std::uint32_t first) const {
+    std::uint32_t alive = 0, waiting = 0, maskless = 0;
+    const auto what = [&](std::uint32_t lane) -> const instruction& { return at(block.next[first + lane]); };
+    for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
+      if (block.next[first + lane] == block_context::ended) continue;
+      alive |= 1U << lane;
+      if (is_passable(what(lane))) (what(lane).sources.empty() ? maskless : waiting) |= 1U << lane;
+    }
+    const auto named = [&](std::uint32_t lane) {
+      return static_cast<std::uint32_t>(value_of(block, first + lane, what(lane).sources.back()));
+    };
+    std::uint32_t group = 0;
+    for (std::uint32_t open = waiting; open != 0; open &= ~group) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(open));
+      group = 1U << lane;
+      for (std::uint32_t other = lane + 1; other < warp_size; ++other)
+        if ((open >> other & 1) != 0 && block.next[first + other] == block.next[first + lane] &&
+            named(other) == named(lane))
+          group |= 1U << other;
+      if (group != (named(lane) & alive)) continue;
+      meet(block, *this, first, group);
+      return group;
+    }
+    if (maskless == 0) return 0;
+    group = earliest(block, first, maskless);
+    meet(block, *this, first, group);
+    return group;
   }
 
   const native_kernel& kernel_;
@@ -374,7 +429,9 @@ std::uint32_t helpers::run_alone(block_context* block, std::uint32_t point, std:
     block->record(trap::reason::illegal, 0, e.what());
   }
   if (region == nullptr) block->stop();
+  const std::uint32_t may_group = std::exchange(block->may_group, 0);
   const std::uint32_t outcome = region(block, first, last);
+  block->may_group = may_group;
   if (before == no_outcome || before == outcome) return outcome;
   set_next(block, begin, first, before);
   set_next(block, first, last, outcome);

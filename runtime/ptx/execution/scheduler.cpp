@@ -17,6 +17,7 @@ namespace hpe::ptx {
 namespace {
 
 constexpr std::int32_t turns_before_pause = 512;
+constexpr std::uint32_t rounds_before_barriers = 256;  // of meetings of warps
 
 thread_local block_context* in_this_thread = nullptr;
 
@@ -118,9 +119,16 @@ scheduler::state scheduler::advance() {
   } const registered(&block_);
   block_.budget = turns_before_pause;
   if (together_ != block_context::mixed && run_together() == state::ended) return state::ended;
-  for (;;) {
+  for (std::uint32_t rounds = 1;; ++rounds) {
     run_ready();
-    if (meet_warps()) continue;
+    if (meet_warps()) {
+      // Warps that meet again and again may wait for warps that wait at a barrier.
+      if (rounds % rounds_before_barriers == 0) {
+        meet_barriers();
+        meet_cluster();
+      }
+      continue;
+    }
     if (std::all_of(warps_.begin(), warps_.end(), [](const warp& w) { return w.alive == 0; })) return state::ended;
     const bool alike = std::all_of(warps_.begin(), warps_.end(), [&](const warp& w) {
       return w.point == warps_[0].point && w.point != block_context::mixed;

@@ -182,8 +182,9 @@ std::vector<std::uint32_t> lane_analysis::blocks_behind(std::uint32_t first) con
   return result;
 }
 
-// A loop with an atomic operation may wait for another warp, which runs only when this one leaves at a meeting.
-// Loops that read what the operation returns pause, unless it is in a function that they call.
+// A warp that waits in a loop for another warp must leave its code at the loop's meetings, because the other warp runs
+// only then. A loop may wait if it reads the result of an atomic operation, or if memory alone decides when it ends.
+// Most such loops contain a pause (insert_pauses), so their code does not run in lanes anyway.
 bool lane_analysis::may_wait_for_others(const lane_region& region) const {
   const auto is_read = [&](std::uint32_t r) {
     return std::any_of(code_.begin(), code_.end(), [&](const instruction& i) {
@@ -204,9 +205,69 @@ bool lane_analysis::may_wait_for_others(const lane_region& region) const {
         has_passage |= region.has_passage(i);
       }
     }
-    if (has_atomic && has_passage) return true;
+    if (has_passage && (has_atomic || ends_by_memory_alone(region, header))) return true;
   }
   return false;
+}
+
+// Whether a branch out of the loop depends on a load from an address that is the same in each iteration, and on nothing
+// else that changes in the loop.
+bool lane_analysis::ends_by_memory_alone(const lane_region& region, std::uint32_t header) const {
+  enum class change : std::uint8_t { none, by_memory, any };  // of a register, from one iteration to the next
+  std::vector<change> changes(registers_.size(), change::none);
+  const auto for_all = [&](const auto& look) {
+    for (std::uint32_t place = region.position[header]; place <= region.loop_end[header]; ++place) {
+      const basic_block& b = flow_.blocks()[region.order[place]];
+      for (std::uint32_t n = b.first; n < b.last; ++n) look(code_[n], place);
+    }
+  };
+  const auto change_of = [&](const operand& o) { return o.is_register() ? changes[o.index] : change::none; };
+  const auto result_of = [&](const instruction& i) {
+    change most = change_of(i.guard);
+    for (const operand& o : i.sources) most = std::max(most, change_of(o));
+    switch (i.kind) {
+      case kind::pure:
+      case kind::special:
+      case kind::address_space:
+      case kind::warp: return most;
+      case kind::load:
+        return i.sources[0].what == operand::kind::formal || most != change::none ? most : change::by_memory;
+      default: return change::any;
+    }
+  };
+  // Pessimistic, so that registers that count iterations keep their class.
+  std::vector<std::uint32_t> written;  // in the order of the code, which needs few rounds
+  std::map<std::uint32_t, std::vector<const instruction*>> writers;
+  for_all([&](const instruction& i, std::uint32_t) {
+    for (const operand& o : i.results) {
+      if (!o.is_register()) continue;
+      changes[o.index] = change::any;
+      std::vector<const instruction*>& all = writers[o.index];
+      if (all.empty()) written.push_back(o.index);
+      all.push_back(&i);
+    }
+  });
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const std::uint32_t r : written) {
+      change most = change::none;
+      for (const instruction* const i : writers[r]) most = std::max(most, result_of(*i));
+      changed |= most != changes[r];
+      changes[r] = most;
+    }
+  }
+  bool found = false;
+  for_all([&](const instruction& i, std::uint32_t place) {
+    if (change_of(i.guard) != change::by_memory) return;
+    const auto is_outside = [&](std::uint32_t block) {
+      const std::uint32_t at = region.position[block];
+      return at == not_reached || at < region.position[header] || at > region.loop_end[header];
+    };
+    const auto& successors = flow_.blocks()[region.order[place]].successors;
+    found |= (i.kind == kind::exit || i.kind == kind::ret) ||
+             (i.kind == kind::branch && std::any_of(successors.begin(), successors.end(), is_outside));
+  });
+  return found;
 }
 
 lane_shape lane_analysis::shape_of(const operand& o) const {

@@ -86,6 +86,7 @@ class lane_analysis {
   void find_regions(const std::vector<std::uint32_t>& starts);
   [[nodiscard]] std::vector<std::uint32_t> blocks_behind(std::uint32_t first) const;
   [[nodiscard]] bool may_wait_for_others(const lane_region& region) const;
+  [[nodiscard]] bool ends_by_memory_alone(const lane_region& region, std::uint32_t header) const;
   void order_blocks(lane_region& region) const;
   void find_waiting(lane_region& region) const;
   void find_shapes();

@@ -153,6 +153,7 @@ std::unique_ptr<program> parse(std::vector<std::string> texts, warp_order order,
   check_variables(*result);
   lay_out_shared(*result);
   find_written_variables(*result);
+  insert_pauses_at_calls(*result);
   result->in_lockstep = order == warp_order::lockstep;
   if (result->in_lockstep)
     for (const auto& f : result->functions) insert_convergence(*f);
