@@ -1,7 +1,8 @@
 // Streams over arrays that are larger than device memory: each pass over the array makes one launch for each part of
 // it. The reference is double buffering as in a program without hpe: copies to buffers on the device and back overlap
-// with the kernels, because they are in separate streams. Both versions read every byte over the link; the stream that
-// writes also sends every byte back.
+// with the kernels, because they are in separate streams. The reference reads every byte over the link, and the stream
+// that writes also sends every byte back. hpe leaves a part of the array on the device, because the passes repeat
+// themselves. So the rate of hpe counts the bytes that hpe brings in.
 //
 // Then applications whose data is twice as large as the device's memory (larger_workloads.h), and two processes that
 // share the device, each with data that fills 0.75 of the memory (two_processes.h). The two processes run alternate
@@ -292,15 +293,25 @@ int main(int argc, char** argv) {
     const hpe::array<std::uint32_t> data(bytes / sizeof(std::uint32_t));
     pass(data, sum, part, true);  // warms up: makes and pins the pages in host memory
     for (const bool write : {false, true}) {
-      const auto nothing = [] {};
+      for (int n = 0; n < 2; ++n) pass(data, sum, part, write);  // hpe then knows the cycle
+      std::uint64_t came_in = 0;
+      const auto count = [&] { came_in = hpe::statistics().bytes_brought_in; };
       const auto both = hpe::bench::paired_timings(
-          arguments.repeats, nothing, [&] { pass(data, sum, part, write); }, nothing, [&] { hand.pass(bytes, write); });
+          arguments.repeats, count,
+          [&] {
+            pass(data, sum, part, write);
+            came_in = hpe::statistics().bytes_brought_in - came_in;
+          },
+          [] {}, [&] { hand.pass(bytes, write); });
+      const double moved = static_cast<double>(came_in) / static_cast<double>(bytes);
       const auto rate = [&](double seconds) { return static_cast<double>(bytes) / seconds * 1e-9; };
       (write ? link.both : link.up) = static_cast<double>(bytes) / both.second.median;
       const char* const what = write ? "read and written" : "read";
-      lines.push_back({fmt::format("{} x the memory, {}", times, what), rate(both.first.median), "GB/s", "", true,
-                       fmt::format("({:.2f}..{:.2f})", rate(both.first.slowest), rate(both.first.fastest))});
-      const double value = both.second.median / both.first.median;
+      lines.push_back({fmt::format("{} x the memory, {}", times, what), moved * rate(both.first.median), "GB/s", "",
+                       true,
+                       fmt::format("({:.2f}..{:.2f}; {:.2f} of the array come in)", moved * rate(both.first.slowest),
+                                   moved * rate(both.first.fastest), moved)});
+      const double value = moved * both.second.median / both.first.median;
       lines.push_back({"  of double buffering by hand", value, "x", ">= 0.95", value >= 0.95,
                        fmt::format("({:.2f} GB/s)", rate(both.second.median))});
     }

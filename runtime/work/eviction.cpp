@@ -1,6 +1,7 @@
 // How device memory is taken from data; the invariants of residency.cpp hold here.
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -80,7 +81,7 @@ std::uint64_t residency::supply::free(std::uint64_t bytes) {
   std::uint64_t freed = 0;
   while (freed < bytes) {
     if (next_ == order_.size()) {
-      order_ = of_.candidates(home_, now_, 2 * (wanted_ + spare()));
+      order_ = of_.candidates(home_, now_, wanted_, spare());
       next_ = copied_ = 0;
       ahead_ = 0;
       if (order_.empty()) break;
@@ -162,29 +163,81 @@ bool residency::is_busy(unsigned home) const {
   return false;
 }
 
-std::vector<residency::candidate> residency::candidates(unsigned home, std::uint64_t now, std::uint64_t bytes) const {
+std::vector<residency::candidate> residency::all_candidates(unsigned home, std::uint64_t now, bool& has_cycle) const {
+  recent_work& recent = *recent_[home];
+  std::uint64_t cycle = 0;
+  {
+    const lock_guard lock(recent.mutex);
+    cycle = recent.steps.period();
+  }
+  has_cycle = cycle != 0;
   std::vector<candidate> result;
   for (std::uint32_t number = 1; number < regions_.limit(); ++number) {
     region& r = regions_.at(number);
     const lock_guard lock(r.mutex);
     if (!r.alive || (r.home_set() >> home & 1) == 0 || r.single_copy()) continue;
+    const lock_guard of_steps(recent.mutex);
+    const bool is_same = recent.steps.period() == cycle;  // other threads may have added steps
     for (const auto& [begin, piece] : r.resident.all()) {
-      if (piece.value.home != home || piece.value.used == now || sharing_.holds(r, {begin, piece.end})) continue;
-      result.push_back({&r, {begin, piece.end}, now - piece.value.used});
+      const byte_range range{begin, piece.end};
+      if (piece.value.home != home || piece.value.used == now || sharing_.holds(r, range)) continue;
+      candidate& made = result.emplace_back(candidate{&r, range, piece.value.used, now - piece.value.used});
+      if (!has_cycle) continue;
+      const std::uint64_t until = is_same ? recent.steps.steps_until_use(r.id, range) : 0;
+      made.age = until != 0 ? until : made.age + cycle;
     }
   }
-  // The data whose last use is longest ago, for each copy that giving it up costs.
+  return result;
+}
+
+namespace {
+
+/// Removes the pieces that the latest work used, and pieces that were used before it, as far as all are at most `bytes`
+/// bytes. Returns them, the oldest first.
+template <class Candidate>
+std::vector<Candidate> take_latest(std::vector<Candidate>& from, std::uint64_t bytes) {
+  std::ranges::stable_sort(from, std::less(), &Candidate::used);
+  auto first = from.end();
+  for (std::uint64_t sum = 0; first != from.begin();) {
+    const auto of_one_step =
+        std::ranges::lower_bound(from.begin(), first, std::prev(first)->used, {}, &Candidate::used);
+    for (auto at = of_one_step; at != first; ++at) sum += at->range.size();
+    if (sum > bytes && first != from.end()) break;
+    first = of_one_step;
+  }
+  std::vector<Candidate> latest(first, from.end());
+  from.erase(first, from.end());
+  return latest;
+}
+
+}  // namespace
+
+// The data whose last use is longest ago or, in a cycle, whose next use is furthest away; in both cases, for each copy
+// that giving it up costs.
+std::vector<residency::candidate> residency::candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
+                                                        std::uint64_t spare) const {
+  bool has_cycle = false;
+  std::vector<candidate> result = all_candidates(home, now, has_cycle);
+  // In a cycle, the next use of the latest work's data is furthest away. But that work may be running, and what it
+  // writes is not on the host yet. So this data is copied to the host now, and given up for later work.
+  std::vector<candidate> latest;
+  if (has_cycle) latest = take_latest(result, spare);
   const auto first = [](const candidate& a, const candidate& b) { return a.age > b.age; };
   std::ranges::stable_sort(result, first);
-  std::uint64_t sum = 0;
-  const auto enough = std::ranges::find_if(result, [&](const candidate& c) { return (sum += c.range.size()) > bytes; });
-  if (enough != result.end()) result.erase(enough + 1, result.end());
+  const auto enough = [&](std::uint64_t bytes) {
+    std::uint64_t sum = 0;
+    const auto last =
+        std::ranges::find_if(result, [&](const candidate& c) { return (sum += c.range.size()) >= bytes; });
+    return last == result.end() ? last : last + 1;
+  };
+  result.erase(enough(2 * (wanted + spare)), result.end());
   for (candidate& c : result) {
     region& r = *c.region;
     const lock_guard lock(r.mutex);
     if (r.alive && needs_copy(r, c.range)) c.age = c.age * cost_of_clean / cost_of_dirty;
   }
   std::ranges::stable_sort(result, first);
+  result.insert(enough(wanted), latest.begin(), latest.end());
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <new>
 #include <utility>
 
 #include "runtime/base/error.h"
@@ -118,7 +119,10 @@ residency::residency(device::device_set& devices, transfer::engine& engine, host
       host_(host),
       sharing_(others),
       count_(count) {
-  for (unsigned d = 0; d < devices.size(); ++d) turns_.push_back(std::make_unique<mutex>());
+  for (unsigned d = 0; d < devices.size(); ++d) {
+    turns_.push_back(std::make_unique<mutex>());
+    recent_.push_back(std::make_unique<recent_work>());
+  }
   for (unsigned d = 0; d < devices.size(); ++d) {
     node::device_share* const share = devices.at(d).share();
     if (share == nullptr) continue;
@@ -139,6 +143,24 @@ residency::~residency() {
 
 byte_range residency::needed(const region& r, byte_range named) {
   return r.degraded ? byte_range{0, r.bytes_at_homes()} : named;
+}
+
+void residency::note_step(std::span<const device_access> accesses) noexcept try {
+  if (!is_short()) return;
+  std::uint64_t homes = 0;
+  for (const device_access& access : accesses)
+    if (!access.region->single_copy()) homes |= access.region->home_set();
+  for (; homes != 0; homes &= homes - 1) {
+    const auto home = static_cast<unsigned>(std::countr_zero(homes));
+    recent_work& recent = *recent_[home];
+    const lock_guard lock(recent.mutex);
+    for (const device_access& access : accesses)
+      if ((access.region->home_set() >> home & 1) != 0 && !access.region->single_copy())
+        recent.steps.use(access.region->id, access.range);
+    recent.steps.end_step();
+  }
+} catch (const std::bad_alloc&) {
+  // Without memory for steps, there is no cycle.
 }
 
 bool residency::has(std::span<const device_access> accesses) {

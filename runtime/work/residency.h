@@ -1,10 +1,11 @@
 #pragma once
 
 /// Decides which data is in device memory if all data together is larger than that memory. Work names the data that it
-/// uses, and hpe brings this data into device memory (bring_in). hpe takes this memory from the least recently used
-/// data. Before a piece of a region loses its memory, the bytes whose only valid copy is on the device are copied to
-/// the shadow, and the piece's blocks change to state host (coherence::block_event::brought_to_host), as if the host
-/// had written them.
+/// uses, and hpe brings this data into device memory (bring_in). If the work of the device repeats itself (use_cycle),
+/// hpe takes this memory from the data whose next use is furthest away, otherwise from the least recently used data.
+/// Before a piece of a region loses its memory, the bytes whose only valid copy is on the device are copied to the
+/// shadow, and the piece's blocks change to state host (coherence::block_event::brought_to_host), as if the host had
+/// written them.
 ///
 /// Progress. Threads that must wait for device memory take turns: at any time, one thread for each device. A turn lasts
 /// until the regions of the thread's work are locked. During the turn, other threads cannot evict data, and a locked
@@ -30,6 +31,7 @@
 #include "runtime/work/block_copies.h"
 #include "runtime/work/host_memory.h"
 #include "runtime/work/sharing.h"
+#include "runtime/work/use_cycle.h"
 
 namespace hpe::work {
 
@@ -77,6 +79,13 @@ class residency {
     residency& at_;
   };
 
+  /// Whether device memory was too short for some work.
+  [[nodiscard]] bool is_short() const noexcept { return short_.load(std::memory_order_relaxed); }
+
+  /// Records that a piece of work is about to use this data. To be called once for each piece of work. The caller holds
+  /// the mutexes of the regions.
+  void note_step(std::span<const device_access> accesses) noexcept;
+
   /// Whether all data of the accesses is in device memory; records its use. The caller holds the mutexes of the
   /// regions.
   [[nodiscard]] bool has(std::span<const device_access> accesses);
@@ -107,7 +116,8 @@ class residency {
   struct candidate {
     coherence::region* region;
     coherence::byte_range range;
-    std::uint64_t age;
+    std::uint64_t used;  // resident_pieces::piece::used
+    std::uint64_t age;   // of two pieces, the one with the larger number should be given up first
   };
 
   /// The pieces of a device that can be given up, in the order in which supply gives them up.
@@ -187,9 +197,13 @@ class residency {
   std::uint64_t evict(coherence::region& r, std::uint64_t begin, unsigned home);
   std::uint64_t evict_all(coherence::region& r, unsigned home) HPE_REQUIRES(r.mutex);
   void unmap(coherence::region& r, std::uint64_t begin) HPE_REQUIRES(r.mutex);
-  /// Pieces that the device can give up, in the order in which it should give them up: about `bytes` bytes in all, or
-  /// fewer if it does not have enough.
-  [[nodiscard]] std::vector<candidate> candidates(unsigned home, std::uint64_t now, std::uint64_t bytes) const;
+  /// Pieces that the device can give up, in the order in which it should give them up: about twice `wanted` + `spare`
+  /// bytes in all, or fewer if it does not have enough. The first `wanted` bytes are to be given up now, and the next
+  /// `spare` bytes are to be copied to the host.
+  [[nodiscard]] std::vector<candidate> candidates(unsigned home, std::uint64_t now, std::uint64_t wanted,
+                                                  std::uint64_t spare) const;
+  /// All pieces that the device can give up.
+  [[nodiscard]] std::vector<candidate> all_candidates(unsigned home, std::uint64_t now, bool& has_cycle) const;
   [[nodiscard]] resources with() { return {devices_, engine_, views_, *this, host_}; }
 
   device::device_set& devices_;
@@ -203,7 +217,12 @@ class residency {
   std::atomic<std::uint64_t> changes_ended_{0};
   std::atomic<bool> short_{false};  // device memory was too short for some work
   std::atomic<std::uint64_t> clock_{0};
-  std::vector<std::unique_ptr<mutex>> turns_;  // by device; taken in ascending order, before mutexes of regions
+  struct recent_work {
+    hpe::mutex mutex;  // taken after mutexes of regions
+    use_cycle steps HPE_GUARDED_BY(mutex);
+  };
+  std::vector<std::unique_ptr<recent_work>> recent_;  // by device
+  std::vector<std::unique_ptr<mutex>> turns_;         // by device; taken in ascending order, before mutexes of regions
   std::atomic<bool> ending_{false};
   std::vector<std::thread> servers_;  // of other processes
 };

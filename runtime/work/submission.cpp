@@ -36,6 +36,7 @@ submission::submission(const resources& with, std::vector<device_access> accesse
   if (!std::is_sorted(accesses_.begin(), accesses_.end(), is_before))
     std::sort(accesses_.begin(), accesses_.end(), is_before);
   lock_and_prepare(prepare);
+  if (what == memory::needed) with_.room.note_step(accesses_);
   residency::turn taking_memory;
   while (what == memory::needed && !with_.room.has(accesses_)) {
     unlock_regions();

@@ -17,6 +17,7 @@
 #include "interpose/cuda/oversubscribed/driver_result.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
+#include "runtime/core/operations/launch_uses.h"
 #include "runtime/core/operations/parts_in_time.h"
 #include "runtime/core/runtime.h"
 #include "runtime/trace/refusals.h"
@@ -274,6 +275,13 @@ movable_use oversubscribed::use_of(std::span<const range> ranges) const {
                                  std::min<std::size_t>(each.bytes, object->base + object->bytes - each.address),
                                  each.mode});
   return result;
+}
+
+bool oversubscribed::evicts() const noexcept { return hpe_.kernels().evicts(); }
+
+void oversubscribed::narrow(const spread::kernel_model& kernel, std::span<const std::byte> parameters,
+                            movable_use& use) const {
+  core::narrow(hpe_.memory(), kernel, parameters, use.everything, use.accesses);
 }
 
 CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found) const {

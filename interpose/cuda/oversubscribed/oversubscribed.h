@@ -105,6 +105,10 @@ class oversubscribed {
     hpeAccessMode mode = HPE_INOUT;
   };
   [[nodiscard]] movable_use use_of(std::span<const range> ranges) const;
+  /// Whether hpe moves data between the devices and the host, because the memory of a device was too short.
+  [[nodiscard]] bool evicts() const noexcept;
+  /// Narrows the memory that a launch may use; see core::narrow.
+  void narrow(const spread::kernel_model& kernel, std::span<const std::byte> parameters, movable_use& use) const;
 
   /// The context and device in which a piece of work is queued.
   struct place {

@@ -120,6 +120,13 @@ std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_ker
   return kernels_.load(kernel, what.function, what.shared_bytes);
 }
 
+void part_launches::narrow(const spread_launch& what, movable_use& use) {
+  const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
+  if (kernel->code == nullptr) return;
+  const spread::kernel_model& model = *kernel->code->model;
+  if (model.knows_writes()) memory_.narrow(model, parameters_of(*model.analysis().kernel, what), use);
+}
+
 CUresult part_launches::queue_in_time(const spread_launch& what, const oversubscribed::place& where,
                                       const std::string& refusal, const std::string& unreachable,
                                       function_ref<CUresult()> alone) {
@@ -183,12 +190,12 @@ part_launches& launches_of_devices::of(const device::cuda::driver& cu, oversubsc
 }
 
 CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
-                                     const movable_use& use, function_ref<CUresult()> whole,
-                                     function_ref<CUresult()> alone) {
+                                     movable_use use, function_ref<CUresult()> whole, function_ref<CUresult()> alone) {
   std::optional<oversubscribed::place> where;
   if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
   if (!where) return whole();
   try {
+    if (memory.evicts()) of(cu, memory, where->device).narrow(what, use);
     try {
       return memory.try_run(*where, what.stream, use, whole);
     } catch (const error& e) {

@@ -1,0 +1,220 @@
+#include "runtime/work/use_cycle.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "tests/operator_new.h"
+
+namespace {
+
+std::size_t allocations = 0;
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  ++allocations;
+  return allocate_by_malloc(bytes, alignment);
+}
+void release(void* p) noexcept { std::free(p); }
+
+}  // namespace
+
+namespace hpe::work {
+namespace {
+
+constexpr coherence::byte_range all{0, 100};
+
+/// A step that uses region `number`.
+void add(use_cycle& c, std::uint32_t number) {
+  c.use(number, all);
+  c.end_step();
+}
+
+void add(use_cycle& c, const std::vector<std::uint32_t>& numbers) {
+  for (const std::uint32_t n : numbers) add(c, n);
+}
+
+std::vector<std::uint32_t> numbers_from(std::uint32_t first, std::size_t count) {
+  std::vector<std::uint32_t> all(count);
+  std::iota(all.begin(), all.end(), first);
+  return all;
+}
+
+TEST(use_cycle, a_sequence_that_does_not_repeat_is_no_cycle) {
+  use_cycle c;
+  EXPECT_EQ(c.period(), 0U);
+  for (const std::uint32_t n : numbers_from(1, 20'000)) {
+    add(c, n);
+    ASSERT_EQ(c.period(), 0U) << n;
+  }
+}
+
+TEST(use_cycle, a_cycle_is_known_after_two_periods) {
+  for (const std::size_t period : {1, 2, 3, 7, 8, 9, 31, 100, 1000, 5000}) {
+    use_cycle c;
+    // At least eight steps must come again.
+    for (std::size_t steps = 0; steps < std::max(2 * period, period + 8); steps += period)
+      add(c, numbers_from(1, period));
+    for (int round = 0; round < 3; ++round) {
+      ASSERT_EQ(c.period(), period);
+      add(c, numbers_from(1, period));
+    }
+  }
+}
+
+TEST(use_cycle, tells_the_steps_until_the_next_use) {
+  use_cycle c;
+  for (int n = 0; n < 3; ++n) {
+    add(c, {1, 2, 3, 4, 5, 6, 7, 8, 2, 10});
+    c.use(11, {0, 10});
+    c.use(11, {50, 60});
+    c.end_step();
+  }
+  ASSERT_EQ(c.period(), 11U);
+  EXPECT_EQ(c.steps_until_use(1, all), 1U);
+  EXPECT_EQ(c.steps_until_use(2, all), 2U);
+  EXPECT_EQ(c.steps_until_use(8, all), 8U);
+  EXPECT_EQ(c.steps_until_use(11, {5, 20}), 11U);
+  EXPECT_EQ(c.steps_until_use(11, {10, 50}), 0U);
+  EXPECT_EQ(c.steps_until_use(12, all), 0U);
+  add(c, {1, 2, 3});
+  EXPECT_EQ(c.steps_until_use(2, all), 6U) << "the other use in the period";
+  EXPECT_EQ(c.steps_until_use(1, {99, 200}), 9U);
+  EXPECT_EQ(c.steps_until_use(1, {100, 200}), 0U);
+}
+
+TEST(use_cycle, cycles_in_a_cycle_are_part_of_the_long_one) {
+  use_cycle c;
+  const auto period = [&] {
+    for (int n = 0; n < 20; ++n) add(c, {1, 2, 3});
+    for (int n = 0; n < 10; ++n) add(c, {4, 4, 5, 5});
+  };
+  for (int n = 0; n < 3; ++n) period();
+  EXPECT_EQ(c.period(), 100U);
+  EXPECT_EQ(c.steps_until_use(5, all), 63U);
+}
+
+TEST(use_cycle, another_step_ends_the_cycle_at_once) {
+  use_cycle c;
+  for (int n = 0; n < 3; ++n) add(c, numbers_from(1, 50));
+  ASSERT_EQ(c.period(), 50U);
+  add(c, {1, 2, 77});
+  EXPECT_EQ(c.period(), 0U);
+  add(c, numbers_from(3, 48));
+  for (int n = 0; n < 2; ++n) add(c, numbers_from(1, 50));
+  EXPECT_EQ(c.period(), 50U);
+}
+
+TEST(use_cycle, the_same_region_with_other_bytes_is_another_step) {
+  use_cycle c;
+  for (std::uint64_t n = 0; n < 100; ++n) {
+    c.use(1, {n, n + 1});
+    c.end_step();
+    ASSERT_EQ(c.period(), 0U);
+  }
+}
+
+TEST(use_cycle, steps_without_uses_count) {
+  use_cycle c;
+  for (int n = 0; n < 100; ++n) c.end_step();
+  EXPECT_EQ(c.period(), 1U);
+  EXPECT_EQ(c.steps_until_use(1, all), 0U);
+}
+
+TEST(use_cycle, periods_that_are_too_long_are_not_known) {
+  use_cycle c;
+  for (int n = 0; n < 3; ++n) add(c, numbers_from(1, use_cycle::most_steps + 1));
+  EXPECT_EQ(c.period(), 0U);
+  use_cycle wide;
+  for (int n = 0; n < 5; ++n)
+    for (std::uint32_t s = 0; s < 100; ++s) {
+      for (std::uint64_t u = 0; u < use_cycle::most_uses / 90; ++u) wide.use(s, {u, u + 1});
+      wide.end_step();
+    }
+  EXPECT_EQ(wide.period(), 0U);
+}
+
+TEST(use_cycle, allocates_only_at_the_first_step) {
+  use_cycle c;
+  add(c, 1);
+  const std::vector<std::uint32_t> steps = numbers_from(1, 1000);
+  const std::size_t before = allocations;
+  std::uint64_t sum = 0;
+  for (int n = 0; n < 20; ++n)
+    for (const std::uint32_t s : steps) {
+      add(c, s);
+      if (c.period() != 0) sum += c.steps_until_use(s, all);
+    }
+  EXPECT_EQ(allocations, before);
+  EXPECT_GT(sum, 0U);
+}
+
+// Against the definition: the cycle that the object tells is one of the steps that it was given.
+TEST(use_cycle, random_sequences_with_repeated_parts) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    use_cycle c;
+    std::vector<std::uint32_t> given;
+    while (given.size() < 500) {
+      std::vector<std::uint32_t> part(1 + random() % 40);
+      for (std::uint32_t& n : part) n = 1 + random() % 20;
+      for (std::size_t times = 1 + random() % 5; times > 0; --times) {
+        for (const std::uint32_t n : part) {
+          given.push_back(n);
+          add(c, n);
+          const std::uint64_t period = c.period();
+          if (period == 0) continue;
+          for (std::size_t k = 1; k <= std::min<std::size_t>(period, 32); ++k)
+            ASSERT_EQ(given[given.size() - k], given[given.size() - k - period]);
+          for (std::uint32_t r = 1; r <= 20; ++r) {
+            const auto latest = given.end() - static_cast<std::ptrdiff_t>(period);
+            const auto next = std::find(latest, given.end(), r);
+            ASSERT_EQ(c.steps_until_use(r, all),
+                      next == given.end() ? 0U : static_cast<std::uint64_t>(next - latest) + 1);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(use_cycle, random_bytes_of_regions) {
+  std::mt19937 random(2);
+  const auto number = [&](std::uint64_t below) { return static_cast<std::uint64_t>(random() % below); };
+  for (int round = 0; round < 100; ++round) {
+    struct use {
+      std::uint32_t region;
+      coherence::byte_range bytes;
+    };
+    std::vector<std::vector<use>> steps(8 + number(40));
+    for (auto& step : steps) {
+      step.resize(number(5));
+      for (use& u : step) {
+        const std::uint64_t begin = number(10) * 10;
+        u = {static_cast<std::uint32_t>(number(3)), {begin, begin + 1 + number(50)}};
+      }
+    }
+    use_cycle c;
+    const std::size_t given = 2 * steps.size() + number(steps.size());
+    for (std::size_t n = 0; n < given; ++n) {
+      for (const use& u : steps[n % steps.size()]) c.use(u.region, u.bytes);
+      c.end_step();
+    }
+    if (c.period() != steps.size()) continue;  // a shorter cycle
+    for (int query = 0; query < 50; ++query) {
+      const auto region = static_cast<std::uint32_t>(number(4));
+      const std::uint64_t begin = number(150), end = begin + 1 + number(20);
+      std::uint64_t expected = 0;
+      for (std::uint64_t n = 1; n <= steps.size() && expected == 0; ++n)
+        for (const use& u : steps[(given + n - 1) % steps.size()])
+          if (u.region == region && u.bytes.begin < end && begin < u.bytes.end) expected = n;
+      ASSERT_EQ(c.steps_until_use(region, {begin, end}), expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hpe::work
