@@ -1,7 +1,7 @@
 #pragma once
 
 /// Lets interposed calls of libc and MPI access device memory that a CUDA program allocated through the driver. The
-/// interposed calls use this interface through buffer_access. interpose/cuda implements the interface in programs into
+/// interposed calls use this interface through buffer_access. interpose/gpu implements the interface in programs into
 /// which hpe was preloaded.
 
 #include <array>

@@ -8,19 +8,10 @@
 #include <span>
 #include <string>
 
+#include "apps/pictures/colour_map.h"
 #include "apps/pictures/picture.h"
 
 namespace hpe::pictures {
-
-/// The colour of a value from 0 to 1; other values have the colour of the nearer end.
-using palette = colour (*)(double);
-
-/// Dark blue over green to yellow; readable without colours too, because the brightness grows steadily.
-[[nodiscard]] colour blue_to_yellow(double value);
-/// White to black.
-[[nodiscard]] colour white_to_black(double value);
-/// Blue over white to red.
-[[nodiscard]] colour blue_to_red(double value);
 
 /// One axis of a chart: its quantity and unit, the value of the first sample, and the step from sample to sample.
 struct axis {
@@ -33,7 +24,7 @@ struct chart {
   axis across = {}, down = {};
   std::string unit = {};       ///< unit of the values, shown above the colour bar
   double least = 0, most = 1;  ///< values at the ends of the colour bar
-  palette colours = blue_to_yellow;
+  colour_map colours = blue_to_yellow;
   bool square = true;  ///< a unit is as long across as down; false: the chart is half as high as wide
   /// Returns the colour of a sample, by column and row, in place of its value's colour; nullopt: the value's colour.
   /// May be empty: all samples then have their values' colours.

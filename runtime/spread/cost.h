@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "runtime/spread/link_rates.h"
 #include "runtime/spread/traffic.h"
 
 namespace hpe::spread {

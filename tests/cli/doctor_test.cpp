@@ -1,5 +1,5 @@
 // `hpe doctor`: its findings about programs on several kinds of machines, and about this machine. Tests with programs
-// of nvcc are in tests/interpose/cudart/programs/doctor_test.cpp.
+// of nvcc are in tests/interpose/soft/cudart/programs/doctor_test.cpp.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

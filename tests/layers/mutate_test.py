@@ -169,9 +169,9 @@ TEST(Sum, AloneOfFive) { EXPECT_EQ(++runs, 1); EXPECT_EQ(sum(5), 15); }
         self.assertEqual(self.run_it("--list", "--seed", "7"), self.run_it("--list", "--seed", "7"))
 
     def test_mirrors(self):
-        self.write("tests/interpose/cuda/CMakeLists.txt", "")
+        self.write("tests/interpose/gpu/CMakeLists.txt", "")
         copy = mutate.Copy(self.root, self.root / "build", ".")
-        for folder, mirror in (("runtime/sum", "sum"), ("interpose/sum/more", "sum"), ("interpose/cuda/shim", "interpose/cuda")):
+        for folder, mirror in (("runtime/sum", "sum"), ("interpose/sum/more", "sum"), ("interpose/gpu/shim", "interpose/gpu")):
             self.assertEqual(copy.stages(folder, True), [mirror], folder)
         self.assertEqual(copy.stages("runtime/other", True), [])
 

@@ -18,7 +18,7 @@ constexpr int oldest = 12000;  // CUDA 12.0
 #define HPE_CUDA_STRING(name) #name
 #define HPE_CUDA_STRING_OF(name) HPE_CUDA_STRING(name)
 
-// In a program into which hpe was preloaded, the library with the driver's name is hpe's own (interpose/cuda). Its
+// In a program into which hpe was preloaded, the library with the driver's name is hpe's own (interpose/gpu). Its
 // hpe_cuda_driver_entry finds the functions of the real driver.
 class library_entries {
  public:

@@ -32,8 +32,8 @@ class value_rules {
   /// property of the hardware.
   value opaque(const instruction& i, std::uint32_t position, unsigned number, const std::vector<value>& depends,
                loop_set inside, bool is_data);
-  /// Makes a quantity for an unknown value. `number` distinguishes unknown values at one position. `depends`: the values
-  /// from which the value was computed, if they are known.
+  /// Makes a quantity for an unknown value. `number` distinguishes unknown values at one position. `depends`: the
+  /// values from which the value was computed, if they are known.
   value unknown(std::uint32_t position, std::uint32_t number, unsigned bits, loop_set inside,
                 const std::vector<value>& depends = {});
   /// Makes a choice of one of the alternatives, which are values of registers of `bits` bits; the conditions decide

@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "tests/interpose/cuda/stand_in/stand_in.h"
+#include "tests/interpose/gpu/stand_in/stand_in.h"
 
 namespace adopted {
 

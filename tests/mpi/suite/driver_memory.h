@@ -2,7 +2,7 @@
 
 /// Device memory that a CUDA program gets from the driver. Tests use it instead of hpe memory if HPE_TEST_MPI_MEMORY is
 /// driver (cudaMalloc) or pool (cudaMallocAsync). They then run under `hpe run`, with the driver of a GPU or the
-/// stand-in (tests/interpose/cuda).
+/// stand-in (tests/interpose/gpu).
 
 #include <cstddef>
 #include <utility>

@@ -9,8 +9,8 @@
 #include <new>
 
 #include "hpe/error.hpp"
-#include "interpose/cuda/interposition.h"
-#include "tests/interpose/cuda/add_kernel.h"
+#include "interpose/gpu/interposition.h"
+#include "tests/interpose/gpu/add_kernel.h"
 #include "tests/sweep/touch.h"
 
 namespace sweep {

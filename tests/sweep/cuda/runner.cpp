@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "tests/interpose/cuda/stand_in/stand_in.h"
+#include "tests/interpose/gpu/stand_in/stand_in.h"
 #include "tests/sweep/sweep.h"
 #include "tests/sweep/touch.h"
 

@@ -1,0 +1,253 @@
+// This file has the adopted regions and the device work on them; adopted_touches.cpp has the accesses of the host.
+// begin_work() uploads what the host has written and adds the work to the list of work in flight, under the mutex;
+// end_work() removes the work from the list when it is queued. In between, the blocks that the work writes are in state
+// device, and a thread that fetches one of these blocks waits until the work is queued.
+//
+// drop() waits for the copy if a region's bytes are being fetched (adopted_region::in_motion), because the driver may
+// free the memory when drop() returns.
+//
+// When the context of a region ends, in whatever way, the region's data is lost (context_parts::alive). find() removes
+// a region whose context has ended, without copying any bytes.
+#include "interpose/gpu/adopted/adopted_memory.h"
+
+#include <algorithm>
+
+#include "interpose/gpu/work/call_watch.h"
+#include "interpose/gpu/work/queuing_threads.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+
+namespace hpe::cuda_hooks {
+
+using coherence::apply;
+using coherence::block_event;
+using coherence::block_run;
+
+namespace {
+
+CUdeviceptr page_begin(CUdeviceptr address) { return address / os::page_size() * os::page_size(); }
+CUdeviceptr page_end(CUdeviceptr address) { return page_begin(address + os::page_size() - 1); }
+
+constexpr CUdeviceptr last_address = ~CUdeviceptr{0};
+constexpr std::size_t remembered_ends = 256;
+
+}  // namespace
+
+// ---- regions ------------------------------------------------------------------------------------------------------
+
+adopted_memory::region_pointer adopted_memory::find(CUdeviceptr address) {
+  const auto found = regions_.upper_bound(address);
+  if (found == regions_.end() || found->second->begin() > address) return nullptr;
+  if (found->second->parts().alive()) return found->second;
+  remove(found);
+  return nullptr;
+}
+
+adopted_memory::region_pointer adopted_memory::adopt(CUdeviceptr address) {
+  const auto found = program_.device_memory_at(address);
+  if (!found) return nullptr;
+  // Neighbouring regions already contain the pages that they share with this allocation.
+  const auto next = regions_.upper_bound(address);
+  const CUdeviceptr last = page_end(found->base + found->bytes);
+  const CUdeviceptr end = next != regions_.end() ? std::min(last, next->second->begin()) : last;
+  const CUdeviceptr begin =
+      next != regions_.begin() ? std::max(page_begin(found->base), std::prev(next)->first) : page_begin(found->base);
+  auto region = std::make_shared<adopted_region>(begin, end, parts_.of(found->context));
+  regions_.emplace(end, region);
+  marks_.set(begin, end, true);
+  std::erase_if(ended_, [&](const auto& e) { return e.begin < end && begin < e.end; });
+  if (touched_regions.fetch_add(1) == 0) {
+    call_watch::begin(call_watch::touched);
+    unseen_ = true;
+  }
+  log(log_level::info, "the host touches device memory at {:#x}; {} bytes are kept coherent from now on", address,
+      end - begin);
+  uses_.touched({begin, end});
+  return region;
+}
+
+adopted_memory::region_pointer adopted_memory::find_or_adopt(CUdeviceptr address) {
+  region_pointer found = find(address);
+  return found != nullptr ? found : adopt(address);
+}
+
+adopted_memory::region_pointer adopted_memory::require(CUdeviceptr address) {
+  region_pointer found = find_or_adopt(address);
+  HPE_REQUIRE(found != nullptr, HPE_ERROR_NOT_A_REGION, "there is no device memory at {:#x}", address);
+  return found;
+}
+
+adopted_memory::regions::iterator adopted_memory::remove(regions::iterator r) {
+  if (touched_regions.fetch_sub(1) == 1) call_watch::end(call_watch::touched);
+  const region_pointer gone = r->second;
+  gone->close();
+  const auto next = regions_.erase(r);
+  // This also clears the marks of granules that a neighbouring region shares; the next lines set them again.
+  marks_.set(gone->begin(), gone->end(), false);
+  if (next != regions_.end()) marks_.set(next->second->begin(), next->second->end(), true);
+  if (next != regions_.begin()) marks_.set(std::prev(next)->second->begin(), std::prev(next)->second->end(), true);
+  return next;
+}
+
+bool adopted_memory::has_touched(CUdeviceptr begin, CUdeviceptr end) {
+  if (!any()) return false;
+  const lock_guard lock(mutex_);
+  const auto next = regions_.upper_bound(begin);
+  return next != regions_.end() && next->second->begin() < end;
+}
+
+adopted_region::bytes adopted_memory::touched(CUdeviceptr address) {
+  const lock_guard lock(mutex_);
+  const region_pointer found = find(address);
+  return found != nullptr ? adopted_region::bytes{found->begin(), found->end()} : adopted_region::bytes{0, 0};
+}
+
+std::size_t adopted_memory::bytes_from(CUdeviceptr address) const {
+  const auto found = program_.device_memory_at(address);
+  return found ? found->base + found->bytes - address : 0;
+}
+
+void adopted_memory::explain(CUdeviceptr address) const {
+  for (const auto& e : ended_)
+    if (e.begin <= address && address < e.end)
+      log(log_level::error,
+          "CPU code uses the device memory at {:#x}, which was freed when its context ended (cudaDeviceReset, "
+          "cuDevicePrimaryCtxReset or cuCtxDestroy)",
+          address);
+}
+
+// ---- device work --------------------------------------------------------------------------------------------------
+
+void adopted_memory::release(adopted_region& r, block_event event, CUdeviceptr begin, CUdeviceptr end) {
+  const std::uint64_t last = r.block_of(std::min(end, r.end()) - 1) + 1;
+  for (std::uint64_t b = r.block_of(std::max(begin, r.begin())); b < last;) {
+    const block_run run = r.run_from(b, last);
+    const auto actions = apply(r.state(b), event).actions;
+    // The view closes before the upload reads the bytes, so that no write of the host is lost.
+    if (actions.close || actions.upload) r.protect(run, os::access::none);
+    if (actions.upload) move(r, r.bytes_of(run), true);
+    if (actions.open_read) r.protect(run, os::access::read);
+    r.transition(run, event);
+    b = run.end;
+  }
+}
+
+template <class Release>
+CUresult adopted_memory::begin_work_after(work_in_flight& work, Release release_used) noexcept {
+  const lock_guard lock(mutex_);
+  try {
+    release_used();
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::exception& e) {
+    log(log_level::error, "what the host wrote to device memory cannot be uploaded: {}", e.what());
+    return CUDA_ERROR_UNKNOWN;
+  }
+  work.next_ = first_;
+  if (first_ != nullptr) first_->previous_ = &work;
+  first_ = &work;
+  return CUDA_SUCCESS;
+}
+
+CUresult adopted_memory::begin_work(work_in_flight& work) noexcept {
+  static constexpr used_range everything{0, last_address, true};
+  return begin_work(work, std::span(&everything, 1));
+}
+
+CUresult adopted_memory::begin_work(work_in_flight& work, std::span<const used_range> ranges) noexcept {
+  return begin_work_after(work, [&]() HPE_REQUIRES(mutex_) {
+    for (const used_range& used : ranges) {
+      const CUdeviceptr end = used.end();
+      if (used.written) work.may_write({used.address, end});
+      for (auto it = regions_.upper_bound(used.address); it != regions_.end() && it->second->begin() < end;) {
+        const region_pointer r = it->second;
+        if (r->in_use() && !r->parts().alive()) {
+          it = remove(it);
+          continue;
+        }
+        if (r->in_use())
+          release(*r, used.written ? block_event::device_write : block_event::device_read, used.address, end);
+        ++it;
+      }
+    }
+  });
+}
+
+CUresult adopted_memory::begin_work(work_in_flight& work, std::span<const CUdeviceptr> addresses) noexcept {
+  return begin_work_after(work, [&]() HPE_REQUIRES(mutex_) {
+    const auto use = [&](CUdeviceptr address) HPE_REQUIRES(mutex_) {
+      const region_pointer r = find(address);
+      if (r == nullptr || !r->in_use()) return;
+      work.may_write({r->begin(), r->end()});
+      release(*r, block_event::device_write, r->begin(), r->end());
+    };
+    for (const CUdeviceptr address : addresses) use(address);
+    uses_.for_each_texture([&](CUdeviceptr address) {
+      mutex_.assert_held();
+      use(address);
+    });
+  });
+}
+
+void adopted_memory::end_work(work_in_flight& work) noexcept {
+  const lock_guard lock(mutex_);
+  ++work_;
+  (work.previous_ != nullptr ? work.previous_->next_ : first_) = work.next_;
+  if (work.next_ != nullptr) work.next_->previous_ = work.previous_;
+  queued_.notify_all();
+}
+
+bool adopted_memory::being_queued(adopted_region::bytes range) const noexcept {
+  for (const work_in_flight* work = first_; work != nullptr; work = work->next_)
+    if (work->writes(range)) return true;
+  return unseen_;
+}
+
+void adopted_memory::wait_until_queued(unique_lock& lock, adopted_region::bytes range) {
+  while (being_queued(range)) {
+    if (!unseen_) {
+      queued_.wait(lock);
+      continue;
+    }
+    mutex_.unlock();
+    queuing_threads::wait_until_none();
+    mutex_.lock();
+    unseen_ = false;
+    ++work_;  // counts all work before the first touch, which was not counted yet, as one piece
+  }
+}
+
+// ---- memory goes --------------------------------------------------------------------------------------------------
+
+void adopted_memory::drop(CUdeviceptr address, std::size_t bytes) noexcept {
+  unique_lock lock(mutex_);
+  const CUdeviceptr begin = page_begin(address);
+  const CUdeviceptr end = bytes > last_address - address - os::page_size() ? last_address : page_end(address + bytes);
+  for (auto it = regions_.upper_bound(begin); it != regions_.end() && it->second->begin() < end;) {
+    if (it->second->in_motion) {
+      moved_.wait(lock);
+      it = regions_.upper_bound(begin);
+      continue;
+    }
+    try {
+      // The region may also contain bytes of other allocations, which must not be lost.
+      if (it->second->parts().alive()) release(*it->second, block_event::device_write, 0, last_address);
+    } catch (const std::exception& e) {
+      log(log_level::error, "what the host wrote to device memory cannot be uploaded: {}", e.what());
+    }
+    it = remove(it);
+  }
+}
+
+void adopted_memory::drop_all() noexcept {
+  if (!any()) return;
+  try {
+    const lock_guard lock(mutex_);
+    for (const auto& [end, r] : regions_) ended_.push_back({r->begin(), end});
+    while (ended_.size() > remembered_ends) ended_.pop_front();
+  } catch (const std::bad_alloc&) {  // only explain() uses the list ended_
+  }
+  drop(0, last_address);
+}
+
+}  // namespace hpe::cuda_hooks

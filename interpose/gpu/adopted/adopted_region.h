@@ -1,0 +1,104 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+
+#include "interpose/gpu/work/context_parts.h"
+#include "runtime/coherence/block_states.h"
+#include "runtime/coherence/read_ahead.h"
+#include "runtime/device/cuda/driver.h"
+#include "runtime/os/file_descriptor.h"
+#include "runtime/os/virtual_memory.h"
+
+namespace hpe::cuda_hooks {
+
+/// A range of device memory that the program allocated through the driver and that CPU code has touched. It has a view
+/// (mapped over the driver's own reservation, at the same address), a shadow, and a state for each block. A region
+/// consists of whole pages, so it may contain several small allocations. Not thread safe.
+class adopted_region {
+ public:
+  static constexpr std::size_t block_bytes = std::size_t{2} << 20;
+
+  /// The driver must have mapped [begin, end), and nothing else may be mapped there. `parts` belongs to the context in
+  /// which the region's bytes are copied. Throws hpe::error if the mapping fails.
+  adopted_region(CUdeviceptr begin, CUdeviceptr end, std::shared_ptr<context_parts> parts);
+  ~adopted_region();
+  /// To be called before the memory is freed: removes the view permanently and restores the driver's reservation.
+  void close() noexcept;
+  adopted_region(const adopted_region&) = delete;
+  adopted_region& operator=(const adopted_region&) = delete;
+
+  [[nodiscard]] CUdeviceptr begin() const noexcept { return begin_; }
+  [[nodiscard]] CUdeviceptr end() const noexcept { return end_; }
+  [[nodiscard]] context_parts& parts() const noexcept { return *parts_; }
+  /// The address at which the runtime accesses the host copy of a byte.
+  [[nodiscard]] std::byte* alias(CUdeviceptr address) const noexcept { return alias_.data() + (address - begin_); }
+
+  [[nodiscard]] std::uint64_t block_of(CUdeviceptr address) const noexcept { return (address - begin_) / block_bytes; }
+  [[nodiscard]] coherence::block_run all_blocks() const noexcept { return {0, states_.count()}; }
+  struct bytes {
+    CUdeviceptr begin;
+    CUdeviceptr end;
+  };
+  [[nodiscard]] bytes bytes_of(coherence::block_run run) const noexcept;
+
+  [[nodiscard]] coherence::block_state state(std::uint64_t block) const noexcept { return states_[block]; }
+  /// Changes the states of blocks; no other function does. See coherence::block_states.
+  void transition(coherence::block_run run, coherence::block_event event) noexcept { states_.transition(run, event); }
+  /// Whether any block is not in state device: the host may have newer bytes, its view is open, or it is being fetched.
+  [[nodiscard]] bool in_use() const noexcept { return states_.off_device() != 0; }
+  /// Returns the blocks from `block` to at most `limit` that have the same state as `block` without interruption.
+  [[nodiscard]] coherence::block_run run_from(std::uint64_t block, std::uint64_t limit) const noexcept {
+    return states_.same_from(block, limit);
+  }
+
+  void protect(coherence::block_run run, os::access allowed);
+
+  /// To be called before bytes are copied to the host: allocates the host pages of these bytes. If more bytes than the
+  /// region has have been copied to the host so far, also pins the region's pages, within the budget of the process.
+  /// The context of the region must be current. Affects only speed.
+  void prepare_pages(const device::cuda::driver& cu, bytes range);
+
+  /// Calls visit(begin, end) for each of the program's allocations in a range, but not for gaps between allocations.
+  template <class Visit>
+  void for_each_allocation(const device::cuda::driver& cu, bytes range, Visit visit) const {
+    constexpr std::size_t driver_alignment = 512;  // allocations never share an aligned unit of this size
+    for (CUdeviceptr at = range.begin; at < range.end;) {
+      CUdeviceptr base = 0;
+      std::size_t size = 0;
+      CUresult found = cu.cuMemGetAddressRange(&base, &size, at);
+      // Any other error does not show whether the address is device memory.
+      if (found != CUDA_SUCCESS && found != CUDA_ERROR_INVALID_VALUE && found != CUDA_ERROR_NOT_FOUND)
+        found = cu.cuMemGetAddressRange(&base, &size, at);
+      if (found != CUDA_SUCCESS) {
+        at = (at / driver_alignment + 1) * driver_alignment;
+        continue;
+      }
+      const CUdeviceptr end = std::min(range.end, base + size);
+      visit(at, end);
+      at = end;
+    }
+  }
+
+  /// Adds the number of copied bytes to the profile and to the status page.
+  void tell_moved(std::size_t bytes, bool to_device) const;
+
+  coherence::read_ahead ahead;
+  bool in_motion = false;  ///< whether bytes are being fetched with adopted_memory's mutex unlocked
+
+ private:
+  void pin(const device::cuda::driver& cu);
+
+  const CUdeviceptr begin_;
+  const CUdeviceptr end_;
+  const std::shared_ptr<context_parts> parts_;
+  os::file_descriptor shadow_;
+  os::reservation alias_;
+  coherence::block_states states_;
+  std::uint64_t arrived_ = 0;                        // the number of bytes passed to prepare_pages so far
+  const device::cuda::driver* pinned_by_ = nullptr;  // the driver through which the pages were pinned
+  bool pin_tried_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace hpe::cuda_hooks

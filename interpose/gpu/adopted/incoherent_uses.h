@@ -1,0 +1,82 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "interpose/gpu/adopted/adopted_region.h"
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::cuda_hooks {
+
+/// Records uses of device memory that hpe cannot make coherent with CPU code: other processes or APIs access the memory
+/// without hpe's knowledge, or a stream waits for a value that CPU code writes. Each kind of use is reported once for
+/// each region, together with the place in the program. Thread safe.
+class incoherent_uses {
+ public:
+  enum class kind : std::uint8_t {
+    exported,  ///< shared with another process, by an IPC handle or as a pointer of a pool
+    opened,    ///< opened from another process
+    external,  ///< memory of another API (Vulkan, Direct3D)
+    graphics,  ///< mapped graphics resource
+    awaited,   ///< memory in which a stream waits for a value
+    capture,   ///< memory that CPU code touches during a stream capture
+  };
+
+  /// To be called in the program's call that shares a range, by the same thread. region: a region that CPU code has
+  /// touched, or an empty range. If the range overlaps `region`, reports the use now, otherwise when CPU code first
+  /// touches the range.
+  void shares(kind how, adopted_region::bytes range, adopted_region::bytes region);
+  /// To be called when CPU code touches a region for the first time.
+  void touched(adopted_region::bytes region);
+  /// To be called when the calling thread uses a touched region in the way `how`.
+  void warn(kind how, adopted_region::bytes region);
+  /// Whether any use was recorded, so that forget() can have an effect.
+  [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
+  /// Whether forget() would remove a record for this address.
+  [[nodiscard]] bool concern(CUdeviceptr address) const;
+  /// To be called when the program frees a range.
+  void forget(adopted_region::bytes range);
+
+  /// The next three functions record the memory that the program itself maps, and the handles through which the program
+  /// shares that memory. `shares_handle` records that a handle is shared, and returns the ranges at which its
+  /// allocation is mapped.
+  using allocation = CUmemGenericAllocationHandle;
+  [[nodiscard]] std::vector<adopted_region::bytes> shares_handle(kind how, allocation handle);
+  /// To be called when the program maps an allocation. Returns how the allocation's handle is shared; nullopt if it is
+  /// not shared.
+  [[nodiscard]] std::optional<kind> maps(allocation handle, adopted_region::bytes range);
+  /// To be called when the program releases a handle; the driver may reuse its value for another allocation.
+  void releases(allocation handle);
+
+  /// Record textures over linear memory: kernels use this memory although its address is not among their parameters.
+  void add_texture(CUtexObject object, CUdeviceptr address);
+  void remove_texture(CUtexObject object);
+  template <class Visit>
+  void for_each_texture(Visit visit) const {
+    const lock_guard lock(mutex_);
+    for (const auto& [object, address] : textures_) visit(address);
+  }
+
+ private:
+  struct note {
+    kind how;
+    adopted_region::bytes range;
+    std::string place;
+  };
+
+  void tell(kind how, adopted_region::bytes region, const std::string& place) HPE_REQUIRES(mutex_);
+
+  std::atomic<bool> any_{false};  // never set back to false
+  mutable mutex mutex_;
+  std::vector<note> notes_ HPE_GUARDED_BY(mutex_);
+  std::set<std::pair<kind, CUdeviceptr>> told_ HPE_GUARDED_BY(mutex_);
+  std::map<CUtexObject, CUdeviceptr> textures_ HPE_GUARDED_BY(mutex_);
+  std::multimap<allocation, adopted_region::bytes> mapped_ HPE_GUARDED_BY(mutex_);
+  std::map<allocation, kind> handles_ HPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace hpe::cuda_hooks

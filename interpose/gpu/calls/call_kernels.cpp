@@ -1,0 +1,165 @@
+#include "interpose/gpu/calls/call_kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+// The image of hpe's kernels, which nvcc compiles from copy_kernels.cu and reduce_kernels.cu.
+extern "C" const unsigned char hpe_call_kernels_image[];
+
+namespace hpe::cuda_hooks {
+
+using device::cuda::entered;
+using interpose::scattered_bytes;
+
+namespace {
+
+// Rows of at least so many bytes are copied by a copy engine: it reaches its full rate with them, and the
+// multiprocessors stay free for the program's kernels.
+constexpr std::size_t wide = std::size_t{16} << 10;
+
+constexpr unsigned threads = 256;
+constexpr unsigned enough_blocks = 512;  // as many blocks as keep any GPU busy
+constexpr unsigned most_blocks = 2048;
+constexpr unsigned most_in_a_thread = 16;
+constexpr unsigned any_number = 1U << 31;
+
+byte_places rows_at(CUdeviceptr base, const box& shape) {
+  const auto& [extent, apart] = shape;
+  return {base, extent.rows > 1 ? apart.row : 0,    extent.planes > 1 ? apart.plane : 0, nullptr,
+          0,    static_cast<unsigned>(extent.rows), static_cast<unsigned>(extent.width)};
+}
+
+byte_places contiguous_at(CUdeviceptr base, std::size_t bytes) {
+  return {base, 0, 0, nullptr, 0, 1, static_cast<unsigned>(bytes)};
+}
+
+byte_places elements_at(CUdeviceptr base, const scattered_bytes& which, const call_kernels::table& how) {
+  return {base,
+          static_cast<unsigned long long>(which.extent),
+          0,
+          reinterpret_cast<const byte_piece*>(how.pieces.get()),
+          static_cast<unsigned>(how.element->size()),
+          any_number,
+          static_cast<unsigned>(which.element_bytes)};
+}
+
+// The lowest set bit is the largest power of two that divides all four values.
+std::size_t bits_of(const byte_places& side) { return side.base | side.row | side.plane | side.width; }
+
+}  // namespace
+
+call_kernels::call_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts,
+                           scratch_memory::goes told)
+    : cu_(cu), parts_(std::move(parts)), memory_(std::make_shared<scratch_memory>(cu, parts_, std::move(told))) {
+  const entered here(cu_, parts_->context());
+  cu_.check(cu_.cuModuleLoadData(&module_, hpe_call_kernels_image), "loading hpe's kernels for I/O and MPI calls");
+  try {
+    find_functions();
+  } catch (...) {
+    cu_.cuModuleUnload(module_);
+    throw;
+  }
+}
+
+void call_kernels::find_functions() {
+  const auto find = [&](CUfunction& function, const std::string& name) {
+    cu_.check(cu_.cuModuleGetFunction(&function, module_, name.c_str()), "finding hpe's kernels for I/O and MPI calls");
+  };
+  for (std::size_t n = 0; n < functions_.size(); ++n) find(functions_[n], "hpe_copy_units_" + std::to_string(n));
+  // The names are in the order of the enumerators in `reduction`.
+  static constexpr std::array names{"sum", "product", "least", "greatest"};
+  static constexpr std::array types{"i32", "u32", "i64", "u64", "f32", "f64"};
+  for (std::size_t o = 0; o < operations; ++o)
+    for (std::size_t t = 0; t < number_types; ++t)
+      find(reducers_[o][t], std::string("hpe_reduce_") + names[o] + "_" + types[t]);
+}
+
+call_kernels::~call_kernels() {
+  const entered here(cu_, parts_->context());
+  if (parts_->alive()) cu_.cuModuleUnload(module_);
+}
+
+bool call_kernels::suit(const box_copy& shape) noexcept {
+  return !shape.extent.is_one_row() && shape.extent.width < wide && shape.bytes() < most_bytes;
+}
+
+CUresult call_kernels::copy(CUdeviceptr to, CUdeviceptr from, const box_copy& shape, CUstream stream) {
+  return launch(rows_at(to, shape.written()), rows_at(from, shape.read()), shape.bytes(), 0, stream);
+}
+
+std::uint64_t call_kernels::gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
+                                   const shared_table& how, std::size_t bytes) {
+  return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) {
+    return launch(contiguous_at(to, bytes), elements_at(from, which, *how), bytes, how->bits, stream);
+  });
+}
+
+std::uint64_t call_kernels::scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const scattered_bytes& which,
+                                    const shared_table& how, std::size_t bytes) {
+  return queue.add(bytes, std::const_pointer_cast<table>(how), [&](CUstream stream) {
+    return launch(elements_at(to, which, *how), contiguous_at(from, bytes), bytes, how->bits, stream);
+  });
+}
+
+CUresult call_kernels::launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream) {
+  const std::size_t all = bits_of(to) | bits_of(from) | bits;
+  const auto n = std::min<std::size_t>(static_cast<std::size_t>(std::countr_zero(all)), functions_.size() - 1);
+  to.width >>= n;
+  from.width >>= n;
+  auto units = static_cast<unsigned>(bytes >> n);
+  auto in_a_thread = std::clamp(units / (threads * enough_blocks), 1U, most_in_a_thread);
+  const unsigned tile = threads * in_a_thread;
+  const unsigned blocks = std::min((units + tile - 1) / tile, most_blocks);
+  void* parameters[] = {&to, &from, &units, &in_a_thread};
+  return cu_.cuLaunchKernel(functions_[n], blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
+}
+
+CUresult call_kernels::reduce(CUdeviceptr to, CUdeviceptr with, std::size_t count, const interpose::reduction& how,
+                              CUstream stream) {
+  auto numbers = static_cast<unsigned long long>(count);
+  const auto blocks = static_cast<unsigned>(std::min<std::size_t>((count + threads - 1) / threads, most_blocks));
+  void* parameters[] = {&to, &with, &numbers};
+  const CUfunction function = reducers_[static_cast<std::size_t>(how.what)][static_cast<std::size_t>(how.type)];
+  return cu_.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, parameters, nullptr);
+}
+
+call_kernels::shared_table call_kernels::make_table(const scattered_bytes& which) {
+  auto made = std::make_shared<table>();
+  made->element = which.element;
+  made->begin = which.element->front().offset;
+  std::vector<byte_piece> pieces;
+  std::size_t first = 0;
+  for (const auto& [offset, bytes] : *which.element) {
+    pieces.push_back({first, offset});
+    made->bits |= first | static_cast<std::size_t>(offset);
+    made->begin = std::min(made->begin, offset);
+    made->end = std::max(made->end, offset + static_cast<std::ptrdiff_t>(bytes));
+    first += bytes;
+  }
+  pieces.push_back({first, 0});
+  const std::size_t size = pieces.size() * sizeof pieces[0];
+  made->pieces = memory_->borrow(size);
+  const entered here(cu_, parts_->context());
+  const lent_stream lent(*parts_);
+  cu_.check(cu_.cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(made->pieces.get()),
+                              reinterpret_cast<CUdeviceptr>(pieces.data()), size, lent.stream()),
+            "copying a datatype's byte offsets to the device");
+  cu_.check(cu_.cuStreamSynchronize(lent.stream()), "copying a datatype's byte offsets to the device");
+  return made;
+}
+
+call_kernels::shared_table call_kernels::table_of(const scattered_bytes& which) {
+  const lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(tables_.begin(), tables_.end(), [&](const auto& t) { return t->element == which.element; });
+  if (found != tables_.end()) {
+    tables_.splice(tables_.begin(), tables_, found);
+  } else {
+    tables_.push_front(make_table(which));
+    if (tables_.size() > most_tables) tables_.pop_back();
+  }
+  return tables_.front();
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <list>
+#include <memory>
+
+#include "interpose/adopted_pointers.h"
+#include "interpose/gpu/calls/byte_places.h"
+#include "interpose/gpu/calls/call_copies.h"
+#include "interpose/gpu/calls/scratch_memory.h"
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::cuda_hooks {
+
+/// hpe's kernels that copy rows and scattered bytes and reduce numbers, loaded into a context of the program. Thread
+/// safe.
+class call_kernels {
+ public:
+  /// Throws hpe::error if the driver refuses to load the kernels.
+  call_kernels(const device::cuda::driver& cu, std::shared_ptr<context_parts> parts, scratch_memory::goes told);
+  ~call_kernels();
+  call_kernels(const call_kernels&) = delete;
+  call_kernels& operator=(const call_kernels&) = delete;
+
+  /// Whether a kernel would copy these rows faster than a copy engine.
+  [[nodiscard]] static bool suit(const box_copy& shape) noexcept;
+
+  /// Queues a copy by a kernel. The context must be current, and its kernels must be able to access the source and the
+  /// destination.
+  [[nodiscard]] CUresult copy(CUdeviceptr to, CUdeviceptr from, const box_copy& shape, CUstream stream);
+
+  /// The pieces of an element, stored in device memory.
+  struct table {
+    std::shared_ptr<const std::vector<interpose::stretch>> element;
+    std::shared_ptr<std::byte> pieces;
+    std::size_t bits = 0;      ///< `first` and `offset` of all pieces, combined by "or"; shows their alignment
+    std::ptrdiff_t begin = 0;  ///< distance in bytes from the element's address to its lowest byte
+    std::ptrdiff_t end = 0;    ///< distance in bytes from the element's address to the end of its highest byte
+  };
+  using shared_table = std::shared_ptr<const table>;
+  /// Makes the table of an element's pieces. Throws hpe::error if the driver refuses.
+  [[nodiscard]] shared_table make_table(const interpose::scattered_bytes& which);
+  /// Like make_table(), but keeps the tables of the most recently used elements and returns the same table for the same
+  /// element.
+  [[nodiscard]] shared_table table_of(const interpose::scattered_bytes& which);
+  /// Queue a copy of the first `bytes` bytes of scattered data to contiguous memory (gather) or back (scatter), and
+  /// return the number of the copy. `bytes` is at most scratch_memory::most. The context must be current.
+  std::uint64_t gather(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
+                       const shared_table& how, std::size_t bytes);
+  std::uint64_t scatter(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const interpose::scattered_bytes& which,
+                        const shared_table& how, std::size_t bytes);
+
+  /// Queues a kernel that combines to[i] and with[i] for each of `count` numbers and stores the result in to[i]. The
+  /// context must be current.
+  [[nodiscard]] CUresult reduce(CUdeviceptr to, CUdeviceptr with, std::size_t count, const interpose::reduction& how,
+                                CUstream stream);
+
+  [[nodiscard]] scratch_memory& memory() noexcept { return *memory_; }
+
+ private:
+  static constexpr std::size_t most_bytes = std::size_t{1} << 31;
+  static constexpr std::size_t unit_sizes = 5;  // units of 1, 2, 4, 8 and 16 bytes
+  static constexpr std::size_t operations = 4;
+  static constexpr std::size_t number_types = 6;
+  static constexpr std::size_t most_tables = 64;
+
+  void find_functions();
+  CUresult launch(byte_places to, byte_places from, std::size_t bytes, std::size_t bits, CUstream stream);
+
+  const device::cuda::driver& cu_;
+  const std::shared_ptr<context_parts> parts_;
+  const std::shared_ptr<scratch_memory> memory_;
+  CUmodule module_ = nullptr;
+  std::array<CUfunction, unit_sizes> functions_{};
+  std::array<std::array<CUfunction, number_types>, operations> reducers_{};
+  mutex mutex_;
+  std::list<shared_table> tables_ HPE_GUARDED_BY(mutex_);  // the most recently used table first
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "interpose/gpu/calls/known_memory.h"
+#include "interpose/gpu/work/program_contexts.h"
+#include "interpose/gpu/work/queued_uses.h"
+
+namespace hpe::cuda_hooks {
+
+/// Makes libc and MPI calls wait for work that the program has queued. The functions that wait throw hpe::error if that
+/// work has failed. Thread safe.
+class call_waits {
+ public:
+  /// by_parameters: hpe assumes that a launch uses only the memory that its parameters name (HPE_SCOPE=args).
+  call_waits(const device::cuda::driver& cu, program_contexts& program, queued_uses& uses, bool by_parameters)
+      : cu_(cu), program_(program), uses_(uses), by_parameters_(by_parameters) {}
+
+  /// Waits for all work of the program, including the work in the context `also`, unless that work is known to be done.
+  void for_all(CUcontext also);
+  /// Waits for the work that may use an allocation, or for all work if hpe cannot find out which work may use it.
+  void for_users_of(const known_memory::allocation& memory);
+
+  /// Returns a number that identifies the work that the program has queued so far; 0 if all of it is done.
+  [[nodiscard]] std::uint64_t queued_now() noexcept;
+  /// Whether the work that the number identifies is known to be done.
+  [[nodiscard]] bool is_over(std::uint64_t queued) const noexcept { return queued <= over_.load(); }
+
+ private:
+  [[nodiscard]] bool for_streams_with(const known_memory::allocation& memory);
+
+  const device::cuda::driver& cu_;
+  program_contexts& program_;
+  queued_uses& uses_;
+  const bool by_parameters_;
+  std::atomic<std::uint64_t> begun_{0};  // the number of waits for all work that have begun
+  std::atomic<std::uint64_t> over_{0};   // the highest number of those waits for all work that have ended
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,77 @@
+// Kernels that copy rows and scattered bytes. A copy engine makes a transfer for each row, which is slow for short
+// rows; in these kernels, neighbouring threads copy neighbouring units.
+
+#include "interpose/gpu/calls/byte_places.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+// Finds the addresses of units. Remembers the piece of the last unit, because the next unit is usually in the same
+// piece.
+class places {
+ public:
+  __device__ explicit places(const byte_places& side) : side_(side) {}
+
+  __device__ unsigned long long of(unsigned unit, unsigned unit_bytes) {
+    const unsigned row = unit / side_.width;
+    const unsigned long long column = static_cast<unsigned long long>(unit - row * side_.width) * unit_bytes;
+    const unsigned plane = row / side_.rows;
+    const unsigned long long begin = side_.base + plane * side_.plane + (row - plane * side_.rows) * side_.row;
+    if (side_.pieces == nullptr) return begin + column;
+    if (column < first_ || column >= end_) find(column);
+    return begin + offset_ + (column - first_);
+  }
+
+ private:
+  __device__ void find(unsigned long long column) {
+    unsigned low = 0;
+    unsigned high = side_.piece_count;
+    while (high - low > 1) {
+      const unsigned middle = (low + high) / 2;
+      if (side_.pieces[middle].first <= column) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    first_ = side_.pieces[low].first;
+    end_ = side_.pieces[low + 1].first;
+    offset_ = side_.pieces[low].offset;
+  }
+
+  const byte_places& side_;
+  unsigned long long first_ = 0;  // the begin of the last found piece, in data bytes of the element; end_ is its end
+  unsigned long long end_ = 0;
+  long long offset_ = 0;
+};
+
+template <class Unit>
+__device__ void copy(const byte_places& to, const byte_places& from, unsigned units, unsigned in_a_thread) {
+  places to_places(to);
+  places from_places(from);
+  const unsigned tile = blockDim.x * in_a_thread;
+  for (unsigned begin = blockIdx.x * tile; begin < units; begin += gridDim.x * tile)
+    for (unsigned n = 0; n < in_a_thread; ++n) {
+      const unsigned i = begin + n * blockDim.x + threadIdx.x;
+      if (i >= units) break;
+      *reinterpret_cast<Unit*>(to_places.of(i, sizeof(Unit))) =
+          *reinterpret_cast<const Unit*>(from_places.of(i, sizeof(Unit)));
+    }
+}
+
+}  // namespace
+
+// The kernel for units of 1 << n bytes, at addresses that are multiples of this size. A copy has fewer than 2^31 units.
+#define HPE_COPY_KERNEL(n, type)                                                                               \
+  extern "C" __global__ void __launch_bounds__(256)                                                            \
+      hpe_copy_units_##n(const byte_places to, const byte_places from, unsigned units, unsigned in_a_thread) { \
+    copy<type>(to, from, units, in_a_thread);                                                                  \
+  }
+HPE_COPY_KERNEL(0, unsigned char)
+HPE_COPY_KERNEL(1, unsigned short)
+HPE_COPY_KERNEL(2, unsigned)
+HPE_COPY_KERNEL(3, unsigned long long)
+HPE_COPY_KERNEL(4, uint4)
+
+}  // namespace hpe::cuda_hooks

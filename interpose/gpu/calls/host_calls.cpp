@@ -1,0 +1,423 @@
+#include "interpose/gpu/calls/host_calls.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+
+#include "interpose/gpu/work/device_work.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+
+namespace hpe::cuda_hooks {
+
+using device::cuda::entered;
+using interpose::device_copy;
+using interpose::peer_bytes;
+using interpose::scattered_bytes;
+
+namespace {
+
+CUdeviceptr number_of(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
+
+// The smallest range that contains all boxes.
+used_range range_of(CUdeviceptr base, std::span<const placed_box> boxes, bool written) {
+  std::size_t begin = ~std::size_t{0};
+  std::size_t end = 0;
+  for (const auto& [offset, shape] : boxes) {
+    const auto first = static_cast<std::size_t>(offset);
+    begin = std::min(begin, first);
+    end = std::max(end, saturated_sum(first, shape.span()));
+  }
+  return {base + begin, end - begin, written};
+}
+
+template <class Visit>
+void for_each_row(std::span<const placed_box> boxes, Visit visit) {
+  for (const placed_box& each : boxes)
+    each.shape.for_each_row(
+        [&](std::size_t at) { visit(static_cast<std::size_t>(each.offset) + at, each.shape.extent.width); });
+}
+
+std::array<std::uint64_t, 2> random_name() {
+  std::array<std::uint64_t, 2> name{};
+  if (::getrandom(name.data(), sizeof name, 0) != sizeof name) throw_system_error("getrandom");
+  return name;
+}
+
+}  // namespace
+
+host_calls::host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program,
+                       pageable_copy& copies, adopted_memory& adopted, queued_uses& uses, bool by_parameters)
+    : cu_(cu),
+      parts_(parts),
+      program_(program),
+      copies_(copies),
+      adopted_(adopted),
+      process_(random_name()),
+      waits_(cu, program, uses, by_parameters),
+      known_(cu, program),
+      peers_(cu),
+      buffers_(cu) {
+  start();
+}
+
+// ---- the program's memory -----------------------------------------------------------------------------------------
+
+std::size_t host_calls::bytes_from(std::uintptr_t address) noexcept {
+  try {
+    const auto found = known_.at(address);
+    return found ? found->base + found->bytes - address : 0;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
+}
+
+known_memory::allocation host_calls::require(CUdeviceptr address) {
+  const auto found = known_.at(address);
+  HPE_REQUIRE(found, HPE_ERROR_NOT_A_REGION, "there is no device memory at {:#x}", address);
+  return *found;
+}
+
+void host_calls::forget_contexts() noexcept {
+  known_.forget_all();
+  peers_.clear();
+  std::map<CUcontext, context_queues> old;
+  std::map<CUcontext, std::shared_ptr<call_kernels>> old_kernels;
+  const lock_guard lock(mutex_);
+  old.swap(queues_);
+  old_kernels.swap(kernels_);
+}
+
+std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context) { return queue_of(context, 0); }
+
+std::shared_ptr<call_queue> host_calls::queue_of(CUcontext context, std::size_t bytes) {
+  constexpr std::size_t overlapped = std::size_t{256} << 10;
+  const lock_guard lock(mutex_);
+  context_queues& queues = queues_[context];
+  std::shared_ptr<call_queue>* chosen = queues.data();
+  if (bytes >= overlapped)
+    chosen = std::min_element(queues.begin(), queues.end(), [](const auto& a, const auto& b) {
+      return (a != nullptr ? a->unfinished() : 0) < (b != nullptr ? b->unfinished() : 0);
+    });
+  if (*chosen == nullptr) *chosen = std::make_shared<call_queue>(cu_, parts_.of(context));
+  return *chosen;
+}
+
+std::shared_ptr<call_kernels> host_calls::kernels_of(CUcontext context) {
+  const lock_guard lock(mutex_);
+  if (const auto found = kernels_.find(context); found != kernels_.end()) return found->second;
+  std::shared_ptr<call_kernels> made;
+  try {
+    made = std::make_shared<call_kernels>(cu_, parts_.of(context),
+                                          [this](CUdeviceptr address, std::size_t bytes) { forget(address, bytes); });
+  } catch (const error& e) {
+    log(log_level::info, "messages of rows are copied by copy engines: {}", e.what());
+  }
+  return kernels_.emplace(context, std::move(made)).first->second;
+}
+
+std::shared_ptr<call_kernels> host_calls::require_kernels(CUcontext context) {
+  auto kernels = kernels_of(context);
+  HPE_REQUIRE(kernels != nullptr, HPE_ERROR_SYSTEM, "hpe's kernels for messages are not loaded");
+  return kernels;
+}
+
+std::uint64_t host_calls::copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const box_copy& shape,
+                                    std::shared_ptr<void> kept) {
+  const auto kernels = call_kernels::suit(shape) ? kernels_of(queue.parts()->context()) : nullptr;
+  if (kernels == nullptr) return queue.copy_rows(to, from, shape, std::move(kept));
+  return queue.add(shape.bytes(), kept, [&](CUstream stream) { return kernels->copy(to, from, shape, stream); });
+}
+
+// Returns a queue for copies to host memory, in any context, because all contexts can make these copies; nullptr if the
+// program has no context yet.
+std::shared_ptr<call_queue> host_calls::some_queue() {
+  {
+    const lock_guard lock(mutex_);
+    if (!queues_.empty() && queues_.begin()->second[0] != nullptr) return queues_.begin()->second[0];
+  }
+  CUcontext found = nullptr;
+  cu_.cuCtxGetCurrent(&found);
+  if (found == nullptr)
+    program_.for_each_primary([&](int, CUcontext context) {
+      if (found == nullptr) found = context;
+    });
+  return found != nullptr ? queue_of(found) : nullptr;
+}
+
+// ---- calls of the host --------------------------------------------------------------------------------------------
+
+void host_calls::copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device) {
+  const auto memory = require(device);
+  const CUcontext context = memory.context;
+  const auto queue = queue_of(context);
+  waits_.for_users_of(memory);
+  device_work work(queue->stream(), {range_of(device, boxes, to_device)});
+  work.needs_no_wait();
+  cu_.check(work.result(), "uploading the data that CPU code has written");
+  const entered here(cu_, context);
+  if (copy_together(device, host, boxes, to_device, *queue)) return;
+  constexpr const char* what = "copying the data of an I/O or MPI call";
+  for (const auto& [offset, shape] : boxes) {
+    const box_copy alike{shape.extent, shape.strides, shape.strides};
+    std::optional<CUresult> done;
+    if (shape.extent.is_one_row())
+      done = to_device ? copies_.upload(device + offset, host + offset, shape.bytes(), queue->stream(), true)
+                       : copies_.download(host + offset, device + offset, shape.bytes(), queue->stream());
+    if (done) {
+      cu_.check(*done, what);
+    } else if (to_device) {
+      queue->copy_rows(device + offset, host + offset, alike);
+    } else {
+      queue->copy_rows(host + offset, device + offset, alike);
+    }
+  }
+  queue->wait();
+}
+
+// Copies many small boxes by one transfer of contiguous bytes; a kernel gathers or scatters these bytes on the device.
+// Returns false, with no effect, if there are few boxes, if they are large, or if the device has no memory for the
+// contiguous bytes.
+bool host_calls::copy_together(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device,
+                               call_queue& queue) {
+  constexpr std::size_t few = 16;
+  constexpr std::size_t large = std::size_t{64} << 10;
+  if (boxes.size() <= few) return false;
+  auto all = std::make_shared<std::vector<interpose::stretch>>();
+  std::size_t bytes = 0;
+  for_each_row(boxes, [&](std::size_t at, std::size_t width) {
+    all->push_back({static_cast<std::ptrdiff_t>(at), width});
+    bytes += width;
+  });
+  if (bytes / all->size() >= large) return false;
+  const auto row = borrow_beside(device, bytes);
+  if (row == nullptr) return false;
+  const scattered_bytes which{all, bytes, static_cast<std::ptrdiff_t>(bytes)};
+  const auto kernels = require_kernels(queue.parts()->context());
+  const auto table = kernels->make_table(which);
+  const std::unique_ptr<std::byte, std::function<void(std::byte*)>> packed(
+      buffers_.borrow(bytes), [&](std::byte* memory) { buffers_.give_back(memory, bytes); });
+  std::byte* at = packed.get();
+  if (to_device) {
+    for (const auto& [offset, width] : *all) at = std::copy_n(host + offset, width, at);
+    queue.copy(number_of(row.get()), number_of(packed.get()), bytes);
+    kernels->scatter(queue, device, number_of(row.get()), which, table, bytes);
+    queue.wait();
+  } else {
+    kernels->gather(queue, number_of(row.get()), device, which, table, bytes);
+    queue.copy(number_of(packed.get()), number_of(row.get()), bytes);
+    queue.wait();
+    for (const auto& [offset, width] : *all) {
+      std::memcpy(host + offset, at, width);
+      at += width;
+    }
+  }
+  return true;
+}
+
+// Queues one copy between device memory and host memory that the caller borrowed.
+device_copy host_calls::begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes, bool to_device) {
+  const auto memory = require(device);
+  const CUcontext context = memory.context;
+  const auto queue = queue_of(context);
+  waits_.for_users_of(memory);
+  device_work work(queue->stream(), {{device, bytes, to_device}});
+  work.needs_no_wait();
+  cu_.check(work.result(), "uploading the data that CPU code has written");
+  const entered here(cu_, context);
+  return {queue, to_device ? queue->copy(device, number_of(host), bytes) : queue->copy(number_of(host), device, bytes)};
+}
+
+device_copy host_calls::start_read(std::byte* to, std::uintptr_t from, std::size_t bytes) {
+  if (!adopted_.has_touched(from, from + bytes)) return begin_copy(from, to, bytes, false);
+  adopted_.read(to, from, bytes);
+  return {};
+}
+
+device_copy host_calls::start_write(std::uintptr_t to, std::byte* from, std::size_t bytes) {
+  if (!adopted_.has_touched(to, to + bytes)) return begin_copy(to, from, bytes, true);
+  adopted_.write(to, from, bytes);
+  return {};
+}
+
+void host_calls::read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) {
+  auto* const host = static_cast<std::byte*>(to);
+  const used_range all = range_of(from, boxes, false);
+  if (!adopted_.has_touched(all.address, all.end())) return copy(from, host, boxes, false);
+  for_each_row(boxes, [&](std::size_t at, std::size_t bytes) { adopted_.read(host + at, from + at, bytes); });
+}
+
+void host_calls::write(std::uintptr_t to, const void* from, std::span<const placed_box> boxes) {
+  const auto* const host = static_cast<const std::byte*>(from);
+  const used_range all = range_of(to, boxes, true);
+  if (!adopted_.has_touched(all.address, all.end())) return copy(to, const_cast<std::byte*>(host), boxes, true);
+  for_each_row(boxes, [&](std::size_t at, std::size_t bytes) { adopted_.write(to + at, host + at, bytes); });
+}
+
+std::byte* host_calls::borrow(std::size_t bytes) {
+  const auto queue = some_queue();
+  if (queue == nullptr) return buffers_.borrow(bytes);
+  const entered here(cu_, queue->parts()->context());
+  return buffers_.borrow(bytes);
+}
+
+// ---- messages -----------------------------------------------------------------------------------------------------
+
+std::optional<peer_bytes> host_calls::share(std::uintptr_t address, std::size_t bytes, peer_use use,
+                                            std::uint64_t queued) {
+  const auto found = known_.shared_at(address);
+  if (!found || address + bytes > found->what.base + found->what.bytes) return std::nullopt;
+  if (!waits_.is_over(queued)) waits_.for_users_of(found->what);
+  if (adopted_memory::any()) {
+    // The other process copies later. If CPU code of this process touched the memory before that copy, it would fetch
+    // the old bytes, so memory that CPU code has touched is not shared for overwriting.
+    if (use == peer_use::overwrite && adopted_.has_touched(address, address + bytes)) return std::nullopt;
+    device_work release({{address, bytes, use == peer_use::overwrite}});
+    release.needs_no_wait();
+    cu_.check(release.result(), "uploading the data that CPU code has written");
+  }
+  peer_bytes result{process_, found->number, found->what.base, address - found->what.base, {}, {}};
+  static_assert(sizeof result.handle == sizeof found->handle);
+  std::memcpy(result.handle.data(), &found->handle, sizeof result.handle);
+  static_assert(sizeof result.device == sizeof found->device);
+  std::memcpy(result.device.data(), &found->device, sizeof result.device);
+  return result;
+}
+
+// Called when another process has written the memory: discards the bytes that CPU code has fetched since share(),
+// because they are out of date.
+void host_calls::overwritten(std::uintptr_t address, std::size_t bytes) {
+  if (!adopted_memory::any()) return;
+  device_work release({{address, bytes, true}});
+  release.needs_no_wait();
+  cu_.check(release.result(), "discarding the host's copy of memory that another process has written");
+}
+
+std::optional<host_calls::reached> host_calls::reach(const peer_bytes& which, const call_queue& queue) {
+  if (which.process == process_) {
+    const CUdeviceptr address = which.base + which.offset;
+    const auto found = known_.at(address);
+    if (!found || found->context != queue.parts()->context()) return std::nullopt;
+    return reached{address, nullptr};
+  }
+  const auto memory = peers_.open(which, queue.parts());
+  if (memory == nullptr) return std::nullopt;
+  return reached{memory->base() + which.offset, memory};
+}
+
+std::optional<device_copy> host_calls::pull(void* to, const peer_bytes& from, const box_copy& shape,
+                                            std::uint64_t queued) {
+  const CUdeviceptr target = number_of(to);
+  const auto place = may_know(target) ? known_.at(target) : std::nullopt;
+  const bool on_device = place.has_value() || adopted_pointers::of(target) != nullptr;
+  const auto memory = on_device ? std::optional(place ? *place : require(target)) : std::nullopt;
+  const auto queue = memory ? queue_of(memory->context, shape.bytes()) : some_queue();
+  if (queue == nullptr) return std::nullopt;
+  const auto source = reach(from, *queue);
+  if (!source) return std::nullopt;
+  if (!waits_.is_over(queued)) memory ? waits_.for_users_of(*memory) : waits_.for_all(queue->parts()->context());
+  const entered here(cu_, queue->parts()->context());
+  if (!on_device) {
+    if (shape.extent.is_one_row())
+      if (const auto done = copies_.download(to, source->address, shape.bytes(), queue->stream())) {
+        cu_.check(*done, "copying the bytes of a message");
+        return device_copy{queue, 0};
+      }
+    return device_copy{queue, queue->copy_rows(static_cast<std::byte*>(to), source->address, shape, source->mapped)};
+  }
+  device_work work(queue->stream(), {{target, shape.written().span(), true}});
+  work.needs_no_wait();
+  cu_.check(work.result(), "uploading the data that CPU code has written");
+  return device_copy{queue, copy_rows(*queue, target, source->address, shape, source->mapped)};
+}
+
+std::optional<device_copy> host_calls::push(const peer_bytes& to, std::uintptr_t from, const box_copy& shape) {
+  const auto queue = queue_of(require(from).context);
+  const auto target = reach(to, *queue);
+  if (!target) return std::nullopt;
+  const entered here(cu_, queue->parts()->context());
+  return device_copy{queue, copy_rows(*queue, target->address, from, shape, target->mapped)};
+}
+
+// Drivers before CUDA 12.4 do not have the attribute MPS_ENABLED; then the result is false.
+bool host_calls::takes_turns(std::uintptr_t address) noexcept {
+  int ordinal = 0;
+  int has_service = 0;
+  return cu_.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) == CUDA_SUCCESS &&
+         cu_.cuDeviceGetAttribute(&has_service, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, ordinal) == CUDA_SUCCESS &&
+         has_service == 0;
+}
+
+std::shared_ptr<std::byte> host_calls::borrow_beside(std::uintptr_t address, std::size_t bytes) {
+  const auto place = known_.at(address);
+  const auto kernels = place && bytes <= scratch_memory::most ? kernels_of(place->context) : nullptr;
+  if (kernels == nullptr) return nullptr;
+  try {
+    return kernels->memory().borrow(bytes);
+  } catch (const error& e) {
+    log(log_level::info, "messages of MPI that need a buffer in device memory are staged in host memory: {}", e.what());
+    return nullptr;
+  }
+}
+
+// Queues a copy between memory that borrow_beside() returned and bytes of an allocation of the program. `copy` is
+// called to make the driver's calls.
+template <class Copy>
+device_copy host_calls::copy_scattered(std::uintptr_t address, const scattered_bytes& which, std::size_t bytes,
+                                       std::uint64_t queued, bool written, Copy copy) {
+  const auto memory = require(address);
+  const CUcontext context = memory.context;
+  const auto kernels = require_kernels(context);
+  const auto queue = queue_of(context);
+  const auto table = which.is_one_run() ? nullptr : kernels->table_of(which);
+  if (!waits_.is_over(queued)) waits_.for_users_of(memory);
+  const auto last = static_cast<std::ptrdiff_t>((bytes - 1) / which.element_bytes) * which.extent;
+  const std::ptrdiff_t first = which.element->front().offset;
+  const auto begin = table == nullptr ? first : table->begin + std::min<std::ptrdiff_t>(last, 0);
+  const auto end =
+      table == nullptr ? first + static_cast<std::ptrdiff_t>(bytes) : table->end + std::max<std::ptrdiff_t>(last, 0);
+  device_work work(queue->stream(),
+                   {{address + static_cast<std::uintptr_t>(begin), static_cast<std::size_t>(end - begin), written}});
+  work.needs_no_wait();
+  cu_.check(work.result(), "uploading the data that CPU code has written");
+  const entered here(cu_, context);
+  return {queue, copy(*queue, *kernels, table)};
+}
+
+device_copy host_calls::gather(std::byte* to, std::uintptr_t from, const scattered_bytes& which, std::size_t bytes,
+                               std::uint64_t queued) {
+  return copy_scattered(from, which, bytes, queued, false,
+                        [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
+                          return table == nullptr
+                                     ? queue.copy(number_of(to), from + which.element->front().offset, bytes)
+                                     : kernels.gather(queue, number_of(to), from, which, table, bytes);
+                        });
+}
+
+device_copy host_calls::scatter(std::uintptr_t to, const scattered_bytes& which, const std::byte* from,
+                                std::size_t bytes, std::uint64_t queued) {
+  return copy_scattered(to, which, bytes, queued, true,
+                        [&](call_queue& queue, call_kernels& kernels, const call_kernels::shared_table& table) {
+                          return table == nullptr
+                                     ? queue.copy(to + which.element->front().offset, number_of(from), bytes)
+                                     : kernels.scatter(queue, to, number_of(from), which, table, bytes);
+                        });
+}
+
+device_copy host_calls::reduce(std::uintptr_t to, const std::byte* with, std::size_t count,
+                               const interpose::reduction& how) {
+  const CUcontext context = require(to).context;
+  const auto kernels = require_kernels(context);
+  const auto queue = queue_of(context);
+  const std::size_t bytes = count * how.number_bytes();
+  device_work work(queue->stream(), {{to, bytes, true}});
+  work.needs_no_wait();
+  cu_.check(work.result(), "uploading the data that CPU code has written");
+  const entered here(cu_, context);
+  return {queue, queue->add(bytes, kernels,
+                            [&](CUstream stream) { return kernels->reduce(to, number_of(with), count, how, stream); })};
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "interpose/gpu/adopted/adopted_memory.h"
+#include "interpose/gpu/calls/call_copies.h"
+#include "interpose/gpu/calls/call_kernels.h"
+#include "interpose/gpu/calls/call_waits.h"
+#include "interpose/gpu/calls/known_memory.h"
+#include "interpose/gpu/calls/peer_memory.h"
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::cuda_hooks {
+
+/// Lets interposed calls of libc and MPI use the program's device memory. Memory that CPU code has touched is read and
+/// written through adopted_memory, which has a host copy of that memory. All other device memory is copied directly
+/// from and to the device and has no host copy, so the hooks of launches can ignore it.
+class host_calls final : public interpose::adopted_pointers {
+ public:
+  host_calls(const device::cuda::driver& cu, contexts& parts, program_contexts& program, pageable_copy& copies,
+             adopted_memory& adopted, queued_uses& uses, bool by_parameters);
+
+  [[nodiscard]] std::size_t bytes_from(std::uintptr_t address) noexcept override;
+  using adopted_pointers::read;
+  using adopted_pointers::write;
+  void read(void* to, std::uintptr_t from, std::span<const placed_box> boxes) override;
+  void write(std::uintptr_t to, const void* from, std::span<const placed_box> boxes) override;
+  [[nodiscard]] interpose::device_copy start_read(std::byte* to, std::uintptr_t from, std::size_t bytes) override;
+  [[nodiscard]] interpose::device_copy start_write(std::uintptr_t to, std::byte* from, std::size_t bytes) override;
+  [[nodiscard]] std::byte* borrow(std::size_t bytes) override;
+  void give_back(std::byte* memory, std::size_t bytes) noexcept override { buffers_.give_back(memory, bytes); }
+
+  [[nodiscard]] std::uint64_t queued_now() noexcept override { return messages_wait ? waits_.queued_now() : 0; }
+  [[nodiscard]] std::optional<interpose::peer_bytes> share(std::uintptr_t address, std::size_t bytes, peer_use use,
+                                                           std::uint64_t queued) override;
+  void overwritten(std::uintptr_t address, std::size_t bytes) override;
+  [[nodiscard]] std::optional<interpose::device_copy> pull(void* to, const interpose::peer_bytes& from,
+                                                           const box_copy& shape, std::uint64_t queued) override;
+  [[nodiscard]] std::optional<interpose::device_copy> push(const interpose::peer_bytes& to, std::uintptr_t from,
+                                                           const box_copy& shape) override;
+  [[nodiscard]] bool takes_turns(std::uintptr_t address) noexcept override;
+  [[nodiscard]] std::shared_ptr<std::byte> borrow_beside(std::uintptr_t address, std::size_t bytes) override;
+  interpose::device_copy gather(std::byte* to, std::uintptr_t from, const interpose::scattered_bytes& which,
+                                std::size_t bytes, std::uint64_t queued) override;
+  interpose::device_copy scatter(std::uintptr_t to, const interpose::scattered_bytes& which, const std::byte* from,
+                                 std::size_t bytes, std::uint64_t queued) override;
+
+  interpose::device_copy reduce(std::uintptr_t to, const std::byte* with, std::size_t count,
+                                const interpose::reduction& how) override;
+
+  /// Whether messages between processes must wait for work that the program has queued. Must be set before the first
+  /// call.
+  inline static constinit bool messages_wait = true;
+
+  /// To be called when the program frees memory.
+  void forget(CUdeviceptr address, std::size_t bytes) noexcept { known_.forget(address, address + bytes); }
+  [[nodiscard]] bool knows_any() const noexcept { return known_.any(); }
+  /// To be called before a CUDA context may be destroyed. Discards everything that was recorded for any context.
+  void forget_contexts() noexcept;
+
+  /// Whether a call has used an allocation near an address.
+  [[nodiscard]] bool knows(CUdeviceptr address) const noexcept { return known_.marks().has(address); }
+
+ protected:
+  [[nodiscard]] bool may_know(std::uintptr_t address) const noexcept override {
+    return knows(address) || adopted_.marks().has(address);
+  }
+
+ private:
+  [[nodiscard]] known_memory::allocation require(CUdeviceptr address);
+  [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context);
+  /// Returns the queue for a copy of `bytes` bytes from another process. For a large copy, returns the queue with the
+  /// fewest unfinished copies, because reads from another device can overlap.
+  [[nodiscard]] std::shared_ptr<call_queue> queue_of(CUcontext context, std::size_t bytes);
+  [[nodiscard]] std::shared_ptr<call_queue> some_queue();
+  /// Bytes that a process of this machine has shared. address: where the queue's context can access them. mapped: if
+  /// the bytes belong to another process, the owner of their mapping in this process. reach() returns nullopt if the
+  /// context cannot access the bytes.
+  struct reached {
+    CUdeviceptr address;
+    std::shared_ptr<void> mapped;
+  };
+  [[nodiscard]] std::optional<reached> reach(const interpose::peer_bytes& which, const call_queue& queue);
+  /// Returns hpe's kernels, loaded into a context; nullptr if the driver refuses to load them. A failure is logged once
+  /// and remembered.
+  [[nodiscard]] std::shared_ptr<call_kernels> kernels_of(CUcontext context);
+  /// Like kernels_of, but throws if the kernels cannot be loaded.
+  [[nodiscard]] std::shared_ptr<call_kernels> require_kernels(CUcontext context);
+  /// Queues a copy between two addresses that kernels in the queue's context can access. That context must be current.
+  std::uint64_t copy_rows(call_queue& queue, CUdeviceptr to, CUdeviceptr from, const box_copy& shape,
+                          std::shared_ptr<void> kept);
+  template <class Copy>
+  interpose::device_copy copy_scattered(std::uintptr_t address, const interpose::scattered_bytes& which,
+                                        std::size_t bytes, std::uint64_t queued, bool written, Copy copy);
+  void copy(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes, bool to_device);
+  [[nodiscard]] bool copy_together(CUdeviceptr device, std::byte* host, std::span<const placed_box> boxes,
+                                   bool to_device, call_queue& queue);
+  [[nodiscard]] interpose::device_copy begin_copy(CUdeviceptr device, std::byte* host, std::size_t bytes,
+                                                  bool to_device);
+  const device::cuda::driver& cu_;
+  contexts& parts_;
+  program_contexts& program_;
+  pageable_copy& copies_;
+  adopted_memory& adopted_;
+  const std::array<std::uint64_t, 2> process_;
+  call_waits waits_;
+  known_memory known_;
+  peer_memory peers_;
+  call_buffers buffers_;
+  mutex mutex_;
+  using context_queues = std::array<std::shared_ptr<call_queue>, 4>;
+  std::map<CUcontext, context_queues> queues_ HPE_GUARDED_BY(mutex_);
+  std::map<CUcontext, std::shared_ptr<call_kernels>> kernels_ HPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace hpe::cuda_hooks

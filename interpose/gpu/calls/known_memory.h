@@ -1,0 +1,79 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <optional>
+
+#include "interpose/gpu/adopted/granule_marks.h"
+#include "interpose/gpu/work/program_contexts.h"
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::cuda_hooks {
+
+/// Caches the program's allocations that libc and MPI calls have used, so that most calls do not have to ask the
+/// driver. An allocation is removed from the cache when the program frees it. Thread safe.
+class known_memory {
+ public:
+  known_memory(const device::cuda::driver& cu, const program_contexts& program) : cu_(cu), program_(program) {}
+
+  struct allocation {
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    CUcontext context = nullptr;  ///< the context in which the allocation's bytes are copied
+    /// Whether the program allocated the memory, directly or from a pool. A kernel that uses such memory has a pointer
+    /// to it among its parameters. Other memory can be used without a parameter: module variables need none, and mapped
+    /// memory can be reached through a second mapping.
+    bool is_allocated = false;
+  };
+  /// Returns the allocation that contains an address; nullopt if the address is not in device memory, or if the memory
+  /// is managed.
+  [[nodiscard]] std::optional<allocation> at(CUdeviceptr address);
+
+  /// Describes an allocation to another process, which can map it with this description.
+  struct shared_allocation {
+    allocation what;
+    unsigned long long number = 0;  ///< the driver's buffer ID, which it never reuses in this process
+    CUipcMemHandle handle{};
+    CUuuid device{};
+  };
+  /// Like at(), but also returns nullopt if the driver gives no IPC handle, which is so for memory of pools and for
+  /// memory that the program maps itself. hpe intercepts the calls that free the memory described here.
+  [[nodiscard]] std::optional<shared_allocation> shared_at(CUdeviceptr address);
+
+  /// Whether any allocation is in the cache. Costs one load.
+  [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_relaxed); }
+  /// Removes the allocations that overlap a range. To be called when the program frees them.
+  void forget(CUdeviceptr begin, CUdeviceptr end) noexcept;
+  void forget_all() noexcept { forget(0, ~CUdeviceptr{0}); }
+
+  /// The marks of the granules that contain allocations in the cache.
+  [[nodiscard]] const granule_marks& marks() const noexcept { return marks_; }
+
+ private:
+  struct entry {
+    allocation what;
+    std::uint64_t made = 0;  // the number of this entry, which is never reused
+    bool asked = false;      // whether hpe has asked the driver for the members below
+    unsigned long long number = 0;
+    bool has_handle = false;
+    CUipcMemHandle handle{};
+    CUuuid device{};
+  };
+  [[nodiscard]] std::optional<entry> find(CUdeviceptr address) const HPE_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<entry> find_or_ask(CUdeviceptr address);
+  [[nodiscard]] bool is_allocated(CUdeviceptr base) const noexcept;
+  void share(entry& e) const;
+  [[nodiscard]] unsigned long long number_of(const allocation& a) const noexcept;
+  [[nodiscard]] CUuuid device_of(const allocation& a) const noexcept;
+
+  const device::cuda::driver& cu_;
+  const program_contexts& program_;
+  mutable mutex mutex_;                                        // not held while hpe calls the driver
+  std::map<CUdeviceptr, entry> known_ HPE_GUARDED_BY(mutex_);  // the key is the base
+  std::uint64_t forgotten_ HPE_GUARDED_BY(mutex_) = 0;         // the number of calls of forget
+  std::uint64_t made_ HPE_GUARDED_BY(mutex_) = 0;              // the number of the last entry
+  std::atomic<bool> any_{false};
+  granule_marks marks_;
+};
+
+}  // namespace hpe::cuda_hooks

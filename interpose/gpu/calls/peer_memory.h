@@ -1,0 +1,60 @@
+#pragma once
+
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "interpose/adopted_pointers.h"
+#include "interpose/gpu/work/context_parts.h"
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::cuda_hooks {
+
+/// Maps allocations of other processes of this machine into contexts of this process; each allocation is mapped once
+/// for each context.
+/// A mapping is removed if the other process has made a new allocation at the same address, if the context may end, or
+/// if there are too many mappings and this one is the least recently used. Thread safe.
+class peer_memory {
+ public:
+  explicit peer_memory(const device::cuda::driver& cu) : cu_(cu) {}
+
+  static constexpr std::size_t most = 256;  ///< the largest number of mappings
+
+  /// An allocation of another process, mapped into a context. The destructor unmaps it.
+  class mapping {
+   public:
+    /// Throws hpe::error if the driver refuses.
+    mapping(const device::cuda::driver& cu, const interpose::peer_bytes& which, std::shared_ptr<context_parts> parts);
+    ~mapping();
+    mapping(const mapping&) = delete;
+    mapping& operator=(const mapping&) = delete;
+    [[nodiscard]] CUdeviceptr base() const noexcept { return base_; }
+
+   private:
+    friend class peer_memory;
+    const device::cuda::driver& cu_;
+    const interpose::peer_bytes which_;
+    const std::shared_ptr<context_parts> parts_;
+    CUdeviceptr base_ = 0;
+  };
+
+  /// Maps the memory into a context, or returns the existing mapping; returns nullptr if the driver cannot map the
+  /// memory there. A failure is logged once and remembered.
+  std::shared_ptr<mapping> open(const interpose::peer_bytes& which, const std::shared_ptr<context_parts>& parts);
+
+  /// To be called before contexts, and their mappings with them, may be destroyed: removes all mappings.
+  void clear() noexcept;
+
+ private:
+  struct entry {
+    interpose::peer_bytes which;
+    CUcontext context;
+    std::shared_ptr<mapping> mapped;  // nullptr: the driver cannot map the allocation
+  };
+
+  const device::cuda::driver& cu_;
+  mutex mutex_;
+  std::list<entry> entries_ HPE_GUARDED_BY(mutex_);  // the most recently used mapping first
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,167 @@
+#pragma once
+
+/// The hooks for graphs. When the program adds a node that copies or fills memory, the driver inspects this memory.
+/// Every launch of the graph uses the memory of its nodes. Only hook_table.cpp includes this file.
+
+#include "interpose/gpu/hooks/memory_kind.h"
+#include "interpose/gpu/hooks/real_entries.h"
+#include "interpose/gpu/hooks/work_hooks.h"
+#include "interpose/gpu/interposer.h"
+#include "interpose/gpu/work/graph_memory.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+inline graph_memory& of_graphs() { return interposer::instance()->memory_of_graphs(); }
+
+/// Whether a kind of memory is registered, which must know which memory graphs use. of_graphs() may be called only if
+/// this is true.
+inline bool is_watched() { return memory_kinds::any() && interposer::instance() != nullptr; }
+
+/// Runs call(), in which the driver inspects the memory of a node. use() returns this memory.
+template <class Use, class Call>
+CUresult with_memory_of_node(const Use& use, const Call& call) {
+  if (!is_watched()) return call();
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.look(use(), call); });
+  return elsewhere ? *elsewhere : call();
+}
+
+/// Like with_memory_of_node, for a node of an executable graph: later launches of this graph use the memory.
+template <class Use, class Call>
+CUresult with_memory_of_instance(CUgraphExec instance, CUgraphNode node, const Use& use, const Call& call) {
+  const CUresult result = with_memory_of_node(use, call);
+  if (result == CUDA_SUCCESS && is_watched()) of_graphs().changed(instance, node, use);
+  return result;
+}
+
+inline auto use_of_node(const CUDA_MEMCPY3D* copy) {
+  return [=] { return copy != nullptr ? graph_memory::of_copy(*copy) : memory_uses{}; };
+}
+inline auto use_of_node(const CUDA_MEMSET_NODE_PARAMS* fill) {
+  return [=] { return fill != nullptr ? graph_memory::of_fill(*fill) : memory_uses{}; };
+}
+template <class Kernel>
+memory_uses use_of_kernel(const Kernel& k) {
+  CUfunction function = k.func;
+  if constexpr (requires { k.kern; })
+    if (function == nullptr) function = reinterpret_cast<CUfunction>(k.kern);
+  return of_graphs().of_kernel(function, k.kernelParams, k.extra);
+}
+inline auto use_of_node(const CUgraphNodeParams* node) {
+  return [=]() -> memory_uses {
+    if (node == nullptr) return {};
+    switch (node->type) {
+      case CU_GRAPH_NODE_TYPE_MEMCPY: return graph_memory::of_copy(node->memcpy.copyParams);
+      case CU_GRAPH_NODE_TYPE_MEMSET: return graph_memory::of_fill(node->memset);
+      case CU_GRAPH_NODE_TYPE_KERNEL: return use_of_kernel(node->kernel);
+      case CU_GRAPH_NODE_TYPE_GRAPH: return of_graphs().of_graph(node->graph.graph);
+      case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return {.anything = true};
+      default: return {};
+    }
+  };
+}
+
+// ---- nodes -------------------------------------------------------------------------------------------------------
+
+/// The hook for an entry that adds a node which copies or fills memory.
+template <auto Entry, class Parameters>
+CUresult CUDAAPI add_memory_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                                 const Parameters* what, CUcontext context) {
+  return with_memory_of_node(use_of_node(what),
+                             [&] { return (real.*Entry)(node, graph, after, count, what, context); });
+}
+
+template <auto Entry, class... Edges>
+CUresult CUDAAPI add_node(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, Edges... edges, std::size_t count,
+                          CUgraphNodeParams* what) {
+  return with_memory_of_node(use_of_node(what),
+                             [&] { return (real.*Entry)(node, graph, after, edges..., count, what); });
+}
+
+template <auto Entry, class Parameters>
+CUresult CUDAAPI set_node(CUgraphNode node, Parameters* what) {
+  return with_memory_of_node(use_of_node(what), [&] { return (real.*Entry)(node, what); });
+}
+
+// ---- instances ---------------------------------------------------------------------------------------------------
+
+template <auto Entry, class Parameters, class... Context>
+CUresult CUDAAPI set_node_of_instance(CUgraphExec instance, CUgraphNode node, Parameters* what, Context... context) {
+  return with_memory_of_instance(instance, node, use_of_node(what),
+                                 [&] { return (real.*Entry)(instance, node, what, context...); });
+}
+
+template <auto Entry, class Kernel>
+CUresult CUDAAPI set_kernel_of_instance(CUgraphExec instance, CUgraphNode node, const Kernel* what) {
+  return with_memory_of_instance(
+      instance, node, [&] { return what != nullptr ? use_of_kernel(*what) : memory_uses{}; },
+      [&] { return (real.*Entry)(instance, node, what); });
+}
+
+template <auto Entry>
+CUresult CUDAAPI set_child_of_instance(CUgraphExec instance, CUgraphNode node, CUgraph child) {
+  return with_memory_of_instance(
+      instance, node, [&] { return of_graphs().of_graph(child); },
+      [&] { return (real.*Entry)(instance, node, child); });
+}
+
+template <auto Entry>
+CUresult CUDAAPI set_batch_of_instance(CUgraphExec instance, CUgraphNode node,
+                                       const CUDA_BATCH_MEM_OP_NODE_PARAMS* what) {
+  return with_memory_of_instance(
+      instance, node, [] { return memory_uses{.anything = true}; },
+      [&] { return (real.*Entry)(instance, node, what); });
+}
+
+template <auto Entry, class... How>
+CUresult CUDAAPI instantiate(CUgraphExec* instance, CUgraph graph, How... how) {
+  const CUresult result = with_memory_of_node([&] { return of_graphs().of_graph(graph); },
+                                              [&] { return (real.*Entry)(instance, graph, how...); });
+  if (result == CUDA_SUCCESS && is_watched()) of_graphs().instantiated(*instance, graph);
+  if (interposer* const hpe = interposer::started(); hpe != nullptr && result == CUDA_SUCCESS)
+    or_undo([&] { hpe->freed_by_graphs().instantiated(*instance, graph); },
+            [&] { (real.cuGraphExecDestroy)(*instance); });
+  return result;
+}
+
+template <auto Entry, class... Outcome>
+CUresult CUDAAPI update_instance(CUgraphExec instance, CUgraph graph, Outcome... outcome) {
+  const CUresult result = with_memory_of_node([&] { return of_graphs().of_graph(graph); },
+                                              [&] { return (real.*Entry)(instance, graph, outcome...); });
+  if (result == CUDA_SUCCESS && is_watched()) of_graphs().instantiated(instance, graph);
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI destroy_instance(CUgraphExec instance) {
+  if (interposer* const hpe = interposer::started()) {
+    hpe->memory_of_graphs().destroyed(instance);
+    hpe->freed_by_graphs().destroyed(instance);
+  }
+  return (real.*Entry)(instance);
+}
+
+template <auto Entry>
+CUresult CUDAAPI destroy_graph(CUgraph graph) {
+  if (interposer* const hpe = interposer::started()) hpe->freed_by_graphs().destroyed(graph);
+  return (real.*Entry)(graph);
+}
+
+template <auto Entry, flavour Flavour>
+CUresult CUDAAPI launch_graph(CUgraphExec instance, CUstream stream) {
+  if (interposer* const hpe = interposer::started()) hpe->launches_graph();
+  counters::add(trace::status_page::own().count.launches, 1);
+  const CUresult result = run_other(
+      named(stream, Flavour),
+      [&] { return is_watched() ? of_graphs().of_instance(instance) : memory_uses{.anything = true}; },
+      [&] { return any_work_in_memory<Entry>(instance, stream); });
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && memory_kinds::any())
+    log(log_level::info,
+        "a graph needs the memory of all its nodes at the same time: divide it into graphs with fewer nodes");
+  return result;
+}
+
+}  // namespace
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,81 @@
+// The table that tells the shim which functions to call in place of driver entries.
+#include <string>
+
+#include "interpose/gpu/calls/host_calls.h"
+#include "interpose/gpu/hooks/copy_hooks.h"
+#include "interpose/gpu/hooks/graph_hooks.h"
+#include "interpose/gpu/hooks/guarded.h"
+#include "interpose/gpu/hooks/launch_hooks.h"
+#include "interpose/gpu/hooks/work_hooks.h"
+#include "interpose/gpu/interposition.h"
+#include "interpose/gpu/work/queuing_threads.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+#include "runtime/trace/stalls.h"
+
+namespace hpe::cuda_hooks {
+
+constinit real_entries real;
+
+namespace {
+
+bool host_access = false;
+std::uint64_t stall_after = 0;
+
+int started() {
+  try {
+    trace::tell_of_stalls(stall_after);
+    if (!host_access) return CUDA_SUCCESS;
+    if (interposer* const hpe = interposer::instance()) hpe->serve_touches();
+    return CUDA_SUCCESS;
+  } catch (...) {
+    return result_of_current_exception();
+  }
+}
+
+const hpe_cuda_hook table[] = {
+#define HPE_HOOK(symbol, declaration, function)                                                        \
+  {#symbol, reinterpret_cast<void*>(&guarded<static_cast<decltype(&::declaration)>(&function)>::call), \
+   reinterpret_cast<void**>(&real.symbol)},
+#include "interpose/gpu/hooks/hooks.def"
+#undef HPE_HOOK
+};
+
+}  // namespace
+
+}  // namespace hpe::cuda_hooks
+
+const hpe_cuda_interposition* hpe_cuda_interpose() {
+  using namespace hpe;
+  // Never destroyed, because a program may load the driver while it exits.
+  static const auto& driver = *new const std::string([] {
+    try {
+      const options chosen = options::from_environment();
+      set_log_level(parse_log_level(chosen.log));
+      HPE_REQUIRE(chosen.cuda_host_access == "on" || chosen.cuda_host_access == "off", HPE_ERROR_INITIALIZATION,
+                  "HPE_CUDA_HOST_ACCESS=\"{}\" is neither on nor off", chosen.cuda_host_access);
+      cuda_hooks::host_access = chosen.cuda_host_access == "on";
+      cuda_hooks::register_memory_kinds();
+      HPE_REQUIRE(chosen.mpi_waits == "on" || chosen.mpi_waits == "off", HPE_ERROR_INITIALIZATION,
+                  "HPE_MPI_WAITS=\"{}\" is neither on nor off", chosen.mpi_waits);
+      cuda_hooks::host_calls::messages_wait = chosen.mpi_waits == "on";
+      cuda_hooks::stall_after = chosen.stall_after;
+      // Called here, before the driver is loaded, because most programs still have a single thread: then the operating
+      // system registers the process for membarrier at once; with several threads this takes milliseconds. The result
+      // is ignored, because serve_touches reports a failure.
+      if (cuda_hooks::host_access) (void)cuda_hooks::queuing_threads::prepare();
+      return chosen.cuda_driver;
+    } catch (const error& e) {
+      log(log_level::error, "{}", e.what());
+      return std::string();
+    }
+  }());
+  static const hpe_cuda_interposition result{cuda_hooks::table,
+                                             std::size(cuda_hooks::table),
+                                             driver.c_str(),
+                                             cuda_hooks::started,
+                                             [](const char* sentence) { log(log_level::warn, "{}", sentence); },
+                                             [](const char* sentence) { log(log_level::info, "{}", sentence); }};
+  return &result;
+}

@@ -1,0 +1,182 @@
+#pragma once
+
+/// The hooks for allocations, for queries about memory, and for the code that programs load. Only hook_table.cpp
+/// includes this file. If no kind of memory is registered, a hook makes one comparison and calls the driver.
+
+#include "interpose/gpu/hooks/guarded.h"
+#include "interpose/gpu/hooks/memory_kind.h"
+#include "interpose/gpu/hooks/real_entries.h"
+#include "interpose/gpu/interposer.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+// ---- allocations -------------------------------------------------------------------------------------------------
+
+/// Lets the driver allocate memory. If the driver has too little memory, asks the registered kinds of memory to free
+/// some, and tries again if a kind has done so.
+template <class Allocate>
+CUresult allocate_by_driver(const Allocate& allocate) {
+  const CUresult result = allocate();
+  bool has_room = false;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) memory_kinds::each([&](memory_kind& kind) { has_room |= kind.make_room(); });
+  return has_room ? allocate() : result;
+}
+
+/// The hook for cuMemAlloc and cuMemAllocAsync. During a stream capture, the driver allocates the memory. If a
+/// registered kind allocates the memory, any stream can use the memory at once.
+template <auto Entry, class... Stream>
+CUresult CUDAAPI allocate(CUdeviceptr* made, std::size_t bytes, Stream... stream) {
+  constexpr bool of_pool = sizeof...(Stream) != 0;
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) -> std::optional<CUresult> {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    interposer* const hpe = interposer::instance();
+    if (hpe == nullptr || made == nullptr) return std::nullopt;
+    if constexpr (of_pool)
+      if (((hpe->driver().cuStreamIsCapturing(stream, &status)), ...) != CUDA_SUCCESS ||
+          status != CU_STREAM_CAPTURE_STATUS_NONE)
+        return std::nullopt;
+    return kind.allocate(*made, bytes, of_pool);
+  });
+  return elsewhere ? *elsewhere : allocate_by_driver([&] { return (real.*Entry)(made, bytes, stream...); });
+}
+
+template <auto Entry>
+CUresult CUDAAPI allocate_rows(CUdeviceptr* made, std::size_t* pitch, std::size_t width, std::size_t rows,
+                               unsigned element) {
+  constexpr std::size_t unit = 512;  // the driver aligns rows to this number of bytes
+  const std::size_t between = saturated_sum(width, unit - 1) / unit * unit;
+  const std::size_t bytes = saturated_product(between, rows);
+  const bool is_possible = made != nullptr && pitch != nullptr && bytes != 0 && bytes != too_many_bytes;
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) {
+    return is_possible && interposer::instance() != nullptr ? kind.allocate(*made, bytes, false) : std::nullopt;
+  });
+  if (elsewhere == CUDA_SUCCESS) *pitch = between;
+  return elsewhere ? *elsewhere : allocate_by_driver([&] { return (real.*Entry)(made, pitch, width, rows, element); });
+}
+
+template <auto Entry, class... Stream>
+CUresult CUDAAPI give_back(CUdeviceptr address, Stream... stream) {
+  if (const auto elsewhere = memory_kinds::first([&](memory_kind& kind) { return kind.free(address); }))
+    return *elsewhere;
+  memory_kinds::each([](memory_kind& kind) { kind.frees_other(); });
+  if (interposer* const hpe = interposer::started()) hpe->gives_back(address);
+  return (real.*Entry)(address, stream...);
+}
+
+// ---- questions ---------------------------------------------------------------------------------------------------
+
+/// To the program, the memory of devices joined to this device is a part of this device's memory, so their sizes are
+/// added. hpe does not change the number of devices that the driver reports, because NVIDIA's runtime library refuses a
+/// driver that reports another number.
+template <auto Entry>
+CUresult CUDAAPI device_memory(std::size_t* bytes, CUdevice device) {
+  const CUresult result = (real.*Entry)(bytes, device);
+  if (result == CUDA_SUCCESS)
+    memory_kinds::each([&](memory_kind& kind) {
+      for (const CUdevice other : kind.joined_to(device)) {
+        std::size_t more = 0;
+        if ((real.*Entry)(&more, other) == CUDA_SUCCESS) *bytes += more;
+      }
+    });
+  return result;
+}
+
+template <auto Entry>
+CUresult CUDAAPI memory_info(std::size_t* free, std::size_t* total) {
+  const auto amounts = memory_kinds::first([](memory_kind& kind) { return kind.memory(); });
+  if (!amounts) return (real.*Entry)(free, total);
+  if (free != nullptr) *free = amounts->free;
+  if (total != nullptr) *total = amounts->total;
+  return CUDA_SUCCESS;
+}
+
+template <auto Entry>
+CUresult CUDAAPI address_range(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+  const auto range = memory_kinds::first([&](memory_kind& kind) { return kind.range_at(address); });
+  if (!range) return (real.*Entry)(base, bytes, address);
+  if (base != nullptr) *base = range->base;
+  if (bytes != nullptr) *bytes = range->bytes;
+  return CUDA_SUCCESS;
+}
+
+template <auto Entry>
+CUresult CUDAAPI pointer_attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  const auto elsewhere = memory_kinds::first(
+      [&](memory_kind& kind) { return value != nullptr ? kind.attribute(value, attribute, address) : std::nullopt; });
+  return elsewhere ? *elsewhere : (real.*Entry)(value, attribute, address);
+}
+
+/// Sets the value of an attribute that the memory does not have to null or 0, as the driver does.
+template <auto Entry>
+CUresult CUDAAPI pointer_attributes(unsigned count, CUpointer_attribute* attributes, void** values,
+                                    CUdeviceptr address) {
+  const auto elsewhere = memory_kinds::first([&](memory_kind& kind) -> std::optional<CUresult> {
+    if (attributes == nullptr || values == nullptr || !kind.range_at(address)) return std::nullopt;
+    for (unsigned n = 0; n < count; ++n)
+      if (kind.attribute(values[n], attributes[n], address) != CUDA_SUCCESS &&
+          attributes[n] == CU_POINTER_ATTRIBUTE_HOST_POINTER)
+        *static_cast<void**>(values[n]) = nullptr;
+    return CUDA_SUCCESS;
+  });
+  return elsewhere ? *elsewhere : (real.*Entry)(count, attributes, values, address);
+}
+
+/// Whether the memory at an address cannot be shared with other processes. If it cannot, logs the reason.
+inline bool stays_here(CUdeviceptr address) {
+  const auto why = memory_kinds::first([&](memory_kind& kind) { return kind.obstacle_to_sharing(address); });
+  if (why) log(log_level::warn, "memory at {:#x} {}, so other processes cannot get it by an IPC handle", address, *why);
+  return why.has_value();
+}
+
+// ---- code --------------------------------------------------------------------------------------------------------
+
+/// Tells the registered kinds of memory about code of the program. If host memory is too short, hpe does not record the
+/// code, and its kernels stay on one GPU.
+inline void tell_code(const program_code_event& event) {
+  try {
+    memory_kinds::each([&](memory_kind& kind) { kind.code(event); });
+  } catch (const std::bad_alloc&) {
+  }
+}
+using code_step = program_code_event::step;
+
+template <auto Entry, class Handle, class... How>
+CUresult CUDAAPI load_code(Handle* made, const void* code, How... how) {
+  const CUresult result = (real.*Entry)(made, code, how...);
+  if (result == CUDA_SUCCESS) tell_code({code_step::loaded, *made, code, nullptr});
+  return result;
+}
+
+template <auto Entry, class Handle, class... How>
+CUresult CUDAAPI load_file(Handle* made, const char* path, How... how) {
+  const CUresult result = (real.*Entry)(made, path, how...);
+  if (result == CUDA_SUCCESS) tell_code({code_step::loaded_file, *made, nullptr, path});
+  return result;
+}
+
+template <auto Entry, class Handle>
+CUresult CUDAAPI unload(Handle handle) {
+  const CUresult result = (real.*Entry)(handle);
+  if (result == CUDA_SUCCESS) tell_code({code_step::unloaded, handle, nullptr, nullptr});
+  return result;
+}
+
+template <auto Entry, class Kernel, class From>
+CUresult CUDAAPI get_kernel(Kernel* kernel, From from, const char* name) {
+  const CUresult result = (real.*Entry)(kernel, from, name);
+  if (result == CUDA_SUCCESS) tell_code({code_step::kernel, *kernel, from, name});
+  return result;
+}
+
+template <auto Entry, class Handle, class From>
+CUresult CUDAAPI get_same(Handle* handle, From from) {
+  const CUresult result = (real.*Entry)(handle, from);
+  if (result == CUDA_SUCCESS) tell_code({code_step::same, *handle, from, nullptr});
+  return result;
+}
+
+}  // namespace
+
+}  // namespace hpe::cuda_hooks

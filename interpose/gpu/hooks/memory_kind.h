@@ -1,0 +1,186 @@
+#pragma once
+
+/// The interface between the hooks and those features of hpe that manage memory in place of the driver. Each of these
+/// features registers a kind of memory when the program starts. The hooks decode the arguments of a driver entry into a
+/// device_call and offer the call to the registered kinds.
+
+#include <atomic>
+#include <optional>
+#include <vector>
+
+#include "interpose/gpu/adopted/adopted_memory.h"
+#include "interpose/gpu/work/call_watch.h"
+#include "runtime/base/box.h"
+#include "runtime/base/function_ref.h"
+
+namespace hpe::cuda_hooks {
+
+struct spread_launch;
+
+/// The memory that a piece of work uses, if it is not a single box.
+struct memory_uses {
+  bool anything = false;             ///< the work may use any memory, not only that of `words` and `ranges`
+  std::vector<CUdeviceptr> words{};  ///< addresses; the work may use the allocations that contain them
+  std::vector<used_range> ranges{};
+};
+
+/// A piece of device work, as the arguments of the program's call describe it.
+struct device_call {
+  enum class family : std::uint8_t { copy, fill, launch, other };
+  family what = family::other;
+  CUstream stream = nullptr;  ///< a default stream is given by its special handle; null: the stream is not known
+  bool waits = false;         ///< whether the work is done when the call returns
+
+  // For copies and fills.
+  CUdeviceptr to = 0;
+  CUdeviceptr from = 0;  ///< 0 if the work is a fill, or if this side is an array of the driver
+  box_copy shape{};
+  std::size_t unit = 1;  ///< bytes in an element of a fill; parts consist of whole elements
+
+  // For launches.
+  const spread_launch* launch = nullptr;
+  const function_ref<CUresult()>* alone = nullptr;  ///< lets the driver queue the whole launch
+
+  // For other work, including graphs.
+  memory_uses uses{};
+};
+
+/// A call with which the program has loaded or unloaded code, or has obtained a handle of a kernel or of the same code.
+struct program_code_event {
+  enum class step : std::uint8_t {
+    loaded,       ///< `handle` is a module or library that was loaded from code in memory, at `from`
+    loaded_file,  ///< `handle` is a module or library that was loaded from the file `name`
+    unloaded,
+    kernel,  ///< `handle` is the kernel `name` in the module or library `from`
+    same,    ///< `handle` refers to the same code as the handle `from`
+  };
+  step what{};
+  const void* handle = nullptr;
+  const void* from = nullptr;
+  const char* name = nullptr;
+};
+
+/// Thread safe.
+class memory_kind {
+ public:
+  memory_kind() = default;
+  memory_kind(const memory_kind&) = delete;
+  memory_kind& operator=(const memory_kind&) = delete;
+  virtual ~memory_kind() = default;
+
+  // ---- allocations. Each function returns nullopt, without effect, if the call does not concern this kind.
+
+  /// of_pool: whether the program allocates the memory from a pool, in the order of a stream.
+  [[nodiscard]] virtual std::optional<CUresult> allocate(CUdeviceptr& /*made*/, std::size_t /*bytes*/,
+                                                         bool /*of_pool*/) {
+    return std::nullopt;
+  }
+  /// Called when the driver has too little memory: frees memory that this kind does not need. Returns whether it has
+  /// freed any memory.
+  [[nodiscard]] virtual bool make_room() { return false; }
+  [[nodiscard]] virtual std::optional<CUresult> free(CUdeviceptr /*address*/) { return std::nullopt; }
+  /// Called before the program frees memory that the driver allocated.
+  virtual void frees_other() {}
+  /// Called when the program resets the primary context of a device.
+  [[nodiscard]] virtual std::optional<CUresult> reset(CUdevice /*device*/) { return std::nullopt; }
+
+  // ---- questions
+
+  struct range {
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] virtual std::optional<range> range_at(CUdeviceptr /*address*/) { return std::nullopt; }
+  /// Like cuPointerGetAttribute. `value` must not be null.
+  [[nodiscard]] virtual std::optional<CUresult> attribute(void* /*value*/, CUpointer_attribute /*attribute*/,
+                                                          CUdeviceptr /*address*/) {
+    return std::nullopt;
+  }
+  /// The free and the total memory of the current context's device that are reported to the program.
+  struct amounts {
+    std::size_t free = 0;
+    std::size_t total = 0;
+  };
+  [[nodiscard]] virtual std::optional<amounts> memory() { return std::nullopt; }
+  /// Returns the other devices whose memory the program sees as a part of this device's memory.
+  [[nodiscard]] virtual std::vector<CUdevice> joined_to(CUdevice /*device*/) { return {}; }
+  /// Returns the reason why other processes cannot access the memory at an address, as the end of a sentence that
+  /// begins with "memory at"; nullopt if they can.
+  [[nodiscard]] virtual std::optional<const char*> obstacle_to_sharing(CUdeviceptr /*address*/) { return std::nullopt; }
+
+  // ---- contexts, streams and code
+
+  /// Called when the program has obtained a primary context.
+  virtual void has_context(CUdevice /*device*/) {}
+  virtual void ends(CUstream /*stream*/) {}
+  /// Called before a context that the program made is destroyed. nullptr: the call may destroy a primary context or a
+  /// pool.
+  virtual void ends(CUcontext /*context*/) {}
+  virtual void code(const program_code_event& /*event*/) {}
+
+  // ---- work
+
+  /// Runs work of the program that uses memory of this kind. queue(part) queues one part of a copy or fill on the
+  /// call's stream; for other work, it queues the whole work. Returns nullopt, without effect, if the call does not
+  /// concern this kind.
+  using queue_part = function_ref<CUresult(const box_part&)>;
+  [[nodiscard]] virtual std::optional<CUresult> run(const device_call& call, queue_part queue) = 0;
+
+  /// Runs call(), in which the driver inspects memory that later work will use. Returns nullopt in the same cases as
+  /// run().
+  [[nodiscard]] virtual std::optional<CUresult> look(const memory_uses& /*uses*/, function_ref<CUresult()> /*call*/) {
+    return std::nullopt;
+  }
+  /// Called when the program makes a handle (of a texture, for example) through which kernels can use the memory at an
+  /// address although no parameter contains the address.
+  virtual void named_by_handle(CUdeviceptr /*address*/) {}
+  /// Returns the error of work that this kind has queued outside the program's own context. Called after the program
+  /// has waited for work.
+  [[nodiscard]] virtual CUresult failure() { return CUDA_SUCCESS; }
+
+ private:
+  friend class memory_kinds;
+  std::atomic<memory_kind*> next_{nullptr};  // the next kind in the list of memory_kinds
+};
+
+/// The list of registered kinds of memory; hooks ask them in this order. Thread safe: after add() has returned, hooks
+/// also ask the new kind.
+class memory_kinds {
+ public:
+  [[nodiscard]] static bool any() noexcept { return call_watch::has(call_watch::kinds); }
+  /// `kind` must exist until the process has ended, because programs call the driver even while they exit.
+  static void add(memory_kind& kind) noexcept {
+    std::atomic<memory_kind*>* end = &first_;
+    memory_kind* there = nullptr;
+    while (!end->compare_exchange_strong(there, &kind, std::memory_order_acq_rel)) {
+      end = &there->next_;
+      there = nullptr;
+    }
+    call_watch::begin(call_watch::kinds);
+  }
+
+  /// Calls ask(kind) for one kind after another until a call returns a result, and returns that result.
+  template <class Ask>
+  [[nodiscard]] static auto first(const Ask& ask) -> decltype(ask(std::declval<memory_kind&>())) {
+    if (any()) [[unlikely]]
+      for (memory_kind* kind = first_.load(std::memory_order_acquire); kind != nullptr; kind = after(*kind))
+        if (auto done = ask(*kind)) return done;
+    return std::nullopt;
+  }
+  template <class Tell>
+  static void each(const Tell& tell) {
+    if (any()) [[unlikely]]
+      for (memory_kind* kind = first_.load(std::memory_order_acquire); kind != nullptr; kind = after(*kind))
+        tell(*kind);
+  }
+
+ private:
+  static memory_kind* after(const memory_kind& kind) noexcept { return kind.next_.load(std::memory_order_acquire); }
+
+  inline static constinit std::atomic<memory_kind*> first_{nullptr};
+};
+
+/// Registers the kinds of memory that the options of the process request.
+void register_memory_kinds();
+
+}  // namespace hpe::cuda_hooks

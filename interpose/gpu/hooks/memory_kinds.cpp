@@ -1,0 +1,211 @@
+// The two kinds of memory that hpe's features register: spread_launches divides launches among several GPUs
+// (spreading), and memory_of_hpe allocates hpe memory for programs under --spread and --oversubscribe (oversubscribed).
+// The first becomes active when the program has a context; the second when the program is spread, or makes a large
+// allocation.
+#include "interpose/gpu/hooks/memory_kind.h"
+#include "interpose/gpu/interposer.h"
+#include "interpose/gpu/oversubscribed/oversubscribed.h"
+#include "interpose/gpu/spread/part_launches.h"
+#include "interpose/gpu/spread/program_code.h"
+#include "interpose/gpu/spread/spreading.h"
+#include "interpose/gpu/work/device_work.h"
+#include "interpose/gpu/work/launch_scope.h"
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+/// Returns act(feature) if the feature is active; otherwise an empty value, false or CUDA_SUCCESS.
+template <class Feature, class Act>
+auto with(const Act& act) {
+  using result = std::invoke_result_t<const Act&, Feature&>;
+  Feature* const it = Feature::active();
+  if constexpr (std::is_void_v<result>) {
+    if (it != nullptr) act(*it);
+  } else {
+    return it != nullptr ? act(*it) : result{};
+  }
+}
+
+class spread_launches final : public memory_kind {
+ public:
+  std::optional<CUresult> run(const device_call& call, queue_part /*queue*/) override {
+    if (call.what == device_call::family::other) with<spreading>([&](spreading& all) { all.uses(call.uses.words); });
+    if (call.what != device_call::family::launch) return std::nullopt;
+    if (spreading::active() == nullptr) spreading::stays_on_one_gpu(interposer::instance()->driver());
+    return with<spreading>([&](spreading& all) -> std::optional<CUresult> {
+      const spread_launch& what = *call.launch;
+      const device_work work(what.stream, {what.function, what.parameters, what.extra});
+      return work.failed() ? work.result() : all.launch(what, *call.alone);
+    });
+  }
+  CUresult failure() override {
+    return with<spreading>([](spreading& all) { return all.or_failure(CUDA_SUCCESS); });
+  }
+  void frees_other() override {
+    with<spreading>([](spreading& all) { all.frees_other(); });
+  }
+  std::vector<CUdevice> joined_to(CUdevice device) override {
+    std::vector<CUdevice> result;
+    interposer* const hpe = device == 0 ? interposer::instance() : nullptr;
+    if (hpe == nullptr || !spreading::joins_gpus(hpe->driver())) return result;
+    const joined_gpus gpus(hpe->driver());
+    for (unsigned n = 1; n < gpus.count(); ++n) result.push_back(gpus.device(n));
+    return result;
+  }
+  void has_context(CUdevice device) override {
+    if (device == 0) spreading::begin(interposer::instance()->driver());
+  }
+};
+
+class memory_of_hpe final : public memory_kind {
+ public:
+  // With --oversubscribe, the first large allocation starts hpe's runtime. Without --oversubscribe, the driver
+  // allocates the memory of pools.
+  std::optional<CUresult> allocate(CUdeviceptr& made, std::size_t bytes, bool of_pool) override {
+    const auto allocated = [&] { return oversubscribed::allocate(interposer::instance()->driver(), &made, bytes); };
+    if (oversubscribed::wanted()) return allocated();
+    return of_pool ? std::nullopt : with<oversubscribed>([&](oversubscribed&) { return allocated(); });
+  }
+  bool make_room() override {
+    return with<oversubscribed>([](oversubscribed& all) { return all.give_back_freed(); });
+  }
+  std::optional<CUresult> free(CUdeviceptr address) override {
+    return with<oversubscribed>([&](oversubscribed& all) { return all.free(address); });
+  }
+  // A context with hpe memory is not reset, because hpe's own work runs in it; only the program's memory is freed.
+  std::optional<CUresult> reset(CUdevice device) override {
+    return with<oversubscribed>([&](oversubscribed& all) { return std::optional(all.free_all(device)); });
+  }
+
+  std::optional<range> range_at(CUdeviceptr address) override {
+    const auto object = object_at(address);
+    return object ? std::optional(range{object->base, object->bytes}) : std::nullopt;
+  }
+  std::optional<CUresult> attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) override {
+    const auto object = object_at(address);
+    if (!object) return std::nullopt;
+    return describe(*object, address, attribute, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  std::optional<amounts> memory() override {
+    const auto found = with<oversubscribed>([](oversubscribed& all) { return all.memory(); });
+    return found ? std::optional(amounts{found->free, found->total}) : std::nullopt;
+  }
+  std::optional<const char*> obstacle_to_sharing(CUdeviceptr address) override {
+    return object_at(address) ? std::optional("may leave the device (--oversubscribe, --spread)") : std::nullopt;
+  }
+
+  void ends(CUstream stream) override {
+    with<oversubscribed>([&](oversubscribed& all) { all.ends(stream); });
+  }
+  void ends(CUcontext context) override {
+    if (context != nullptr) with<oversubscribed>([&](oversubscribed& all) { all.ends(context); });
+  }
+
+  void code(const program_code_event& event) override {
+    program_code& all = program_code::of_process();
+    switch (event.what) {
+      case program_code_event::step::loaded: return all.loaded(event.handle, event.from);
+      case program_code_event::step::loaded_file: return all.loaded_file(event.handle, event.name);
+      case program_code_event::step::kernel: return all.is_kernel_of(event.handle, event.from, event.name);
+      case program_code_event::step::same: return all.is_same(event.handle, event.from);
+      case program_code_event::step::unloaded:
+        all.unloaded(event.handle);
+        with<spreading>([](spreading& s) { s.forget_handles(); });
+        launches_.forget_handles();
+    }
+  }
+
+  std::optional<CUresult> run(const device_call& call, queue_part queue) override {
+    return with<oversubscribed>([&](oversubscribed& all) -> std::optional<CUresult> {
+      const auto bytes = [&](std::size_t at, std::size_t width) { return queue({at, 0, 0, {width}}); };
+      const auto whole = [&] { return queue({}); };
+      const bool is_range = call.shape.extent.is_one_row();
+      switch (call.what) {
+        case device_call::family::copy:
+          if (is_range) return all.copy(call.to, call.from, call.shape.bytes(), call.stream, call.waits, bytes);
+          return all.use_box(call.to, call.from, call.shape, call.stream, queue);
+        case device_call::family::fill:
+          if (is_range) return all.overwrite(call.to, call.shape.bytes(), call.unit, call.stream, bytes);
+          return all.use_box(call.to, 0, call.shape, call.stream, queue);
+        case device_call::family::launch:
+          return launches_.launch(interposer::instance()->driver(), all, *call.launch, use_of(all, *call.launch), whole,
+                                  *call.alone);
+        case device_call::family::other: return all.run(call.stream, use_of(all, call.uses), whole);
+      }
+      return std::nullopt;
+    });
+  }
+  // Only the ranges are used: the driver inspects the memory of copies and fills, but not the memory of kernels.
+  std::optional<CUresult> look(const memory_uses& uses, function_ref<CUresult()> call) override {
+    return with<oversubscribed>(
+        [&](oversubscribed& all) { return std::optional(all.look(all.use_of(ranges_of(uses)), call)); });
+  }
+  void named_by_handle(CUdeviceptr address) override {
+    with<oversubscribed>([&](oversubscribed& all) { all.objects().use_in_every_launch(address); });
+  }
+
+ private:
+  static std::optional<movable_object> object_at(CUdeviceptr address) {
+    return with<oversubscribed>([&](oversubscribed& all) { return all.objects().find(address); });
+  }
+  /// Sets `value` as the driver does for its own allocations. Returns false if such an allocation does not have the
+  /// attribute.
+  static bool describe(const movable_object& object, CUdeviceptr address, CUpointer_attribute attribute, void* value) {
+    switch (attribute) {
+      case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *static_cast<CUcontext*>(value) =
+            with<oversubscribed>([&](oversubscribed& all) { return all.context_of(object); });
+        return true;
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *static_cast<unsigned*>(value) = CU_MEMORYTYPE_DEVICE; return true;
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(value) = address; return true;
+      case CU_POINTER_ATTRIBUTE_BUFFER_ID: *static_cast<unsigned long long*>(value) = object.number; return true;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(value) = 0; return true;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(value) = static_cast<int>(object.device);
+        return true;
+      case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *static_cast<CUdeviceptr*>(value) = object.base; return true;
+      case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *static_cast<std::size_t*>(value) = object.bytes; return true;
+      case CU_POINTER_ATTRIBUTE_MAPPED: *static_cast<unsigned*>(value) = 1; return true;
+      case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *static_cast<unsigned*>(value) = 0; return true;
+      case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: *static_cast<std::uint64_t*>(value) = 0; return true;
+      case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+        *static_cast<unsigned*>(value) = CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+        return true;
+      case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *static_cast<CUmemoryPool*>(value) = nullptr; return true;
+      default: return false;
+    }
+  }
+  static std::vector<oversubscribed::range> ranges_of(const memory_uses& uses) {
+    std::vector<oversubscribed::range> result;
+    for (const used_range& r : uses.ranges) result.push_back({r.address, r.bytes, r.written ? HPE_INOUT : HPE_IN});
+    return result;
+  }
+  static movable_use use_of(const oversubscribed& all, const memory_uses& uses) {
+    if (uses.anything) return all.use_of(std::nullopt);
+    movable_use result = all.use_of(uses.words);
+    const movable_use more = all.use_of(ranges_of(uses));
+    result.accesses.insert(result.accesses.end(), more.accesses.begin(), more.accesses.end());
+    return result;
+  }
+  /// With --scope args, hpe assumes that a launch uses only the allocations that its parameters point to.
+  static movable_use use_of(const oversubscribed& all, const spread_launch& launch) {
+    const interposer& hpe = *interposer::instance();
+    return all.use_of(hpe.scope_is_parameters()
+                          ? words_of(hpe.driver(), {launch.function, launch.parameters, launch.extra})
+                          : std::nullopt);
+  }
+
+  launches_of_devices launches_;
+};
+
+}  // namespace
+
+// The objects are never destroyed, because threads of the program may call the driver until the process ends.
+void register_memory_kinds() {
+  if (spreading::wanted()) memory_kinds::add(*new spread_launches);
+  if (spreading::wanted() || oversubscribed::wanted()) memory_kinds::add(*new memory_of_hpe);
+}
+
+}  // namespace hpe::cuda_hooks

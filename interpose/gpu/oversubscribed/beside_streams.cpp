@@ -1,0 +1,95 @@
+// After cuStreamWaitEvent, the event may be recorded again at once: the stream still waits for the earlier recording.
+#include "interpose/gpu/oversubscribed/beside_streams.h"
+
+#include <algorithm>
+
+namespace hpe::cuda_hooks {
+
+using device::cuda::entered;
+
+// Commands on a stream of hpe finish in order. So if the stream's work finishes on a stream of the program (is_own), it
+// represents only this stream, and may represent another stream only after all of its work is done.
+beside_streams::stand_in* beside_streams::choose(unsigned device, bool is_own) {
+  auto& all = made_[{device, is_own}];
+  const auto is_free = [&](const stand_in& each) {
+    return each.stands_for == 0 && (!is_own || devices_.reached(each.stream->last()));
+  };
+  if (const auto found = std::ranges::find_if(all, is_free); found != all.end()) return &*found;
+  if (all.size() < most_streams) {
+    stand_in& made = all.emplace_back();
+    try {
+      made.stream = &devices_.at(device).create_stream(device::priority::launch);
+    } catch (...) {
+      all.pop_back();
+      throw;
+    }
+    if (is_own) made.ends_there = &dynamic_cast<device::cuda::cuda_stream&>(*made.stream);
+    return &made;
+  }
+  return is_own ? choose(device, false) : &*std::ranges::min_element(all, {}, &stand_in::stands_for);
+}
+
+beside_streams::stand_in beside_streams::of(unsigned device, CUstream program, bool is_own) {
+  const lock_guard lock(mutex_);
+  stand_in*& found = chosen_[{program, device, is_own}];
+  if (found == nullptr) {
+    found = choose(device, is_own);
+    ++found->stands_for;
+  }
+  return *found;
+}
+
+void beside_streams::ends(CUstream program) noexcept {
+  const lock_guard lock(mutex_);
+  for (auto each = chosen_.lower_bound({program, 0, false});
+       each != chosen_.end() && std::get<CUstream>(each->first) == program;) {
+    if (each->second != nullptr) --each->second->stands_for;
+    each = chosen_.erase(each);
+  }
+}
+
+void beside_streams::ends(CUcontext context) noexcept {
+  const lock_guard lock(mutex_);
+  events_.erase(context);
+}
+
+CUresult beside_streams::take(CUcontext context, CUevent& event) {
+  {
+    const lock_guard lock(mutex_);
+    std::vector<CUevent>& idle = events_[context];
+    if (!idle.empty()) {
+      event = idle.back();
+      idle.pop_back();
+      return CUDA_SUCCESS;
+    }
+  }
+  return cu_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+}
+
+// Destroys the event if it cannot be added to the list, or if the list of its context has just been removed.
+void beside_streams::give_back(CUcontext context, CUevent event) noexcept {
+  try {
+    const lock_guard lock(mutex_);
+    if (const auto found = events_.find(context); found != events_.end()) return found->second.push_back(event);
+  } catch (const std::bad_alloc&) {
+  }
+  cu_.cuEventDestroy(event);
+}
+
+CUresult beside_streams::follow(CUstream later, CUcontext of_later, CUstream earlier, CUcontext of_earlier) {
+  CUevent between = nullptr;
+  CUresult result = CUDA_SUCCESS;
+  {
+    const entered here(cu_, of_earlier);
+    result = take(of_earlier, between);
+    if (result == CUDA_SUCCESS) result = cu_.cuEventRecord(between, earlier);
+  }
+  if (result == CUDA_SUCCESS) {
+    const entered here(cu_, of_later);
+    result = cu_.cuStreamWaitEvent(later, between, 0);
+  }
+  if (between != nullptr) give_back(of_earlier, between);
+  return result;
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <list>
+
+#include "interpose/gpu/oversubscribed/movable_objects.h"
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::cuda_hooks {
+
+/// Keeps allocations mapped after the program has freed them, and reuses them for new allocations of the same size: hpe
+/// would need several times as long to map new memory as the driver needs for an allocation. Thread-safe.
+class freed_memory {
+ public:
+  /// most: how many bytes of freed allocations may stay mapped on each device.
+  explicit freed_memory(std::size_t most) : most_(most) {}
+
+  /// Returns the kept allocation of this size that was freed last, and removes it from the list. Returns 0 if no
+  /// allocation of this size is kept.
+  [[nodiscard]] CUdeviceptr take(std::size_t bytes, unsigned device);
+  using list = std::list<movable_object>;
+  /// Keeps an allocation that no work uses. Returns the allocations that the caller must release: the oldest
+  /// allocations if the limit is exceeded, or the given allocation if it cannot be kept.
+  [[nodiscard]] list keep(list&& one) noexcept;
+  /// Adds allocations that the caller has taken but could not release.
+  void put_back(list&& those) noexcept;
+  /// Removes all kept allocations and returns them; the caller releases them.
+  [[nodiscard]] list take_all() noexcept;
+  /// Returns the number of kept bytes on a device.
+  [[nodiscard]] std::size_t bytes_on(unsigned device) const;
+
+ private:
+  const std::size_t most_;
+  mutable mutex mutex_;
+  list kept_ HPE_GUARDED_BY(mutex_);  // the allocation that was freed last is first
+};
+
+}  // namespace hpe::cuda_hooks

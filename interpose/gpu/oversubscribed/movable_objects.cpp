@@ -1,0 +1,71 @@
+#include "interpose/gpu/oversubscribed/movable_objects.h"
+
+#include <algorithm>
+
+namespace hpe::cuda_hooks {
+
+void movable_objects::add(CUdeviceptr base, std::size_t bytes, unsigned device) {
+  const lock_guard lock(mutex_);
+  objects_[base] = {base, bytes, device, ++made_, false};
+}
+
+movable_objects::removed movable_objects::remove(CUdeviceptr base) {
+  const lock_guard lock(mutex_);
+  return objects_.extract(base);
+}
+
+void movable_objects::put_back(removed&& object) noexcept {
+  const lock_guard lock(mutex_);
+  objects_.insert(std::move(object));
+}
+
+movable_objects::map::const_iterator movable_objects::at(const map& objects, CUdeviceptr address) {
+  auto found = objects.upper_bound(address);
+  if (found == objects.begin()) return objects.end();
+  --found;
+  return address - found->first < found->second.bytes ? found : objects.end();
+}
+
+std::optional<movable_object> movable_objects::find(CUdeviceptr address) const {
+  const shared_lock_guard lock(mutex_);
+  const auto found = at(objects_, address);
+  return found == objects_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<movable_object> movable_objects::find_all(const std::vector<CUdeviceptr>& addresses) const {
+  std::vector<movable_object> result;
+  const auto add = [&](const movable_object& object) {
+    if (std::ranges::find(result, object.base, &movable_object::base) == result.end()) result.push_back(object);
+  };
+  const shared_lock_guard lock(mutex_);
+  for (const CUdeviceptr address : addresses)
+    if (const auto found = at(objects_, address); found != objects_.end()) add(found->second);
+  if (!any_for_every_launch()) return result;
+  for (const auto& [base, object] : objects_)
+    if (object.for_every_launch) add(object);
+  return result;
+}
+
+std::vector<movable_object> movable_objects::on(unsigned device) const {
+  std::vector<movable_object> result;
+  const shared_lock_guard lock(mutex_);
+  for (const auto& [base, object] : objects_)
+    if (object.device == device) result.push_back(object);
+  return result;
+}
+
+std::size_t movable_objects::bytes_on(unsigned device) const {
+  std::size_t sum = 0;
+  for (const movable_object& object : on(device)) sum += object.bytes;
+  return sum;
+}
+
+void movable_objects::use_in_every_launch(CUdeviceptr address) {
+  const lock_guard lock(mutex_);
+  const auto found = at(objects_, address);
+  if (found == objects_.end()) return;
+  objects_[found->first].for_every_launch = true;
+  for_every_launch_.store(true, std::memory_order_release);
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,586 @@
+// Invariants:
+//
+// A stream of hpe represents one stream of the program, or several if there are many: the work that run() queues on the
+// program's stream is finished before later work of hpe's stream runs. So the timepoints of hpe's stream show when the
+// program's work is done.
+//
+// The program's stream waits for everything that the hpe stream that represents it waits for. If queuing failed, the
+// program's stream may not have waited; the regions still record these timepoints, so the next work waits for them.
+//
+// hpe does not order pieces of the program's work among each other, because the program itself orders its streams.
+#include "interpose/gpu/oversubscribed/oversubscribed.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "interpose/gpu/oversubscribed/driver_result.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+#include "runtime/core/operations/launch_uses.h"
+#include "runtime/core/operations/parts_in_time.h"
+#include "runtime/core/runtime.h"
+#include "runtime/trace/refusals.h"
+
+namespace hpe::cuda_hooks {
+
+using device::cuda::entered;
+
+namespace {
+
+void* pointer(CUdeviceptr address) {
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
+}
+
+// Some kernels read a little beyond an array and ignore the value. In the driver's memory, other memory is behind the
+// array, and nothing happens; hpe leaves a gap between allocations, and the kernel would fail. So the allocations that
+// are large enough for the additional granule not to matter get memory behind their end.
+std::size_t with_memory_behind(std::size_t bytes) {
+  constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
+  return bytes >= large ? bytes + behind : bytes;
+}
+
+}  // namespace
+
+constinit std::atomic<oversubscribed*> oversubscribed::the_one{nullptr};
+
+bool oversubscribed::wanted() noexcept {
+  static const bool result = [] {
+    try {
+      const std::string value = options::from_environment().oversubscribe;
+      if (value != "on" && value != "off" && value != "auto")
+        log(log_level::warn, "HPE_OVERSUBSCRIBE=\"{}\" is none of on, off and auto", value);
+      return value == "on";
+    } catch (const std::exception& e) {
+      log(log_level::warn, "--oversubscribe has no effect: {}", e.what());
+      return false;
+    }
+  }();
+  return result;
+}
+
+oversubscribed::oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus)
+    : cu_(cu), hpe_(hpe), freed_(hpe.devices().at(0).info().memory_bytes / 64), beside_(cu, hpe.devices()) {
+  for (unsigned d = 0; d < hpe.devices().size(); ++d) {
+    CUdevice ordinal = 0;
+    cu.check(cu.cuDeviceGet(&ordinal, static_cast<int>(d)), "finding a GPU");
+    ordinals_.push_back(ordinal);
+    CUcontext primary = nullptr;
+    cu.check(cu.cuDevicePrimaryCtxRetain(&primary, ordinal), "finding the context of a GPU");
+    cu.cuDevicePrimaryCtxRelease(ordinal);  // the context stays, because hpe's runtime also retains it
+    primaries_.push_back(primary);
+    in_one_piece_.emplace_back();
+  }
+  for (const CUdevice gpu : gpus)
+    if (const auto number = number_of(gpu)) gpus_.push_back(*number);
+  if (gpus_.size() < 2 || gpus_.size() != gpus.size()) return;
+  planner_ =
+      std::make_unique<core::launch_planner>(hpe.devices(), hpe.memory(), hpe.spread().copies_of_arrays(), gpus_, 0);
+}
+
+oversubscribed* oversubscribed::instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus) {
+  // Never destroyed, because threads of the program may call the driver until the process ends.
+  static oversubscribed* const made = [&]() -> oversubscribed* {
+    try {
+      // Without --oversubscribe, the data of a spread program never leaves the GPUs, so hpe prepares no host memory for
+      // it.
+      const auto adjust = [](options& chosen) {
+        if (wanted()) return;
+        chosen.oversubscribe = "off";
+        chosen.prepared_memory = 0;
+      };
+      auto* const result = new oversubscribed(cu, core::runtime::instance(adjust), gpus);
+      the_one.store(result, std::memory_order_release);
+      return result;
+    } catch (const std::exception& e) {
+      log(log_level::warn, "--oversubscribe has no effect, nor has --spread: {}", e.what());
+      return nullptr;
+    }
+  }();
+  return made;
+}
+
+oversubscribed* oversubscribed::spread_over(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus) {
+  oversubscribed* const made = instance(cu, gpus);
+  if (made == nullptr || made->planner_ != nullptr) return made;
+  log(log_level::warn, "--spread has no effect: hpe uses {} of the {} GPUs (HPE_DEVICES), or was started before",
+      made->gpus_.size(), gpus.size());
+  return nullptr;
+}
+
+// ---- memory ------------------------------------------------------------------------------------------------------
+
+std::optional<unsigned> oversubscribed::number_of(CUdevice device) const {
+  const auto found = std::ranges::find(ordinals_, device);
+  return found != ordinals_.end() ? std::optional(static_cast<unsigned>(found - ordinals_.begin())) : std::nullopt;
+}
+
+CUresult oversubscribed::device_of(CUcontext context, std::optional<unsigned>& found) const {
+  if (const auto primary = std::ranges::find(primaries_, context); primary != primaries_.end()) {
+    found = static_cast<unsigned>(primary - primaries_.begin());
+    return CUDA_SUCCESS;
+  }
+  if (cu_.cuCtxGetDevice == nullptr) return CUDA_SUCCESS;
+  const entered here(cu_, context);
+  CUdevice device = 0;
+  const CUresult result = cu_.cuCtxGetDevice(&device);
+  if (result == CUDA_SUCCESS) found = number_of(device);
+  return result;
+}
+
+std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu, CUdeviceptr* made, std::size_t bytes) {
+  oversubscribed* it = active();
+  if (made == nullptr || (it == nullptr && (!wanted() || bytes < smallest))) return std::nullopt;
+  CUcontext context = nullptr;
+  if (const CUresult result = cu.cuCtxGetCurrent(&context); result != CUDA_SUCCESS) return result;
+  if (context == nullptr) return std::nullopt;
+  if (it == nullptr) it = instance(cu, {});
+  if (it == nullptr) return std::nullopt;
+  std::optional<unsigned> device;
+  if (const CUresult result = it->device_of(context, device); result != CUDA_SUCCESS) return result;
+  if (!device || !it->takes(*device, bytes)) return std::nullopt;
+  try {
+    return it->allocate(*made, bytes, *device);
+  } catch (const std::exception& e) {
+    log(log_level::warn, "{} bytes cannot be allocated: {}", bytes, e.what());
+    return result_of(e);
+  }
+}
+
+CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
+  core::allocator& from = hpe_.memory();
+  const std::size_t mapped = with_memory_behind(bytes);
+  freed_memory::list unnoted(1);  // made first, because the memory must not be lost if objects_.add() throws
+  CUdeviceptr address = freed_.take(bytes, device);
+  const auto make = [&] {
+    // If data may leave the GPUs (--oversubscribe), it is distributed from the start, so that more of it fits in device
+    // memory.
+    using first_home = core::launch_planner::first_home;
+    address = reinterpret_cast<CUdeviceptr>(
+        is_spread(device) ? planner_->allocate(mapped, wanted() ? first_home::parts : first_home::one)
+                          : from.allocate(mapped, device));
+  };
+  try {
+    if (address == 0) make();
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !give_back_freed()) throw;
+    make();
+  }
+  try {
+    objects_.add(address, bytes, device);
+  } catch (...) {
+    unnoted.front() = {address, bytes, device};
+    give_back(std::move(unnoted));
+    throw;
+  }
+  made = address;
+  return CUDA_SUCCESS;
+}
+
+bool oversubscribed::give_back_freed() noexcept { return give_back(freed_.take_all()); }
+
+// Memory that cannot be released, because host memory is too short, stays in the list until the next call.
+bool oversubscribed::give_back(freed_memory::list&& freed) noexcept {
+  bool any = false;
+  for (auto each = freed.begin(); each != freed.end();) {
+    try {
+      if (planner_ != nullptr) planner_->forget(pointer(each->base));
+      try_twice([&] { hpe_.memory().free(pointer(each->base)); });
+      each = freed.erase(each);
+      any = true;
+    } catch (const std::exception& e) {
+      log(log_level::warn, "memory cannot be freed now: {}", e.what());
+      ++each;
+    }
+  }
+  freed_.put_back(std::move(freed));
+  return any;
+}
+
+std::optional<CUresult> oversubscribed::free(CUdeviceptr address) {
+  movable_objects::removed object = objects_.remove(address);
+  if (object.empty()) return std::nullopt;
+  try {
+    freed_memory::list freed{object.mapped()};
+    hpe_.spread().copies_of_arrays().forget(pointer(address));
+    hpe_.memory().await_users(pointer(address));
+    give_back(freed_.keep(std::move(freed)));
+    return CUDA_SUCCESS;
+  } catch (const std::exception& e) {
+    objects_.put_back(std::move(object));  // if freeing fails, the memory is unchanged
+    log(log_level::warn, "memory cannot be freed: {}", e.what());
+    return result_of(e);
+  }
+}
+
+CUresult oversubscribed::free_all(CUdevice device) {
+  CUcontext context = nullptr;
+  if (const CUresult found = cu_.cuDevicePrimaryCtxRetain(&context, device); found != CUDA_SUCCESS) return found;
+  CUresult waited = CUDA_SUCCESS;
+  {
+    const entered here(cu_, context);
+    waited = cu_.cuCtxSynchronize();
+  }
+  cu_.cuDevicePrimaryCtxRelease(device);
+  if (const auto number = number_of(device))
+    for (const movable_object& object : objects_.on(*number)) (void)free(object.base);
+  give_back_freed();
+  return waited;
+}
+
+std::optional<oversubscribed::amounts> oversubscribed::memory() const {
+  CUcontext context = nullptr;
+  if (cu_.cuCtxGetCurrent(&context) != CUDA_SUCCESS || context == nullptr) return std::nullopt;
+  std::optional<unsigned> device;
+  if (device_of(context, device) != CUDA_SUCCESS || !device) return std::nullopt;
+  amounts all;
+  const auto add = [&](unsigned each) {
+    const device::memory_usage own = hpe_.devices().at(each).memory();
+    all.total += own.total;
+    all.free += own.free;
+  };
+  all.free = freed_.bytes_on(*device);
+  if (is_spread(*device))
+    std::ranges::for_each(gpus_, add);
+  else
+    add(*device);
+  if (wanted()) all.free = all.total - std::min(all.total, objects_.bytes_on(*device));
+  return all;
+}
+
+CUresult oversubscribed::find_type(CUdeviceptr address, memory_type& found) const {
+  unsigned type = 0;
+  const CUresult result = cu_.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+  found = result != CUDA_SUCCESS         ? memory_type::pageable
+          : type == CU_MEMORYTYPE_DEVICE ? memory_type::device
+                                         : memory_type::pinned;
+  return result == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : result;  // not known to the driver: pageable
+}
+
+// ---- work --------------------------------------------------------------------------------------------------------
+
+movable_use oversubscribed::use_of(const std::optional<std::vector<CUdeviceptr>>& parameters) const {
+  if (!parameters) return {true, {}};
+  movable_use result;
+  for (const movable_object& object : objects_.find_all(*parameters))
+    result.accesses.push_back({pointer(object.base), object.bytes, HPE_INOUT});
+  return result;
+}
+
+movable_use oversubscribed::use_of(std::span<const range> ranges) const {
+  movable_use result;
+  for (const range& each : ranges)
+    if (const auto object = objects_.find(each.address); object && each.bytes != 0)
+      result.accesses.push_back({pointer(each.address),
+                                 std::min<std::size_t>(each.bytes, object->base + object->bytes - each.address),
+                                 each.mode});
+  return result;
+}
+
+bool oversubscribed::evicts() const noexcept { return hpe_.kernels().evicts(); }
+
+void oversubscribed::narrow(const spread::kernel_model& kernel, std::span<const std::byte> parameters,
+                            movable_use& use) const {
+  core::narrow(hpe_.memory(), kernel, parameters, use.everything, use.accesses);
+}
+
+CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found) const {
+  place result;
+  const bool is_default = stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+  CUresult told = is_default ? cu_.cuCtxGetCurrent(&result.context) : cu_.cuStreamGetCtx(stream, &result.context);
+  if (told == CUDA_SUCCESS && result.context == nullptr) told = CUDA_ERROR_INVALID_CONTEXT;
+  std::optional<unsigned> device;
+  if (told == CUDA_SUCCESS) told = device_of(result.context, device);
+  if (told != CUDA_SUCCESS || !device) return told;
+  result.device = *device;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (stream != nullptr) told = cu_.cuStreamIsCapturing(stream, &status);
+  // The driver returns this error if it is asked about the legacy stream while another stream is captured; the legacy
+  // stream itself is never captured.
+  if (told == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) told = CUDA_SUCCESS;
+  result.captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
+  if (told == CUDA_SUCCESS) found = result;
+  return told;
+}
+
+// Captured work does not run on its stream, and CU_STREAM_PER_THREAD means another stream in each thread; hpe's stream
+// does not represent such a stream alone.
+beside_streams::stand_in oversubscribed::beside_of(const place& where, CUstream stream) {
+  if (where.captured) return beside_.of(where.device, nullptr, false);
+  const bool is_own = stream != nullptr && stream != CU_STREAM_PER_THREAD && where.context == primaries_[where.device];
+  return beside_.of(where.device, stream, is_own);
+}
+
+CUresult oversubscribed::between_streams(const beside_streams::stand_in& beside, CUstream hpe_stream, bool waits,
+                                         CUstream stream, CUcontext context, function_ref<CUresult()> queue) {
+  CUcontext of_hpe = nullptr;
+  cu_.cuCtxGetCurrent(&of_hpe);
+  CUresult ready = CUDA_SUCCESS;
+  if (waits)
+    ready =
+        stream == nullptr ? cu_.cuStreamSynchronize(hpe_stream) : beside_.follow(stream, context, hpe_stream, of_hpe);
+  if (ready != CUDA_SUCCESS) return ready;
+  {
+    // Most programs use the primary context, which hpe uses too; then the context need not be changed.
+    std::optional<entered> programs;
+    if (of_hpe != context) programs.emplace(cu_, context);
+    if (const CUresult queued = queue(); queued != CUDA_SUCCESS) return queued;
+    if (stream == nullptr) return cu_.cuCtxSynchronize();
+  }
+  if (beside.ends_there != nullptr) {
+    beside.ends_there->ends_on(stream);
+    return CUDA_SUCCESS;
+  }
+  // If hpe's stream cannot wait for the program's stream, this thread waits for it.
+  if (beside_.follow(hpe_stream, of_hpe, stream, context) == CUDA_SUCCESS) return CUDA_SUCCESS;
+  const entered programs(cu_, context);
+  return cu_.cuStreamSynchronize(stream);
+}
+
+CUresult oversubscribed::run(CUstream stream, const movable_use& use, function_ref<CUresult()> queue) {
+  if (use.none()) return queue();
+  std::optional<place> where;
+  if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
+  return where ? run(*where, stream, use, queue) : queue();
+}
+
+CUresult oversubscribed::look(const movable_use& use, function_ref<CUresult()> call) {
+  if (use.none()) return call();
+  std::optional<place> where;
+  if (const CUresult result = find_place(nullptr, where); result != CUDA_SUCCESS) return result;
+  if (!where) return call();
+  where->captured = true;
+  return run(*where, nullptr, use, call);
+}
+
+CUresult oversubscribed::run(const place& where, CUstream stream, const movable_use& use,
+                             function_ref<CUresult()> queue) {
+  try {
+    return try_run(where, stream, use, queue);
+  } catch (const std::exception& e) {
+    return refused(e);
+  }
+}
+
+CUresult oversubscribed::try_run(const place& where, CUstream stream, const movable_use& use,
+                                 function_ref<CUresult()> queue) {
+  if (use.none()) return queue();
+  const std::shared_lock whole(in_one_piece_.at(where.device));
+  CUresult result = CUDA_SUCCESS;
+  try {
+    const beside_streams::stand_in beside = beside_of(where, stream);
+    // During a capture, the driver only checks the work's addresses and records the work, which runs at some later
+    // time.
+    const auto work = [&](void* hpe_stream, bool waits) {
+      if (where.captured) {
+        const entered programs(cu_, where.context);
+        result = queue();
+      } else {
+        result = between_streams(beside, static_cast<CUstream>(hpe_stream), waits, stream, where.context, queue);
+      }
+      return static_cast<int>(result);
+    };
+    const auto enqueue = [&] {
+      hpe_.kernels().enqueue_beside(where.device, *beside.stream, work,
+                                    {.accesses = use.everything ? std::span<const hpeAccess>() : use.accesses,
+                                     .in_reach = use.everything,
+                                     .concurrent = true});
+    };
+    try {
+      enqueue();
+    } catch (const error& e) {
+      if (result != CUDA_SUCCESS || e.status() != HPE_ERROR_OUT_OF_MEMORY || !give_back_freed()) throw;
+      enqueue();
+    }
+    return result;
+  } catch (const std::exception&) {
+    if (result != CUDA_SUCCESS) return result;
+    throw;
+  }
+}
+
+CUresult oversubscribed::run_parts(const place& where, CUstream stream, std::span<const unsigned> others,
+                                   const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
+                                   bool& is_begun) {
+  const std::shared_lock whole(in_one_piece_.at(where.device));
+  return queue_parts(where, stream, others, use, queue, is_begun);
+}
+
+CUresult oversubscribed::queue_parts(const place& where, CUstream stream, std::span<const unsigned> others,
+                                     const movable_use& use, function_ref<CUresult(unsigned, CUstream)> queue,
+                                     bool& is_begun) {
+  CUresult result = CUDA_SUCCESS;
+  is_begun = false;
+  try {
+    std::vector<core::beside_part> parts;
+    for (const unsigned n : others) parts.push_back({gpus_[n], beside_.of(gpus_[n], stream, false).stream});
+    const beside_streams::stand_in beside = beside_of(where, stream);
+    parts.push_back({where.device, beside.stream});
+    std::vector<std::pair<CUcontext, CUstream>> queued;
+    queued.reserve(others.size());
+    const auto queue_on_other = [&](unsigned n, CUstream own) {
+      CUcontext here = nullptr;
+      cu_.cuCtxGetCurrent(&here);
+      if (const CUresult follows = beside_.follow(own, here, stream, where.context); follows != CUDA_SUCCESS)
+        return follows;
+      {
+        const lock_guard lock(parts_mutex_);
+        streams_of_parts_.emplace(here, own);
+      }
+      queued.emplace_back(here, own);
+      return queue(n, own);
+    };
+    const auto queue_own = [&] {
+      CUresult own = queue(0, stream);
+      for (const auto& [context, part] : queued)
+        if (const CUresult follows = beside_.follow(stream, where.context, part, context); own == CUDA_SUCCESS)
+          own = follows;
+      return own;
+    };
+    const auto work = [&](std::size_t n, void* hpe_stream, bool waits) {
+      auto* const own = static_cast<CUstream>(hpe_stream);
+      result = n < others.size() ? queue_on_other(others[n], own)
+                                 : between_streams(beside, own, waits, stream, where.context, queue_own);
+      is_begun |= result == CUDA_SUCCESS;
+      return static_cast<int>(result);
+    };
+    hpe_.kernels().enqueue_parts_beside(parts, work, {.accesses = use.accesses, .concurrent = true});
+    return result;
+  } catch (const std::exception&) {
+    if (result != CUDA_SUCCESS) return result;
+    throw;
+  }
+}
+
+std::vector<core::part_in_time> oversubscribed::cut_in_time(const spread::kernel_model& kernel,
+                                                            const spread::launch& launch, unsigned count,
+                                                            const std::string& obstacle, const std::string& refusal) {
+  return core::cut_in_time(hpe_.devices(), hpe_.memory(), kernel, launch, count, {}, obstacle, refusal);
+}
+
+// The driver writes the text that kernels have printed only when a thread synchronizes in the context of these kernels.
+// So this function synchronizes with the streams of all parts that have finished.
+CUresult oversubscribed::failure_of_parts() {
+  std::vector<std::pair<CUcontext, CUstream>> streams;
+  {
+    const lock_guard lock(parts_mutex_);
+    streams.assign(streams_of_parts_.begin(), streams_of_parts_.end());
+  }
+  for (const auto& [context, stream] : streams) {
+    const entered here(cu_, context);
+    CUresult result = cu_.cuStreamQuery(stream);
+    if (result == CUDA_SUCCESS) result = cu_.cuStreamSynchronize(stream);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+// Only the first refusal is logged as a warning, because a program that ignores the error may get it thousands of
+// times.
+CUresult oversubscribed::refused(const std::exception& e) noexcept {
+  const bool first = trace::refusals::add();
+  log(first ? log_level::warn : log_level::info, "the program's work cannot be queued: {}", e.what());
+  return result_of(e);
+}
+
+// Without --oversubscribe, all data is in device memory, so the part may have any size.
+std::size_t oversubscribed::bytes_of_part(unsigned device) const {
+  if (!wanted()) return ~std::size_t{511};
+  constexpr std::size_t best = std::size_t{32} << 20;
+  constexpr std::size_t least = std::size_t{2} << 20;
+  constexpr std::size_t unit = 512;
+  return std::clamp(hpe_.devices().at(device).memory().total / 8, least, best) / unit * unit;
+}
+
+CUresult oversubscribed::in_parts(unsigned device, std::size_t bytes, std::size_t unit,
+                                  function_ref<CUresult(std::size_t, std::size_t)> part) {
+  const std::size_t most = bytes_of_part(device) / unit * unit;
+  try {
+    for (std::size_t at = 0; at < bytes; at += most)
+      if (const CUresult result = part(at, std::min(most, bytes - at)); result != CUDA_SUCCESS) return result;
+  } catch (const std::exception& e) {
+    return refused(e);
+  }
+  return CUDA_SUCCESS;
+}
+
+std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream,
+                                             bool waits, function_ref<CUresult(std::size_t, std::size_t)> piece) {
+  const auto target = objects_.find(to);
+  const auto source = objects_.find(from);
+  if (bytes == 0 || (!target && !source)) return std::nullopt;
+  const auto leaves = [&](const auto& object, CUdeviceptr at) {
+    return object && bytes > object->base + object->bytes - at;
+  };
+  if (leaves(target, to) || leaves(source, from)) return CUDA_ERROR_INVALID_VALUE;
+  std::optional<place> where;
+  if (const CUresult result = find_place(stream, where); result != CUDA_SUCCESS) return result;
+  const CUdeviceptr other = target ? from : to;
+  memory_type type = memory_type::device;
+  if (where && !where->captured && !(target && source))
+    if (const CUresult result = find_type(other, type); result != CUDA_SUCCESS) return result;
+  const bool meets_host = type != memory_type::device;
+  // If the driver's call returns only after the copy, it first waits for the earlier work on the stream, which may take
+  // long. This thread waits for that work here, before it locks anything.
+  if (meets_host && (waits || (source && type == memory_type::pageable)))
+    if (const CUresult before = cu_.cuStreamSynchronize(stream); before != CUDA_SUCCESS) return before;
+  if (meets_host && waits && wanted()) {
+    // Copies directly from or to the host copy of the data if there is one, without moving the data to the device.
+    try {
+      hpe_.copies().copy_for_program(pointer(to), pointer(from), bytes);
+      return CUDA_SUCCESS;
+    } catch (const std::exception& e) {
+      log(log_level::warn, "a copy of {} bytes failed: {}", bytes, e.what());
+      trace::refusals::add();
+      return result_of(e);
+    }
+  }
+  const CUresult queued = in_parts((target ? target : source)->device, bytes, 1, [&](std::size_t at, std::size_t part) {
+    return run(stream, use_of(std::array{range{from + at, part, HPE_IN}, range{to + at, part, HPE_OUT}}),
+               [&] { return piece(at, part); });
+  });
+  return queued == CUDA_SUCCESS && waits ? cu_.cuStreamSynchronize(stream) : queued;
+}
+
+std::optional<CUresult> oversubscribed::overwrite(CUdeviceptr to, std::size_t bytes, std::size_t unit, CUstream stream,
+                                                  function_ref<CUresult(std::size_t, std::size_t)> piece) {
+  const auto target = objects_.find(to);
+  if (bytes == 0 || !target) return std::nullopt;
+  if (bytes > target->base + target->bytes - to) return CUDA_ERROR_INVALID_VALUE;
+  return in_parts(target->device, bytes, unit, [&](std::size_t at, std::size_t part) {
+    return run(stream, use_of(std::array{range{to + at, part, HPE_OUT}}), [&] { return piece(at, part); });
+  });
+}
+
+std::optional<CUresult> oversubscribed::use_box(CUdeviceptr to, CUdeviceptr from, const box_copy& whole,
+                                                CUstream stream, function_ref<CUresult(const box_part&)> piece) try {
+  const auto target = objects_.find(to), source = objects_.find(from);
+  if (whole.extent.is_empty() || (!target && !source)) return std::nullopt;
+  const auto leaves = [](const auto& object, CUdeviceptr at, const box& shape) {
+    return object && shape.span() > object->base + object->bytes - at;
+  };
+  if (leaves(target, to, whole.written()) || leaves(source, from, whole.read())) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<box_strides> sides;  // only the sizes of ranges in hpe memory limit a part
+  if (target) sides.push_back(whole.to);
+  if (source) sides.push_back(whole.from);
+  const auto range_of = [](CUdeviceptr at, const box_strides& strides, const box_part& part, hpeAccessMode mode) {
+    const box shape{part.extent, strides};
+    // The bytes in the gaps between rows must not change, so a range with gaps is not only written.
+    const bool has_gaps = shape.span() != shape.bytes();
+    return range{at + strides.offset_of(part.x, part.y, part.z), shape.span(),
+                 mode == HPE_OUT && has_gaps ? HPE_INOUT : mode};
+  };
+  box_parts parts(whole.extent, sides, bytes_of_part((target ? target : source)->device));
+  while (const auto part = parts.next()) {
+    const CUresult result = run(stream,
+                                use_of(std::array{source ? range_of(from, whole.from, *part, HPE_IN) : range(),
+                                                  target ? range_of(to, whole.to, *part, HPE_OUT) : range()}),
+                                [&] { return piece(*part); });
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+} catch (const std::exception& e) {
+  return refused(e);
+}
+
+}  // namespace hpe::cuda_hooks

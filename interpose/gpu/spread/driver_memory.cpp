@@ -1,0 +1,62 @@
+#include "interpose/gpu/spread/driver_memory.h"
+
+#include <algorithm>
+#include <array>
+
+namespace hpe::cuda_hooks {
+
+std::optional<spread::allocation> driver_memory::describe(CUdeviceptr address, std::string& obstacle) {
+  if (address == 0) return std::nullopt;
+  {
+    const lock_guard lock(mutex_);
+    if (const auto known = known_.upper_bound(address); known != known_.end() && address >= known->second.address)
+      return known->second;
+  }
+  unsigned type = 0, managed = 0;
+  unsigned long long number = 0;
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  CUcontext context = nullptr;
+  CUmemoryPool pool = nullptr;
+  std::array attributes{CU_POINTER_ATTRIBUTE_MEMORY_TYPE,   CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                        CU_POINTER_ATTRIBUTE_BUFFER_ID,     CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                        CU_POINTER_ATTRIBUTE_RANGE_SIZE,    CU_POINTER_ATTRIBUTE_CONTEXT,
+                        CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+  std::array<void*, attributes.size()> values{&type, &managed, &number, &base, &bytes, &context, &pool};
+  if (cu_.cuPointerGetAttributes == nullptr ||
+      cu_.cuPointerGetAttributes(static_cast<unsigned>(attributes.size()), attributes.data(), values.data(), address) !=
+          CUDA_SUCCESS ||
+      type == 0) {
+    obstacle = "it uses memory that the CUDA driver does not know";
+    return std::nullopt;
+  }
+  if (managed != 0) {
+    obstacle = "it uses managed memory, which moves between GPUs";
+    return std::nullopt;
+  }
+  if (type == CU_MEMORYTYPE_HOST) return std::nullopt;
+  CUmemoryPool reachable = nullptr;
+  if (cu_.cuDeviceGetDefaultMemPool != nullptr) (void)cu_.cuDeviceGetDefaultMemPool(&reachable, gpus_.device(0));
+  const bool is_plain = pool == nullptr && context == gpus_.context(0);
+  if (!is_plain && (pool == nullptr || pool != reachable)) {
+    obstacle =
+        "it uses memory that belongs to another context, is from a pool of the program, or was mapped by the program; "
+        "other GPUs may not reach this memory";
+    return std::nullopt;
+  }
+  spread::allocation a;
+  a.address = base != 0 ? base : address;
+  a.bytes = bytes;
+  a.homes = {{0, bytes, 0}};
+  a.may_replicate = false;
+  a.version = number;
+  const lock_guard lock(mutex_);
+  return known_[a.address + std::max<std::size_t>(bytes, 1)] = std::move(a);
+}
+
+void driver_memory::forget() {
+  const lock_guard lock(mutex_);
+  known_.clear();
+}
+
+}  // namespace hpe::cuda_hooks

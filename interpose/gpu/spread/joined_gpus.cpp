@@ -1,0 +1,74 @@
+#include "interpose/gpu/spread/joined_gpus.h"
+
+#include <algorithm>
+
+#include "runtime/base/error.h"
+
+namespace hpe::cuda_hooks {
+
+using device::cuda::entered;
+
+joined_gpus::joined_gpus(const device::cuda::driver& cu) : cu_(cu) {
+  int count = 0;
+  if (cu_.cuDeviceGetCount(&count) != CUDA_SUCCESS) return;
+  for (int n = 0; n < count; ++n) {
+    CUdevice device = 0;
+    int maps = 0;
+    if (cu_.cuDeviceGet(&device, n) != CUDA_SUCCESS ||
+        cu_.cuDeviceGetAttribute(&maps, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) !=
+            CUDA_SUCCESS ||
+        maps == 0)
+      continue;
+    if (n > 0 && devices_.empty()) break;  // without device 0, which the program uses, nothing can be joined
+    if (std::all_of(devices_.begin(), devices_.end(), [&](CUdevice d) { return reach_each_other(d, device); }))
+      devices_.push_back(device);
+  }
+  for (const CUdevice d : devices_) {
+    CUmemAccessDesc& access = access_.emplace_back();
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = d;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    for (const CUdevice other : devices_) {
+      int atomics = 0;
+      if (d == other) continue;
+      atomics_ &= cu_.cuDeviceGetP2PAttribute != nullptr &&
+                  cu_.cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, d, other) ==
+                      CUDA_SUCCESS &&
+                  atomics != 0;
+    }
+  }
+}
+
+bool joined_gpus::reach_each_other(CUdevice a, CUdevice b) const {
+  int there = 0, back = 0;
+  return cu_.cuDeviceCanAccessPeer(&there, a, b) == CUDA_SUCCESS && there != 0 &&
+         cu_.cuDeviceCanAccessPeer(&back, b, a) == CUDA_SUCCESS && back != 0;
+}
+
+void joined_gpus::enter() {
+  std::vector<CUcontext> made(devices_.size());
+  for (unsigned n = 0; n < count(); ++n)
+    cu_.check(cu_.cuDevicePrimaryCtxRetain(&made[n], devices_[n]), "retaining the context of a GPU");
+  HPE_REQUIRE(count() == 1 || cu_.cuCtxEnablePeerAccess != nullptr, HPE_ERROR_INITIALIZATION,
+              "this CUDA driver has no cuCtxEnablePeerAccess");
+  contexts_ = std::move(made);
+}
+
+void joined_gpus::share_driver_memory() const {
+  const device::cuda::uncaptured of_no_stream(cu_);
+  for (unsigned n = 0; n < count(); ++n) {
+    const entered here(cu_, contexts_[n]);
+    for (unsigned other = 0; other < count(); ++other) {
+      if (other == n) continue;
+      const CUresult result = cu_.cuCtxEnablePeerAccess(contexts_[other], 0);
+      if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) cu_.check(result, "letting GPUs use each other's memory");
+    }
+    // If this fails, kernels that use memory of pools stay on the program's GPU (driver_memory.cpp queries the access).
+    CUmemoryPool pool = nullptr;
+    if (count() > 1 && cu_.cuDeviceGetDefaultMemPool != nullptr && cu_.cuMemPoolSetAccess != nullptr &&
+        cu_.cuDeviceGetDefaultMemPool(&pool, devices_[n]) == CUDA_SUCCESS)
+      (void)cu_.cuMemPoolSetAccess(pool, access_.data(), access_.size());
+  }
+}
+
+}  // namespace hpe::cuda_hooks

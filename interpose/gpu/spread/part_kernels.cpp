@@ -1,0 +1,226 @@
+#include "interpose/gpu/spread/part_kernels.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+
+namespace hpe::cuda_hooks {
+
+using device::cuda::entered;
+
+namespace {
+
+constexpr unsigned shared_of_any_kernel = 48U << 10;  // bytes of dynamic shared memory for which no attribute is needed
+
+bool has_atomics(const spread::kernel_model& model) {
+  return std::ranges::any_of(model.analysis().arrays, [](const auto& array) { return array.updates > 0; });
+}
+
+}  // namespace
+
+void part_kernels::unload(const patched_module& module) const {
+  for (unsigned n = 0; n < module.of_gpus.size(); ++n) {
+    if (module.of_gpus[n] == nullptr) continue;
+    const entered here(cu_, gpus_.context(n));
+    cu_.cuModuleUnload(module.of_gpus[n]);
+  }
+}
+
+// The program unloads code only after its kernels have finished, so the kernels of the patched module have finished,
+// too.
+void part_kernels::forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten) {
+  const lock_guard lock(mutex_);
+  kernels_.clear();
+  std::erase_if(modules_, [&](const auto& each) {
+    if (each.first.use_count() > 1) return false;
+    for (const auto& [name, kernel] : each.first->model()->kernels()) forgotten(*kernel.model);
+    unload(each.second);
+    return true;
+  });
+}
+
+program_code::origin part_kernels::origin_of(CUfunction handle) const {
+  program_code::origin result = program_code::of_process().origin_of(handle);
+  if (!result.name.empty()) return result;
+  // hpe has not seen how the program obtained the handle, which may be a CUfunction or a CUkernel: asks the driver.
+  const char* name = nullptr;
+  auto* const kernel = reinterpret_cast<CUkernel>(handle);
+  if (cu_.cuFuncGetName != nullptr && cu_.cuFuncGetName(&name, handle) == CUDA_SUCCESS) {
+    CUmodule module = nullptr;
+    if (cu_.cuFuncGetModule != nullptr && cu_.cuFuncGetModule(&module, handle) == CUDA_SUCCESS) result.from = module;
+  } else if (cu_.cuKernelGetName != nullptr && cu_.cuKernelGetName(&name, kernel) == CUDA_SUCCESS) {
+    CUlibrary library = nullptr;
+    if (cu_.cuKernelGetLibrary != nullptr && cu_.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS)
+      result.from = library;
+  }
+  if (name != nullptr) result.name = name;
+  return result;
+}
+
+part_kernel part_kernels::make(CUfunction handle) {
+  part_kernel made;
+  const program_code::origin from = origin_of(handle);
+  made.name = from.name;
+  if (from.name.empty()) {
+    made.name = "a kernel without a name";
+    made.obstacle = "the CUDA driver does not return its name";
+    return made;
+  }
+  made.image = program_code::of_process().find(from, made.obstacle);
+  if (made.image == nullptr) return made;
+  const spread::module_model* const model = made.image->model();
+  if (model == nullptr) {
+    made.obstacle = made.image->failure();
+    return made;
+  }
+  modules_.try_emplace(made.image);
+  const auto found = model->kernels().find(from.name);
+  if (found == model->kernels().end()) {
+    made.obstacle = "its module contains no PTX for it";
+    return made;
+  }
+  made.code = &found->second;
+  made.obstacle = made.code->obstacle_in_programs;
+  if (made.obstacle.empty() && has_atomics(*made.code->model) && !gpus_.have_atomics())
+    made.obstacle = "the GPUs have no atomic operations on each other's memory";
+  return made;
+}
+
+std::shared_ptr<const part_kernel> part_kernels::of(CUfunction handle) {
+  const lock_guard lock(mutex_);
+  auto& entry = kernels_[handle].kernel;
+  if (entry == nullptr) entry = std::make_shared<const part_kernel>(make(handle));
+  return entry;
+}
+
+CUmodule part_kernels::module_of(CUfunction handle) const {
+  CUmodule found = nullptr;
+  HPE_REQUIRE(cu_.cuFuncGetModule != nullptr, HPE_ERROR_NOT_SUPPORTED, "this CUDA driver has no cuFuncGetModule");
+  if (cu_.cuFuncGetModule(&found, handle) == CUDA_SUCCESS) return found;
+  CUfunction function = nullptr;
+  HPE_REQUIRE(cu_.cuKernelGetFunction != nullptr, HPE_ERROR_NOT_SUPPORTED,
+              "this CUDA driver has no cuKernelGetFunction");
+  cu_.check(cu_.cuKernelGetFunction(&function, reinterpret_cast<CUkernel>(handle)), "finding the function of a kernel");
+  cu_.check(cu_.cuFuncGetModule(&found, function), "finding the module of a kernel");
+  return found;
+}
+
+part_kernels::variable part_kernels::find_variable(CUmodule module, unsigned gpu, const std::string& name) const {
+  const entered here(cu_, gpus_.context(gpu));
+  variable v;
+  if (const CUresult result = cu_.cuModuleGetGlobal(&v.address, &v.bytes, module, name.c_str()); result != CUDA_SUCCESS)
+    HPE_THROW(HPE_ERROR_NOT_FOUND, "the CUDA driver does not find its variable {}: {}", name, cu_.words_for(result));
+  return v;
+}
+
+void part_kernels::find_constants(patched_module& made, const std::vector<std::string>& names,
+                                  CUmodule original) const {
+  std::vector<constant> all;
+  for (const std::string& name : names) {
+    const variable from = find_variable(original, 0, name);
+    constant& c = all.emplace_back(constant{from.address, from.bytes, {}});
+    for (unsigned n = 0; n < gpus_.count(); ++n) c.to.push_back(find_variable(made.of_gpus[n], n, name).address);
+  }
+  made.constants = std::move(all);
+}
+
+part_kernels::patched_module part_kernels::load_module(program_image& image) const {
+  const ptx::patch::patched_module& patched = image.model()->patched();
+  patched_module made;
+  made.of_gpus.resize(gpus_.count());
+  made.copied.resize(gpus_.count());
+  CUresult result = CUDA_SUCCESS;
+  for (unsigned n = 0; n < gpus_.count() && result == CUDA_SUCCESS; ++n) {
+    const entered here(cu_, gpus_.context(n));
+    result = cu_.load_texts(&made.of_gpus[n], patched.texts);
+  }
+  if (result != CUDA_SUCCESS) unload(made);
+  cu_.check(result, "loading kernels that run a part of their grid");
+  return made;
+}
+
+void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUstream stream, std::uint64_t written) {
+  if (!kernel.code->patched.uses_constants) return;
+  std::vector<constant> constants;
+  {
+    const lock_guard lock(mutex_);
+    patched_module& module = modules_.at(kernel.image);
+    patched_module::copy& last = module.copied[gpu];
+    if (last.on == stream && last.written == written) return;
+    constants = module.constants;
+    last = {};  // until the copies are queued: a copy may fail
+  }
+  const entered here(cu_, gpus_.context(gpu));
+  for (const constant& c : constants)
+    cu_.check(cu_.cuMemcpyAsync(c.to[gpu], c.from, c.bytes, stream), "copying constants to a GPU");
+  const lock_guard lock(mutex_);
+  modules_.at(kernel.image).copied[gpu] = {stream, written};
+}
+
+std::vector<CUfunction> part_kernels::find_parts(const part_kernel& kernel, CUfunction handle, unsigned shared) {
+  patched_module& module = modules_[kernel.image];
+  if (module.of_gpus.empty()) module = load_module(*kernel.image);
+  if (kernel.code->patched.uses_constants && module.constants.empty())
+    find_constants(module, kernel.image->model()->patched().constants, module_of(handle));
+  std::vector<CUfunction> parts(gpus_.count());
+  for (unsigned n = 0; n < gpus_.count(); ++n) {
+    const entered here(cu_, gpus_.context(n));
+    cu_.check(cu_.cuModuleGetFunction(&parts[n], module.of_gpus[n], kernel.name.c_str()),
+              "finding a kernel that runs a part of its grid");
+    if (shared > shared_of_any_kernel)
+      cu_.check(
+          cu_.cuFuncSetAttribute(parts[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)),
+          "setting the shared memory of a kernel that runs a part of its grid");
+  }
+  return parts;
+}
+
+bool part_kernels::is_loaded(const part_kernel& kernel) {
+  const lock_guard lock(mutex_);
+  const auto found = modules_.find(kernel.image);
+  return found != modules_.end() && (!found->second.of_gpus.empty() || found->second.is_refused);
+}
+
+// The driver compiles the code, which takes long, so no lock is held.
+void part_kernels::load_ahead(const part_kernel& kernel) {
+  patched_module made;
+  try {
+    made = load_module(*kernel.image);
+    for (unsigned n = 0; n < gpus_.count(); ++n) {
+      const entered here(cu_, gpus_.context(n));
+      CUfunction part = nullptr;  // the driver may load a kernel only when the program asks for it
+      (void)cu_.cuModuleGetFunction(&part, made.of_gpus[n], kernel.name.c_str());
+    }
+  } catch (const std::exception&) {
+    made.is_refused = true;
+  }
+  {
+    const lock_guard lock(mutex_);
+    patched_module& module = modules_[kernel.image];
+    if (module.of_gpus.empty()) std::swap(module, made);
+  }
+  unload(made);
+}
+
+std::vector<CUfunction> part_kernels::load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
+                                           unsigned shared) {
+  const lock_guard lock(mutex_);
+  ready_kernel& entry = kernels_[handle];
+  if (entry.kernel != kernel) entry = {kernel, {}, 0};  // the program has unloaded a module in the meantime
+  if (!entry.parts.empty() && shared <= std::max(entry.most_shared, shared_of_any_kernel)) return entry.parts;
+  try {
+    entry.parts = find_parts(*kernel, handle, shared);
+    entry.most_shared = shared;
+    return entry.parts;
+  } catch (const error& e) {
+    log(log_level::warn, "kernel {} runs on one GPU: {}", kernel->name, e.what());
+    part_kernel refused = *kernel;
+    refused.obstacle = fmt::format("its patched code cannot be loaded: {}", e.what());
+    entry.kernel = std::make_shared<const part_kernel>(std::move(refused));
+    throw;
+  }
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/gpu/spread/joined_gpus.h"
+#include "interpose/gpu/spread/program_code.h"
+#include "runtime/base/thread_safety.h"
+
+namespace hpe::cuda_hooks {
+
+/// A kernel of the program, with the information that hpe needs to run it in parts. Not changed after construction.
+struct part_kernel {
+  std::string name;
+  std::shared_ptr<program_image> image;
+  const spread::module_model::kernel* code = nullptr;  // null if hpe has no PTX of the kernel; valid as long as `image`
+  std::string obstacle;                                // why the kernel stays on one GPU; empty: it may be spread
+};
+
+/// Finds the kernels of the program by the handles that the program launches. Thread-safe.
+class part_kernels {
+ public:
+  part_kernels(const device::cuda::driver& cu, const joined_gpus& gpus) : cu_(cu), gpus_(gpus) {}
+
+  /// To be called when the program has unloaded a module or library: unloads the patched modules that are no longer
+  /// needed. Calls forgotten() for each of their kernels before the kernel's code is freed.
+  void forget_handles(const std::function<void(const spread::kernel_model&)>& forgotten);
+
+  /// Returns the kernel of a handle, and analyses it if this is its first launch. If the driver has refused the patched
+  /// code, the kernel has an obstacle.
+  [[nodiscard]] std::shared_ptr<const part_kernel> of(CUfunction handle);
+  /// Returns, for each GPU, the function that runs parts of the kernel, prepared for `shared` bytes of dynamic shared
+  /// memory. Throws hpe::error if the driver refuses the patched code.
+  [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel, CUfunction handle,
+                                             unsigned shared);
+  /// Whether load() needs not load code of the kernel: the code is loaded, or the driver has refused it.
+  [[nodiscard]] bool is_loaded(const part_kernel& kernel);
+  /// Loads the code of a kernel, so that load() need not. Launches can be queued in the meantime. If the driver refuses
+  /// the code, load() throws later.
+  void load_ahead(const part_kernel& kernel);
+  /// Queues, on a stream, copies of the constants from the program's module to a GPU's patched module; the next work on
+  /// the stream reads them. `written` must change with each write to memory that may contain constants. Throws
+  /// hpe::error if the driver refuses.
+  void bring_constants(const part_kernel& kernel, unsigned gpu, CUstream stream, std::uint64_t written);
+
+ private:
+  /// A constant of the program in the memory of the first GPU, and the constants with the same name in the patched
+  /// modules.
+  struct constant {
+    CUdeviceptr from = 0;
+    std::size_t bytes = 0;
+    std::vector<CUdeviceptr> to;
+  };
+  struct patched_module {
+    std::vector<CUmodule> of_gpus;
+    std::vector<constant> constants;  // found when the patched module is loaded
+    struct copy {
+      CUstream on = nullptr;
+      std::uint64_t written = 0;
+    };
+    std::vector<copy> copied;  // the last copy of the constants to each GPU
+    bool is_refused = false;   // load_ahead() has failed
+  };
+  struct ready_kernel {
+    std::shared_ptr<const part_kernel> kernel;
+    std::vector<CUfunction> parts;  // one for each GPU; empty before load()
+    unsigned most_shared = 0;       // the dynamic shared memory for which `parts` are prepared, in bytes
+  };
+  [[nodiscard]] program_code::origin origin_of(CUfunction handle) const;
+  [[nodiscard]] part_kernel make(CUfunction handle) HPE_REQUIRES(mutex_);
+  [[nodiscard]] patched_module load_module(program_image& image) const;
+  [[nodiscard]] std::vector<CUfunction> find_parts(const part_kernel& kernel, CUfunction handle, unsigned shared)
+      HPE_REQUIRES(mutex_);
+  void unload(const patched_module& module) const;
+  void find_constants(patched_module& made, const std::vector<std::string>& names, CUmodule original) const;
+  /// A variable of a module on one GPU.
+  struct variable {
+    CUdeviceptr address = 0;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] variable find_variable(CUmodule module, unsigned gpu, const std::string& name) const;
+  [[nodiscard]] CUmodule module_of(CUfunction handle) const;
+
+  const device::cuda::driver& cu_;
+  const joined_gpus& gpus_;
+  mutex mutex_;  // hooks of allocations and queries must not lock it
+  std::unordered_map<const void*, ready_kernel> kernels_ HPE_GUARDED_BY(mutex_);
+  // The patched modules of all analysed images; each is loaded when it is first needed.
+  std::map<std::shared_ptr<program_image>, patched_module> modules_ HPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,219 @@
+#include "interpose/gpu/spread/part_launches.h"
+
+#include <cstring>
+
+#include "interpose/gpu/work/device_work.h"
+#include "runtime/base/error.h"
+#include "runtime/base/log.h"
+#include "runtime/core/operations/parts_in_time.h"
+#include "runtime/os/thread.h"
+#include "runtime/trace/refusals.h"
+
+namespace hpe::cuda_hooks {
+
+std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_launch& what) {
+  std::vector<std::byte> all(kernel.formals_size);
+  if (what.extra != nullptr) {
+    const void* block = nullptr;
+    std::size_t bytes = 0;
+    for (void** each = what.extra; *each != CU_LAUNCH_PARAM_END; each += 2) {
+      if (each[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) block = each[1];
+      if (each[0] == CU_LAUNCH_PARAM_BUFFER_SIZE) bytes = *static_cast<const std::size_t*>(each[1]);
+    }
+    if (block == nullptr || bytes < all.size()) return {};
+    std::memcpy(all.data(), block, all.size());
+    return all;
+  }
+  if (what.parameters == nullptr) return {};
+  for (std::size_t n = 0; n < kernel.formals.size(); ++n) {
+    if (what.parameters[n] == nullptr) return {};
+    std::memcpy(all.data() + kernel.formals[n].offset, what.parameters[n], kernel.formals[n].size);
+  }
+  return all;
+}
+
+bool part_launches::queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result,
+                          run_parts run) {
+  const std::uint64_t written = writes_elsewhere_.load(std::memory_order_acquire);
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<unsigned> others;
+  for (unsigned n = 0; n < gpus_.count(); ++n) {
+    std::vector<std::byte>& own = bytes.emplace_back(
+        ptx::patch::with_part(how.kernel.code->patched, how.parameters, {how.blocks[n].first, what.grid}));
+    if (how.blocks[n].blocks() == 0) continue;
+    if (n > 0) others.push_back(n);
+    if (how.replacing.empty()) continue;
+    for (const core::launch_planner::replaced_pointer& copy : how.replacing[n]) {
+      std::memcpy(own.data() + copy.offset, &copy.pointer, sizeof copy.pointer);
+      use.accesses.push_back({copy.pointer, 0, HPE_IN});
+    }
+  }
+  const auto queue = [&](unsigned n, CUstream stream) {
+    const spread::block_range& part = how.blocks[n];
+    if (part.blocks() == 0) return CUDA_SUCCESS;
+    kernels_.bring_constants(how.kernel, n, stream, written);
+    std::size_t size = bytes[n].size();
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, bytes[n].data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    return cu_.cuLaunchKernel(how.functions[n], part.count[0], part.count[1], part.count[2], what.block[0],
+                              what.block[1], what.block[2], what.shared_bytes, stream, nullptr, extra);
+  };
+  bool is_begun = false;
+  result = run(others, use, queue, is_begun);
+  return is_begun || result == CUDA_SUCCESS;
+}
+
+bool part_launches::queue(const spread_launch& what, const oversubscribed::place& where, const cut_launch& how,
+                          movable_use use, CUresult& result) {
+  const auto run = [&](std::span<const unsigned> others, const movable_use& memory,
+                       function_ref<CUresult(unsigned, CUstream)> part, bool& is_begun) {
+    return memory_.run_parts(where, what.stream, others, memory, part, is_begun);
+  };
+  return queue(what, how, std::move(use), result, run);
+}
+
+void part_launches::share_memory() {
+  if (gpus_.count() > 1)
+    std::call_once(shares_, [&] {
+      try {
+        gpus_.share_driver_memory();
+      } catch (const error& e) {
+        no_sharing_ = e.what();
+        cannot_share_.store(true, std::memory_order_release);
+        log(log_level::warn, "hpe run --spread: the program runs on one GPU: {}", e.what());
+      }
+    });
+}
+
+const spread::start_cost* part_launches::start_of(const part_kernel& kernel) {
+  // Two H200 took 0.4 s for the first kernel of a process, and the driver compiles a kernel in 20 ms or more.
+  static constexpr spread::start_cost cost{0.02, 0.1};
+  return kernels_.is_loaded(kernel) ? nullptr : &cost;
+}
+
+void part_launches::start(const std::shared_ptr<const part_kernel>& kernel) {
+  if (is_starting_.exchange(true)) return;
+  const std::lock_guard lock(start_mutex_);
+  try {
+    if (starting_.joinable()) starting_.join();  // it has ended
+    starting_ = os::start_thread("hpe-code", [this, kernel] {
+      share_memory();
+      kernels_.load_ahead(*kernel);
+      is_starting_.store(false, std::memory_order_release);
+    });
+  } catch (const std::exception& e) {
+    is_starting_.store(false, std::memory_order_release);
+    log(log_level::info, "code for launches over several GPUs is not loaded ahead: {}", e.what());
+  }
+}
+
+void part_launches::finish_starts() noexcept {
+  const std::lock_guard lock(start_mutex_);
+  is_starting_.store(true);  // no thread begins from now on
+  if (starting_.joinable()) starting_.join();
+}
+
+std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_kernel>& kernel,
+                                            const spread_launch& what) {
+  share_memory();
+  HPE_REQUIRE(obstacle().empty(), HPE_ERROR_NOT_SUPPORTED, "{}", obstacle());
+  return kernels_.load(kernel, what.function, what.shared_bytes);
+}
+
+void part_launches::narrow(const spread_launch& what, movable_use& use) {
+  const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
+  if (kernel->code == nullptr) return;
+  const spread::kernel_model& model = *kernel->code->model;
+  if (model.knows_writes()) memory_.narrow(model, parameters_of(*model.analysis().kernel, what), use);
+}
+
+CUresult part_launches::queue_in_time(const spread_launch& what, const oversubscribed::place& where,
+                                      const std::string& refusal, const std::string& unreachable,
+                                      function_ref<CUresult()> alone) {
+  const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
+  std::string obstacle = kernel->obstacle.empty() ? unreachable : kernel->obstacle;
+  std::vector<std::byte> parameters;
+  if (kernel->code != nullptr) parameters = parameters_of(*kernel->code->model->analysis().kernel, what);
+  if (kernel->code != nullptr && kernel->code->patched.uses_variables)
+    obstacle = "it uses variables of its program (__device__)";
+  if (what.obstacle != nullptr) obstacle = what.obstacle;
+  const spread::launch shape{what.grid, what.block, parameters.data(), parameters.size()};
+  const bool is_known = kernel->code != nullptr && shape.is_possible() &&
+                        parameters.size() == kernel->code->model->analysis().kernel->formals_size;
+  if (!is_known && obstacle.empty()) obstacle = "its launch gives no parameters";
+  if (where.captured) obstacle = "it is captured in a graph";
+  if (where.context != gpus_.context(0)) obstacle = "it runs in a context that the program has made";
+  HPE_REQUIRE(is_known && !where.captured && where.context == gpus_.context(0), HPE_ERROR_OUT_OF_MEMORY,
+              "{}; the launch cannot run in parts one after the other: {}", refusal, obstacle);
+  const std::vector<core::part_in_time> parts =
+      memory_.cut_in_time(*kernel->code->model, shape, gpus_.count(), obstacle, refusal);
+  if (parts.size() == 1) return memory_.try_run(where, what.stream, {false, parts.front().accesses}, alone);
+  std::vector<CUfunction> functions;
+  try {
+    functions = load(kernel, what);
+  } catch (const error& e) {
+    HPE_THROW(HPE_ERROR_OUT_OF_MEMORY, "{}; the launch cannot run in parts one after the other: {}", refusal, e.what());
+  }
+  oversubscribed::sequence all(memory_, where.device);
+  std::size_t queued = 0;
+  try {
+    for (const core::part_in_time& part : parts) {
+      const auto run = [&](std::span<const unsigned> others, const movable_use& memory,
+                           function_ref<CUresult(unsigned, CUstream)> own,
+                           bool& is_begun) { return all.run_parts(where, what.stream, others, memory, own, is_begun); };
+      CUresult result = CUDA_SUCCESS;
+      queue(what, {*kernel, functions, parameters, part.blocks, {}}, {false, part.accesses}, result, run);
+      if (result != CUDA_SUCCESS) return result;
+      ++queued;
+    }
+  } catch (const error& e) {
+    if (queued == 0) throw;
+    // Do not return OUT_OF_MEMORY: the program could conclude that nothing has run, and repeat the launch.
+    trace::refusals::add();
+    log(log_level::error, "kernel {}: {} of {} parts of a launch were queued, and the next part cannot be: {}",
+        kernel->name, queued, parts.size(), e.what());
+    return CUDA_ERROR_LAUNCH_FAILED;
+  }
+  return CUDA_SUCCESS;
+}
+
+launches_of_devices::one::one(const device::cuda::driver& cu, oversubscribed& memory, CUdevice device)
+    : gpu(cu, device), launches(cu, gpu, memory) {
+  gpu.enter();
+}
+
+part_launches& launches_of_devices::of(const device::cuda::driver& cu, oversubscribed& memory, unsigned device) {
+  const lock_guard lock(mutex_);
+  auto& entry = all_[device];
+  if (entry == nullptr) entry = std::make_unique<one>(cu, memory, memory.ordinal_of(device));
+  return entry->launches;
+}
+
+CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
+                                     movable_use use, function_ref<CUresult()> whole, function_ref<CUresult()> alone) {
+  std::optional<oversubscribed::place> where;
+  if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
+  if (!where) return whole();
+  try {
+    if (memory.evicts()) of(cu, memory, where->device).narrow(what, use);
+    try {
+      return memory.try_run(*where, what.stream, use, whole);
+    } catch (const error& e) {
+      if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+      const device_work work(what.stream, {what.function, what.parameters, what.extra});
+      if (work.failed()) return work.result();
+      part_launches& launches = of(cu, memory, where->device);
+      launches.writes_elsewhere();  // assume that constants have changed, because writes are not recorded here
+      return launches.queue_in_time(what, *where, e.what(), {}, alone);
+    }
+  } catch (const std::exception& e) {
+    return memory.refused(e);
+  }
+}
+
+void launches_of_devices::forget_handles() {
+  const lock_guard lock(mutex_);
+  for (const auto& [device, its] : all_) its->launches.kernels().forget_handles([](const spread::kernel_model&) {});
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "interpose/gpu/oversubscribed/oversubscribed.h"
+#include "interpose/gpu/spread/part_kernels.h"
+#include "runtime/base/function_ref.h"
+#include "runtime/core/operations/launch_planner.h"
+
+namespace hpe::cuda_hooks {
+
+/// A launch of a kernel by the program.
+struct spread_launch {
+  CUfunction function = nullptr;  // may also be a CUkernel
+  spread::dimension grid{1, 1, 1}, block{1, 1, 1};
+  unsigned shared_bytes = 0;
+  CUstream stream = nullptr;  // never null: a default stream is given by its special handle
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  const char* obstacle = nullptr;  // why this kind of launch stays on one GPU; null: it may be spread
+};
+
+/// Returns the parameters of a launch as bytes, in the kernel's layout; empty if the launch does not give all of them.
+[[nodiscard]] std::vector<std::byte> parameters_of(const ptx::function& kernel, const spread_launch& what);
+
+/// Queues launches in parts: the grid is divided among the GPUs that the program sees as one device, or into parts that
+/// run one after the other, or both. Thread-safe.
+class part_launches {
+ public:
+  /// The arguments must outlive the object.
+  part_launches(const device::cuda::driver& cu, const joined_gpus& gpus, oversubscribed& memory)
+      : cu_(cu), gpus_(gpus), memory_(memory), kernels_(cu, gpus) {}
+
+  [[nodiscard]] part_kernels& kernels() noexcept { return kernels_; }
+  /// Loads the code for a launch in parts on all GPUs. The first call lets the GPUs access each other's memory. Throws
+  /// hpe::error if the driver refuses.
+  [[nodiscard]] std::vector<CUfunction> load(const std::shared_ptr<const part_kernel>& kernel,
+                                             const spread_launch& what);
+  /// Returns how long the first launch in parts of a kernel would wait for code; null if the code is loaded.
+  [[nodiscard]] const spread::start_cost* start_of(const part_kernel& kernel);
+  /// Loads the code for launches of a kernel in parts in another thread, unless that thread already loads code.
+  void start(const std::shared_ptr<const part_kernel>& kernel);
+  /// Waits until start() has loaded the code. To be called before the process ends.
+  void finish_starts() noexcept;
+  /// Returns the reason why no launch can run on several GPUs; empty if launches can.
+  [[nodiscard]] std::string_view obstacle() const {
+    return cannot_share_.load(std::memory_order_acquire) ? std::string_view(no_sharing_) : std::string_view();
+  }
+  /// To be called when work other than a launch has been queued and writes memory that may contain constants.
+  void writes_elsewhere() noexcept { writes_elsewhere_.fetch_add(1, std::memory_order_acq_rel); }
+
+  /// Describes a launch of which each GPU runs some of the blocks.
+  struct cut_launch {
+    const part_kernel& kernel;
+    std::span<const CUfunction> functions;                                           // one for each GPU
+    std::span<const std::byte> parameters;                                           // in the kernel's layout
+    std::span<const spread::block_range> blocks;                                     // for each GPU
+    std::span<const std::vector<core::launch_planner::replaced_pointer>> replacing;  // for each GPU; or empty
+  };
+  /// Queues the parts of a launch, which run at the same time. `use` is the memory that the parts use, without the
+  /// copies of arrays in how.replacing. If no part is queued, throws hpe::error or returns false.
+  bool queue(const spread_launch& what, const oversubscribed::place& where, const cut_launch& how, movable_use use,
+             CUresult& result);
+
+  /// Narrows the memory that a launch may use to the memory that its kernel uses, as far as hpe knows the kernel.
+  void narrow(const spread_launch& what, movable_use& use);
+
+  /// Queues a launch whose memory does not fit on its devices: in parts that run one after the other, or by alone() if
+  /// those bytes fit that the launch can touch. refusal: the error of the launch in one piece. unreachable: why other
+  /// GPUs cannot use the launch's memory; empty if they can. Throws HPE_ERROR_OUT_OF_MEMORY, whose message names the
+  /// obstacle, if the launch cannot run in parts either.
+  CUresult queue_in_time(const spread_launch& what, const oversubscribed::place& where, const std::string& refusal,
+                         const std::string& unreachable, function_ref<CUresult()> alone);
+
+ private:
+  void share_memory();
+  using run_parts = function_ref<CUresult(std::span<const unsigned>, const movable_use&,
+                                          function_ref<CUresult(unsigned, CUstream)>, bool&)>;
+  bool queue(const spread_launch& what, const cut_launch& how, movable_use use, CUresult& result, run_parts run);
+
+  const device::cuda::driver& cu_;
+  const joined_gpus& gpus_;  // number 0 is the program's device
+  oversubscribed& memory_;
+  part_kernels kernels_;
+  std::once_flag shares_;
+  std::string no_sharing_;  // why the GPUs cannot use each other's memory; set before cannot_share_
+  std::atomic<bool> cannot_share_{false};
+  std::atomic<std::uint64_t> writes_elsewhere_{1};
+  std::atomic<bool> is_starting_{false};
+  std::mutex start_mutex_;
+  std::thread starting_;  // guarded by start_mutex_
+};
+
+/// Queues the launches of a program that is not spread: each launch runs on the device for which the program made it.
+/// Thread-safe.
+class launches_of_devices {
+ public:
+  /// Queues a launch by whole(), or in parts if its memory does not fit. whole() also offers the launch to other kinds
+  /// of memory; alone() only lets the driver queue it. use: the memory that the launch may use, by its parameters.
+  CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what, movable_use use,
+                  function_ref<CUresult()> whole, function_ref<CUresult()> alone);
+  /// To be called when the program has unloaded a module or library.
+  void forget_handles();
+
+ private:
+  struct one {
+    one(const device::cuda::driver& cu, oversubscribed& memory, CUdevice device);
+    joined_gpus gpu;
+    part_launches launches;
+  };
+  [[nodiscard]] part_launches& of(const device::cuda::driver& cu, oversubscribed& memory, unsigned device);
+
+  mutex mutex_;
+  std::map<unsigned, std::unique_ptr<one>> all_ HPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace hpe::cuda_hooks

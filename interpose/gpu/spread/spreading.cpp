@@ -1,0 +1,326 @@
+// For each launch of the program, core::launch_planner decides how it runs, and moves arrays. Then the launch is queued
+// as a submission, whole or in parts (oversubscribed). No lock of this folder is held while the driver queues the
+// launch: if the driver's queue is full and the launch has to wait, it delays only launches that use the same arrays.
+#include "interpose/gpu/spread/spreading.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "interpose/gpu/oversubscribed/driver_result.h"
+#include "interpose/gpu/work/launch_scope.h"
+#include "runtime/base/log.h"
+#include "runtime/base/options.h"
+#include "runtime/base/switch_option.h"
+
+namespace hpe::cuda_hooks {
+
+using device::cuda::entered;
+
+namespace {
+
+CUdeviceptr pointer_in(const std::vector<std::byte>& parameters, std::uint32_t offset) {
+  CUdeviceptr pointer = 0;
+  if (offset + sizeof pointer <= parameters.size()) std::memcpy(&pointer, parameters.data() + offset, sizeof pointer);
+  return pointer;
+}
+
+std::uint64_t blocks_of(const spread_launch& what) { return what.grid[0] * std::uint64_t{what.grid[1]} * what.grid[2]; }
+
+hpeAccess use_of(const movable_object& array, hpeAccessMode mode) {
+  return {reinterpret_cast<void*>(array.base), array.bytes, mode};  // NOLINT(performance-no-int-to-ptr)
+}
+
+// Whether the planner must learn of launches that stay on one GPU, so that it can move their arrays there. It need not
+// with --oversubscribe, because arrays that may leave the GPUs stay where there is enough memory for them.
+bool counts_stays(const oversubscribed& memory) {
+  return !oversubscribed::wanted() && memory.planner()->counts_stays();
+}
+
+std::ptrdiff_t devices_of(const core::launch_planner::plan& plan) {
+  return std::ranges::count_if(plan.parts, [](const spread::block_range& part) { return part.blocks() > 0; });
+}
+
+}  // namespace
+
+spreading::spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversubscribed& memory)
+    : cu_(cu),
+      gpus_(std::move(gpus)),
+      memory_(memory),
+      others_(cu, gpus_),
+      launches_(cu, gpus_, memory),
+      clock_(cu, memory.planner()) {
+  const std::string& cut = options_.spread_cut;
+  HPE_REQUIRE(cut == "even" || cut == "auto", HPE_ERROR_INITIALIZATION,
+              "HPE_SPREAD_CUT=\"{}\" is neither auto nor even", cut);
+}
+
+bool spreading::wanted() noexcept {
+  static const bool wanted = [] {
+    try {
+      return is_on("HPE_SPREAD", options::from_environment().spread);
+    } catch (const std::exception& e) {
+      log(log_level::warn, "the program runs on one GPU: {}", e.what());
+      return false;
+    }
+  }();
+  return wanted;
+}
+
+bool spreading::joins_gpus(const device::cuda::driver& cu) noexcept {
+  static const bool joins = [&] {
+    if (!wanted()) return false;
+    return joined_gpus(cu).count() > 1;
+  }();
+  return joins;
+}
+
+void spreading::stays_on_one_gpu(const device::cuda::driver& cu) noexcept {
+  static std::atomic<bool> told{false};
+  if (told.load(std::memory_order_relaxed) || told.exchange(true)) return;
+  if (joins_gpus(cu)) return;  // begin() has logged the reason
+  int gpus = 0;
+  const bool is_one = cu.cuDeviceGetCount(&gpus) != CUDA_SUCCESS || gpus < 2;
+  log(log_level::warn, "hpe run --spread: nothing can be spread, because {}",
+      is_one ? "the program sees one GPU" : "device 0 and the other GPUs do not reach each other's memory");
+}
+
+void spreading::note_machine_code() noexcept {
+  if (looked_for_texts_.load(std::memory_order_relaxed) || looked_for_texts_.exchange(true)) return;
+  if (program_code::of_process().has_texts()) return;
+  log(log_level::warn,
+      "hpe run --spread: nothing can be spread so far, because the program has loaded machine code only, and no PTX");
+}
+
+void spreading::tell_gain() noexcept {
+  constexpr double little = 0.02;
+  const core::launch_planner::gain all = memory_.planner()->gained();
+  if (std::abs(all.saved) <= little * all.seconds) return;
+  log(log_level::warn,
+      "hpe run --spread: launches and moves of arrays took {:.2f} s {} than launches on one GPU, in {:.2f} s since the "
+      "first launch",
+      std::abs(all.saved), all.saved > 0 ? "less" : "more", all.seconds);
+}
+
+void spreading::begin(const device::cuda::driver& cu) noexcept {
+  static std::mutex making;
+  static bool tried = false;
+  if (active() != nullptr || !joins_gpus(cu)) return;
+  const std::lock_guard lock(making);
+  if (std::exchange(tried, true)) return;
+  try {
+    joined_gpus gpus(cu);
+    gpus.enter();
+    oversubscribed* const memory = oversubscribed::spread_over(cu, gpus.devices());
+    if (memory == nullptr) return;
+    the_one.store(new spreading(cu, std::move(gpus), *memory), std::memory_order_release);
+    // Runs before the function that prints the table: that function was registered earlier, and exit handlers run in
+    // reverse order.
+    static const pid_t owner = ::getpid();
+    std::atexit([] {
+      if (::getpid() != owner) return;  // this is a child process made by fork
+      active()->launches_.finish_starts();
+      const entered here(active()->cu_, active()->gpus_.context(0));
+      active()->clock_.finish();
+      active()->tell_gain();
+    });
+  } catch (const std::exception& e) {
+    log(log_level::warn, "hpe run --spread: the program runs on one GPU: {}", e.what());
+  }
+}
+
+void spreading::forget_handles() {
+  launches_.kernels().forget_handles([&](const spread::kernel_model& gone) { memory_.planner()->forget(gone); });
+}
+
+// The analysis shows which arrays a kernel uses, unless the kernel finds pointers in memory. If the analysis does not
+// show them, the kernel may use all memory to which words in its parameters point (HPE_SCOPE=args), or any memory.
+void spreading::describe_uses(const spread_launch& what, decided& how) const {
+  const part_kernel& kernel = *how.kernel;
+  if (kernel.code == nullptr || kernel.code->model->finds_pointers() || kernel.code->model->writes_anywhere() ||
+      (how.parameters.empty() && kernel.code->model->analysis().kernel->formals_size > 0)) {
+    how.writes_anything = true;
+    how.use = memory_.use_of(options_.scope == "args" ? words_of(cu_, {what.function, what.parameters, what.extra})
+                                                      : std::nullopt);
+    return;
+  }
+  if (!memory_.objects().any_for_every_launch()) return;
+  for (const movable_object& texture : memory_.objects().find_all({}))
+    how.use.accesses.push_back(use_of(texture, HPE_IN));
+}
+
+std::string spreading::find_arrays(decided& how, driver_arrays& others) {
+  std::string unreachable;
+  for (const spread::kernel_model::pointer& p : how.kernel->code->model->pointers()) {
+    const CUdeviceptr address = pointer_in(how.parameters, p.offset);
+    if (const auto object = memory_.objects().find(address)) {
+      how.use.accesses.push_back(use_of(*object, p.is_written ? HPE_INOUT : HPE_IN));
+    } else if (auto found = others_.describe(address, unreachable)) {
+      others.emplace(address, std::move(*found));
+    }
+  }
+  return unreachable;
+}
+
+std::vector<const void*> spreading::arrays_of(const spread_launch& what, const decided& how) const {
+  const part_kernel& kernel = *how.kernel;
+  std::vector<CUdeviceptr> words;
+  if (kernel.code == nullptr || how.parameters.empty()) {
+    words = words_of(cu_, {what.function, what.parameters, what.extra}).value_or(words);
+  } else {
+    for (const spread::kernel_model::pointer& p : kernel.code->model->pointers())
+      words.push_back(pointer_in(how.parameters, p.offset));
+  }
+  return arrays_at(words);
+}
+
+std::vector<const void*> spreading::arrays_at(const std::vector<CUdeviceptr>& words) const {
+  std::vector<const void*> arrays;
+  for (const movable_object& array : memory_.objects().find_all(words))
+    arrays.push_back(reinterpret_cast<const void*>(array.base));  // NOLINT(performance-no-int-to-ptr)
+  return arrays;
+}
+
+// A launch of one block uses only a small part of its arrays, so it is no reason to move them.
+void spreading::stays(const spread_launch& what, decided& how, std::string_view reason) {
+  if (clock_.explains()) how.plan.reason = reason;
+  if (counts_stays(memory_) && blocks_of(what) > 1) memory_.planner()->stays(arrays_of(what, how));
+}
+
+void spreading::uses(const std::vector<CUdeviceptr>& words) {
+  if (counts_stays(memory_)) memory_.planner()->stays(arrays_at(words));
+}
+
+spreading::decided spreading::decide(const spread_launch& what) {
+  decided how;
+  how.kernel = launches_.kernels().of(what.function);
+  const part_kernel& kernel = *how.kernel;
+  std::string_view reason = kernel.obstacle;
+  if (reason.empty() && what.obstacle != nullptr) reason = what.obstacle;
+  if (reason.empty() && blocks_of(what) <= 1) reason = "its grid is one block";
+  // The driver will refuse a launch with an impossible shape, which the model cannot describe.
+  const spread::launch shape{what.grid, what.block};
+  if (!shape.is_possible()) return how;
+  if (kernel.code == nullptr) {
+    note_machine_code();
+    stays(what, how, reason);
+    return how;
+  }
+  const spread::kernel_model& model = *kernel.code->model;
+  how.parameters = parameters_of(*model.analysis().kernel, what);
+  if (how.parameters.empty() && model.analysis().kernel->formals_size > 0) {
+    stays(what, how, "its launch passes no parameters");
+    return how;
+  }
+  driver_arrays others;
+  how.unreachable = find_arrays(how, others);
+  if (reason.empty()) reason = how.unreachable;
+  if (reason.empty()) reason = launches_.obstacle();
+  const bool may_spread = reason.empty();
+  // The planner itself keeps a kernel on one GPU only if the analysis has found an obstacle. For any other obstacle,
+  // the planner makes no plan; it only learns that the kernel stays, because its arrays may have to move to its GPU.
+  if (!may_spread && model.obstacle().empty()) {
+    stays(what, how, reason);
+    return how;
+  }
+  if (options_.spread_cut == "even") {
+    if (may_spread) how.plan.parts = spread::cut_evenly(what.grid, gpus_.count()).parts;
+    return how;
+  }
+  const auto foreign = [&](const void* pointer) -> const spread::allocation* {
+    const auto found = others.find(reinterpret_cast<CUdeviceptr>(pointer));
+    return found == others.end() ? nullptr : &found->second;
+  };
+  // Without calibration, the first launch in parts loads the code itself.
+  const bool loads_ahead = may_spread && options_.calibration != "off";
+  const spread::start_cost* const start = loads_ahead ? launches_.start_of(kernel) : nullptr;
+  how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
+                                       foreign, start);
+  if (how.plan.wants_start) launches_.start(how.kernel);
+  if (start != nullptr) how.plan.parts.clear();
+  if (!may_spread && clock_.explains()) how.plan.reason = reason;
+  if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();
+  return how;
+}
+
+void spreading::stays_alone(decided& how, const std::string& reason) {
+  log(log_level::info, "kernel {} runs on one GPU: {}", how.kernel->name, reason);
+  how.plan.reason = reason;
+  how.plan.parts.clear();
+}
+
+// Called before the measurement of the launch begins, because loading new code takes long.
+void spreading::load(const spread_launch& what, decided& how) {
+  if (how.plan.parts.empty()) return;
+  try {
+    how.functions = launches_.load(how.kernel, what);
+  } catch (const error& e) {
+    stays_alone(how, e.what());
+  }
+}
+
+CUresult spreading::launch_decided(const spread_launch& what, const oversubscribed::place& where, decided& how,
+                                   function_ref<CUresult()> alone) {
+  CUresult result = CUDA_SUCCESS;
+  if (!how.plan.parts.empty()) {
+    try {
+      // This fails, for example, if the patched kernel needs more registers than a block of so many threads can have.
+      if (launches_.queue(what, where, {*how.kernel, how.functions, how.parameters, how.plan.parts, how.plan.replacing},
+                          how.use, result))
+        return result;
+      stays_alone(how, cu_.words_for(result));
+    } catch (const error& e) {
+      stays_alone(how, e.what());
+    }
+  }
+  try {
+    return memory_.try_run(where, what.stream, how.use, alone);
+  } catch (const error& e) {
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY) throw;
+    return launches_.queue_in_time(what, where, e.what(), how.unreachable, alone);
+  }
+}
+
+CUresult spreading::launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept {
+  try {
+    std::optional<oversubscribed::place> where;
+    if (const CUresult result = memory_.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
+    if (!where) return alone();
+    const bool is_own = where->context == gpus_.context(0) && !where->captured;
+    decided how;
+    if (is_own)
+      how = decide(what);
+    else
+      how.kernel = launches_.kernels().of(what.function);
+    describe_uses(what, how);
+    load(what, how);
+    const bool is_timed = is_own && (clock_.explains() || how.plan.measured.record != nullptr);
+    // Filled before the launch, because after the launch is queued the call must not fail for lack of host memory.
+    launch_clock::launch told;
+    if (is_timed || !is_own) told.kernel = how.kernel->name;
+    if (!is_own) told.reason = "its launch is captured, or runs in another context";
+    CUevent const begun = is_timed ? clock_.begins(what.stream) : nullptr;
+    const CUresult result = launch_decided(what, *where, how, alone);
+    if (how.writes_anything && !where->captured) writes_elsewhere();
+    if (is_timed) {
+      const auto devices = static_cast<unsigned>(std::max<std::ptrdiff_t>(devices_of(how.plan), 1));
+      // If a launch was planned to be spread and was not, its time is not used.
+      if ((devices > 1) != (how.plan.measured.how == spread::way::spread)) how.plan.measured = {};
+      told.reason = std::move(how.plan.reason);
+      told.devices = devices;
+      told.measured = std::move(how.plan.measured);
+      clock_.ends(begun, what.stream, std::move(told));
+    } else if (!is_own) {
+      clock_.counts(told);
+    }
+    return result;
+  } catch (const std::exception& e) {
+    return memory_.refused(e);
+  }
+}
+
+}  // namespace hpe::cuda_hooks

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "interpose/gpu/oversubscribed/oversubscribed.h"
+#include "interpose/gpu/spread/driver_memory.h"
+#include "interpose/gpu/spread/launch_clock.h"
+#include "interpose/gpu/spread/part_launches.h"
+#include "runtime/base/function_ref.h"
+#include "runtime/base/options.h"
+#include "runtime/core/operations/launch_planner.h"
+
+namespace hpe::cuda_hooks {
+
+/// Runs the launches of a program that was written for one GPU on all GPUs (hpe run --spread). The program sees only
+/// device 0, with the memory of all GPUs. The program's large allocations are hpe memory, which can be distributed over
+/// the GPUs (oversubscribed), and a launch runs in parts if that is faster. Thread-safe.
+class spreading {
+ public:
+  /// Returns the object; null in a process that does not spread its kernels, and before the program has a context.
+  [[nodiscard]] static spreading* active() noexcept { return the_one.load(std::memory_order_acquire); }
+  /// Whether HPE_SPREAD is 1.
+  [[nodiscard]] static bool wanted() noexcept;
+  /// Whether device 0 represents several GPUs: HPE_SPREAD is 1, and the GPUs can access each other's memory.
+  [[nodiscard]] static bool joins_gpus(const device::cuda::driver& cu) noexcept;
+  /// To be called when the program has a context of device 0. Makes the one object of this process. If the driver
+  /// refuses, logs the failure and makes no object.
+  static void begin(const device::cuda::driver& cu) noexcept;
+
+  /// To be called when the program launches a kernel and no object exists. Logs once why nothing can be spread, unless
+  /// begin() has logged the reason.
+  static void stays_on_one_gpu(const device::cuda::driver& cu) noexcept;
+
+  /// Queues a launch in parts, or calls alone(), which queues the launch unchanged.
+  CUresult launch(const spread_launch& what, function_ref<CUresult()> alone) noexcept;
+  /// To be called when work other than a launch has been queued and writes memory of the driver; that memory may
+  /// contain constants.
+  void writes_elsewhere() noexcept { launches_.writes_elsewhere(); }
+  /// To be called for work of the program on the first GPU other than launches, for example a graph. The work uses the
+  /// memory at the addresses in `words`. Some of the words may be numbers and not addresses. Moves arrays to the first
+  /// GPU if that saves more time than it costs.
+  void uses(const std::vector<CUdeviceptr>& words);
+  /// Whether an address is in memory that the driver allocated.
+  [[nodiscard]] bool is_elsewhere(CUdeviceptr address) const { return !memory_.objects().find(address).has_value(); }
+  /// To be called when the program has freed memory that the driver allocated.
+  void frees_other() { others_.forget(); }
+  /// To be called when the program has unloaded a module or library.
+  void forget_handles();
+  /// Returns `result` if it is an error; otherwise the error of a part on another GPU, or success.
+  [[nodiscard]] CUresult or_failure(CUresult result) {
+    return result == CUDA_SUCCESS ? memory_.failure_of_parts() : result;
+  }
+
+ private:
+  spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversubscribed& memory);
+
+  /// Describes how a launch runs.
+  struct decided {
+    std::shared_ptr<const part_kernel> kernel;
+    std::vector<std::byte> parameters;  // the kernel's parameters; empty if the launch does not give all of them
+    core::launch_planner::plan plan;    // if the plan has no parts, the launch runs unchanged
+    std::vector<CUfunction> functions;  // the functions of the parts
+    movable_use use;                    // does not include textures before describe_uses()
+    std::string unreachable;            // why other GPUs cannot use the launch's memory; empty if they can
+    bool writes_anything = false;       // whether the launch may write any memory, even the driver's
+  };
+  [[nodiscard]] decided decide(const spread_launch& what);
+  /// The driver's allocations that a launch uses. The keys are the pointers through which the launch uses them.
+  using driver_arrays = std::map<CUdeviceptr, spread::allocation>;
+  /// Adds to how.use the hpe memory to which the kernel's pointers point, and adds to `others` a description of the
+  /// driver's memory to which they point. Returns the reason why other GPUs may be unable to access the driver's
+  /// memory; empty if they can.
+  [[nodiscard]] std::string find_arrays(decided& how, driver_arrays& others);
+  void describe_uses(const spread_launch& what, decided& how) const;
+  /// Returns the hpe memory that a launch uses, as far as the analysis of the kernel or the words of its parameters
+  /// show it.
+  [[nodiscard]] std::vector<const void*> arrays_of(const spread_launch& what, const decided& how) const;
+  /// Returns the hpe allocations that contain one of these addresses.
+  [[nodiscard]] std::vector<const void*> arrays_at(const std::vector<CUdeviceptr>& words) const;
+  /// To be called for a launch about which the planner does not decide. The launch stays on the first GPU, and its
+  /// arrays may have to move there.
+  void stays(const spread_launch& what, decided& how, std::string_view reason);
+  /// Logs once if the program has machine code only.
+  void note_machine_code() noexcept;
+  /// Logs how much time spreading has saved or cost, if this is more than 2 % of the run time.
+  void tell_gain() noexcept;
+  static void stays_alone(decided& how, const std::string& reason);
+  /// Loads the code for a launch in parts. If the driver refuses the code, the launch stays on one GPU.
+  void load(const spread_launch& what, decided& how);
+  [[nodiscard]] CUresult launch_decided(const spread_launch& what, const oversubscribed::place& where, decided& how,
+                                        function_ref<CUresult()> alone);
+
+  inline static constinit std::atomic<spreading*> the_one{nullptr};
+
+  const device::cuda::driver& cu_;
+  const options options_ = options::from_environment();
+  const joined_gpus gpus_;  // GPU 0 is the program's device
+  oversubscribed& memory_;
+  driver_memory others_;
+  part_launches launches_;
+  launch_clock clock_;
+  std::atomic<bool> looked_for_texts_{false};
+};
+
+}  // namespace hpe::cuda_hooks

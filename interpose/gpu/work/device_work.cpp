@@ -1,0 +1,80 @@
+#include "interpose/gpu/work/device_work.h"
+
+#include <algorithm>
+
+namespace hpe::cuda_hooks {
+
+namespace {
+
+// Whether a word in the parameters of a launch may be an address in user space, above the first megabyte; all other
+// words are numbers.
+bool may_be_address(CUdeviceptr word) noexcept { return word >> 20 != 0 && word >> 47 == 0; }
+
+}  // namespace
+
+// If a constructor throws, the destructor does not run, so the thread leaves here.
+void device_work::begin(function_ref<void()> steps) {
+  try {
+    steps();
+  } catch (...) {
+    queuing_threads::leave(here_);
+    throw;
+  }
+}
+
+void device_work::tell(std::initializer_list<used_range> ranges) {
+  interposer* const hpe = interposer::started();
+  if (hpe == nullptr) return;
+  if (queued_uses::kept() && ranges.size() != 0) {
+    used_ = std::make_unique<std::vector<queued_uses::range>>();
+    for (const used_range& r : ranges) used_->push_back({r.address, r.end()});
+  }
+  if (!adopted_memory::any()) return;
+  // From here on, the list of work in flight records this work. The thread leaves first, because another thread that is
+  // about to read the list may be waiting for this.
+  queuing_threads::leave(here_);
+  result_ = ranges.size() == 0 ? hpe->adopted().begin_work(in_flight_) : hpe->adopted().begin_work(in_flight_, ranges);
+  begun_ = result_ == CUDA_SUCCESS;
+}
+
+void device_work::tell(const kernel_launch& launch) {
+  interposer* const hpe = interposer::started();
+  if (hpe == nullptr || !hpe->scope_is_parameters()) return tell(std::initializer_list<used_range>{});
+  const auto words = words_of(hpe->driver(), launch);
+  if (!words) return tell(std::initializer_list<used_range>{});
+  if (queued_uses::kept()) {
+    used_ = std::make_unique<std::vector<queued_uses::range>>();
+    const auto use = [&](CUdeviceptr address) {
+      if (may_be_address(address)) used_->push_back({address, address + 1});
+    };
+    for (const CUdeviceptr word : *words) use(word);
+    hpe->uses().for_each_texture(use);
+  }
+  if (!adopted_memory::any()) return;
+  queuing_threads::leave(here_);
+  result_ = hpe->adopted().begin_work(in_flight_, *words);
+  begun_ = result_ == CUDA_SUCCESS;
+}
+
+// Whether the work may write memory that the driver allocated, which may contain constants of the program.
+bool device_work::may_write_elsewhere(std::initializer_list<used_range> ranges) {
+  const auto writes = [](const used_range& r) {
+    return r.written && r.bytes != 0 && spreading::active()->is_elsewhere(r.address);
+  };
+  return ranges.size() == 0 || std::any_of(ranges.begin(), ranges.end(), writes);
+}
+
+void device_work::end() noexcept { interposer::started()->adopted().end_work(in_flight_); }
+
+// If the hook began before queued_uses::keep() was called, it has not recorded what its work uses.
+void device_work::note() noexcept {
+  interposer* const hpe = interposer::started();
+  if (hpe == nullptr) return;
+  if (used_ != nullptr) {
+    hpe->queued().note(stream_, *used_);
+  } else {
+    hpe->queued().note_any(stream_);
+  }
+}
+
+}  // namespace hpe::cuda_hooks

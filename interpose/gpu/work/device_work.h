@@ -1,0 +1,102 @@
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <vector>
+
+#include "interpose/gpu/interposer.h"
+#include "interpose/gpu/spread/spreading.h"
+#include "interpose/gpu/work/call_watch.h"
+#include "interpose/gpu/work/launch_scope.h"
+#include "interpose/gpu/work/queued_uses.h"
+#include "interpose/gpu/work/queuing_threads.h"
+#include "runtime/base/function_ref.h"
+
+namespace hpe::cuda_hooks {
+
+/// The default stream that a program uses, which depends on how it was compiled.
+enum class flavour : std::uint8_t { legacy, per_thread };
+using enum flavour;
+
+inline CUstream default_stream(flavour f) { return f == legacy ? CU_STREAM_LEGACY : CU_STREAM_PER_THREAD; }
+inline CUstream named(CUstream stream, flavour f) { return stream == nullptr ? default_stream(f) : stream; }
+/// Returns the stream on which an entry works: its stream argument, or the default stream if it has no such argument.
+template <flavour Flavour, class... Stream>
+CUstream stream_of(Stream... stream) {
+  CUstream in = default_stream(Flavour);
+  ((in = named(stream, Flavour)), ...);
+  return in;
+}
+
+/// Exists in a hook while the hook queues device work of the program, and in hpe's own code while it queues work on the
+/// program's memory. Reports the work to adopted memory, to the waits of libc and MPI calls, and to spreading. If none
+/// of these is in use, the object costs a few stores and loads.
+class device_work {
+ public:
+  /// For work that may use any memory.
+  device_work() : device_work(std::initializer_list<used_range>{}) {}
+  explicit device_work(CUstream stream) : device_work(stream, std::initializer_list<used_range>{}) {}
+  /// For work that uses these ranges of device memory; ranges of host memory are ignored. If the list is empty, the
+  /// work may use any memory.
+  device_work(std::initializer_list<used_range> ranges) : device_work(unknown_stream(), ranges) {}
+  device_work(CUstream stream, std::initializer_list<used_range> ranges)
+      : here_(queuing_threads::mine()), stream_(stream) {
+    queuing_threads::enter(here_);
+    if (is_told()) [[unlikely]]
+      begin([&] { tell(ranges); });
+    if (spreading::active() != nullptr) [[unlikely]]
+      writes_elsewhere_ = may_write_elsewhere(ranges);
+  }
+  /// For a kernel launch, which may use any memory or, with HPE_SCOPE=args, the memory to which its parameters point.
+  /// In a program that is spread over GPUs, spreading::launch records which memory the launch writes.
+  device_work(CUstream stream, const kernel_launch& launch) : here_(queuing_threads::mine()), stream_(stream) {
+    queuing_threads::enter(here_);
+    if (is_told()) [[unlikely]]
+      begin([&] { tell(launch); });
+  }
+  ~device_work() {
+    if (begun_) [[unlikely]]
+      end();
+    if (writes_elsewhere_) [[unlikely]]
+      spreading::active()->writes_elsewhere();
+    if (needs_wait_) {
+      queuing_threads::count(here_, stream_);
+      if (queued_uses::kept()) [[unlikely]]
+        note();
+    }
+    queuing_threads::leave(here_);
+  }
+
+  /// Whether hpe must record which memory each piece of work uses: after CPU code has touched device memory, and if
+  /// libc and MPI calls wait only for the work that uses their memory.
+  [[nodiscard]] static bool is_told() noexcept { return call_watch::has(call_watch::touched | call_watch::waits); }
+
+  /// To be called if the caller itself waits for this work, so that later waits of hpe do not include this work.
+  void needs_no_wait() noexcept { needs_wait_ = false; }
+
+  device_work(const device_work&) = delete;
+  device_work& operator=(const device_work&) = delete;
+
+  /// Whether the work must not be queued; the program's call then returns result().
+  [[nodiscard]] bool failed() const noexcept { return result_ != CUDA_SUCCESS; }
+  [[nodiscard]] CUresult result() const noexcept { return result_; }
+
+ private:
+  void begin(function_ref<void()> steps);
+  void tell(std::initializer_list<used_range> ranges);
+  void tell(const kernel_launch& launch);
+  [[nodiscard]] static bool may_write_elsewhere(std::initializer_list<used_range> ranges);
+  void end() noexcept;
+  void note() noexcept;
+
+  queuing_threads::place& here_;
+  CUstream stream_;
+  adopted_memory::work_in_flight in_flight_;
+  std::unique_ptr<std::vector<queued_uses::range>> used_;  // the memory that the work uses; nullptr: any memory
+  bool begun_ = false;
+  bool needs_wait_ = true;
+  bool writes_elsewhere_ = false;
+  CUresult result_ = CUDA_SUCCESS;
+};
+
+}  // namespace hpe::cuda_hooks

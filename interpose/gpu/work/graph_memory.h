@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "interpose/gpu/hooks/memory_kind.h"
+#include "runtime/device/cuda/driver.h"
+
+namespace hpe::cuda_hooks {
+
+/// Records which memory the nodes of graphs use; the launch of an instance uses the memory of all its nodes.
+/// Thread-safe.
+class graph_memory {
+ public:
+  /// by_parameters: kernels use the allocations to which their parameters point; if false, they may use any memory.
+  graph_memory(const device::cuda::driver& cu, bool by_parameters) : cu_(cu), by_parameters_(by_parameters) {}
+
+  // The next functions return the memory that a node uses. The allocations at its addresses are looked up at each
+  // launch of the graph, because the program may allocate and free memory between launches.
+  [[nodiscard]] static memory_uses of_copy(const CUDA_MEMCPY3D& copy);
+  /// `Fill` is CUDA_MEMSET_NODE_PARAMS or the newer version of this structure, whose members have the same names.
+  template <class Fill>
+  [[nodiscard]] static memory_uses of_fill(const Fill& fill) {
+    const box whole{{saturated_product(fill.width, fill.elementSize), fill.height, 1}, {fill.pitch, 0}};
+    memory_uses result;
+    if (!whole.extent.is_empty()) result.ranges.push_back({fill.dst, whole.span(), true});
+    return result;
+  }
+  /// function: may also be a CUkernel.
+  [[nodiscard]] memory_uses of_kernel(CUfunction function, void** parameters, void** extra) const;
+  /// Returns the memory that all nodes of a graph use, including the nodes of its child graphs.
+  [[nodiscard]] memory_uses of_graph(CUgraph graph) const;
+
+  /// To be called when a graph has been instantiated, or an instance has been updated from a graph. If host memory is
+  /// too short, the instance is not recorded.
+  void instantiated(CUgraphExec instance, CUgraph graph) noexcept;
+  /// To be called when the parameters of a node of an instance have changed; use() returns the memory that the node
+  /// uses now.
+  void changed(CUgraphExec instance, CUgraphNode node, function_ref<memory_uses()> use) noexcept;
+  void destroyed(CUgraphExec instance) noexcept;
+  /// Returns the memory that an instance uses. An instance that is not recorded may use any memory.
+  [[nodiscard]] memory_uses of_instance(CUgraphExec instance) const;
+
+ private:
+  static void add(memory_uses& to, const memory_uses& what);
+  [[nodiscard]] std::map<CUgraphNode, memory_uses> of_nodes(CUgraph graph) const;
+  [[nodiscard]] memory_uses of_node(CUgraphNode node) const;
+
+  const device::cuda::driver& cu_;
+  const bool by_parameters_;
+  mutable std::mutex mutex_;
+  std::map<CUgraphExec, std::map<CUgraphNode, memory_uses>> instances_;
+};
+
+}  // namespace hpe::cuda_hooks

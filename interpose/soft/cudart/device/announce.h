@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "interpose/soft/cudart/stream/work.h"
+
+namespace hpe::cudart {
+
+class device_table;
+class memory_table;
+
+/// Announces to hpe the work that waits in a stream's queue (hpe/announce.h). Returns null if the work uses no memory,
+/// or if hpe refuses the announcement because a device is lost; then the work itself reports the error to the program.
+[[nodiscard]] std::shared_ptr<announced_work> announce_to_hpe(const device_table& devices, const memory_table& memory,
+                                                              const memory_uses& uses);
+
+}  // namespace hpe::cudart

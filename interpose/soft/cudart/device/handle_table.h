@@ -1,0 +1,95 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "interpose/soft/cudart/device/failure.h"
+
+namespace hpe::cudart {
+
+/// Maps the program's handles to objects. A handle is valid until it is destroyed; the object exists until its last
+/// reference is released. Removed objects are destructed after the table's lock is released, because their destructors
+/// may wait or call functions of the program. Thread safe.
+template <class Handle, class Object, cudaError_t unknown_handle>
+class handle_table {
+ public:
+  using pointer = std::shared_ptr<Object>;
+
+  void enter(Handle handle, pointer made) {
+    const std::unique_lock lock(mutex_);
+    std::swap(objects_[handle], made);  // the previous object is destructed with the parameter, after unlocking
+  }
+
+  /// Adds an object and returns its handle, which is the object's address. Most kinds of handles are addresses.
+  Handle adopt(pointer made) {
+    const auto handle = reinterpret_cast<Handle>(made.get());
+    enter(handle, std::move(made));
+    return handle;
+  }
+
+  /// find() and destroy() throw failure(unknown_handle) for a handle that was never returned to the program or has been
+  /// destroyed.
+  pointer find(Handle handle) const {
+    auto found = find_or_null(handle);
+    require(found != nullptr, unknown_handle);
+    return found;
+  }
+
+  pointer find_or_null(Handle handle) const {
+    const std::shared_lock lock(mutex_);
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+
+  /// If several threads destroy the same handle, the call of one thread returns the object, and the others throw
+  /// failure(unknown_handle).
+  pointer destroy(Handle handle) {
+    auto gone = take_or_null(handle);
+    require(gone != nullptr, unknown_handle);
+    return gone;
+  }
+
+  pointer take_or_null(Handle handle) {
+    const std::unique_lock lock(mutex_);
+    const auto found = objects_.find(handle);
+    if (found == objects_.end()) return nullptr;
+    auto gone = std::move(found->second);
+    objects_.erase(found);
+    return gone;
+  }
+
+  /// Removes and returns all objects for which choice(object) is true. `choice` must not use the table.
+  template <class Choice>
+  std::vector<pointer> take_if(const Choice& choice) {
+    std::vector<pointer> gone;
+    const std::unique_lock lock(mutex_);
+    for (auto each = objects_.begin(); each != objects_.end();) {
+      if (choice(*each->second)) {
+        gone.push_back(std::move(each->second));
+        each = objects_.erase(each);
+      } else {
+        ++each;
+      }
+    }
+    return gone;
+  }
+
+  std::vector<pointer> all() const {
+    std::vector<pointer> result;
+    const std::shared_lock lock(mutex_);
+    for (const auto& [_, each] : objects_) result.push_back(each);
+    return result;
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<Handle, pointer> objects_;
+};
+
+}  // namespace hpe::cudart

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "interpose/soft/cudart/graph/graph_operations.h"
+#include "interpose/soft/cudart/memory/memory_table.h"
+
+namespace hpe::cudart {
+
+class condition_table;
+
+/// The value that decides which body a conditional node runs. Kernels set the value through the condition's handle,
+/// which is the address of the value.
+class condition {
+ public:
+  condition(condition_table& table, std::uint32_t* value, unsigned initial, bool is_set_by_launches)
+      : table_(table), value_(value), initial_(initial), is_set_by_launches_(is_set_by_launches) {}
+  ~condition();
+  condition(const condition&) = delete;
+  condition& operator=(const condition&) = delete;
+
+  cudaGraphConditionalHandle handle() const { return reinterpret_cast<cudaGraphConditionalHandle>(value_); }
+  unsigned value() const { return *static_cast<const volatile std::uint32_t*>(value_); }
+  void begin_launch() const;  ///< sets the initial value if is_set_by_launches is true
+  void claim();               ///< called by the condition's node; a second call throws cudaErrorInvalidValue
+
+ private:
+  condition_table& table_;
+  std::uint32_t* const value_;
+  const unsigned initial_;
+  const bool is_set_by_launches_;
+  bool is_claimed_ = false;
+};
+
+/// The conditions of a process. Their values are in host memory that all devices can use. Thread safe. The functions
+/// throw `failure` and hpe::error.
+class condition_table {
+ public:
+  explicit condition_table(memory_table& memory) : memory_(memory) {}
+
+  std::shared_ptr<condition> make(unsigned initial, bool is_set_by_launches);
+  std::shared_ptr<condition> find(cudaGraphConditionalHandle handle) const;
+
+ private:
+  friend class condition;
+  void release(std::uint32_t* value);
+
+  memory_table& memory_;
+  mutable std::mutex mutex_;
+  std::vector<std::uint32_t*> free_;
+  std::map<cudaGraphConditionalHandle, std::weak_ptr<condition>> known_;
+};
+
+class conditional_operation final : public branch_operation {
+ public:
+  conditional_operation(std::shared_ptr<condition> decides, cudaGraphConditionalNodeType kind)
+      : decides_(std::move(decides)), kind_(kind) {}
+
+  void begin_launch() const override { decides_->begin_launch(); }
+  std::size_t choose() const override;
+  bool is_loop() const noexcept override { return kind_ == cudaGraphCondTypeWhile; }
+
+ private:
+  const std::shared_ptr<condition> decides_;
+  const cudaGraphConditionalNodeType kind_;
+};
+
+}  // namespace hpe::cudart

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "interpose/soft/cudart/graph/graph.h"
+#include "interpose/soft/cudart/stream/operation.h"
+
+namespace hpe::cudart {
+
+/// An executable graph. Later changes to the original graph do not affect the executable graph. Its operations run one
+/// after another, in an order that satisfies the dependencies. Thread safe. The functions throw `failure`.
+class graph_exec {
+ public:
+  /// The nodes of child graphs become steps of this executable graph. Throws the error of an operation that cannot be
+  /// prepared, and cudaErrorInvalidValue if the graph has a cycle.
+  graph_exec(const graph& from, unsigned long long flags);
+
+  unsigned long long flags() const { return flags_; }
+  std::uint64_t id() const { return id_; }
+
+  /// Queues the whole graph on a stream as one piece of work, to run after all earlier launches of this executable
+  /// graph.
+  void launch(stream& where);
+
+  /// Returns the work of one launch, which becomes a part of another piece of work.
+  work begin(stream& where) const;
+
+  /// Replaces all operations, for later launches, by those of `from`, which must have the same nodes and edges. If the
+  /// nodes or edges differ, changes nothing and returns the difference. If the first node of `from` that differs is
+  /// known, *differing is set to it; `differing` may be null.
+  cudaGraphExecUpdateResult update(const graph& from, graph_node** differing);
+
+  /// Replaces the operation of a node, for later launches, by another operation of the same type. `node` is a node of
+  /// the original graph.
+  void set(const graph_node& node, std::shared_ptr<const operation> what);
+  [[nodiscard]] std::shared_ptr<const operation> what(const graph_node& node) const;
+  void set_child(const graph_node& node, const graph& child);  ///< nodes and edges must be the same as before
+
+  /// Sets whether later launches run a node. Only kernel, memcpy and memset nodes can be disabled.
+  void enable(const graph_node& node, bool enabled);
+  bool enabled(const graph_node& node) const;
+
+ private:
+  struct step;
+  using plan = std::vector<step>;
+  struct step {
+    std::uint64_t id = 0;  // the id of the node from which the step was made
+    int device = 0;
+    bool enabled = true;
+    std::shared_ptr<const operation> what;
+    work prepared;
+    std::vector<std::size_t> before;  // the steps on which this step depends
+    std::size_t parts = 0;            // for a child graph: the number of preceding steps that belong to it
+    graph_node* node = nullptr;       // the node, for reports by update(); may be destroyed later
+    std::vector<plan> bodies{};       // the bodies of a conditional node
+  };
+  struct begun_plan;  // one launch of a plan, in progress
+
+  static void append(plan& steps, const graph& from, const std::vector<std::size_t>& roots_depend_on);
+  static plan make_plan(const graph& from);
+  static begun_plan begin(const plan& steps, stream& where, memory_uses& uses);
+  static cudaError_t run(const begun_plan& begun);
+  static void begin_conditions(const plan& steps);
+  static cudaGraphExecUpdateResult compare(const plan& steps, const plan& given, graph_node*& differing);
+  static void take_names(plan& given, const plan& steps);
+  static std::size_t place_of(const plan& steps, const graph_node& node);
+  static const step* find_or_null(const plan& steps, const graph_node& node);
+  static const step& find(const plan& steps, const graph_node& node);  // also searches bodies
+  static step& find(plan& steps, const graph_node& node) {
+    return const_cast<step&>(find(static_cast<const plan&>(steps), node));
+  }
+  template <class Change>
+  void change(const Change& how);
+
+  const unsigned long long flags_;
+  const std::shared_ptr<const std::vector<std::shared_ptr<void>>> kept_;  // the user objects of queued launches
+  const std::uint64_t id_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const plan> plan_;  // plans do not change once they are made, because queued launches share them
+  point last_;                        // the end of the last launch
+};
+
+class exec_table : public handle_table<cudaGraphExec_t, graph_exec, cudaErrorInvalidValue> {};
+
+}  // namespace hpe::cudart

@@ -1,0 +1,54 @@
+#include "interpose/soft/cudart/graph/graph_operations.h"
+
+namespace hpe::cudart {
+namespace {
+
+cudaError_t do_nothing() { return cudaSuccess; }
+
+}  // namespace
+
+work operation::begin(stream& /*where*/) const { return {}; }
+
+cudaError_t host_operation::prepare(int /*device*/, work& out) const {
+  if (parameters_.fn == nullptr) return cudaErrorInvalidValue;
+  const auto call = [parameters = parameters_] {
+    const host_function_scope scope;
+    parameters.fn(parameters.userData);
+    return cudaSuccess;
+  };
+  out = {call, {.host_code = true}};
+  return cudaSuccess;
+}
+
+cudaError_t marker_operation::prepare(int /*device*/, work& out) const {
+  out = do_nothing;
+  return cudaSuccess;
+}
+
+cudaError_t record_operation::prepare(int /*device*/, work& out) const {
+  out = do_nothing;
+  return cudaSuccess;
+}
+
+work record_operation::begin(stream& where) const {
+  return [promise = event_->promise(where)]() mutable {
+    promise->stamp();
+    promise.reset();
+    return cudaSuccess;
+  };
+}
+
+cudaError_t wait_operation::prepare(int /*device*/, work& out) const {
+  out = do_nothing;
+  return cudaSuccess;
+}
+
+work wait_operation::begin(stream& /*where*/) const {
+  const auto last = event_->last();
+  return [end = last ? last->end() : point{}] {
+    end.wait();
+    return cudaSuccess;
+  };
+}
+
+}  // namespace hpe::cudart

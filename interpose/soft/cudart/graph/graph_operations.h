@@ -1,0 +1,81 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "interpose/soft/cudart/stream/event.h"
+#include "interpose/soft/cudart/stream/operation.h"
+
+// Operations of graph nodes that do not use a device.
+
+namespace hpe::cudart {
+
+class host_operation final : public operation {
+ public:
+  explicit host_operation(cudaHostNodeParams parameters) : parameters_(parameters) {}
+  const cudaHostNodeParams& parameters() const { return parameters_; }
+  cudaGraphNodeType type() const override { return cudaGraphNodeTypeHost; }
+  cudaError_t prepare(int device, work& out) const override;
+
+ private:
+  cudaHostNodeParams parameters_;
+};
+
+/// An operation without effect, for empty nodes and for child graph nodes (the nodes of the child graph have their own
+/// operations).
+class marker_operation final : public operation {
+ public:
+  explicit marker_operation(cudaGraphNodeType type) : type_(type) {}
+  cudaGraphNodeType type() const override { return type_; }
+  cudaError_t prepare(int device, work& out) const override;
+
+ private:
+  cudaGraphNodeType type_;
+};
+
+/// The operation of a conditional node: runs one of the node's bodies, which are graphs, or no body.
+class branch_operation : public operation {
+ public:
+  cudaGraphNodeType type() const override { return cudaGraphNodeTypeConditional; }
+  cudaError_t prepare(int /*device*/, work& out) const override {
+    out = [] { return cudaSuccess; };
+    return cudaSuccess;
+  }
+
+  virtual void begin_launch() const = 0;      ///< called before each launch of the whole graph
+  virtual std::size_t choose() const = 0;     ///< the index of the body to run; none runs if it is too high
+  virtual bool is_loop() const noexcept = 0;  ///< whether to choose again after a body has run
+};
+
+/// Records an event; each launch of the graph makes a new recording.
+class record_operation final : public operation {
+ public:
+  record_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
+  cudaEvent_t handle() const { return handle_; }
+  cudaGraphNodeType type() const override { return cudaGraphNodeTypeEventRecord; }
+  cudaError_t prepare(int device, work& out) const override;
+  work begin(stream& where) const override;
+
+ private:
+  cudaEvent_t handle_;
+  std::shared_ptr<event> event_;
+};
+
+/// Waits for an event: for the last recording that was made before the graph was launched.
+class wait_operation final : public operation {
+ public:
+  wait_operation(cudaEvent_t handle, std::shared_ptr<event> what) : handle_(handle), event_(std::move(what)) {}
+  cudaEvent_t handle() const { return handle_; }
+  cudaGraphNodeType type() const override { return cudaGraphNodeTypeWaitEvent; }
+  cudaError_t prepare(int device, work& out) const override;
+  work begin(stream& where) const override;
+
+ private:
+  cudaEvent_t handle_;
+  std::shared_ptr<event> event_;
+};
+
+}  // namespace hpe::cudart

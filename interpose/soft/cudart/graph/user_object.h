@@ -1,0 +1,36 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <memory>
+#include <mutex>
+
+#include "interpose/soft/cudart/device/handle_table.h"
+
+namespace hpe::cudart {
+
+/// A user object of CUDA, which graphs keep alive. The object's destructor function runs when the last reference is
+/// released. The program, graphs, executable graphs and launches own references. Thread safe.
+class user_object {
+ public:
+  user_object(void* value, cudaHostFn_t destroy, unsigned references);
+
+  void retain(unsigned count);
+  bool release(unsigned count);  ///< returns whether no reference is left; throws `failure` if there are too few
+
+  const std::shared_ptr<void>& value() const { return value_; }
+
+ private:
+  const std::shared_ptr<void> value_;
+  std::mutex mutex_;
+  unsigned references_;  // the number of references that the program owns
+};
+
+class user_object_table : public handle_table<cudaUserObject_t, user_object, cudaErrorInvalidValue> {
+ public:
+  /// Releases references of the program; destroys the handle when the program has no reference left. Returns the value
+  /// of the object.
+  std::shared_ptr<void> release(cudaUserObject_t handle, unsigned count);
+};
+
+}  // namespace hpe::cudart

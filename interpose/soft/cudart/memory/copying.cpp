@@ -1,0 +1,121 @@
+// As in CUDA, pageable memory is no longer used after a call has returned: the call copies the bytes of a small source
+// into the queued operation, and waits for its copy in all other cases. If the stream is being captured, the copy runs
+// when the graph runs.
+
+#include "interpose/soft/cudart/memory/copying.h"
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "interpose/soft/cudart/device/context.h"
+#include "interpose/soft/cudart/memory/box.h"
+#include "interpose/soft/cudart/stream/capture.h"
+#include "interpose/soft/cudart/stream/operations.h"
+#include "interpose/soft/cudart/stream/stream.h"
+
+namespace hpe::cudart {
+
+namespace {
+
+constexpr std::size_t most_taken_along = std::size_t{64} << 10;
+
+/// A copy operation that owns the source bytes, which it has copied from the program's memory.
+class carried_copy final : public operation {
+ public:
+  carried_copy(const cudaMemcpy3DParms& what, std::size_t bytes)
+      : bytes_(static_cast<const char*>(what.srcPtr.ptr), static_cast<const char*>(what.srcPtr.ptr) + bytes) {
+    copy_.parameters = what;
+    copy_.parameters.srcPtr.ptr = bytes_.data();
+  }
+  cudaGraphNodeType type() const override { return cudaGraphNodeTypeMemcpy; }
+  cudaError_t prepare(int device, work& out) const override { return copy_.prepare(device, out); }
+
+ private:
+  std::vector<char> bytes_;
+  copy_operation copy_;
+};
+
+bool is_pageable_side(cudaArray_const_t array, const void* address) {
+  return array == nullptr && address != nullptr && is_pageable(address);
+}
+
+/// Returns the number of bytes if the copy is of one contiguous range; 0 for other copies.
+std::size_t flat_bytes(const cudaMemcpy3DParms& what) {
+  const bool is_flat = what.srcArray == nullptr && what.dstArray == nullptr && what.extent.height == 1 &&
+                       what.extent.depth == 1 && what.srcPos.x == 0 && what.srcPos.y == 0 && what.srcPos.z == 0;
+  return is_flat ? what.extent.width : 0;
+}
+
+std::shared_ptr<set_operation> make_set(const cudaMemsetParams& what, std::size_t planes, std::size_t plane_height) {
+  auto made = std::make_shared<set_operation>();
+  made->parameters = what;
+  made->depth = planes;
+  made->plane_height = plane_height;
+  return made;
+}
+
+/// Queues an operation on a stream; the queued work owns a reference to the operation.
+cudaError_t submit_carried(stream& where, const std::shared_ptr<const operation>& what) {
+  require_not_capturing(where);
+  work piece;
+  check(what->prepare(where.device(), piece));
+  memory_uses uses = piece.uses();
+  return where.enqueue({[what, piece = std::move(piece)] { return piece(); }, std::move(uses)});
+}
+
+}  // namespace
+
+cudaMemcpy3DParms flat_copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  return pitched_copy(to, bytes, from, bytes, bytes, 1, kind);
+}
+
+cudaMemcpy3DParms pitched_copy(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                               std::size_t width, std::size_t height, cudaMemcpyKind kind) {
+  cudaMemcpy3DParms what{};
+  what.dstPtr = {to, to_pitch, width, height};
+  what.srcPtr = {const_cast<void*>(from), from_pitch, width, height};
+  what.extent = {width, height, 1};
+  what.kind = kind;
+  return what;
+}
+
+cudaError_t copy_now(const cudaMemcpy3DParms& what) {
+  process().captures().require_unsafe_calls_allowed();
+  const std::shared_ptr<stream> where = process().find_stream(nullptr);
+  auto made = std::make_shared<copy_operation>();
+  made->parameters = what;
+  check(submit(*where, std::move(made)));
+  return where->synchronize();
+}
+
+cudaError_t copy_in_stream(const cudaMemcpy3DParms& what, cudaStream_t handle) {
+  const std::shared_ptr<stream> where = process().find_stream(handle);
+  const bool captures = where->capturing() != nullptr;
+  const bool reads_pageable = is_pageable_side(what.srcArray, what.srcPtr.ptr);
+  const bool writes_pageable = is_pageable_side(what.dstArray, what.dstPtr.ptr);
+  const std::size_t bytes = flat_bytes(what);
+  if (!captures && reads_pageable && !writes_pageable && bytes != 0 && bytes <= most_taken_along) {
+    if (what.kind == cudaMemcpyHostToDevice || what.kind == cudaMemcpyDefault) {
+      return submit_carried(*where, std::make_shared<carried_copy>(what, bytes));
+    }
+  }
+  auto made = std::make_shared<copy_operation>();
+  made->parameters = what;
+  check(submit(*where, std::move(made)));
+  return !captures && (reads_pageable || writes_pageable) ? where->synchronize() : cudaSuccess;
+}
+
+cudaError_t set_now(const cudaMemsetParams& what, std::size_t planes, std::size_t plane_height) {
+  const std::shared_ptr<stream> where = process().find_stream(nullptr);
+  check(submit(*where, make_set(what, planes, plane_height)));
+  return where->synchronize();
+}
+
+cudaError_t set_in_stream(const cudaMemsetParams& what, cudaStream_t handle, std::size_t planes,
+                          std::size_t plane_height) {
+  return submit(*process().find_stream(handle), make_set(what, planes, plane_height));
+}
+
+}  // namespace hpe::cudart

@@ -1,0 +1,69 @@
+// Allocations do not overlap. So only one allocation can contain a given address: the one with the greatest base that
+// is not above the address.
+
+#include "interpose/soft/cudart/memory/memory_table.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace hpe::cudart {
+
+namespace {
+
+std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+}  // namespace
+
+void memory_table::add(const allocation& made) {
+  const std::lock_guard lock(mutex_);
+  allocation entry = made;
+  if (entry.device_base == nullptr) entry.device_base = entry.base;
+  allocation& place = allocations_[number(entry.base)];  // may exist: the flags of pool memory can change
+  entry.id = place.base != nullptr ? place.id : ++added_;
+  if (place.base != nullptr && place.is_for_other_devices()) --for_other_devices_;
+  if (entry.is_for_other_devices()) ++for_other_devices_;
+  place = entry;
+}
+
+std::optional<allocation> memory_table::remove(const void* base) {
+  const std::lock_guard nobody_keeps(kept_);
+  const std::lock_guard lock(mutex_);
+  const auto found = allocations_.find(number(base));
+  if (found == allocations_.end()) return std::nullopt;
+  const allocation entry = found->second;
+  allocations_.erase(found);
+  if (entry.is_for_other_devices()) --for_other_devices_;
+  return entry;
+}
+
+std::optional<allocation> memory_table::find(const void* address) const {
+  const std::shared_lock lock(mutex_);
+  auto found = allocations_.upper_bound(number(address));
+  if (found == allocations_.begin()) return std::nullopt;
+  --found;
+  if (number(address) - found->first >= found->second.size) return std::nullopt;
+  return found->second;
+}
+
+bool memory_table::is_empty() const {
+  const std::shared_lock lock(mutex_);
+  return std::none_of(allocations_.begin(), allocations_.end(),
+                      [](const auto& each) { return each.second.device >= 0; });
+}
+
+std::vector<allocation> memory_table::remove_all(int device) {
+  const std::lock_guard lock(mutex_);
+  std::vector<allocation> removed;
+  for (auto it = allocations_.begin(); it != allocations_.end();) {
+    if (it->second.device == device) {
+      removed.push_back(it->second);
+      if (it->second.is_for_other_devices()) --for_other_devices_;
+      it = allocations_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return removed;
+}
+
+}  // namespace hpe::cudart

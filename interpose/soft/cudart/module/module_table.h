@@ -1,0 +1,59 @@
+#pragma once
+
+/// The modules that a program has registered or loaded, and the handles and addresses with which the program refers to
+/// their kernels and variables.
+
+#include <driver_types.h>
+
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "interpose/soft/cudart/module/module.h"
+
+namespace hpe::cudart {
+
+/// Thread-safe.
+class module_table {
+ public:
+  module& add(std::unique_ptr<module> made);
+
+  /// Adds a module with these PTX texts and loads it. Throws the errors of module::handle, after it has set *why to
+  /// hpe's message; `why` may be null.
+  module& load(std::vector<std::string> texts, memory_table& memory, std::string* why = nullptr);
+
+  /// Unloads a module and removes it together with its kernels and variables. Returns false if the table does not
+  /// contain the module.
+  bool remove(module& gone);
+  [[nodiscard]] bool holds(const module* candidate) const;
+
+  /// Returns the module for a cudaLibrary_t, CUlibrary or CUmodule. Throws cudaErrorInvalidResourceHandle.
+  [[nodiscard]] module& find_module(const void* handle) const;
+
+  std::shared_ptr<kernel> add_kernel(module& owner, const char* name, const void* host_function);
+  void add_variable(const variable& made);
+
+  /// Returns the kernel with this name; each call returns the same object. Throws cudaErrorSymbolNotFound.
+  std::shared_ptr<kernel> find_kernel(module& owner, const char* name);
+
+  /// Returns the kernel for the address of a host function, for a cudaKernel_t or for a cudaFunction_t. Throws
+  /// cudaErrorInvalidDeviceFunction.
+  [[nodiscard]] std::shared_ptr<kernel> find_kernel(const void* function) const;
+
+  /// Returns the variable for a host symbol, or the managed variable at an address. Throws cudaErrorInvalidSymbol.
+  [[nodiscard]] variable find_variable(const void* symbol) const;
+
+  /// Unloads all modules. When a module is used again, its variables have their initial values.
+  void unload_all();
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::vector<std::unique_ptr<module>> modules_;
+  std::unordered_map<const void*, std::shared_ptr<kernel>> by_host_function_;
+  std::unordered_map<const void*, std::shared_ptr<kernel>> by_handle_;
+  std::unordered_map<const void*, variable> variables_;  // the key is the address of the host symbol
+};
+
+}  // namespace hpe::cudart

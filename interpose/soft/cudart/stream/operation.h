@@ -1,0 +1,37 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <memory>
+
+#include "interpose/soft/cudart/stream/stream.h"
+
+namespace hpe::cudart {
+
+/// An operation that a stream can run and a graph node can contain: a launch, a copy, a memset or a host function. An
+/// operation owns copies of all arguments of the call, including the kernel's arguments, and does not change.
+class operation {
+ public:
+  operation() = default;
+  virtual ~operation() = default;
+  operation(const operation&) = delete;
+  operation& operator=(const operation&) = delete;
+
+  virtual cudaGraphNodeType type() const = 0;
+
+  /// Checks whether the device can run the operation, and makes the work for a stream's thread. The work can run any
+  /// number of times. An error such as cudaErrorInvalidConfiguration is the result of the call and does not become a
+  /// sticky error.
+  virtual cudaError_t prepare(int device, work& out) const = 0;
+
+  /// Returns the work for one launch of a graph on a stream if it differs from the prepared work; otherwise an empty
+  /// function. The launching thread calls begin for the graph's nodes in order.
+  virtual work begin(stream& where) const;
+};
+
+/// Queues an operation on a stream or, if the stream is being captured, adds a graph node. Each stream-ordered function
+/// finally calls submit or, if its work cannot be captured, require_not_capturing (capture.h) and stream::enqueue.
+/// Returns the error or throws `failure`.
+cudaError_t submit(stream& where, std::shared_ptr<const operation> what);
+
+}  // namespace hpe::cudart

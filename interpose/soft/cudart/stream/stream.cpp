@@ -1,0 +1,298 @@
+// A piece of work gets the points for which it waits when it is queued, under the device's mutex: it waits only for
+// work that was queued before. So streams cannot wait for each other in a circle.
+
+#include "interpose/soft/cudart/stream/stream.h"
+
+#include <algorithm>
+#include <csignal>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/base/per_thread.h"
+
+namespace hpe::cudart {
+namespace {
+
+thread_local bool host_function = false;
+
+/// While an object of this class exists, threads that the calling thread creates block all signals except those for
+/// faults. A host function may touch memory whose view is closed, so faults must not be blocked.
+class signals_blocked {
+ public:
+  signals_blocked() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    for (const int fault : {SIGBUS, SIGFPE, SIGILL, SIGSEGV}) ::sigdelset(&all, fault);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// Starts a thread that is not joined. If the operating system cannot make the thread, logs the reason and returns
+/// false.
+bool start_thread(std::function<void()> run) {
+  const signals_blocked inherited_by_it;
+  try {
+    std::thread(std::move(run)).detach();
+    return true;
+  } catch (const std::system_error& caught) {
+    log(log_level::warn,
+        "the thread of a stream cannot be made: pthread_create: {}; limits are RLIMIT_NPROC (ulimit -u), RLIMIT_AS "
+        "(ulimit -v) and pids.max of the control group",
+        caught.what());
+    return false;
+  }
+}
+
+std::uint64_t next_stream_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+/// The calling thread's default streams, closed when the thread ends.
+struct thread_streams {
+  std::vector<std::shared_ptr<stream>> streams;
+
+  thread_streams() = default;
+  thread_streams(const thread_streams&) = delete;
+  thread_streams& operator=(const thread_streams&) = delete;
+  ~thread_streams() {
+    for (const auto& each : streams) each->close();
+  }
+};
+
+void wait_all(const std::vector<point>& points) {
+  for (const point& each : points) each.wait();
+}
+
+}  // namespace
+
+struct device_order {
+  explicit device_order(announce_work tell) : announce(std::move(tell)) {}
+
+  const announce_work announce;
+  std::mutex mutex;
+  std::vector<std::weak_ptr<stream>> streams;  // includes the legacy stream, and destroyed streams that still have work
+  std::atomic<cudaError_t> fault{cudaSuccess};
+  std::atomic<int> capturing{0};  // the number of streams that are being captured
+
+  std::shared_ptr<announced_work> tell(const memory_uses& uses) const { return announce ? announce(uses) : nullptr; }
+
+  void fail(cudaError_t error) {
+    cudaError_t none = cudaSuccess;
+    fault.compare_exchange_strong(none, error);
+  }
+
+  /// Returns the points at which the work of those streams ends for which choice(stream) is true, without points that
+  /// are already reached. Requires the mutex.
+  template <class Choice>
+  std::vector<point> ends(const Choice& choice) {
+    std::vector<point> result;
+    std::erase_if(streams, [](const auto& each) { return each.expired(); });
+    for (const auto& each : streams) {
+      const auto other = each.lock();
+      if (!other || !choice(*other)) continue;
+      const std::scoped_lock lock(other->mutex_);
+      point end{other->line_, other->queued_};
+      if (!end.reached()) result.push_back(std::move(end));
+    }
+    return result;
+  }
+
+  /// Returns the captures of those streams for which choice(stream) is true.
+  template <class Choice>
+  std::vector<std::shared_ptr<capture>> captures(const Choice& choice) {
+    std::vector<std::shared_ptr<capture>> result;
+    if (capturing == 0) return result;
+    const std::scoped_lock lock(mutex);
+    for (const auto& each : streams) {
+      const auto other = each.lock();
+      if (!other || !choice(*other)) continue;
+      if (auto active = other->capturing()) result.push_back(std::move(active));
+    }
+    return result;
+  }
+
+  /// Returns the points of other streams for which new work on a stream must wait. Requires the mutex.
+  std::vector<point> before(const stream& self) {
+    switch (self.kind_) {
+      case stream_kind::legacy: return ends([](const stream& other) { return other.kind_ == stream_kind::blocking; });
+      case stream_kind::blocking: return ends([](const stream& other) { return other.kind_ == stream_kind::legacy; });
+      case stream_kind::non_blocking: break;
+    }
+    return {};
+  }
+};
+
+stream::stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority)
+    : order_(std::move(order)),
+      kind_(kind),
+      device_(device),
+      flags_(flags),
+      priority_(priority),
+      id_(next_stream_id()) {}
+
+cudaError_t stream::push(std::function<void()> run, std::vector<point> after, point* end) {
+  const std::scoped_lock order(order_->mutex);
+  for (point& each : order_->before(*this)) after.push_back(std::move(each));
+  const std::scoped_lock lock(mutex_);
+  if (!running_ && !start_thread([self = shared_from_this()] { self->run_queue(); })) return cudaErrorOperatingSystem;
+  running_ = true;
+  queue_.push_back({std::move(after), std::move(run)});
+  ++queued_;
+  if (end != nullptr) *end = {line_, queued_};
+  changed_.notify_one();
+  return cudaSuccess;
+}
+
+cudaError_t stream::enqueue(work piece, std::vector<point> after, point* end) {
+  if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
+  if (in_host_function()) return cudaErrorNotPermitted;
+  auto told = order_->tell(piece.uses());
+  auto run = [order = order_, piece = std::move(piece), told = std::move(told)] {
+    if (order->fault != cudaSuccess) return;
+    if (told) told->begin();
+    if (const cudaError_t error = piece(); error != cudaSuccess) order->fail(error);
+  };
+  return push(std::move(run), std::move(after), end);
+}
+
+cudaError_t stream::enqueue_always(std::function<void(cudaError_t)> piece) {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  auto told = order_->tell({.host_code = true});
+  auto run = [order = order_, piece = std::move(piece), told = std::move(told)] {
+    if (told) told->begin();
+    piece(order->fault);
+  };
+  return push(std::move(run), {}, nullptr);
+}
+
+void stream::run_queue() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return !queue_.empty() || closed_; });
+    if (queue_.empty()) break;
+    {
+      const piece_of_work piece = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      wait_all(piece.after);
+      piece.run();
+    }  // the end of this block destroys the objects that the piece owns, before the work counts as finished
+    line_->advance();
+    lock.lock();
+  }
+  running_ = false;
+}
+
+std::vector<point> stream::last_points() {
+  const std::scoped_lock order(order_->mutex);
+  return order_->ends([this](const stream& other) {
+    return &other == this || (kind_ == stream_kind::legacy && other.kind_ == stream_kind::blocking);
+  });
+}
+
+cudaError_t stream::synchronize() {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  wait_all(last_points());
+  return order_->fault;
+}
+
+cudaError_t stream::query() {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  const bool idle = last_points().empty();
+  if (const cudaError_t error = order_->fault; error != cudaSuccess) return error;
+  return idle ? cudaSuccess : cudaErrorNotReady;
+}
+
+void stream::close() {
+  const std::scoped_lock lock(mutex_);
+  closed_ = true;
+  changed_.notify_one();
+}
+
+cudaError_t stream::fault() const { return order_->fault; }
+
+bool stream::closed() const {
+  const std::scoped_lock lock(mutex_);
+  return closed_;
+}
+
+std::shared_ptr<capture> stream::capturing() const {
+  const std::scoped_lock lock(mutex_);
+  return capture_;
+}
+
+void stream::set_capturing(std::shared_ptr<capture> value) {
+  const std::scoped_lock lock(mutex_);
+  order_->capturing += (value ? 1 : 0) - (capture_ ? 1 : 0);
+  capture_.swap(value);
+}
+
+std::vector<std::shared_ptr<capture>> stream::captures_in_the_way() {
+  if (kind_ != stream_kind::legacy) return {};
+  return order_->captures([](const stream& other) { return other.kind_ == stream_kind::blocking; });
+}
+
+device_streams::device_streams(int device, announce_work announce)
+    : device_(device),
+      order_(std::make_shared<device_order>(std::move(announce))),
+      legacy_(std::make_shared<stream>(order_, stream_kind::legacy, device, cudaStreamDefault, 0)) {
+  order_->streams.push_back(legacy_);
+}
+
+device_streams::~device_streams() {
+  const std::scoped_lock lock(order_->mutex);
+  for (const auto& each : order_->streams) {
+    if (const auto open = each.lock()) open->close();
+  }
+}
+
+std::shared_ptr<stream> device_streams::per_thread() {
+  thread_streams& mine = hpe::per_thread<thread_streams>::get();
+  for (const auto& each : mine.streams) {
+    if (each->order_ == order_) return each;
+  }
+  std::erase_if(mine.streams, [](const auto& each) { return each->closed(); });  // closed when a device was reset
+  mine.streams.push_back(create(cudaStreamDefault, 0));
+  return mine.streams.back();
+}
+
+std::shared_ptr<stream> device_streams::create(unsigned flags, int priority) {
+  const auto kind = (flags & cudaStreamNonBlocking) != 0 ? stream_kind::non_blocking : stream_kind::blocking;
+  auto made = std::make_shared<stream>(order_, kind, device_, flags, priority);
+  const std::scoped_lock lock(order_->mutex);
+  order_->streams.push_back(made);
+  return made;
+}
+
+cudaError_t device_streams::synchronize() {
+  if (in_host_function()) return cudaErrorNotPermitted;
+  std::vector<point> ends;
+  {
+    const std::scoped_lock lock(order_->mutex);
+    ends = order_->ends([](const stream&) { return true; });
+  }
+  wait_all(ends);
+  return order_->fault;
+}
+
+std::vector<std::shared_ptr<capture>> device_streams::captures() {
+  return order_->captures([](const stream&) { return true; });
+}
+
+cudaError_t device_streams::fault() const { return order_->fault; }
+void device_streams::fail(cudaError_t error) { order_->fail(error); }
+
+host_function_scope::host_function_scope() { host_function = true; }
+host_function_scope::~host_function_scope() { host_function = false; }
+bool in_host_function() { return host_function; }
+
+}  // namespace hpe::cudart

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <driver_types.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "interpose/soft/cudart/stream/stream_attributes.h"
+#include "interpose/soft/cudart/stream/timeline.h"
+#include "interpose/soft/cudart/stream/work.h"
+
+namespace hpe::cudart {
+
+enum class stream_kind {
+  legacy,        ///< a device's default stream; it and the blocking streams wait for each other's earlier work
+  blocking,      ///< a stream created without flags, or the default stream of a thread
+  non_blocking,  ///< a stream that does not synchronize with the legacy stream
+};
+
+class capture;
+struct device_order;  // shared by the streams of one device; defined in stream.cpp
+
+/// A stream: runs pieces of work in order, in a thread that starts when the first piece is queued and ends when close()
+/// has been called and the last piece has run. A stream does not use devices itself; it only calls functions. Thread
+/// safe. Only device_streams makes streams.
+class stream : public std::enable_shared_from_this<stream> {
+ public:
+  stream(std::shared_ptr<device_order> order, stream_kind kind, int device, unsigned flags, int priority);
+
+  /// Announces a piece of work and queues it. The piece runs after all earlier work of this stream, after the work for
+  /// which it must wait by CUDA's rules on default streams, and after `after` is reached. Returns the device's sticky
+  /// error, if it has one, and cudaErrorNotPermitted inside a host function. Returns cudaErrorOperatingSystem, and
+  /// writes a line to standard error, if the system cannot start the stream's thread. *end (end may be null) is set to
+  /// the point at which the work has finished.
+  cudaError_t enqueue(work piece, std::vector<point> after = {}, point* end = nullptr);
+
+  /// Queues a function that runs even after a sticky error; its argument is that error, or cudaSuccess. The function
+  /// cannot cause an error of the stream.
+  cudaError_t enqueue_always(std::function<void(cudaError_t)> piece);
+
+  /// synchronize() waits for all work queued so far; query() returns cudaErrorNotReady if some of this work has not
+  /// finished. Both return the device's sticky error if it has one, and cudaErrorNotPermitted inside a host function.
+  cudaError_t synchronize();
+  cudaError_t query();
+
+  /// Returns points that are reached when all work queued so far has finished; for the legacy stream, this includes the
+  /// work of blocking streams.
+  std::vector<point> last_points();
+
+  /// After this call, no more work may be queued. Work that is already queued still runs.
+  void close();
+  bool closed() const;
+
+  cudaError_t fault() const;  ///< the device's sticky error, or cudaSuccess
+  int device() const { return device_; }
+  stream_kind kind() const { return kind_; }
+  unsigned flags() const { return flags_; }
+  int priority() const { return priority_; }  ///< the priority that the program requested; it has no effect
+  stream_attributes& attributes() { return attributes_; }
+  std::uint64_t id() const { return id_; }  ///< unique in this process, not reused
+
+  /// Returns the capture to which the stream belongs; null if the stream is not being captured. See capture.h.
+  std::shared_ptr<capture> capturing() const;
+  void set_capturing(std::shared_ptr<capture> value);
+
+  /// If this is a legacy stream, returns the captures of its device's blocking streams; otherwise an empty list. By the
+  /// rules on default streams, work on the legacy stream would become a part of these captures, which CUDA forbids.
+  std::vector<std::shared_ptr<capture>> captures_in_the_way();
+
+ private:
+  friend class device_streams;
+  friend struct device_order;
+  struct piece_of_work {
+    std::vector<point> after;
+    std::function<void()> run;
+  };
+
+  cudaError_t push(std::function<void()> run, std::vector<point> after, point* end);
+  void run_queue();
+
+  const std::shared_ptr<device_order> order_;
+  const stream_kind kind_;
+  const int device_;
+  const unsigned flags_;
+  const int priority_;
+  const std::uint64_t id_;
+  const std::shared_ptr<timeline> line_ = std::make_shared<timeline>();
+
+  mutable std::mutex mutex_;  // locked after the mutex of order_, never before it
+  std::condition_variable changed_;
+  std::deque<piece_of_work> queue_;
+  std::uint64_t queued_ = 0;  // the number of pieces queued so far
+  bool running_ = false;      // whether the stream's thread exists
+  bool closed_ = false;
+  std::shared_ptr<capture> capture_;
+  stream_attributes attributes_;
+};
+
+/// The streams of one device. Thread safe. The destructor closes all streams; queued work still runs.
+class device_streams {
+ public:
+  explicit device_streams(int device, announce_work announce = {});
+  ~device_streams();
+  device_streams(const device_streams&) = delete;
+  device_streams& operator=(const device_streams&) = delete;
+
+  std::shared_ptr<stream> legacy() const { return legacy_; }
+  std::shared_ptr<stream> per_thread();  ///< the calling thread's default stream, which exists until the thread ends
+  std::shared_ptr<stream> create(unsigned flags, int priority);
+
+  /// Waits for all work queued so far on any stream, including destroyed streams.
+  cudaError_t synchronize();
+
+  std::vector<std::shared_ptr<capture>> captures();  ///< the captures that are in progress on streams of this device
+
+  cudaError_t fault() const;     ///< the sticky error, or cudaSuccess
+  void fail(cudaError_t error);  ///< sets the sticky error, unless the device already has one
+
+ private:
+  const int device_;
+  const std::shared_ptr<device_order> order_;
+  const std::shared_ptr<stream> legacy_;
+};
+
+/// Exists while a host function or a callback of a stream runs in this thread; the function or callback must not make
+/// CUDA calls.
+class host_function_scope {
+ public:
+  host_function_scope();
+  ~host_function_scope();
+  host_function_scope(const host_function_scope&) = delete;
+  host_function_scope& operator=(const host_function_scope&) = delete;
+};
+bool in_host_function();
+
+}  // namespace hpe::cudart

@@ -1,0 +1,219 @@
+// The stream operations on single words of memory: writes, and waits for a value that another stream, device or CPU
+// code writes.
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "hpe/hpe.h"
+#include "interpose/soft/cudart/api/graph/graph_calls.h"
+#include "interpose/soft/cudart/device/context.h"
+#include "interpose/soft/cudart/graph/graph_exec.h"
+#include "interpose/soft/cudart/memory/memory_table.h"
+#include "interpose/soft/cudart/stream/operation.h"
+#include "interpose/soft/libcuda/call.h"
+
+using namespace hpe::libcuda;
+using hpe::cudart::process;
+using hpe::cudart::require;
+
+namespace {
+
+using operations = std::vector<CUstreamBatchMemOpParams>;
+
+bool is_wait(CUstreamBatchMemOpType type) {
+  return type == CU_STREAM_MEM_OP_WAIT_VALUE_32 || type == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+}
+
+bool is_write(CUstreamBatchMemOpType type) {
+  return type == CU_STREAM_MEM_OP_WRITE_VALUE_32 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+}
+
+std::size_t bytes_of(CUstreamBatchMemOpType type) {
+  return type == CU_STREAM_MEM_OP_WAIT_VALUE_64 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64 ? 8 : 4;
+}
+
+void* word_at(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+/// Throws unless the address is aligned to `bytes` and is in a CUDA allocation.
+void require_word(CUdeviceptr address, std::size_t bytes) {
+  const auto found = process().memory().find(word_at(address));
+  require(address % bytes == 0 && found.has_value(), cudaErrorInvalidValue);
+}
+
+void require_valid(const CUstreamBatchMemOpParams& each) {
+  if (is_wait(each.operation)) {
+    constexpr unsigned known = CU_STREAM_WAIT_VALUE_NOR | CU_STREAM_WAIT_VALUE_FLUSH;
+    require((each.waitValue.flags & ~known) == 0, cudaErrorInvalidValue);
+    require_word(each.waitValue.address, bytes_of(each.operation));
+  } else if (is_write(each.operation)) {
+    require((each.writeValue.flags & ~unsigned{CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER}) == 0, cudaErrorInvalidValue);
+    require_word(each.writeValue.address, bytes_of(each.operation));
+  } else {
+    require(each.operation == CU_STREAM_MEM_OP_BARRIER || each.operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES,
+            cudaErrorInvalidValue);
+  }
+}
+
+/// Whether a word has the value for which an operation waits. GEQ compares the words as cyclic counters.
+template <class Word, class Signed>
+bool is_reached(Word is, Word wanted, unsigned flags) {
+  switch (flags & CU_STREAM_WAIT_VALUE_NOR) {
+    case CU_STREAM_WAIT_VALUE_GEQ: return static_cast<Signed>(is - wanted) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return is == wanted;
+    case CU_STREAM_WAIT_VALUE_AND: return (is & wanted) != 0;
+    default: return ~(is | wanted) != 0;
+  }
+}
+
+hpeStatus wait_for(const CUstreamBatchMemOpParams& what) {
+  constexpr std::chrono::microseconds between(20);
+  for (;;) {
+    std::uint64_t is = 0;
+    const std::size_t bytes = bytes_of(what.operation);
+    if (const hpeStatus status = ::hpeMemcpy(&is, word_at(what.waitValue.address), bytes); status != HPE_SUCCESS)
+      return status;
+    const auto& wanted = what.waitValue;
+    const bool reached = bytes == 8 ? is_reached<std::uint64_t, std::int64_t>(is, wanted.value64, wanted.flags)
+                                    : is_reached<std::uint32_t, std::int32_t>(static_cast<std::uint32_t>(is),
+                                                                              wanted.value, wanted.flags);
+    if (reached) return HPE_SUCCESS;
+    std::this_thread::sleep_for(between);
+  }
+}
+
+/// A list of operations as one piece of work. As on a GPU, the stream waits for ever if the value is never written. On
+/// soft devices, work is complete when the next piece of work on its stream begins, so barriers have no effect.
+class memory_operation final : public hpe::cudart::operation {
+ public:
+  /// The type of these graph nodes, which only the driver defines.
+  static constexpr auto node_type = static_cast<cudaGraphNodeType>(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+
+  explicit memory_operation(operations list) : list_(std::move(list)) {}
+  [[nodiscard]] const operations& list() const { return list_; }
+  cudaGraphNodeType type() const override { return node_type; }
+
+  cudaError_t prepare(int /*device*/, hpe::cudart::work& out) const override {
+    hpe::cudart::memory_uses uses;
+    for (const CUstreamBatchMemOpParams& each : list_)
+      if (is_write(each.operation))
+        uses.ranges.push_back({word_at(each.writeValue.address), bytes_of(each.operation), HPE_OUT});
+    out = {[list = list_] { return run(list); }, std::move(uses)};
+    return cudaSuccess;
+  }
+
+ private:
+  static cudaError_t run(const operations& list) {
+    for (const CUstreamBatchMemOpParams& each : list) {
+      hpeStatus status = HPE_SUCCESS;
+      if (is_wait(each.operation)) status = wait_for(each);
+      if (is_write(each.operation))
+        status = ::hpeMemcpy(word_at(each.writeValue.address), &each.writeValue.value64, bytes_of(each.operation));
+      if (status != HPE_SUCCESS) return cudaErrorIllegalAddress;
+    }
+    return cudaSuccess;
+  }
+
+  const operations list_;
+};
+
+std::shared_ptr<const memory_operation> make(const CUstreamBatchMemOpParams* first, unsigned count, unsigned flags) {
+  constexpr unsigned most = 256;
+  require(first != nullptr && count > 0 && count <= most && flags == 0, cudaErrorInvalidValue);
+  operations list(first, first + count);
+  for (const CUstreamBatchMemOpParams& each : list) require_valid(each);
+  return std::make_shared<memory_operation>(std::move(list));
+}
+
+std::shared_ptr<const memory_operation> make(const CUDA_BATCH_MEM_OP_NODE_PARAMS* from) {
+  return make(given(from).paramArray, from->count, from->flags);
+}
+
+CUresult queue(const char* function, CUstream handle, const CUstreamBatchMemOpParams* first, unsigned count,
+               unsigned flags = 0) {
+  return in_context(function, [&] {
+    auto what = make(first, count, flags);
+    return submit(*process().find_stream(handle), std::move(what));
+  });
+}
+
+template <class Word>
+CUresult queue_wait(const char* function, CUstreamBatchMemOpType type, CUstream stream, CUdeviceptr address, Word value,
+                    unsigned flags) {
+  CUstreamBatchMemOpParams what{};
+  what.waitValue.operation = type;
+  what.waitValue.address = address;
+  what.waitValue.value64 = value;
+  what.waitValue.flags = flags;
+  return queue(function, stream, &what, 1);
+}
+
+template <class Word>
+CUresult queue_write(const char* function, CUstreamBatchMemOpType type, CUstream stream, CUdeviceptr address,
+                     Word value, unsigned flags) {
+  CUstreamBatchMemOpParams what{};
+  what.writeValue.operation = type;
+  what.writeValue.address = address;
+  what.writeValue.value64 = value;
+  what.writeValue.flags = flags;
+  return queue(function, stream, &what, 1);
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult CUDAAPI cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  return queue_wait("cuStreamWaitValue32_v2", CU_STREAM_MEM_OP_WAIT_VALUE_32, stream, address, value, flags);
+}
+CUresult CUDAAPI cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  return queue_wait("cuStreamWaitValue64_v2", CU_STREAM_MEM_OP_WAIT_VALUE_64, stream, address, value, flags);
+}
+CUresult CUDAAPI cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  return queue_write("cuStreamWriteValue32_v2", CU_STREAM_MEM_OP_WRITE_VALUE_32, stream, address, value, flags);
+}
+CUresult CUDAAPI cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  return queue_write("cuStreamWriteValue64_v2", CU_STREAM_MEM_OP_WRITE_VALUE_64, stream, address, value, flags);
+}
+
+CUresult CUDAAPI cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* list,
+                                       unsigned flags) {
+  return queue("cuStreamBatchMemOp_v2", stream, list, count, flags);
+}
+
+CUresult CUDAAPI cuGraphAddBatchMemOpNode(CUgraphNode* made, CUgraph graph, const CUgraphNode* after, std::size_t count,
+                                          const CUDA_BATCH_MEM_OP_NODE_PARAMS* parameters) {
+  return call("cuGraphAddBatchMemOpNode", [&] {
+    auto what = make(parameters);
+    given(made) = handle_of(process().graphs().find(graph).add(std::move(what), hpe::cudart::nodes_of(after, count),
+                                                               process().current_device()));
+  });
+}
+
+/// The list to which paramArray points is valid until the node is destroyed or gets another list.
+CUresult CUDAAPI cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS* out) {
+  return call("cuGraphBatchMemOpNodeGetParams", [&] {
+    const auto* const what = dynamic_cast<const memory_operation*>(process().graphs().find(node).what().get());
+    require(what != nullptr, cudaErrorInvalidValue);
+    const operations& list = what->list();
+    given(out) = {nullptr, static_cast<unsigned>(list.size()), const_cast<CUstreamBatchMemOpParams*>(list.data()), 0};
+  });
+}
+
+CUresult CUDAAPI cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* parameters) {
+  return call("cuGraphBatchMemOpNodeSetParams", [&] { process().graphs().find(node).set(make(parameters)); });
+}
+
+CUresult CUDAAPI cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                                    const CUDA_BATCH_MEM_OP_NODE_PARAMS* parameters) {
+  return call("cuGraphExecBatchMemOpNodeSetParams",
+              [&] { process().execs().find(exec)->set(process().graphs().find(node), make(parameters)); });
+}
+}

@@ -1,0 +1,223 @@
+// Copies from and to pageable memory. The stand-in makes a copy some time after the call, so the tests fail if memory
+// is released too early.
+#include <cuda.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "tests/interpose/gpu/driver_under_test.h"
+#include "tests/interpose/gpu/failing_memory.h"
+
+namespace {
+
+constexpr std::size_t MiB = std::size_t{1} << 20;
+
+std::uint64_t seed() {
+  static const std::uint64_t value = std::random_device{}();
+  return value;
+}
+
+std::vector<std::uint8_t> fresh(std::size_t bytes) {
+  static std::mt19937_64 source(seed());
+  std::vector<std::uint8_t> result(bytes);
+  for (std::size_t i = 0; i < bytes; i += 8) {
+    const std::uint64_t word = source();
+    std::memcpy(result.data() + i, &word, std::min<std::size_t>(8, bytes - i));
+  }
+  return result;
+}
+
+class Copies : public testing::Test {
+ protected:
+  void SetUp() override {
+    RecordProperty("seed", std::to_string(seed()));
+    ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+    ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+    // hpe pins its buffers only after 64 MiB of copies.
+    const std::vector<std::uint8_t> much(bytes);
+    for (std::size_t at = 0; at < 64 * MiB; at += bytes)
+      ASSERT_EQ(cuMemcpyHtoD(device, much.data(), bytes), CUDA_SUCCESS);
+  }
+  void TearDown() override { EXPECT_EQ(cuMemFree(device), CUDA_SUCCESS); }
+
+  [[nodiscard]] bool holds(const std::vector<std::uint8_t>& expected, std::size_t offset = 0) const {
+    cuCtxSynchronize();
+    return std::memcmp(stand_in::memory(device + offset), expected.data(), expected.size()) == 0;
+  }
+
+  static constexpr std::size_t bytes = 40 * MiB + 12345;
+  CUdeviceptr device = 0;
+};
+
+TEST_F(Copies, UpAndDownInPieces) {
+  for (const std::size_t size : {MiB, 4 * MiB - 1, 4 * MiB, 4 * MiB + 1, bytes}) {
+    const auto source = fresh(size);
+    const unsigned direct = stand_in::calls("cuMemcpyHtoD_v2");
+    ASSERT_EQ(cuMemcpyHtoD(device, source.data(), size), CUDA_SUCCESS);
+    EXPECT_EQ(stand_in::calls("cuMemcpyHtoD_v2"), direct) << "the driver's own staging was used";
+    EXPECT_TRUE(holds(source)) << size << " bytes, seed " << seed();
+    std::vector<std::uint8_t> back(size, 0xee);
+    ASSERT_EQ(cuMemcpyDtoH(back.data(), device, size), CUDA_SUCCESS);
+    EXPECT_EQ(back, source) << size << " bytes, seed " << seed();
+  }
+}
+
+TEST_F(Copies, TheSourceMayBeOverwrittenAtOnce) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  const auto wanted = fresh(bytes);
+  auto source = wanted;
+  ASSERT_EQ(cuMemcpyHtoDAsync(device, source.data(), bytes, stream), CUDA_SUCCESS);
+  std::memset(source.data(), 0xee, bytes);
+  EXPECT_TRUE(holds(wanted)) << "seed " << seed();
+  std::vector<std::uint8_t> back(bytes, 0xee);
+  ASSERT_EQ(cuMemcpyDtoHAsync(back.data(), device, bytes, stream), CUDA_SUCCESS);
+  EXPECT_EQ(back, wanted) << "it is there when the call returns; seed " << seed();
+  EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
+TEST_F(Copies, EntriesThatTakeAnyTwoAddresses) {
+  const auto source = fresh(bytes);
+  std::vector<std::uint8_t> back(bytes, 0xee);
+  ASSERT_EQ(cuMemcpy(device, reinterpret_cast<CUdeviceptr>(source.data()), bytes), CUDA_SUCCESS);
+  EXPECT_TRUE(holds(source)) << "seed " << seed();
+  ASSERT_EQ(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(back.data()), device, bytes, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(back, source) << "seed " << seed();
+}
+
+TEST_F(Copies, BetweenDeviceMemoryGoStraightOn) {
+  CUdeviceptr other = 0;
+  ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
+  const auto source = fresh(bytes);
+  ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+  const unsigned before = stand_in::calls("cuMemcpy");
+  ASSERT_EQ(cuMemcpy(other, device, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(stand_in::calls("cuMemcpy"), before + 1);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(std::memcmp(stand_in::memory(other), source.data(), bytes), 0);
+  EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
+}
+
+TEST_F(Copies, SmallAndPinnedGoStraightOn) {
+  const auto source = fresh(MiB - 1);
+  const unsigned before = stand_in::calls("cuMemcpyHtoD_v2");
+  ASSERT_EQ(cuMemcpyHtoD(device, source.data(), source.size()), CUDA_SUCCESS);
+  void* pinned = nullptr;
+  ASSERT_EQ(cuMemHostAlloc(&pinned, bytes, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyHtoD(device, pinned, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(stand_in::calls("cuMemcpyHtoD_v2"), before + 2);
+  EXPECT_EQ(cuMemFreeHost(pinned), CUDA_SUCCESS);
+}
+
+TEST_F(Copies, ErrorsAreTheDrivers) {
+  const auto source = fresh(bytes);
+  const auto before = fresh(16);
+  ASSERT_EQ(cuMemcpyHtoD(device, before.data(), before.size()), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyHtoD(device + 1, source.data(), bytes), CUDA_ERROR_INVALID_VALUE)
+      << "past the end of the allocation";
+  EXPECT_TRUE(holds(before)) << "nothing was copied; seed " << seed();
+  EXPECT_EQ(cuMemcpyHtoD(16, source.data(), bytes), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+TEST_F(Copies, OfManyThreads) {
+  std::vector<std::thread> threads;
+  std::vector<std::vector<std::uint8_t>> sources;
+  constexpr std::size_t part = 3 * MiB + 17;
+  for (std::size_t t = 0; t < 8; ++t) sources.push_back(fresh(part));
+  std::atomic<int> good{0};
+  for (std::size_t t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      CUcontext context = nullptr;
+      cuDevicePrimaryCtxRetain(&context, 0);
+      cuCtxSetCurrent(context);
+      std::vector<std::uint8_t> back(part);
+      for (int round = 0; round < 5; ++round) {
+        std::fill(back.begin(), back.end(), 0xee);
+        const bool copied = cuMemcpyHtoD(device + t * part, sources[t].data(), part) == CUDA_SUCCESS &&
+                            cuMemcpyDtoH(back.data(), device + t * part, part) == CUDA_SUCCESS;
+        good += copied && back == sources[t] ? 1 : 0;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(good, 40) << "seed " << seed();
+}
+
+// If the event is not recorded, hpe does not know when the buffer is free, so the program must get an error.
+TEST_F(Copies, ABufferWhoseUseCannotBeNotedIsAnError) {
+  const auto source = fresh(bytes);
+  std::vector<std::uint8_t> back(bytes, 0xee);
+  stand_in::fail("cuEventRecord", CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_ERROR_UNKNOWN);
+  ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+  EXPECT_TRUE(holds(source)) << "seed " << seed();
+  stand_in::fail("cuEventRecord", CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(cuMemcpyDtoH(back.data(), device, bytes), CUDA_ERROR_UNKNOWN);
+  ASSERT_EQ(cuMemcpyDtoH(back.data(), device, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(back, source) << "seed " << seed();
+}
+
+// Wherever host memory runs short in a copy, its buffers must return to the ring; if a buffer was lost, later copies
+// would wait for ever.
+TEST_F(Copies, GoOnAfterAllocationsFail) {
+  const auto source = fresh(bytes);
+  ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+  std::vector<std::uint8_t> back(bytes);
+  unsigned short_of_memory = 0;
+  for (int round = 0; round < 8; ++round)  // more rounds than there are buffers
+    for (unsigned n = 1;; ++n) {
+      failing_memory::arm(n);
+      const CUresult result = cuMemcpyDtoH(back.data(), device, bytes);
+      const bool is_end = !failing_memory::disarm();
+      ASSERT_TRUE(result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) << result;
+      short_of_memory += result == CUDA_ERROR_OUT_OF_MEMORY ? 1 : 0;
+      if (is_end) break;
+    }
+  EXPECT_GT(short_of_memory, 7u);
+  ASSERT_EQ(cuMemcpyDtoH(back.data(), device, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(back, source) << "seed " << seed();
+}
+
+TEST_F(Copies, OfSizesBeyondTheAddressSpaceAreTheDrivers) {
+  const auto source = fresh(2 * MiB);
+  constexpr std::size_t most = ~std::size_t{0};
+  CUDA_MEMCPY2D c{};
+  c.srcMemoryType = CU_MEMORYTYPE_HOST;
+  c.srcHost = source.data();
+  c.srcPitch = MiB;
+  c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  c.dstDevice = device;
+  c.dstPitch = MiB;
+  c.WidthInBytes = MiB;
+  c.Height = (most >> 20) + 3;  // the product of width and height wraps around to 2 MiB
+  EXPECT_EQ(cuMemcpy2D(&c), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemcpyHtoD(device, source.data(), most), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Copies, GoOnAfterContextsEnd) {
+  const auto source = fresh(bytes);
+  for (const bool behind : {false, true}) {
+    ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+    const unsigned freed = stand_in::calls("cuMemFreeHost");
+    auto* const reset =
+        behind ? stand_in::find<CUresult(CUdevice)>("cuDevicePrimaryCtxReset_v2") : &cuDevicePrimaryCtxReset;
+    ASSERT_EQ(reset(0), CUDA_SUCCESS);
+    EXPECT_EQ(stand_in::calls("cuMemFreeHost"), freed + (behind ? 0 : 1)) << "hpe's buffers go with the context";
+    EXPECT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CUcontext context = nullptr;
+    ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAlloc(&device, bytes), CUDA_SUCCESS);
+    const unsigned direct = stand_in::calls("cuMemcpyHtoD_v2");
+    ASSERT_EQ(cuMemcpyHtoD(device, source.data(), bytes), CUDA_SUCCESS);
+    EXPECT_EQ(stand_in::calls("cuMemcpyHtoD_v2"), direct) << "the driver's own staging was used";
+    EXPECT_TRUE(holds(source)) << "seed " << seed();
+    std::vector<std::uint8_t> back(bytes, 0xee);
+    ASSERT_EQ(cuMemcpyDtoH(back.data(), device, bytes), CUDA_SUCCESS);
+    EXPECT_EQ(back, source) << "seed " << seed();
+  }
+}
+
+}  // namespace

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <functional>
+#include <string>
+
+#include "tests/interpose/gpu/stand_in/stand_in.h"
+
+namespace stand_in {
+
+/// Returns the file of the stand-in, to which main() has set HPE_CUDA_DRIVER.
+std::string file();
+
+/// Finds entries of the stand-in itself and not of the shim, which the program's dlopen returns for the driver's file.
+void* find_entry(const char* name);
+template <class Function>
+Function* find(const char* name) {
+  return reinterpret_cast<Function*>(find_entry(name));
+}
+
+unsigned calls(const char* symbol);
+std::byte* memory(CUdeviceptr address);
+void pause(bool paused);
+/// Runs happen() at the beginning of the next call of an entry; `happen` must exist until then.
+void meanwhile(const char* symbol, std::function<void()>& happen);
+/// Makes the next call of an entry return `result`, for entries that support it (see stand_in.h).
+void fail(const char* symbol, CUresult result);
+
+/// Starts the driver and makes device 0's primary context current, as CUDA's runtime does. If that fails, the test
+/// fails.
+void enter_device_0();
+
+}  // namespace stand_in

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Checks that every entry of the driver that queues work has a hook: compares hooks.def and the lists that
+interpose/gpu/generate.py generates with cuda.h.
+
+    hooks_test.py cuda.h hooks.def <folder of the generated lists>
+"""
+
+import re
+import sys
+import unittest
+from pathlib import Path
+
+HEADER, HOOKS, GENERATED = map(Path, sys.argv[1:4])
+
+# Entries that take a stream and need no hook.
+NO_WORK = {
+    "the stream is asked or described": """cuStreamQuery cuStreamGetAttribute cuStreamSetAttribute cuStreamCopyAttributes
+        cuStreamGetCtx cuStreamGetDevice cuStreamGetFlags cuStreamGetId cuStreamGetPriority
+        cuStreamGetGreenCtx""",
+    "it is captured, and seen when the graph is launched": """cuStreamGetCaptureInfo cuStreamIsCapturing
+        cuStreamUpdateCaptureDependencies""",
+    "it orders work and is none": "cuEventRecord cuEventRecordWithFlags cuStreamWaitEvent cuSignalExternalSemaphoresAsync "
+                                  "cuWaitExternalSemaphoresAsync",
+    "CPU code runs, which touches device memory as any other does": "cuLaunchHostFunc cuStreamAddCallback",
+    "memory comes new, or its place changes and not its contents": """cuMemAllocFromPoolAsync
+        cuMemMapArrayAsync cuMemPrefetchAsync cuMemPrefetchBatchAsync cuMemDiscardBatchAsync cuMemDiscardAndPrefetchBatchAsync
+        cuStreamAttachMemAsync""",
+    "a graph is taken to the device, and seen when it is launched": "cuGraphUpload",
+    "pointers of another API, which are told when they are mapped": "cuGraphicsMapResources cuGraphicsUnmapResources",
+}
+SUFFIX = re.compile(r"(_v\d+)?(_ptds|_ptsz)?$")
+
+
+def base_of(name):
+    return SUFFIX.sub("", name)
+
+
+def prototypes(text):
+    """(name, parameters) of each entry."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.findall(r"\bCUresult\s+CUDAAPI\s+(\w+)\s*\(([^;]*?)\)\s*;", text)
+
+
+class Hooks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        hooks = HOOKS.read_text() + (GENERATED / "hooks/hook_twins.def").read_text()
+        cls.hooks = set(re.findall(r"^HPE_HOOK\((\w+),", hooks, re.MULTILINE))
+        entries = (GENERATED / "shim/driver_entries.def").read_text()
+        cls.entries = set(re.findall(r"^HPE_DRIVER_ENTRY\((\w+)\)", entries, re.MULTILINE))
+        cls.with_stream = {base_of(name) for name, parameters in prototypes(HEADER.read_text())
+                           if re.search(r"\bCUstream\b(?!\s*\*)", parameters)}
+        cls.no_work = {name for names in NO_WORK.values() for name in names.split()}
+
+    def test_the_files_were_understood(self):
+        self.assertGreater(len(self.hooks), 100)
+        self.assertGreater(len(self.entries), 600)
+        self.assertGreater(len(self.with_stream), 60)
+
+    def test_hooks_are_entries(self):
+        self.assertEqual(self.hooks - self.entries, set())
+
+    def test_each_form_of_a_hooked_entry_is_hooked(self):
+        """Programs with a default stream for each thread call another form of the entry."""
+        twins = {hook + suffix for hook in self.hooks for suffix in ("_ptds", "_ptsz")} & self.entries
+        self.assertEqual(twins - self.hooks, set())
+        self.assertEqual({hook for hook in self.hooks if re.search("_pt[ds][sz]$", hook) and hook[:-5] not in self.hooks}, set())
+
+    def test_each_entry_with_a_stream_is_hooked_or_queues_no_work(self):
+        hooked = {base_of(hook) for hook in self.hooks}
+        self.assertEqual(self.with_stream - hooked - self.no_work, set())
+        self.assertEqual(hooked & self.no_work, set())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,450 @@
+// A program that allocates more memory than its GPU has, calls the CUDA driver as CUDA's runtime does, and does not use
+// hpe itself. The words of the command line select its parts. Prints numbers that depend on all results, and the
+// results of the driver's calls.
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/interpose/gpu/add_kernel.h"
+
+namespace {
+
+#define MUST(call) must(call, #call)
+void must(CUresult result, const char* call) {
+  if (result == CUDA_SUCCESS) return;
+  std::printf("%s: %d\n", call, static_cast<int>(result));
+  std::exit(9);
+}
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+constexpr std::size_t array_bytes = 6 * mebibyte;
+constexpr unsigned stride = 1024;  // the distance in words between the words that a kernel uses: one word in 4 KiB
+constexpr unsigned used_words = array_bytes / sizeof(unsigned) / stride;
+
+CUfunction add_kernel = nullptr;
+CUmodule kernels = nullptr;
+
+void start() {
+  CUcontext context = nullptr;
+  MUST(cuInit(0));
+  MUST(cuDevicePrimaryCtxRetain(&context, 0));
+  MUST(cuCtxSetCurrent(context));
+  MUST(cuModuleLoadData(&kernels, stand_in::add_code));
+  MUST(cuModuleGetFunction(&add_kernel, kernels, "add"));
+}
+
+CUdeviceptr array(std::size_t bytes = array_bytes) {
+  CUdeviceptr made = 0;
+  MUST(cuMemAlloc(&made, bytes));
+  return made;
+}
+
+CUresult add(CUdeviceptr to, CUdeviceptr from, unsigned value, CUstream stream = nullptr) {
+  unsigned distance = stride;
+  void* each[] = {&to, &from, &value, &distance};
+  constexpr unsigned block = 64;
+  return cuLaunchKernel(add_kernel, used_words / block, 1, 1, block, 1, 1, 0, stream, each, nullptr);
+}
+
+unsigned long long sum(const std::vector<unsigned>& words, std::size_t step = stride) {
+  unsigned long long result = 0;
+  for (std::size_t n = 0; n < words.size(); n += step) result = result * 31 + words[n];
+  return result;
+}
+
+std::vector<unsigned> words_of(unsigned first, std::size_t bytes = array_bytes) {
+  std::vector<unsigned> words(bytes / sizeof(unsigned));
+  for (std::size_t n = 0; n < words.size(); ++n) words[n] = first + static_cast<unsigned>(n / stride);
+  return words;
+}
+
+std::vector<unsigned> content(CUdeviceptr from, std::size_t bytes = array_bytes) {
+  std::vector<unsigned> words(bytes / sizeof(unsigned));
+  MUST(cuMemcpyDtoH(words.data(), from, bytes));
+  return words;
+}
+
+// Every launch uses two of five arrays, on two streams that wait for each other.
+void five_arrays() {
+  constexpr unsigned count = 5;
+  std::vector<CUdeviceptr> arrays;
+  for (unsigned n = 0; n < count; ++n) {
+    arrays.push_back(array());
+    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
+  }
+  CUstream streams[2];
+  CUevent done[2];
+  for (int s = 0; s < 2; ++s) {
+    MUST(cuStreamCreate(&streams[s], CU_STREAM_NON_BLOCKING));
+    MUST(cuEventCreate(&done[s], CU_EVENT_DISABLE_TIMING));
+  }
+  for (unsigned n = 0; n < 4 * count; ++n) {
+    const unsigned s = n % 2;
+    MUST(cuStreamWaitEvent(streams[s], done[1 - s], 0));
+    MUST(add(arrays[(n + 1) % count], arrays[n % count], n, streams[s]));
+    MUST(cuEventRecord(done[s], streams[s]));
+  }
+  MUST(cuCtxSynchronize());
+  for (const CUdeviceptr each : arrays) MUST(cuStreamWriteValue32(streams[0], each, 4711, 0));
+  MUST(cuCtxSynchronize());
+  for (const CUdeviceptr each : arrays) std::printf("%llx ", sum(content(each)));
+  std::printf("\n");
+  for (const CUdeviceptr each : arrays) MUST(cuMemFree(each));
+}
+
+// Fills and copies an array that is larger than the device's memory, also on streams, and uses both ends of the array.
+void one_large_array() {
+  constexpr std::size_t bytes = 24 * mebibyte;
+  const CUdeviceptr large = array(bytes);
+  const CUdeviceptr second = array(bytes);
+  CUstream stream = nullptr;
+  MUST(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+  MUST(cuMemsetD32Async(large, 7, bytes / sizeof(unsigned), stream));
+  MUST(cuMemcpyDtoDAsync(second, large, bytes, stream));
+  std::vector<unsigned> back(bytes / sizeof(unsigned));
+  MUST(cuMemcpyDtoHAsync(back.data(), second, bytes, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("filled %llx\n", sum(back));
+  MUST(cuMemcpyHtoD(large, words_of(5, bytes).data(), bytes));
+  MUST(cuMemsetD8(large + bytes / 2, 1, 4096));
+  MUST(cuMemcpyHtoDAsync(second, content(large, bytes).data(), bytes, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("copied %llx\n", sum(content(second, bytes)));
+  std::printf("past the end %d\n", static_cast<int>(cuMemcpyHtoD(large + 1, back.data(), bytes)));
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = large;
+  rows.dstDevice = second + mebibyte;
+  rows.srcPitch = rows.dstPitch = 8192;
+  rows.WidthInBytes = 4096;
+  rows.Height = 256;
+  MUST(cuMemcpy2D(&rows));
+  std::printf("rows %llx\n", sum(content(second, bytes)));
+}
+
+CUDA_MEMCPY3D planes_of(CUdeviceptr to, const void* host, CUdeviceptr from) {
+  CUDA_MEMCPY3D c{};
+  c.srcMemoryType = host != nullptr ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  c.srcHost = host;
+  c.srcDevice = from;
+  c.dstDevice = to;
+  return c;
+}
+
+// Copies rows and planes that together are larger than the device's memory, with and without gaps.
+void rows_and_planes() {
+  constexpr std::size_t bytes = 24 * mebibyte, pitch = 8192, height = 64;
+  const CUdeviceptr large = array(bytes), second = array(bytes);
+  std::vector<unsigned> words(bytes / sizeof(unsigned));
+  for (std::size_t n = 0; n < words.size(); ++n) words[n] = static_cast<unsigned>(n);
+  MUST(cuMemsetD2D32Async(large, pitch, 3, pitch / 4, bytes / pitch, nullptr));
+  MUST(cuMemsetD2D32Async(large, pitch, 9, 5, bytes / pitch, nullptr));
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = CU_MEMORYTYPE_HOST;
+  rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcHost = words.data();
+  rows.dstDevice = large;
+  rows.srcXInBytes = 8;
+  rows.dstY = 3;
+  rows.srcPitch = rows.dstPitch = pitch;
+  rows.WidthInBytes = 4000;
+  rows.Height = bytes / pitch - 3;
+  MUST(cuMemcpy2D(&rows));
+  std::printf("rows %llx\n", sum(content(large, bytes), 1));
+  // Copies the columns on the left to the columns on the right, in the same rows.
+  rows.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = large;
+  rows.dstXInBytes = 4096;
+  rows.srcY = 3;
+  MUST(cuMemcpy2DAsync(&rows, nullptr));
+  rows = {};
+  rows.srcMemoryType = rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = large;
+  rows.dstDevice = second;
+  rows.srcPitch = rows.dstPitch = bytes;
+  rows.WidthInBytes = bytes;
+  rows.Height = 1;
+  MUST(cuMemcpy2D(&rows));
+  std::printf("one row %llx\n", sum(content(second, bytes), 1));
+  CUDA_MEMCPY3D c = planes_of(second, words.data(), 0);
+  c.WidthInBytes = 100;
+  c.Height = 40;
+  c.Depth = bytes / pitch / height - 2;
+  c.srcPitch = c.dstPitch = pitch;
+  c.srcHeight = c.dstHeight = height;
+  c.srcZ = c.dstZ = 2;
+  c.srcY = 1;
+  c.dstY = 24;
+  c.dstXInBytes = 12;
+  MUST(cuMemcpy3D(&c));
+  std::printf("planes %llx\n", sum(content(second, bytes), 1));
+  CUDA_MEMCPY3D_PEER p{};
+  p.srcMemoryType = p.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  p.srcDevice = second;
+  p.dstDevice = large;
+  p.WidthInBytes = 8000;
+  p.Height = height;
+  p.Depth = bytes / pitch / height;
+  p.srcPitch = p.dstPitch = pitch;
+  p.srcHeight = p.dstHeight = height;
+  MUST(cuMemcpy3DPeer(&p));
+  std::printf("peer %llx\n", sum(content(large, bytes), 1));
+  p.Depth += 1;
+  std::printf("past the end %d\n", static_cast<int>(cuMemcpy3DPeer(&p)));
+}
+
+CUDA_KERNEL_NODE_PARAMS node_of_add(void** parameters) {
+  CUDA_KERNEL_NODE_PARAMS k{};
+  k.func = add_kernel;
+  k.gridDimX = used_words / 64;
+  k.blockDimX = 64;
+  k.gridDimY = k.gridDimZ = k.blockDimY = k.blockDimZ = 1;
+  k.kernelParams = parameters;
+  return k;
+}
+
+CUDA_MEMCPY3D whole_array(CUdeviceptr to, CUdeviceptr from) {
+  CUDA_MEMCPY3D c = planes_of(to, nullptr, from);
+  c.srcPitch = c.dstPitch = c.WidthInBytes = array_bytes;
+  c.srcHeight = c.dstHeight = c.Height = c.Depth = 1;
+  return c;
+}
+
+// Graphs that each use two of three arrays: with nodes that are added one by one, with a child graph, and with nodes
+// that change.
+void graphs() {
+  CUcontext context = nullptr;
+  MUST(cuCtxGetCurrent(&context));
+  CUstream stream = nullptr;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CUdeviceptr arrays[3];
+  for (unsigned n = 0; n < 3; ++n) {
+    arrays[n] = array();
+    MUST(cuMemcpyHtoD(arrays[n], words_of(n * 1000).data(), array_bytes));
+  }
+  auto [a, b, c] = arrays;
+  CUgraph graph = nullptr, child = nullptr;
+  CUgraphNode copy = nullptr, fill = nullptr, kernel = nullptr, of_child = nullptr;
+  MUST(cuGraphCreate(&graph, 0));
+  MUST(cuGraphCreate(&child, 0));
+  CUDA_MEMCPY3D copied = whole_array(b, a);
+  MUST(cuGraphAddMemcpyNode(&copy, graph, nullptr, 0, &copied, context));
+  CUDA_MEMSET_NODE_PARAMS filled{};
+  filled.dst = b + mebibyte;
+  filled.value = 77;
+  filled.elementSize = 4;
+  filled.width = 5000;
+  filled.height = 1;
+  MUST(cuGraphAddMemsetNode(&fill, graph, &copy, 1, &filled, context));
+  unsigned value = 5, distance = stride;
+  void* parameters[] = {&b, &b, &value, &distance};
+  CUDA_KERNEL_NODE_PARAMS k = node_of_add(parameters);
+  MUST(cuGraphAddKernelNode(&kernel, child, nullptr, 0, &k));
+  MUST(cuGraphAddChildGraphNode(&of_child, graph, &fill, 1, child));
+  MUST(cuGraphAddKernelNode(&kernel, graph, &of_child, 1, &k));
+  CUgraphExec instance = nullptr;
+  MUST(cuGraphInstantiate(&instance, graph, 0));
+  MUST(add(c, c, 1, stream));
+  MUST(cuGraphLaunch(instance, stream));
+  MUST(add(c, c, 1, stream));
+  MUST(cuGraphLaunch(instance, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("graph %llx %llx\n", sum(content(b)), sum(content(a)));
+  copied = whole_array(b, c);
+  MUST(cuGraphExecMemcpyNodeSetParams(instance, copy, &copied, context));
+  MUST(cuGraphLaunch(instance, stream));
+  MUST(cuStreamSynchronize(stream));
+  std::printf("changed %llx %llx\n", sum(content(a)), sum(content(b)));
+  void* others[] = {&a, &c, &value, &distance};
+  k = node_of_add(others);
+  MUST(cuGraphExecKernelNodeSetParams(instance, kernel, &k));
+  std::printf("all arrays %d\n", static_cast<int>(cuGraphLaunch(instance, stream)));
+  MUST(cuStreamSynchronize(stream));
+  MUST(cuGraphExecDestroy(instance));
+  // The driver inspects the addresses of captured work.
+  MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  std::printf("captured %d\n", static_cast<int>(cuMemcpyDtoDAsync(a, b, 4096, stream)));
+  MUST(cuStreamEndCapture(stream, &graph));
+}
+
+// Launches a kernel that uses two arrays, where not all arrays fit in the device's memory, and then where not even
+// these two fit.
+void too_much() {
+  std::vector<CUdeviceptr> arrays{array(), array(), array()};
+  std::printf("launch %d\n", static_cast<int>(add(arrays[0], arrays[1], 1)));
+  const CUdeviceptr large = array(24 * mebibyte);
+  std::printf("large %d\n", static_cast<int>(add(large, arrays[1], 1)));
+  std::printf("wait %d\n", static_cast<int>(cuCtxSynchronize()));
+}
+
+// Two threads launch kernels on one stream; the kernels use two arrays that are larger than the device's memory. The
+// parts of a launch are queued together, so all words of an array are equal at the end, whatever the order of the
+// launches.
+void two_threads() {
+  constexpr std::size_t bytes = 24 * mebibyte;
+  constexpr unsigned words = bytes / sizeof(unsigned) / stride, block = 64;
+  const CUdeviceptr a = array(bytes), b = array(bytes);
+  MUST(cuMemsetD32(a, 0, bytes / sizeof(unsigned)));
+  MUST(cuMemsetD32(b, 0, bytes / sizeof(unsigned)));
+  CUstream stream = nullptr;
+  CUcontext context = nullptr;
+  MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  MUST(cuCtxGetCurrent(&context));
+  const auto launches = [&](CUdeviceptr to, CUdeviceptr from, unsigned value) {
+    MUST(cuCtxSetCurrent(context));
+    for (unsigned n = 0; n < 5; ++n) {
+      unsigned distance = stride;
+      void* each[] = {&to, &from, &value, &distance};
+      MUST(cuLaunchKernel(add_kernel, words / block, 1, 1, block, 1, 1, 0, stream, each, nullptr));
+    }
+  };
+  std::thread other([&] { launches(a, b, 0); });
+  launches(b, a, 1);
+  other.join();
+  MUST(cuStreamSynchronize(stream));
+  for (const CUdeviceptr each : {a, b}) {
+    const std::vector<unsigned> made = content(each, bytes);
+    unsigned different = 0;
+    for (unsigned n = 0; n < words; ++n) different += made[n * stride] != made[0] ? 1 : 0;
+    std::printf("different words %u\n", different);
+  }
+}
+
+void questions() {
+  const CUdeviceptr a = array();
+  const CUdeviceptr b = array(20 * mebibyte);
+  std::size_t free = 0, total = 0, bytes = 0;
+  CUdeviceptr base = 0;
+  MUST(cuMemGetInfo(&free, &total));
+  MUST(cuMemGetAddressRange(&base, &bytes, b + 12345));
+  std::printf("memory %zu of %zu, base %d, bytes %zu\n", free / mebibyte, total / mebibyte, base == b, bytes);
+  unsigned type = 0;
+  int device = -1;
+  CUcontext context = nullptr, current = nullptr;
+  MUST(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, b + 1));
+  void* host = &host;
+  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                 CU_POINTER_ATTRIBUTE_HOST_POINTER};
+  void* values[] = {&context, &device, &host};
+  MUST(cuPointerGetAttributes(3, names, values, b));
+  MUST(cuCtxGetCurrent(&current));
+  std::printf("type %u, device %d, context %d, host %d\n", type, device, context == current, host == nullptr);
+  const std::pair<CUpointer_attribute, unsigned long long> attributes[] = {
+      {CU_POINTER_ATTRIBUTE_DEVICE_POINTER, b + 1},
+      {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, b},
+      {CU_POINTER_ATTRIBUTE_RANGE_SIZE, 20 * mebibyte},
+      {CU_POINTER_ATTRIBUTE_IS_MANAGED, 0},
+      {CU_POINTER_ATTRIBUTE_MAPPED, 1},
+      {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, 0},
+      {CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, 0},
+      {CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE},
+      {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, 0}};
+  for (const auto& [attribute, expected] : attributes) {
+    unsigned long long value = ~0U;  // some attributes only set four bytes
+    MUST(cuPointerGetAttribute(&value, attribute, b + 1));
+    if (value != expected) std::printf("attribute %d is wrong\n", static_cast<int>(attribute));
+  }
+  CUipcMemHandle handle;
+  std::printf("ipc %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, a)));
+  // The driver makes small allocations, and also returns the error if the pointer for the address is null.
+  std::printf("ipc of little %d\n", static_cast<int>(cuIpcGetMemHandle(&handle, array(mebibyte - 1))));
+  std::printf("nowhere %d\n", static_cast<int>(cuMemAlloc(nullptr, array_bytes)));
+  MUST(cuMemFree(a));
+  std::printf("freed twice %d\n", static_cast<int>(cuMemFree(a)));
+  CUdeviceptr rows = 0;
+  std::size_t pitch = 0;
+  MUST(cuMemAllocPitch(&rows, &pitch, 5000, 1000, 4));
+  std::printf("pitch %zu\n", pitch);
+  CUdeviceptr of_stream = 0;
+  MUST(cuMemAllocAsync(&of_stream, array_bytes, nullptr));
+  MUST(add(of_stream, of_stream, 1));
+  MUST(cuMemFreeAsync(of_stream, nullptr));
+  MUST(cuDevicePrimaryCtxReset(0));
+  MUST(cuMemGetInfo(&free, &total));
+  std::printf("after the reset %zu of %zu\n", free / mebibyte, total / mebibyte);
+  MUST(cuMemcpyHtoD(array(), words_of(1).data(), array_bytes));
+}
+
+// CPU code reads and writes the memory directly.
+void touches() {
+  const CUdeviceptr a = array(), b = array(), c = array();
+  auto* const words = reinterpret_cast<unsigned*>(a);  // NOLINT(performance-no-int-to-ptr)
+  for (unsigned n = 0; n < used_words; ++n) words[n * stride] = n;
+  MUST(add(b, a, 1));
+  MUST(add(c, b, 1));
+  MUST(add(a, c, 1));
+  MUST(cuStreamSynchronize(nullptr));
+  unsigned long long all = 0;
+  for (unsigned n = 0; n < used_words; ++n) all = all * 31 + words[n * stride];
+  std::printf("touched %llx\n", all);
+}
+
+// Weights of three times the device's memory, which kernels read again and again.
+void weights() {
+  constexpr unsigned count = 8, rounds = 5;
+  const CUdeviceptr result = array();
+  std::vector<CUdeviceptr> all;
+  for (unsigned n = 0; n < count; ++n) {
+    all.push_back(array());
+    MUST(cuMemcpyHtoD(all[n], words_of(n * 1000).data(), array_bytes));
+  }
+  unsigned long long sums = 0;
+  for (unsigned round = 0; round < rounds; ++round)
+    for (const CUdeviceptr each : all) {
+      MUST(add(result, each, round));
+      sums = sums * 31 + sum(content(result));
+    }
+  for (const CUdeviceptr each : all) sums = sums * 31 + sum(content(each));
+  std::printf("weights %llx\n", sums);
+}
+
+CUdeviceptr left_for_the_end = 0;
+
+// Runs at the exit of the program, like the handler of CUDA's runtime: after the destructors of objects that hpe has
+// constructed later. Loads and launches code, because this needs most parts of hpe.
+void end() {
+  MUST(add(left_for_the_end, left_for_the_end, 1));
+  CUmodule late = nullptr;
+  MUST(cuModuleLoadData(&late, stand_in::add_code));
+  MUST(cuModuleGetFunction(&add_kernel, late, "add"));
+  MUST(add(left_for_the_end, left_for_the_end, 2));
+  MUST(cuCtxSynchronize());
+  std::printf("sum %llx\n", sum(content(left_for_the_end)));
+  MUST(cuModuleUnload(late));
+  MUST(cuMemFree(left_for_the_end));
+  MUST(cuModuleUnload(kernels));
+  MUST(cuDevicePrimaryCtxRelease(0));
+  std::printf("released at the end\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool ends = argc > 1 && std::strcmp(argv[1], "end") == 0;
+  if (ends) std::atexit(end);
+  start();
+  if (ends) {
+    left_for_the_end = array();
+    MUST(cuMemcpyHtoD(left_for_the_end, words_of(1).data(), array_bytes));
+    MUST(add(left_for_the_end, left_for_the_end, 0));
+  }
+  for (int n = 1; n < argc; ++n) {
+    const auto is = [&](const char* part) { return std::strcmp(argv[n], part) == 0; };
+    if (is("arrays")) five_arrays();
+    if (is("large")) one_large_array();
+    if (is("much")) too_much();
+    if (is("threads")) two_threads();
+    if (is("rows")) rows_and_planes();
+    if (is("graphs")) graphs();
+    if (is("ask")) questions();
+    if (is("touch")) touches();
+    if (is("weights")) weights();
+  }
+  return 0;
+}

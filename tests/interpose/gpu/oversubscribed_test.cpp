@@ -1,0 +1,151 @@
+// A program that uses more memory than its device has (HPE_OVERSUBSCRIBE=on, HPE_DEVICE_MEMORY=16M): the streams and
+// events that hpe makes for the program's streams, and calls in which host memory runs short.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "tests/interpose/gpu/driver_under_test.h"
+#include "tests/interpose/gpu/failing_memory.h"
+
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20, bytes = 2 * mebibyte;
+
+class Oversubscribed : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(stand_in::enter_device_0());
+    ASSERT_EQ(cuMemAlloc(&array_, bytes), CUDA_SUCCESS);
+    free_ = free_memory();
+    ASSERT_LE(free_, 16 * mebibyte) << "the test needs memory of hpe";
+  }
+  void TearDown() override { EXPECT_EQ(cuMemFree(array_), CUDA_SUCCESS); }
+
+  static std::size_t free_memory() {
+    std::size_t free = 0, total = 0;
+    EXPECT_EQ(cuMemGetInfo(&free, &total), CUDA_SUCCESS);
+    return free;
+  }
+  void work_on(CUstream stream) const {
+    ASSERT_EQ(cuMemsetD32Async(array_, 1, 1024, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
+  }
+
+  CUdeviceptr array_ = 0;
+  std::size_t free_ = 0;
+};
+
+TEST_F(Oversubscribed, EventsBetweenStreamsAreUsedAgain) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  // A stream of hpe makes some hundred events; after that it reuses them.
+  for (int n = 0; n < 1000; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
+  const unsigned made = stand_in::calls("cuEventCreate");
+  for (int n = 0; n < 100; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
+  EXPECT_LE(stand_in::calls("cuEventCreate") - made, 10U);
+  EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
+TEST_F(Oversubscribed, WorkWithDataInPlaceCostsOneEvent) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(work_on(stream));
+  const unsigned recorded = stand_in::calls("cuEventRecord"), awaited = stand_in::calls("cuStreamWaitEvent");
+  for (int n = 0; n < 10; ++n) ASSERT_NO_FATAL_FAILURE(work_on(stream));
+  EXPECT_EQ(stand_in::calls("cuEventRecord") - recorded, 10U);
+  EXPECT_EQ(stand_in::calls("cuStreamWaitEvent"), awaited);
+  EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+}
+
+// The program destroys its first stream and makes a second one, while the stream of hpe that represents the first
+// stream still has work.
+TEST_F(Oversubscribed, WorkOfStreamsThatHaveEndedIsWaitedFor) {
+  CUdeviceptr other = 0;
+  ASSERT_EQ(cuMemAlloc(&other, bytes), CUDA_SUCCESS);
+  CUstream first = nullptr, second = nullptr;
+  ASSERT_EQ(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_NO_FATAL_FAILURE(work_on(first));
+  stand_in::pause(true);
+  ASSERT_EQ(cuMemsetD32Async(other, 1, bytes / 4, first), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamDestroy(first), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemsetD32Async(array_, 2, bytes / 4, second), CUDA_SUCCESS);
+  std::atomic<bool> goes_on{false};
+  const auto resume = std::async(std::launch::async, [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    goes_on = true;
+    stand_in::pause(false);
+  });
+  EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
+  EXPECT_TRUE(goes_on) << "work uses the memory";
+  std::vector<unsigned> there(bytes / 4);
+  ASSERT_EQ(cuStreamSynchronize(second), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemcpyDtoH(there.data(), array_, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(there, std::vector<unsigned>(bytes / 4, 2));
+  EXPECT_EQ(cuStreamDestroy(second), CUDA_SUCCESS);
+}
+
+TEST_F(Oversubscribed, StreamsBesideTheProgramsAreUsedAgain) {
+  const auto one_stream = [&] {
+    CUstream stream = nullptr;
+    ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_NO_FATAL_FAILURE(work_on(stream));
+    EXPECT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
+  };
+  one_stream();
+  const unsigned made = stand_in::calls("cuStreamCreateWithPriority");
+  for (int n = 0; n < 20; ++n) one_stream();
+  EXPECT_EQ(stand_in::calls("cuStreamCreateWithPriority"), made);
+}
+
+// When a context that the program has made ends, its events end, and a later context may have the same handle.
+TEST_F(Oversubscribed, WorkInContextsOfTheProgramThatEnd) {
+  CUcontext first = nullptr;
+  ASSERT_EQ(cuCtxGetCurrent(&first), CUDA_SUCCESS);
+  for (int n = 0; n < 3; ++n) {
+    CUcontext own = nullptr;
+    CUstream stream = nullptr;
+    ASSERT_EQ(cuCtxCreate(&own, nullptr, 0, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    for (int m = 0; m < 3; ++m) ASSERT_NO_FATAL_FAILURE(work_on(stream));
+    ASSERT_EQ(cuCtxDestroy(own), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent(first), CUDA_SUCCESS);
+  }
+  std::vector<unsigned> there(bytes / 4);
+  ASSERT_EQ(cuMemcpyDtoH(there.data(), array_, bytes), CUDA_SUCCESS);
+  EXPECT_EQ(std::vector<unsigned>(there.begin(), there.begin() + 1024), std::vector<unsigned>(1024, 1));
+}
+
+// The k-th allocation of host memory fails, for each k. No exception reaches the program, and nothing is lost.
+TEST_F(Oversubscribed, CallsWithoutHostMemory) {
+  std::vector<unsigned> host(bytes / 4, 7);
+  const auto step = [](CUresult result) {
+    EXPECT_TRUE(result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) << result;
+    return result == CUDA_SUCCESS;
+  };
+  bool fired = true;
+  for (unsigned k = 1; fired && k < 10000; ++k) {
+    CUdeviceptr made = 0;
+    failing_memory::arm(k);
+    bool there = step(cuMemAlloc(&made, bytes));
+    if (there) {
+      step(cuMemsetD32Async(made, 3, bytes / 4, nullptr));
+      step(cuMemcpyHtoDAsync(made, host.data(), bytes, nullptr));
+      step(cuMemcpyDtoD(made, array_, bytes));
+      step(cuMemcpyDtoH(host.data(), made, bytes));
+      there = !step(cuMemFree(made));
+    }
+    fired = failing_memory::disarm();
+    if (there) {
+      ASSERT_EQ(cuMemFree(made), CUDA_SUCCESS) << k;
+    }
+    ASSERT_EQ(free_memory(), free_) << k;
+  }
+  EXPECT_FALSE(fired);
+}
+
+}  // namespace

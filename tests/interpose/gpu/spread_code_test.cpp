@@ -1,0 +1,78 @@
+// The code of a program that is spread over devices: handles that the driver reuses, and modules that are unloaded.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "interpose/gpu/spread/part_kernels.h"
+#include "tests/interpose/gpu/driver_under_test.h"
+
+namespace {
+
+using hpe::cuda_hooks::joined_gpus;
+using hpe::cuda_hooks::part_kernel;
+using hpe::cuda_hooks::part_kernels;
+using hpe::cuda_hooks::program_code;
+
+std::string text_of_kernels() {
+  std::ifstream file(HPE_TEST_SPREAD_KERNELS);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(SpreadCode, HandlesAreThoseOfTheLastCodeThatHadThem) {
+  program_code code;
+  const std::string text = text_of_kernels();
+  const int library = 0, module = 0, kernel = 0, function = 0;  // the addresses of these variables serve as handles
+  code.loaded(&library, text.c_str());
+  code.is_kernel_of(&kernel, &library, "add");
+  code.is_same(&function, &kernel);
+  EXPECT_EQ(code.origin_of(&function).name, "add");
+  code.unloaded(&library);
+  EXPECT_EQ(code.origin_of(&function).name, "");
+  code.loaded(&library, text.c_str());
+  code.is_kernel_of(&kernel, &library, "mark");
+  EXPECT_EQ(code.origin_of(&function).name, "");
+  code.loaded(&module, text.c_str());
+  code.is_same(&function, &kernel);
+  code.is_kernel_of(&function, &module, "count");
+  EXPECT_EQ(code.origin_of(&function).name, "count");
+  EXPECT_EQ(code.origin_of(&function).from, &module);
+}
+
+TEST(SpreadCode, EndsWithItsModule) {
+  stand_in::enter_device_0();
+  const hpe::device::cuda::driver cu;
+  joined_gpus gpus(cu);
+  gpus.enter();
+  part_kernels kernels(cu, gpus);
+  const std::string text = text_of_kernels();
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  ASSERT_EQ(cuModuleLoadData(&module, text.c_str()), CUDA_SUCCESS);
+  ASSERT_EQ(cuModuleGetFunction(&function, module, "add"), CUDA_SUCCESS);
+  program_code& code = program_code::of_process();
+  code.loaded(module, text.c_str());
+  code.is_kernel_of(function, module, "add");
+  std::shared_ptr<const part_kernel> add = kernels.of(function);
+  ASSERT_EQ(add->obstacle, "");
+  ASSERT_EQ(kernels.load(add, function, 0).size(), 2U);
+
+  std::set<const hpe::spread::kernel_model*> gone;
+  const auto note = [&](const hpe::spread::kernel_model& model) { gone.insert(&model); };
+  const unsigned unloaded = stand_in::calls("cuModuleUnload");
+  kernels.forget_handles(note);  // another module is unloaded
+  EXPECT_TRUE(gone.empty());
+  EXPECT_EQ(stand_in::calls("cuModuleUnload"), unloaded);
+  add.reset();
+  code.unloaded(module);
+  kernels.forget_handles(note);
+  EXPECT_EQ(gone.size(), 7U) << "the kernels of the module, whether launched or not";
+  EXPECT_EQ(stand_in::calls("cuModuleUnload"), unloaded + 2);
+  ASSERT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+}
+
+}  // namespace

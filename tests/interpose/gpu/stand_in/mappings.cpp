@@ -1,0 +1,139 @@
+// Mapped memory: allocations of a device, identified by handles, and ranges of addresses to which they are mapped. For
+// each range, the stand-in has a second range that it can read. The bytes of an allocation are in a file, which is
+// mapped at the same offset of the second range.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "tests/interpose/gpu/stand_in/machine.h"
+
+namespace stand_in {
+
+namespace {
+
+struct allocation {
+  int device = 0;
+  int file = -1;
+  std::size_t bytes = 0;
+};
+
+std::mutex state;
+std::map<CUmemGenericAllocationHandle, allocation>& allocations() {
+  static auto* const all = new std::map<CUmemGenericAllocationHandle, allocation>;
+  return *all;
+}
+std::map<CUdeviceptr, allocation>& mapped() {
+  static auto* const all = new std::map<CUdeviceptr, allocation>;
+  return *all;
+}
+std::size_t used_bytes[device_count];
+CUmemGenericAllocationHandle next_handle = 1000;
+
+// Reserves addresses; chooses other addresses if the wanted ones are in use.
+void* reserve(std::size_t bytes, CUdeviceptr wanted = 0) {
+  return ::mmap(reinterpret_cast<void*>(wanted),  // NOLINT(performance-no-int-to-ptr)
+                bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+}  // namespace
+
+std::size_t mapped_bytes(int device) {
+  const std::lock_guard lock(state);
+  return used_bytes[device];
+}
+
+}  // namespace stand_in
+
+using namespace stand_in;  // NOLINT(google-build-using-namespace): this file is part of that namespace
+
+STAND_IN CUresult cuMemAddressReserve(CUdeviceptr* made, std::size_t bytes, std::size_t, CUdeviceptr wanted,
+                                      unsigned long long) {
+  COUNT();
+  REFUSE();
+  *made = number_of(reserve(bytes, wanted));
+  add_range(*made, bytes, static_cast<std::byte*>(reserve(bytes)));
+  return CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuMemAddressFree(CUdeviceptr address, std::size_t bytes) {
+  COUNT();
+  std::byte* const alias = memory_at(address);
+  if (!remove_range(address)) return CUDA_ERROR_INVALID_VALUE;
+  ::munmap(alias, bytes);
+  ::munmap(reinterpret_cast<void*>(address), bytes);  // NOLINT(performance-no-int-to-ptr)
+  return CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuMemCreate(CUmemGenericAllocationHandle* made, std::size_t bytes, const CUmemAllocationProp* what,
+                              unsigned long long) {
+  COUNT();
+  REFUSE();
+  const std::lock_guard lock(state);
+  const int device = what->location.id;
+  if (used_bytes[device] + bytes > memory_of_device) return CUDA_ERROR_OUT_OF_MEMORY;
+  const int file = ::memfd_create("stand-in", MFD_CLOEXEC);
+  if (::ftruncate(file, static_cast<off_t>(bytes)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  used_bytes[device] += bytes;
+  *made = ++next_handle;
+  allocations()[*made] = {device, file, bytes};
+  return CUDA_SUCCESS;
+}
+
+// In the stand-in, an allocation ends with its handle, even if it is still mapped; its mapped bytes remain. hpe always
+// unmaps first.
+STAND_IN CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  COUNT();
+  const std::lock_guard lock(state);
+  const auto found = allocations().find(handle);
+  if (found == allocations().end()) return CUDA_SUCCESS;  // a handle that the program imported
+  used_bytes[found->second.device] -= found->second.bytes;
+  ::close(found->second.file);
+  allocations().erase(found);
+  return CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuMemMap(CUdeviceptr address, std::size_t bytes, std::size_t, CUmemGenericAllocationHandle handle,
+                           unsigned long long) {
+  COUNT();
+  REFUSE();
+  const std::lock_guard lock(state);
+  const auto found = allocations().find(handle);
+  if (found == allocations().end()) return is_device(address, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (bytes != found->second.bytes || is_device(address, 1)) return CUDA_ERROR_INVALID_VALUE;
+  void* const at =
+      ::mmap(memory_at(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, found->second.file, 0);
+  if (at == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
+  mapped()[address] = found->second;
+  add_mapping(address, bytes, found->second.device);
+  return CUDA_SUCCESS;
+}
+
+// Only unmaps whole mappings, like the driver.
+STAND_IN CUresult cuMemUnmap(CUdeviceptr address, std::size_t bytes) {
+  COUNT();
+  REFUSE();
+  const std::lock_guard lock(state);
+  const auto found = mapped().find(address);
+  if (found == mapped().end() || found->second.bytes != bytes || !remove_mapping(address))
+    return CUDA_ERROR_INVALID_VALUE;
+  mapped().erase(found);
+  ::mmap(memory_at(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  return CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuMemSetAccess(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc*, std::size_t count) {
+  COUNT();
+  REFUSE();
+  return is_device(address, bytes) && count == device_count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+STAND_IN CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
+  context* c = nullptr;
+  if (const CUresult wrong = current(c); wrong != CUDA_SUCCESS) return wrong;
+  *total = memory_of_device;
+  *free = memory_of_device - mapped_bytes(c->device);
+  return CUDA_SUCCESS;
+}
+
+STAND_IN CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice) { return *bytes = memory_of_device, CUDA_SUCCESS; }
