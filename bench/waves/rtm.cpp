@@ -4,7 +4,6 @@
 
 #include <sys/mman.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -15,6 +14,7 @@
 #include "bench/common/measure.h"
 #include "hpe/hpe.hpp"
 #include "runtime/base/granule.h"
+#include "runtime/base/options.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/uvas.h"
 
@@ -29,9 +29,9 @@ constexpr float speed_everywhere = 0.05F;
 constexpr std::int64_t sponge = 20;
 
 /// The module of this build, or the one that the option names.
-const char* kernel_module() {
-  const char* const elsewhere = std::getenv("HPE_KERNELS");
-  return elsewhere != nullptr ? elsewhere : HPE_KERNEL_MODULE;
+std::string kernel_module() {
+  const std::string elsewhere = hpe::options::from_environment().kernels;
+  return elsewhere.empty() ? HPE_KERNEL_MODULE : elsewhere;
 }
 
 /// Enough steps that the first launches, which find idle devices, do not affect the result.

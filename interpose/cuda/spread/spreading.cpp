@@ -15,7 +15,6 @@
 #include "interpose/cuda/work/launch_scope.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
-#include "runtime/base/switch_option.h"
 
 namespace hpe::cuda_hooks {
 
@@ -52,16 +51,12 @@ spreading::spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversub
       memory_(memory),
       others_(cu, gpus_),
       launches_(cu, gpus_, memory),
-      clock_(cu, memory.planner()) {
-  const std::string& cut = options_.spread_cut;
-  HPE_REQUIRE(cut == "even" || cut == "auto", HPE_ERROR_INITIALIZATION,
-              "HPE_SPREAD_CUT=\"{}\" is neither auto nor even", cut);
-}
+      clock_(cu, memory.planner()) {}
 
 bool spreading::wanted() noexcept {
   static const bool wanted = [] {
     try {
-      return is_on("HPE_SPREAD", options::from_environment().spread);
+      return options::from_environment().spread;
     } catch (const std::exception& e) {
       log(log_level::warn, "the program runs on one GPU: {}", e.what());
       return false;
@@ -141,8 +136,9 @@ void spreading::describe_uses(const spread_launch& what, decided& how) const {
   if (kernel.code == nullptr || kernel.code->model->finds_pointers() || kernel.code->model->writes_anywhere() ||
       (how.parameters.empty() && kernel.code->model->analysis().kernel->formals_size > 0)) {
     how.writes_anything = true;
-    how.use = memory_.use_of(options_.scope == "args" ? words_of(cu_, {what.function, what.parameters, what.extra})
-                                                      : std::nullopt);
+    how.use = memory_.use_of(options_.scope == kernel_scope::args
+                                 ? words_of(cu_, {what.function, what.parameters, what.extra})
+                                 : std::nullopt);
     return;
   }
   if (!memory_.objects().any_for_every_launch()) return;
@@ -224,7 +220,7 @@ spreading::decided spreading::decide(const spread_launch& what) {
     stays(what, how, reason);
     return how;
   }
-  if (options_.spread_cut == "even") {
+  if (options_.spread_cut == cut_method::even) {
     if (may_spread) how.plan.parts = spread::cut_evenly(what.grid, gpus_.count()).parts;
     return how;
   }

@@ -45,7 +45,8 @@ spread::machine rates_of(const device::properties& device, std::size_t devices, 
 // On GPUs, the first price is that of the moves of earlier processes. Soft devices share the machine's cores, so their
 // moves are not measured.
 std::optional<cache_file> prices_for(const device::properties& device, std::size_t devices, bool connected) {
-  if (device.kind != HPE_DEVICE_CUDA || options::from_environment().calibration == "off") return std::nullopt;
+  if (device.kind != HPE_DEVICE_CUDA || options::from_environment().calibration == calibration_use::off)
+    return std::nullopt;
   return cache_file(own_cache_folder(), "moves",
                     fmt::format("1; {}; {} x {}{}", cache_file::machine(), devices, device.name,
                                 connected ? "" : ", through the host"));
