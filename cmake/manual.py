@@ -21,7 +21,7 @@ OPTION = re.compile(r"  (-[\w,-]+|[A-Z|]+)(?: (\S.*?))?(?:  +(\S.*))?$")
 HEADING = re.compile(r"[A-Z][\w,' ]{,60}:$")
 CHOICE = re.compile(r": the possible values are ([\w-]+(?:, [\w-]+)*)$", re.MULTILINE)
 COMMAND = re.compile(r"  ([\w-]+) +(\S.*)$")
-VARIABLE = re.compile(r"  (\w+) \(default: (.*)\)$")
+VARIABLE = re.compile(r"  (\w+) \((?:(.*); )?default: (.*)\)$")
 WITHOUT_A_PAGE = {"help", "bench"}  # what bench prints depends on the benchmarks that are installed
 
 
@@ -48,8 +48,13 @@ class Help(NamedTuple):
 
 class Variable(NamedTuple):
     name: str
+    values: str | None  # the possible values, if they are words: "on or off"
     initial: str
     text: str
+
+    @property
+    def about_value(self):
+        return (f"{self.values}; " if self.values else "") + f"default: {self.initial}"
 
 
 def options_of(lines):
@@ -172,7 +177,7 @@ def man_pages(manual):
         ("EXIT STATUS", roff(exit_statuses("")))], pages, manual.version)
     yield "man7/hpe-options.7", man_page("hpe-options", 7, "variables of the environment that hpe reads", [
         ("DESCRIPTION", roff(manual.about_variables)),
-        ("OPTIONS", tagged((f"\\fB{roff(v.name)}\\fR (default: {roff(v.initial)})", v.text)
+        ("OPTIONS", tagged((f"\\fB{roff(v.name)}\\fR ({roff(v.about_value)})", v.text)
                            for v in manual.variables))], [("hpe", 1), ("hpe-run", 1)], manual.version)
 
 
@@ -349,7 +354,8 @@ def markdown(manual):
     yield "command-line.md", "\n".join(lines) + "\n"
     lines = ["# Options", "", f"{manual.about_variables} `hpe help options` prints this list, and the man page hpe-options(7) has it."]
     for variable in manual.variables:
-        lines += ["", f"## {variable.name}", "", f"Default: {variable.initial}", "", variable.text]
+        lines += ["", f"## {variable.name}", "", *([f"Values: {variable.values}", ""] if variable.values else []),
+                  f"Default: {variable.initial}", "", variable.text]
     yield "options.md", "\n".join(lines) + "\n"
 
 

@@ -23,14 +23,20 @@ int print_commands() {
 }
 
 void print_option(const option_description& option) {
-  constexpr std::size_t column = 4;
-  fmt::print("  {} (default: {})\n    {}\n", option.variable, option.initial.empty() ? "empty" : option.initial,
-             command_line::wrapped(option.sentence, column, command_line::columns()));
+  constexpr std::size_t heading = 2, column = 4;
+  const std::size_t width = command_line::columns();
+  const std::string values = option.values.empty() ? "" : listed(option.values, "or") + "; ";
+  const std::string value =
+      fmt::format("{} ({}default: {})", option.variable, values, option.initial.empty() ? "empty" : option.initial);
+  fmt::print("  {}\n    {}\n", command_line::wrapped(value, heading, width),
+             command_line::wrapped(option.sentence, column, width));
 }
 
 int print_options() {
-  fmt::print("{}\n", command_line::wrapped("Set these options in the environment. Sizes may end in k, M, G or T.", 0,
-                                           command_line::columns()));
+  fmt::print("{}\n", command_line::wrapped(
+                         "Set these options in the environment. Sizes may end in k, M, G or T. An option that is on or "
+                         "off may be set to 1 or 0 too.",
+                         0, command_line::columns()));
   std::string_view group;
   for (const option_description& option : describe_options()) {
     if (group != option.group) fmt::print("\n{}:\n", group = option.group);

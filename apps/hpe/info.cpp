@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -14,6 +13,7 @@
 #include "apps/hpe/nvml.h"
 #include "hpe/hpe.hpp"
 #include "hpe/placement.h"
+#include "runtime/base/options.h"
 
 namespace hpe::cli {
 
@@ -72,12 +72,6 @@ int node_of(int device) {
   return node;
 }
 
-/// The value of an option of soft devices; empty if it is not set.
-std::string option_of_soft_devices(const char* variable) {
-  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing sets it
-  return value != nullptr ? value : "";
-}
-
 /// Describes a link of a soft device. value: the value of the link's option, as in "12G:5", or "".
 std::string link_in_words(const std::string& value) {
   if (value.empty()) return "without a limit";
@@ -98,8 +92,8 @@ nlohmann::json as_json(int number, const hpeDeviceInfo& device) {
   object["compute_units"] = device.compute_units;
   object["numa_node"] = node < 0 ? nlohmann::json() : nlohmann::json(node);
   if (device.kind == HPE_DEVICE_SOFT)
-    object["links"] = {{"host", option_of_soft_devices("HPE_SOFT_HOST_LINK")},
-                       {"peers", option_of_soft_devices("HPE_SOFT_PEER_LINK")}};
+    object["links"] = {{"host", options::from_environment().soft_host_link},
+                       {"peers", options::from_environment().soft_peer_link}};
   object["reaches"] = nlohmann::json::array();
   for (int d = 0; d < 64; ++d)
     if (d != number && (device.peers >> d & 1) != 0) object["reaches"].push_back(d);
@@ -157,8 +151,8 @@ std::string devices_as_text() {
     const int node = node_of(d);
     if (device.kind == HPE_DEVICE_SOFT)
       text += fmt::format("  links          to the host {}, to other devices {}\n",
-                          link_in_words(option_of_soft_devices("HPE_SOFT_HOST_LINK")),
-                          link_in_words(option_of_soft_devices("HPE_SOFT_PEER_LINK")));
+                          link_in_words(options::from_environment().soft_host_link),
+                          link_in_words(options::from_environment().soft_peer_link));
     text += fmt::format("  NUMA node      {}\n  addresses      from {}\n", node < 0 ? "any" : std::to_string(node),
                         static_cast<void*>(probe.data()));
   }

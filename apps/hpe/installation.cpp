@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "hpe/hpe.hpp"
+#include "runtime/base/options.h"
 
 namespace hpe::cli {
 
@@ -52,7 +53,7 @@ bool has_driver() {
 
 bool lacks_the_shim() {
   if (fs::exists(installation::own().shim)) return false;
-  const std::string named = variable("HPE_CUDA_DRIVER");
+  const std::string named = options::valid_in_environment().cuda_driver;
   return ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_LAZY | RTLD_LOCAL) != nullptr;
 }
 

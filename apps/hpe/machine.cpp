@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "apps/hpe/installation.h"
+#include "runtime/base/options.h"
 
 namespace hpe::cli {
 
@@ -88,7 +89,7 @@ std::vector<limit> limits_of_machine() {
 }
 
 std::string version_of_cuda() {
-  const std::string named = variable("HPE_CUDA_DRIVER");
+  const std::string named = options::valid_in_environment().cuda_driver;
   void* const driver = ::dlopen(named.empty() ? "libcuda.so.1" : named.c_str(), RTLD_LAZY | RTLD_LOCAL);
   auto* const get =
       driver != nullptr ? reinterpret_cast<int (*)(int*)>(::dlsym(driver, "cuDriverGetVersion")) : nullptr;

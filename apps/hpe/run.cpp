@@ -17,7 +17,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +28,7 @@
 #include "apps/hpe/installation.h"
 #include "apps/hpe/report/command.h"
 #include "hpe/hpe.hpp"
+#include "runtime/base/options.h"
 
 namespace hpe::cli {
 
@@ -38,25 +38,27 @@ struct run_option {
   const char* group;
   const char* name;
   const char* value;  // the option's value as the help names it; nullptr: the option has no value, and sets the
-                      // variable to `given`
+                      // variable to on
   const char* variable;
   const char* sentence;
-  const char* given = "1";
 };
+
+/// The value of an option that takes one of the words in the variable's row of options.def.
+constexpr const char* word = "WORD";
 
 constexpr const char* places = "Where CUDA programs run";
 constexpr const char* modes = "What programs may use";
 constexpr const char* records = "What hpe prints about programs";
 
-constexpr std::array options{
-    run_option{places, "--cuda", "auto|driver|soft", "HPE_CUDA",
+constexpr std::array run_options{
+    run_option{places, "--cuda", word, "HPE_CUDA",
                "on GPUs (driver), on soft devices (soft), or on GPUs if there is a driver (auto, the default)"},
     run_option{places, "--devices", "WHICH", "HPE_DEVICES", "the devices of hpe, as in soft:4"},
     run_option{modes, "--spread", nullptr, "HPE_SPREAD",
                "spread the kernels of a single-device CUDA program over all devices"},
     run_option{modes, "--oversubscribe", nullptr, "HPE_OVERSUBSCRIBE",
-               "let a CUDA program allocate more memory than its device has", "on"},
-    run_option{modes, "--scope", "all|args", "HPE_SCOPE",
+               "let a CUDA program allocate more memory than its device has"},
+    run_option{modes, "--scope", word, "HPE_SCOPE",
                "device memory that kernels may use: all (the default), or args: only the memory to which their "
                "parameters point"},
     run_option{modes, "--strict", nullptr, "HPE_STRICT",
@@ -69,12 +71,8 @@ constexpr std::array options{
                "a timeline of kernels, copies and faults, for ui.perfetto.dev"},
     run_option{records, "--report", "FILE", "HPE_REPORT",
                "an HTML page that shows where the time went, and when, with advice"},
-    run_option{records, "--log", "silent|error|warn|info|debug", "HPE_LOG",
-               "the messages of hpe on standard error; warn is the default"},
+    run_option{records, "--log", word, "HPE_LOG", "the messages of hpe on standard error; warn is the default"},
 };
-
-/// The values of HPE_CUDA: where CUDA programs run.
-constexpr std::array<const char*, 3> cuda_places{"auto", "driver", "soft"};
 
 void set_variable(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
@@ -96,26 +94,34 @@ void check_file(const std::string& option, const std::string& file) {
   }
 }
 
-/// Throws bad_input for an empty file name, and for a value that is not among the words in `o.value` (WORD|WORD).
+std::vector<std::string> words_of(const run_option& o) {
+  const std::vector<std::string_view>& words = describe_option(o.variable).values;
+  return {words.begin(), words.end()};
+}
+
+/// Returns the value as the help names it, as in "all|args"; empty if the option has no value.
+std::string value_in_help(const run_option& o) {
+  if (o.value != word) return o.value != nullptr ? o.value : "";
+  std::string text;
+  for (const std::string& each : words_of(o)) text += (text.empty() ? "" : "|") + each;
+  return text;
+}
+
+/// Throws bad_input for an empty file name, and for a value that is not in the list of the option.
 void check_value(const run_option& o, const std::string& name, const std::string& value) {
-  const std::string possible = o.value != nullptr ? o.value : "";
-  if (possible == "FILE" && value.empty()) throw command_line::bad_input(name + " needs the name of a file");
-  if (possible.find('|') == std::string::npos) return;
-  std::istringstream parts(possible);
-  std::vector<std::string> words;
-  for (std::string word; std::getline(parts, word, '|');) words.push_back(word);
-  (void)command_line::place_among(name, value, words);
+  if (o.value == word) (void)command_line::place_among(name, value, words_of(o));
+  if (value_in_help(o) == "FILE" && value.empty()) throw command_line::bad_input(name + " needs the name of a file");
 }
 
 /// Returns the options of a group. Each option sets its variable; the value of --report also goes into `report`.
 std::vector<command_line::option> rows_of(const char* group, std::string& report) {
   std::vector<command_line::option> all;
-  for (const run_option& o : options) {
+  for (const run_option& o : run_options) {
     if (std::string_view(o.group) != group) continue;
-    all.push_back({o.name, o.value != nullptr ? o.value : "", fmt::format("{} ({})", o.sentence, o.variable),
+    all.push_back({o.name, value_in_help(o), fmt::format("{} ({})", o.sentence, o.variable),
                    [&](const std::string& name, const std::string& value) {
                      check_value(o, name, value);
-                     set_variable(o.variable, o.value != nullptr ? value : o.given);
+                     set_variable(o.variable, o.value != nullptr ? value : "on");
                      if (name == "--report") report = value;
                    }});
   }
@@ -162,7 +168,7 @@ std::string joined(const std::string& first, const std::string& second) {
 }
 
 /// Sets the libraries that the dynamic linker loads before a program's own; the user's LD_PRELOAD follows them.
-void preload(bool on_soft_devices, bool driver) {
+void preload(const options& chosen, bool on_soft_devices, bool driver) {
   const installation own = installation::own();
   std::string files;
   const auto add = [&](const std::filesystem::path& file) {
@@ -194,59 +200,60 @@ void preload(bool on_soft_devices, bool driver) {
     for (const auto& [name, value] : for_soft_devices)
       if (variable(name).empty()) set_variable(name, value);
     // If there is a driver, hpe would choose the GPUs by default.
-    if (driver && variable("HPE_DEVICES").empty()) set_variable("HPE_DEVICES", "soft:2");
+    if (driver && chosen.devices.empty()) set_variable("HPE_DEVICES", "soft:2");
   } else if (!on_soft_devices && driver) {
     add(own.shim);
   }
-  if (variable("HPE_MPI") != "off") add(own.mpi);
+  if (chosen.mpi) add(own.mpi);
   add(own.library);
   set_variable("LD_PRELOAD", joined(files, variable("LD_PRELOAD")));
 }
 
 /// Decides where CUDA programs run, and sets their environment. Returns 0, or prints an error and returns a status.
-int prepare_cuda() {
-  const std::string wanted = variable("HPE_CUDA");
-  const std::string place = wanted.empty() ? "auto" : wanted;
-  if (std::find(cuda_places.begin(), cuda_places.end(), place) == cuda_places.end())
-    return refuse("value of --cuda or HPE_CUDA named", place, {cuda_places.begin(), cuda_places.end()});
+int prepare_cuda(const options& chosen) {
+  const cuda_place place = chosen.cuda;
   const installation own = installation::own();
-  for (const auto& [name, file] : {std::pair("driver", own.shim), std::pair("soft", own.soft_runtime)}) {
-    if (place != name || std::filesystem::exists(file)) continue;
-    fmt::print(stderr, "hpe run: --cuda {}, but this hpe was built without the CUDA toolkit: there is no {}\n", place,
-               file.string());
+  for (const auto& [needs, file] :
+       {std::pair(cuda_place::driver, own.shim), std::pair(cuda_place::soft, own.soft_runtime)}) {
+    if (place != needs || std::filesystem::exists(file)) continue;
+    fmt::print(stderr, "hpe run: --cuda {}, but this hpe was built without the CUDA toolkit: there is no {}\n",
+               word_of(place), file.string());
     return cannot_run;
   }
-  if (place == "auto" && lacks_the_shim())
+  if (place == cuda_place::automatic && lacks_the_shim())
     fmt::print(stderr,
                "hpe run: there is a CUDA driver, but the file {} is missing: CUDA programs run on GPUs without hpe\n",
                own.shim.string());
   const bool driver = has_driver();
-  if (place == "driver" && !driver) {
+  if (place == cuda_place::driver && !driver) {
     fmt::print(stderr,
                "hpe run: --cuda driver is not possible, because there is no CUDA driver (libcuda.so.1, "
                "HPE_CUDA_DRIVER); --cuda soft needs no driver\n");
     return cannot_run;
   }
-  const std::string devices = variable("HPE_DEVICES"), family = devices.substr(0, devices.find(':'));
+  const std::string &devices = chosen.devices, family = devices.substr(0, devices.find(':'));
   constexpr std::array families{"soft", "cuda"};
   if (!devices.empty() && std::find(families.begin(), families.end(), family) == families.end())
     return refuse("kind of device (--devices, HPE_DEVICES) named", family, {families.begin(), families.end()});
-  if (place == "soft" && devices.starts_with("cuda")) {
+  if (place == cuda_place::soft && devices.starts_with("cuda")) {
     fmt::print(
         stderr,
         "hpe run: --cuda soft and HPE_DEVICES={} contradict each other; set HPE_DEVICES=soft:2, or unset HPE_DEVICES\n",
-        variable("HPE_DEVICES"));
+        devices);
     return command_line::usage_error;
   }
-  const bool on_soft_devices = place == "soft" || !driver;
-  preload(on_soft_devices, driver);
+  const bool on_soft_devices = place == cuda_place::soft || !driver;
+  preload(chosen, on_soft_devices, driver);
   return 0;
 }
 
-/// Returns 0, or prints an error and returns a status.
-int check_mpi() {
-  const std::string wanted = variable("HPE_MPI");
-  return wanted.empty() || wanted == "on" || wanted == "off" ? 0 : refuse("value of HPE_MPI", wanted, {"on", "off"});
+/// The options of the program. Throws bad_input for a wrong value, before the program runs.
+options options_of_program() {
+  try {
+    return options::from_environment();
+  } catch (const error& e) {
+    throw command_line::bad_input(e.what());
+  }
 }
 
 int run_within(int argc, char** argv) {
@@ -255,9 +262,9 @@ int run_within(int argc, char** argv) {
   const int at = command_line::read_before_program(rows(help, report), argc, argv);
   if (help) return print_usage();
   if (at >= argc) throw command_line::bad_input("the program is missing; see `hpe run --help`");
-  if (const std::string trace = variable("HPE_TRACE"); !trace.empty()) check_file("--trace", trace);
-  if (const int status = check_mpi(); status != 0) return status;
-  if (const int status = prepare_cuda(); status != 0) return status;
+  const options chosen = options_of_program();
+  if (!chosen.trace.empty()) check_file("--trace", chosen.trace);
+  if (const int status = prepare_cuda(chosen); status != 0) return status;
   if (!report.empty()) return run_with_report(report, argv + at);
   ::execvp(argv[at], argv + at);
   const int why = errno;

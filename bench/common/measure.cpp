@@ -11,12 +11,13 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <string_view>
+#include <string>
 #include <thread>
 
 #include "apps/command_line/program.h"
 #include "bench/common/processor_time.h"
 #include "hpe/hpe.h"
+#include "runtime/base/options.h"
 
 namespace hpe::bench {
 
@@ -75,12 +76,12 @@ devices_there count_devices() {
 
 /// Makes HPE_DEVICES name the first `devices` of the devices that it names now.
 void use_first(std::int64_t devices) {
-  const char* const named = std::getenv("HPE_DEVICES");  // NOLINT(concurrency-mt-unsafe): one thread
+  const std::string named = options::from_environment().devices;
   const devices_there all = count_devices();
   if (all.count == 0) return;  // hpe reports the reason when it starts
   if (devices > all.count) throw command_line::bad_input(fmt::format("--devices {}: there are {}", devices, all.count));
   if (devices == all.count) return;
-  if (named != nullptr && std::string_view(named).find('x') != std::string_view::npos)
+  if (named.find('x') != std::string::npos)
     throw command_line::bad_input(
         fmt::format("--devices {} takes a part of HPE_DEVICES={}; name the devices there", devices, named));
   const std::string first = fmt::format("{}:{}", all.gpus ? "cuda" : "soft", devices);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <numeric>
@@ -13,6 +12,7 @@
 #include <stdexcept>
 
 #include "apps/modules/modules.h"
+#include "runtime/base/options.h"
 
 namespace hpe::bench::remote {
 
@@ -39,12 +39,10 @@ element computed(element e, uint32_t steps) {
 /// Returns the PTX module if the links of soft devices have limits. HPE_REMOTE_PTX is the module's file; empty if there
 /// is no nvcc.
 std::optional<hpe::ptx_module> ptx_for_links() {
-  const auto is_set = [](const char* option) {
-    const char* const value = std::getenv(option);
-    return value != nullptr && *value != 0;
-  };
+  const options chosen = options::from_environment();
   const std::string file = HPE_REMOTE_PTX;
-  if (on_gpus() || file.empty() || !(is_set("HPE_SOFT_PEER_LINK") || is_set("HPE_SOFT_HOST_LINK"))) return std::nullopt;
+  if (on_gpus() || file.empty() || (chosen.soft_peer_link.empty() && chosen.soft_host_link.empty()))
+    return std::nullopt;
   std::ifstream in(file);
   const std::string text(std::istreambuf_iterator<char>(in), {});
   if (text.empty()) throw std::runtime_error(fmt::format("cannot read the kernels in {}", file));

@@ -27,6 +27,7 @@
 #include "bench/transfers/two_processes.h"
 #include "hpe/hpe.hpp"
 #include "runtime/base/granule.h"
+#include "runtime/base/options.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/uvas.h"
 #include "runtime/os/spill_file.h"
@@ -258,10 +259,8 @@ int main(int argc, char** argv) {
         hpe::bench::to_text(folder)},
        {"--host-memory", "N", "MiB of host memory with --spill (HPE_HOST_MEMORY; 256)",
         hpe::bench::to_whole(host_mebi, 16, 1 << 20)}});
-  const bool gpu = [] {
-    const char* const wanted = std::getenv("HPE_DEVICES");
-    return wanted == nullptr || std::string(wanted).starts_with("cuda");
-  }();
+  const std::string devices = hpe::options::from_environment().devices;
+  const bool gpu = devices.empty() || devices.starts_with("cuda");
   if (memory_mebi == 0) memory_mebi = gpu ? 8192 : 256;
   if (!folder.empty()) {
     ::setenv("HPE_SPILL", folder.c_str(), 1);

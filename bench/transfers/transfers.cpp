@@ -3,11 +3,10 @@
 
 #include <fmt/core.h>
 
-#include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "bench/transfers/parts.h"
+#include "runtime/base/options.h"
 #include "runtime/device/cuda/open.h"
 
 using namespace hpe::bench;
@@ -31,8 +30,7 @@ int main(int argc, char** argv) {
   }
   // hpe starts before the driver is used, so that the addresses that hpe needs are free.
   const int devices = hpe::device_count();
-  const char* const forbidden = std::getenv("HPE_CUDA_PEERS");
-  const bool direct = forbidden == nullptr || std::strcmp(forbidden, "off") != 0;
+  const bool direct = hpe::options::from_environment().cuda_peers;
   table t(arguments.repeats);
   const raw_gpu gpu(0);
   if (direct) {

@@ -5,7 +5,6 @@
 
 #include <sys/mman.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -16,6 +15,7 @@
 #include "bench/common/measure.h"
 #include "hpe/hpe.hpp"
 #include "runtime/base/granule.h"
+#include "runtime/base/options.h"
 #include "runtime/device/device.h"
 #include "runtime/memory/uvas.h"
 
@@ -30,9 +30,9 @@ constexpr float speed_everywhere = 0.05F;
 constexpr std::int64_t sponge = 20;
 
 /// Returns the kernel module of this build, or the module that HPE_KERNELS names.
-const char* kernel_module() {
-  const char* const elsewhere = std::getenv("HPE_KERNELS");
-  return elsewhere != nullptr ? elsewhere : HPE_KERNEL_MODULE;
+std::string kernel_module() {
+  const std::string elsewhere = hpe::options::from_environment().kernels;
+  return elsewhere.empty() ? HPE_KERNEL_MODULE : elsewhere;
 }
 
 /// The number of steps of a run: enough that the first launches, on idle devices, hardly affect the result.

@@ -20,13 +20,11 @@ constinit std::atomic<interposer*> the_interposer{nullptr};
 interposer::interposer()
     : contexts_(cu_),
       program_(cu_),
-      memory_of_graphs_(cu_, option_.scope == "args"),
+      memory_of_graphs_(cu_, scope_is_parameters()),
       copies_(cu_, contexts_),
       peers_(cu_, contexts_),
       adopted_(cu_, contexts_, program_, copies_, uses_) {
-  HPE_REQUIRE(option_.scope == "all" || option_.scope == "args", HPE_ERROR_INITIALIZATION,
-              "HPE_SCOPE=\"{}\" is neither all nor args", option_.scope);
-  trace::profile::start(option_.profile);
+  if (option_.profile) trace::profile::start();
   trace::recorder::start(option_.trace);
   if (trace::recorder::active() != nullptr) call_watch::begin(call_watch::recording);
   trace::start_report(option_.report);

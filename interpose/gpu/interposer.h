@@ -29,7 +29,7 @@ class interposer {
   static interposer* started() noexcept;
 
   [[nodiscard]] const device::cuda::driver& driver() const noexcept { return cu_; }
-  [[nodiscard]] bool scope_is_parameters() const noexcept { return option_.scope == "args"; }
+  [[nodiscard]] bool scope_is_parameters() const noexcept { return option_.scope == kernel_scope::args; }
   pageable_copy& copies() noexcept { return copies_; }
   peer_copy& peers() noexcept { return peers_; }
   adopted_memory& adopted() noexcept { return adopted_; }

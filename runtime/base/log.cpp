@@ -5,9 +5,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <iterator>
-
-#include "runtime/base/error.h"
 
 namespace hpe {
 
@@ -28,13 +25,6 @@ void write_all(const char* data, std::size_t size) noexcept {
 }
 
 }  // namespace
-
-log_level parse_log_level(std::string_view name) {
-  static constexpr std::string_view names[] = {"silent", "error", "warn", "info", "debug"};
-  for (unsigned i = 0; i < std::size(names); ++i)
-    if (name == names[i]) return static_cast<log_level>(i);
-  HPE_THROW(HPE_ERROR_INITIALIZATION, "HPE_LOG=\"{}\" is none of silent, error, warn, info and debug", name);
-}
 
 void set_log_level(log_level level) noexcept { chosen_level.store(level, std::memory_order_relaxed); }
 

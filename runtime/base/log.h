@@ -10,12 +10,9 @@
 #include <new>
 #include <string_view>
 
+#include "runtime/base/choices.h"
+
 namespace hpe {
-
-enum class log_level : std::uint8_t { silent, error, warn, info, debug };
-
-/// Parses the value of HPE_LOG. Throws HPE_ERROR_INITIALIZATION if it names no level.
-[[nodiscard]] log_level parse_log_level(std::string_view name);
 
 void set_log_level(log_level level) noexcept;
 [[nodiscard]] log_level current_log_level() noexcept;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
-#include <string_view>
 
 #include "runtime/base/error.h"
 
@@ -43,18 +43,72 @@ std::uint64_t parse_size(const std::string& text) {
 
 namespace {
 
+// The words for each choice, in the order of the enumerators.
+#define HPE_VALUE(enumerator, word) word
+#define HPE_VALUES(...) __VA_ARGS__
+#define HPE_OPTION_CHOICE(field, type, variable, initial, values, sentence) \
+  constexpr std::string_view words_of_##field[] = {HPE_VALUES values};
+#include "runtime/base/options.def"
+#undef HPE_VALUE
+#undef HPE_VALUES
+
+constexpr std::string_view words_of_switch[] = {"on", "off"};
+constexpr std::string_view accepted_by_switch[] = {"on", "off", "1", "0"};
+
+// The value of a variable; nullptr if it is not set.
+const char* text_of(const char* variable) {
+  return std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): hpe changes the environment only as it starts
+}
+
 void read(const char* variable, std::string& value) {
-  if (const char* text = std::getenv(variable)) value = text;  // NOLINT(concurrency-mt-unsafe): read once at start
+  if (const char* text = text_of(variable)) value = text;
 }
 
 void read(const char* variable, std::uint64_t& value) {
-  const char* text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+  const char* text = text_of(variable);
   if (text == nullptr || *text == '\0') return;
   try {
     value = parse_size(text);
   } catch (const error& e) {
     HPE_THROW(HPE_ERROR_INITIALIZATION, "{}: {}", variable, e.what());
   }
+}
+
+// The position of the variable's value among the words, or `initial` if the variable is not set.
+std::size_t place_among(std::span<const std::string_view> words, const char* variable, std::size_t initial) {
+  const char* const text = text_of(variable);
+  if (text == nullptr) return initial;
+  const auto found = std::find(words.begin(), words.end(), text);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  HPE_REQUIRE(words.size() != 2, HPE_ERROR_INITIALIZATION, "{}=\"{}\" is neither {} nor {}", variable, text, words[0],
+              words[1]);
+  HPE_THROW(HPE_ERROR_INITIALIZATION, "{}=\"{}\" is none of {}", variable, text, listed(words, "and"));
+}
+
+void read(const char* variable, bool& value) {
+  value = place_among(accepted_by_switch, variable, value ? 0 : 1) % 2 == 0;
+}
+
+// Calls `wrong` in the handler of the error for each invalid value.
+template <class Wrong>
+options read_all(Wrong wrong) {
+  options result;
+  const auto attempt = [&](auto read_one) {
+    try {
+      read_one();
+    } catch (const error&) {
+      wrong();
+    }
+  };
+#define HPE_OPTION_TEXT(field, variable, initial, sentence) attempt([&] { read(variable, result.field); });
+#define HPE_OPTION_SIZE(field, variable, initial, sentence) attempt([&] { read(variable, result.field); });
+#define HPE_OPTION_SWITCH(field, variable, initial, sentence) attempt([&] { read(variable, result.field); });
+#define HPE_OPTION_CHOICE(field, type, variable, initial, values, sentence)                                            \
+  attempt([&] {                                                                                                        \
+    result.field = static_cast<type>(place_among(words_of_##field, variable, static_cast<std::size_t>(result.field))); \
+  });
+#include "runtime/base/options.def"
+  return result;
 }
 
 std::string show(const std::string& value) { return value; }
@@ -84,33 +138,61 @@ bool alike(std::string_view one, std::string_view other, int changes) {
 
 }  // namespace
 
-options options::from_environment() {
-  options result;
-#define HPE_OPTION_TEXT(field, variable, initial, sentence) read(variable, result.field);
-#define HPE_OPTION_SIZE(field, variable, initial, sentence) read(variable, result.field);
+#define HPE_OPTION_CHOICE(field, type, variable, initial, values, sentence) \
+  std::string_view word_of(type value) noexcept { return words_of_##field[static_cast<std::size_t>(value)]; }
 #include "runtime/base/options.def"
-#undef HPE_OPTION_TEXT
-#undef HPE_OPTION_SIZE
-  return result;
+
+options options::from_environment() {
+  return read_all([] { throw; });
+}
+
+options options::valid_in_environment() {
+  return read_all([] {});
 }
 
 std::span<const option_description> describe_options() {
   // Never destroyed, because a program may start hpe as it exits.
   static const auto& table = *new const std::vector<option_description>([] {
-    const options initial;
+    const options initially;
     std::vector<option_description> lines;
     std::string group;
 #define HPE_OPTION_GROUP(title) group = title;
-#define HPE_OPTION_TEXT(field, variable, unused, sentence) \
-  lines.push_back({variable, show(initial.field), sentence, group});
-#define HPE_OPTION_SIZE(field, variable, unused, sentence) \
-  lines.push_back({variable, show(initial.field), sentence, group});
+#define HPE_OPTION_TEXT(field, variable, initial, sentence) \
+  lines.push_back({variable, show(initially.field), sentence, group, {}});
+#define HPE_OPTION_SIZE(field, variable, initial, sentence) \
+  lines.push_back({variable, show(initially.field), sentence, group, {}});
+#define HPE_OPTION_SWITCH(field, variable, initial, sentence) \
+  lines.push_back({variable,                                  \
+                   initially.field ? "on" : "off",            \
+                   sentence,                                  \
+                   group,                                     \
+                   {std::begin(words_of_switch), std::end(words_of_switch)}});
+#define HPE_OPTION_CHOICE(field, type, variable, initial, values, sentence) \
+  lines.push_back({variable,                                                \
+                   std::string(word_of(initially.field)),                   \
+                   sentence,                                                \
+                   group,                                                   \
+                   {std::begin(words_of_##field), std::end(words_of_##field)}});
 #include "runtime/base/options.def"
-#undef HPE_OPTION_TEXT
-#undef HPE_OPTION_SIZE
     return lines;
   }());
   return table;
+}
+
+const option_description& describe_option(std::string_view variable) {
+  const std::span<const option_description> all = describe_options();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.variable == variable; });
+  HPE_INVARIANT(found != all.end());
+  return *found;
+}
+
+std::string listed(std::span<const std::string_view> words, std::string_view last) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i != 0) text += i + 1 == words.size() ? fmt::format(" {} ", last) : ", ";
+    text += words[i];
+  }
+  return text;
 }
 
 std::vector<std::string> misspelt_options() {

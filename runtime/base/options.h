@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "runtime/base/choices.h"
 
 namespace hpe {
 
@@ -14,13 +17,16 @@ namespace hpe {
 struct options {
 #define HPE_OPTION_TEXT(field, variable, initial, sentence) std::string field = initial;
 #define HPE_OPTION_SIZE(field, variable, initial, sentence) std::uint64_t field = initial;
+#define HPE_OPTION_SWITCH(field, variable, initial, sentence) bool field = initial;
+#define HPE_OPTION_CHOICE(field, type, variable, initial, values, sentence) type field = type::initial;
 #include "runtime/base/options.def"
-#undef HPE_OPTION_TEXT
-#undef HPE_OPTION_SIZE
 
   /// Returns the default values, overridden by the values in the environment. If a value is invalid, throws
   /// HPE_ERROR_INITIALIZATION with a message that names the variable and the valid values.
   static options from_environment();
+  /// Returns the same, but with the default in place of each invalid value: for code that another part of hpe follows
+  /// whose from_environment() reports the error.
+  static options valid_in_environment();
 };
 
 /// Returns a message for each environment variable whose name is almost that of an option; the message names both.
@@ -32,10 +38,16 @@ struct option_description {
   std::string variable;
   std::string initial;
   std::string sentence;
-  std::string group;  ///< the heading of the option's group in help texts
+  std::string group;                     ///< the heading of the option's group in help texts
+  std::vector<std::string_view> values;  ///< the possible values; empty if the option takes a text or a number
 };
 
 [[nodiscard]] std::span<const option_description> describe_options();
+/// Returns the line of an option, which must exist.
+[[nodiscard]] const option_description& describe_option(std::string_view variable);
+
+/// Words in a sentence: "a, b and c" if `last` is "and".
+[[nodiscard]] std::string listed(std::span<const std::string_view> words, std::string_view last);
 
 /// Reads a size: digits with an optional k, M, G or T (powers of 1024). Throws HPE_ERROR_INVALID_ARGUMENT.
 [[nodiscard]] std::uint64_t parse_size(const std::string& text);

@@ -31,8 +31,6 @@ void check(const options& o) {
   HPE_REQUIRE(o.block_size == 0 || (power_of_two(o.block_size) && o.block_size >= 4096 && o.block_size <= granule_size),
               HPE_ERROR_INITIALIZATION, "HPE_BLOCK_SIZE={} is neither 0 nor a power of two from 4k to 2M",
               o.block_size);
-  HPE_REQUIRE(o.oversubscribe == "on" || o.oversubscribe == "off" || o.oversubscribe == "auto",
-              HPE_ERROR_INITIALIZATION, "HPE_OVERSUBSCRIBE=\"{}\" is none of on, off and auto", o.oversubscribe);
   HPE_REQUIRE(o.host_memory == 0 || o.host_memory >= work::host_memory::least, HPE_ERROR_INITIALIZATION,
               "HPE_HOST_MEMORY={} is neither 0 nor at least {}", o.host_memory, work::host_memory::least);
   HPE_REQUIRE(
@@ -46,16 +44,21 @@ void check(const options& o) {
               "HPE_STAGING_BUFFERS={} is not a number from 1 to 1024", o.staging_buffers);
 }
 
-transfer::engine::staging_options staging_from(const options& o, const transfer::device_groups& near) {
+transfer::engine::fitting fitting_from(calibration_use wanted) {
   using fitting = transfer::engine::fitting;
+  switch (wanted) {
+    case calibration_use::again: return fitting::again;
+    case calibration_use::off: return fitting::off;
+    case calibration_use::on: break;
+  }
+  return fitting::once;
+}
+
+transfer::engine::staging_options staging_from(const options& o, const transfer::device_groups& near) {
   HPE_REQUIRE(o.copy_threads <= 64, HPE_ERROR_INITIALIZATION, "HPE_COPY_THREADS={} is not a number from 0 to 64",
               o.copy_threads);
-  HPE_REQUIRE(o.calibration == "on" || o.calibration == "again" || o.calibration == "off", HPE_ERROR_INITIALIZATION,
-              "HPE_CALIBRATION=\"{}\" is none of on, again and off", o.calibration);
-  fitting fit = o.calibration == "again" ? fitting::again : fitting::once;
-  if (o.calibration == "off") fit = fitting::off;
   transfer::engine::staging_options result{o.staging_chunk, o.staging_buffers, static_cast<unsigned>(o.copy_threads),
-                                           fit, near};
+                                           fitting_from(o.calibration), near};
   HPE_REQUIRE(result.bytes() <= o.segment_size, HPE_ERROR_INITIALIZATION,
               "{} staging buffers of {} bytes for each of {} NUMA nodes do not fit into a segment of {} bytes "
               "(HPE_STAGING_BUFFERS, HPE_STAGING_CHUNK, HPE_SEGMENT_SIZE)",
@@ -95,13 +98,13 @@ std::atomic<pid_t> started_by{0};
 }  // namespace
 
 runtime::runtime(const options& chosen) : option_(chosen), count_(trace::status_page::own().count) {
-  set_log_level(parse_log_level(option_.log));
+  set_log_level(option_.log);
   for (const std::string& sentence : misspelt_options()) log(log_level::warn, "{}", sentence);
   check(option_);
   device::prepare_devices(option_.devices);
   space_ = std::make_unique<memory::uvas>(option_.address_base, option_.segment_size, most_devices);
   granules_ = std::make_unique<memory::granule_table>(space_->layout());
-  trace::profile::start(option_.profile);
+  if (option_.profile) trace::profile::start();
   trace::recorder::start(option_.trace);
   trace::tell_of_stalls(option_.stall_after);
   trace::start_report(option_.report);

@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "runtime/base/error.h"
 #include "runtime/trace/call_stack.h"
 #include "runtime/trace/recorder.h"
 #include "runtime/trace/status_page.h"
@@ -48,10 +47,7 @@ profile* profile::make() {
   return active();
 }
 
-void profile::start(const std::string& wanted) {
-  HPE_REQUIRE(wanted == "0" || wanted == "1", HPE_ERROR_INITIALIZATION, "HPE_PROFILE=\"{}\" is neither 0 nor 1",
-              wanted);
-  if (wanted == "0") return;
+void profile::start() {
   teller = ::getpid();
   make();
 }

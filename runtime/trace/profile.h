@@ -33,10 +33,9 @@ inline constexpr unsigned way_count = 8;
 /// log. Thread safe; add() is also safe in signal handlers.
 class HPE_API profile {
  public:
-  /// Makes the profile of this process if `wanted` is "1" and the process has no profile yet. The profile is printed on
-  /// standard error when the process exits, and is never destroyed. Throws HPE_ERROR_INITIALIZATION if wanted is
-  /// neither "0" nor "1".
-  static void start(const std::string& wanted);
+  /// Makes the profile of this process unless the process already has a profile. The profile is printed on standard
+  /// error when the process exits, and is never destroyed.
+  static void start();
   /// Makes a profile that is not printed, unless the process already has a profile.
   static void start_untold();
   /// The profile of this process; nullptr if the process has no profile.

@@ -8,7 +8,6 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
-#include "runtime/base/switch_option.h"
 
 namespace hpe::trace {
 
@@ -18,7 +17,7 @@ constinit std::atomic<std::uint64_t> count{0};
 
 bool read_strict() noexcept {
   try {
-    return is_on("HPE_STRICT", options::from_environment().strict);
+    return options::from_environment().strict;
   } catch (const std::exception& e) {
     log(log_level::warn, "HPE_STRICT has no effect: {}", e.what());
     return false;

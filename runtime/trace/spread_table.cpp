@@ -6,14 +6,13 @@
 
 #include "runtime/base/demangled.h"
 #include "runtime/base/options.h"
-#include "runtime/base/switch_option.h"
 #include "runtime/trace/call_stack.h"
 
 namespace hpe::trace {
 
 spread_table* spread_table::active() {
   static spread_table* const table = []() -> spread_table* {
-    if (!is_on("HPE_SPREAD_EXPLAIN", options::from_environment().spread_explain)) return nullptr;
+    if (!options::from_environment().spread_explain) return nullptr;
     std::atexit([] { active()->print(); });
     return new spread_table;
   }();

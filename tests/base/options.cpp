@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <functional>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "hpe/error.hpp"
 
@@ -77,6 +79,68 @@ TEST(Options, AWrongValueNamesItsVariable) {
   const std::string sentence = complaint([] { (void)hpe::options::from_environment(); }, HPE_ERROR_INITIALIZATION);
   EXPECT_NE(sentence.find("HPE_SOFT_MEMORY"), std::string::npos) << sentence;
   EXPECT_NE(sentence.find("\"lots\""), std::string::npos) << sentence;
+}
+
+TEST(Options, EachWordOfAChoiceIsRead) {
+#define HPE_OPTION_CHOICE(field, type, variable, initial, words, sentence)        \
+  for (const std::string_view word : hpe::describe_option(variable).values) {     \
+    const environment set(variable, std::string(word).c_str());                   \
+    EXPECT_EQ(word_of(hpe::options::from_environment().field), word) << variable; \
+  }
+#include "runtime/base/options.def"
+  const environment debug("HPE_LOG", "debug");
+  const environment capability("HPE_CUDA_CAPABILITY", "7.5");
+  const environment cut("HPE_SPREAD_CUT", "even");
+  const hpe::options o = hpe::options::from_environment();
+  EXPECT_EQ(o.log, hpe::log_level::debug);
+  EXPECT_EQ(o.capability, hpe::compute_capability::sm_75);
+  EXPECT_EQ(o.spread_cut, hpe::cut_method::even);
+  EXPECT_EQ(o.cuda, hpe::cuda_place::automatic);
+}
+
+TEST(Options, ASwitchIsOnOrOffOrANumber) {
+#define HPE_OPTION_SWITCH(field, variable, initial, sentence)                                           \
+  for (const auto& [text, is_on] :                                                                      \
+       {std::pair("on", true), std::pair("off", false), std::pair("1", true), std::pair("0", false)}) { \
+    const environment set(variable, text);                                                              \
+    EXPECT_EQ(hpe::options::from_environment().field, is_on) << variable << text;                       \
+  }
+#include "runtime/base/options.def"
+  EXPECT_FALSE(hpe::options::from_environment().spread);
+  EXPECT_TRUE(hpe::options::from_environment().mpi);
+}
+
+TEST(Options, AWrongWordIsReportedWithThePossibleOnes) {
+  int lists = 0;
+  for (const hpe::option_description& line : hpe::describe_options()) {
+    if (line.values.empty()) continue;
+    ++lists;
+    EXPECT_NE(std::find(line.values.begin(), line.values.end(), line.initial), line.values.end()) << line.variable;
+    for (const char* const wrong : {"", "2", "On", "on ", "nonsense"}) {
+      const environment set(line.variable.c_str(), wrong);
+      const std::string told = complaint([] { (void)hpe::options::from_environment(); }, HPE_ERROR_INITIALIZATION);
+      EXPECT_TRUE(told.starts_with(line.variable + "=\"" + wrong + "\" is n")) << told;
+      for (const std::string_view word : line.values) EXPECT_NE(told.find(word), std::string::npos) << told;
+    }
+  }
+  EXPECT_GE(lists, 20);
+  const auto told_of = [](const char* variable) {
+    const environment set(variable, "x");
+    return complaint([] { (void)hpe::options::from_environment(); }, HPE_ERROR_INITIALIZATION);
+  };
+  EXPECT_EQ(told_of("HPE_SCOPE"), "HPE_SCOPE=\"x\" is neither all nor args");
+  EXPECT_EQ(told_of("HPE_OVERSUBSCRIBE"), "HPE_OVERSUBSCRIBE=\"x\" is none of on, off and auto");
+  EXPECT_EQ(told_of("HPE_STRICT"), "HPE_STRICT=\"x\" is none of on, off, 1 and 0");
+}
+
+TEST(Options, AnInvalidValueCountsAsTheDefaultIfAnotherPartReportsIt) {
+  const environment wrong("HPE_LOG", "loud");
+  const environment size("HPE_SOFT_MEMORY", "lots");
+  const environment right("HPE_MPI", "off");
+  const hpe::options o = hpe::options::valid_in_environment();
+  EXPECT_EQ(o.log, hpe::log_level::warn);
+  EXPECT_EQ(o.soft_memory, hpe::options().soft_memory);
+  EXPECT_FALSE(o.mpi);
 }
 
 TEST(Options, AMisspeltVariableIsReportedWithTheNearestOption) {

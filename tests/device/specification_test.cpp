@@ -104,14 +104,6 @@ TEST(link_option, takes_ten_seconds_at_most) {
   EXPECT_EQ(thrown_by([] { static_cast<void>(parse_link("HPE_X", "1:10000001")); }), HPE_ERROR_INITIALIZATION);
 }
 
-TEST(choice_option, is_one_of_two) {
-  using hpe::device::soft::parse_choice;
-  EXPECT_FALSE(parse_choice("HPE_X", "a", "a", "b"));
-  EXPECT_TRUE(parse_choice("HPE_X", "b", "a", "b"));
-  EXPECT_EQ(words_of([] { static_cast<void>(parse_choice("HPE_X", "c", "a", "b")); }),
-            "HPE_X=\"c\" is neither a nor b");
-}
-
 TEST(link_option, nonsense_names_the_option) {
   for (const char* text : {"fast", "0", "0:5", "12G:", "12G:x", "12G:-5", "12G:5:5", ":5", "12G:99999999999"}) {
     const auto parse = [&] { static_cast<void>(parse_link("HPE_SOFT_PEER_LINK", text)); };

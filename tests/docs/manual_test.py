@@ -55,11 +55,12 @@ class ManPages(unittest.TestCase):
             self.assertEqual([], [word for word in missing if word not in headings], command)
 
     def test_each_variable_has_a_paragraph_with_its_default(self):
-        variables = re.findall(r"^  (HPE_\w+) \(default: (.*)\)\n    (.*)$", printed("help", "options"), re.MULTILINE)
+        variables = re.findall(r"^  (HPE_\w+) \(((?:.*; )?default: .*)\)\n    (.*)$", printed("help", "options"), re.MULTILINE)
         self.assertGreater(len(variables), 20)
         page = man_page("man7/hpe-options.7")
-        for name, initial, text in variables:
-            self.assertIn(f".TP\n{name} (default: {initial})\n{text}\n", page)
+        for name, value, text in variables:
+            self.assertIn(f".TP\n{name} ({value})\n{text}\n", page)
+        self.assertIn(("HPE_SCOPE", "all or args; default: all"), [variable[:2] for variable in variables])
 
     def test_the_first_page_names_the_others(self):
         page = man_page("man1/hpe.1")

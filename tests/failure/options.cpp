@@ -44,18 +44,19 @@ TEST_P(Options, AreRefusedWithTheirName) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Options,
-    testing::Values(bad_option{"HPE_DEVICES", "nonsense", "nonsense"},
-                    bad_option{"HPE_DEVICES", "soft:0", "at least one"},
-                    bad_option{"HPE_DEVICES", "soft:99", "soft:99"}, bad_option{"HPE_DEVICES", "soft:2x", "soft:2x"},
-                    bad_option{"HPE_BLOCK_SIZE", "3000", "power of two"},
-                    bad_option{"HPE_BLOCK_SIZE", "4M", "power of two"}, bad_option{"HPE_BLOCK_SIZE", "-4k", "-4k"},
-                    bad_option{"HPE_LOG", "loud", "debug"}, bad_option{"HPE_SEGMENT_SIZE", "33M", "multiple"},
-                    bad_option{"HPE_SEGMENT_SIZE", "1000000T", "HPE_SEGMENT_SIZE"},
-                    bad_option{"HPE_HOST_MEMORY", "1M", "at least 16777216"},
-                    bad_option{"HPE_HOST_MEMORY", "1G", "must be set together"},
-                    bad_option{"HPE_SPILL", "/tmp", "must be set together"},
-                    bad_option{"HPE_STAGING_CHUNK", "5", "multiple"}, bad_option{"HPE_STAGING_BUFFERS", "0", "1 to"},
-                    bad_option{"HPE_PREFETCH_WINDOW", "far", "far"}, bad_option{"HPE_SOFTD", "/no/such", "/no/such"},
-                    bad_option{"HPE_SOFT_HOST_LINK", "fast", "fast"}));
+    testing::Values(
+        bad_option{"HPE_DEVICES", "nonsense", "nonsense"}, bad_option{"HPE_DEVICES", "soft:0", "at least one"},
+        bad_option{"HPE_DEVICES", "soft:99", "soft:99"}, bad_option{"HPE_DEVICES", "soft:2x", "soft:2x"},
+        bad_option{"HPE_BLOCK_SIZE", "3000", "power of two"}, bad_option{"HPE_BLOCK_SIZE", "4M", "power of two"},
+        bad_option{"HPE_BLOCK_SIZE", "-4k", "-4k"}, bad_option{"HPE_LOG", "loud", "debug"},
+        bad_option{"HPE_LOG", "", "debug"}, bad_option{"HPE_OVERSUBSCRIBE", "1", "on, off and auto"},
+        bad_option{"HPE_SPREAD_CUT", "", "auto nor even"}, bad_option{"HPE_CALIBRATION", "never", "on, again and off"},
+        bad_option{"HPE_PROFILE", "2", "on, off, 1 and 0"}, bad_option{"HPE_SEGMENT_SIZE", "33M", "multiple"},
+        bad_option{"HPE_SEGMENT_SIZE", "1000000T", "HPE_SEGMENT_SIZE"},
+        bad_option{"HPE_HOST_MEMORY", "1M", "at least 16777216"},
+        bad_option{"HPE_HOST_MEMORY", "1G", "must be set together"},
+        bad_option{"HPE_SPILL", "/tmp", "must be set together"}, bad_option{"HPE_STAGING_CHUNK", "5", "multiple"},
+        bad_option{"HPE_STAGING_BUFFERS", "0", "1 to"}, bad_option{"HPE_PREFETCH_WINDOW", "far", "far"},
+        bad_option{"HPE_SOFTD", "/no/such", "/no/such"}, bad_option{"HPE_SOFT_HOST_LINK", "fast", "fast"}));
 
 }  // namespace

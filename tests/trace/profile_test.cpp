@@ -180,19 +180,6 @@ TEST(profile, tells_of_room_that_data_made_and_of_the_spill_file_if_there_was_an
     *each = 0;
 }
 
-TEST(profile, is_wanted_by_0_or_1) {
-  for (const char* const each : {"", "2", "on", "00"}) {
-    try {
-      profile::start(each);
-      FAIL() << each;
-    } catch (const error& e) {
-      EXPECT_TRUE(contains(e.what(), "HPE_PROFILE=\"" + std::string(each) + "\" is neither 0 nor 1")) << e.what();
-    }
-  }
-  profile::start("0");
-  EXPECT_EQ(profile::active(), nullptr);
-}
-
 TEST(status, has_as_many_devices_as_there_is_room_for) {
   std::vector<status_page::device> many(counters::most_devices + 2);
   for (std::size_t d = 0; d < many.size(); ++d) many[d].memory = 100 + d;

@@ -102,7 +102,7 @@ class Trace(unittest.TestCase):
                          r"[1-9]\d* bytes to devices, [1-9]\d* bytes to the host\n$")
         refused = wave({"HPE_PROFILE": "yes"})
         self.assertNotEqual(refused.returncode, 0)
-        self.assertIn('HPE_PROFILE="yes" is neither 0 nor 1', refused.stderr)
+        self.assertIn('HPE_PROFILE="yes" is none of on, off, 1 and 0', refused.stderr)
 
 
 PYTHON_PROGRAM = """

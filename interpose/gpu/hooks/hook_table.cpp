@@ -51,15 +51,11 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
   // Never destroyed, because a program may load the driver while it exits.
   static const auto& driver = *new const std::string([] {
     try {
+      set_log_level(options::valid_in_environment().log);
       const options chosen = options::from_environment();
-      set_log_level(parse_log_level(chosen.log));
-      HPE_REQUIRE(chosen.cuda_host_access == "on" || chosen.cuda_host_access == "off", HPE_ERROR_INITIALIZATION,
-                  "HPE_CUDA_HOST_ACCESS=\"{}\" is neither on nor off", chosen.cuda_host_access);
-      cuda_hooks::host_access = chosen.cuda_host_access == "on";
+      cuda_hooks::host_access = chosen.cuda_host_access;
       cuda_hooks::register_memory_kinds();
-      HPE_REQUIRE(chosen.mpi_waits == "on" || chosen.mpi_waits == "off", HPE_ERROR_INITIALIZATION,
-                  "HPE_MPI_WAITS=\"{}\" is neither on nor off", chosen.mpi_waits);
-      cuda_hooks::host_calls::messages_wait = chosen.mpi_waits == "on";
+      cuda_hooks::host_calls::messages_wait = chosen.mpi_waits;
       cuda_hooks::stall_after = chosen.stall_after;
       // Called here, before the driver is loaded, because most programs still have a single thread: then the operating
       // system registers the process for membarrier at once; with several threads this takes milliseconds. The result
@@ -68,7 +64,7 @@ const hpe_cuda_interposition* hpe_cuda_interpose() {
       return chosen.cuda_driver;
     } catch (const error& e) {
       log(log_level::error, "{}", e.what());
-      return std::string();
+      return options::valid_in_environment().cuda_driver;
     }
   }());
   static const hpe_cuda_interposition result{cuda_hooks::table,

@@ -47,10 +47,7 @@ constinit std::atomic<oversubscribed*> oversubscribed::the_one{nullptr};
 bool oversubscribed::wanted() noexcept {
   static const bool result = [] {
     try {
-      const std::string value = options::from_environment().oversubscribe;
-      if (value != "on" && value != "off" && value != "auto")
-        log(log_level::warn, "HPE_OVERSUBSCRIBE=\"{}\" is none of on, off and auto", value);
-      return value == "on";
+      return options::from_environment().oversubscribe == oversubscription::on;
     } catch (const std::exception& e) {
       log(log_level::warn, "--oversubscribe has no effect: {}", e.what());
       return false;
@@ -86,7 +83,7 @@ oversubscribed* oversubscribed::instance(const device::cuda::driver& cu, const s
       // it.
       const auto adjust = [](options& chosen) {
         if (wanted()) return;
-        chosen.oversubscribe = "off";
+        chosen.oversubscribe = oversubscription::off;
         chosen.prepared_memory = 0;
       };
       auto* const result = new oversubscribed(cu, core::runtime::instance(adjust), gpus);

@@ -15,7 +15,6 @@
 #include "interpose/gpu/work/launch_scope.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
-#include "runtime/base/switch_option.h"
 
 namespace hpe::cuda_hooks {
 
@@ -53,16 +52,12 @@ spreading::spreading(const device::cuda::driver& cu, joined_gpus&& gpus, oversub
       memory_(memory),
       others_(cu, gpus_),
       launches_(cu, gpus_, memory),
-      clock_(cu, memory.planner()) {
-  const std::string& cut = options_.spread_cut;
-  HPE_REQUIRE(cut == "even" || cut == "auto", HPE_ERROR_INITIALIZATION,
-              "HPE_SPREAD_CUT=\"{}\" is neither auto nor even", cut);
-}
+      clock_(cu, memory.planner()) {}
 
 bool spreading::wanted() noexcept {
   static const bool wanted = [] {
     try {
-      return is_on("HPE_SPREAD", options::from_environment().spread);
+      return options::from_environment().spread;
     } catch (const std::exception& e) {
       log(log_level::warn, "the program runs on one GPU: {}", e.what());
       return false;
@@ -144,8 +139,9 @@ void spreading::describe_uses(const spread_launch& what, decided& how) const {
   if (kernel.code == nullptr || kernel.code->model->finds_pointers() || kernel.code->model->writes_anywhere() ||
       (how.parameters.empty() && kernel.code->model->analysis().kernel->formals_size > 0)) {
     how.writes_anything = true;
-    how.use = memory_.use_of(options_.scope == "args" ? words_of(cu_, {what.function, what.parameters, what.extra})
-                                                      : std::nullopt);
+    how.use = memory_.use_of(options_.scope == kernel_scope::args
+                                 ? words_of(cu_, {what.function, what.parameters, what.extra})
+                                 : std::nullopt);
     return;
   }
   if (!memory_.objects().any_for_every_launch()) return;
@@ -227,7 +223,7 @@ spreading::decided spreading::decide(const spread_launch& what) {
     stays(what, how, reason);
     return how;
   }
-  if (options_.spread_cut == "even") {
+  if (options_.spread_cut == cut_method::even) {
     if (may_spread) how.plan.parts = spread::cut_evenly(what.grid, gpus_.count()).parts;
     return how;
   }
@@ -236,7 +232,7 @@ spreading::decided spreading::decide(const spread_launch& what) {
     return found == others.end() ? nullptr : &found->second;
   };
   // Without calibration, the first launch in parts loads the code itself.
-  const bool loads_ahead = may_spread && options_.calibration != "off";
+  const bool loads_ahead = may_spread && options_.calibration != calibration_use::off;
   const spread::start_cost* const start = loads_ahead ? launches_.start_of(kernel) : nullptr;
   how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
                                        foreign, start);

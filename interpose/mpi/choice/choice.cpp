@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "runtime/base/log.h"
+#include "runtime/base/options.h"
 
 extern "C" {
 extern std::atomic<void*> hpe_mpi_targets[] __attribute__((visibility("hidden")));
@@ -92,15 +93,13 @@ std::filesystem::path file_of_wrappers(const char* kind) {
   return folder / "hpe" / "mpi" / ("libhpe-" + std::string(kind) + ".so");
 }
 
-// Whether the user has turned off the wrappers (HPE_MPI=off).
-bool is_off() {
-  const char* const wanted = std::getenv("HPE_MPI");  // NOLINT(concurrency-mt-unsafe): nobody sets it
-  return wanted != nullptr && std::string_view(wanted) == "off";
-}
+// Returns the options of this process. MPI_Init in the wrappers reports invalid options (job::begin), so that a rank
+// with an invalid option takes part in the vote about the protocol.
+options chosen() { return options::valid_in_environment(); }
 
 // Opens the wrapper library for the MPI library of this process; returns nullptr if there is none.
 void* open_wrappers() {
-  if (is_off()) return nullptr;
+  if (!chosen().mpi) return nullptr;
   const void* const library = behind("PMPI_Init");
   const char* const kind = kind_of_library();
   constexpr const char* consequence = "hpe passes its calls through unchanged, and MPI itself touches device memory";
@@ -130,9 +129,7 @@ void* wrappers() {
 // if there is a driver, or by hpe's own CUDA runtime on soft devices. CPU code and wrappers may then use memory from
 // cudaMalloc.
 bool serves_cuda_memory() {
-  const char* const host_access = std::getenv("HPE_CUDA_HOST_ACCESS");  // NOLINT(concurrency-mt-unsafe)
-  if (::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_file") != nullptr)
-    return host_access == nullptr || std::string_view(host_access) != "off";
+  if (::dlsym(RTLD_DEFAULT, "hpe_cuda_driver_file") != nullptr) return chosen().cuda_host_access;
   const void* const allocate = ::dlsym(RTLD_DEFAULT, "cudaMalloc");
   if (allocate == nullptr) return false;
   const auto own = std::filesystem::path(file_of(reinterpret_cast<void*>(&kind_of_library))).parent_path();

@@ -24,12 +24,6 @@ namespace {
 std::atomic<const job*> the_current{nullptr};
 std::atomic<bool> errors_are_survived{false};
 
-bool wanted(const options& option) {
-  HPE_REQUIRE(option.mpi_pipeline == "on" || option.mpi_pipeline == "off", HPE_ERROR_INVALID_ARGUMENT,
-              "HPE_MPI_PIPELINE=\"{}\" is neither on nor off", option.mpi_pipeline);
-  return option.mpi_pipeline == "on";
-}
-
 // Returns whether the operating system has returned a random number. With a number that is not random, hpe could take a
 // payload for an envelope.
 bool draw(job::number& id) { return ::getrandom(id.data(), sizeof id, 0) == sizeof id; }
@@ -80,9 +74,9 @@ void job::begin() {
     options option;
     bool can = false;
     try {
+      set_log_level(options::valid_in_environment().log);
       option = options::from_environment();
-      set_log_level(parse_log_level(option.log));
-      if (!wanted(option)) return;
+      if (!option.mpi_pipeline) return;
       can = progress::of_process().attach() && draw(made->id);
     } catch (const error& e) {
       log(log_level::error, "messages of device memory are sent as a whole: {}", e.what());

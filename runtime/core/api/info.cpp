@@ -1,6 +1,7 @@
 // The C interface: errors, devices, options, statistics, synchronisation.
 
 #include <cstring>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -164,8 +165,13 @@ hpeStatus hpeGetOptions(const hpeOptionInfo** options, size_t* count) {
     // Never destroyed, because the program keeps a pointer to it.
     static const auto& table = *new const std::vector<hpeOptionInfo>([] {
       std::vector<hpeOptionInfo> lines;
-      for (const auto& line : hpe::describe_options())
-        lines.push_back({line.variable.c_str(), line.initial.c_str(), line.sentence.c_str()});
+      static auto& sentences = *new std::deque<std::string>;
+      for (const auto& line : hpe::describe_options()) {
+        const std::string values =
+            line.values.empty() ? "" : fmt::format(" Values: {}.", hpe::listed(line.values, "or"));
+        sentences.push_back(line.sentence + values);
+        lines.push_back({line.variable.c_str(), line.initial.c_str(), sentences.back().c_str()});
+      }
       return lines;
     }());
     *options = table.data();

@@ -40,7 +40,7 @@ region_maker::region_maker(const options& option, const work::resources& with, m
                            memory::granule_table& granules, coherence::region_table& regions, fault::service& faults,
                            counters& count, work::sharing& others, memory::segment_allocator& foreign)
     : option_(option),
-      oversubscribe_(option.oversubscribe != "off"),
+      oversubscribe_(option.oversubscribe != oversubscription::off),
       with_(with),
       space_(space),
       granules_(granules),

@@ -47,7 +47,8 @@ spread::machine rates_of(const device::properties& device, std::size_t devices, 
 // On GPUs, the planner first uses the price of moves that earlier processes measured. Soft devices share the machine's
 // cores, so their moves are not measured.
 std::optional<cache_file> prices_for(const device::properties& device, std::size_t devices, bool connected) {
-  if (device.kind != HPE_DEVICE_CUDA || options::from_environment().calibration == "off") return std::nullopt;
+  if (device.kind != HPE_DEVICE_CUDA || options::from_environment().calibration == calibration_use::off)
+    return std::nullopt;
   return cache_file(own_cache_folder(), "moves",
                     fmt::format("1; {}; {} x {}{}", cache_file::machine(), devices, device.name,
                                 connected ? "" : ", through the host"));

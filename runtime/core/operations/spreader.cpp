@@ -16,17 +16,15 @@ using ptx::analysis::quantity;
 using ptx::patch::grid_part;
 
 spreader::spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels,
-                   ptx_modules& modules, const std::string& cut)
+                   ptx_modules& modules, cut_method cut)
     : devices_(devices),
       memory_(memory),
       copies_(copies),
       launcher_(kernels),
       modules_(modules),
-      cuts_evenly_(cut == "even"),
+      cuts_evenly_(cut == cut_method::even),
       replicas_(devices, memory, copies) {
   memory.when_short([this] { return replicas_.forget_all(); });
-  HPE_REQUIRE(cut == "even" || cut == "auto", HPE_ERROR_INITIALIZATION,
-              "HPE_SPREAD_CUT=\"{}\" is neither auto nor even", cut);
 }
 
 std::unique_ptr<spreader::spread_module> spreader::make(hpeModule module) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/choices.h"
 #include "runtime/base/thread_safety.h"
 #include "runtime/core/operations/launch_planner.h"
 #include "runtime/core/operations/ptx_modules.h"
@@ -21,9 +22,8 @@ namespace hpe::core {
 /// device. Thread-safe.
 class spreader {
  public:
-  /// cut: the value of the option HPE_SPREAD_CUT.
   spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels, ptx_modules& modules,
-           const std::string& cut);
+           cut_method cut);
 
   /// The blocks of the grid that a device runs: along each axis, `blocks` blocks from index `first`.
   struct part {

@@ -24,17 +24,11 @@ host_memory::budgets budgets_of(const options& wanted) {
   return {pinned, std::min<std::size_t>({wanted.prepared_memory, all / 16, pinned / 2})};
 }
 
-bool parse_peers(const std::string& text) {
-  HPE_REQUIRE(text == "on" || text == "off", HPE_ERROR_INITIALIZATION, "HPE_CUDA_PEERS=\"{}\" is neither on nor off",
-              text);
-  return text == "on";
-}
-
 }  // namespace
 
 cuda_set::cuda_set(const driver& entries, std::optional<unsigned> wished, const uvas_layout& layout,
                    const options& wanted)
-    : cu_(entries), layout_(layout), peers_allowed_(parse_peers(wanted.cuda_peers)) {
+    : cu_(entries), layout_(layout), peers_allowed_(wanted.cuda_peers) {
   int found = 0;
   cu_.check(cu_.cuDeviceGetCount(&found), "counting GPUs");
   const auto most = std::min(static_cast<unsigned>(found), layout.segments);

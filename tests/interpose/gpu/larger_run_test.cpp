@@ -146,7 +146,7 @@ TEST(LargerRun, MemoryLooksLikeTheDrivers) {
 // The default of the option is the same for all programs; for CUDA programs, it means "off".
 TEST(LargerRun, WithoutTheOptionAllocationsAreTheDrivers) {
   const auto asked = [](const std::string& value) {
-    return shell("HPE_DEVICE_MEMORY=16M " + value + run + program + "ask").text;
+    return shell("HPE_DEVICE_MEMORY=16M " + run + "-- env " + value + HPE_TEST_LARGER_PROGRAM " ask").text;
   };
   const std::string all_of_device = "memory 192 of 192";
   for (const std::string value : {"", "HPE_OVERSUBSCRIBE=auto ", "HPE_OVERSUBSCRIBE=off "})

@@ -47,7 +47,7 @@ TEST(Run, RefusesAPlaceForCudaThatThereIsNot) {
   EXPECT_EQ(exit_status(word), 2);
   EXPECT_NE(word.text.find("Did you mean \"soft\""), std::string::npos) << word.text;
   EXPECT_EQ(exit_status(shell("HPE_CUDA=gpu " + hpe + " run -- true")), 2);
-  EXPECT_EQ(exit_status(shell("HPE_CUDA= " + hpe + " run -- true")), 0);
+  EXPECT_EQ(exit_status(shell("HPE_CUDA= " + hpe + " run -- true")), 2);
   const outcome driver = shell(without_driver + hpe + " run --cuda driver -- echo ran");
   EXPECT_EQ(exit_status(driver), 126);
   EXPECT_EQ(driver.text.find("ran\n"), std::string::npos) << driver.text;

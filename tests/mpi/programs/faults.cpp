@@ -41,8 +41,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   constexpr int n = 4 << 20;
   std::vector<char> host(n);
-  const hpe::array<char> device(n);
-  char* const p = std::strcmp(argv[2], "host") == 0 ? host.data() : device.data();
+  const bool on_host = std::strcmp(argv[2], "host") == 0;
+  const hpe::array<char> device = on_host ? hpe::array<char>() : hpe::array<char>(n);
+  char* const p = on_host ? host.data() : device.data();
   std::memset(p, 1, n);
   MPI_Barrier(MPI_COMM_WORLD);
 

@@ -24,7 +24,6 @@
 #include "interpose/soft/cudart/stream/capture.h"
 #include "interpose/soft/cudart/stream/event.h"
 #include "interpose/soft/cudart/stream/stream_table.h"
-#include "runtime/base/error.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
 
@@ -34,17 +33,12 @@ namespace {
 
 std::atomic<bool> is_child{false};  // whether this process is a child, made by fork, of a process that had started hpe
 
-bool scope_is_arguments() {
-  const std::string scope = options::from_environment().scope;
-  HPE_REQUIRE(scope == "all" || scope == "args", HPE_ERROR_INITIALIZATION, "HPE_SCOPE=\"{}\" is neither all nor args",
-              scope);
-  return scope == "args";
-}
+bool scope_is_arguments() { return options::from_environment().scope == kernel_scope::args; }
 
 // Called before hpe starts: switches oversubscription off, because CUDA programs expect cudaMalloc to fail when a
 // device is full, unless the user has chosen (hpe run --oversubscribe).
 bool let_full_devices_refuse() {
-  if (options::from_environment().oversubscribe != "auto") return true;
+  if (options::from_environment().oversubscribe != oversubscription::automatic) return true;
   return ::setenv("HPE_OVERSUBSCRIBE", "off", 1) == 0;  // NOLINT(concurrency-mt-unsafe): hpe reads it next
 }
 
@@ -99,7 +93,7 @@ context::~context() = default;
 context::started& context::start() {
   std::call_once(start_, [this] {
     try {
-      set_log_level(parse_log_level(options::from_environment().log));
+      set_log_level(options::valid_in_environment().log);
       started_ = std::make_unique<started>(memory_);
       ::pthread_atfork(nullptr, nullptr, [] { is_child = true; });
       is_started_ = true;

@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <climits>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "interpose/soft/cudart/device/errors.h"
-#include "runtime/base/error.h"
 #include "runtime/base/options.h"
 
 namespace hpe::cudart {
@@ -40,20 +39,11 @@ void set_memory(cudaDeviceProp& p) {
   p.ipcEventSupported = 1;
 }
 
-/// Returns the compute capability that the user has chosen, as 10 times the major number plus the minor number.
-int claimed_capability() {
-  constexpr std::array possible{75, 80, 86, 87, 89, 90};
-  const std::string wanted = options::from_environment().capability;
-  for (const int each : possible)
-    if (wanted == fmt::format("{}.{}", each / 10, each % 10)) return each;
-  HPE_THROW(HPE_ERROR_INITIALIZATION,
-            "HPE_CUDA_CAPABILITY=\"{}\" is none of the compute capabilities 7.5, 8.0, 8.6, 8.7, 8.9 and 9.0", wanted);
-}
-
 void set_execution(cudaDeviceProp& p) {
-  const int capability = claimed_capability();
-  p.major = capability / 10;
-  p.minor = capability % 10;
+  const compute_capability capability = options::from_environment().capability;
+  const std::string_view number = word_of(capability);  // as in "9.0"
+  p.major = number.front() - '0';
+  p.minor = number.back() - '0';
   p.warpSize = 32;
   p.maxThreadsPerBlock = 1024;
   p.maxThreadsDim[0] = p.maxThreadsDim[1] = 1024;
@@ -68,7 +58,7 @@ void set_execution(cudaDeviceProp& p) {
   p.streamPrioritiesSupported = 1;
   p.globalL1CacheSupported = p.localL1CacheSupported = 1;
   p.cooperativeLaunch = 1;
-  p.clusterLaunch = capability >= 90 ? 1 : 0;
+  p.clusterLaunch = capability >= compute_capability::sm_90 ? 1 : 0;
 }
 
 void set_textures(cudaDeviceProp& p) {

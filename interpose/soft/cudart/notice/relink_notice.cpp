@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/base/log.h"
+#include "runtime/base/options.h"
 
 namespace hpe::cudart {
 
@@ -98,11 +99,11 @@ class notices {
 
 /// Runs body(notices) unless HPE_LOG switches notices off. If memory is too short for a notice, the program continues
 /// without the notice.
+/// The CUDA runtime library reports invalid options when it starts.
 template <class Body>
 void tell(const Body& body) noexcept {
-  const char* const level = std::getenv("HPE_LOG");  // NOLINT(concurrency-mt-unsafe): hpe never changes it
-  if (level != nullptr && std::string_view(level) == "silent") return;
   try {
+    if (options::valid_in_environment().log == log_level::silent) return;
     body(notices::of_process());
   } catch (...) {  // NOLINT(bugprone-empty-catch): the program continues without the notice
   }

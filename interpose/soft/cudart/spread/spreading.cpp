@@ -7,13 +7,12 @@
 #include "hpe/spread.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
-#include "runtime/base/switch_option.h"
 #include "runtime/trace/spread_table.h"
 
 namespace hpe::cudart {
 
 bool spreads_kernels() {
-  static const bool on = is_on("HPE_SPREAD", options::from_environment().spread);
+  static const bool on = options::from_environment().spread;
   return on;
 }
 

@@ -40,10 +40,8 @@ unsigned threads_of_each(const topology& shape, std::uint64_t wanted) {
 /// Returns the number of parts into which the cores are divided; 0: the cores are not divided. If several processes
 /// divided the same cores, some cores would serve several devices, and other cores none.
 unsigned core_shares(const topology& shape, const options& wanted) {
-  if (wanted.soft_cores == "shares") return shape.devices();
-  if (wanted.soft_cores == "any") return 0;
-  HPE_REQUIRE(wanted.soft_cores == "auto", HPE_ERROR_INITIALIZATION,
-              "HPE_SOFT_CORES=\"{}\" is none of shares, any and auto", wanted.soft_cores);
+  if (wanted.soft_cores == core_division::shares) return shape.devices();
+  if (wanted.soft_cores == core_division::any) return 0;
   return rank_by_environment() != nullptr || wanted.soft_threads != 0 ? 0 : shape.devices();
 }
 
@@ -79,11 +77,10 @@ void soft_set::configure(const uvas_layout& layout, const options& wanted) {
   state.layout = layout;
   state.threads = threads_of_each(state.shape, wanted.soft_threads);
   state.core_shares = core_shares(state.shape, wanted);
-  const bool finds_races = parse_choice("HPE_RACES", wanted.races, "off", "report");
-  state.ptx = {
-      .interprets = parse_choice("HPE_PTX_ENGINE", wanted.ptx_engine, "compiler", "interpreter") || finds_races,
-      .in_lockstep = parse_choice("HPE_WARPS", wanted.warps, "independent", "lockstep"),
-      .finds_races = finds_races};
+  const bool finds_races = wanted.races == race_search::report;
+  state.ptx = {.interprets = wanted.ptx_engine == kernel_engine::interpreter || finds_races,
+               .in_lockstep = wanted.warps == warp_scheduling::lockstep,
+               .finds_races = finds_races};
   state.prepared_memory = wanted.prepared_memory;
   state.host_limit = parse_link("HPE_SOFT_HOST_LINK", wanted.soft_host_link);
   state.peer_limit = parse_link("HPE_SOFT_PEER_LINK", wanted.soft_peer_link);

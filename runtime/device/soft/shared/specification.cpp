@@ -70,13 +70,6 @@ link_limit parse_link(const std::string& variable, const std::string& text) {
   return result;
 }
 
-bool parse_choice(const std::string& variable, const std::string& value, const std::string& first,
-                  const std::string& second) {
-  HPE_REQUIRE(value == first || value == second, HPE_ERROR_INITIALIZATION, "{}=\"{}\" is neither {} nor {}", variable,
-              value, first, second);
-  return value == second;
-}
-
 std::vector<int> parse_nodes(const std::string& text, unsigned devices) {
   if (text.empty()) return std::vector<int>(devices, unknown_node);
   constexpr std::uint64_t largest = 1023;  // the limit of Linux

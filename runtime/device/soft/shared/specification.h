@@ -37,11 +37,6 @@ struct link_limit {
 /// message of HPE_ERROR_INITIALIZATION.
 [[nodiscard]] link_limit parse_link(const std::string& variable, const std::string& text);
 
-/// Whether `value` is `second`, for an option with two values. Throws HPE_ERROR_INITIALIZATION if `value` is neither
-/// `first` nor `second`.
-[[nodiscard]] bool parse_choice(const std::string& variable, const std::string& value, const std::string& first,
-                                const std::string& second);
-
 /// Parses HPE_SOFT_NODES, "0,1" or "", into the node of each device, which is unknown_node if the text is empty. Throws
 /// HPE_ERROR_INITIALIZATION.
 [[nodiscard]] std::vector<int> parse_nodes(const std::string& text, unsigned devices);

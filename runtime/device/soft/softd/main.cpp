@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
   try {
     memory = std::make_unique<address_space>(layout);
     install_crash_handlers();
-    hpe::set_log_level(hpe::parse_log_level(hpe::options::from_environment().log));
+    hpe::set_log_level(hpe::options::from_environment().log);
   } catch (const hpe::error& e) {
     memory.reset();
     refusal = e.what();
