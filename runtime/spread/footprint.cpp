@@ -28,12 +28,18 @@ footprint::footprint(const kernel_model& kernel, const launch& l, std::span<cons
   numbers_.go_to(place_);
 }
 
-// Returns why the footprint is unknown, or an empty string.
+// Returns why the footprint is unknown, or an empty string. If a base is only possibly a pointer, and the rest of the
+// address depends on data, the access may be to any memory.
 std::string footprint::find_obstacle() const {
+  constexpr const char* unknown = "it reads pointers from memory, or makes accesses that hpe cannot analyse";
   if (!kernel_.analysis().walk->is_complete()) return "it has control flow that hpe cannot analyse";
   if (kernel_.analysis().uses_other_memory) return "it uses textures or surfaces, or launches kernels itself";
-  if (kernel_.finds_pointers() || kernel_.doubts_pointers())
-    return "it reads pointers from memory, or makes accesses that hpe cannot analyse";
+  if (kernel_.finds_pointers()) return unknown;
+  const expressions& table = kernel_.analysis().walk->table();
+  for (const access& a : kernel_.analysis().accesses)
+    for (const address_form& f : a.forms)
+      if (kernel_.pointer_of(f) && !table.of(*f.base).is_pointer && f.how == address_class::data_dependent)
+        return unknown;
   return {};
 }
 

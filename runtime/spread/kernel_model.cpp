@@ -51,7 +51,6 @@ std::size_t kernel_model::parameter_at(std::uint32_t offset) const {
 void kernel_model::find_pointers() {
   const expressions& table = analysis_.walk->table();
   finds_pointers_ = writes_anywhere_ = !analysis_.kernel->left_out.empty();
-  bool doubts_writes = false;
   for (const access& a : analysis_.accesses) {
     const bool writes = a.what != access_kind::read, reads = a.what != access_kind::write;
     const auto is_unknown = [&] {
@@ -78,18 +77,8 @@ void kernel_model::find_pointers() {
       }
       at->is_read |= reads;
       at->is_written |= writes;
-      // A base that is only perhaps a pointer tells nothing if the rest of the address is not known either.
-      if (base.is_pointer || form.how != address_class::data_dependent) continue;
-      doubts_pointers_ = true;
-      doubts_writes |= writes;
     }
   }
-  const bool is_followed = analysis_.walk->is_complete() && !analysis_.uses_other_memory;
-  knows_writes_ = is_followed && !writes_anywhere_ && !doubts_writes;
-  // A string that a kernel prints may lie in any memory.
-  const bool prints =
-      std::ranges::any_of(program_->functions, [](const auto& f) { return f->system_call == ptx::builtin::print; });
-  knows_memory_ = knows_writes_ && !finds_pointers_ && !doubts_pointers_ && !prints;
 }
 
 namespace {

@@ -45,12 +45,6 @@ class kernel_model {
   [[nodiscard]] bool finds_pointers() const { return finds_pointers_; }
   /// Returns whether a store or atomic operation may write to any memory, because the base of its address is not known.
   [[nodiscard]] bool writes_anywhere() const { return writes_anywhere_; }
-  /// Returns whether the address of an access may be a pointer in memory plus a parameter that looks like a pointer.
-  [[nodiscard]] bool doubts_pointers() const { return doubts_pointers_; }
-  /// Returns whether the kernel writes no memory but the module's variables and the memory to which pointers() lead.
-  [[nodiscard]] bool knows_writes() const { return knows_writes_; }
-  /// Returns whether the kernel uses no memory but the module's variables and the memory to which pointers() lead.
-  [[nodiscard]] bool knows_memory() const { return knows_memory_; }
   /// Returns the number, counted from 1, of the parameter at this offset.
   [[nodiscard]] std::size_t parameter_at(std::uint32_t offset) const;
   /// Why the kernel must run on one device; empty if it may be spread.
@@ -68,8 +62,7 @@ class kernel_model {
   loop_counts counts_;
   std::vector<pointer> pointers_;
   std::vector<bytes> decisive_;
-  bool finds_pointers_ = false, writes_anywhere_ = false, doubts_pointers_ = false;
-  bool knows_writes_ = false, knows_memory_ = false;
+  bool finds_pointers_ = false, writes_anywhere_ = false;
   std::string obstacle_;
 };
 

@@ -87,6 +87,7 @@ struct planner::wish {
 struct planner::account {
   std::vector<std::uint64_t> addresses;  // of the allocations that may move, in ascending order
   double lost = 0;                       // seconds that launches have lost since the arrays were moved last
+  double gain = 0;                       // seconds that the last launch lost because its kernel was not ready
   std::uint64_t launches = 0;            // the number of launches since then
   bool is_try = false;                   // the arrays were moved for a trial that has not been measured yet
   // for an account in residents_: the version of the array when stays() last asked for a move
@@ -393,7 +394,15 @@ const decision& planner::without_plan(const account& of, const query& q) {
 void planner::count_wait(known_kernel& k, double loss, const start_cost& start) {
   k.waited += std::max(loss, 0.0);
   waited_ += std::max(loss, 0.0);
-  wants_start_ = k.waited >= start.kernel_seconds && waited_ >= start.process_seconds;
+  wants_start_ = k.waited >= start.kernel_seconds && waited_ >= start.process_seconds + start.kernel_seconds;
+}
+
+// Returns the decision for a launch without a plan whose kernel is not ready: one device.
+const decision& planner::wait_without_plan(known_kernel& k, account& a, const query& q, const start_cost& start) {
+  if (!without_plan(a, q).is_spread()) return unplanned_;
+  count_wait(k, a.gain, start);  // the gain of the last planned launch of about this size
+  unplanned_.how = whole_grid(q.l.grid, machine_.devices, std::max(machine_.alone, 0));
+  return unplanned_;
 }
 
 const decision& planner::decide(const kernel_model& kernel, const launch& l, std::span<const allocation* const> arrays,
@@ -413,11 +422,14 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
   account& a = *c->of;
   a.asked = nullptr;
   is_measured_ = wants_start_ = false;
-  if (c->now == nullptr && (c->now = outlook_of(k, *c, q)) == nullptr) return without_plan(a, q);
+  const auto unplanned = [&]() -> const decision& {
+    return start == nullptr ? without_plan(a, q) : wait_without_plan(k, a, q, *start);
+  };
+  if (c->now == nullptr && (c->now = outlook_of(k, *c, q)) == nullptr) return unplanned();
   if (--c->until_look == 0) refresh(k, *c, q);
   if (count_uses(a, *c->now)) {
     c->now = outlook_of(k, *c, q);
-    if (c->now == nullptr) return without_plan(a, q);
+    if (c->now == nullptr) return unplanned();
   }
   outlook& now = *c->now;
   const way chosen = choose(a, now);
@@ -427,7 +439,9 @@ const decision& planner::decide(const kernel_model& kernel, const launch& l, std
     const double gain = chosen == way::spread ? a.record->expected(way::alone, now.alone.seconds) -
                                                     a.record->expected(way::spread, now.stay.seconds)
                                               : 0;
-    count_wait(k, gain + wished.loss, *start);
+    a.gain = gain + wished.loss;
+    // The first measured launch includes the loading of the program's own code, so its time shows no gain.
+    if (a.record->count(way::alone) != 1) count_wait(k, a.gain, *start);
     measure(a, now, way::alone, now.stay.is_spread() ? now.stay.seconds : now.to(way::spread).seconds);
     return now.alone;
   }

@@ -39,7 +39,7 @@ enum class when_planned : std::uint8_t {
 /// The one-time cost of a kernel's first launch over several devices: code is loaded, and devices are prepared.
 struct start_cost {
   double kernel_seconds = 0;   // for this kernel's code
-  double process_seconds = 0;  // for the first such kernel of the process, in addition
+  double process_seconds = 0;  // in addition, for the first such kernel of the process
 };
 
 /// For one thread at a time.
@@ -145,6 +145,7 @@ class planner {
   [[nodiscard]] bool count_uses(account& a, const outlook& now);
   void settle(std::span<const std::uint64_t> addresses, double stake);
   void count_wait(known_kernel& kernel, double loss, const start_cost& start);
+  const decision& wait_without_plan(known_kernel& kernel, account& a, const query& q, const start_cost& start);
   account& account_of(known_kernel& kernel, const query& q);
   void forget(account& a);
   void forget_all();

@@ -219,7 +219,8 @@ std::vector<residency::candidate> residency::candidates(unsigned home, std::uint
   bool has_cycle = false;
   std::vector<candidate> result = all_candidates(home, now, has_cycle);
   // In a cycle, the next use of the latest work's data is furthest away. But that work may be running, and what it
-  // writes is not on the host yet. So this data is copied to the host now, and given up for later work.
+  // writes is not on the host yet. So this data is copied to the host now, and given up for later work. Data that is
+  // needed sooner than the other candidates is not copied ahead, because it would soon be overwritten.
   std::vector<candidate> latest;
   if (has_cycle) latest = take_latest(result, spare);
   const auto first = [](const candidate& a, const candidate& b) { return a.age > b.age; };
@@ -237,7 +238,11 @@ std::vector<residency::candidate> residency::candidates(unsigned home, std::uint
     if (r.alive && needs_copy(r, c.range)) c.age = c.age * cost_of_clean / cost_of_dirty;
   }
   std::ranges::stable_sort(result, first);
-  result.insert(enough(wanted), latest.begin(), latest.end());
+  const auto behind = enough(wanted);
+  const std::uint64_t soonest = behind == result.begin() ? 0 : std::prev(behind)->age;
+  const auto kept = std::ranges::stable_partition(latest, [&](const candidate& c) { return c.age >= soonest; }).begin();
+  result.insert(behind, latest.begin(), kept);
+  result.insert(result.end(), kept, latest.end());
   return result;
 }
 

@@ -146,7 +146,7 @@ byte_range residency::needed(const region& r, byte_range named) {
 }
 
 void residency::note_step(std::span<const device_access> accesses) noexcept try {
-  if (!is_short()) return;
+  if (!short_.load(std::memory_order_relaxed)) return;
   std::uint64_t homes = 0;
   for (const device_access& access : accesses)
     if (!access.region->single_copy()) homes |= access.region->home_set();

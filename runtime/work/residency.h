@@ -79,9 +79,6 @@ class residency {
     residency& at_;
   };
 
-  /// Whether device memory was too short for some work.
-  [[nodiscard]] bool is_short() const noexcept { return short_.load(std::memory_order_relaxed); }
-
   /// Records that a piece of work is about to use this data. To be called once for each piece of work. The caller holds
   /// the mutexes of the regions.
   void note_step(std::span<const device_access> accesses) noexcept;

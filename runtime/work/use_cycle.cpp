@@ -107,7 +107,7 @@ std::uint64_t use_cycle::steps_until_use(std::uint32_t region, coherence::byte_r
   const auto behind = std::ranges::lower_bound(same_, std::tuple(region, bytes.end), {}, [](const same_uses& s) {
     return std::tuple(s.what.region, s.what.bytes.begin);
   });
-  for (auto at = behind; at != same_.begin();) {
+  for (auto at = behind; at != same_.begin() && least != 1;) {
     --at;
     if (at->what.region != region || at->furthest_end <= bytes.begin) break;
     if (at->what.bytes.end <= bytes.begin) continue;

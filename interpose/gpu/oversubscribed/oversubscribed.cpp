@@ -15,9 +15,9 @@
 #include <string>
 
 #include "interpose/gpu/oversubscribed/driver_result.h"
+#include "runtime/base/box.h"
 #include "runtime/base/log.h"
 #include "runtime/base/options.h"
-#include "runtime/core/operations/launch_uses.h"
 #include "runtime/core/operations/parts_in_time.h"
 #include "runtime/core/runtime.h"
 #include "runtime/trace/refusals.h"
@@ -37,7 +37,7 @@ void* pointer(CUdeviceptr address) {
 // are large enough for the additional granule not to matter get memory behind their end.
 std::size_t with_memory_behind(std::size_t bytes) {
   constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
-  return bytes >= large ? bytes + behind : bytes;
+  return bytes >= large ? saturated_sum(bytes, behind) : bytes;
 }
 
 }  // namespace
@@ -144,12 +144,16 @@ std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu,
   }
 }
 
+// The additional memory must not be evicted, since no launch names it.
+std::size_t oversubscribed::mapped_bytes(std::size_t bytes, unsigned device) const noexcept {
+  return is_spread(device) && !wanted() ? with_memory_behind(bytes) : bytes;
+}
+
 CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {
   core::allocator& from = hpe_.memory();
-  const std::size_t mapped = with_memory_behind(bytes);
   freed_memory::list unnoted(1);  // made first, because the memory must not be lost if objects_.add() throws
   CUdeviceptr address = freed_.take(bytes, device);
-  const auto make = [&] {
+  const auto make = [&](std::size_t mapped) {
     // If data may leave the GPUs (--oversubscribe), it is distributed from the start, so that more of it fits in device
     // memory.
     using first_home = core::launch_planner::first_home;
@@ -157,11 +161,12 @@ CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned
         is_spread(device) ? planner_->allocate(mapped, wanted() ? first_home::parts : first_home::one)
                           : from.allocate(mapped, device));
   };
+  const std::size_t mapped = mapped_bytes(bytes, device);
   try {
-    if (address == 0) make();
+    if (address == 0) make(mapped);
   } catch (const error& e) {
-    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !give_back_freed()) throw;
-    make();
+    if (e.status() != HPE_ERROR_OUT_OF_MEMORY || (!give_back_freed() && mapped == bytes)) throw;
+    make(bytes);
   }
   try {
     objects_.add(address, bytes, device);
@@ -272,13 +277,6 @@ movable_use oversubscribed::use_of(std::span<const range> ranges) const {
                                  std::min<std::size_t>(each.bytes, object->base + object->bytes - each.address),
                                  each.mode});
   return result;
-}
-
-bool oversubscribed::evicts() const noexcept { return hpe_.kernels().evicts(); }
-
-void oversubscribed::narrow(const spread::kernel_model& kernel, std::span<const std::byte> parameters,
-                            movable_use& use) const {
-  core::narrow(hpe_.memory(), kernel, parameters, use.everything, use.accesses);
 }
 
 CUresult oversubscribed::find_place(CUstream stream, std::optional<place>& found) const {

@@ -105,10 +105,6 @@ class oversubscribed {
     hpeAccessMode mode = HPE_INOUT;
   };
   [[nodiscard]] movable_use use_of(std::span<const range> ranges) const;
-  /// Whether hpe moves data between the devices and the host, because the memory of a device was too short.
-  [[nodiscard]] bool evicts() const noexcept;
-  /// Narrows the memory that a launch may use; see core::narrow.
-  void narrow(const spread::kernel_model& kernel, std::span<const std::byte> parameters, movable_use& use) const;
 
   /// The context and device in which a piece of work is queued.
   struct place {
@@ -186,6 +182,8 @@ class oversubscribed {
  private:
   oversubscribed(const device::cuda::driver& cu, core::runtime& hpe, const std::vector<CUdevice>& gpus);
   static oversubscribed* instance(const device::cuda::driver& cu, const std::vector<CUdevice>& gpus);
+  /// How many bytes to map for an allocation of the program.
+  [[nodiscard]] std::size_t mapped_bytes(std::size_t bytes, unsigned device) const noexcept;
   /// Whether the allocations of a device are distributed over several GPUs.
   [[nodiscard]] bool is_spread(unsigned device) const noexcept {
     return planner_ != nullptr && device == gpus_.front();

@@ -86,14 +86,16 @@ void part_launches::share_memory() {
 }
 
 const spread::start_cost* part_launches::start_of(const part_kernel& kernel) {
-  // Two H200 took 0.4 s for the first kernel of a process, and the driver compiles a kernel in 20 ms or more.
-  static constexpr spread::start_cost cost{0.02, 0.1};
-  return kernels_.is_loaded(kernel) ? nullptr : &cost;
+  // Two H200 took 0.4 s for the first kernel of a process. The program waits for the other thread only at its end, so
+  // half of this time is charged. The driver compiles a kernel in 20 ms or more.
+  static constexpr spread::start_cost cost{0.02, 0.2};
+  return cannot_start_.load(std::memory_order_acquire) || kernels_.is_loaded(kernel) ? nullptr : &cost;
 }
 
 void part_launches::start(const std::shared_ptr<const part_kernel>& kernel) {
   if (is_starting_.exchange(true)) return;
   const std::lock_guard lock(start_mutex_);
+  if (has_ended_) return;
   try {
     if (starting_.joinable()) starting_.join();  // it has ended
     starting_ = os::start_thread("hpe-code", [this, kernel] {
@@ -102,14 +104,14 @@ void part_launches::start(const std::shared_ptr<const part_kernel>& kernel) {
       is_starting_.store(false, std::memory_order_release);
     });
   } catch (const std::exception& e) {
-    is_starting_.store(false, std::memory_order_release);
+    cannot_start_.store(true, std::memory_order_release);  // from now on, launches load the code themselves
     log(log_level::info, "code for launches over several GPUs is not loaded ahead: {}", e.what());
   }
 }
 
 void part_launches::finish_starts() noexcept {
   const std::lock_guard lock(start_mutex_);
-  is_starting_.store(true);  // no thread begins from now on
+  has_ended_ = true;
   if (starting_.joinable()) starting_.join();
 }
 
@@ -118,13 +120,6 @@ std::vector<CUfunction> part_launches::load(const std::shared_ptr<const part_ker
   share_memory();
   HPE_REQUIRE(obstacle().empty(), HPE_ERROR_NOT_SUPPORTED, "{}", obstacle());
   return kernels_.load(kernel, what.function, what.shared_bytes);
-}
-
-void part_launches::narrow(const spread_launch& what, movable_use& use) {
-  const std::shared_ptr<const part_kernel> kernel = kernels_.of(what.function);
-  if (kernel->code == nullptr) return;
-  const spread::kernel_model& model = *kernel->code->model;
-  if (model.knows_writes()) memory_.narrow(model, parameters_of(*model.analysis().kernel, what), use);
 }
 
 CUresult part_launches::queue_in_time(const spread_launch& what, const oversubscribed::place& where,
@@ -190,12 +185,12 @@ part_launches& launches_of_devices::of(const device::cuda::driver& cu, oversubsc
 }
 
 CUresult launches_of_devices::launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
-                                     movable_use use, function_ref<CUresult()> whole, function_ref<CUresult()> alone) {
+                                     const movable_use& use, function_ref<CUresult()> whole,
+                                     function_ref<CUresult()> alone) {
   std::optional<oversubscribed::place> where;
   if (const CUresult result = memory.find_place(what.stream, where); result != CUDA_SUCCESS) return result;
   if (!where) return whole();
   try {
-    if (memory.evicts()) of(cu, memory, where->device).narrow(what, use);
     try {
       return memory.try_run(*where, what.stream, use, whole);
     } catch (const error& e) {

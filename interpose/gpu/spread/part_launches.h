@@ -71,9 +71,6 @@ class part_launches {
   bool queue(const spread_launch& what, const oversubscribed::place& where, const cut_launch& how, movable_use use,
              CUresult& result);
 
-  /// Narrows the memory that a launch may use to the memory that its kernel uses, as far as hpe knows the kernel.
-  void narrow(const spread_launch& what, movable_use& use);
-
   /// Queues a launch whose memory does not fit on its devices: in parts that run one after the other, or by alone() if
   /// those bytes fit that the launch can touch. refusal: the error of the launch in one piece. unreachable: why other
   /// GPUs cannot use the launch's memory; empty if they can. Throws HPE_ERROR_OUT_OF_MEMORY, whose message names the
@@ -95,9 +92,10 @@ class part_launches {
   std::string no_sharing_;  // why the GPUs cannot use each other's memory; set before cannot_share_
   std::atomic<bool> cannot_share_{false};
   std::atomic<std::uint64_t> writes_elsewhere_{1};
-  std::atomic<bool> is_starting_{false};
+  std::atomic<bool> is_starting_{false}, cannot_start_{false};
   std::mutex start_mutex_;
-  std::thread starting_;  // guarded by start_mutex_
+  std::thread starting_;    // guarded by start_mutex_
+  bool has_ended_ = false;  // guarded by start_mutex_: no other thread may begin
 };
 
 /// Queues the launches of a program that is not spread: each launch runs on the device for which the program made it.
@@ -105,9 +103,9 @@ class part_launches {
 class launches_of_devices {
  public:
   /// Queues a launch by whole(), or in parts if its memory does not fit. whole() also offers the launch to other kinds
-  /// of memory; alone() only lets the driver queue it. use: the memory that the launch may use, by its parameters.
-  CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what, movable_use use,
-                  function_ref<CUresult()> whole, function_ref<CUresult()> alone);
+  /// of memory; alone() only lets the driver queue it.
+  CUresult launch(const device::cuda::driver& cu, oversubscribed& memory, const spread_launch& what,
+                  const movable_use& use, function_ref<CUresult()> whole, function_ref<CUresult()> alone);
   /// To be called when the program has unloaded a module or library.
   void forget_handles();
 

@@ -77,21 +77,16 @@ bool program_image::has_kernel(const std::string& name) const {
 }
 
 const spread::module_model* program_image::model() {
-  std::call_once(analysed_, [this] { analyse(); });
-  return model_.get();
-}
-
-void program_image::analyse() {
-  if (texts_.empty()) {
-    failure_ = "its module contains machine code, but no PTX";
-    return;
-  }
+  if (model_ != nullptr || !failure_.empty()) return model_.get();
+  if (texts_.empty()) failure_ = "its module contains machine code, but no PTX";
+  if (!failure_.empty()) return nullptr;
   try {
     model_ = std::make_unique<spread::module_model>(
         ptx::parse(texts_, ptx::warp_order::independent, ptx::unknown_code::left_out));
   } catch (const error& e) {
     failure_ = fmt::format("its PTX is not understood: {}", e.what());
   }
+  return model_.get();
 }
 
 program_code& program_code::of_process() {

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -11,7 +10,7 @@
 
 namespace hpe::cuda_hooks {
 
-/// The PTX of a module or library of the program. The first call of model() analyses and patches it. Thread-safe.
+/// The PTX of a module or library of the program. The first call of model() analyses and patches it.
 class program_image {
  public:
   /// texts: the PTX texts of all modules, which are linked together; empty if the image contains only machine code.
@@ -22,20 +21,17 @@ class program_image {
   /// Returns the analysed and patched PTX. If hpe cannot analyse the image, returns null and sets failure() to the
   /// reason.
   [[nodiscard]] const spread::module_model* model();
-  /// To be called after model().
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
-  void analyse();
-
   std::vector<std::string> texts_;
-  std::once_flag analysed_;
   std::unique_ptr<spread::module_model> model_;
   std::string failure_;
 };
 
 /// Records the code of the program in this process: the images that the program passes to the driver, the code in its
-/// files, and the origin of each kernel's handle. Thread-safe.
+/// files, and the origin of each kernel's handle. This class is thread-safe;
+/// program_image is not.
 class program_code {
  public:
   /// Returns the only object in the process, which is never destroyed.

@@ -71,12 +71,13 @@ int job::world_rank(MPI_Comm comm, int member) {
 void job::begin() {
   try {
     auto made = std::make_unique<job>();
-    options option;
+    options option = options::valid_in_environment();
+    // Checked before the other options, because a rank with a wrong option must vote if and only if the other ranks do.
+    if (!option.mpi_pipeline) return;
     bool can = false;
     try {
-      set_log_level(options::valid_in_environment().log);
+      set_log_level(option.log);
       option = options::from_environment();
-      if (!option.mpi_pipeline) return;
       can = progress::of_process().attach() && draw(made->id);
     } catch (const error& e) {
       log(log_level::error, "messages of device memory are sent as a whole: {}", e.what());

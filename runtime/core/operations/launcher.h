@@ -14,10 +14,6 @@
 #include "runtime/core/memory/allocator.h"
 #include "runtime/device/ptx_module.h"
 
-namespace hpe::spread {
-class kernel_model;
-}
-
 namespace hpe::core {
 
 /// The parts of a PTX module other than its kernels.
@@ -29,7 +25,6 @@ struct loaded_ptx {
   std::vector<variables> placed;                   ///< by device
   hpe::mutex mutex;                                ///< guards the members below
   coherence::point_set launches HPE_GUARDED_BY(mutex);
-  std::map<hpeKernel, std::shared_ptr<const spread::kernel_model>> models HPE_GUARDED_BY(mutex);  ///< at first use
 };
 
 }  // namespace hpe::core
@@ -111,9 +106,6 @@ class launcher {
   /// other than the first, the work counts as queued.
   void enqueue_parts_beside(std::span<const beside_part> parts,
                             const std::function<int(std::size_t, void*, bool)>& function, const work_usage& usage);
-
-  /// Returns whether device memory was too short for some work, so that hpe evicts data.
-  [[nodiscard]] bool evicts() const noexcept { return with_.room.is_short(); }
 
   /// Adds to `points` the point of the last work on each compute stream of a device.
   void add_last_points(unsigned device, coherence::point_set& points) const;

@@ -6,7 +6,6 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/log.h"
-#include "runtime/core/operations/launch_uses.h"
 #include "runtime/ptx/program/program.h"
 
 namespace hpe::core {
@@ -170,7 +169,6 @@ void ptx_modules::unload(hpeModule module) {
     const lock_guard lock(ptx.mutex);
     launches = ptx.launches;
     ending = std::move(ptx.on_devices);
-    ptx.models.clear();
   }
   work::wait_for(launches.points(), devices_);
   free_variables(*module);
@@ -213,8 +211,6 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
   check(k, shape, parameters.size());
 
   std::vector<hpeAccess> accesses(usage.accesses.begin(), usage.accesses.end());
-  if (launcher_.evicts() && !usage.in_reach)
-    narrow(memory_, model_of(kernel), parameters.first(k.parameter_bytes), usage.everything, accesses);
   add_accesses(kernel->module, device, accesses);
   usage.accesses = accesses;
 
@@ -225,15 +221,6 @@ timepoint ptx_modules::launch(unsigned device, hpeKernel kernel, const device::s
 
 std::shared_ptr<const ptx::program> ptx_modules::program_of(hpeModule module) const {
   return require_ptx(module).on_devices->program();
-}
-
-const spread::kernel_model& ptx_modules::model_of(hpeKernel kernel) const {
-  const std::shared_ptr<const ptx::program> program = program_of(kernel->module);
-  loaded_ptx& ptx = *kernel->module->ptx;
-  const lock_guard lock(ptx.mutex);
-  auto& model = ptx.models[kernel];
-  if (model == nullptr) model = std::make_shared<const spread::kernel_model>(program, kernel->name);
-  return *model;
 }
 
 bool ptx_modules::has_variables(hpeModule module) const { return !require_ptx(module).on_devices->variables().empty(); }

@@ -30,8 +30,6 @@ class ptx_modules {
 
   /// Returns the parsed PTX texts of a module.
   [[nodiscard]] std::shared_ptr<const ptx::program> program_of(hpeModule module) const;
-  /// How a kernel uses memory; valid as long as the module.
-  [[nodiscard]] const spread::kernel_model& model_of(hpeKernel kernel) const;
   /// Whether the module has variables that find_variable can find.
   [[nodiscard]] bool has_variables(hpeModule module) const;
   /// Throws HPE_ERROR_INVALID_ARGUMENT if the kernel or a device does not support the shape, or if the parameters do

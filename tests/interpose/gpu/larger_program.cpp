@@ -385,25 +385,6 @@ void touches() {
   std::printf("touched %llx\n", all);
 }
 
-// Weights of three times the device's memory, which kernels read again and again.
-void weights() {
-  constexpr unsigned count = 8, rounds = 5;
-  const CUdeviceptr result = array();
-  std::vector<CUdeviceptr> all;
-  for (unsigned n = 0; n < count; ++n) {
-    all.push_back(array());
-    MUST(cuMemcpyHtoD(all[n], words_of(n * 1000).data(), array_bytes));
-  }
-  unsigned long long sums = 0;
-  for (unsigned round = 0; round < rounds; ++round)
-    for (const CUdeviceptr each : all) {
-      MUST(add(result, each, round));
-      sums = sums * 31 + sum(content(result));
-    }
-  for (const CUdeviceptr each : all) sums = sums * 31 + sum(content(each));
-  std::printf("weights %llx\n", sums);
-}
-
 CUdeviceptr left_for_the_end = 0;
 
 // Runs at the exit of the program, like the handler of CUDA's runtime: after the destructors of objects that hpe has
@@ -444,7 +425,6 @@ int main(int argc, char** argv) {
     if (is("graphs")) graphs();
     if (is("ask")) questions();
     if (is("touch")) touches();
-    if (is("weights")) weights();
   }
   return 0;
 }

@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "tests/interpose/written_back.h"
 #include "tests/shell.h"
 
 namespace {
@@ -43,19 +42,6 @@ TEST(LargerRun, AProgramMayCallTheDriverAsItExits) {
     const outcome it = shell(run + options + program + "end");
     EXPECT_EQ(exit_status(it), 0) << options << it.text;
     EXPECT_EQ(it.text, alone.text) << options;
-  }
-}
-
-// The weights come to the host once, because the program copied them to the device.
-TEST(LargerRun, DataThatKernelsOnlyReadIsNotWrittenBack) {
-  const outcome enough = shell(run + program + "weights");
-  ASSERT_EQ(exit_status(enough), 0) << enough.text;
-  for (const std::string scope : {"", "--scope args "}) {
-    const outcome less = shell(little + scope + "--profile" + program + "weights");
-    EXPECT_EQ(exit_status(less), 0) << less.text;
-    EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
-    EXPECT_GT(evicted(less), 3 * 48) << less.text;
-    EXPECT_LE(written_back(less), 48 + 14) << less.text;
   }
 }
 

@@ -1,7 +1,6 @@
 // A program for one GPU whose launches use more memory than hpe has on the device (hpe run --oversubscribe): a triad, a
 // stencil, a matrix product, reductions and a transpose, launches in a loop, in a graph and on two streams, and kernels
 // that cannot run in parts. Each part prints numbers that depend on all of its results, but not on the order of blocks.
-// `weights` and `states` use data of three times the memory again and again.
 //   larger NAME
 
 #include <cstring>
@@ -221,28 +220,6 @@ void ranges() {
   print("ranges", a, triad_size);
 }
 
-// Weights of 96 MiB, which the kernels only read. Each launch reads 4 MiB of them, and adds to sums.
-void weights() {
-  constexpr int n = 1 << 20, count = 24;
-  float *sums = filled<float>(n, 1), *all[count];
-  for (int w = 0; w < count; ++w) all[w] = filled<float>(n, w + 2);
-  for (int round = 0; round < 4; ++round)
-    for (const float* each : all) add_scaled<<<blocks_for(n), threads>>>(sums, sums, each, 0.5f, n);
-  CHECK(cudaGetLastError());
-  print("weights", sums, n);
-}
-
-// As above, but each launch writes 4 MiB.
-void states() {
-  constexpr int n = 1 << 20, count = 24;
-  float *input = filled<float>(n, 1), *all[count];
-  for (int s = 0; s < count; ++s) all[s] = filled<float>(n, s + 2);
-  for (int round = 0; round < 4; ++round)
-    for (float* each : all) add_scaled<<<blocks_for(n), threads>>>(each, each, input, 0.5f, n);
-  CHECK(cudaGetLastError());
-  for (const float* each : all) print("states", each, n);
-}
-
 void tell(const char* name) { printf("%s: %s\n", name, cudaGetErrorName(cudaDeviceSynchronize())); }
 
 void steps() {
@@ -268,8 +245,7 @@ int main(int count, char** words) {
     void (*run)();
   } parts[] = {{"triad", triad},         {"stencil", stencil},     {"product", product}, {"reduction", reduction},
                {"transpose", transposed}, {"loop", loop},           {"graph", graph},     {"streams", streams},
-               {"variables", variables}, {"ranges", ranges},       {"steps", steps},     {"pointers", pointers},
-               {"weights", weights},     {"states", states}};
+               {"variables", variables}, {"ranges", ranges},       {"steps", steps},     {"pointers", pointers}};
   for (const auto& part : parts)
     if (count == 2 && std::strcmp(words[1], part.name) == 0) {
       part.run();

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "tests/interpose/soft/cudart/programs/soft_run.h"
-#include "tests/interpose/written_back.h"
 
 namespace {
 
@@ -52,28 +51,6 @@ TEST(Larger, TellsWhyALaunchCannotRunInParts) {
             std::string::npos)
       << pointers.text;
   EXPECT_NE(pointers.text.find("pointers: cudaErrorMemoryAllocation"), std::string::npos) << pointers.text;
-}
-
-// The weights come to the host once, because the program copied them to the device.
-TEST(Larger, DataThatKernelsOnlyReadIsNotWrittenBack) {
-  for (const std::string scope : {"", "--scope args "}) {
-    const outcome enough = soft_run(cuda_program("larger weights"), 1);
-    const outcome less = with_little("weights", 1, scope + "--profile");
-    EXPECT_EQ(exit_status(less), 0) << less.text;
-    EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
-    EXPECT_GT(evicted(less), 3 * 96 - 32) << less.text;
-    EXPECT_LE(written_back(less), 96 + 16) << less.text;
-  }
-}
-
-TEST(Larger, DataThatKernelsWriteIsWrittenBack) {
-  for (const std::string scope : {"", "--scope args "}) {
-    const outcome enough = soft_run(cuda_program("larger states"), 1);
-    const outcome less = with_little("states", 1, scope + "--profile");
-    EXPECT_EQ(exit_status(less), 0) << less.text;
-    EXPECT_NE(less.text.find(enough.text), std::string::npos) << less.text << "instead of\n" << enough.text;
-    EXPECT_GE(written_back(less), evicted(less) - 32) << less.text;
-  }
 }
 
 TEST(Larger, RefusedLaunchesAreAnErrorIfWanted) {
