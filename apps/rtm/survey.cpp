@@ -144,7 +144,7 @@ std::vector<field> fields_of(survey& s) {
       {"image", "name", path{&s.image}, "name of the image's files, without an ending"},
       {"image", "formats", &s.image_formats, "endings: sgy, npy, f32 (raw), png (sgy and png)"},
       {"image", "condition", one_of{&s.condition, {"normalised", "correlation"}},
-       "divide the correlation by the illumination, or not (normalised)"},
+       "normalised divides the correlation by the illumination (the default)"},
       {"image", "illumination", path{&s.illumination},
        "a file for the sum of squares of the source's field: .sgy, .npy or raw"},
       {"image", "laplacian", &s.laplacian, "remove the smooth background (true)"},

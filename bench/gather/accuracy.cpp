@@ -68,7 +68,7 @@ class experiment {
     return clock_.seconds(p, how, indices, repeats_);
   }
 
-  /// Predicts times at sizes between those of the fit.
+  /// Compares predicted with measured times, at sizes between those to which the model was fitted.
   void by_size(way w, const std::string& name) {
     accuracies in_order, uniform;
     for (double mb = 1.4; mb * 0x1p20 <= static_cast<double>(std::min(largest_, std::size_t{1} << 30)); mb *= 2) {

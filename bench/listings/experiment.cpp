@@ -84,7 +84,7 @@ int experiment::report() {
   int same = same_ ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (rank == 0)
-    std::printf("listing %s: %d steps, ranks: %d, devices of each: %d: %s\n",
+    std::printf("listing %s, %d steps, ranks: %d, devices of each rank: %d: %s\n",
                 listing_.c_str(), steps, ranks, devices,
                 same == 1 ? "every bit as on the host" : "differs from the host");
   MPI_Finalize();

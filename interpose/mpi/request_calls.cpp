@@ -35,7 +35,7 @@ class watched {
 
   [[nodiscard]] bool any() const noexcept { return any_; }
 
-  /// The call waits for all requests.
+  /// To be called before an MPI call that waits for all these requests: prepares each pending operation for the wait.
   void await() {
     for (const auto& operation : operations_)
       if (operation != nullptr) operation->await();

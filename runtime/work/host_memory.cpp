@@ -7,9 +7,9 @@
 #include "runtime/base/log.h"
 #include "runtime/trace/recorder.h"
 
-// A thread reads or writes the spill file without the region's mutex. Each of these transfers has a number. When the
-// thread has locked the mutex again, it uses the transfer's result only if the granule still has this number
-// (host_granule::transfer) and still waits for the transfer.
+// A thread does not hold the region's mutex while it reads or writes the spill file. Each of these transfers has a
+// number. When the thread has locked the mutex again, it uses the transfer's result only if the granule still has this
+// number (host_granule::transfer) and still waits for the transfer.
 
 namespace hpe::work {
 
@@ -164,7 +164,7 @@ void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is,
       }
       if (g.where != place::arriving) bytes = bytes_of(r, granule).size();
     }
-    if (bytes == 0) {  // another thread is reading the granule
+    if (bytes == 0) {  // another thread is reading the granule from the spill file
       wait_for_transfers(r);
       continue;
     }

@@ -32,9 +32,10 @@ void* pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
 }
 
-// Some kernels read a little beyond an array and ignore the value. In the driver's memory, other memory is behind the
-// array, and nothing happens; hpe leaves a gap between allocations, and the kernel would fail. So the allocations that
-// are large enough for the additional granule not to matter get memory behind their end.
+// Some kernels read a little beyond an array and ignore the value. In memory that the driver allocates, the bytes after
+// an array usually belong to another allocation, so such a read does no harm. hpe leaves a gap after each allocation,
+// so the kernel would fail. Therefore, the allocations that are large enough for the additional granule not to matter
+// get additional memory after their end.
 std::size_t with_memory_behind(std::size_t bytes) {
   constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
   return bytes >= large ? bytes + behind : bytes;

@@ -183,7 +183,7 @@ bool part_kernels::is_loaded(const part_kernel& kernel) {
   return found != modules_.end() && (!found->second.of_gpus.empty() || found->second.is_refused);
 }
 
-// The driver compiles the code, which takes long, so no lock is held.
+// Holds no lock, because the driver compiles the code, which takes a long time.
 void part_kernels::load_ahead(const part_kernel& kernel) {
   patched_module made;
   try {

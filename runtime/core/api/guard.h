@@ -32,7 +32,7 @@ namespace hpe::core {
 void remember_error(const char* message) noexcept;
 
 /// Marks the calling thread as running a callback of the program that hpe calls while it holds locks. While the object
-/// exists, functions of the C interface that the thread calls fail, because they could deadlock.
+/// exists, every call of the C interface by this thread fails, because it could deadlock.
 class inside_callback {
  public:
   inside_callback() noexcept;

@@ -47,7 +47,8 @@ Value* emitter::has_linear_result(const instruction& i) {
   return at.CreateSelect(condition(i.guard), result, is_linear(i.results[0]));
 }
 
-// Emits a test: whether the lanes' addresses have the step of their shape. Null if they always do.
+// Emits a test of whether the address really grows from lane to lane by the step in its lane_shape. Returns null if it
+// always does.
 Value* emitter::keeps_step(const instruction& i) {
   if (simple_.contains(&i)) return nullptr;
   const operand& address = i.sources[0];

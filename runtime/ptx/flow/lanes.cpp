@@ -372,7 +372,9 @@ void lane_analysis::find_waiting(lane_region& region) const {
       std::set<std::uint32_t> all = region.waiting[block];
       all.insert(outcome.begin(), outcome.end());
       for (const std::uint32_t to : region.next(block, outcome)) {
-        all.erase(to);  // the code goes on with a later block only if no lane waits for this one
+        // next() lists the blocks in the order in which the code tries them: if the code goes on with `to`, no lane
+        // waits for the blocks before `to`, and the lanes that waited for `to` run.
+        all.erase(to);
         const std::size_t before = region.waiting[to].size();
         region.waiting[to].insert(all.begin(), all.end());
         if (is_reached[to] && region.waiting[to].size() == before) continue;

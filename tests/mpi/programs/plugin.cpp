@@ -9,7 +9,7 @@
 
 #include "hpe/hpe.hpp"
 
-// Functions of MPI 4, which mpi.h may not declare.
+// Functions of MPI 4; the mpi.h of an older MPI does not declare them.
 extern "C" {
 extern char send_c __asm__("MPI_Send_c") __attribute__((weak));
 extern char alltoall_init __asm__("MPI_Alltoall_init") __attribute__((weak));

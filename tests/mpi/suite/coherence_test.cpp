@@ -47,7 +47,7 @@ TEST(coherence, TheWrappersStageAndNothingFaults) {
   EXPECT_EQ(statistics().bytes_to_device, n * sizeof(word));
 }
 
-// A halo exchange: the received bytes are the edges of a block of hpe whose other bytes a kernel is using.
+// A halo exchange: messages arrive at both ends of an array while a kernel uses other bytes of the same blocks.
 TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
   constexpr int edge = 100;
   const hpe::array<word> field(n);

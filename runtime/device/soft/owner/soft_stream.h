@@ -100,7 +100,7 @@ class soft_stream final : public stream {
   std::uint64_t seen_completed_ = timeline::all;  // timeline::all before the first look
   std::chrono::steady_clock::time_point seen_at_{};
 
-  // Used by threads that take failures, under the set's lock.
+  // Used under the set's lock, by threads that call oldest_failure(), take_oldest_failure() or leave_out_failure().
   std::uint64_t failures_taken_ = 0;
   std::set<std::uint64_t> left_out_;  // failures after failures_taken_ that were already reported
 };

@@ -1,4 +1,4 @@
-// The entries for contexts, memory, streams and events.
+// The stand-in driver's functions for devices, contexts, memory, streams and events.
 #include <cstring>
 #include <utility>
 
