@@ -65,7 +65,7 @@ struct field {
   std::string table, key;
   std::variant<real_number, whole_number, yes_or_no, cell, text, path, one_of, named, number_of, list, words> value;
   std::string help;
-  double least = -HUGE_VAL;  ///< of a number
+  double least = -HUGE_VAL;  ///< the smallest valid value, if the value is a number
 };
 
 constexpr double above_zero = std::numeric_limits<double>::min();

@@ -100,8 +100,8 @@ class experiment {
     all.report(results_, name + ", passes", 0.86);
   }
 
-  /// Adds the smallest ratio best / chosen over all sizes: the time of the fastest method by the time of the method
-  /// that the model chooses.
+  /// Adds the smallest ratio best / chosen over all sizes: the time of the fastest method, divided by the time of the
+  /// method that the model chooses.
   void by_choice(way w, const std::string& name) {
     double least = 1;
     for (std::size_t bytes = std::size_t{1} << 22; bytes <= largest_; bytes *= 4) {

@@ -55,7 +55,8 @@ class watched {
     return result;
   }
 
-  /// MPI has completed request i with the error code `code`. Returns MPI_SUCCESS or hpe's error.
+  /// To be called after MPI has completed request i with the error code `code`: finishes the request's operation.
+  /// Returns MPI_SUCCESS or hpe's error.
   int over(int i, int code, const MPI_Status* status) {
     const auto at = static_cast<std::size_t>(i);
     const std::shared_ptr<pending> operation =

@@ -43,7 +43,7 @@ void host_memory::stop() noexcept {
 
 unsigned host_memory::transfers_at_once() const noexcept {
   constexpr std::uint64_t enough = 8;   // the number of transfers that keep a disk busy
-  constexpr std::uint64_t part_of = 8;  // the transfers use at most this part of the limit
+  constexpr std::uint64_t part_of = 8;  // the transfers use at most 1 / part_of of the limit
   return static_cast<unsigned>(std::clamp<std::uint64_t>(limit_ / part_of / granule_size, 1, enough));
 }
 

@@ -519,7 +519,7 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
     if (const CUresult result = find_type(other, type); result != CUDA_SUCCESS) return result;
   const bool meets_host = type != memory_type::device;
   // If the driver's call returns only after the copy, it first waits for the earlier work on the stream, which may take
-  // long. This thread waits for that work here, before it locks anything.
+  // a long time. This thread waits for that work here, before it locks anything.
   if (meets_host && (waits || (source && type == memory_type::pageable)))
     if (const CUresult before = cu_.cuStreamSynchronize(stream); before != CUDA_SUCCESS) return before;
   if (meets_host && waits && wanted()) {

@@ -150,7 +150,7 @@ void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUst
     patched_module::copy& last = module.copied[gpu];
     if (last.on == stream && last.written == written) return;
     constants = module.constants;
-    last = {};  // until the copies are queued: a copy may fail
+    last = {};  // until all copies are queued, because a copy may fail
   }
   const entered here(cu_, gpus_.context(gpu));
   for (const constant& c : constants)

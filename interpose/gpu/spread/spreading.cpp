@@ -251,7 +251,7 @@ void spreading::stays_alone(decided& how, const std::string& reason) {
   how.plan.parts.clear();
 }
 
-// Called before the measurement of the launch begins, because loading new code takes long.
+// Called before the measurement of the launch begins, because loading new code takes a long time.
 void spreading::load(const spread_launch& what, decided& how) {
   if (how.plan.parts.empty()) return;
   try {

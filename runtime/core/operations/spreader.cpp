@@ -197,8 +197,8 @@ spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel k
                                     {.accesses = used.accesses, .everything = used.everything})};
     return how;
   } catch (const error& e) {
-    // Between two parts, other work may use the memory. So hpe cuts in time only announced work, which the program
-    // itself orders.
+    // Between two parts, other work may use the memory. So hpe cuts in time only announced work: the program itself
+    // ensures that no other work comes between the parts.
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !coherence::this_announced_thread().at_work) throw;
     return launch_in_time(devices, kernel, shape, parameters, used, e.what());
   }

@@ -60,7 +60,7 @@ TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
     MPI_Isend(field.data() + edge, edge, MPI_UINT32_T, previous_rank(), 1, world, &r[3]);
     const auto inside = field.subspan(2 * edge, n - 4 * edge);
     hpe::launch(test_kernel().increment, hpe::grid(1), {inside.data(), inside.size(), 1, 500}, hpe::inout(inside));
-    if (round % 2 == 0) field[n / 2] += 1;  // the host uses the block, too
+    if (round % 2 == 0) field[n / 2] += 1;  // the host also uses one of these blocks
     MPI_Waitall(4, r.data(), MPI_STATUSES_IGNORE);
     hpe::launch(test_kernel().increment, hpe::grid(1), {field.data(), n, 3, 0}, hpe::inout(field));
   }

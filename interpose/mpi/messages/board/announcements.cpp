@@ -82,7 +82,7 @@ const announcement_board::correspondent* announcement_board::sender_of(MPI_Comm 
 }
 
 void announcement_board::mistaken(MPI_Comm comm, int source) {
-  constexpr unsigned for_a_while = 64;  // the number of receives that are not announced
+  constexpr unsigned for_a_while = 64;  // the number of next receives from the rank that are not announced
   const auto found = correspondents_.find({comm, source});
   if (found != correspondents_.end()) found->second.unannounced = for_a_while;
 }

@@ -101,8 +101,8 @@ class access_watcher final : public ptx::watcher {
     (writes ? of.written : of.read) += weight_ * static_cast<double>(sector);
   }
 
-  /// Whether an address is in the device's own memory, or not in hpe memory. If it returns false, place_ says where the
-  /// memory is.
+  /// Whether an address is in the device's own memory, or not in hpe memory. If the result is false, place_ says where
+  /// the memory is.
   [[nodiscard]] bool is_own(std::uint64_t address) {
     if (address < known_from_ || address >= known_to_) {
       const auto piece = count_.memory.find(address);
