@@ -94,8 +94,8 @@ struct radix_choice_parameters {
 };
 
 /// Kernel radix_count_classes: sets offsets[class * tiles + tile] to the number of elements of the class in the tile.
-/// Kernel radix_move: moves each element to its place, to[offsets[...]++]. The grid may have any size, but the same
-/// size for both.
+/// Kernel radix_move: moves each element to its place, to[offsets[...]++]. The grid may have any size, but both kernels
+/// must be launched with the same grid.
 struct radix_classes_parameters {
   radix_part part;
   uint64_t* offsets;

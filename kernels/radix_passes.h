@@ -74,7 +74,7 @@ struct radix_digits_of_passes {
 };
 
 /// How many of a device's original elements are in each bin of the first pass, and how many have each range and digit
-/// of each later pass. Must be zero before kernel radix_count_NAME.
+/// of each later pass. Must be zero before kernel radix_count_NAME runs.
 struct radix_pass_counts {
   uint64_t first[radix_most_bins];
   uint64_t later[radix_most_later_passes][radix_most_devices][radix_most_bins];

@@ -153,8 +153,8 @@ struct scan_share {
 /// A scan in three stages (Dieguez et al., section 3.1), with one launch for each stage, all with these parameters.
 /// Kernel scan_reduce sets sums[problem][first_sum + chunk] to the combination of all elements of the chunk. Kernel
 /// scan_sums replaces each row of sums by its exclusive scan; it does not use share.from, to and chunk. Kernel
-/// scan_chunks writes the scan of each chunk, continued from its sum, to output; if sums is null, each problem has one
-/// chunk.
+/// scan_chunks writes the scan of each chunk to output, and combines each element with the entry of sums that scan_sums
+/// has made for the chunk: the combination of all earlier chunks. If sums is null, each problem has one chunk.
 ///
 /// The grid may have any size: its tiles have equal parts of the chunks (scan_sums: of the problems).
 template <class T>

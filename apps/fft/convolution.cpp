@@ -36,7 +36,8 @@ class convolution_method final : public method<T> {
         filter_(spread(longer_)),
         padded_(spread(longer_)),
         transformed_(spread(longer_)) {
-    // Makes filter_, the transform of conj(c) for forward transforms, with c continued periodically.
+    // Computes chirp_ (c in the comment at the top of this file) and filter_: the transform of conj(c), continued with
+    // period longer_, for forward transforms. run() conjugates filter_ for inverse transforms.
     write_chirp(chirp_, length_, 0, forward_sign);
     write_chirp(padded_, longer_, longer_, inverse_sign);
     transforms_->run(forward_sign, padded_.data(), filter_.data());

@@ -34,9 +34,10 @@ class fftw_transforms final : public local_transforms<T> {
   /// on one array after another.
   [[nodiscard]] kernels::fft_local<T> parameters(int device, const shape& what, int sign) const {
     if (what.lengths[0] * what.lengths[1] > std::numeric_limits<int>::max())
-      throw error(HPE_ERROR_NOT_SUPPORTED, "Fourier transform of " + std::to_string(what.elements()) +
-                                               " elements on one soft device: FFTW transforms at most 2^31 - 1 "
-                                               "elements; the form \"transpose\" makes shorter transforms");
+      throw error(HPE_ERROR_NOT_SUPPORTED,
+                  "Fourier transform of " + std::to_string(what.elements()) +
+                      " elements on one soft device: FFTW transforms at most 2^31 - 1 "
+                      "elements; the form \"transpose\" (hpe fft --form transpose) makes shorter transforms");
     const std::int64_t units = units_[static_cast<std::size_t>(device)];
     kernels::fft_local<T> p{};
     p.lengths[0] = what.lengths[0];

@@ -29,7 +29,7 @@ struct request {
 /// Reads the options. Throws bad_input for an unknown option or an invalid value.
 [[nodiscard]] request parse(int argc, char** argv);
 
-/// The forms by their names.
+/// Returns all forms with the names that --form accepts.
 [[nodiscard]] std::vector<std::pair<std::string, form>> forms();
 
 /// The text of --help.

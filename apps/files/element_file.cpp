@@ -1,5 +1,5 @@
-// A .npy file begins with magic bytes, a version, the header's length, and the header, a Python dictionary as text,
-// padded so that the data begin at a multiple of 64 bytes
+// A .npy file begins with magic bytes, a version, and the length of the header. The header follows: a Python dictionary
+// as text, padded so that the data begin at a multiple of 64 bytes
 // (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 
 #include "apps/files/element_file.h"

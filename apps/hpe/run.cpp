@@ -186,7 +186,8 @@ void preload(const options& chosen, bool on_soft_devices, bool driver) {
     add(own.soft_driver);
     set_variable("LD_LIBRARY_PATH", joined(folder, variable("LD_LIBRARY_PATH")));
     // Triton has two assemblers; which of them compiles for compute capability 9.0 depends on its version. CuPy's CUB
-    // module has a CUDA runtime of its own, and CuPy does not notice that its calls fail.
+    // module contains a CUDA runtime of its own, whose calls fail on soft devices, which CuPy does not notice. So an
+    // empty CUPY_ACCELERATORS makes CuPy do without CUB.
     const std::string assembler = folder / "triton" / "ptxas";
     std::vector<std::pair<const char*, std::string>> for_soft_devices = {{"TRITON_PTXAS_PATH", assembler},
                                                                          {"TRITON_PTXAS_BLACKWELL_PATH", assembler},

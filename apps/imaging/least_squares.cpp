@@ -40,9 +40,9 @@ std::vector<command_line::option> options_of(request& r) {
 std::string help_text() {
   request defaults;
   return "Usage: hpe least-squares [options] [PATHS|FILE]\n\n"
-         "Compares paths of points in space with a reference path over all devices: computes for each path the 3 x 3\n"
-         "matrix M = pinv(A) R that brings its points A nearest to the points R of the reference, by least squares.\n"
-         "The matrix is 0 where the points lie in a plane through the origin.\n\n" +
+         "Uses all devices to compare paths of points in space with a reference path: computes for each path the\n"
+         "3 x 3 matrix M = pinv(A) R that brings its points A nearest to the points R of the reference, by least\n"
+         "squares. The matrix is 0 where the points lie in a plane through the origin.\n\n" +
          command_line::lines_of_help(options_of(defaults)) +
          "\nExamples:\n"
          "  hpe least-squares 2^20 --points 64\n"

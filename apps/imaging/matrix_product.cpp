@@ -75,7 +75,9 @@ matrices input_of(request& r, bool leads) {
     if (n != r.n) throw bad_input(fmt::format("--right {}: {} rows; the left matrix has {}", r.right, n, r.n));
     return m;
   }
-  if (!r.right.empty()) throw bad_input("--right needs a file with the left matrix");
+  if (!r.right.empty())
+    throw bad_input(
+        "--right FILE also needs the file of the left matrix, as in: hpe multiply LEFT.npy --right RIGHT.npy");
   if (!leads) return m;
   std::mt19937 random(static_cast<std::uint32_t>(r.seed));
   for (std::vector<float>* one : {&m.left, &m.right}) {

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The demand that an application makes on a certain number of devices: the results of the formulas in its
+/// What an application needs when it runs on a given number of devices: the results of the formulas in its
 /// specification. The models use only these data of an application.
 
 #include <map>

@@ -14,8 +14,8 @@ namespace hpe::predict::paper {
 /// Equations 4 and 5: the time of `count` elements, or subsets of elements, on `gpus` GPUs.
 [[nodiscard]] double gpu_seconds(double seconds_of_one, double count, int gpus);
 
-/// Equation 6: the time in which the bytes of a transfer that are not in memory cross the disk once. `allocated`: bytes
-/// of all data; `transferred`: bytes of the transfer.
+/// Equation 6: the time that the disk needs to read or write, once, the part of a transfer that does not fit into host
+/// memory. `allocated`: bytes of all data; `transferred`: bytes of the transfer.
 [[nodiscard]] double paging_seconds(double allocated, double memory, double transferred, double disk);
 
 /// Equation 7 for one transfer of a device: pinned memory adds the time of its allocation, pageable memory the time of

@@ -65,7 +65,7 @@ struct field {
   std::string table, key;
   std::variant<real_number, whole_number, yes_or_no, cell, text, path, one_of, named, number_of, list, words> value;
   std::string help;
-  double least = -HUGE_VAL;  ///< of a number
+  double least = -HUGE_VAL;  ///< the smallest valid value, if the value is a number
 };
 
 constexpr double above_zero = std::numeric_limits<double>::min();
@@ -144,7 +144,7 @@ std::vector<field> fields_of(survey& s) {
       {"image", "name", path{&s.image}, "name of the image's files, without an ending"},
       {"image", "formats", &s.image_formats, "endings: sgy, npy, f32 (raw), png (sgy and png)"},
       {"image", "condition", one_of{&s.condition, {"normalised", "correlation"}},
-       "divide the correlation by the illumination, or not (normalised)"},
+       "normalised divides the correlation by the illumination (the default)"},
       {"image", "illumination", path{&s.illumination},
        "a file for the sum of squares of the source's field: .sgy, .npy or raw"},
       {"image", "laplacian", &s.laplacian, "remove the smooth background (true)"},

@@ -53,7 +53,7 @@ class radix_partition {
 
   /// Queues the search for splitters. `from`: the elements of all parts.
   void split(const std::byte* from);
-  /// Queues the exchange, after split() of the same elements. The arrays do not overlap.
+  /// Queues the exchange. Call split() with the same elements first. The arrays must not overlap.
   void move(const std::byte* from, std::byte* to);
 
   /// The index of the first element of range r in a part of `count` elements that is cut into `ranges` ranges.

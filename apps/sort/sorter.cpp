@@ -156,7 +156,7 @@ std::vector<sorter::step> sorter::radix_steps(std::byte* given) {
 
 std::vector<sorter::step> sorter::merge_steps(std::byte* given) {
   std::byte* const other = other_.data();
-  // The last round must write to the data.
+  // The last round must write to `given`, so the number of rounds decides where the local sorts write.
   const std::size_t count = rounds(devices_.size());
   std::byte* from = count % 2 == 0 ? given : other;
   std::byte* to = count % 2 == 0 ? other : given;

@@ -23,8 +23,9 @@ using method_choice = std::function<gather::choice(const gather::problem&)>;
 class hash_table {
  public:
   /// Builds the table of `count` entries (see kernels::hash_key_of), which are in hpe memory. If entries have equal
-  /// keys, a search finds one of them. Throws hpe::error; refuses the pair of the greatest key and the greatest value,
-  /// because this pair marks an empty slot.
+  /// keys, a search finds one of them. The pair of the greatest key and the greatest value must not be among the
+  /// entries, because it marks an empty slot; the constructor does not check this. Throws hpe::error, also if there are
+  /// too many entries.
   hash_table(const std::uint64_t* entries, std::uint64_t count, int device, const method_choice& choose);
 
   /// Sets results[i] to the value of keys[i], or to `missing`, and waits. All arrays are in hpe memory. Throws

@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   bool is_program = false;
   const hpe::bench::arguments arguments = hpe::bench::parse(
       argc, argv, "a CUDA program with fifty kernels from its start to its end, with and without the kernel cache",
-      {{"--program", "", "run the program with fifty kernels itself; for internal use",
+      {{"--program", "", "launch fifty kernels and exit; the benchmark starts itself with this option",
         hpe::bench::to_flag(is_program)}});
   if (is_program) {
     std::printf("%.6g\n", hpe::bench::launch_fifty_kernels());

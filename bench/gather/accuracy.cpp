@@ -68,7 +68,7 @@ class experiment {
     return clock_.seconds(p, how, indices, repeats_);
   }
 
-  /// Predicts times at sizes between those of the fit.
+  /// Compares predicted with measured times, at sizes between those to which the model was fitted.
   void by_size(way w, const std::string& name) {
     accuracies in_order, uniform;
     for (double mb = 1.4; mb * 0x1p20 <= static_cast<double>(std::min(largest_, std::size_t{1} << 30)); mb *= 2) {
@@ -100,8 +100,8 @@ class experiment {
     all.report(results_, name + ", passes", 0.86);
   }
 
-  /// Adds the smallest ratio best / chosen over all sizes: the time of the fastest method by the time of the method
-  /// that the model chooses.
+  /// Adds the smallest ratio best / chosen over all sizes: the time of the fastest method, divided by the time of the
+  /// method that the model chooses.
   void by_choice(way w, const std::string& name) {
     double least = 1;
     for (std::size_t bytes = std::size_t{1} << 22; bytes <= largest_; bytes *= 4) {

@@ -41,8 +41,9 @@ double last_cache() {
 /// The largest number of indices in a measurement.
 constexpr std::uint64_t most_indices = std::uint64_t{1} << 29;
 
-/// Returns the bytes that each of `devices` GPUs needs for a table of `table_bytes` bytes: the table, indices and
-/// values, and two partitions with the streams of indices and values, plus 10 %.
+/// Returns the device memory, in bytes, that each of `devices` GPUs needs for a table of `table_bytes` bytes: an equal
+/// share of the table, of the indices and values, and of two copies of the indices and values (the streams of two plans
+/// with method `partitioned`), plus 10 %.
 double room_of(double table_bytes, std::size_t devices) {
   const double count = std::min(table_bytes / element, static_cast<double>(most_indices));
   const double index = table_bytes / element > 0x1p32 ? 8 : 4;

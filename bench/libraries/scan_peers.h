@@ -1,6 +1,6 @@
 #pragma once
 
-/// The references for scans.
+/// The copy and the libraries (CUB, oneTBB) with which the benchmark compares hpe's scans.
 
 #include <cstddef>
 #include <cstdint>

@@ -11,7 +11,8 @@ namespace hpe::bench::listings {
 
 namespace {
 
-/// All cells have values, so that a halo that arrives a step late changes a rim.
+/// All cells have random values, so that the results differ from the host's if a halo
+/// arrives a step late.
 std::vector<float> random_field(std::size_t slabs) {
   std::vector<float> field(slabs * slab + 2 * halo);
   std::minstd_rand numbers;
@@ -84,7 +85,7 @@ int experiment::report() {
   int same = same_ ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (rank == 0)
-    std::printf("listing %s: %d steps, ranks: %d, devices of each: %d: %s\n",
+    std::printf("listing %s, %d steps, ranks: %d, devices of each rank: %d: %s\n",
                 listing_.c_str(), steps, ranks, devices,
                 same == 1 ? "every bit as on the host" : "differs from the host");
   MPI_Finalize();

@@ -17,8 +17,8 @@ struct message_rates {
   std::optional<predict::network> on_one_machine, between_machines;  ///< set only in the rank that leads
 };
 
-/// A process makes one object at its start and keeps it until its end. Member functions other than leads() are
-/// collective.
+/// A process makes one object at its start and keeps it until its end. All ranks must call messages(), seconds_on() and
+/// wait_for_all(), and make and destroy the object, together.
 class ranks {
  public:
   /// argv: the arguments of the program, which are passed to hpe-machine-mpi.

@@ -109,7 +109,8 @@ int main(int argc, char** argv) {
       line("launch with swapped arrays", swapped, "us", most_microseconds_again),
       line("launch with other numbers", counter, "us", most_microseconds_other),
       line("launch with an array that is new", temporary, "us", most_microseconds_other),
-      line("planning beyond the first 100 ms / run time, if each shape is new", share * 100, "%", planner::share * 100),
+      line("planning time after the first 100 ms, as a share of the run time, if each launch has a new shape",
+           share * 100, "%", planner::share * 100),
   };
   return hpe::bench::report("Decisions about launches, one thread, processor time", results, arguments);
 }

@@ -43,8 +43,8 @@ std::byte* device_like_memory(int more_flags) {
   return static_cast<std::byte*>(p);
 }
 
-// The first kernel that writes new memory of a device waits for the pages. The reference: one thread makes the
-// operating system allocate as many pages of a file.
+// The first kernel that writes new memory of a device waits for the pages. For comparison, one thread makes the
+// operating system allocate the same number of pages of a file.
 void new_pages(unsigned repeats, std::vector<result>& results) {
   std::unique_ptr<hpe::array<std::uint32_t>> a;
   const auto allocate = [&] {

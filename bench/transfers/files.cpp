@@ -79,14 +79,14 @@ double memcpy_rate(std::size_t bytes, unsigned repeats) {
 void report(const figure& f, const rates& all, double link, double memory, std::vector<result>& results) {
   const double mine = rate_of(all, "hpe");
   const auto ratio = [&](const std::string& what, double other, const char* bar, double least) {
-    results.push_back({"  hpe, of " + what, mine / other, "x", bar, mine / other >= least});
+    results.push_back({"  hpe's rate / the rate of " + what, mine / other, "x", bar, mine / other >= least});
   };
   results.push_back({f.name + ", hpe", mine, "GB/s", "", true});
   for (const auto& l : all)
     if (l.name != "hpe") results.push_back({"  " + l.name, l.points.back().second, "GB/s", "", true});
   // The operating system's copy into the page cache is slower than memcpy, because it includes page management.
   ratio("the same call on ordinary memory", rate_of(all, "file alone"), f.direct ? ">= 0.95" : "", f.direct ? 0.95 : 0);
-  if (!f.direct) ratio("the slower of link and memcpy", std::min(link, memory), ">= 0.85", 0.85);
+  if (!f.direct) ratio("the link or memcpy, whichever is slower", std::min(link, memory), ">= 0.85", 0.85);
   ratio("naive", rate_of(all, "naive"), "2.4 to 2.9", 2.4);
   ratio("double-buffered by hand", rate_of(all, "double-buffered"), "", 0);
 }

@@ -1,5 +1,5 @@
 // Transfers between the host and GPUs through one pointer, compared with the code of a program without hpe: copies of
-// pinned and pageable memory, and managed memory. Every ratio is of medians taken in this run.
+// pinned and pageable memory, and managed memory. Every ratio divides two medians that were measured in this run.
 
 #include <fmt/core.h>
 

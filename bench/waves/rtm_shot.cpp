@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
       {{"--size", "CELLS", "cells along each side of the cube (512 on GPUs, else 64)", to_whole(r.size, 16, 4096)},
        {"--steps", "N", "time steps of each pass (1000 on GPUs, else 60)", to_whole(r.steps, 1, 1000000)},
        {"--keep-every", "STEPS", "time steps between two stored fields (10)", to_whole(r.every, 1, 1000000)},
-       {"--compress", "BITS", "bits of each cell of a stored field: 0 (no compression), 4, 8, 16 (8)",
+       {"--compress", "BITS", "bits for each cell of a stored field: 0 for no compression, 4, 8 or 16 (default: 8)",
         to_whole(r.bits, 0, 16)},
        {"--folder", "FOLDER", "the folder for the fields on disk (.)", to_text(r.folder)},
        {"--only-devices", "", "store fields only on devices", hpe::bench::to_flag(r.only_devices)}});

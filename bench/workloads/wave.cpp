@@ -1,5 +1,6 @@
-// The wave stencil of order 8 in slabs. Like the FDTD of the thesis, the hand-written version computes the rims first,
-// and the other cells while it copies four planes to each neighbour.
+// The wave stencil of order 8 in slabs. Like the FDTD of J. Cabezas's thesis (2015), the hand-written version first
+// computes the four outer planes on each side of a slab, and computes the other cells while it copies these planes to
+// the neighbours.
 
 #include <cmath>
 

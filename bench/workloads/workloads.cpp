@@ -39,7 +39,8 @@ int run(int argc, char** argv) {
       argc, argv,
       "wave, RTM step, FFT, scan and sort: speed-up over one device, against programs written by "
       "hand and libraries",
-      {{"--charts", "FILE", "write speed-ups and shares of exchange, for scripts/measurements draw",
+      {{"--charts", "FILE",
+        "write the speed-ups and the shares of time in exchange, which scripts/measurements draw reads",
         to_text(charts_file)},
        {"--only", "NAME", "one of them: wave, rtm step, fft, scan or sort",
         to_word(only, {"wave", "rtm step", "fft", "scan", "sort"})},

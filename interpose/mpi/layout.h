@@ -19,8 +19,8 @@ namespace hpe::interpose::mpi {
 /// unchanged.
 struct left_to_mpi {};
 
-/// Computes p + by with integers, because with the lower bound of a datatype, the address that is passed to MPI can be
-/// outside of the buffer.
+/// Computes p + by with integers: if a datatype's lower bound is not 0, the address that is passed to MPI can be
+/// outside the buffer, where pointer arithmetic is undefined.
 [[nodiscard]] inline std::byte* moved(const void* p, MPI_Aint by) noexcept {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): pointer arithmetic is only defined inside an object
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(p) + static_cast<std::uintptr_t>(by));

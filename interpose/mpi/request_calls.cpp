@@ -35,7 +35,7 @@ class watched {
 
   [[nodiscard]] bool any() const noexcept { return any_; }
 
-  /// The call waits for all requests.
+  /// To be called before an MPI call that waits for all these requests: prepares each pending operation for the wait.
   void await() {
     for (const auto& operation : operations_)
       if (operation != nullptr) operation->await();
@@ -55,7 +55,8 @@ class watched {
     return result;
   }
 
-  /// MPI has completed request i with the error code `code`. Returns MPI_SUCCESS or hpe's error.
+  /// To be called after MPI has completed request i with the error code `code`: finishes the request's operation.
+  /// Returns MPI_SUCCESS or hpe's error.
   int over(int i, int code, const MPI_Status* status) {
     const auto at = static_cast<std::size_t>(i);
     const std::shared_ptr<pending> operation =

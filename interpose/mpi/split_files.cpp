@@ -10,8 +10,8 @@ namespace hpe::interpose::mpi {
 
 namespace {
 
-// An operation that has begun. After a failure the rank takes part with no data, because other ranks wait for it, and
-// _end raises the error.
+// A split collective operation on a file, between its _begin and its _end function. After a failure the rank takes part
+// with no data, because other ranks wait for it, and _end raises the error.
 struct half {
   staged_buffer buffer;
   std::optional<error> failure;

@@ -215,7 +215,7 @@ std::shared_ptr<const type_map> map_of(MPI_Datatype type) {
   HPE_REAL(Type_get_attr)(type, keyval(), static_cast<void*>(&found), &flag);
   if (flag != 0) return *found;
   auto made = std::make_shared<const type_map>(take_apart(type));
-  // Two threads may get here with one type. A stored map is never replaced, because other threads may be reading it.
+  // Two threads may get here with the same type. A stored map is never replaced: other threads may be reading it.
   static std::mutex keeping;
   const std::lock_guard lock(keeping);
   HPE_REAL(Type_get_attr)(type, keyval(), static_cast<void*>(&found), &flag);

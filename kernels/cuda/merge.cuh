@@ -1,7 +1,8 @@
 #pragma once
 
-/// Merges two sorted sequences on a GPU. HPE_CUDA_MERGE(name, T, Less) defines the kernels sort_merge_name and
-/// sort_merge_four_name, which a program can also have in a module of its own.
+/// Merges two sorted sequences on a GPU. HPE_CUDA_MERGE(name, T, Less) defines the kernels sort_merge_<name> and
+/// sort_merge_four_<name>. kernels/cuda/merge.cu uses the macro for hpe's own types; a program uses it in a module of
+/// its own to merge another type or order.
 
 #include "kernels/cuda/merge_four.cuh"
 #include "kernels/cuda/merge_near.cuh"

@@ -30,7 +30,7 @@ struct output_range {
 /// `count` elements in shared memory, from place `begin` on, in a ring of mask + 1 places that begins at `base`.
 struct near_sequence {
   uint32_t base, begin, mask, count;
-  /// Returns the index in shared memory of place `i` of the ring; places repeat after mask + 1.
+  /// Returns the index, in shared memory, of place `i` of the ring; `i` wraps around after mask + 1 places.
   [[nodiscard]] __device__ __forceinline__ uint32_t place(uint32_t i) const { return base + (i & mask); }
 };
 

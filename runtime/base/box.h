@@ -91,9 +91,9 @@ struct box_copy {
   [[nodiscard]] constexpr std::size_t bytes() const noexcept { return extent.bytes(); }
   [[nodiscard]] constexpr box written() const noexcept { return {extent, to}; }
   [[nodiscard]] constexpr box read() const noexcept { return {extent, from}; }
-  /// Returns the same copy with fewer and longer rows. Rows without gaps on both sides are joined. Planes become rows
-  /// if each plane has only one row, or if all rows of all planes have the same distance. So is_one_row() is true for a
-  /// copy of one range of bytes.
+  /// Returns the same copy with fewer and longer rows. Rows without gaps on both sides are joined. Planes are merged
+  /// into one series of rows if each plane has only one row, or if on each side all rows are equally spaced, also from
+  /// one plane to the next. So is_one_row() is true for a copy of one range of bytes.
   [[nodiscard]] box_copy joined() const noexcept;
   /// Calls visit(offset of the row in the target, in the source) for each row, in order.
   template <class Visit>

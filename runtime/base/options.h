@@ -46,7 +46,7 @@ struct option_description {
 /// Returns the line of an option, which must exist.
 [[nodiscard]] const option_description& describe_option(std::string_view variable);
 
-/// Words in a sentence: "a, b and c" if `last` is "and".
+/// Returns the words as a list for a sentence: "a, b and c" if `last` is "and".
 [[nodiscard]] std::string listed(std::span<const std::string_view> words, std::string_view last);
 
 /// Reads a size: digits with an optional k, M, G or T (powers of 1024). Throws HPE_ERROR_INVALID_ARGUMENT.

@@ -37,8 +37,8 @@ block_run read_ahead::touched(std::uint64_t block, bool alone) noexcept {
     const bool at_marker = block == w.marker;
     if (!at_marker && (block < w.next || block >= w.next + slack)) continue;
     count(false);
-    // The walk continues: the next window is twice as large, and a touch of the marker at its start will request the
-    // window after it.
+    // The walk continues: the next window is twice as large, up to the limit. When the host touches the new marker, the
+    // window after this one is requested.
     const std::uint64_t from = w.next;
     const std::uint64_t ahead = at_marker ? w.next : block + 1;
     w.window = std::min(w.window * 2, limit_);

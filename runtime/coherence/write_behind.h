@@ -59,9 +59,10 @@ class write_behind {
   static constexpr std::uint64_t most_for_one = 8;
   // A walk no longer counts as live after this many touches outside the walk.
   static constexpr std::uint64_t recent = 32;
-  // The rolling upload stops when more blocks than this were uploaded too early. This happens when one of several
-  // threads is delayed for a moment, and while threads that begin at adjacent addresses still look like one writer. A
-  // second pass over the region uploads more blocks too early.
+  // The rolling upload stops when the number of blocks that were uploaded too early exceeds tolerated_mistakes plus one
+  // for every uploads_for_a_mistake uploads. A block is uploaded too early when one of several threads is delayed for a
+  // moment, and while threads that begin at adjacent addresses still look like one writer. A second pass over the
+  // region uploads more blocks too early.
   static constexpr std::uint64_t tolerated_mistakes = 16;
   static constexpr std::uint64_t uploads_for_a_mistake = 8;
 

@@ -58,7 +58,7 @@ class lane {
     std::uint32_t number;  // number of this fetch, which block_states stores for each of its blocks
     device::priority level;
     coherence::point_set after;     // points to wait for before the fetch is issued
-    std::vector<timepoint> copies;  // points of the copies after the fetch was issued
+    std::vector<timepoint> copies;  // timepoints of the fetch's copies; empty until the fetch is issued
     std::span<std::byte> apart{};   // the bytes whose mapping is set apart during the copies
   };
   struct prefetch_wish {

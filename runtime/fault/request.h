@@ -114,8 +114,8 @@ class basic_request {
     return same(word, mine) && (phase(word) == posted || phase(word) == taken);
   }
 
-  /// Replaces the word by next(word) atomically, and returns the old word. Wakes the request's thread if it may be
-  /// asleep and its request has been answered.
+  /// Replaces the word by next(word) atomically, and returns the old word. Wakes the thread that waits for the request,
+  /// if the thread may be asleep and the request has been answered or taken back.
   template <class Next>
   std::uint64_t change(Next next) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);

@@ -21,8 +21,9 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// The time for which a thread spins before it sleeps. It is longer than a piece of a long copy takes, because a
-// sleeping thread wakes up 20 to 200 microseconds late (a virtual machine with H200s).
+// The time for which a thread spins before it sleeps. hpe copies one piece of a long copy in less time, so a thread
+// that waits for a piece need not sleep: a sleeping thread wakes up 20 to 200 microseconds late (measured in a virtual
+// machine with H200s).
 constexpr std::chrono::microseconds patience{500};
 
 // The number of threads that may spin at once. On a machine with few cores, no thread spins, because the lane and the

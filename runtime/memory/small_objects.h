@@ -16,9 +16,9 @@ namespace hpe::memory {
 /// which are regions. This class never touches the memory of slabs; its records are elsewhere. Thread-safe, but not
 /// safe in signal handlers.
 ///
-/// Objects are aligned to 256 bytes. The space of an object is its size rounded up to a size class: to a multiple of
-/// 256 bytes up to 1 KiB, and to a multiple of a quarter of a power of two above that, so that less than a fifth of the
-/// space is lost.
+/// Objects are aligned to 256 bytes. The space of an object is its size, rounded up. Sizes up to 1 KiB are rounded up
+/// to a multiple of 256 bytes. Larger sizes are rounded up to a multiple of a quarter of the greatest power of two
+/// below the size, which wastes less than a fifth of the space.
 class small_objects {
  public:
   static constexpr std::size_t alignment = 256;

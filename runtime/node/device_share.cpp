@@ -125,8 +125,8 @@ bool device_share::open_and_lock() {
   HPE_REQUIRE(usable, HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": the file {} cannot be used: {}", group_, path_,
               file_ && about.st_uid != ::geteuid() ? "it belongs to another user"
                                                    : std::strerror(errno));  // NOLINT(concurrency-mt-unsafe)
-  // Also allocates the pages: an access to a page for which the file system has no space would end the process with
-  // SIGBUS.
+  // Sets the size of the file and allocates its pages: an access to a page for which the file system has no space would
+  // end the process with SIGBUS.
   if (const int failure = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(size_of_page())); failure != 0) {
     remove_if_last();
     HPE_THROW(HPE_ERROR_INITIALIZATION, "HPE_SHARE=\"{}\": the file {} cannot have {} bytes: {}", group_, path_,

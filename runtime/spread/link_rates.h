@@ -58,7 +58,7 @@ struct machine {
   double host_rate = 5e10;         // accesses of one device to host memory
   double host_memory_rate = 2e11;  // accesses of all devices to host memory
   double copy_rate = 3.4e11;       // copies between two devices, which make replicas
-  double instruction_rate = 2e13;  // instructions of threads that one device executes
+  double instruction_rate = 2e13;  // thread instructions per second on one device
   double launch_seconds = 6e-6;    // host time to launch on one more device and to wait for this launch
   // Before the first measurement. Bytes: hpe moved 1 GB between two H100 in about 10 ms, including new memory, its
   // clearing and the copies. Ranges: an estimate of the driver's time to create, map and unmap memory.

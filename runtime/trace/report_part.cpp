@@ -158,7 +158,7 @@ class report_part {
   const clock::time_point began_ = clock::now();
   std::string host_;
   std::string file_;
-  std::mutex mutex_;  // guards the members below
+  std::mutex mutex_;  // guards samples_ and finished_
   std::vector<sample> samples_;
   bool finished_ = false;
   milliseconds between_samples_{50};  // only the sampling thread reads and writes it

@@ -25,11 +25,11 @@ struct region_range {
 };
 
 /// Waits for the device work that must finish before the calling thread reads or writes the bytes. Throws
-/// HPE_ERROR_NOT_A_REGION if the allocation was freed. The caller must not hold the mutex.
+/// HPE_ERROR_NOT_A_REGION if the allocation was freed. The caller must not hold the region's mutex.
 void wait_for_users(const region_range& bytes, bool before_write, device::device_set& devices);
 
 /// Waits until the homes of the bytes can accept further commands (device::device::await_room). The caller must not
-/// hold the mutex.
+/// hold the region's mutex.
 void await_room(const region_range& bytes, device::device_set& devices);
 
 /// Whether the host's copy of a block in this state is valid. A fresh block counts, because it reads as zero.

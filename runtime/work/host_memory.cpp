@@ -7,9 +7,9 @@
 #include "runtime/base/log.h"
 #include "runtime/trace/recorder.h"
 
-// A thread reads or writes the spill file without the region's mutex. Each of these transfers has a number. When the
-// thread has locked the mutex again, it uses the transfer's result only if the granule still has this number
-// (host_granule::transfer) and still waits for the transfer.
+// A thread does not hold the region's mutex while it reads or writes the spill file. Each of these transfers has a
+// number. When the thread has locked the mutex again, it uses the transfer's result only if the granule still has this
+// number (host_granule::transfer) and still waits for the transfer.
 
 namespace hpe::work {
 
@@ -43,7 +43,7 @@ void host_memory::stop() noexcept {
 
 unsigned host_memory::transfers_at_once() const noexcept {
   constexpr std::uint64_t enough = 8;   // the number of transfers that keep a disk busy
-  constexpr std::uint64_t part_of = 8;  // the transfers use at most this part of the limit
+  constexpr std::uint64_t part_of = 8;  // the transfers use at most 1 / part_of of the limit
   return static_cast<unsigned>(std::clamp<std::uint64_t>(limit_ / part_of / granule_size, 1, enough));
 }
 
@@ -164,7 +164,7 @@ void host_memory::bring_granule(region& r, std::uint64_t granule, state_test is,
       }
       if (g.where != place::arriving) bytes = bytes_of(r, granule).size();
     }
-    if (bytes == 0) {  // another thread is reading the granule
+    if (bytes == 0) {  // another thread is reading the granule from the spill file
       wait_for_transfers(r);
       continue;
     }

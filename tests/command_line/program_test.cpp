@@ -1,4 +1,4 @@
-// Common parts of all programs: exit statuses, checks of memory, progress, reports.
+// Tests of the common parts of all programs: exit statuses, checks of memory, progress, reports.
 
 #include "apps/command_line/program.h"
 

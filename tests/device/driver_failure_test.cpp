@@ -87,7 +87,8 @@ std::vector<scenario> scenarios() {
 
 /// The result of a scenario.
 struct outcome {
-  std::string failed_entry;  // empty: the scenario made fewer calls
+  // The driver function whose call failed; empty if the scenario made fewer calls than the number that was to fail.
+  std::string failed_entry;
   std::optional<hpe::error> thrown;
   timepoint point;
 };

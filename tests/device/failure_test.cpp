@@ -77,7 +77,7 @@ TEST_F(crashing_kernel, memory_that_was_unmapped) {
 TEST_F(crashing_kernel, address_that_cannot_exist) {
   EXPECT_EQ(run("load", {reinterpret_cast<const std::uint64_t*>(0xdead000000000000), nullptr}),
             HPE_ERROR_LAUNCH_FAILED);
-  EXPECT_TRUE(says("cannot exist")) << sentence;
+  EXPECT_TRUE(says("non-canonical address")) << sentence;
 }
 
 TEST_F(crashing_kernel, division_by_zero) {

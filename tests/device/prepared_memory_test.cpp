@@ -142,7 +142,8 @@ TEST_P(prepared_memory, is_not_made_without_a_budget) {
   const host_buffer host(g.set, bytes);
   g.set.prepare_host(host.data(), bytes);
   g.copy(g.memory(), host.data(), granule);
-  // Starts the threads, which would now also prepare the pages named to prepare_host above if the budget allowed it.
+  // Starts the threads. If the budget allowed it, they would now also prepare the pages that were passed to
+  // prepare_host above.
   g.set.expect_copies(host.data() + bytes / 2, bytes / 2);
   EXPECT_TRUE(g.prepares(host.data() + bytes / 2, bytes / 2));
   EXPECT_EQ(g.set.prepared_host(host.data() + bytes / 4, granule), 0U);

@@ -81,7 +81,8 @@ TEST(Limits, OfThreadsDoNotKeepCopiesFromBeingMade) {
   EXPECT_TRUE(child.well()) << child;
 }
 
-// hpe's threads allocate the memory for their small needs when they start, so a later limit does not affect touches.
+// hpe's threads reserve memory for small allocations when they start, so a limit that is set later does not affect
+// touches.
 TEST(Limits, OfMemoryThatAreSetLaterDoNotKeepTouchesWaiting) {
   if (sanitizer_needs_mappings) GTEST_SKIP() << why_not_sanitized;
   const ended child = run_child([] {

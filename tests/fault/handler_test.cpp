@@ -28,7 +28,8 @@ int status_of_child(Body body) {
   return status;
 }
 
-/// Returns the wait status of a child that runs the body and shares this process's memory until then.
+/// Runs the body in a child made by vfork, which shares this process's memory until it exits, and returns the child's
+/// wait status.
 template <class Body>
 [[gnu::noinline]] int status_of_vfork(Body body) {
   const pid_t child = ::vfork();  // NOLINT(clang-analyzer-security.insecureAPI.vfork): vfork is the subject of the test

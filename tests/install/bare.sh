@@ -1,4 +1,4 @@
-# Functions of the tests that use hpe in bare Debians, to be sourced after scripts/common.sh.
+# Functions for the tests that run hpe in minimal Debian installations; source this file after scripts/common.sh.
 
 # exit_77_without_bare_roots <name>: ends a test as skipped if make_bare_root and in_bare_root cannot work here.
 exit_77_without_bare_roots() {

@@ -12,8 +12,8 @@
 
 #include "tests/core/kernels.h"
 
-// Called by AddressSanitizer: a child made by fork does not have the parent's threads, so their memory would look like
-// a leak.
+// AddressSanitizer calls this function, which turns off the search for leaks: a child made by fork does not have the
+// parent's threads, so their memory would look like a leak.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {  // NOLINT
   return "detect_leaks=0";
 }

@@ -229,7 +229,9 @@ class sequence {
   }
 
   void mix_over_there(allocation& it) {
-    constexpr std::size_t most = 2;  // exports that hold memory, so that both allocations fit on one device
+    // The most allocations that may be exported, or open in the importer, so that both allocations of the launch still
+    // fit on one device.
+    constexpr std::size_t most = 2;
     const allocation& other = allocations_[draw(allocations_.size())];
     if (&other == &it || held() > most) return;
     auto [begin, bytes] = range(std::min(it.size(), other.size()));

@@ -135,7 +135,8 @@ TEST_P(Alignment, TheThreadStopsThere) {
   EXPECT_EQ((std::array{data[0], data[4], data[8], data[9]}), (std::array{1U, 0U, 0U, 0U}));
 }
 
-// The addresses depend on earlier reads and writes in the block, so their checks cannot be moved to the front.
+// The addresses depend on earlier reads and writes in the same basic block, so their checks cannot be moved to the
+// beginning of this basic block.
 TEST_P(Alignment, OfAddressesThatAreReadFromMemory) {
   kernel_runner runner(
       {text_with("ld.global.u64 %rd1, [%rd0];\nld.global.u64 %rd3, [%rd1];\nst.global.u32 [%rd1+8], %r1;\n"

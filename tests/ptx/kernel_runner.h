@@ -66,8 +66,8 @@ class kernel_runner {
     return memory;
   }
   [[nodiscard]] void* address_of(const std::string& variable) const;
-  /// Returns new races of an interpreted kernel. A launch with a race throws unless races are allowed, so the tests of
-  /// kernels also test that no false race is reported.
+  /// Returns the races of an interpreted kernel that were found since the last call. A launch with a race throws unless
+  /// races are allowed, so the tests of kernels also test that no false race is reported.
   [[nodiscard]] std::vector<std::string> races_of(const std::string& kernel) { return report_for(find(kernel)).take(); }
   void allow_races() { allows_races_ = true; }
   [[nodiscard]] const std::string& printed() const { return printed_; }

@@ -108,7 +108,7 @@ TEST_P(Programs, SharedAddressesWrapIn32Bits) {
   EXPECT_EQ(run("ld.shared.u32 %r3, [%r2+2147483640];", 0x80000010), "41");
   EXPECT_EQ(run("ld.shared.u32 %r3, [%r2+-2147483640];", 0x80000000), "41");
   EXPECT_EQ(run("atom.shared.add.u32 %r3, [%r2+64], 1;", minus(56)), "41");
-  // native code causes a page fault, which tests/device/ptx_test.cpp tests
+  // Native code causes a page fault instead of this message; tests/device/ptx_test.cpp tests the page fault.
   if (GetParam() != engine_kind::interpreter) return;
   EXPECT_NE(
       run("ld.shared.u32 %r3, [%r2+64];", minus(68)).find("(shared memory, offset -4, where the block has 128 bytes)"),

@@ -10,7 +10,7 @@ using numbers = hpe::array<std::uint32_t>;
 
 const std::string head = ".version 8.6\n.target sm_80\n.address_size 64\n";
 
-// Returns a kernel k that writes a number.
+// Returns PTX with a kernel k that writes `number`.
 std::string writer_of(std::uint32_t number) {
   return head +
          ".visible .entry k(.param .u64 to) {\n.reg .b64 %rd1;\nld.param.u64 %rd1, [to];\nst.global.u32 [%rd1], " +

@@ -1,4 +1,4 @@
-// Faults on our own pages: they work with any signal settings of the program.
+// Faults on pages of our_pages.h are handled whatever the program's signal settings are.
 
 #include <poll.h>
 #include <pthread.h>

@@ -137,8 +137,8 @@ void make_page(const std::string& page, const std::string& command, const std::s
                stays ? "stays as it was" : "is empty");
 }
 
-/// Removes the parts of a run, or in an MPI rank only the parts of this rank; also removes the folder if it is then
-/// empty.
+/// Removes the parts of a run, and then the folder if it is empty. In an MPI rank, removes only the parts of this rank
+/// and keeps the folder.
 void remove_parts(const fs::path& folder) {
   static const std::regex part(R"((-|\d+)\.\d+\.json)");
   const char* const own = rank_by_environment();

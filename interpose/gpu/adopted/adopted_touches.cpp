@@ -107,8 +107,9 @@ void adopted_memory::fetch(unique_lock& lock, const region_pointer& r, block_run
   if (find(r->begin()) != r || r->state(run.begin) != block_state::device ||
       r->run_from(run.begin, run.end).end != run.end)
     return;  // the caller checks the state again
-  // The blocks must be in state fetching before wait_for_work(), which does not wait for work that is queued during the
-  // wait: such work then changes the state of its blocks, and the copied bytes are not used.
+  // Sets the state to fetching before wait_for_work(). That function does not wait for work that the program queues
+  // meanwhile; but such work changes the state of the blocks that it uses, and open_fetched() then does not open these
+  // blocks.
   r->transition(run, block_event::prefetch);
   const auto landed = [&]() HPE_REQUIRES(mutex_) {
     r->in_motion = false;

@@ -25,7 +25,7 @@ const char* words_of(kind how) {
       return "is memory of another API: CPU code sees that API's writes, and the API sees the writes of CPU code, only "
              "after the next CUDA work on a device";
     case kind::graphics:
-      return "is a mapped graphics resource: CPU code may use it only between mapping and unmapping, and graphics see "
+      return "is a mapped graphics resource: CPU code may use it only while it is mapped, and the graphics API sees "
              "the writes of CPU code only after the next CUDA work on a device";
     case kind::awaited:
       return "holds a value for which a stream waits: the stream does not see values that CPU code writes later, and "

@@ -32,9 +32,10 @@ void* pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
 }
 
-// Some kernels read a little beyond an array and ignore the value. In the driver's memory, other memory is behind the
-// array, and nothing happens; hpe leaves a gap between allocations, and the kernel would fail. So the allocations that
-// are large enough for the additional granule not to matter get memory behind their end.
+// Some kernels read a little beyond an array and ignore the value. In memory that the driver allocates, the bytes after
+// an array usually belong to another allocation, so such a read does no harm. hpe leaves a gap after each allocation,
+// so the kernel would fail. Therefore, the allocations that are large enough for the additional granule not to matter
+// get additional memory after their end.
 std::size_t with_memory_behind(std::size_t bytes) {
   constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
   return bytes >= large ? saturated_sum(bytes, behind) : bytes;
@@ -516,7 +517,7 @@ std::optional<CUresult> oversubscribed::copy(CUdeviceptr to, CUdeviceptr from, s
     if (const CUresult result = find_type(other, type); result != CUDA_SUCCESS) return result;
   const bool meets_host = type != memory_type::device;
   // If the driver's call returns only after the copy, it first waits for the earlier work on the stream, which may take
-  // long. This thread waits for that work here, before it locks anything.
+  // a long time. This thread waits for that work here, before it locks anything.
   if (meets_host && (waits || (source && type == memory_type::pageable)))
     if (const CUresult before = cu_.cuStreamSynchronize(stream); before != CUDA_SUCCESS) return before;
   if (meets_host && waits && wanted()) {

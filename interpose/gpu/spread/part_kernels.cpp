@@ -150,7 +150,7 @@ void part_kernels::bring_constants(const part_kernel& kernel, unsigned gpu, CUst
     patched_module::copy& last = module.copied[gpu];
     if (last.on == stream && last.written == written) return;
     constants = module.constants;
-    last = {};  // until the copies are queued: a copy may fail
+    last = {};  // until all copies are queued, because a copy may fail
   }
   const entered here(cu_, gpus_.context(gpu));
   for (const constant& c : constants)
@@ -183,7 +183,7 @@ bool part_kernels::is_loaded(const part_kernel& kernel) {
   return found != modules_.end() && (!found->second.of_gpus.empty() || found->second.is_refused);
 }
 
-// The driver compiles the code, which takes long, so no lock is held.
+// Holds no lock, because the driver compiles the code, which takes a long time.
 void part_kernels::load_ahead(const part_kernel& kernel) {
   patched_module made;
   try {

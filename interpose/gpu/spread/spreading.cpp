@@ -133,7 +133,8 @@ void spreading::forget_handles() {
 }
 
 // The analysis shows which arrays a kernel uses, unless the kernel finds pointers in memory. If the analysis does not
-// show them, the kernel may use all memory to which words in its parameters point (HPE_SCOPE=args), or any memory.
+// show them, hpe assumes that the kernel uses all memory to which words in its parameters point (HPE_SCOPE=args), or
+// all memory (HPE_SCOPE=all).
 void spreading::describe_uses(const spread_launch& what, decided& how) const {
   const part_kernel& kernel = *how.kernel;
   if (kernel.code == nullptr || kernel.code->model->finds_pointers() || kernel.code->model->writes_anywhere() ||
@@ -217,8 +218,9 @@ spreading::decided spreading::decide(const spread_launch& what) {
   if (reason.empty()) reason = how.unreachable;
   if (reason.empty()) reason = launches_.obstacle();
   const bool may_spread = reason.empty();
-  // The planner itself keeps a kernel on one GPU only if the analysis has found an obstacle. For any other obstacle,
-  // the planner makes no plan; it only learns that the kernel stays, because its arrays may have to move to its GPU.
+  // The only obstacle that the planner itself knows is the one that the analysis has found. For any other obstacle, the
+  // planner must not make a plan; it only learns that the kernel stays, because the kernel's arrays may have to move to
+  // its GPU.
   if (!may_spread && model.obstacle().empty()) {
     stays(what, how, reason);
     return how;
@@ -249,7 +251,7 @@ void spreading::stays_alone(decided& how, const std::string& reason) {
   how.plan.parts.clear();
 }
 
-// Called before the measurement of the launch begins, because loading new code takes long.
+// Called before the measurement of the launch begins, because loading new code takes a long time.
 void spreading::load(const spread_launch& what, decided& how) {
   if (how.plan.parts.empty()) return;
   try {

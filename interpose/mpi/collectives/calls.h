@@ -1,8 +1,8 @@
 #pragma once
 
-/// Makes collective calls of MPI with messages from device to device (near_group.h). Each function has the arguments of
-/// the blocking or of the non-blocking MPI function. It returns the result of the call. It returns nullopt, in all
-/// ranks and without effect, if the ranks must call MPI's own function.
+/// Carries out MPI's collective operations by messages from device to device (near_group.h), in place of MPI's own
+/// functions. Each function has the arguments of the blocking or of the non-blocking MPI function. It returns the
+/// result of the call. It returns nullopt, in all ranks and without effect, if the ranks must call MPI's own function.
 ///
 /// If all ranks know the size of the blocks, and a block has less than 4096 bytes, the ranks call MPI's own function.
 /// For these blocks, MPI's own function is faster in ordinary memory and nearly as fast with staged device memory.

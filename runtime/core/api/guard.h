@@ -32,7 +32,7 @@ namespace hpe::core {
 void remember_error(const char* message) noexcept;
 
 /// Marks the calling thread as running a callback of the program that hpe calls while it holds locks. While the object
-/// exists, functions of the C interface that the thread calls fail, because they could deadlock.
+/// exists, every call of the C interface by this thread fails, because it could deadlock.
 class inside_callback {
  public:
   inside_callback() noexcept;
@@ -70,7 +70,7 @@ hpeStatus guarded(Body&& body, const char* function = __builtin_FUNCTION()) noex
 /// messages.
 template <class Struct>
 void give_answer(Struct* place, const Struct& answer, const char* function) {
-  constexpr std::size_t largest = 4096;  // larger than the struct in every version, so not initialised
+  constexpr std::size_t largest = 4096;  // no version has a larger struct, so a larger size was never set
   const std::size_t size = place->struct_size;
   HPE_REQUIRE(size > sizeof size && size <= largest, HPE_ERROR_INVALID_ARGUMENT,
               "{} was given a struct whose struct_size is {}; set it to sizeof of the struct, here {}, before the call",

@@ -31,7 +31,7 @@ void backing::map(const region_layout& what, coherence::byte_range range, device
   auto [begin, end] = range;
   const unsigned home = what.home_of(begin);
   device::device& device = devices_.at(home);
-  constexpr std::uint64_t much = 8;  // an eighth of the free memory
+  constexpr std::uint64_t much = 8;  // a range of at most 1 / much of the free memory is mapped in one piece
   const std::size_t free = device.memory().free;
   const bool whole =
       end - begin <= what.piece_size || (end - begin <= free / much && !host_.limited()) || end - begin > free;

@@ -40,11 +40,11 @@ class kept_memory {
   /// Keeps an unused range, whose view the caller has unmapped. If more bytes than the limit are kept, drops the ranges
   /// with the lowest addresses.
   void keep(const space& what, contents pages) noexcept;
-  /// Hands a range of `granules` granules, without a view, over to the caller. The range is the beginning of the
-  /// smallest kept range that is large enough. If no kept range is large enough, the result is the largest kept range
-  /// together with the free address space after it; the pages of that address space are created at their first use.
-  /// Returns nullopt if no range is kept, or if the largest kept range is too small and the address space after it is
-  /// not free.
+  /// Removes a range of `granules` granules from the kept memory and returns it. The range has no view. It is the
+  /// beginning of the smallest kept range that is large enough. If no kept range is large enough, the result is the
+  /// largest kept range together with the free address space after it; the pages of that address space are created at
+  /// their first use. Returns nullopt if no range is kept, or if the largest kept range is too small and the address
+  /// space after it is not free.
   [[nodiscard]] std::optional<taken> take(memory::segment_allocator& segment, std::size_t granules);
   /// Returns a range and its pages to the system. If the system does not release the addresses, they are not reused.
   void drop(const space& what) noexcept;

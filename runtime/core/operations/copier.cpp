@@ -116,8 +116,8 @@ void copier::copy_in(const region_range& to, const std::byte* source) {
     std::memcpy(alias(to), source, to.range.size());
     return;
   }
-  // The copy threads fill one buffer while this thread queues the previous buffer, and do not wait for each other in
-  // between.
+  // The copy threads fill one buffer while this thread queues the previous buffer. So the copy threads need not wait
+  // for this thread between two buffers.
   struct begun {
     byte_range range;
     transfer::engine::filling piece;

@@ -69,8 +69,8 @@ class launch_planner {
   /// way that was faster.
   void took(const spread::planner::measurement& launch, double seconds);
   /// The seconds since the first decision, and the seconds that spreading has saved in this time, compared with
-  /// launches on one device; negative if spreading cost time. Counts the launches for which a time on one device is
-  /// known, and subtracts the time of moves.
+  /// launches on one device; negative if spreading cost time. `saved` includes only launches of kernels whose time on
+  /// one device is known; the time of moves is subtracted from it.
   struct gain {
     double seconds = 0, saved = 0;
   };

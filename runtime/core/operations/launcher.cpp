@@ -155,7 +155,8 @@ std::vector<device_access> launcher::accesses_of(unsigned device, const work_usa
   return accesses;
 }
 
-// Whether work on a stream must wait for work that is not earlier work of the same stream.
+// Returns whether work on this stream must wait for unfinished work of another timeline. (Earlier work of the same
+// stream needs no wait.)
 bool launcher::waits(const device::stream& stream, const point_set& after) const {
   const std::uint32_t own = stream.last().timeline;
   const auto points = after.points();

@@ -134,7 +134,7 @@ std::string spreader::obstacle_of(const spread_kernel& kernel, const device::sha
   if (shape.asks_for_cluster()) return "its launch asks for clusters, whose blocks share memory of one device";
   if (devices.size() == 1) return devices_.size() == 1 ? "there is one device" : "one device was named";
   if (std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2] == 1) return "its grid is one block";
-  if (used.others) return "it uses memory that is not hpe's, which other devices may not reach";
+  if (used.others) return "it uses memory that hpe did not allocate, which other devices might be unable to access";
   for (const unsigned d : devices) {
     for (const unsigned other : devices) {
       if (!devices_.at(d).can_access(other))
@@ -197,8 +197,8 @@ spreader::result spreader::launch(std::span<const unsigned> devices, hpeKernel k
                                     {.accesses = used.accesses, .everything = used.everything})};
     return how;
   } catch (const error& e) {
-    // Between two parts, other work may use the memory. So hpe cuts in time only announced work, which the program
-    // itself orders.
+    // Between two parts, other work may use the memory. So hpe cuts in time only announced work: the program itself
+    // ensures that no other work comes between the parts.
     if (e.status() != HPE_ERROR_OUT_OF_MEMORY || !coherence::this_announced_thread().at_work) throw;
     return launch_in_time(devices, kernel, shape, parameters, used, e.what());
   }
@@ -227,7 +227,7 @@ spreader::result spreader::launch_in_time(std::span<const unsigned> devices, hpe
   how.reason = fmt::format("in {} parts one after the other, whose memory fits: {}", all.size(), refusal);
   how.parts.push_back({devices.front(), {}, launch.grid, {}});
   if (all.size() == 1) {
-    how.reason = "only the bytes that it can touch are on the device";
+    how.reason = "its arrays do not fit into device memory, but the bytes that it can touch fit on one device";
     how.finished = {modules_.launch(devices.front(), kernel, shape, parameters, {.accesses = all.front().accesses})};
     return how;
   }

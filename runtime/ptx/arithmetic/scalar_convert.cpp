@@ -4,7 +4,8 @@
 // The PTX ISA does not define the results for a NaN. Those of hpe are the results of an H200: A NaN becomes the integer
 // 0, but from f64 or to a 64-bit integer only the top bit is set. If one of two floating-point formats is f64, sign and
 // payload are preserved, and the NaN becomes quiet. bf16 to f32 only appends zeros, and to tf32 only removes bits. All
-// other conversions give the canonical NaN of the format; the one of e4m3 and e5m2, 0x7f, was not compared with a GPU.
+// other conversions give the canonical NaN of the format; for e4m3 and e5m2 this is 0x7f, which has not been checked on
+// a GPU.
 
 #include <algorithm>
 #include <bit>

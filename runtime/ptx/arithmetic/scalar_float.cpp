@@ -4,7 +4,7 @@
 // same as an H200. If operands are NaNs, it is one of them, made quiet: the second operand before the third before the
 // first, but in a division the first before the second. If no operand is a NaN, it is 0xfff8000000000000. The .approx
 // functions return the correctly rounded value or a neighbour of it, within the bounds of the PTX ISA. Sine and cosine
-// instead reproduce the error that the hardware makes in the argument. Special cases are as on an H200.
+// instead reproduce the hardware's rounding of the argument (see angle()). Special cases are as on an H200.
 
 #include <bit>
 #include <cmath>

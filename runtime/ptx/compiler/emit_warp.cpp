@@ -125,8 +125,8 @@ Value* emitter::permuted(Value* values, Value* from) {
   return at.CreateShuffleVector(chosen(0), chosen(16), both);
 }
 
-// Computes find_source of warp.cpp in all lanes. If the operands are constants, LLVM computes the sources. A lane whose
-// source is not in its meeting gets its own value.
+// Computes find_source of warp.cpp in all lanes. If the operands are constants, LLVM computes the source lanes at
+// compile time. A lane whose source is not in its meeting gets its own value.
 void emitter::emit_shuffle(const instruction& i, Value* members) {
   const in_view every(*this, view::every);
   Value* const values = get(i.sources[0], 32);

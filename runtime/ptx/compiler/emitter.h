@@ -317,7 +317,7 @@ class emitter {
   view view_ = view::first;
   llvm::Value* lane_ = nullptr;  // i32
   std::vector<llvm::AllocaInst*> used_;
-  bool is_exact_ = true;                    // an f64 NaN must have the right bits
+  bool is_exact_ = true;                    // whether emitted code selects the bits of an f64 NaN (emit_nan.cpp)
   std::vector<std::uint32_t> reads_;        // by register: number of reads in the code; empty until needed
   std::set<const instruction*> checked_;    // accesses whose alignment was checked in advance
   std::set<const instruction*> simple_;     // accesses in lanes that were tested to be aligned and contiguous

@@ -1,5 +1,5 @@
 // Tests of the value of lane 0 that are conclusive for all lanes: whether linear values overflow, whether accesses are
-// aligned and have their step, and whether all lanes agree on a condition.
+// aligned and their addresses grow by the step of their lane_shape, and whether all lanes agree on a condition.
 
 #include <llvm/IR/Instructions.h>
 
@@ -14,7 +14,7 @@ namespace hpe::ptx {
 
 using llvm::Value;
 
-// Emits a test: whether the 32-bit values `first` + lane * `step` of all lanes do not overflow.
+// Emits a test of whether the 32-bit values `first` + lane * `step` do not overflow in any lane.
 Value* emitter::stays_in_range(Value* first, std::int64_t step, bool is_signed) {
   const std::int64_t span = step * (lane_count() - 1);
   const std::int64_t least = is_signed ? std::numeric_limits<std::int32_t>::min() : 0;
@@ -25,13 +25,13 @@ Value* emitter::stays_in_range(Value* first, std::int64_t step, bool is_signed) 
   return is_signed ? at.CreateICmpSGE(first, bound) : at.CreateICmpUGE(first, bound);
 }
 
-// Emits a test: whether the values of a uniform, linear or widened operand are linear.
+// Emits a test of whether the values of a uniform, linear or widened operand are linear.
 Value* emitter::is_linear(const operand& o) {
   if (!o.is_register() || shape_of(o.index).what != lane_shape::kind::widened) return at.getTrue();
   return at.CreateLoad(at.getInt1Ty(), linear_slot(o.index));
 }
 
-// Emits a test: whether the values that an instruction gives to a widened register are linear.
+// Emits a test of whether the values that an instruction gives to a widened register are linear.
 Value* emitter::has_linear_result(const instruction& i) {
   const in_view first(*this, view::first);
   Value* result = at.getTrue();
@@ -47,7 +47,8 @@ Value* emitter::has_linear_result(const instruction& i) {
   return at.CreateSelect(condition(i.guard), result, is_linear(i.results[0]));
 }
 
-// Emits a test: whether the lanes' addresses have the step of their shape. Null if they always do.
+// Emits a test of whether the address really grows from lane to lane by the step in its lane_shape. Returns null if it
+// always does.
 Value* emitter::keeps_step(const instruction& i) {
   if (simple_.contains(&i)) return nullptr;
   const operand& address = i.sources[0];
@@ -68,7 +69,8 @@ bool emitter::is_simple_if_full(const instruction& i) const {
          shape.step % static_cast<std::int64_t>(alignment_of(i)) == 0;
 }
 
-// Emits a test: whether all accesses are aligned and have the step of their shape.
+// Emits a test of whether all accesses are aligned and their addresses grow from lane to lane by the step of their
+// shape.
 Value* emitter::are_simple(std::span<const instruction* const> accesses) {
   Value* result = at.getTrue();
   Value* wrong = at.getInt64(0);

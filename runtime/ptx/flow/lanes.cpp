@@ -22,7 +22,7 @@ bool is_ordered(const instruction& i) {
                             modifier::mmio) != modifier::count;
 }
 
-bool is_own_memory(const operand& o) {  // of a single thread
+bool is_own_memory(const operand& o) {  // memory of a single thread
   return o.what == operand::kind::scratch || o.what == operand::kind::local;
 }
 
@@ -42,7 +42,7 @@ lane_shape with_step(lane_shape::kind what, std::int64_t step, bool is_aligned =
   return {what, step, is_aligned && step == 1};
 }
 
-// An immediate that fits into 32 bits with its sign.
+// Returns the value of an immediate if it fits into 32 bits with its sign.
 std::optional<std::int64_t> constant(const operand& o, unsigned bits) {
   if (o.what != operand::kind::immediate) return std::nullopt;
   const auto whole = static_cast<std::int64_t>(o.value);
@@ -98,8 +98,9 @@ std::vector<std::set<std::uint32_t>> outcomes_of(const lane_region& region, cons
   return {{taken, after}};
 }
 
-// Blocks that follow in the order come first. The header of a loop that contains the block comes again behind the
-// loop's end, an inner loop's before an outer one's.
+// Returns when the code behind `block` tries the block `other`. Blocks that are later in the order come first. The
+// header of a loop that contains `block` comes again after the loop's last block, the header of an inner loop before
+// that of an outer one.
 std::pair<std::uint64_t, std::uint64_t> lane_region::turn(std::uint32_t block, std::uint32_t other) const {
   if (position[other] > position[block]) return {2 * std::uint64_t{position[other]}, 0};
   return {2 * std::uint64_t{loop_end[other]} + 1, order.size() - position[other]};
@@ -372,7 +373,9 @@ void lane_analysis::find_waiting(lane_region& region) const {
       std::set<std::uint32_t> all = region.waiting[block];
       all.insert(outcome.begin(), outcome.end());
       for (const std::uint32_t to : region.next(block, outcome)) {
-        all.erase(to);  // the code goes on with a later block only if no lane waits for this one
+        // next() lists the blocks in the order in which the code tries them: if the code goes on with `to`, no lane
+        // waits for the blocks before `to`, and the lanes that waited for `to` run.
+        all.erase(to);
         const std::size_t before = region.waiting[to].size();
         region.waiting[to].insert(all.begin(), all.end());
         if (is_reached[to] && region.waiting[to].size() == before) continue;
@@ -404,7 +407,8 @@ void lane_analysis::find_shapes() {
   }
 }
 
-// A register that is written while other lanes wait for a block in which they read its value of before.
+// Gives the shape varying to each register that is written while other lanes wait for a block in which they read the
+// register's old value. Returns whether a shape has changed.
 bool lane_analysis::force_varying() {
   bool changed = false;
   for (const lane_region& region : regions_) {
@@ -446,7 +450,7 @@ lane_shape lane_analysis::result_of(const instruction& i) const {
   }
 }
 
-// A meeting of the lanes of one mask gives all of them the same, but for shuffles, and for the lanes that match.
+// A meeting of the lanes of one mask gives all these lanes the same result, except for shuffles and for match.any.
 lane_shape lane_analysis::result_of_meeting(const instruction& i) const {
   const bool is_common = i.op == opcode::vote || i.op == opcode::redux || i.op == opcode::activemask ||
                          (i.op == opcode::match && i.has(modifier::all));
@@ -475,7 +479,7 @@ lane_shape lane_analysis::result_of_pure(const instruction& i) const {
       return a.is_uniform() || b.is_uniform() ? with_step(widened, a.step + sign * b.step) : ptx::varying;
     return with_step(linear, a.step + sign * b.step);
   };
-  // The product of a value with a step and a constant.
+  // Returns the shape of the product of a value that has a step and a constant.
   const auto product = [&](const lane_shape& a, const operand& by, bool widens) -> lane_shape {
     const auto factor = constant(by, bits);
     if (!factor || !a.has_step() || (widens && a.what == lane_shape::kind::widened)) return varying;

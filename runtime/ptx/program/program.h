@@ -3,7 +3,8 @@
 /// The typed intermediate form. The parser makes it from PTX text; the interpreter and the compiler execute it.
 ///
 /// This form is PTX in which all names are resolved: registers are numbers, labels are positions, each pure instruction
-/// refers to the function that computes it, and forms with several results are split into simple instructions.
+/// refers to the function that computes it, and a pure PTX instruction with several results is split into instructions
+/// with one result each.
 
 #include <array>
 #include <cstdint>

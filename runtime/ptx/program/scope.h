@@ -14,7 +14,7 @@
 namespace hpe::ptx {
 
 /// The meaning of a name. `index` is the number of a register, symbol or function. `offset` is an offset into formals,
-/// scratch or local memory.
+/// scratch or local memory (see operand::kind in program.h).
 struct entity {
   operand::kind what = operand::kind::none;
   std::uint32_t index = 0;

@@ -6,9 +6,9 @@
 
 namespace hpe::ptx {
 
-/// Sets symbol::may_be_written. A variable is only read if all functions use its address only to load from the
-/// variable: they never store the address, pass it to a function or compare it with another address, and it is no
-/// initial value.
+/// Sets symbol::may_be_written. A variable counts as only read if every function uses its address only to load from the
+/// variable (it never stores the address, passes it to a function, or compares it with anything but an address inside
+/// the variable), and no variable's initial value contains the address.
 void find_written_variables(program& p);
 
 }  // namespace hpe::ptx

@@ -4,8 +4,9 @@
 /// of different threads to the same bytes that no synchronisation orders, if at least one access writes and not both
 /// are atomic. The order in which the interpreter happens to run the threads does not matter.
 ///
-/// Each thread has a clock, which its barriers advance. For each other thread, a thread also stores a time of that
-/// thread's clock: accesses that the other thread made up to this time are ordered before the thread's own next
+/// Each thread has a clock, which advances when the thread meets other threads or arrives at a barrier, and when it
+/// releases a flag (also by an atomic access that may write). For each other thread, a thread also stores a time of
+/// that thread's clock: accesses that the other thread made up to this time are ordered before the thread's own next
 /// accesses (vector clocks; compare Flanagan and Freund, "FastTrack", 2009). The race finder ignores shuffles and
 /// votes, because they do not order memory accesses. Volatile accesses count as plain accesses. Two writes of the same
 /// value are not a race.

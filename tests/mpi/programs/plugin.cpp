@@ -9,7 +9,7 @@
 
 #include "hpe/hpe.hpp"
 
-// Functions of MPI 4, which mpi.h may not declare.
+// Functions of MPI 4; the mpi.h of an older MPI does not declare them.
 extern "C" {
 extern char send_c __asm__("MPI_Send_c") __attribute__((weak));
 extern char alltoall_init __asm__("MPI_Alltoall_init") __attribute__((weak));
@@ -17,7 +17,7 @@ extern char alltoall_init __asm__("MPI_Alltoall_init") __attribute__((weak));
 
 namespace {
 
-// A module such as mpi4py's tests in this way which functions its MPI library has.
+// The module of mpi4py, for example, tests in this way which functions its MPI library has.
 bool names_are_those_of_the_library() {
   constexpr bool has = MPI_VERSION >= 4;
   return (&send_c != nullptr) == has && (&alltoall_init != nullptr) == has &&

@@ -47,7 +47,7 @@ TEST(coherence, TheWrappersStageAndNothingFaults) {
   EXPECT_EQ(statistics().bytes_to_device, n * sizeof(word));
 }
 
-// A halo exchange: the received bytes are the edges of a block of hpe whose other bytes a kernel is using.
+// A halo exchange: messages arrive at both ends of an array while a kernel uses other bytes of the same blocks.
 TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
   constexpr int edge = 100;
   const hpe::array<word> field(n);
@@ -60,7 +60,7 @@ TEST(coherence, TheInsideIsComputedWhileTheEdgesArrive) {
     MPI_Isend(field.data() + edge, edge, MPI_UINT32_T, previous_rank(), 1, world, &r[3]);
     const auto inside = field.subspan(2 * edge, n - 4 * edge);
     hpe::launch(test_kernel().increment, hpe::grid(1), {inside.data(), inside.size(), 1, 500}, hpe::inout(inside));
-    if (round % 2 == 0) field[n / 2] += 1;  // the host uses the block, too
+    if (round % 2 == 0) field[n / 2] += 1;  // the host also uses one of these blocks
     MPI_Waitall(4, r.data(), MPI_STATUSES_IGNORE);
     hpe::launch(test_kernel().increment, hpe::grid(1), {field.data(), n, 3, 0}, hpe::inout(field));
   }

@@ -45,7 +45,7 @@ TEST_F(one_sided, PutAndGetBetweenFences) {
   with_window(n, [&](buffers b, MPI_Win win) {
     MPI_Win_fence(0, win);
     MPI_Put(b.send, 100, type, next_rank(), 10, 100, type, win);
-    const word other = ~word{0};  // all bytes change, so also the last byte of the window
+    const word other = ~word{0};  // all bytes of the word change, including the last byte of the window
     MPI_Put(&other, 1, type, next_rank(), n - 1, 1, type, win);
     MPI_Win_fence(0, win);
     MPI_Get(b.send + 500, 300, type, previous_rank(), 0, 300, type, win);

@@ -126,7 +126,7 @@ TEST(point_to_point, PersistentSends) {
         MPI_Start(&requests[1]);
         MPI_Waitall(2, requests.data(), MPI_STATUSES_IGNORE);
         EXPECT_NE(requests[0], MPI_REQUEST_NULL);
-        b.receive[words - 1 - int(round)] += 1;  // the next message overwrites it
+        b.receive[words - 1 - int(round)] += 1;  // the message of the next round, if any, overwrites it
       }
       MPI_Request_free(&requests[0]);
       MPI_Request_free(&requests[1]);

@@ -127,7 +127,7 @@ class kept_kernels : public testing::Test {
     EXPECT_EQ(::stat(file.c_str(), &about), 0);
     return about.st_ino;
   }
-  // Runs the kernel, after which its file must have been replaced. The next run must use the new file.
+  // Runs the kernel, and expects that this run replaces the kernel's file and that the next run uses the new file.
   void expect_replaced() {
     const fs::path file = only_file();
     const std::string damaged = test::read_file(file);

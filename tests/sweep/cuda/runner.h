@@ -10,7 +10,7 @@
 
 namespace sweep {
 
-/// The operations of a program, and the variables with which it is started.
+/// The operations of a program, and the environment variables that are set when it starts.
 struct scenario {
   std::string name;
   std::vector<std::pair<const char*, const char*>> variables;

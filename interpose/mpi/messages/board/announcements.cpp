@@ -7,8 +7,8 @@
 
 // Announcements are numbered within their pair of ranks, in order, and the cell of an announcement is the number modulo
 // the number of cells. A cell is reused when its announcement is over. Numbers start at the number of cells, so the
-// zeros of new memory mean that there is no announcement. A sender that reads a cell while the receiver fills the cell
-// for a later announcement fails to claim it, because the number in the cell's state has changed.
+// zeros of new memory mean that there is no announcement. A sender may read a cell while the receiver fills the cell
+// for a later announcement. The sender's claim then fails, because the number in the cell's state has changed.
 
 namespace hpe::interpose::mpi {
 
@@ -82,7 +82,7 @@ const announcement_board::correspondent* announcement_board::sender_of(MPI_Comm 
 }
 
 void announcement_board::mistaken(MPI_Comm comm, int source) {
-  constexpr unsigned for_a_while = 64;  // the number of receives that are not announced
+  constexpr unsigned for_a_while = 64;  // the number of next receives from the rank that are not announced
   const auto found = correspondents_.find({comm, source});
   if (found != correspondents_.end()) found->second.unannounced = for_a_while;
 }

@@ -47,7 +47,7 @@ constexpr std::array features{
     feature{"MipmappedArrayGetSparseProperties", sparse},
     feature{"MemMapArrayAsync", sparse},
     feature{"Coredump", "soft devices have no core dumps"},
-    feature{"Checkpoint", "soft devices have no checkpoints of processes"},
+    feature{"Checkpoint", "soft devices cannot checkpoint processes"},
     feature{"Logs", "soft devices have no driver logs; HPE_LOG=info logs each failed call"},
 };
 

@@ -20,8 +20,8 @@ class module_table {
  public:
   module& add(std::unique_ptr<module> made);
 
-  /// Adds a module with these PTX texts and loads it. Throws the errors of module::handle, after it has set *why to
-  /// hpe's message; `why` may be null.
+  /// Adds a module with these PTX texts and loads it. If module::handle throws, sets *why to hpe's message (unless
+  /// `why` is null) and throws the same error.
   module& load(std::vector<std::string> texts, memory_table& memory, std::string* why = nullptr);
 
   /// Unloads a module and removes it together with its kernels and variables. Returns false if the table does not

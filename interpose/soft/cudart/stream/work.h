@@ -59,7 +59,8 @@ class announced_work {
   announced_work(const announced_work&) = delete;
   announced_work& operator=(const announced_work&) = delete;
 
-  /// To be called by the thread that does the work, before it begins; that thread then does not wait for announcements.
+  /// The thread that does the work calls this before the work begins. From then on, until the object is destroyed,
+  /// accesses by this thread do not wait for announced work.
   virtual void begin() = 0;
 };
 

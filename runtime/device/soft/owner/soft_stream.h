@@ -55,8 +55,8 @@ class soft_stream final : public stream {
   /// Returns the first command that has not ended; nullopt if the stream is idle.
   [[nodiscard]] std::optional<command> current() const;
 
-  // For taking failures, with the set's mutex failures_ locked. oldest_failure returns the position of the next failure
-  // among all failures; no_failure if no failure is left.
+  // The caller must hold the set's mutex failures_. oldest_failure returns the position, among all failures, of the
+  // next failure of this stream; no_failure if no failure is left.
   [[nodiscard]] std::uint64_t oldest_failure();
   [[nodiscard]] error take_oldest_failure();
   /// Call this when the failure of a command was reported.
@@ -100,7 +100,7 @@ class soft_stream final : public stream {
   std::uint64_t seen_completed_ = timeline::all;  // timeline::all before the first look
   std::chrono::steady_clock::time_point seen_at_{};
 
-  // Used by threads that take failures, under the set's lock.
+  // Used under the set's lock, by threads that call oldest_failure(), take_oldest_failure() or leave_out_failure().
   std::uint64_t failures_taken_ = 0;
   std::set<std::uint64_t> left_out_;  // failures after failures_taken_ that were already reported
 };

@@ -38,7 +38,8 @@ class keeper_parent {
   struct start;  // the program to start, and the result of the start
   /// Starts the keeper. Called once.
   void start_keeper(start& what);
-  /// Waits until this process has ended, which happens after the keeper has ended.
+  /// Waits until the parent has ended, if there is one. A parent that stays (see above) ends after the keeper, any
+  /// other parent as soon as the keeper runs.
   void end() noexcept;
 
  private:

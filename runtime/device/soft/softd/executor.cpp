@@ -22,7 +22,7 @@ std::string describe(const device_engines& engines, const crash& what) {
     case SIGBUS: return fmt::format("no memory is left behind {:#x} (SIGBUS)", what.address);
     default: break;
   }
-  if (what.code == SI_KERNEL) return "illegal access to an address that cannot exist (SIGSEGV)";
+  if (what.code == SI_KERNEL) return "illegal access to a non-canonical address (SIGSEGV)";
   return fmt::format("illegal access to {:#x}, which is not mapped on device {}{} (SIGSEGV)", what.address,
                      engines.device, engines.memory.contains(what.address) ? "" : " and is not an hpe address");
 }

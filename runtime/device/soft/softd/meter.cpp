@@ -101,8 +101,8 @@ class access_watcher final : public ptx::watcher {
     (writes ? of.written : of.read) += weight_ * static_cast<double>(sector);
   }
 
-  /// Whether an address is in the device's own memory, or not in hpe memory. If it returns false, place_ says where the
-  /// memory is.
+  /// Whether an address is in the device's own memory, or not in hpe memory. If the result is false, place_ says where
+  /// the memory is.
   [[nodiscard]] bool is_own(std::uint64_t address) {
     if (address < known_from_ || address >= known_to_) {
       const auto piece = count_.memory.find(address);
@@ -118,7 +118,7 @@ class access_watcher final : public ptx::watcher {
   double weight_ = 0;
   remote_traffic found_;
   std::unordered_set<std::uint64_t> seen_;       // sectors of other memories: 2 * sector, plus 1 if written
-  std::uint64_t known_from_ = 0, known_to_ = 0;  // the range of addresses whose place is place_
+  std::uint64_t known_from_ = 0, known_to_ = 0;  // addresses for which is_own() has set place_
   int place_ = host_location;
 };
 

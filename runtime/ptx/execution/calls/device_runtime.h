@@ -12,7 +12,8 @@ namespace hpe::ptx {
 /// Returns whether kernels may call a function of this name.
 [[nodiscard]] bool is_in_device_runtime(std::string_view function);
 
-/// Returns whether a function of this name belongs to CUDA's device runtime, but is not available to kernels in hpe.
+/// Call this for a function for which is_in_device_runtime() is false. Returns whether its name is one of CUDA's device
+/// runtime, so that hpe (and not the program) lacks the function.
 [[nodiscard]] bool is_absent_from_device_runtime(std::string_view function);
 
 /// Returns whether these bytes belong to a text that the device runtime returned to a kernel (cudaGetErrorString).

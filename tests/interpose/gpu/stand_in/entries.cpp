@@ -1,4 +1,4 @@
-// The entries for contexts, memory, streams and events.
+// The stand-in driver's functions for devices, contexts, memory, streams and events.
 #include <cstring>
 #include <utility>
 
@@ -245,7 +245,7 @@ STAND_IN CUresult cuMemHostUnregister(void* address) {
   return unregister_pinned(address) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
-// The entries that share memory with other processes or APIs.
+// The functions that share memory with other processes or APIs.
 STAND_IN CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   return COUNT(), share_object(address, *handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

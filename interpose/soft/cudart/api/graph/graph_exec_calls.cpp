@@ -27,8 +27,8 @@ cudaGraphExec_t instantiate(cudaGraph_t from, unsigned long long flags) {
   return process().execs().adopt(std::move(made));
 }
 
-/// The operation of a node for a captured launch of an executable graph. It runs the executable graph in the state that
-/// it has when the node's graph is launched.
+/// The operation of a node for a captured launch of an executable graph. The operation runs this executable graph in
+/// the state in which it is when the graph with the node is launched.
 class launch_operation final : public operation {
  public:
   explicit launch_operation(std::shared_ptr<graph_exec> what) : what_(std::move(what)) {}

@@ -1,4 +1,4 @@
-// Clusters that launches, kernels, attributes and graph nodes request.
+// Tests of thread-block clusters, whose size a launch, a kernel, a function attribute or a graph node can request.
 
 #include "check.h"
 #include "kernels.h"

@@ -40,7 +40,7 @@ TEST(Array, KeepsRowsOfElements) {
   ASSERT_CUDA(cudaMemcpy2DFromArray(part.data(), 20, array, 12, 4, 20, 2, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(part[i], in[(4 + i / 5) * width + 3 + i % 5]);
 
-  // Copies one range of bytes, from the middle of a row to the middle of another row.
+  // Copies one contiguous range, which begins in the middle of one row and ends in the middle of a later row.
   std::vector<float> flat(100, -1);
   ASSERT_CUDA(cudaMemcpyFromArray(flat.data(), array, 20, 2, 400, cudaMemcpyDeviceToHost));
   EXPECT_TRUE(std::equal(flat.begin(), flat.end(), in.begin() + 2 * width + 5));

@@ -1,5 +1,5 @@
-// Features of programs other than launches: child processes, threads that end, host functions, timing, IPC between
-// processes, and work that has not finished when the program ends. `odds NAME` prints errors, or "right".
+// Features besides plain launches: child processes, threads, host functions, timing, peers, IPC, pools, mapped memory,
+// printf, textures, and work that has not finished when the program ends. `odds NAME` prints errors, or "right".
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
