@@ -16,8 +16,8 @@ namespace hpe::work {
 class use_cycle {
  public:
   /// The longest period is shorter than this number of steps, and its steps have fewer uses than `most_uses`.
-  static constexpr std::uint64_t most_steps = 8192;
-  static constexpr std::uint64_t most_uses = 32768;
+  static constexpr std::uint64_t most_steps = 32768;
+  static constexpr std::uint64_t most_uses = 262144;
 
   /// Adds bytes of a region to the current step. The first call of use() or end_step() allocates all memory. If that
   /// fails, nothing has changed.

@@ -87,8 +87,8 @@ void part_launches::share_memory() {
 
 const spread::start_cost* part_launches::start_of(const part_kernel& kernel) {
   // Two H200 took 0.4 s for the first kernel of a process. The program waits for the other thread only at its end, so
-  // half of this time is charged. The driver compiles a kernel in 20 ms or more.
-  static constexpr spread::start_cost cost{0.02, 0.2};
+  // a quarter of this time is charged.
+  static constexpr spread::start_cost cost{0.01, 0.1};
   return cannot_start_.load(std::memory_order_acquire) || kernels_.is_loaded(kernel) ? nullptr : &cost;
 }
 
