@@ -277,7 +277,7 @@ TEST_F(Planning, AMoveNeedsNoOtherPlan) {
   EXPECT_EQ(p.planning_seconds(), before);
 }
 
-// A kernel of 1 GiB read and 1 GiB written takes 0.6 ms on one device and 0.3 ms on two.
+// Each launch loses about 1.3 ms on one device.
 TEST_F(Planning, AKernelIsMadeReadyOnceItsLaunchesHaveLostAsMuch) {
   planner p = made(when_planned::at_once);
   allocation &dealt = on_.allocate(4ULL * count), &other = on_.allocate(4ULL * count);
@@ -289,7 +289,7 @@ TEST_F(Planning, AKernelIsMadeReadyOnceItsLaunchesHaveLostAsMuch) {
     EXPECT_FALSE(d.is_spread());
     EXPECT_EQ(d.arrays.at(0).move_to.how, placement::kind::stay);
   }
-  EXPECT_GE(waited, 100) << "the first kernel also bears the start of the process";
+  EXPECT_GT(waited, 50) << "the first kernel also bears the start of the process";
   EXPECT_FALSE(decide(p, with(dealt, other), grid_, &cost).is_spread()) << "it is being made ready";
   EXPECT_TRUE(p.wants_start());
   EXPECT_TRUE(decide(p, with(dealt, other)).is_spread());
