@@ -93,9 +93,9 @@ class native_engine final : public engine {
   std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override {
     return run_regions(block, point, first, last, [](std::uint32_t) { return false; });
   }
-  std::uint32_t run_block(block_context& block, std::uint32_t point) override {
-    return run_regions(block, point, 0, block.thread_count, [this](std::uint32_t next) {
-      return next < kernel_.is_block_barrier.size() && kernel_.is_block_barrier[next];
+  std::uint32_t run_block(block_context& block, std::uint32_t point, std::uint32_t most) override {
+    return run_regions(block, point, 0, block.thread_count, [this, most](std::uint32_t next) mutable {
+      return next < kernel_.is_block_barrier.size() && kernel_.is_block_barrier[next] && --most != 0;
     });
   }
   [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
@@ -105,7 +105,7 @@ class native_engine final : public engine {
   // region after that point. Compiled frames own no objects, so a trap may leave them by longjmp.
   template <class GoesOn>
   std::uint32_t run_regions(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last,
-                            const GoesOn& goes_on) {
+                            GoesOn goes_on) {
     running_ = point;
     block.in_compiled_code = true;
     if (setjmp(block.landing) != 0) {
