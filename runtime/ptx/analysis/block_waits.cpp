@@ -5,7 +5,11 @@
 #include "runtime/ptx/analysis/block_waits.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
+
+#include "runtime/ptx/analysis/called_functions.h"
 
 namespace hpe::ptx::analysis {
 
@@ -14,17 +18,6 @@ namespace {
 // Whether the instruction loads the result of a call.
 bool is_result_of_call(const instruction& i) {
   return i.kind == kind::load && !i.sources.empty() && i.sources[0].what == operand::kind::scratch;
-}
-
-// Whether a load that is repeated sees each write of another thread at some time.
-bool is_polling(const instruction& i) {
-  return i.has(modifier::volatile_) || i.has(modifier::mmio) || i.has(modifier::cv) || is_ordered(i);
-}
-
-// The state space of an access; count if the address is generic.
-modifier space_of(const instruction& i) {
-  using enum modifier;
-  return is_shared(i) ? shared : i.modifiers.one_of(global, local, constant, param, param_entry, param_func);
 }
 
 bool may_be_global(const instruction& i) {
@@ -46,71 +39,6 @@ bool is_copy(const instruction& i) {
   return (i.kind == kind::copy_async || (i.kind == kind::routine && i.op == opcode::cp)) && i.sources.size() > 1;
 }
 
-// Whether loads behind the instruction read memory again.
-bool synchronises(const instruction& i) {
-  return i.kind == kind::barrier || i.kind == kind::fence || (i.kind == kind::warp && i.op == opcode::bar);
-}
-
-// Whether the instruction stores an argument of a call.
-bool is_argument(const instruction& i) { return i.kind == kind::store && i.sources[0].what == operand::kind::scratch; }
-
-bool stores(const instruction& i) {
-  return i.kind == kind::store && i.modifiers.one_of(modifier::param, modifier::param_func) == modifier::count;
-}
-
-bool takes_numbers(const instruction& atomic) {
-  return atomic.modifiers.one_of(modifier::op_add, modifier::op_inc, modifier::op_dec) != modifier::count;
-}
-
-// The functions that a loop calls, directly or through others.
-class called_functions {
- public:
-  explicit called_functions(const program& p) : program_(p) {}
-
-  void add(const instruction& call) {
-    note(call);
-    while (!rest_.empty()) {
-      const function& f = *rest_.back();
-      rest_.pop_back();
-      for (const instruction& i : f.code) look(i);
-    }
-  }
-
-  bool polls = false;          // reads what other threads write
-  bool counts = false;         // adds a register to memory, and returns the value from before
-  bool may_pass_zero = false;  // to another function, or to the addition
-  bool stores_values = false;
-  bool has_fence = false, synchronises = false;
-
- private:
-  void note(const instruction& call) {
-    if (!call.sources.empty()) {  // through a pointer: any function
-      polls = stores_values = has_fence = synchronises = true;
-    } else if (const function* const f = program_.functions[call.callee].get(); seen_.insert(f).second) {
-      rest_.push_back(f);
-    }
-  }
-
-  void look(const instruction& i) {
-    if (i.kind == kind::call) return note(i);
-    stores_values |= stores(i);
-    has_fence |= reaches_device(i);
-    synchronises |= analysis::synchronises(i);
-    may_pass_zero |= (i.op == opcode::mov && is_zero(i.sources[0])) || (is_argument(i) && is_zero(i.sources[1]));
-    if (is_shared(i)) return;
-    polls |= i.kind == kind::load && (is_polling(i) || i.has(modifier::cg));
-    if (i.kind != kind::atomic || i.results.empty()) return;
-    counts |= takes_numbers(i) && i.sources[1].is_register();
-    polls |= !takes_numbers(i) || is_zero(i.sources[1]);
-  }
-
-  static bool is_zero(const operand& o) { return o.what == operand::kind::immediate && o.value == 0; }
-
-  const program& program_;
-  std::set<const function*> seen_;
-  std::vector<const function*> rest_;
-};
-
 // Looks at one loop.
 class wait_search {
  public:
@@ -122,27 +50,41 @@ class wait_search {
         const instruction& i = f.code[n];
         has_fence_ |= reaches_device(i);
         synchronises_ |= synchronises(i);
-        if (i.kind == kind::call) called_.add(i);
+        if (i.kind == kind::call) {
+          called_.add(i);
+          calls_.push_back(n);
+        }
         if (stores(i) || is_argument(i) || i.kind == kind::atomic || is_copy(i)) writes_.push_back(n);
       }
     }
+    std::ranges::sort(calls_);
     has_fence_ |= called_.has_fence;
     synchronises_ |= called_.synchronises;
   }
 
   std::optional<std::uint32_t> run() {
-    follow(walk_.endings_of(loop_));
-    while (!rest_.empty()) {
-      const expression_id e = rest_.back();
-      rest_.pop_back();
-      for (const term& t : table_.at(e))
-        for (std::size_t n = 0; n < t.of.count; ++n)
-          if (const auto found = look_at(t.of.factors[n])) return found;
+    follow(walk_.endings_of(loop_), rest_);
+    // First all values that reach the end of the loop in registers, then the others.
+    for (;; rest_.swap(behind_memory_), is_behind_memory_ = true) {
+      while (!rest_.empty()) {
+        const expression_id e = rest_.back();
+        rest_.pop_back();
+        for (const term& t : table_.at(e))
+          for (std::size_t n = 0; n < t.of.count; ++n)
+            if (const auto found = look_at(t.of.factors[n])) return found;
+      }
+      if (behind_memory_.empty()) return std::nullopt;
     }
-    return std::nullopt;
   }
 
  private:
+  // What is known about the address of an access.
+  struct location {
+    expression_id address = 0;
+    std::optional<quantity_id> place;  // the one term that is a variable or the thread's local memory
+    const access* known = nullptr;     // null: not an access to global memory
+  };
+
   std::optional<std::uint32_t> look_at(quantity_id id) {
     if (!seen_.insert(id).second) return std::nullopt;
     const quantity& q = table_.of(id);
@@ -157,36 +99,131 @@ class wait_search {
     for (std::uint32_t inner = 0; inner < loops.size(); ++inner)
       if (inner != loop_ && q.varies.has(inner) && walk_.flow().blocks()[loops[inner].header].loops.has(loop_) &&
           seen_loops_.insert(inner).second)
-        follow(walk_.endings_of(inner));
+        follow(walk_.endings_of(inner), rest_);
     return std::nullopt;
   }
 
-  void follow(const std::vector<kernel_walk::decision>& decisions) {
-    for (const kernel_walk::decision& d : decisions) rest_.push_back(d.what.of);
+  static void follow(const std::vector<kernel_walk::decision>& decisions, std::vector<expression_id>& to) {
+    for (const kernel_walk::decision& d : decisions) to.push_back(d.what.of);
   }
 
   [[nodiscard]] bool is_inside(std::uint32_t position) const {
     return walk_.flow().blocks()[walk_.flow().block_at(position)].loops.has(loop_);
   }
 
-  // Whether the instruction, which is in the loop, reads what another block writes.
-  [[nodiscard]] bool waits_at(std::uint32_t position) const {
+  // Whether the instruction, which is in the loop, reads what another block writes. A thread that waits for another one
+  // reads the same address again and again. So if the value reaches the end of the loop only through memory, an atomic
+  // operation whose address changes is not a wait: for example, a search marks node after node of a graph.
+  [[nodiscard]] bool waits_at(std::uint32_t position) {
     const instruction& i = function_.code[position];
     if (is_shared(i)) return false;
-    if (is_result_of_call(i)) return called_.polls || (called_.counts && passes_zero());
+    if (is_result_of_call(i)) return call_waits(position);
     if (i.kind == kind::load)
       return may_be_global(i) && (is_polling(i) || has_fence_ || (rereads(i) && is_set_by_others(position, 0)));
     if (i.kind != kind::atomic) return false;
+    if (is_behind_memory_ && moves(location_of(position).address)) return false;
     const value& operand = walk_.source_of(position, 1);
     if (i.has(modifier::op_cas)) return !table_.varies(operand.of).has(loop_);
     return !takes_numbers(i) || table_.constant_of(operand.of) == 0;
   }
 
-  // Whether an argument of a call may be 0.
-  [[nodiscard]] bool passes_zero() const {
-    return called_.may_pass_zero || std::ranges::any_of(writes_, [&](std::uint32_t n) {
-             return is_argument(function_.code[n]) && table_.constant_of(walk_.source_of(n, 1).of) == 0;
-           });
+  // Whether the function that returned this value waits for another block.
+  [[nodiscard]] bool call_waits(std::uint32_t result) {
+    const auto call = call_of(result);
+    if (!called_.polls && !called_.counts) return false;
+    const called_functions& called = call && function_.code[*call].sources.empty() ? functions_of(*call) : called_;
+    const std::vector<std::uint32_t> arguments = arguments_of(call);
+    const bool passes_zero = called.may_pass_zero || std::ranges::any_of(arguments, [&](std::uint32_t n) {
+                               return table_.constant_of(walk_.source_of(n, 1).of) == 0;
+                             });
+    if (!called.polls && !(called.counts && passes_zero)) return false;
+    if (!is_behind_memory_ || !called.symbols.empty()) return true;
+    bool has_address = false;
+    for (const std::uint32_t n : arguments) {
+      if (!may_be_address(n)) continue;
+      if (!moves(walk_.source_of(n, 1).of)) return true;
+      has_address = true;
+    }
+    return !has_address;
+  }
+
+  // The call whose result an instruction loads. Calls share the memory of their arguments and results, so only the
+  // latest one counts.
+  [[nodiscard]] std::optional<std::uint32_t> call_of(std::uint32_t result) const {
+    const std::uint64_t place = function_.code[result].sources[0].value;
+    const auto later = std::ranges::lower_bound(calls_, result);
+    if (later == calls_.begin()) return std::nullopt;
+    const std::uint32_t call = *std::prev(later);
+    return holds(function_.code[call].returns, place) ? std::optional(call) : std::nullopt;
+  }
+
+  // The instructions of the loop that store the arguments of a call, which are behind the call before. If these are not
+  // all arguments, or the call is not known, those of all calls.
+  [[nodiscard]] std::vector<std::uint32_t> arguments_of(std::optional<std::uint32_t> call) const {
+    std::vector<std::uint32_t> all, its;
+    std::uint32_t before = 0;
+    for (const std::uint32_t other : calls_)
+      if (call && other < *call) before = other;
+    for (const std::uint32_t n : writes_) {
+      if (!is_argument(function_.code[n])) continue;
+      all.push_back(n);
+      if (call && n >= before && n < *call &&
+          holds(function_.code[*call].arguments, function_.code[n].sources[0].value))
+        its.push_back(n);
+    }
+    return call && its.size() >= function_.code[*call].arguments.size() ? its : all;
+  }
+
+  static bool holds(const std::vector<argument>& all, std::uint64_t place) {
+    return std::ranges::any_of(
+        all, [&](const argument& a) { return place >= a.offset && place < std::uint64_t{a.offset} + a.size; });
+  }
+
+  // The functions that run in a call.
+  [[nodiscard]] const called_functions& functions_of(std::uint32_t call) {
+    const auto [known, is_new] = callees_.try_emplace(function_.code[call].callee, program_);
+    if (is_new) known->second.add(function_.code[call]);
+    return known->second;
+  }
+
+  [[nodiscard]] bool may_be_address(std::uint32_t argument) const {
+    return bytes_of(function_.code[argument].types[0]) == 8;
+  }
+
+  // Whether a value changes from one iteration to the next. A variable in local memory that the loop does not write
+  // does not change.
+  [[nodiscard]] bool moves(expression_id e) {
+    std::set<quantity_id> seen;
+    std::vector<expression_id> open{e};
+    while (!open.empty()) {
+      const polynomial terms = table_.at(open.back());
+      open.pop_back();
+      for (const term& t : terms) {
+        for (std::size_t n = 0; n < t.of.count; ++n) {
+          const quantity& q = table_.of(t.of.factors[n]);
+          if (!q.varies.has(loop_) || !seen.insert(t.of.factors[n]).second) continue;
+          if (q.what == quantity::kind::node || q.what == quantity::kind::choice) {
+            open.insert(open.end(), q.operands.begin(), q.operands.end());
+            open.insert(open.end(), q.conditions.begin(), q.conditions.end());
+          } else if (is_load_of_local(q)) {
+            if (std::ranges::any_of(writes_, [&](std::uint32_t store) { return may_alias(q.number, store); }))
+              return true;
+            open.push_back(location_of(q.number).address);
+          } else {
+            return true;
+          }
+        }
+      }
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool is_load_of_local(const quantity& q) {
+    if (q.what != quantity::kind::result || q.is_thread || q.number >= function_.code.size()) return false;
+    const instruction& i = function_.code[q.number];
+    if (i.kind != kind::load || !reads_memory(i)) return false;
+    const auto place = location_of(q.number).place;
+    return place && is_local(*place);
   }
 
   // Whether each iteration reads memory again, although the load has no order.
@@ -198,7 +235,11 @@ class wait_search {
     const instruction& i = function_.code[load];
     if ((i.kind != kind::load && i.kind != kind::atomic) || !(reads_memory(i) || is_result_of_call(i)))
       return std::nullopt;
-    if (called_.polls && called_.stores_values && is_of_block(load)) return load;
+    const bool is_load = i.kind == kind::load && !is_result_of_call(i);
+    if (is_load &&
+        !seen_loads_.insert({location_of(load).address, i.vector * bytes_of(i.types[0]), space_of(i)}).second)
+      return std::nullopt;
+    if (is_load && is_of_block(load) && is_set_by_call(load)) return load;
     for (const std::uint32_t store : writes_) {
       if (store == load || seen_writes_.contains(store) || !may_alias(load, store)) continue;
       seen_writes_.insert(store);
@@ -206,31 +247,130 @@ class wait_search {
       if (is_copy(s)) {
         if ((has_fence_ || synchronises_) && is_set_by_others(store, 1)) return store;
       } else {
-        for (std::size_t n = 1; n < s.sources.size(); ++n) rest_.push_back(walk_.source_of(store, n).of);
+        for (std::size_t n = 1; n < s.sources.size(); ++n) behind_memory_.push_back(walk_.source_of(store, n).of);
       }
-      if (const auto guard = walk_.guard_of(store)) rest_.push_back(guard->predicate);
+      if (const auto guard = walk_.guard_of(store)) behind_memory_.push_back(guard->predicate);
       follow_decisions_before(walk_.flow().block_at(store));
     }
     return std::nullopt;
+  }
+
+  // Whether a function that the loop calls may store what another block writes into the shared or local memory from
+  // which an instruction loads. The function must name the variable, or get a pointer to it.
+  [[nodiscard]] bool is_set_by_call(std::uint32_t load) {
+    if (!called_.polls) return false;
+    const auto place = location_of(load).place;
+    for (const std::uint32_t call : calls_) {
+      const called_functions& called = function_.code[call].sources.empty() ? functions_of(call) : called_;
+      if (!called.polls) continue;
+      const bool is_in_local = space_of(function_.code[load]) == modifier::local || (place && is_local(*place));
+      if (!called.stores_to_any && (is_in_local || !called.stores_to_shared)) continue;
+      if (!place || names(called, *place)) return true;
+      for (const std::uint32_t n : arguments_of(call))
+        if (may_point_to(walk_.source_of(n, 1).of, load, may_be_address(n))) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool names(const called_functions& called, quantity_id place) const {
+    const quantity& q = table_.of(place);
+    if (q.what != quantity::kind::variable) return false;
+    return std::ranges::any_of(called.symbols, [&](std::uint32_t symbol) {
+      return symbol == q.number || (is_dynamic(place) && program_.symbols[symbol].is_dynamic_shared);
+    });
+  }
+
+  // Whether an argument may be a pointer to the variable from which an instruction loads.
+  [[nodiscard]] bool may_point_to(expression_id pointer, std::uint32_t load, bool may_be_address) {
+    const location& from = location_of(load);
+    if (mentions(pointer, *from.place)) {
+      const auto difference = table_.sum(from.address, pointer, -1);
+      const auto bytes = difference ? table_.constant_of(*difference) : std::nullopt;
+      return !bytes || *bytes >= 0;
+    }
+    return may_be_address && escapes(*from.place) && std::ranges::any_of(table_.at(pointer), [&](const term& t) {
+             return std::any_of(t.of.factors.begin(), t.of.factors.begin() + t.of.count,
+                                [&](quantity_id q) { return table_.of(q).is_data; });
+           });
+  }
+
+  // Whether a value was read from memory. Its operands contain the address, from which the value does not follow.
+  [[nodiscard]] bool is_read(const quantity& q) const {
+    if (q.what != quantity::kind::result || q.is_thread || q.number >= function_.code.size()) return false;
+    const kind what = function_.code[q.number].kind;
+    return what == kind::load || what == kind::atomic;
+  }
+
+  // Whether the value of an expression is computed from the address of a variable.
+  [[nodiscard]] bool mentions(expression_id e, quantity_id place) const {
+    std::set<quantity_id> seen;
+    std::vector<expression_id> open{e};
+    while (!open.empty()) {
+      const polynomial& terms = table_.at(open.back());
+      open.pop_back();
+      for (const term& t : terms) {
+        for (std::size_t n = 0; n < t.of.count; ++n) {
+          const quantity_id id = t.of.factors[n];
+          if (id == place) return true;
+          const quantity& q = table_.of(id);
+          if (!seen.insert(id).second || is_read(q)) continue;
+          open.insert(open.end(), q.operands.begin(), q.operands.end());
+        }
+      }
+    }
+    return false;
+  }
+
+  // Whether the function stores the address of a variable in memory, or passes it to a function.
+  [[nodiscard]] bool escapes(quantity_id place) {
+    const auto [known, is_new] = escapes_.try_emplace(place, false);
+    if (!is_new) return known->second;
+    for (std::uint32_t n = 0; n < function_.code.size(); ++n) {
+      const instruction& i = function_.code[n];
+      if ((i.kind != kind::store && i.kind != kind::atomic) || !is_reachable(n)) continue;
+      for (std::size_t k = 1; k < i.sources.size(); ++k)
+        if (mentions(walk_.source_of(n, k).of, place)) return known->second = true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool is_reachable(std::uint32_t position) const {
+    return walk_.flow().blocks()[walk_.flow().block_at(position)].is_reachable;
   }
 
   // What decides whether an iteration comes to a block. If the loop stores in many blocks, all its branches.
   void follow_decisions_before(std::uint32_t block) {
     constexpr std::size_t most = 64;
     if (seen_blocks_.size() > most || !seen_blocks_.insert(block).second) return;
-    if (seen_blocks_.size() <= most) return follow(walk_.decisions_before(loop_, block));
+    if (seen_blocks_.size() <= most) return follow(walk_.decisions_before(loop_, block), behind_memory_);
     for (const std::uint32_t b : walk_.flow().loops()[loop_].blocks)
-      if (const auto decision = walk_.decision_of(b)) rest_.push_back(decision->of);
+      if (const auto decision = walk_.decision_of(b)) behind_memory_.push_back(decision->of);
   }
 
   // Whether an instruction accesses shared or local memory.
-  [[nodiscard]] bool is_of_block(std::uint32_t position) const {
+  [[nodiscard]] bool is_of_block(std::uint32_t position) {
     const modifier space = space_of(function_.code[position]);
     if (space != modifier::count) return space == modifier::shared || space == modifier::local;
-    const auto place = place_of(walk_.address_of(position, 0).of);
-    if (!place) return false;
-    const quantity& q = table_.of(*place);
+    const auto place = location_of(position).place;
+    return place && is_of_block_or_thread(*place);
+  }
+
+  [[nodiscard]] bool is_of_block_or_thread(quantity_id place) const {
+    const quantity& q = table_.of(place);
     return q.what != quantity::kind::variable || program_.symbols[q.number].where == symbol::space::shared;
+  }
+
+  [[nodiscard]] bool is_local(quantity_id place) const { return table_.of(place).what != quantity::kind::variable; }
+
+  [[nodiscard]] const location& location_of(std::uint32_t position) {
+    const auto [known, is_new] = locations_.try_emplace(position);
+    location& l = known->second;
+    if (!is_new) return l;
+    l.address = walk_.address_of(position, 0).of;
+    l.place = place_of(l.address);
+    const auto found = std::ranges::find(accesses_, position, &access::position);
+    if (found != accesses_.end() && found->operand == 0) l.known = &*found;
+    return l;
   }
 
   // The one term of an address that is a variable or the thread's local memory.
@@ -248,7 +388,7 @@ class wait_search {
     return found;
   }
 
-  [[nodiscard]] bool may_alias(std::uint32_t load, std::uint32_t store) const {
+  [[nodiscard]] bool may_alias(std::uint32_t load, std::uint32_t store) {
     const instruction &l = function_.code[load], &s = function_.code[store];
     // A function may return any of its arguments, and any value in memory.
     if (is_result_of_call(l)) return true;
@@ -256,16 +396,58 @@ class wait_search {
     if (is_copy(s)) return !s.has(modifier::bulk_group) && space_of(l) != modifier::local;
     const modifier a = space_of(l), b = space_of(s);
     if (a != b && a != modifier::count && b != modifier::count) return false;
-    const expression_id from = walk_.address_of(load, 0).of, to = walk_.address_of(store, 0).of;
-    const auto place = place_of(from), other = place_of(to);
-    if (!place || !other) return true;
-    if (*place != *other) return is_dynamic(*place) && is_dynamic(*other);
-    if (!is_constant(from) || !is_constant(to)) return true;
-    const auto difference = table_.sum(from, to, -1);
+    const location &from = location_of(load), &to = location_of(store);
+    if (!from.place || !to.place) return !are_apart(from, to) && !are_apart(to, from);
+    if (*from.place != *to.place) return is_dynamic(*from.place) && is_dynamic(*to.place);
+    if (!is_constant(from.address) || !is_constant(to.address)) return true;
+    const auto difference = table_.sum(from.address, to.address, -1);
     const auto bytes = difference ? table_.constant_of(*difference) : std::nullopt;
     if (!bytes) return true;
     return *bytes < std::int64_t{s.vector} * bytes_of(s.types[0]) &&
            -*bytes < std::int64_t{l.vector} * bytes_of(l.types[0]);
+  }
+
+  // Whether two addresses are certainly in different memory: in different arrays, or one in a variable and the other
+  // behind a pointer that does not come from this variable.
+  [[nodiscard]] bool are_apart(const location& one, const location& other) {
+    const bool is_other_global = other.known != nullptr && is_in_arrays(*other.known);
+    if (is_other_global && one.known != nullptr)
+      return std::ranges::all_of(one.known->forms, [&](const address_form& a) {
+        return a.base && std::ranges::all_of(other.known->forms, [&](const address_form& b) {
+                 return a.base != b.base || are_disjoint(*one.known, a, *other.known, b);
+               });
+      });
+    if (!one.place || !is_of_block_or_thread(*one.place)) return false;
+    return is_other_global || (is_local(*one.place) && !escapes(*one.place) && !mentions(other.address, *one.place));
+  }
+
+  // Whether an access is certainly to global memory, and its arrays are known.
+  [[nodiscard]] bool is_in_arrays(const access& a) {
+    return std::ranges::all_of(a.forms, [](const address_form& f) { return f.base.has_value(); }) &&
+           (space_of(function_.code[a.position]) == modifier::global ||
+            (a.forms.size() == 1 && a.forms[0].whole == location_of(a.position).address));
+  }
+
+  // Whether two accesses of an array never touch the same byte, whichever threads make them: for example, accesses of
+  // two members of a struct.
+  [[nodiscard]] bool are_disjoint(const access& a, const address_form& f, const access& b,
+                                  const address_form& g) const {
+    if (a.bytes == 0 || b.bytes == 0 || !is_same_for_all(f) || !is_same_for_all(g)) return false;
+    const auto difference = table_.sum(f.rest, g.rest, -1);
+    const auto bytes = difference ? table_.constant_of(*difference) : std::nullopt;
+    return bytes && (*bytes >= std::int64_t{b.bytes} || -*bytes >= std::int64_t{a.bytes});
+  }
+
+  // Whether all threads of the grid use the same address at any time.
+  [[nodiscard]] bool is_same_for_all(const address_form& f) const {
+    if (std::ranges::any_of(f.blocks, [](expression_id e) { return e != 0; })) return false;
+    return std::ranges::all_of(table_.at(f.rest), [&](const term& t) {
+      return std::all_of(t.of.factors.begin(), t.of.factors.begin() + t.of.count, [&](quantity_id q) {
+        const quantity::kind what = table_.of(q).what;
+        return what == quantity::kind::parameter || what == quantity::kind::block_size ||
+               what == quantity::kind::grid_size;
+      });
+    });
   }
 
   // Whether a place is a variable in dynamic shared memory, where all variables begin at the same address.
@@ -282,7 +464,7 @@ class wait_search {
   }
 
   // Whether every iteration reads the same address, and other blocks write there, but the loop itself does not.
-  [[nodiscard]] bool is_set_by_others(std::uint32_t position, std::uint32_t operand) const {
+  [[nodiscard]] bool is_set_by_others(std::uint32_t position, std::uint32_t operand) {
     if (table_.varies(walk_.address_of(position, operand).of).has(loop_)) return false;
     const auto read = std::ranges::find(accesses_, position, &access::position);
     if (read == accesses_.end()) return false;
@@ -291,7 +473,7 @@ class wait_search {
       if (write.what == access_kind::read) continue;
       for (const address_form& r : read->forms) {
         for (const address_form& w : write.forms) {
-          if (!r.base || r.base != w.base) continue;
+          if (!r.base || r.base != w.base || are_disjoint(*read, r, write, w)) continue;
           if (is_inside(write.position)) return false;
           is_set |= is_of_another_block(r, w);
         }
@@ -300,14 +482,21 @@ class wait_search {
     return is_set || passes_to_calls(*read);
   }
 
-  // Whether the function passes the array of an access to a function that it calls outside of the loop.
-  [[nodiscard]] bool passes_to_calls(const access& read) const {
+  // Whether the function passes the array of an access to a function that it calls outside of the loop. A pointer to a
+  // member of a struct does not count if the access is to an earlier member.
+  [[nodiscard]] bool passes_to_calls(const access& read) {
     for (std::uint32_t n = 0; n < function_.code.size(); ++n) {
-      if (!is_argument(function_.code[n]) || is_inside(n)) continue;
-      if (!walk_.flow().blocks()[walk_.flow().block_at(n)].is_reachable) continue;
-      for (const term& t : table_.at(walk_.source_of(n, 1).of))
-        for (const address_form& r : read.forms)
-          if (r.base && t.of.count == 1 && t.of.factors[0] == *r.base) return true;
+      if (!is_argument(function_.code[n]) || is_inside(n) || !is_reachable(n)) continue;
+      const expression_id pointer = walk_.source_of(n, 1).of;
+      for (const address_form& r : read.forms) {
+        if (!r.base) continue;
+        const bool passes = std::ranges::any_of(
+            table_.at(pointer), [&](const term& t) { return t.of.count == 1 && t.of.factors[0] == *r.base; });
+        if (!passes) continue;
+        const auto difference = table_.sum(r.whole, pointer, -1);
+        const auto bytes = difference ? table_.constant_of(*difference) : std::nullopt;
+        if (!bytes || read.bytes == 0 || !is_same_for_all(r) || *bytes + read.bytes > 0) return true;
+      }
     }
     return false;
   }
@@ -337,30 +526,23 @@ class wait_search {
   const std::uint32_t loop_;
   bool has_fence_ = false;     // a fence that reaches other blocks
   bool synchronises_ = false;  // a fence or a barrier
-  called_functions called_;
-  std::vector<std::uint32_t> writes_;  // positions of the instructions that write memory
+  called_functions called_;    // all
+  std::vector<std::uint32_t> calls_,
+      writes_;  // positions of calls, and of instructions that write memory
+  // As far as they were needed:
+  std::map<std::uint32_t, called_functions> callees_;  // by callee
+  std::map<std::uint32_t, location> locations_;        // by position
+  std::map<quantity_id, bool> escapes_;                // by variable
   std::set<quantity_id> seen_;
+  std::set<std::tuple<expression_id, std::uint32_t, modifier>> seen_loads_;  // addresses, widths and spaces
   std::set<std::uint32_t> seen_writes_, seen_blocks_, seen_loops_;
-  std::vector<expression_id> rest_;  // expressions on which the end depends, and which are still to be looked at
+  // Expressions on which the end depends, and which are still to be looked at.
+  std::vector<expression_id> rest_, behind_memory_;
+  bool is_behind_memory_ = false;  // rest_ contains expressions that reach the
+                                   // end only through memory
 };
 
 }  // namespace
-
-bool is_shared(const instruction& i) {
-  return i.modifiers.one_of(modifier::shared, modifier::shared_cta, modifier::shared_cluster) != modifier::count;
-}
-
-bool has_block_scope(const instruction& i) {
-  return i.modifiers.one_of(modifier::cta, modifier::cluster) != modifier::count;
-}
-
-bool is_ordered(const instruction& i) {
-  return i.modifiers.one_of(modifier::relaxed, modifier::acquire, modifier::release) != modifier::count;
-}
-
-bool reaches_device(const instruction& i) {
-  return i.kind == kind::fence && !has_block_scope(i) && !i.has(modifier::proxy) && !i.has(modifier::mbarrier_init);
-}
 
 std::optional<std::uint32_t> find_wait(const program& p, const function& f, kernel_walk& walk,
                                        const std::vector<access>& accesses, std::uint32_t loop) {

@@ -98,8 +98,9 @@ class builder {
 /// Replaces label numbers by positions. Throws HPE_ERROR_INVALID_ARGUMENT for a label that is not defined.
 void resolve_labels(function_context& context);
 /// Inserts a pause before each backward jump of a loop that may wait for another thread, so that no thread keeps others
-/// from running. A loop may wait if it has a volatile or ordered load, an atomic whose result is used, or an mbarrier
-/// test, or if it only loads between barriers of a warp or fences. Call before resolve_labels.
+/// from running. A loop may wait if it has a volatile or ordered load, a load with .cv, a load with .cg from an address
+/// that it does not compute, an atomic whose result is used, or an mbarrier test, or if it only loads between barriers
+/// or fences. Call before resolve_labels.
 void insert_pauses(function_context& context);
 /// Inserts a pause before each backward jump of a loop that may wait in a function that it calls. Call after all
 /// functions are complete.

@@ -1,6 +1,7 @@
 // Statements of control flow, and statements at which threads meet.
 
 #include <algorithm>
+#include <span>
 
 #include "runtime/base/error.h"
 #include "runtime/ptx/build/builder.h"
@@ -158,9 +159,26 @@ bool waits_for_others(const instruction& i, const std::vector<bool>& read) {
   if (i.kind == kind::atomic) return !i.results.empty() && i.results[0].is_register() && read[i.results[0].index];
   if (i.op == opcode::mbarrier) return i.has(modifier::test_wait) || i.has(modifier::try_wait);
   if (i.kind == kind::load && i.op == opcode::ld)
-    return i.modifiers.one_of(modifier::volatile_, modifier::relaxed, modifier::acquire, modifier::mmio) !=
-           modifier::count;
+    return i.modifiers.one_of(modifier::volatile_, modifier::relaxed, modifier::acquire, modifier::mmio,
+                              modifier::cv) != modifier::count;
   return false;
+}
+
+// Whether the instructions first <= n < last may read one address again and again with loads that see what other
+// threads have written (ld.cg): if they compute the address, then only from memory. Other loops with such loads read
+// arrays, and a pause would make them slow.
+bool polls_past_cache(const std::vector<instruction>& code, std::uint32_t first, std::uint32_t last) {
+  const auto range = std::span(code).subspan(first, last - first);
+  const auto computes = [](const instruction& i, std::uint32_t r) {
+    return i.kind != kind::load && i.kind != kind::address_space &&
+           std::ranges::any_of(i.results, [r](const operand& o) { return o.is_register() && o.index == r; });
+  };
+  return std::ranges::any_of(range, [&](const instruction& load) {
+    if (load.kind != kind::load || !load.has(modifier::cg)) return false;
+    const operand& address = load.sources[0];
+    return !address.is_register() ||
+           std::ranges::none_of(range, [&](const instruction& i) { return computes(i, address.index); });
+  });
 }
 
 instruction pause_before(const instruction& jump) {
@@ -210,19 +228,23 @@ void insert_pauses(function_context& context) {
   };
   const auto waiting_until = count_of([&](const instruction& i) { return waits_for_others(i, read); });
   const auto barriers_until = count_of([](const instruction& i) {
-    return (i.op == opcode::bar && i.kind == kind::warp) ||
+    return (i.op == opcode::bar && i.kind == kind::warp) || i.kind == kind::barrier ||
            (i.kind == kind::fence && !i.has(modifier::proxy) && !i.has(modifier::mbarrier_init));
   });
   const auto loads_until =
       count_of([](const instruction& i) { return i.kind == kind::load && i.sources[0].what != operand::kind::formal; });
-  const auto writes_until =
-      count_of([](const instruction& i) { return i.kind == kind::store || i.kind == kind::atomic; });
+  const auto writes_until = count_of(
+      [](const instruction& i) { return i.kind == kind::store || i.kind == kind::atomic || i.op == opcode::cp; });
+  const auto past_cache_until =
+      count_of([](const instruction& i) { return i.kind == kind::load && i.has(modifier::cg); });
   for (std::size_t n = code.size(); n-- > 0;) {
     if (code[n].kind != kind::branch && code[n].kind != kind::branch_table) continue;
     const bool back = std::any_of(code[n].targets.begin(), code[n].targets.end(), [&](std::uint32_t target) {
       const std::uint32_t position = context.label_positions[target];
       const auto has = [&](const std::vector<std::uint32_t>& until) { return until[n] != until[position]; };
-      return position <= n && (has(waiting_until) || (has(barriers_until) && has(loads_until) && !has(writes_until)));
+      return position <= n &&
+             (has(waiting_until) || (has(barriers_until) && has(loads_until) && !has(writes_until)) ||
+              (has(past_cache_until) && polls_past_cache(code, position, static_cast<std::uint32_t>(n))));
     });
     if (!back) continue;
     code.insert(code.begin() + static_cast<std::ptrdiff_t>(n), pause_before(code[n]));

@@ -22,7 +22,7 @@ namespace {
 llvm::AtomicOrdering ordering_of(const instruction& i) {
   if (i.has(modifier::acquire)) return llvm::AtomicOrdering::Acquire;
   if (i.has(modifier::release)) return llvm::AtomicOrdering::Release;
-  if (i.has(modifier::relaxed) || i.has(modifier::volatile_) || i.has(modifier::mmio))
+  if (i.has(modifier::relaxed) || i.has(modifier::volatile_) || i.has(modifier::mmio) || i.has(modifier::cv))
     return llvm::AtomicOrdering::Monotonic;
   return llvm::AtomicOrdering::NotAtomic;
 }

@@ -93,9 +93,9 @@ class native_engine final : public engine {
   std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) override {
     return run_regions(block, point, first, last, [](std::uint32_t) { return false; });
   }
-  std::uint32_t run_block(block_context& block, std::uint32_t point) override {
-    return run_regions(block, point, 0, block.thread_count, [this](std::uint32_t next) {
-      return next < kernel_.is_block_barrier.size() && kernel_.is_block_barrier[next];
+  std::uint32_t run_block(block_context& block, std::uint32_t point, std::uint32_t most) override {
+    return run_regions(block, point, 0, block.thread_count, [this, most](std::uint32_t next) mutable {
+      return next < kernel_.is_block_barrier.size() && kernel_.is_block_barrier[next] && --most != 0;
     });
   }
   [[nodiscard]] std::shared_ptr<engine> another() const override { return std::make_shared<native_engine>(kernel_); }
@@ -105,7 +105,7 @@ class native_engine final : public engine {
   // region after that point. Compiled frames own no objects, so a trap may leave them by longjmp.
   template <class GoesOn>
   std::uint32_t run_regions(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last,
-                            const GoesOn& goes_on) {
+                            GoesOn goes_on) {
     running_ = point;
     block.in_compiled_code = true;
     if (setjmp(block.landing) != 0) {
@@ -137,16 +137,30 @@ class native_engine final : public engine {
   }
 
   // Where a whole warp passed meetings, its lanes pass them too, each with the lanes that it met before. Lanes that end
-  // or come to another meeting stay there.
+  // or come to another meeting stay there, because the code behind it may never have run. The number of meetings is
+  // limited, because the lanes read other values now and may repeat a loop for ever.
   void repeat_warp(block_context& block, std::uint32_t point, std::uint32_t first, const trap& fault) {
+    constexpr std::uint32_t most_meetings = 1 << 16;
     std::fill(block.next + first, block.next + first + warp_size, point);
-    for (std::uint32_t ready = ~0U; ready != 0; ready = pass_meeting(block, first))
+    const std::uint32_t meetings = passes_behind(point) ? most_meetings : 0;
+    std::uint32_t ready = ~0U;
+    for (std::uint32_t met = 0; ready != 0; ready = met++ < meetings ? pass_meeting(block, first) : 0)
       for (; ready != 0; ready &= ready - 1) {
         const std::uint32_t thread = first + static_cast<std::uint32_t>(std::countr_zero(ready));
         const auto next = repeat(block, block.next[thread], thread, fault);
         if (!next) return;
         block.next[thread] = *next;
       }
+  }
+
+  // Whether lanes pass meetings in the code after a point.
+  [[nodiscard]] bool passes_behind(std::uint32_t point) const {
+    const flat_kernel& flat = kernel_.flat;
+    const control_flow flow(flat.code, flat.registers.size());
+    std::vector<std::uint32_t> starts{0};
+    for (std::uint32_t n = 0; n < flat.code.size(); ++n)
+      if (is_meeting(flat.code[n])) starts.push_back(flow.block_at(n + 1));
+    return lane_analysis(warp_size, flat.code, flat.registers, flow, starts).region(point).passes;
   }
 
   // Runs one thread once more. Returns where it goes on; nothing if it touched the wrong address. The thread may touch
@@ -173,7 +187,8 @@ class native_engine final : public engine {
     for (std::uint32_t lane = 0; lane < warp_size; ++lane) {
       if (block.next[first + lane] == block_context::ended) continue;
       alive |= 1U << lane;
-      if (is_passable(what(lane))) (what(lane).sources.empty() ? maskless : waiting) |= 1U << lane;
+      if (kernel_.table.is_passable[block.next[first + lane]])
+        (what(lane).sources.empty() ? maskless : waiting) |= 1U << lane;
     }
     const auto named = [&](std::uint32_t lane) {
       return static_cast<std::uint32_t>(value_of(block, first + lane, what(lane).sources.back()));

@@ -126,6 +126,7 @@ void region_emitter::assign_slots() {
     if (slot_of_[r] == no_slot) slot_of_[r] = table_.slots++;
   };
   table_.points.emplace_back();
+  table_.is_passable.push_back(false);
   for (std::size_t p = 1; p < points_.size(); ++p) {
     instruction what = kernel_.code[points_[p]];
     for (const std::uint32_t r : flow_.alive_at(flow_.block_at(points_[p] + 1)).members())
@@ -140,6 +141,7 @@ void region_emitter::assign_slots() {
       need(o.index);
       o.index = slot_of_[o.index];
     }
+    table_.is_passable.push_back(is_passable(what));
     what.guard = {};
     table_.points.push_back(std::move(what));
   }

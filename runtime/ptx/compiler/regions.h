@@ -17,7 +17,8 @@ namespace hpe::ptx {
 
 /// What the scheduler needs to know about a compiled kernel.
 struct region_table {
-  std::vector<instruction> points;  // the meetings, with slots in place of registers; [0] is empty
+  std::vector<instruction> points;  // the meetings, with slots in place of registers, without guards; [0] is empty
+  std::vector<bool> is_passable;    // by point: is_passable(the meeting with its guard)
   std::uint32_t slots = 0;
 };
 

@@ -72,10 +72,11 @@ void block_context::stop() {
   throw trap_exception{trap};
 }
 
-std::uint32_t engine::run_block(block_context& block, std::uint32_t point) {
+std::uint32_t engine::run_block(block_context& block, std::uint32_t point, std::uint32_t most) {
   do {
     point = run(block, point, 0, block.thread_count);
-  } while (point != block_context::ended && point != block_context::mixed && is_block_barrier(at(point)));
+  } while (point != block_context::ended && point != block_context::mixed && is_block_barrier(at(point)) &&
+           --most != 0);
   return point;
 }
 

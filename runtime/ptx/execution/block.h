@@ -205,9 +205,10 @@ class engine {
   /// point or its end. Returns that next point if it is the same for all threads; otherwise returns mixed, and
   /// block.next contains the points. Throws trap_exception.
   virtual std::uint32_t run(block_context& block, std::uint32_t point, std::uint32_t first, std::uint32_t last) = 0;
-  /// Runs all threads of the block as run() does, and continues past each barrier of the whole block at which all
-  /// threads meet. Not for blocks with a race finder, because the race finder must see these barriers.
-  virtual std::uint32_t run_block(block_context& block, std::uint32_t point);
+  /// Runs all threads of the block as run() does, and continues past barriers of the whole block at which all threads
+  /// meet. Returns at the latest at the barrier number `most`. Not for blocks with a race finder, because the race
+  /// finder must see these barriers.
+  virtual std::uint32_t run_block(block_context& block, std::uint32_t point, std::uint32_t most);
   /// `lanes` are some lanes of a warp; all of them wait at meetings. Returns those lanes that wait at the earliest
   /// position in the program; positions inside a call are earlier than the code after the call. `first` is the thread
   /// of lane 0; bit n of `lanes` is lane n.

@@ -17,7 +17,10 @@ namespace hpe::ptx {
 namespace {
 
 constexpr std::int32_t turns_before_pause = 512;
-constexpr std::uint32_t rounds_before_barriers = 256;  // of meetings of warps
+// After so many rounds of meetings, threads that wait elsewhere in the block get a turn.
+constexpr std::uint32_t rounds_before_others = 256;
+// After so many rounds or barriers, other blocks get a turn, because the block's threads may wait for them.
+constexpr std::uint32_t rounds_before_pause = 1 << 14;
 
 thread_local block_context* in_this_thread = nullptr;
 
@@ -118,17 +121,17 @@ scheduler::state scheduler::advance() {
     block_context* before;
   } const registered(&block_);
   block_.budget = turns_before_pause;
-  if (together_ != block_context::mixed && run_together() == state::ended) return state::ended;
+  if (together_ != block_context::mixed)
+    if (const auto now = run_together()) return *now;
   for (std::uint32_t rounds = 1;; ++rounds) {
     run_ready();
-    if (meet_warps()) {
-      // Warps that meet again and again may wait for warps that wait at a barrier.
-      if (rounds % rounds_before_barriers == 0) {
-        meet_barriers();
-        meet_cluster();
-      }
-      continue;
+    // Threads that meet again and again may wait for threads that wait at a barrier or in a loop, or for other blocks.
+    if (rounds % rounds_before_others == 0) {
+      meet_barriers();
+      meet_cluster();
+      if (release_pauses() || rounds >= rounds_before_pause) return state::paused;
     }
+    if (meet_warps()) continue;
     if (std::all_of(warps_.begin(), warps_.end(), [](const warp& w) { return w.alive == 0; })) return state::ended;
     const bool alike = std::all_of(warps_.begin(), warps_.end(), [&](const warp& w) {
       return w.point == warps_[0].point && w.point != block_context::mixed;
@@ -136,7 +139,7 @@ scheduler::state scheduler::advance() {
     if (alike && is_block_barrier(engine_.at(warps_[0].point))) {
       together_ = warps_[0].point;
       if (block_.races != nullptr) block_.races->meet_all(block_);
-      if (run_together() == state::ended) return state::ended;
+      if (const auto now = run_together()) return *now;
       continue;
     }
     if (meet_barriers() || meet_cluster()) continue;
@@ -146,18 +149,22 @@ scheduler::state scheduler::advance() {
   }
 }
 
-// Runs the threads of the block while all of them continue after the same point.
-scheduler::state scheduler::run_together() {
+// Runs the threads of the block while all of them continue after the same point. Returns nothing if they have parted.
+std::optional<scheduler::state> scheduler::run_together() {
   const std::uint32_t threads = block_.thread_count;
-  for (;;) {
+  for (std::uint32_t rounds = 0; rounds < rounds_before_pause; ++rounds) {
     const bool finds_races = block_.races != nullptr;
-    const std::uint32_t point =
-        finds_races ? engine_.run(block_, together_, 0, threads) : engine_.run_block(block_, together_);
+    const std::uint32_t point = finds_races ? engine_.run(block_, together_, 0, threads)
+                                            : engine_.run_block(block_, together_, rounds_before_pause);
     if (point == block_context::ended) return state::ended;
     together_ = point;
-    if (point == block_context::mixed) break;
+    if (point == block_context::mixed) {
+      part();
+      return std::nullopt;
+    }
     const instruction& what = engine_.at(point);
-    if (finds_races && is_block_barrier(what)) {
+    if (is_block_barrier(what)) {
+      if (!finds_races) return state::paused;
       block_.races->meet_all(block_);
       continue;
     }
@@ -166,10 +173,12 @@ scheduler::state scheduler::run_together() {
       for (std::uint32_t w = 0; w < warps_.size(); ++w) note_lockstep(w);
       continue;
     }
-    if (threads % warp_size != 0 || !names_all_lanes(what)) break;
+    if (threads % warp_size != 0 || !names_all_lanes(what)) {
+      part();
+      return std::nullopt;
+    }
     for (std::uint32_t first = 0; first < threads; first += warp_size) meet_together(block_, engine_, what, first);
   }
-  part();
   return state::paused;
 }
 

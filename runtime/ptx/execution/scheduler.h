@@ -23,8 +23,9 @@ class scheduler {
   /// Begins another block, which has the index (x, y, z) in the grid, and reuses the memory of the previous block. All
   /// blocks of a cluster must begin before the first of them advances, and `cluster` must outlive the run.
   void begin(std::uint32_t x, std::uint32_t y, std::uint32_t z, cluster_members* cluster = nullptr);
-  /// Runs threads until all have ended, or until the remaining threads only wait, in loops or for the cluster. Other
-  /// blocks should run then. Throws trap_exception, also if threads wait for something that cannot happen.
+  /// Runs threads until all have ended, until the remaining threads only wait, in loops or for the cluster, or until
+  /// the threads have met so often that they may wait for another block. Other blocks should run then. Throws
+  /// trap_exception, also if threads wait for something that cannot happen.
   state advance();
   /// Returns whether all threads that have not ended have arrived at the cluster's barrier at least `times` times.
   [[nodiscard]] bool has_arrived(std::uint64_t times) const;
@@ -45,7 +46,7 @@ class scheduler {
     std::uint32_t point = 0;  // the point at which all lanes are, or mixed
   };
 
-  state run_together();
+  std::optional<state> run_together();
   [[nodiscard]] bool stand_together() const;
   void note_lockstep(std::uint32_t w);
   void part();

@@ -19,7 +19,7 @@ bool leaves(const instruction& i) { return i.kind == kind::exit || i.kind == kin
 
 bool is_ordered(const instruction& i) {
   return i.modifiers.one_of(modifier::acquire, modifier::release, modifier::relaxed, modifier::volatile_,
-                            modifier::mmio) != modifier::count;
+                            modifier::mmio, modifier::cv) != modifier::count;
 }
 
 bool is_own_memory(const operand& o) {  // memory of a single thread

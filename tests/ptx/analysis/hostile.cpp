@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
+#include <limits>
 
 #include "tests/ptx/analysis/fixture.h"
 
@@ -48,6 +50,26 @@ TEST(HostileKernels, MoreLoopsThanCanBeCounted) {
   const auto a = analysed(body + "st.global.u32 [%d0], %r3;\n");
   EXPECT_FALSE(a.found.walk->is_complete());
   EXPECT_EQ(a.found.accesses[0].how, analysis::address_class::data_dependent);
+}
+
+// In a debug build, all variables of a loop are in local memory. Four times as many loads and stores take about four
+// times as long.
+TEST(HostileKernels, ManyAccessesOfFewVariables) {
+  const auto ticks = [](unsigned count) {
+    std::string body = "mov.u32 %r4, 0;\nLOOP:\n";
+    for (unsigned n = 0; n < count; ++n)
+      body += "ld.local.u32 %r3, [depot+4];\nadd.u32 %r4, %r4, %r3;\nst.local.u32 [depot], %r1;\n";
+    body = ".local .align 8 .b8 depot[16];\n" + body + "setp.lt.u32 %p0, %r4, %r0;\n@%p0 bra LOOP;\n";
+    std::clock_t best = std::numeric_limits<std::clock_t>::max();
+    for (unsigned n = 0; n < 3; ++n) {
+      const std::clock_t begin = std::clock();
+      EXPECT_TRUE(analysed(body).found.verdict.may_be_spread());
+      best = std::min(best, std::clock() - begin);
+    }
+    return best;
+  };
+  const std::clock_t few = ticks(2000), many = ticks(8000);
+  EXPECT_LT(many, 9 * few);
 }
 
 TEST(HostileKernels, DeepChains) {

@@ -234,6 +234,115 @@ TEST(BlockWaits, AreFoundInDebugBuilds) {
                    functions)));
 }
 
+// Loops whose end a thread reads from an array, and that write into other arrays what atomic operations decide.
+// %r5: the address of an element that changes.
+TEST(BlockWaits, AreNotLoopsThatWriteOtherArrays) {
+  const auto loop = [](const std::string& body, const char* bound = "ld.global.u32 %r4, [%rd1+4];") {
+    return fmt::format(
+        "mov.u32 %r6, 0;\nagain:\n{}\nmul.wide.u32 %rd5, %r6, 4;\nadd.u64 %rd6, %rd2, %rd5;\n{}\nskip:\n"
+        "add.u32 %r6, %r6, 1;\nsetp.lt.u32 %p2, %r6, %r4;\n@%p2 bra again;\n",
+        bound, body);
+  };
+  const std::string search =
+      "atom.global.cas.b32 %r3, [%rd6], -1, 5;\nsetp.ne.u32 %p3, %r3, -1;\n@%p3 bra skip;\n"
+      "atom.global.add.u32 %r5, [%rd3], 1;\nmul.wide.u32 %rd7, %r5, 4;\nadd.u64 %rd7, %rd3, %rd7;\n"
+      "st.global.u32 [%rd7+4], %r6;";
+  EXPECT_FALSE(waits(kernel(loop(search))));
+  EXPECT_FALSE(
+      waits(kernel(loop("atom.global.min.u32 %r3, [%rd6], 5;\nsetp.le.u32 %p3, %r3, 5;\n@%p3 bra skip;\n"
+                        "st.global.u32 [%rd3], 1;"))));
+  EXPECT_FALSE(waits(kernel(loop("atom.global.exch.b32 %r3, [%rd6], 0;\nst.global.u32 [%rd3], %r3;"))));
+  EXPECT_FALSE(waits(kernel(loop("ld.volatile.global.u32 %r3, [%rd6];\nst.global.u32 [%rd3], %r3;"))));
+  EXPECT_FALSE(waits(kernel(loop("ld.relaxed.gpu.global.u32 %r3, [%rd6];\nst.global.u32 [%rd3], %r3;"))));
+  // The arrays are members of a struct in memory, so any of them may contain the end of the loop. But each iteration
+  // has another element.
+  const std::string member = "ld.global.u64 %rd8, [%rd1];\nld.global.u32 %r4, [%rd8+4];";
+  EXPECT_FALSE(waits(kernel(loop(search, member.c_str()))));
+  // Each iteration tries to get the same lock.
+  EXPECT_TRUE(
+      waits(kernel(loop("atom.global.cas.b32 %r3, [%rd3], 0, 1;\nsetp.ne.u32 %p3, %r3, 0;\n@%p3 bra skip;\n"
+                        "st.global.u32 [%rd2], 1;",
+                        member.c_str()))));
+  EXPECT_TRUE(
+      waits(kernel("again:\nbar.sync 0;\n@%p1 bra join;\natom.global.cas.b32 %r3, [%rd1], 0, 1;\n"
+                   "setp.ne.u32 %p3, %r3, 0;\n@%p3 bra join;\nst.shared.u32 [copy], 1;\njoin:\nbar.sync 0;\n"
+                   "ld.shared.u32 %r4, [copy];\nsetp.eq.u32 %p2, %r4, 0;\n@%p2 bra again;")));
+  // The address of the lock is in local memory.
+  EXPECT_TRUE(
+      waits(kernel("st.local.u64 [depot+8], %rd1;\nagain:\nld.local.u64 %rd5, [depot+8];\n"
+                   "atom.cas.b32 %r3, [%rd5], 0, 1;\nst.local.u32 [depot], %r3;\nld.local.u32 %r4, [depot];\n"
+                   "setp.ne.u32 %p2, %r4, 0;\n@%p2 bra again;")));
+}
+
+// A member of a struct decides when the loop ends; threads count in another member.
+TEST(BlockWaits, AreNotLoopsThatReadAnotherMember) {
+  const auto loop = [](const char* before, const char* behind) {
+    return fmt::format(
+        "mov.u32 %r4, 0;\nagain:\nbar.sync 0;\n{}\nld.global.u32 %r3, [%rd1];\nadd.u32 %r4, %r4, 1;\n"
+        "setp.lt.u32 %p2, %r4, %r3;\n@%p2 bra again;\n{}",
+        before, behind);
+  };
+  EXPECT_FALSE(waits(kernel(loop("", "red.global.add.u32 [%rd1+4], 1;"))));
+  EXPECT_TRUE(waits(kernel(loop("", "red.global.add.u32 [%rd1], 1;"))));
+  EXPECT_TRUE(waits(kernel(loop("", "st.global.u64 [%rd1], 1;"))));
+  EXPECT_TRUE(waits(kernel(loop("", "st.global.v2.u32 [%rd1+-4], {%r1, %r1};"))));
+  // The loop writes another member, and another loop the one that it reads.
+  EXPECT_TRUE(waits(kernel(loop("st.global.u32 [%rd1+4], 1;", "red.global.add.u32 [%rd1], 1;"))));
+  // A function gets a pointer to a member.
+  const char* const add = R"(
+.func add(.param .b64 to) {
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [to];
+  red.add.u32 [%rd1], 1;
+  ret;
+})";
+  const auto call = [](unsigned offset) {
+    return fmt::format("add.u64 %rd8, %rd1, {};\n{{\n.param .b64 a;\nst.param.b64 [a], %rd8;\ncall.uni add, (a);\n}}",
+                       offset);
+  };
+  EXPECT_FALSE(waits(kernel(loop("", call(4).c_str()), add)));
+  EXPECT_TRUE(waits(kernel(loop("", call(0).c_str()), add)));
+  // Each thread has an element, and another thread may count in the one that this thread reads.
+  const std::string element = "mul.wide.u32 %rd5, %r1, 4;\nadd.u64 %rd1, %rd1, %rd5;\n";
+  EXPECT_TRUE(waits(kernel(element + loop("", "red.global.add.u32 [%rd1+4], 1;"))));
+}
+
+// A function polls, and the end of the loop is in memory that this function does not get.
+TEST(BlockWaits, AreNotLoopsWithACallThatStoresElsewhere) {
+  const char* const functions = R"(
+.func (.param .b32 result) take(.param .b64 from, .param .b64 to) {
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<3>;
+  .local .align 4 .b8 depot[4];
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [to];
+  ld.volatile.u32 %r1, [%rd1];
+  st.local.u32 [depot], %r1;
+  st.u32 [%rd2], %r1;
+  st.param.b32 [result], %r1;
+  ret;
+})";
+  const auto loop = [](const char* to, const char* bound) {
+    return fmt::format(
+        "mov.u64 %rd5, copy;\ncvta.shared.u64 %rd5, %rd5;\nmov.u64 %rd6, depot;\ncvta.local.u64 %rd6, %rd6;\n"
+        "mov.u64 %rd7, other;\ncvta.shared.u64 %rd7, %rd7;\nmov.u32 %r6, 0;\nagain:\n{{\n.param .b64 a;\n"
+        ".param .b64 b;\n.param .b32 c;\nst.param.b64 [a], %rd4;\nst.param.b64 [b], {};\n"
+        "call.uni (c), take, (a, b);\nld.param.b32 %r3, [c];\n}}\nadd.u32 %r6, %r6, 1;\n{}\n"
+        "setp.lt.u32 %p2, %r6, %r4;\n@%p2 bra again;",
+        to, bound);
+  };
+  for (const char* const bound : {"ld.shared.u32 %r4, [copy];", "ld.u32 %r4, [%rd5];"}) {
+    EXPECT_FALSE(waits(kernel(loop("%rd2", bound), functions))) << bound;
+    EXPECT_FALSE(waits(kernel(loop("%rd7", bound), functions))) << bound;
+    EXPECT_TRUE(waits(kernel(loop("%rd5", bound), functions))) << bound;
+  }
+  for (const char* const bound : {"ld.local.u32 %r4, [depot+4];", "ld.u32 %r4, [%rd6+4];"}) {
+    EXPECT_FALSE(waits(kernel(loop("%rd2", bound), functions))) << bound;
+    EXPECT_TRUE(waits(kernel(loop("%rd6", bound), functions))) << bound;
+  }
+  EXPECT_FALSE(waits(kernel("add.u64 %rd8, %rd6, 8;\n" + loop("%rd8", "ld.local.u32 %r4, [depot];"), functions)));
+}
+
 TEST(BlockWaits, AreNotOrdinaryLoops) {
   const std::vector<std::pair<const char*, std::string>> kernels{
       {"a trip count that is read before the loop, even if volatile",

@@ -66,9 +66,10 @@ done:
     return stopped->thread.x;
   }
 
- private:
   static constexpr std::size_t bytes = 4096;
   char* closed_ = nullptr;
+
+ private:
   struct sigaction before_ {};
 };
 
@@ -121,6 +122,52 @@ TEST_P(Faults, AfterOtherLanesHaveLeft) {
   const std::string stay = "setp.eq.u32 %p2, %r1, 43;\n";
   EXPECT_EQ(blamed(start + "@%p1 bra left;\n" + stay + "bra join;\nleft:\n" + leave + "join:\n"), 43U);
   EXPECT_EQ(blamed(start + "@!%p1 bra right;\n" + leave + "bra join;\nright:\n" + stay + "join:\n"), 43U);
+}
+
+// The thread that used a wrong address got it from a counter, so no thread uses it again when the threads run once
+// more. They stop at the meetings at which they stopped before: what is behind these never ran.
+TEST_P(Faults, DoNotRunCodeThatNeverRan) {
+  std::string arithmetic;  // so much that the threads run together
+  for (unsigned n = 0; n < 40; ++n) arithmetic += fmt::format("mad.lo.u32 %r1, %r1, 5, {};\n", n);
+  // Lanes do not pass meetings in this loop, nor in the code before it.
+  const char* const loop =
+      "again:\natom.global.or.b32 %r6, [%rd1+16], 0;\nsetp.ne.u32 %p4, %r6, 0;\n"
+      "vote.sync.any.pred %p5, %p4, -1;\n@%p5 bra again;";
+  for (const auto& [meeting, behind] :
+       {std::pair{"@%p3 bar.warp.sync -1;", ""}, {"bar.sync 0;", ""}, {"vote.sync.any.pred %p4, %p3, -1;", loop}}) {
+    kernel_runner runner({fmt::format(R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 closed) {{
+  .reg .pred %p<6>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u64 %rd4, [closed];
+  mov.u32 %r1, %tid.x;
+  shfl.sync.bfly.b32 %r3, %r1, 1, 31, -1;
+  setp.lt.u32 %p3, %r3, 99;
+  {}
+  st.global.u32 [%rd1+20], %r1;
+  atom.global.add.u32 %r4, [%rd1], 1;
+  setp.eq.u32 %p2, %r4, 11;
+  selp.b64 %rd5, %rd4, %rd1, %p2;
+  ld.global.u32 %r9, [%rd5+8];
+  st.global.u32 [%rd1+12], %r9;
+  {}
+  mov.u32 %r5, 1;
+  st.global.u32 [%rd1+4], %r5;
+  {}
+  ret;
+}})",
+                                      arithmetic, meeting, behind)},
+                         GetParam());
+    auto* const out = runner.upload(std::vector<unsigned>(8));
+    const auto stopped = runner.launch("k", {{1}, {32}}, out, closed_ + 2048);
+    ASSERT_TRUE(stopped);
+    EXPECT_EQ(stopped->why, trap::reason::address);
+    EXPECT_EQ(out[1], 0) << meeting;
+  }
 }
 
 INSTANTIATE_FOR_ENGINES(Faults);

@@ -125,7 +125,113 @@ TEST_P(WaitingWarps, CallAFunctionThatReads) {
                     function));
 }
 
+// Warp 0 votes again and again, while the other warps wait in loops.
+TEST_P(WaitingWarps, VoteWhileOthersWaitInLoops) {
+  kernel_runner runner({R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) {
+  .reg .pred %p<4>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<6>;
+  .shared .align 4 .b32 a;
+  .shared .align 4 .b32 b;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, 1;
+  mov.u32 %r5, 0;
+  st.shared.u32 [a], %r5;
+  st.shared.u32 [b], %r5;
+  bar.sync 0;
+  setp.ge.u32 %p1, %r1, 32;
+  @%p1 bra others;
+again:
+  ld.shared.u32 %r3, [a];
+  setp.ne.u32 %p2, %r3, 0;
+  vote.sync.any.pred %p3, %p2, -1;
+  @!%p3 bra again;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd1, %rd1, %rd2;
+  st.global.u32 [%rd1], %r2;
+  ret;
+others:
+  setp.ge.u32 %p1, %r1, 64;
+  @%p1 bra last;
+wait:
+  ld.volatile.shared.u32 %r3, [b];
+  setp.eq.u32 %p2, %r3, 0;
+  @%p2 bra wait;
+  st.shared.u32 [a], %r2;
+  ret;
+last:
+  st.shared.u32 [b], %r2;
+  ret;
+})"},
+                       GetParam());
+  runner.allow_races();
+  auto* const out = runner.upload(std::vector<unsigned>(32));
+  EXPECT_RUNS(runner.launch("k", {{1}, {96}}, out));
+  for (unsigned n = 0; n < 32; ++n) EXPECT_EQ(out[n], 1) << n;
+}
+
+// Block 0 reads what block 1 writes. `read` sets %r3 in all threads.
+class WaitingBlocks : public WaitingWarps {
+ protected:
+  void wait_by(const std::string& read) {
+    kernel_runner runner({R"(.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 flag) {
+  .reg .pred %p<4>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<6>;
+  .shared .align 4 .b32 copy;
+  ld.param.u64 %rd1, [flag];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %ctaid.x;
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra writer;
+again:
+)" + read + R"(
+  setp.eq.u32 %p2, %r3, 0;
+  @%p2 bra again;
+  mov.u32 %r4, 7;
+  st.global.u32 [%rd1+4], %r4;
+  ret;
+writer:
+  mov.u32 %r4, 5;
+  st.global.u32 [%rd1], %r4;
+  ret;
+})"},
+                         GetParam());
+    runner.allow_races();
+    auto* const flag = runner.upload(std::vector<unsigned>(2));
+    EXPECT_RUNS(runner.launch("k", {{2}, {64}}, flag));
+    EXPECT_EQ(flag[1], 7) << read;
+  }
+};
+
+TEST_P(WaitingBlocks, ReadPastTheCache) {
+  wait_by("ld.global.cv.u32 %r3, [%rd1];");
+  wait_by("ld.global.cg.u32 %r3, [%rd1];");
+}
+
+TEST_P(WaitingBlocks, ReadBehindABarrier) { wait_by("bar.sync 0;\nld.global.u32 %r3, [%rd1];"); }
+
+TEST_P(WaitingBlocks, ReadInOneThreadBetweenBarriers) {
+  wait_by(
+      "bar.sync 0;\nsetp.ne.u32 %p3, %r1, 0;\n@%p3 bra join;\nld.global.u32 %r5, [%rd1];\n"
+      "st.shared.u32 [copy], %r5;\njoin:\nbar.sync 0;\nld.shared.u32 %r3, [copy];");
+}
+
+TEST_P(WaitingBlocks, ReadAndVote) {
+  wait_by(
+      "ld.global.u32 %r4, [%rd1];\nsetp.ne.u32 %p3, %r4, 0;\nvote.sync.any.pred %p1, %p3, -1;\n"
+      "selp.u32 %r3, 5, 0, %p1;");
+}
+
 INSTANTIATE_FOR_ENGINES(WaitingWarps);
+INSTANTIATE_FOR_ENGINES(WaitingBlocks);
 
 }  // namespace
 }  // namespace hpe::ptx::test
