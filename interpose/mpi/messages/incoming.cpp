@@ -46,10 +46,12 @@ std::shared_ptr<std::byte> borrowed_from(adopted_pointers& driver, std::size_t b
 }  // namespace
 
 // Receives of ordinary memory, with gaps or wildcards are not announced, nor those that other work of the program may
-// precede: the sender could copy before that work is done.
+// precede: the sender could copy before that work is done. MPI must match the receive with the sender's next message,
+// so no receive is announced behind one that may get the message instead.
 std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which) {
   announcement_board* const board = announcement_board::current();
   if (board == nullptr || what.source < 0 || what.tag < 0 || !set_aside::of_process().empty()) return nullptr;
+  if (unannounced_receive::may_precede(what.comm, what.source, what.tag)) return nullptr;
   const auto* const sender = board->sender_of(what.comm, what.source);
   if (sender == nullptr || which.size() == 0 || which.size() != which.extent()) return nullptr;
   adopted_pointers* const devices = driver_of(what, which);
@@ -122,6 +124,7 @@ int incoming::start() {
   }
   std::optional<matched>& found = in<ready>().found;
   if (!found) found = set_aside::of_process().take(what_.comm, what_.source, what_.tag);
+  if (found) unannounced_.emplace(found->comm, found->status.MPI_SOURCE, found->status.MPI_TAG);
   if (found && found->head) {
     found->consume();
     status_ = found->status;
@@ -132,9 +135,11 @@ int incoming::start() {
   progress::continuation then = [self](const MPI_Status& status, int code) { self->arrived(status, code); };
   progress::of_process().make_room();
   if (!found) announced_ = announce(what_, which_);
+  if (!found && announced_ == nullptr) unannounced_.emplace(what_.comm, what_.source, what_.tag);
   posted next{{}, found};
   if (const int failed = post(next); failed != MPI_SUCCESS) {
     announced_.reset();
+    unannounced_.reset();
     return failed;
   }
   const MPI_Request request = next.request;
@@ -149,8 +154,13 @@ int incoming::post(posted& what) const {
   return HPE_REAL(Irecv)(place, count, type, what_.source, what_.tag, what_.comm, &what.request);
 }
 
+// A receive into which a sender has begun to copy its message is not cancelled: a cancelled receive must leave its
+// buffer unchanged.
 void incoming::cancel() {
-  if (auto* const now = std::get_if<posted>(&phase_)) HPE_REAL(Cancel)(&now->request);
+  auto* const now = std::get_if<posted>(&phase_);
+  if (now == nullptr || (announced_ != nullptr && announced_->claim())) return;
+  if (!unannounced_) unannounced_.emplace(what_.comm, what_.source, what_.tag);
+  HPE_REAL(Cancel)(&now->request);
 }
 
 void incoming::arrived(const MPI_Status& said, int code) {
@@ -168,6 +178,7 @@ void incoming::arrived(const MPI_Status& said, int code) {
 void incoming::conclude_received() {
   const received was = in<received>();
   enter(ready{});
+  unannounced_.reset();
   if (was.code != MPI_SUCCESS || was.cancelled) return conclude(status_, was.code);
   if (is_too_long(status_)) return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   first_failure failure;
@@ -209,6 +220,8 @@ std::optional<envelope> incoming::find_envelope(const MPI_Status& status) const 
 void incoming::open_envelope(const envelope& head) {
   if (!persistent) staged_.reset();
   HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
+  if (announcement_board* const board = announcement_board::current(); board != nullptr)
+    board->withdraw_before(announced_.get(), {head.sender, head.communicator, status_.MPI_TAG});
   const payload what{head,
                      head.offered() != nullptr && offer_board::current()->take(head.sender, head.offered()->offer)};
   learn_sender(head);
@@ -234,9 +247,10 @@ bool incoming::is_copied_unasked(const payload& what) {
   // Before the announcement is taken back: the sender must not claim the next one for this message.
   if (what.taken) offer_board::current()->show_taken(what.head.sender, what.head.offered()->offer);
   const auto claimed = announced_->claim();
-  if (claimed && what.taken && announced_->sender() == what.head.sender && claimed->is_same(what.head.offered()->offer))
-    return true;
-  if (claimed) announcement_board::current()->mistaken(what_.comm, what_.source);
+  const bool is_its = claimed && what.head.offered() != nullptr && announced_->about().sender == what.head.sender &&
+                      claimed->is_same(what.head.offered()->offer);
+  if (is_its && what.taken) return true;
+  if (claimed && !is_its) announcement_board::current()->mistaken(what_.comm, what_.source);
   return false;
 }
 
@@ -257,6 +271,7 @@ void incoming::fetch_unless_too_long() {
   if (what.head.bytes > which_.size()) {
     tell_done(what);
     enter(ready{});
+    unannounced_.reset();
     return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   }
   progress::of_process().owe(1);
@@ -425,6 +440,7 @@ void incoming::fetched(const fetching& what, const std::optional<error>& failure
 
 void incoming::conclude_payload(const std::optional<error>& failure) {
   enter(ready{});
+  unannounced_.reset();
   progress::of_process().owe(-1);
   conclude(status_, failure);
 }

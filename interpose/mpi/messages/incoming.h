@@ -15,6 +15,7 @@
 #include "interpose/mpi/messages/receive_phases.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
+#include "interpose/mpi/messages/unannounced_receives.h"
 #include "interpose/mpi/staged_buffer.h"
 #include "runtime/base/error.h"
 
@@ -131,6 +132,7 @@ class incoming final : public message {
   // The current start.
   receive_phase::any phase_;
   std::unique_ptr<announcement_board::announcement> announced_;  // until no sender copies for it
+  std::optional<unannounced_receive> unannounced_;               // in place of announced_
   std::uint64_t queued_ = 0;  // identifies work that the program queued before the current start (adopted_pointers.h)
   MPI_Status status_{};       // for the program, once MPI has received something
 };

@@ -331,6 +331,7 @@ int main(int argc, char** argv) {
   sent_before_it_is_received();
   synchronous();
   announced_receives();
+  if (direct()) unfilled_receives();
   no_neighbour();
   messages_of_all_types();
   // The kernels are loaded once. On one device rank 0 may have made all copies of rows, so rank 1 loaded none.
