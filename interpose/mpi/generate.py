@@ -103,6 +103,18 @@ def wrapper(name, parameters, clauses, first):
                      f"    if (const auto result = {first}({', '.join(names)})) return leave(*result);"]
     first_is_send = first is not None and first.startswith("large_")
 
+    # hpe records the sends that MPI itself makes (messages/unmatched_sends.h).
+    is_persistent = name.removesuffix("_c").endswith("_init")
+    to = f"comm, dest, {'sendtag' if 'sendtag' in names else 'tag'}"
+    is_send = "dest" in names
+    noted = [f"  unmatched_sends::sent_by_mpi({to});"] if is_send and not is_persistent else []
+    end = "leave"
+    if is_send and is_persistent:
+        end = "made"
+        noted = ["  const auto made = [=](int result) {",
+                 f"    if (result == MPI_SUCCESS) unmatched_sends::made(*request, {to});",
+                 "    return leave(result);", "  };"]
+
     # A call that completes before it returns may wait for other ranks.
     waiting = []
     if "request" not in names and "win" not in names:
@@ -111,10 +123,14 @@ def wrapper(name, parameters, clauses, first):
         waiting = [f'  static constexpr named_call about{{"MPI_{name}"{words}}};',
                    f"  const waiting_call waiting({', '.join(['about', *told])});"]
 
+    if_ordinary = [f"  if (!any_concerns({', '.join(pointers)})) return {end}({call});"]
+    if first_is_send and not is_persistent:
+        if_ordinary = [f"  if (!any_concerns({', '.join(pointers)})) {{", *(f"  {line}" for line in noted),
+                       f"    return leave({call});", "  }"]
+
     # In a collective call, other ranks wait for this rank.
     is_collective = ("comm" in names and not {"dest", "source", "position"} & set(names)) or (
         "fh" in names and ("_all" in name or "_ordered" in name))
-    is_persistent = name.removesuffix("_c").endswith("_init")
     kind = "persistent" if is_persistent else "collective" if is_collective else ""
     kind = f", operation::kind::{kind}" if kind else ""
     lines = [
@@ -123,8 +139,10 @@ def wrapper(name, parameters, clauses, first):
         *waiting,
         # hpe's own protocol never sends from ordinary memory, but may receive into it.
         *([] if first_is_send else first_way),
-        f"  if (!any_concerns({', '.join(pointers)})) return leave({call});" if pointers else f"  return leave({call});",
+        *([] if first_is_send and not is_persistent else noted),
+        *(if_ordinary if pointers else [f"  return leave({call});"]),
         *(first_way if first_is_send else []),
+        *(noted if first_is_send and not is_persistent else []),
         "  auto with_staging = [=](operation& here) mutable {",
     ]
     for direction, pointer, which, condition in clauses:
@@ -153,7 +171,7 @@ def wrapper(name, parameters, clauses, first):
         lines.append(f"    return here.run({lambda_call});")
     lines += [
         "  };",
-        f"  return leave(carry_out({where}, with_staging, [=] {{ return {call}; }}{kind}));",
+        f"  return {end}(carry_out({where}, with_staging, [=] {{ return {call}; }}{kind}));",
         "}",
         "",
     ]
@@ -178,6 +196,7 @@ def wrap(table, output, *headers):
         '#include "interpose/mpi/groups.h"',
         '#include "interpose/mpi/messages/job.h"',
         '#include "interpose/mpi/messages/point_to_point.h"',
+        '#include "interpose/mpi/messages/unmatched_sends.h"',
         '#include "interpose/mpi/operation.h"',
         '#include "interpose/mpi/waiting_call.h"',
         "",

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "interpose/mpi/messages/unmatched_sends.h"
 #include "interpose/mpi/pending.h"
 #include "interpose/mpi/waiting_call.h"
 
@@ -248,6 +249,7 @@ int MPI_Cancel(MPI_Request* request) {
 
 int MPI_Request_free(MPI_Request* request) {
   auto& next = HPE_REAL(Request_free);
+  if (request != nullptr) unmatched_sends::freed(*request);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
   if (operation == nullptr) return leave(next(request));
   const MPI_Request instead = operation->stand_in();
@@ -268,6 +270,7 @@ int MPI_Request_free(MPI_Request* request) {
 // Open MPI replaces the request of a persistent buffered send whose last message is still in transit.
 int MPI_Start(MPI_Request* request) {
   auto& next = HPE_REAL(Start);
+  const unmatched_sends::starts here(1, request);
   const auto operation = request != nullptr ? pending_table::all().find(*request) : nullptr;
   if (operation == nullptr) return leave(next(request));
   if (const int failed = operation->begin(); failed != MPI_SUCCESS || operation->starts_itself()) return leave(failed);
@@ -280,6 +283,7 @@ int MPI_Start(MPI_Request* request) {
 
 int MPI_Startall(int count, MPI_Request* requests) {
   auto& next = HPE_REAL(Startall);
+  const unmatched_sends::starts here(count, requests);
   if (nothing_pending() || count <= 0 || requests == nullptr) return leave(next(count, requests));
   std::vector<std::shared_ptr<pending>> operations;  // the operations of the requests in `left`
   std::vector<MPI_Request> left;

@@ -11,8 +11,7 @@
 
 namespace hpe::interpose::mpi {
 
-// A start goes one of three ways: MPI receives the message; MPI receives an envelope; or the envelope is there already
-// (in found_, or in head_ after is_left()).
+using namespace receive_phase;  // NOLINT(google-build-using-namespace): of this class alone
 
 namespace {
 
@@ -47,10 +46,12 @@ std::shared_ptr<std::byte> borrowed_from(adopted_pointers& driver, std::size_t b
 }  // namespace
 
 // Receives of ordinary memory, with gaps or wildcards are not announced, nor those that other work of the program may
-// precede: the sender could copy before that work is done.
+// precede: the sender could copy before that work is done. MPI must match the receive with the sender's next message,
+// so no receive is announced behind one that may get the message instead.
 std::unique_ptr<announcement_board::announcement> announce(const receive& what, const layout& which) {
   announcement_board* const board = announcement_board::current();
   if (board == nullptr || what.source < 0 || what.tag < 0 || !set_aside::of_process().empty()) return nullptr;
+  if (unannounced_receive::may_precede(what.comm, what.source, what.tag)) return nullptr;
   const auto* const sender = board->sender_of(what.comm, what.source);
   if (sender == nullptr || which.size() == 0 || which.size() != which.extent()) return nullptr;
   adopted_pointers* const devices = driver_of(what, which);
@@ -109,60 +110,76 @@ void incoming::prepare() {
   if (persistent && staged_) staged_->refresh();
 }
 
+// A start goes one of three ways: MPI receives the message; MPI receives an envelope; or a blocking call or a probe has
+// already received the envelope.
 int incoming::start() {
-  if (too_long_) {
+  if (std::holds_alternative<has_too_much>(phase_)) {
+    enter(ready{});
     conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
     return MPI_SUCCESS;
   }
-  if (head_) {
-    fetch(envelope(*head_));
+  if (const auto* const left = std::get_if<has_envelope>(&phase_)) {
+    open_envelope(envelope(left->head));
     return MPI_SUCCESS;
   }
-  if (!found_) found_ = set_aside::of_process().take(what_.comm, what_.source, what_.tag);
-  if (found_ && found_->head) {
-    found_->consume();
-    status_ = found_->status;
-    fetch(envelope(*found_->head));
+  std::optional<matched>& found = in<ready>().found;
+  if (!found) found = set_aside::of_process().take(what_.comm, what_.source, what_.tag);
+  if (found) unannounced_.emplace(found->comm, found->status.MPI_SOURCE, found->status.MPI_TAG);
+  if (found && found->head) {
+    found->consume();
+    status_ = found->status;
+    open_envelope(envelope(*found->head));
     return MPI_SUCCESS;
   }
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
   progress::continuation then = [self](const MPI_Status& status, int code) { self->arrived(status, code); };
   progress::of_process().make_room();
-  if (!found_) announced_ = announce(what_, which_);
-  if (const int failed = post(); failed != MPI_SUCCESS) {
+  if (!found) announced_ = announce(what_, which_);
+  if (!found && announced_ == nullptr) unannounced_.emplace(what_.comm, what_.source, what_.tag);
+  posted next{{}, found};
+  if (const int failed = post(next); failed != MPI_SUCCESS) {
     announced_.reset();
+    unannounced_.reset();
     return failed;
   }
-  progress::of_process().when_over(request_, std::move(then));
+  const MPI_Request request = next.request;
+  enter(std::move(next));
+  progress::of_process().when_over(request, std::move(then));
   return MPI_SUCCESS;
 }
 
-int incoming::post() {
+int incoming::post(posted& what) const {
   const auto [place, count, type] = where();
-  if (found_) return HPE_REAL(Imrecv)(place, count, type, &found_->handle, &request_);
-  return HPE_REAL(Irecv)(place, count, type, what_.source, what_.tag, what_.comm, &request_);
+  if (what.found) return HPE_REAL(Imrecv)(place, count, type, &what.found->handle, &what.request);
+  return HPE_REAL(Irecv)(place, count, type, what_.source, what_.tag, what_.comm, &what.request);
 }
 
+// A receive into which a sender has begun to copy its message is not cancelled: a cancelled receive must leave its
+// buffer unchanged.
 void incoming::cancel() {
-  if (!head_) HPE_REAL(Cancel)(&request_);
+  auto* const now = std::get_if<posted>(&phase_);
+  if (now == nullptr || (announced_ != nullptr && announced_->claim())) return;
+  if (!unannounced_) unannounced_.emplace(what_.comm, what_.source, what_.tag);
+  HPE_REAL(Cancel)(&now->request);
 }
 
 void incoming::arrived(const MPI_Status& said, int code) {
   status_ = said;
-  const auto found = std::exchange(found_, std::nullopt);
+  const auto found = std::move(in<posted>().found);
   if (found) found->correct(status_);
   int cancelled = 0;
   HPE_REAL(Test_cancelled)(&status_, &cancelled);
   if (code == MPI_SUCCESS && cancelled == 0 && !found)
-    if (const auto head = find_envelope(status_)) return fetch(*head);
-  settle([self = std::static_pointer_cast<incoming>(shared_from_this()), code, cancelled] {
-    self->conclude_arrived(code, cancelled != 0);
-  });
+    if (const auto head = find_envelope(status_)) return open_envelope(*head);
+  enter(received{code, cancelled != 0});
+  settle();
 }
 
-// MPI has received a payload, or nothing because of an error or a cancellation.
-void incoming::conclude_arrived(int code, bool cancelled) {
-  if (code != MPI_SUCCESS || cancelled) return conclude(status_, code);
+void incoming::conclude_received() {
+  const received was = in<received>();
+  enter(ready{});
+  unannounced_.reset();
+  if (was.code != MPI_SUCCESS || was.cancelled) return conclude(status_, was.code);
   if (is_too_long(status_)) return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
   first_failure failure;
   failure.attempt([&] { put_in_place(status_); });
@@ -171,12 +188,18 @@ void incoming::conclude_arrived(int code, bool cancelled) {
 }
 
 bool incoming::is_left(const MPI_Status& status) {
-  head_ = find_envelope(status);
   status_ = status;
-  too_long_ = !head_ && is_too_long(status);
-  if (!head_) await_settled();
-  if (!head_ && !too_long_) put_in_place(status);
-  return head_ || too_long_;
+  if (const auto head = find_envelope(status)) {
+    enter(has_envelope{*head});
+    return true;
+  }
+  await_settled();
+  if (is_too_long(status)) {
+    enter(has_too_much{});
+    return true;
+  }
+  put_in_place(status);
+  return false;
 }
 
 // Without landing_, MPI itself detects a message that is too long for the program's buffer or its staged copy.
@@ -194,59 +217,65 @@ std::optional<envelope> incoming::find_envelope(const MPI_Status& status) const 
   return landing_ ? envelope::recognise(landing_.get(), bytes) : envelope::recognise(where().place, which_, bytes);
 }
 
-void incoming::fetch(const envelope& head) {
-  head_ = head;
-  found_.reset();
+void incoming::open_envelope(const envelope& head) {
   if (!persistent) staged_.reset();
   HPE_REAL(Status_set_elements_x)(&status_, handles::get().byte, static_cast<MPI_Count>(head.bytes));
-  taken_ = head.offered() != nullptr && offer_board::current()->take(head.sender, head.offered()->offer);
-  learn_sender();
-  const auto self = std::static_pointer_cast<incoming>(shared_from_this());
-  if (is_copied_unasked()) {
+  if (announcement_board* const board = announcement_board::current(); board != nullptr)
+    board->withdraw_before(announced_.get(), {head.sender, head.communicator, status_.MPI_TAG});
+  const payload what{head,
+                     head.offered() != nullptr && offer_board::current()->take(head.sender, head.offered()->offer)};
+  learn_sender(head);
+  if (is_copied_unasked(what)) {
     offer_board::current()->matched(head.sender, head.offered()->offer);
-    patient_until_ = std::chrono::steady_clock::now() + patience;
+    enter(copied_unasked{what, std::chrono::steady_clock::now()});
     progress::of_process().owe(1);
-    return progress::of_process().repeat([self] { return self->look_at_unasked_copy(); });
+    return progress::of_process().repeat(
+        [self = std::static_pointer_cast<incoming>(shared_from_this())] { return self->look_at_unasked_copy(); });
   }
-  settle([self] { self->fetch_unless_too_long(); });
+  enter(unsettled{what});
+  settle();
 }
 
-void incoming::fetch_unless_too_long() {
-  if (head_->bytes > which_.size()) {
-    tell_done();
-    head_.reset();
-    return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
-  }
-  progress::of_process().owe(1);
-  left_ = false;
-  fetch_payload();
-}
-
-void incoming::learn_sender() {
-  if (announcement_board* const board = announcement_board::current(); board != nullptr && head_->offered() != nullptr)
-    board->learn(what_.comm, status_.MPI_SOURCE, head_->sender, head_->communicator);
+void incoming::learn_sender(const envelope& head) const {
+  if (announcement_board* const board = announcement_board::current(); board != nullptr && head.offered() != nullptr)
+    board->learn(what_.comm, status_.MPI_SOURCE, head.sender, head.communicator);
 }
 
 // Whether the sender copies this message to the announced buffer. If it does not, the buffer is announced no longer.
-bool incoming::is_copied_unasked() {
+bool incoming::is_copied_unasked(const payload& what) {
   if (announced_ == nullptr) return false;
   // Before the announcement is taken back: the sender must not claim the next one for this message.
-  if (taken_) offer_board::current()->show_taken(head_->sender, head_->offered()->offer);
+  if (what.taken) offer_board::current()->show_taken(what.head.sender, what.head.offered()->offer);
   const auto claimed = announced_->claim();
-  if (claimed && taken_ && announced_->sender() == head_->sender && claimed->is_same(head_->offered()->offer))
-    return true;
-  if (claimed) announcement_board::current()->mistaken(what_.comm, what_.source);
+  const bool is_its = claimed && what.head.offered() != nullptr && announced_->about().sender == what.head.sender &&
+                      claimed->is_same(what.head.offered()->offer);
+  if (is_its && what.taken) return true;
+  if (claimed && !is_its) announcement_board::current()->mistaken(what_.comm, what_.source);
   return false;
 }
 
-// Calls `then` when no sender copies to the buffer for an announcement: at once, unless one has claimed it.
-void incoming::settle(const std::function<void()>& then) {
-  if (is_settled()) return then();
-  progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this()), then] {
+// Calls settled() when no sender copies to the buffer for an announcement: at once, unless one has claimed it.
+void incoming::settle() {
+  if (is_settled()) return settled();
+  progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this())] {
     if (!self->is_settled()) return false;
-    then();
+    self->settled();
     return true;
   });
+}
+
+void incoming::settled() { std::holds_alternative<received>(phase_) ? conclude_received() : fetch_unless_too_long(); }
+
+void incoming::fetch_unless_too_long() {
+  const payload what = in<unsettled>();
+  if (what.head.bytes > which_.size()) {
+    tell_done(what);
+    enter(ready{});
+    unannounced_.reset();
+    return conclude_with_new_error(status_, MPI_ERR_TRUNCATE);
+  }
+  progress::of_process().owe(1);
+  fetch_payload(what, asking::yes);
 }
 
 bool incoming::is_settled() {
@@ -260,162 +289,174 @@ void incoming::await_settled() {
 }
 
 bool incoming::look_at_unasked_copy() {
+  const copied_unasked& now = in<copied_unasked>();
   const offer_board& board = *offer_board::current();
-  const offer_board::offer& of = head_->offered()->offer;
+  const offer_board::offer& of = now.head.offered()->offer;
   const bool over =
-      progress::of_process().only_one() ? board.watch_copy(head_->sender, of) : board.is_copied(head_->sender, of);
+      progress::of_process().only_one() ? board.watch_copy(now.head.sender, of) : board.is_copied(now.head.sender, of);
   if (!over) return false;
-  left_ = board.has_failed(head_->sender, of);
+  const bool has_failed = board.has_failed(now.head.sender, of);
   announced_.reset();
-  if (left_) {
-    fetch_payload();
+  if (has_failed) {
+    fetch_payload(payload(now), asking::no);
     return true;
   }
-  record_part("receiver waits for the sender's copy", patient_until_ - patience, head_->bytes);
+  record_part("receiver waits for the sender's copy", now.since, now.head.bytes);
   first_failure failure;
   failure.attempt([&] {
-    driver()->overwritten(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, rows_->offset)), head_->bytes);
+    driver()->overwritten(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, rows_->offset)), now.head.bytes);
   });
-  fetched(failure.what());
+  conclude_payload(failure.what());
   return true;
 }
 
 adopted_pointers* incoming::driver() const { return driver_of(what_, which_); }
 
-void incoming::fetch_payload() {
-  if (taken_ && fetch_rows()) return;
-  std::byte* to = moved(what_.buffer, which_.begin());
+void incoming::fetch_payload(const payload& what, asking may_ask) {
+  enter(fetching{what, nullptr, nullptr, nullptr});
+  if (what.taken && fetch_rows(may_ask)) return;
+  fetching& now = in<fetching>();
+  now.to = moved(what_.buffer, which_.begin());
   if (!rows_ ||
       !rows_->shape.extent.is_one_row()) {  // a layout without gaps may still be ordered differently from the payload
     // hpe's runtime copies memory that it exported, and does not know device memory of this kind.
-    if (head_->exported() == nullptr) borrow_gathered(head_->bytes);
-    if (gathered_ == nullptr) assembled_ = std::make_unique_for_overwrite<std::byte[]>(head_->bytes);
-    to = gathered_ != nullptr ? gathered_.get() : assembled_.get();
+    if (now.head.exported() == nullptr) now.gathered = borrow_gathered(now.head.bytes);
+    if (now.gathered == nullptr) now.assembled = std::make_unique_for_overwrite<std::byte[]>(now.head.bytes);
+    now.to = now.gathered != nullptr ? now.gathered.get() : now.assembled.get();
   }
-  if (!fetch_directly(to)) fetch_chunks(to, taken_ ? answer::verdict::unreachable : answer::verdict::chunks);
+  if (!fetch_directly(may_ask)) fetch_chunks(now.taken ? answer::verdict::unreachable : answer::verdict::chunks);
 }
 
 // Copies rows to rows, without an intermediate copy. The host writes rows of ordinary memory, because a device is slow
 // at it.
-bool incoming::fetch_rows() {
+bool incoming::fetch_rows(asking may_ask) {
   if (!rows_ || rows_->shape.extent.is_one_row() || !concerns(what_.buffer)) return false;
-  const auto shape = shape_of(head_->offered()->rows, rows_->shape);
+  fetching& now = in<fetching>();
+  const auto shape = shape_of(now.head.offered()->rows, rows_->shape);
   if (!shape) return false;
+  now.to = moved(what_.buffer, rows_->offset);
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
-  return copy(moved(what_.buffer, rows_->offset), *shape, [self](const std::optional<error>& failure) {
-    self->tell_done();
-    self->fetched(failure);
+  return copy(*shape, may_ask, [self](const std::optional<error>& failure) {
+    tell_done(self->in<fetching>());
+    self->fetched(self->in<fetching>(), failure);
   });
 }
 
 // Starts the device copy for a taken offer, by the sender if possible, else by this side.
-bool incoming::copy(std::byte* to, const box_copy& shape, const transfer_over& then) {
-  return ask_for_push(to, shape) || copy_directly(to, head_->offered()->device, shape, queued_, then);
+bool incoming::copy(const box_copy& shape, asking may_ask, const transfer_over& then) {
+  if (may_ask == asking::yes && ask_for_push(shape)) return true;
+  const fetching& now = in<fetching>();
+  return copy_directly(now.to, now.head.offered()->device, shape, queued_, then);
 }
 
 // Asks the sender to copy, if it can write the memory, and waits in MPI or may soon be there: when several messages are
 // in progress, the sender is probably sending more of them. Processes take turns on a device, so if both sides use the
 // same device, the lower rank makes the copies of both.
-bool incoming::ask_for_push(std::byte* to, const box_copy& shape) {
+bool incoming::ask_for_push(const box_copy& shape) {
   offer_board* const board = offer_board::current();
-  adopted_pointers* const devices = adopted_pointers::of(to);
-  if (left_ || devices == nullptr) return false;
-  if (!sender_waits() && progress::of_process().only_one()) return false;
+  fetching& now = in<fetching>();
+  adopted_pointers* const devices = adopted_pointers::of(now.to);
+  if (devices == nullptr) return false;
+  if (!sender_waits(now) && progress::of_process().only_one()) return false;
   std::optional<peer_bytes> place;
   first_failure failure;
   failure.attempt([&] {
-    place = devices->share(reinterpret_cast<std::uintptr_t>(to), shape.written().span(),
+    place = devices->share(reinterpret_cast<std::uintptr_t>(now.to), shape.written().span(),
                            adopted_pointers::peer_use::overwrite, queued_);
   });
-  if (!place || (place->device == head_->offered()->device.device && job::current()->rank < head_->sender))
+  if (!place || (place->device == now.head.offered()->device.device && job::current()->rank < now.head.sender))
     return false;
-  board->ask(head_->sender, head_->offered()->offer, {*place, shape});
-  patient_until_ = std::chrono::steady_clock::now() + patience;
-  progress::of_process().repeat([self = std::static_pointer_cast<incoming>(shared_from_this()), devices, to,
-                                 bytes = shape.written().span()] { return self->look_at_push(*devices, to, bytes); });
+  board->ask(now.head.sender, now.head.offered()->offer, {*place, shape});
+  enter(asked{std::move(now), devices, shape.written().span(), std::chrono::steady_clock::now()});
+  progress::of_process().repeat(
+      [self = std::static_pointer_cast<incoming>(shared_from_this())] { return self->look_at_push(); });
   return true;
 }
 
-bool incoming::look_at_push(adopted_pointers& devices, const std::byte* to, std::size_t bytes) {
+bool incoming::look_at_push() {
+  const asked& now = in<asked>();
   const offer_board& board = *offer_board::current();
+  const offer_board::offer& of = now.head.offered()->offer;
   const bool alone = progress::of_process().only_one();
-  const offer_board::stage at = alone ? board.watch(head_->sender, head_->offered()->offer)
-                                      : board.stage_of(head_->sender, head_->offered()->offer);
-  if (at == offer_board::stage::pushing || (at == offer_board::stage::asked && !gives_up_push())) return false;
-  left_ = at != offer_board::stage::done;
-  if (left_) {
-    fetch_payload();
-  } else {
-    record_part("receiver waits for the sender's copy", patient_until_ - patience, head_->bytes);
-    first_failure failure;
-    failure.attempt([&] { devices.overwritten(reinterpret_cast<std::uintptr_t>(to), bytes); });
-    fetched(failure.what());
+  const offer_board::stage at = alone ? board.watch(now.head.sender, of) : board.stage_of(now.head.sender, of);
+  if (at == offer_board::stage::pushing || (at == offer_board::stage::asked && !gives_up_push(now))) return false;
+  if (at != offer_board::stage::done) {
+    fetch_payload(payload(now), asking::no);
+    return true;
   }
+  record_part("receiver waits for the sender's copy", now.since, now.head.bytes);
+  first_failure failure;
+  failure.attempt([&] { now.devices->overwritten(reinterpret_cast<std::uintptr_t>(now.to), now.bytes); });
+  fetched(now, failure.what());
   return true;
 }
 
 // Whether the sender stays in MPI until the message is over.
-bool incoming::sender_waits() const {
-  const envelope::offered_bytes& what = *head_->offered();
-  return what.awaited || offer_board::current()->is_awaited(head_->sender, what.offer);
+bool incoming::sender_waits(const payload& what) {
+  const envelope::offered_bytes& offered = *what.head.offered();
+  return offered.awaited || offer_board::current()->is_awaited(what.head.sender, offered.offer);
 }
 
-bool incoming::gives_up_push() const {
-  offer_board& board = *offer_board::current();
-  return !sender_waits() && std::chrono::steady_clock::now() >= patient_until_ &&
-         board.take_back(head_->sender, head_->offered()->offer);
+bool incoming::gives_up_push(const asked& now) {
+  return !sender_waits(now) && std::chrono::steady_clock::now() >= now.since + patience &&
+         offer_board::current()->take_back(now.head.sender, now.head.offered()->offer);
 }
 
-bool incoming::fetch_directly(std::byte* to) {
+bool incoming::fetch_directly(asking may_ask) {
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
-  const auto copied = [self, to](const std::optional<error>& failure) {
+  const auto copied = [self](const std::optional<error>& failure) {
     // The sender's device may be unreachable, or lost; then the transfer in chunks fails too and returns the error.
-    if (failure) return self->fetch_chunks(to);
-    self->tell_done();
-    self->fetched(std::nullopt);
+    if (failure) return self->fetch_chunks();
+    tell_done(self->in<fetching>());
+    self->fetched(self->in<fetching>(), std::nullopt);
   };
-  if (taken_) return copy(to, *shape_of(head_->offered()->rows, {{head_->bytes}, {}}), copied);
-  const hpeExport* const exported = head_->exported();
-  return exported != nullptr && copy_directly(to, *exported, head_->bytes, copied);
+  const fetching& now = in<fetching>();
+  if (now.taken) return copy(*shape_of(now.head.offered()->rows, {{now.head.bytes}, {}}), may_ask, copied);
+  const hpeExport* const exported = now.head.exported();
+  return exported != nullptr && copy_directly(now.to, *exported, now.head.bytes, copied);
 }
 
-void incoming::tell_done() const {
-  if (taken_) return offer_board::current()->done(head_->sender, head_->offered()->offer);
-  channel::of_process().send({head_->sequence, answer::verdict::done}, head_->sender);
+void incoming::tell_done(const payload& what) {
+  if (what.taken) return offer_board::current()->done(what.head.sender, what.head.offered()->offer);
+  channel::of_process().send({what.head.sequence, answer::verdict::done}, what.head.sender);
 }
 
-void incoming::fetch_chunks(std::byte* to, answer::verdict verdict) {
+void incoming::fetch_chunks(answer::verdict verdict) {
   channel& answers = channel::of_process();
   const int tag = answers.new_tag();
   const auto self = std::static_pointer_cast<incoming>(shared_from_this());
-  receive_in_chunks(to, {head_->bytes, head_->chunk, head_->sender, tag},
-                    [self](const std::optional<error>& failure) { self->fetched(failure); });
-  answers.send({head_->sequence, verdict, tag}, head_->sender);
+  const fetching& now = in<fetching>();
+  receive_in_chunks(now.to, {now.head.bytes, now.head.chunk, now.head.sender, tag},
+                    [self](const std::optional<error>& failure) { self->fetched(self->in<fetching>(), failure); });
+  answers.send({now.head.sequence, verdict, tag}, now.head.sender);
 }
 
-void incoming::fetched(const std::optional<error>& failure) {
-  first_failure what;
-  if (assembled_ && !failure) what.attempt([&] { scatter(assembled_.get(), head_->bytes); });
-  if (gathered_ && !failure) what.attempt([&] { scatter_gathered(head_->bytes); });
-  assembled_.reset();
-  gathered_.reset();
-  head_.reset();
+void incoming::fetched(const fetching& what, const std::optional<error>& failure) {
+  first_failure later;
+  if (what.assembled && !failure) later.attempt([&] { scatter(what.assembled.get(), what.head.bytes); });
+  if (what.gathered && !failure) later.attempt([&] { scatter_gathered(what.gathered.get(), what.head.bytes); });
+  conclude_payload(failure ? failure : later.what());
+}
+
+void incoming::conclude_payload(const std::optional<error>& failure) {
+  enter(ready{});
+  unannounced_.reset();
   progress::of_process().owe(-1);
-  conclude(status_, failure ? failure : what.what());
+  conclude(status_, failure);
 }
 
-// Borrows device memory for a payload that a kernel scatters, if the receive buffer is memory of the driver.
-void incoming::borrow_gathered(std::size_t bytes) {
+// Borrows device memory for a payload that a kernel scatters; nullptr unless the receive buffer is memory of the
+// driver.
+std::shared_ptr<std::byte> incoming::borrow_gathered(std::size_t bytes) const {
   adopted_pointers* const devices = driver();
-  if (devices != nullptr && which_.scattered() && bytes != 0)
-    gathered_ = devices->borrow_beside(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, which_.begin())), bytes);
+  if (devices == nullptr || !which_.scattered() || bytes == 0) return nullptr;
+  return devices->borrow_beside(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, which_.begin())), bytes);
 }
 
-void incoming::scatter_gathered(std::size_t bytes) {
+void incoming::scatter_gathered(std::byte* from, std::size_t bytes) const {
   const auto to = *which_.scattered();
   driver()
-      ->scatter(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, to.displacement)), to.which, gathered_.get(),
-                bytes, queued_)
+      ->scatter(reinterpret_cast<std::uintptr_t>(moved(what_.buffer, to.displacement)), to.which, from, bytes, queued_)
       .wait();
 }
 

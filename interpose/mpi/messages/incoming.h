@@ -4,18 +4,20 @@
 /// fetches the payload. If the buffer is smaller than an envelope, MPI receives into hpe's own memory. hpe then
 /// determines whether the message is too long, and informs its sender.
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "interpose/mpi/messages/board/announcements.h"
 #include "interpose/mpi/messages/channel.h"
 #include "interpose/mpi/messages/envelope.h"
 #include "interpose/mpi/messages/message.h"
+#include "interpose/mpi/messages/receive_phases.h"
 #include "interpose/mpi/messages/set_aside.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
+#include "interpose/mpi/messages/unannounced_receives.h"
 #include "interpose/mpi/staged_buffer.h"
+#include "runtime/base/error.h"
 
 namespace hpe::interpose::mpi {
 
@@ -41,7 +43,7 @@ class incoming final : public message {
   ~incoming() override;
 
   /// Sets the message to receive, which MPI has already matched.
-  void found(const matched& what) { found_ = what; }
+  void found(const matched& what) { in<receive_phase::ready>().found = what; }
 
   /// The buffer arguments for a receive that MPI makes.
   struct slot {
@@ -62,39 +64,61 @@ class incoming final : public message {
   void landed(std::shared_ptr<std::byte> what) { landing_ = std::move(what); }
 
  private:
+  using payload = receive_phase::payload;
+
   int make() override;
   void prepare() override;
   int start() override;
   void cancel() override;
-  int post();
+
+  // The data of the current phase, which must be `Phase`.
+  template <class Phase>
+  [[nodiscard]] Phase& in() {
+    return std::get<Phase>(phase_);
+  }
+  template <class Phase>
+  void enter(Phase&& next) {
+    HPE_INVARIANT(receive_phase::may_follow(phase_.index(), receive_phase::place_of<Phase>()));
+    phase_ = std::forward<Phase>(next);
+  }
+
+  [[nodiscard]] int post(receive_phase::posted& what) const;
   void arrived(const MPI_Status& status, int code);
   [[nodiscard]] std::optional<envelope> find_envelope(const MPI_Status& status) const;
   [[nodiscard]] bool is_too_long(const MPI_Status& status) const;
   void put_in_place(const MPI_Status& status);
-  void fetch(const envelope& head);
-  void learn_sender();
-  void fetch_unless_too_long();
-  void conclude_arrived(int code, bool cancelled);
-  [[nodiscard]] bool is_copied_unasked();
-  void settle(const std::function<void()>& then);
+  void open_envelope(const envelope& head);
+  void learn_sender(const envelope& head) const;
+  [[nodiscard]] bool is_copied_unasked(const payload& what);
+
+  void settle();
   [[nodiscard]] bool is_settled();
+  void settled();
+  void conclude_received();
+  void fetch_unless_too_long();
   [[nodiscard]] bool look_at_unasked_copy();
-  void fetch_payload();
-  [[nodiscard]] bool fetch_directly(std::byte* to);
-  [[nodiscard]] bool fetch_rows();
-  [[nodiscard]] bool copy(std::byte* to, const box_copy& shape, const transfer_over& then);
-  [[nodiscard]] bool ask_for_push(std::byte* to, const box_copy& shape);
-  [[nodiscard]] bool look_at_push(adopted_pointers& devices, const std::byte* to, std::size_t bytes);
-  [[nodiscard]] bool gives_up_push() const;
-  [[nodiscard]] bool sender_waits() const;
-  void fetch_chunks(std::byte* to, answer::verdict verdict = answer::verdict::chunks);
-  void tell_done() const;
-  void fetched(const std::optional<error>& failure);
+
+  /// Whether the sender may be asked to copy, which it is only once.
+  enum class asking : bool { no, yes };
+  void fetch_payload(const payload& what, asking may_ask);
+  [[nodiscard]] bool fetch_rows(asking may_ask);
+  [[nodiscard]] bool fetch_directly(asking may_ask);
+  [[nodiscard]] bool copy(const box_copy& shape, asking may_ask, const transfer_over& then);
+  [[nodiscard]] bool ask_for_push(const box_copy& shape);
+  [[nodiscard]] bool look_at_push();
+  [[nodiscard]] static bool gives_up_push(const receive_phase::asked& now);
+  [[nodiscard]] static bool sender_waits(const payload& what);
+  void fetch_chunks(answer::verdict verdict = answer::verdict::chunks);
+  static void tell_done(const payload& what);
+  void fetched(const receive_phase::fetching& what, const std::optional<error>& failure);
+  void conclude_payload(const std::optional<error>& failure);
+
   void scatter(const std::byte* from, std::size_t bytes);
-  void borrow_gathered(std::size_t bytes);
-  void scatter_gathered(std::size_t bytes);
+  [[nodiscard]] std::shared_ptr<std::byte> borrow_gathered(std::size_t bytes) const;
+  void scatter_gathered(std::byte* from, std::size_t bytes) const;
   [[nodiscard]] adopted_pointers* driver() const;
 
+  // The arguments of the program, and the memory for MPI's own receive.
   receive what_;  // after make() has run, `type` is a duplicate of the program's datatype
   bool made_ = false;
   const layout which_;
@@ -104,18 +128,13 @@ class incoming final : public message {
   // page fault in each of them.
   std::shared_ptr<std::byte> landing_;
   std::optional<staged_buffer> staged_;  // used for device memory if landing_ is not set
-  MPI_Request request_{};                // MPI's own receive for the current start
-  std::optional<matched> found_;         // the message to receive, if it is already matched
-  std::unique_ptr<announcement_board::announcement> announced_;
-  std::optional<envelope> head_;  // the envelope of the payload that is being fetched
-  bool taken_ = false;            // whether this receive has taken the offer in head_
-  bool left_ = false;             // whether this side copies, although it asked the sender to copy
-  std::chrono::steady_clock::time_point patient_until_;  // the end of the wait for a sender that was asked to copy
+
+  // The current start.
+  receive_phase::any phase_;
+  std::unique_ptr<announcement_board::announcement> announced_;  // until no sender copies for it
+  std::optional<unannounced_receive> unannounced_;               // in place of announced_
   std::uint64_t queued_ = 0;  // identifies work that the program queued before the current start (adopted_pointers.h)
-  bool too_long_ = false;     // whether a blocking call has received too many bytes
-  MPI_Status status_{};
-  std::unique_ptr<std::byte[]> assembled_;  // the contiguous payload, if the layout has gaps
-  std::shared_ptr<std::byte> gathered_;     // the contiguous payload in hpe's device memory
+  MPI_Status status_{};       // for the program, once MPI has received something
 };
 
 }  // namespace hpe::interpose::mpi

@@ -1,6 +1,5 @@
 #include "interpose/mpi/messages/outgoing.h"
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/messages/transfer/chunks.h"
 #include "interpose/mpi/messages/transfer/direct_copy.h"
+#include "interpose/mpi/messages/unmatched_sends.h"
 #include "runtime/base/error.h"
 #include "runtime/core/operations/host_access.h"
 
@@ -32,13 +32,6 @@ void require_device(const std::byte* p) {
     return;
   HPE_REQUIRE(device.lost == 0, HPE_ERROR_DEVICE_LOST,
               "device {} is lost, and with it the only copy of the data to be sent", where.device);
-}
-
-// The messages of which it is not known whether a receive has matched them, in the order of their envelopes. If several
-// of them may match one receive, the first one does.
-std::vector<const outgoing*>& line() {
-  static auto* const them = new std::vector<const outgoing*>;
-  return *them;
 }
 
 }  // namespace
@@ -80,6 +73,7 @@ int outgoing::start() {
   progress::continuation then = [self](const MPI_Status&, int code) {
     if (code != MPI_SUCCESS) {  // no answer will come
       channel::of_process().forget(self->sequence_);
+      unmatched_sends::of_process().remove(self->sequence_);
       --self->parts_left_;
     }
     self->part_over(code, std::nullopt);
@@ -87,10 +81,7 @@ int outgoing::start() {
   progress::of_process().make_room();
   offer_ =
       what_.shared && board != nullptr ? board->make(synchronous_ || what_.rows.bytes() > sent_at_once) : std::nullopt;
-  if (offer_) {
-    line().push_back(this);
-    in_line_ = true;
-  }
+  seeks_receive_ = offer_.has_value();
   envelope head;
   head.job_id = running.id;
   head.sequence = sequence_ = answers.expect_answer([self](const answer& given) { self->answered(given); });
@@ -103,15 +94,18 @@ int outgoing::start() {
   const bool in_short = board != nullptr && board->looks(what_.world_rank);
   const std::size_t length = in_short ? short_envelope_bytes : envelope_bytes;
   head.pack(envelope_, length);
-  // Last, because the receiver may be about to announce its receive.
-  if (offer_ && awaited_) copy_unasked();
+  if (announcement_board::current() != nullptr && running.is_near(what_.world_rank))
+    unmatched_sends::of_process().add(sequence_, {what_.comm, what_.destination, what_.tag});
+  // Last, because the receiver may be about to announce its receive. Another thread may still send a message before the
+  // envelope.
+  if (offer_ && awaited_ && !running.several_threads) copy_unasked();
   MPI_Request request{};
   const int result = HPE_REAL(Isend)(envelope_.data(), static_cast<int>(length), handles::get().byte, what_.destination,
                                      what_.tag, what_.comm, &request);
   if (result != MPI_SUCCESS) {
     answers.forget(head.sequence);
+    unmatched_sends::of_process().remove(head.sequence);
     end_export();
-    leave_line();
     if (offer_) board->end(*offer_);
     return result;
   }
@@ -147,7 +141,7 @@ bool outgoing::look_at_offer() {
   offer_board* const board = offer_board::current();
   if (!offer_) return true;  // the receiver has sent an answer by the channel
   if (unasked_) return false;
-  const announcement_board* const announced = in_line_ && awaited_ ? announcement_board::current() : nullptr;
+  const announcement_board* const announced = seeks_receive_ && awaited_ ? announcement_board::current() : nullptr;
   const auto is_announced = [&] { return announced != nullptr && announced->has_any(what_.world_rank); };
   const offer_board::stage at =
       progress::of_process().only_one() ? board->watch(*offer_, is_announced) : board->stage_of(*offer_);
@@ -156,8 +150,8 @@ bool outgoing::look_at_offer() {
     end_offer();
     return true;
   }
-  if (at != offer_board::stage::offered) leave_line();
-  if (in_line_ && is_announced()) copy_unasked();
+  if (at != offer_board::stage::offered) matched();
+  if (seeks_receive_ && is_announced()) copy_unasked();
   if (unasked_) {
     await_unasked_copy();
     return false;
@@ -170,29 +164,28 @@ bool outgoing::look_at_offer() {
   if (offer_->kept || parts_left_ != 1 || std::chrono::steady_clock::now() < patient_until_ ||
       !board->withdraw(*offer_))
     return false;
-  leave_line();
+  seeks_receive_ = false;
   board->end(*std::exchange(offer_, std::nullopt));
   withdraw();
   return true;
 }
 
-void outgoing::leave_line() {
-  if (std::exchange(in_line_, false)) std::erase(line(), this);
+void outgoing::matched() {
+  seeks_receive_ = false;
+  unmatched_sends::of_process().matched(sequence_);
 }
 
-// Starts to copy into an announced receive if that receive will probably match this message.
+// Starts to copy into an announced receive if that receive will match this message.
 void outgoing::copy_unasked() {
   announcement_board* const announced = announcement_board::current();
   offer_board& board = *offer_board::current();
   if (announced == nullptr || !announced->has_any(what_.world_rank)) return;
-  const auto same_line = [&](const outgoing* m) {
-    return m->what_.world_rank == what_.world_rank && m->what_.tag == what_.tag && m->what_.comm == what_.comm;
-  };
-  if (*std::find_if(line().begin(), line().end(), same_line) != this) return;
+  if (!unmatched_sends::of_process().is_next(sequence_)) return;
   const auto place = announced->claim(what_.world_rank, announcement_board::name_of(what_.comm), what_.tag,
                                       what_.rows.bytes(), *offer_, [&](const peer_bytes& p) { return may_copy_to(p); });
   if (!place) return;
-  leave_line();
+  seeks_receive_ = false;
+  unmatched_sends::of_process().placed(sequence_);
   unasked_ = begin_copy(*place, what_.from, to_one_run(what_.rows));
   if (!unasked_) board.fail(*offer_);  // the receiver fetches the bytes, and finds the error again
 }
@@ -233,7 +226,7 @@ void outgoing::push() {
 
 // The receiver has the bytes.
 void outgoing::end_offer() {
-  leave_line();
+  matched();
   channel::of_process().forget(sequence_);
   offer_board::current()->end(*std::exchange(offer_, std::nullopt));
   part_over(MPI_SUCCESS, std::nullopt);
@@ -270,6 +263,7 @@ void outgoing::withdraw() {
     all.owe(-1);
   };
   channel::of_process().pass_on(sequence_, [kept, end, rank = what_.world_rank, chunk = chunk_](const answer& given) {
+    unmatched_sends::of_process().matched(given.sequence);
     if (given.what == answer::verdict::done) return end();
     send_in_chunks(kept->data(), {kept->size(), chunk, rank, given.tag},
                    [kept, end](const std::optional<error>&) { end(); });
@@ -278,6 +272,7 @@ void outgoing::withdraw() {
 }
 
 void outgoing::answered(const answer& given) {
+  matched();
   // The program gets its buffer back only when nothing copies from it any more.
   if (unasked_)
     return progress::of_process().repeat([self = std::static_pointer_cast<outgoing>(shared_from_this()), given] {
@@ -287,7 +282,6 @@ void outgoing::answered(const answer& given) {
     });
   if (offer_) {
     offer_board* const board = offer_board::current();
-    leave_line();
     board->end(*std::exchange(offer_, std::nullopt));
     if (given.what == answer::verdict::unreachable) board->set_of_no_use(what_.world_rank);
   }

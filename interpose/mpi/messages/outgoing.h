@@ -52,7 +52,7 @@ class outgoing final : public message {
   void end_export();
   void watch_offer();
   [[nodiscard]] bool look_at_offer();
-  void leave_line();
+  void matched();
   void copy_unasked();
   [[nodiscard]] bool may_copy_to(const peer_bytes& place) const;
   void await_unasked_copy();
@@ -74,7 +74,7 @@ class outgoing final : public message {
   std::optional<offer_board::offer> offer_;
   std::uint64_t sequence_ = 0;
   std::chrono::steady_clock::time_point patient_until_;
-  bool in_line_ = false;                // whether this send still looks for an announced receive for its message
+  bool seeks_receive_ = false;          // whether this send still looks for an announced receive for its message
   std::optional<device_copy> unasked_;  // a copy in progress to a receive that the receiver has announced
   int parts_left_ = 0;                  // 2 at first: the envelope and the payload
   int code_ = MPI_SUCCESS;

@@ -13,6 +13,7 @@
 #include "interpose/mpi/messages/outgoing.h"
 #include "interpose/mpi/messages/progress.h"
 #include "interpose/mpi/messages/set_aside.h"
+#include "interpose/mpi/messages/unmatched_sends.h"
 #include "runtime/core/operations/host_access.h"
 #include "runtime/trace/recorder.h"
 
@@ -112,7 +113,7 @@ int receive_little(const char* function, const receive& what, std::size_t room, 
 std::shared_ptr<incoming> begin_blocking(const receive& what) {
   const layout which = elements(what.count, what.type);
   std::unique_ptr<announcement_board::announcement> announced;
-  {
+  if (!job::current()->several_threads) {  // another thread could post a receive first
     const progress::guard held;
     announced = announce(what, which);
   }
@@ -181,10 +182,11 @@ taken any_recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI
                const char* function) {
   return guarded(comm, [&]() -> taken {
     const receive what{buf, count, type, source, tag, comm};
+    const unannounced_receive::call here;
     if (!may_bring_envelope(count, type, source, comm)) {
       const bool staged = concerns(buf);
       if (staged && !may_be_set_aside(source, comm)) return std::nullopt;
-      const unseen_receive here;
+      const unseen_receive unseen;
       if (!staged && !may_bring_envelope(count, type, source, comm))
         if (const taken received = receive_in_mpi({buf, count, type}, what, status)) return received;
     }
@@ -224,6 +226,7 @@ taken any_recv_init(void* buf, int count, MPI_Datatype type, int source, int tag
 taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status,
                 const char* function) {
   return guarded(MPI_Comm{}, [&]() -> taken {
+    const unannounced_receive::call receiving;
     const auto it = receive_of(buf, count, type, message);
     if (it == nullptr) return std::nullopt;
     const trace::recorded here(trace::category::mpi, function);
@@ -233,6 +236,7 @@ taken any_mrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, M
 
 taken any_imrecv(void* buf, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
   return guarded(MPI_Comm{}, [&]() -> taken {
+    const unannounced_receive::call here;
     const auto it = receive_of(buf, count, type, message);
     return it != nullptr ? taken(it->open(request)) : std::nullopt;
   });
@@ -242,6 +246,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
                    int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status,
                    const char* function) {
   return guarded(comm, [&]() -> taken {
+    const unannounced_receive::call receiving;
     // Nobody reads bytes that are sent to MPI_PROC_NULL, so the call is only a receive.
     if (dest == MPI_PROC_NULL && concerns(sendbuf))
       return ::MPI_Recv(recvbuf, recvcount, recvtype, source, recvtag, comm, status);
@@ -253,6 +258,7 @@ taken any_sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, in
       const int sent = send->wait(MPI_STATUS_IGNORE);
       return received != MPI_SUCCESS ? received : sent;
     }
+    unmatched_sends::sent_by_mpi(comm, dest, sendtag);
     if (may_be_set_aside(source, comm)) {
       const trace::recorded here(trace::category::mpi, function);
       MPI_Request request = handles::get().request_null;
@@ -288,6 +294,8 @@ taken any_sendrecv_replace(void* buf, int count, MPI_Datatype type, int dest, in
                            MPI_Comm comm, MPI_Status* status, const char* function) {
   return guarded(comm, [&]() -> taken {
     if (dest == MPI_PROC_NULL && concerns(buf)) return ::MPI_Recv(buf, count, type, source, recvtag, comm, status);
+    const unannounced_receive::call receiving;
+    unmatched_sends::sent_by_mpi(comm, dest, sendtag);
     const bool apart = may_be_set_aside(source, comm);
     if (!apart && !may_bring_envelope(count, type, source, comm)) {
       if (concerns(buf)) return std::nullopt;

@@ -96,6 +96,7 @@ inline int other() { return 1 - rank; }
 
 /// Defined in the other files of this folder.
 void announced_receives();
+void unfilled_receives();
 void messages_of_all_types();
 void sides_that_copy();
 void messages_wait_for_users();

@@ -17,12 +17,13 @@ constexpr int n = static_cast<int>(count);
 bytes message(unsigned number) { return random_bytes(count, seed_of(2, number)); }
 
 // Makes rank 1 announce later receives to rank 0: receives are announced only to ranks that have sent device memory on
-// the same communicator. After a wrong claim, 64 receives are not announced.
+// the same communicator. After a mistake of the sender, 64 receives are not announced. After a message from ordinary
+// memory, the sender does not copy ahead of the receiver until a later message with the same tag has arrived.
 void meet(MPI_Comm comm, int times = 1) {
   const device_bytes memory(count);
   for (int i = 0; i < times; ++i) {
-    if (rank == 0) MPI_Send(memory.data(), n, MPI_BYTE, 1, 100, comm);
-    if (rank == 1) MPI_Recv(memory.data(), n, MPI_BYTE, 0, 100, comm, MPI_STATUS_IGNORE);
+    if (rank == 0) MPI_Send(memory.data(), n, MPI_BYTE, 1, tag, comm);
+    if (rank == 1) MPI_Recv(memory.data(), n, MPI_BYTE, 0, tag, comm, MPI_STATUS_IGNORE);
   }
 }
 constexpr int forgotten = 65;

@@ -334,6 +334,7 @@ int main(int argc, char** argv) {
   sent_before_it_is_received();
   synchronous();
   announced_receives();
+  if (direct()) unfilled_receives();
   no_neighbour();
   messages_of_all_types();
   // Each rank has loaded the kernels once. If the ranks share a device, rank 0 may have made all copies of rows, so

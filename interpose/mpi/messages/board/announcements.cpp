@@ -102,11 +102,23 @@ std::unique_ptr<announcement_board::announcement> announcement_board::announce(c
   if (its.place != constant) its.place = constant;
   const std::uint32_t number = next++;
   its.state.store(word(number, stage::announced), std::memory_order_release);
-  return std::make_unique<announcement>(*this, to.rank, number);
+  return std::make_unique<announcement>(*this, messages{to.rank, to.communicator, tag}, number);
+}
+
+void announcement_board::withdraw_before(const announcement* own, const messages& about) {
+  for (announcement* const each : announced_) {
+    if (each == own) return;
+    if (each->about() == about) (void)each->claim();
+  }
+}
+
+announcement_board::announcement::announcement(announcement_board& board, const messages& about, std::uint32_t number)
+    : board_(board), about_(about), number_(number) {
+  board_.announced_.push_back(this);
 }
 
 std::optional<offer_board::offer> announcement_board::announcement::claim() {
-  cell& its = board_.cell_of(board_.rank_, sender_, number_);
+  cell& its = board_.cell_of(board_.rank_, about_.sender, number_);
   std::uint64_t expected = word(number_, stage::announced);
   taken_back_ = taken_back_ ||
                 its.state.compare_exchange_strong(expected, word(number_, stage::unused), std::memory_order_acq_rel);
@@ -116,13 +128,15 @@ std::optional<offer_board::offer> announcement_board::announcement::claim() {
 bool announcement_board::announcement::is_over() {
   const auto claimed = claim();
   const offer_board* const offers = offer_board::current();
-  return !claimed || offers == nullptr || offers->is_copied(sender_, *claimed);
+  return !claimed || offers == nullptr || offers->is_copied(about_.sender, *claimed);
 }
 
 announcement_board::announcement::~announcement() {
   while (!is_over()) std::this_thread::yield();
+  std::erase(board_.announced_, this);
   if (taken_back_) return;  // the cell may already contain a later announcement
-  board_.cell_of(board_.rank_, sender_, number_).state.store(word(number_, stage::unused), std::memory_order_release);
+  board_.cell_of(board_.rank_, about_.sender, number_)
+      .state.store(word(number_, stage::unused), std::memory_order_release);
 }
 
 // ---- the sender ---------------------------------------------------------------------------------------------------
@@ -145,7 +159,8 @@ std::optional<announcement_board::found_cell> announcement_board::find(int recei
       if (number == first) ++first;
       continue;
     }
-    if (its.communicator != comm || its.tag != tag || its.bytes < bytes) continue;
+    if (its.communicator != comm || its.tag != tag) continue;
+    if (its.bytes < bytes) break;  // MPI will match this receive, which is an error
     found_cell found{number, its.place};
     found.place.offset = its.offset;
     return found;

@@ -4,10 +4,14 @@
 /// receive for its message claims the receive and copies at once. The message then needs a single copy and no handshake
 /// (receiver-initiated rendezvous).
 ///
-/// A claim is a guess. Only MPI decides which message matches a receive, so the sender also sends the envelope. If the
-/// claimed message does match, the receiver reports that to the sender (offer_board::matched()) and only waits for the
-/// copy. If another message matches, that message is written to the buffer after the copy has ended, and the sender
-/// continues as if it had not copied.
+/// Only MPI decides which message matches a receive, so the sender also sends the envelope. The copy may begin before
+/// MPI has matched the envelope, and must not go to the wrong buffer: if a shorter message arrived there, the copy
+/// would have changed the bytes behind that message. So both sides make sure that MPI will match the two: the sender
+/// claims an announcement only for the first message that no receive has matched (unmatched_sends.h), and the receiver
+/// announces a receive only if no other one precedes it (unannounced_receives.h). When the message has matched, the
+/// receiver reports that to the sender (offer_board::matched()) and only waits for the copy. If another message matches
+/// nevertheless, that message is written to the buffer after the copy has ended, and the sender continues as if it had
+/// not copied.
 
 #include <array>
 #include <atomic>
@@ -56,13 +60,21 @@ class announcement_board {
   /// The next receives from this sender are then not announced.
   void mistaken(MPI_Comm comm, int source);
 
+  /// The messages for which a receive is announced.
+  struct messages {
+    int sender = 0;  ///< rank in MPI_COMM_WORLD
+    communicator_name communicator = 0;
+    int tag = 0;
+
+    friend bool operator==(const messages&, const messages&) = default;
+  };
+
   /// Announces a receive while the object exists. The destructor withdraws the announcement; if a sender has claimed
   /// it, the destructor waits until that sender's copy has ended. If two ranks waited for each other in this
   /// destructor, both would wait forever; therefore callers first test is_over().
   class announcement {
    public:
-    announcement(announcement_board& board, int sender, std::uint32_t number)
-        : board_(board), sender_(sender), number_(number) {}
+    announcement(announcement_board& board, const messages& about, std::uint32_t number);
     ~announcement();
     announcement(const announcement&) = delete;
     announcement& operator=(const announcement&) = delete;
@@ -73,24 +85,28 @@ class announcement_board {
     /// Whether the announcement is not claimed, or the copy for the claim has ended. A copy has ended when the sender
     /// has made it or has failed to make it.
     [[nodiscard]] bool is_over();
-    [[nodiscard]] int sender() const noexcept { return sender_; }
+    [[nodiscard]] const messages& about() const noexcept { return about_; }
 
    private:
     announcement_board& board_;
-    const int sender_;
+    const messages about_;
     const std::uint32_t number_;
     bool taken_back_ = false;
   };
   /// Announces a receive to a sender. Returns nullptr if too many receives are announced to this sender.
   [[nodiscard]] std::unique_ptr<announcement> announce(const correspondent& to, int tag, std::size_t bytes,
                                                        const peer_bytes& place);
+  /// To be called when a receive has matched a message, before the sender is told. Withdraws all unclaimed
+  /// announcements for these messages that are older than the receive's own (all, if `own` is nullptr). MPI has matched
+  /// their receives, too, but may not have completed them.
+  void withdraw_before(const announcement* own, const messages& about);
 
   // ---- the sender
 
   /// Whether a receiver may have announcements that no sender has claimed. Costs one load.
   [[nodiscard]] bool has_any(int receiver) const noexcept;
-  /// Claims the oldest announcement of a receive that fits a message, if the sender can copy to the receive's place
-  /// (may_copy(place) is true).
+  /// Claims the oldest announcement for a message, if the message fits into the receive and the sender can copy to the
+  /// receive's place (may_copy(place) is true).
   template <class MayCopy>
   [[nodiscard]] std::optional<peer_bytes> claim(int receiver, communicator_name comm, int tag, std::size_t bytes,
                                                 const offer_board::offer& with, MayCopy&& may_copy) {
@@ -144,6 +160,7 @@ class announcement_board {
   std::vector<std::uint32_t> next_;
   std::vector<std::uint32_t> first_;
   std::map<std::pair<MPI_Comm, int>, correspondent> correspondents_;
+  std::vector<announcement*> announced_;  // in their order
 };
 
 }  // namespace hpe::interpose::mpi
