@@ -240,7 +240,8 @@ std::vector<residency::candidate> residency::candidates(unsigned home, std::uint
   std::ranges::stable_sort(result, first);
   const auto behind = enough(wanted);
   const std::uint64_t soonest = behind == result.begin() ? 0 : std::prev(behind)->age;
-  const auto kept = std::ranges::stable_partition(latest, [&](const candidate& c) { return c.age >= soonest; }).begin();
+  const auto kept =
+      std::stable_partition(latest.begin(), latest.end(), [&](const candidate& c) { return c.age >= soonest; });
   result.insert(behind, latest.begin(), kept);
   result.insert(result.end(), kept, latest.end());
   return result;

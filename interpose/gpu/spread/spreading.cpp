@@ -233,8 +233,8 @@ spreading::decided spreading::decide(const spread_launch& what) {
     const auto found = others.find(reinterpret_cast<CUdeviceptr>(pointer));
     return found == others.end() ? nullptr : &found->second;
   };
-  // Without calibration, the first launch in parts loads the code itself.
-  const bool loads_ahead = may_spread && options_.calibration != calibration_use::off;
+  // Otherwise the first launch in parts loads the code itself, so that a measurement need not wait for another thread.
+  const bool loads_ahead = may_spread && options_.calibration == calibration_use::on;
   const spread::start_cost* const start = loads_ahead ? launches_.start_of(kernel) : nullptr;
   how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
                                        foreign, start);
