@@ -9,7 +9,6 @@
 
 #include "apps/rtm/keep/revolve.h"
 #include "kernels/boxes.h"
-#include "runtime/base/granule.h"
 
 namespace hpe::rtm {
 

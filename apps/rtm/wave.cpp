@@ -5,8 +5,6 @@
 #include <string>
 #include <type_traits>
 
-#include "runtime/base/granule.h"
-
 namespace hpe::rtm {
 
 namespace {

@@ -20,8 +20,6 @@ bool computes(const instruction& i) {
   }
 }
 
-bool leaves(const instruction& i) { return i.kind == kind::exit || i.kind == kind::ret || is_meeting(i); }
-
 void add_results(register_set& to, const std::vector<instruction>& code, const basic_block& b) {
   for (std::uint32_t n = b.first; n < b.last; ++n)
     for (const operand& o : code[n].results)
@@ -42,7 +40,7 @@ idle_ways::idle_ways(const std::vector<instruction>& code, const control_flow& f
   for (const std::uint32_t block : region.order) {
     const basic_block& b = flow.blocks()[block];
     const instruction& end = code[b.last - 1];
-    const bool has_branch = end.kind == kind::branch || leaves(end);
+    const bool has_branch = end.kind == kind::branch || ends_region(end);
     only_computes_[block] = std::all_of(code.begin() + b.first, code.begin() + b.last - (has_branch ? 1 : 0), computes);
   }
   find_common();
@@ -54,7 +52,7 @@ idle_ways::idle_ways(const std::vector<instruction>& code, const control_flow& f
 // block of the region.
 bool idle_ways::is_common_branch(std::uint32_t block) const {
   const instruction& end = code_[flow_.blocks()[block].last - 1];
-  if (!only_computes_[block] || leaves(end)) return false;
+  if (!only_computes_[block] || ends_region(end)) return false;
   return !end.guard.is_register() || has_block_value_[end.guard.index];
 }
 
@@ -91,7 +89,7 @@ std::optional<idle_ways::way> idle_ways::behind(std::uint32_t block, std::uint32
     if (!only_computes_[here]) return std::nullopt;
     const basic_block& b = flow_.blocks()[here];
     const instruction& end = code_[b.last - 1];
-    if (leaves(end)) {
+    if (ends_region(end)) {
       if (end.guard.is_register() || (is_meeting(end) && !is_block_barrier(end))) return std::nullopt;
       add_results(result.written, code_, {b.first, b.last - 1, {}});
       return result;

@@ -15,8 +15,6 @@ namespace {
 constexpr std::uint32_t not_reached = ~0U;
 constexpr unsigned warp_size = 32;
 
-bool leaves(const instruction& i) { return i.kind == kind::exit || i.kind == kind::ret || is_meeting(i); }
-
 bool is_ordered(const instruction& i) {
   return i.modifiers.one_of(modifier::acquire, modifier::release, modifier::relaxed, modifier::volatile_,
                             modifier::mmio, modifier::cv) != modifier::count;
@@ -91,7 +89,7 @@ std::vector<std::set<std::uint32_t>> outcomes_of(const lane_region& region, cons
   const std::uint32_t after = flow.block_at(b.last);
   std::uint32_t taken = after;
   if (region.has_passage(end)) return {{after}, {lane_region::gone}};
-  if (leaves(end)) taken = lane_region::gone;
+  if (ends_region(end)) taken = lane_region::gone;
   if (end.kind == kind::branch) taken = flow.block_at(end.targets[0]);
   if (!end.guard.is_register() || taken == after) return {{taken}};
   if (is_uniform) return {{taken}, {after}};

@@ -8,6 +8,10 @@ namespace hpe::ptx {
 
 /// Returns whether an instruction is a meeting, at which threads leave compiled code.
 [[nodiscard]] bool is_meeting(const instruction& i);
+/// Returns whether the code before the instruction and the code after it are in different regions of the compiler.
+[[nodiscard]] inline bool ends_region(const instruction& i) {
+  return i.kind == kind::exit || i.kind == kind::ret || is_meeting(i);
+}
 /// Returns whether a meeting is a barrier of all threads of a block that returns no results to them.
 [[nodiscard]] bool is_block_barrier(const instruction& i);
 
