@@ -290,7 +290,8 @@ TEST_F(imaging, refuses_invalid_arguments) {
   refused(rays_main, {"rays", "--scale", "0"}, "--scale");
   refused(multiply_main, {"multiply", at("wide.npy")}, "are not a square matrix");
   refused(multiply_main, {"multiply", "8", "--devices", "3"}, "a square number of devices");
-  refused(multiply_main, {"multiply", "8", "--right", at("wide.npy")}, "--right FILE also needs the file of the left matrix");
+  refused(multiply_main, {"multiply", "8", "--right", at("wide.npy")},
+          "--right FILE also needs the file of the left matrix");
   refused(multiply_main, {"multiply", "8", "--library", "cublas"}, "soft devices use hpe's own kernel");
 }
 
