@@ -1,7 +1,7 @@
 # Unity builds: the compiler reads the files of a folder at once, so it reads their headers once. A complete build of the product takes
 # about half of the time; a change of one file compiles its whole folder again.
 #
-#   HPE_UNITY   ON: compile libraries and programs so. Tests are compiled file by file in any case
+#   HPE_UNITY   ON: compile libraries and programs so. Tests and benchmarks are compiled file by file in any case
 option(HPE_UNITY "Compile the files of a folder at once: faster complete builds, slower rebuilds" OFF)
 
 # The most files that are compiled at once, so that all cores of a larger machine have work.
@@ -16,11 +16,10 @@ function(hpe_unity)
   hpe_targets(targets)
   foreach(target ${targets})
     get_target_property(type ${target} TYPE)
-    get_target_property(libraries ${target} LINK_LIBRARIES)
-    if(NOT type MATCHES "_LIBRARY|EXECUTABLE" OR type STREQUAL "INTERFACE_LIBRARY" OR "${libraries}" MATCHES "GTest::")
+    get_target_property(folder ${target} SOURCE_DIR)
+    if(NOT type MATCHES "_LIBRARY|EXECUTABLE" OR type STREQUAL "INTERFACE_LIBRARY" OR folder MATCHES "^${PROJECT_SOURCE_DIR}/(tests|bench)(/|$)")
       continue()
     endif()
-    get_target_property(folder ${target} SOURCE_DIR)
     get_target_property(sources ${target} SOURCES)
     set(folders "")
     foreach(source ${sources})
