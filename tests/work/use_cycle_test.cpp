@@ -18,7 +18,8 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
   ++allocations;
   return allocate_by_malloc(bytes, alignment);
 }
-void release(void* p) noexcept { std::free(p); }
+// Not inlined, because g++ would then take free() for a mistake in operator delete.
+[[gnu::noinline]] void release(void* p) noexcept { std::free(p); }
 
 }  // namespace
 
