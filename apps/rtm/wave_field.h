@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -9,10 +8,6 @@
 #include "kernels/wave.h"
 
 namespace hpe::rtm {
-
-[[nodiscard]] constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
-  return (value + unit - 1) / unit * unit;
-}
 
 /// How a device obtains the planes of its neighbours that its stencil reads.
 enum class exchange {

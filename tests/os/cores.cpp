@@ -63,7 +63,7 @@ TEST(cores, are_not_divided_among_more_than_there_are) {
   }).join();
 }
 
-// The exit test starts the program again, which then has the cores of this thread.
+// EXPECT_EXIT runs its statement in a new process of this program, which may use only the cores of this thread.
 TEST(cores, are_fewer_where_the_process_gets_fewer) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   cpu_set_t before, one;

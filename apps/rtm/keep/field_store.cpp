@@ -18,8 +18,6 @@ namespace hpe::rtm {
 
 namespace {
 
-std::size_t round_up(std::size_t bytes) { return (bytes + sector - 1) / sector * sector; }
-
 /// Keeps all items in device memory: each item has its own slot.
 class device_store final : public field_store {
  public:
@@ -103,7 +101,7 @@ class worker_store final : public ring_store {
     std::size_t most = 0;
     for (std::size_t d = 0; d < slot_of(0).size(); ++d) {
       const std::size_t part = slot_of(0)[d].size();
-      const std::size_t bytes = packing_ && part > 0 ? round_up(packing_->packed_bytes(d)) : part;
+      const std::size_t bytes = packing_ && part > 0 ? round_up(packing_->packed_bytes(d), sector) : part;
       places_.push_back(item_bytes_);
       item_bytes_ += bytes;
       most = std::max({most, bytes, part});
@@ -193,7 +191,7 @@ class worker_store final : public ring_store {
 
   /// Copies the whole part first, because page faults for single accesses would be much slower.
   void move_packed(bool out, std::size_t d, std::span<std::uint8_t> part, std::size_t at) {
-    const std::size_t bytes = round_up(packing_->packed_bytes(d));
+    const std::size_t bytes = round_up(packing_->packed_bytes(d), sector);
     const std::span<std::uint8_t> cells(part_.data(), part.size());
     if (out) {
       copy(cells.data(), part.data(), part.size());

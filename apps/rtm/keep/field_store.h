@@ -3,6 +3,7 @@
 /// Stores for items of equal size, such as kept wave fields, between the pass that makes the items and the pass that
 /// uses them.
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,6 +18,10 @@ enum class keep_place { automatic, device, host, disk };
 
 /// The alignment of slots and of writes to disk, as O_DIRECT requires.
 inline constexpr std::size_t sector = 4096;
+
+[[nodiscard]] constexpr std::size_t round_up(std::size_t value, std::size_t unit) noexcept {
+  return (value + unit - 1) / unit * unit;
+}
 
 /// Device memory for some items: slots[s][d] is device d's part of slot s. Its address and size are multiples of
 /// `sector`; it is empty if the device has no part.

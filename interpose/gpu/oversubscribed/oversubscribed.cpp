@@ -32,15 +32,6 @@ void* pointer(CUdeviceptr address) {
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
 }
 
-// Some kernels read a little beyond an array and ignore the value. In memory that the driver allocates, the bytes after
-// an array usually belong to another allocation, so such a read does no harm. hpe leaves a gap after each allocation,
-// so the kernel would fail. Therefore, the allocations that are large enough for the additional granule not to matter
-// get additional memory after their end.
-std::size_t with_memory_behind(std::size_t bytes) {
-  constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
-  return bytes >= large ? saturated_sum(bytes, behind) : bytes;
-}
-
 }  // namespace
 
 constinit std::atomic<oversubscribed*> oversubscribed::the_one{nullptr};
@@ -145,9 +136,13 @@ std::optional<CUresult> oversubscribed::allocate(const device::cuda::driver& cu,
   }
 }
 
-// The additional memory must not be evicted, since no launch names it.
+// Some kernels read a little beyond an array and ignore the value. In memory that the driver allocates, the bytes after
+// an array usually belong to another allocation, so such a read does no harm. hpe leaves a gap after each allocation,
+// so the kernel would fail. Therefore allocations that are much larger than a granule get memory after their end,
+// unless their data can leave the GPUs: no launch names that memory, so hpe could evict it.
 std::size_t oversubscribed::mapped_bytes(std::size_t bytes, unsigned device) const noexcept {
-  return is_spread(device) && !wanted() ? with_memory_behind(bytes) : bytes;
+  constexpr std::size_t large = std::size_t{32} << 20, behind = std::size_t{1} << 20;
+  return is_spread(device) && !wanted() && bytes >= large ? saturated_sum(bytes, behind) : bytes;
 }
 
 CUresult oversubscribed::allocate(CUdeviceptr& made, std::size_t bytes, unsigned device) {

@@ -239,7 +239,6 @@ spreading::decided spreading::decide(const spread_launch& what) {
   how.plan = memory_.planner()->decide(model, {what.grid, what.block, how.parameters.data(), how.parameters.size()},
                                        foreign, start);
   if (how.plan.wants_start) launches_.start(how.kernel);
-  if (start != nullptr) how.plan.parts.clear();
   if (!may_spread && clock_.explains()) how.plan.reason = reason;
   if (!may_spread || devices_of(how.plan) < 2) how.plan.parts.clear();
   return how;

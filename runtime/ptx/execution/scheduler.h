@@ -7,8 +7,6 @@
 
 namespace hpe::ptx {
 
-inline constexpr std::uint32_t warp_size = 32;
-
 class scheduler {
  public:
   /// waiting: no thread can continue before other blocks of the cluster arrive at a barrier.

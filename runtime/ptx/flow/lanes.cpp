@@ -13,7 +13,6 @@ namespace hpe::ptx {
 namespace {
 
 constexpr std::uint32_t not_reached = ~0U;
-constexpr unsigned warp_size = 32;
 
 bool is_ordered(const instruction& i) {
   return i.modifiers.one_of(modifier::acquire, modifier::release, modifier::relaxed, modifier::volatile_,

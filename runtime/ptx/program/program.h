@@ -20,6 +20,9 @@ namespace hpe::ptx {
 /// CUDA's limits for a launch, along x, y and z.
 inline constexpr std::array<std::uint32_t, 3> most_blocks{0x7fffffff, 65535, 65535}, widest_block{1024, 1024, 64};
 
+/// The number of lanes of a warp.
+inline constexpr std::uint32_t warp_size = 32;
+
 /// Computes one result from the raw bits of the operands. Values narrower than 64 bits are zero-extended; predicates
 /// are 0 or 1.
 using scalar_function = std::uint64_t (*)(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
