@@ -1,10 +1,11 @@
 #pragma once
 
-/// Predicts which memory the work of a device uses next, if the work repeats itself, as training steps, decoding and
-/// solvers do. The memory that one piece of work uses is a *step*. The object keeps the latest steps as hashes. If the
-/// latest steps equal those before them, at a constant distance, this distance is the period of a cycle, and the object
-/// predicts that the steps of the latest period come again. The first other step ends the prediction. Pure bookkeeping
-/// with bounded memory; not thread-safe.
+/// Predicts which memory the work of a device uses next, if the work nearly repeats itself, as training steps, decoding
+/// and solvers do. The memory that one piece of work uses is a *step*. If many of the latest steps came before at the
+/// same distance, this distance is the period of a cycle, and the object predicts that memory is used again one period
+/// after its uses in the latest period. The steps need not repeat exactly: allocators of programs place some arrays
+/// elsewhere in each period. Predictions are compared with the uses that follow. If too few come true, the object knows
+/// no cycle. Pure bookkeeping with bounded memory; not thread-safe.
 
 #include <cstdint>
 #include <vector>
@@ -15,66 +16,62 @@ namespace hpe::work {
 
 class use_cycle {
  public:
-  /// The longest period is shorter than this number of steps, and its steps have fewer uses than `most_uses`.
+  /// A period has at most so many steps, and its steps have fewer uses than `most_uses`.
   static constexpr std::uint64_t most_steps = 32768;
   static constexpr std::uint64_t most_uses = 262144;
 
-  /// Adds bytes of a region to the current step. The first call of use() or end_step() allocates all memory. If that
-  /// fails, nothing has changed.
+  /// Adds bytes of a region to the current step. The first call of use() or end_step() allocates memory, and so does
+  /// the first use of a region whose number is larger than all before it. If that fails, nothing has changed.
   void use(std::uint32_t region, coherence::byte_range bytes);
   void end_step();
 
   /// The number of steps in the cycle; 0 if no cycle is known.
-  [[nodiscard]] std::uint64_t period() const noexcept { return is_known() ? period_ : 0; }
-  /// The number of steps until a step uses some of these bytes: 1 for the next step; 0 if no step of the cycle uses
-  /// them. Only while a cycle is known. The first call for a cycle sorts its uses.
+  [[nodiscard]] std::uint64_t period() const noexcept { return trust_ >= least_trust ? period_ : 0; }
+  /// The number of steps until a step uses some of these bytes: 1 for the next step; 0 if no step of the latest period
+  /// used them. Only while a cycle is known.
   [[nodiscard]] std::uint64_t steps_until_use(std::uint32_t region, coherence::byte_range bytes);
 
  private:
-  struct step {
-    std::uint64_t hash = 0;
-    std::uint64_t first_use = 0;
-  };
-  struct region_bytes {
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+  static constexpr double least_trust = 1.0 / 10;
+
+  struct region_use {
     std::uint32_t region = 0;
     coherence::byte_range bytes;
+    std::uint64_t step = 0;
+    std::uint64_t next = none;  // the number of the region's next use
+  };
+  /// The uses of a region by their numbers.
+  struct region_uses {
+    std::uint64_t first = none;  // no later than the first use in the latest period
+    std::uint64_t last = none;
+    std::uint64_t expected = 0;  // the step in which the last use was expected to be followed by another one; 0: none
   };
   struct place {
-    std::uint64_t hash = 0;      // of the steps up to and including `step`
-    std::uint64_t step = ~0ULL;  // none
-  };
-  /// A use in the cycle. `phase`: the number of the step, modulo the period.
-  struct predicted {
-    region_bytes what;
-    std::uint64_t phase = 0;
-  };
-  /// The uses of the same bytes in the cycle: cycle_[first] to cycle_[last - 1], by phase.
-  struct same_uses {
-    region_bytes what;
-    std::uint64_t furthest_end = 0;  // of these bytes, and of the bytes of the region before them in the list
-    std::size_t first = 0, last = 0;
+    std::uint64_t hash = 0;     // of a step and the step before it
+    std::uint64_t step = none;  // the latest such step
   };
 
   void allocate();
-  [[nodiscard]] bool is_known() const noexcept;
-  /// Whether the object still has a step and its uses.
-  [[nodiscard]] bool has(std::uint64_t number) const noexcept;
-  [[nodiscard]] std::uint64_t hash_of_latest(std::uint64_t last) const noexcept;
-  void find_uses();
+  void judge(const region_uses& of) noexcept;
+  /// Returns the number of the first use of the region's uses that is expected to come again in step `least` or later.
+  [[nodiscard]] std::uint64_t first_expected(region_uses& of, std::uint64_t least) const noexcept;
+  void link(std::uint64_t number) noexcept;
+  void choose_period();
 
-  // Rings, by the number of the step or of the use.
-  std::vector<step> steps_;
-  std::vector<region_bytes> uses_;
-  std::vector<place> places_;  // where steps were last seen, by hash
+  // Rings, by the number of the use or of the step.
+  std::vector<region_use> uses_;
+  std::vector<std::uint32_t> distances_;  // from each of the latest steps to the same step before it; 0: none
+  std::vector<std::uint32_t> sorted_;     // a copy of distances_
+  std::vector<place> places_;             // by hash
+  std::vector<region_uses> regions_;      // by number
   std::uint64_t step_count_ = 0;
   std::uint64_t use_count_ = 0;
-  std::uint64_t first_use_ = 0;   // of the current step
-  std::uint64_t hash_ = 0;        // of the current step
-  std::uint64_t period_ = 0;      // the distance at which steps are compared; 0: none
-  std::uint64_t equal_ = 0;       // how many of the latest steps equal the step before them at this distance
-  std::vector<predicted> cycle_;  // by region, bytes and phase; valid if has_cycle_
-  std::vector<same_uses> same_;   // likewise
-  bool has_cycle_ = false;
+  std::uint64_t hash_ = 0;         // of the current step
+  std::uint64_t hash_before_ = 0;  // of the step before it
+  std::uint64_t next_choice_ = 0;  // the number of steps after which the period is chosen again
+  std::uint64_t period_ = 0;
+  double trust_ = 0;  // the share of the latest predictions that came true
 };
 
 }  // namespace hpe::work

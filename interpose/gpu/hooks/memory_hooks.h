@@ -7,6 +7,7 @@
 #include "interpose/gpu/hooks/memory_kind.h"
 #include "interpose/gpu/hooks/real_entries.h"
 #include "interpose/gpu/interposer.h"
+#include "interpose/gpu/work/launch_scope.h"
 
 namespace hpe::cuda_hooks {
 
@@ -159,7 +160,9 @@ CUresult CUDAAPI load_file(Handle* made, const char* path, How... how) {
 template <auto Entry, class Handle>
 CUresult CUDAAPI unload(Handle handle) {
   const CUresult result = (real.*Entry)(handle);
-  if (result == CUDA_SUCCESS) tell_code({code_step::unloaded, handle, nullptr, nullptr});
+  if (result != CUDA_SUCCESS) return result;
+  parameter_sizes::of_process().forget();
+  tell_code({code_step::unloaded, handle, nullptr, nullptr});
   return result;
 }
 

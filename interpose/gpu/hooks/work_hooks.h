@@ -389,7 +389,9 @@ CUresult CUDAAPI context_change(Which which) {
     hpe->forget_contexts();
     if constexpr (std::is_same_v<Which, CUcontext>) hpe->program().remove(which);
   }
-  return (real.*Entry)(which);
+  const CUresult result = (real.*Entry)(which);
+  parameter_sizes::of_process().forget();  // the code of the context
+  return result;
 }
 
 template <auto Entry>

@@ -38,8 +38,16 @@ std::vector<movable_object> movable_objects::find_all(const std::vector<CUdevice
     if (std::ranges::find(result, object.base, &movable_object::base) == result.end()) result.push_back(object);
   };
   const shared_lock_guard lock(mutex_);
-  for (const CUdeviceptr address : addresses)
-    if (const auto found = at(objects_, address); found != objects_.end()) add(found->second);
+  if (objects_.empty()) return result;
+  // Most words are numbers, and most addresses lie in the same object as the address before them.
+  const CUdeviceptr begin = objects_.begin()->first;
+  const CUdeviceptr end = objects_.rbegin()->first + objects_.rbegin()->second.bytes;
+  const movable_object* latest = nullptr;
+  for (const CUdeviceptr address : addresses) {
+    if (address < begin || address >= end) continue;
+    if (latest != nullptr && address - latest->base < latest->bytes) continue;
+    if (const auto found = at(objects_, address); found != objects_.end()) add(*(latest = &found->second));
+  }
   if (!any_for_every_launch()) return result;
   for (const auto& [base, object] : objects_)
     if (object.for_every_launch) add(object);

@@ -39,7 +39,8 @@ void device_work::tell(std::initializer_list<used_range> ranges) {
 
 void device_work::tell(const kernel_launch& launch) {
   interposer* const hpe = interposer::started();
-  if (hpe == nullptr || !hpe->scope_is_parameters()) return tell(std::initializer_list<used_range>{});
+  if (hpe == nullptr || (!queued_uses::kept() && !adopted_memory::any())) return;
+  if (!hpe->scope_is_parameters()) return tell(std::initializer_list<used_range>{});
   const auto words = words_of(hpe->driver(), launch);
   if (!words) return tell(std::initializer_list<used_range>{});
   if (queued_uses::kept()) {

@@ -1,6 +1,7 @@
 #include "interpose/gpu/work/launch_scope.h"
 
 #include <cstring>
+#include <utility>
 
 namespace hpe::cuda_hooks {
 
@@ -34,20 +35,46 @@ bool add_block(std::vector<CUdeviceptr>& to, void** extra) {
 
 }  // namespace
 
+parameter_sizes& parameter_sizes::of_process() {
+  // Never destroyed, because threads of the program may call the driver until the process ends.
+  static parameter_sizes& sizes = *new parameter_sizes;
+  return sizes;
+}
+
+parameter_sizes::list parameter_sizes::of(const device::cuda::driver& cu, CUfunction function) {
+  {
+    const shared_lock_guard lock(mutex_);
+    if (const auto known = sizes_.find(function); known != sizes_.end()) return known->second;
+  }
+  if (cu.cuFuncGetParamInfo == nullptr || cu.cuKernelGetParamInfo == nullptr) return nullptr;
+  const auto size_of = [&](std::size_t index, std::size_t& bytes) {
+    std::size_t offset = 0;
+    return cu.cuFuncGetParamInfo(function, index, &offset, &bytes) == CUDA_SUCCESS ||
+           cu.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(function), index, &offset, &bytes) == CUDA_SUCCESS;
+  };
+  std::vector<std::size_t> found;
+  for (std::size_t bytes = 0; size_of(found.size(), bytes);) found.push_back(bytes);
+  // Returns null if the driver does not report the size of any parameter, although the launch has parameters.
+  if (found.empty()) return nullptr;
+  auto result = std::make_shared<const std::vector<std::size_t>>(std::move(found));
+  const lock_guard lock(mutex_);
+  return sizes_.insert_or_assign(function, std::move(result)).first->second;
+}
+
+void parameter_sizes::forget() noexcept {
+  const lock_guard lock(mutex_);
+  sizes_.clear();
+}
+
 std::optional<std::vector<CUdeviceptr>> words_of(const device::cuda::driver& cu, const kernel_launch& launch) {
   std::vector<CUdeviceptr> result;
   if (launch.extra != nullptr) return add_block(result, launch.extra) ? std::optional(result) : std::nullopt;
   if (launch.parameters == nullptr) return result;
-  if (cu.cuFuncGetParamInfo == nullptr || cu.cuKernelGetParamInfo == nullptr) return std::nullopt;
-  const auto size_of = [&](std::size_t index, std::size_t& bytes) {
-    std::size_t offset = 0;
-    return cu.cuFuncGetParamInfo(launch.function, index, &offset, &bytes) == CUDA_SUCCESS ||
-           cu.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(launch.function), index, &offset, &bytes) == CUDA_SUCCESS;
-  };
-  std::size_t index = 0;
-  for (std::size_t bytes = 0; size_of(index, bytes); ++index) add_words(result, launch.parameters[index], bytes);
-  // Returns nullopt if the driver does not report the size of any parameter, although the launch has parameters.
-  return index != 0 ? std::optional(result) : std::nullopt;
+  const parameter_sizes::list sizes = parameter_sizes::of_process().of(cu, launch.function);
+  if (sizes == nullptr) return std::nullopt;
+  for (std::size_t index = 0; index < sizes->size(); ++index)
+    add_words(result, launch.parameters[index], (*sizes)[index]);
+  return result;
 }
 
 }  // namespace hpe::cuda_hooks

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
+#include "runtime/base/thread_safety.h"
 #include "runtime/device/cuda/driver.h"
 
 namespace hpe::cuda_hooks {
@@ -12,6 +16,24 @@ struct kernel_launch {
   CUfunction function = nullptr;  ///< may also be a CUkernel, which launch entries accept too
   void** parameters = nullptr;
   void** extra = nullptr;
+};
+
+/// The sizes of the parameters of kernels. The driver is asked once for each kernel. Thread-safe.
+class parameter_sizes {
+ public:
+  using list = std::shared_ptr<const std::vector<std::size_t>>;
+
+  static parameter_sizes& of_process();
+
+  /// Returns the sizes in bytes, in the order of the parameters; null if the driver does not report them. Throws
+  /// std::bad_alloc.
+  [[nodiscard]] list of(const device::cuda::driver& cu, CUfunction function);
+  /// To be called when code may have been unloaded, because new kernels may get the handles of unloaded kernels.
+  void forget() noexcept;
+
+ private:
+  shared_mutex mutex_;
+  std::unordered_map<CUfunction, list> sizes_ HPE_GUARDED_BY(mutex_);
 };
 
 /// Returns all words in the parameters of a launch, and in structures among them, that might be addresses. The kernel
