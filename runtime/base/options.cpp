@@ -151,7 +151,7 @@ options options::valid_in_environment() {
 }
 
 std::span<const option_description> describe_options() {
-  // Never destroyed, because a program may start hpe as it exits.
+  // The table is never destroyed, because a program may start hpe while it exits.
   static const auto& table = *new const std::vector<option_description>([] {
     const options initially;
     std::vector<option_description> lines;

@@ -54,8 +54,8 @@ class write_behind {
   };
   static constexpr std::uint64_t slack = 4;
   static constexpr std::uint64_t least_ahead = 2;
-  // The largest number of blocks that a single walk leaves open after it has written them, at first. The number is
-  // small, because a launch waits for the upload of these blocks.
+  // The initial limit on the blocks that a single walk leaves open after it has written them. The limit is small,
+  // because a launch waits for the upload of these blocks.
   static constexpr std::uint64_t most_for_one = 8;
   // A walk no longer counts as live after this many touches outside the walk.
   static constexpr std::uint64_t recent = 32;

@@ -41,8 +41,7 @@ class exporter {
   /// Returns when this process has read all messages that others sent before the call: memory that other processes have
   /// closed then counts as closed. Returns false at once if no other process can have sent a message.
   bool settle();
-  /// Whether other processes may have written some of the bytes since take_written last took the bytes; see class
-  /// openings. take_written also takes the bytes.
+  /// Call the functions of class openings for these bytes. untake does so for all bytes of a memory.
   [[nodiscard]] bool written(const exported& bytes) const;
   [[nodiscard]] bool take_written(const exported& bytes);
   void untake(std::uint64_t memory) noexcept;

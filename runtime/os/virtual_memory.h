@@ -2,7 +2,7 @@
 
 /// The only place where address space is reserved, mapped and protected. The caller passes addresses and sizes that are
 /// multiples of the page size. Functions throw hpe::error (HPE_ERROR_SYSTEM with the name of the call and errno's
-/// message) unless they say otherwise.
+/// message) unless their comments say otherwise.
 
 #include <cstddef>
 #include <cstdint>

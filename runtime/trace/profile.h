@@ -29,14 +29,14 @@ enum class way : std::uint8_t {
 inline constexpr unsigned way_count = 8;
 [[nodiscard]] const char* name_of(way how) noexcept;
 
-/// The transfers and touches of a program, printed when it ends (HPE_PROFILE). Each process has one profile, like the
-/// log. Thread safe; add() is also safe in signal handlers.
+/// The transfers and touches of a program, printed when it ends (HPE_PROFILE). Each process has at most one profile.
+/// Thread safe; add() is also safe in signal handlers.
 class HPE_API profile {
  public:
-  /// Makes the profile of this process unless the process already has a profile. The profile is printed on standard
+  /// Creates the profile of this process unless the process already has a profile. The profile is printed on standard
   /// error when the process exits, and is never destroyed.
   static void start();
-  /// Makes a profile that is not printed, unless the process already has a profile.
+  /// Creates a profile that is not printed, unless the process already has a profile.
   static void start_untold();
   /// The profile of this process; nullptr if the process has no profile.
   [[nodiscard]] static profile* active() noexcept { return the_active.load(std::memory_order_acquire); }
@@ -84,7 +84,7 @@ class HPE_API profile {
   std::map<std::uintptr_t, call_stack> made_at_ HPE_GUARDED_BY(mutex_);  // the allocating stacks, by address
 };
 
-/// Record in the profile of this process, if the process has a profile.
+/// Call the profile's function of the same name; do nothing if the process has no profile.
 inline void moved(const void* region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device) {
   if (profile* const to = profile::active())
     to->moved(reinterpret_cast<std::uintptr_t>(region), region_bytes, bytes, to_device);

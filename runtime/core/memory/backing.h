@@ -34,7 +34,7 @@ class backing {
   /// Like give(what), for a range of whole granules. `first`: the initial contents of the device memory.
   parts give(const coherence::region_layout& what, coherence::byte_range range,
              device::contents first = device::contents::zeros);
-  /// Unmaps the memory; no queued work may use it any more.
+  /// Unmaps the memory. All work that uses the memory must have finished.
   void take(const coherence::region_layout& what, const parts& mapped) noexcept;
 
  private:

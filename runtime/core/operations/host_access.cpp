@@ -125,7 +125,7 @@ void host_access::queue_reads(std::byte* into, const region_range& from, std::ve
       continue;
     }
     if (!next.on_host && !next.queued) {
-      work::wait_for(next.writers.points(), with_.devices);  // not in the stream: other waiting threads share it
+      work::wait_for(next.writers.points(), with_.devices);  // not in the stream, which other waiting threads share
       continue;
     }
     std::byte* const address = next.bytes.address();
