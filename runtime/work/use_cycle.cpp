@@ -8,10 +8,10 @@ namespace hpe::work {
 
 namespace {
 
-// A single step may occur several times in a period, so that its last occurrence tells a distance that is too short. A
-// few steps in a row rarely do.
+// A single step may occur several times in a period, so the distance to its last occurrence may be shorter than the
+// period. A sequence of this many steps rarely occurs several times in a period.
 constexpr std::uint64_t steps_in_a_row = 8;
-// So many equal steps are a cycle even if a whole period has not come again yet.
+// This many equal steps are a cycle even if a whole period has not come again yet.
 constexpr std::uint64_t enough_equal = 32;
 constexpr std::uint64_t places = 4 * use_cycle::most_steps;
 

@@ -1,10 +1,10 @@
 #pragma once
 
 /// Predicts which memory the work of a device uses next, if the work repeats itself, as training steps, decoding and
-/// solvers do. The memory that one piece of work uses is a *step*. The object keeps the latest steps as hashes. If the
-/// latest steps equal those before them, at a constant distance, this distance is the period of a cycle, and the object
-/// predicts that the steps of the latest period come again. The first other step ends the prediction. Pure bookkeeping
-/// with bounded memory; not thread-safe.
+/// solvers do. The memory that one piece of work uses is a *step*. The object keeps the latest steps as hashes. If each
+/// of the latest steps equals the step at a constant distance before it, this distance is the period of a cycle. The
+/// object then predicts that the steps of the latest period come again. The first step that differs from the prediction
+/// ends the cycle. Pure bookkeeping with bounded memory; not thread-safe.
 
 #include <cstdint>
 #include <vector>
@@ -40,7 +40,7 @@ class use_cycle {
     coherence::byte_range bytes;
   };
   struct place {
-    std::uint64_t hash = 0;      // of the steps up to and including `step`
+    std::uint64_t hash = 0;      // hash of several steps; the last of them is `step`
     std::uint64_t step = ~0ULL;  // none
   };
   /// A use in the cycle. `phase`: the number of the step, modulo the period.
@@ -51,7 +51,8 @@ class use_cycle {
   /// The uses of the same bytes in the cycle: cycle_[first] to cycle_[last - 1], by phase.
   struct same_uses {
     region_bytes what;
-    std::uint64_t furthest_end = 0;  // of these bytes, and of the bytes of the region before them in the list
+    std::uint64_t furthest_end = 0;  // the largest end of these bytes and of all bytes of the region before them in the
+                                     // list
     std::size_t first = 0, last = 0;
   };
 
