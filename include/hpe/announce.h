@@ -24,8 +24,9 @@ typedef struct hpeAnnouncement_st* hpeAnnouncement;
 /* Announces work that may use the ranges in accesses and all memory whose home is one of the devices in homes (bit d:
  * device d). Accesses to ordinary memory are ignored. Data that CPU code wrote is uploaded to its home, as before a
  * launch. The program must end every announcement (hpeAnnouncedEnd). If the work waits for CPU code that waits for the
- * announcement, both wait forever. Errors: HPE_ERROR_INVALID_ARGUMENT; HPE_ERROR_NOT_A_REGION for an access that leaves
- * its allocation; HPE_ERROR_DEVICE_LOST. */
+ * announcement, both wait forever.
+ * Errors: HPE_ERROR_INVALID_ARGUMENT; HPE_ERROR_NOT_A_REGION for an access that leaves its allocation;
+ * HPE_ERROR_DEVICE_LOST. */
 HPE_API hpeStatus hpeAnnounce(hpeAnnouncement* announcement, uint64_t homes, const hpeAccess* accesses, size_t count);
 
 /* Tells hpe that the calling thread does the work from now until hpeAnnouncedEnd. Everything on which the work depends

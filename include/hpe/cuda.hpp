@@ -10,7 +10,7 @@
 ///   hpe::enqueue(0, [&](cudaStream_t s) { cufftSetStream(plan, s); cufftExecC2C(...); }, hpe::inout(data));
 ///
 /// Calls return as soon as the work is queued. Soft devices cannot run the program's own CUDA code
-/// (HPE_ERROR_NOT_SUPPORTED); launch_over says which kernels they can run.
+/// (HPE_ERROR_NOT_SUPPORTED); see launch_over for the kernels that soft devices can run.
 
 #include <cuda_runtime_api.h>
 

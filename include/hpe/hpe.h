@@ -17,7 +17,7 @@
  * Errors. Every function returns a status. hpeGetLastErrorMessage() gives the message of the last failure in the
  * calling thread. The message says what the caller requested and what is possible. A call that fails leaves its
  * arguments and the memory named by them unchanged, unless its description says otherwise. The descriptions do not
- * repeat four kinds of errors that every function which needs the runtime can return: HPE_ERROR_INITIALIZATION and
+ * repeat the errors that every function that needs the runtime can return: HPE_ERROR_INITIALIZATION and
  * HPE_ERROR_FORKED as for hpeInit, HPE_ERROR_INVALID_ARGUMENT if a required pointer is NULL, HPE_ERROR_OUT_OF_MEMORY if
  * the host has too little memory, and HPE_ERROR_SYSTEM if a system call fails.
  *
@@ -75,7 +75,7 @@ typedef enum hpeStatus {
   HPE_ERROR_INVALID_DEVICE = 4,   /* no device has this number */
   HPE_ERROR_NOT_FOUND = 5,        /* the module, kernel or file does not exist */
   HPE_ERROR_LAUNCH_FAILED = 6,    /* a kernel failed; afterwards a soft device stays usable, but a GPU is lost */
-  HPE_ERROR_DEVICE_LOST = 7,      /* the device died; data whose only valid copy it had is lost */
+  HPE_ERROR_DEVICE_LOST = 7,      /* the device died; data of which only the device had a valid copy is lost */
   HPE_ERROR_NOT_SUPPORTED = 8,    /* a valid request that this device or build cannot fulfil */
   HPE_ERROR_INITIALIZATION = 9,   /* the runtime could not start; the message gives the reason */
   HPE_ERROR_FORKED = 10,          /* the runtime was started by the parent of this process */
@@ -94,7 +94,8 @@ HPE_API const char* hpeGetLastErrorMessage(void);
 
 /* Starts the runtime: opens the devices that HPE_DEVICES names and reserves the address space. The first call of any
  * function that needs the runtime also starts the runtime. A program needs hpeInit only to learn early whether the
- * runtime can start. Errors: HPE_ERROR_INITIALIZATION, HPE_ERROR_FORKED. */
+ * runtime can start.
+ * Errors: HPE_ERROR_INITIALIZATION, HPE_ERROR_FORKED. */
 HPE_API hpeStatus hpeInit(void);
 
 typedef enum hpeDeviceKind { HPE_DEVICE_SOFT = 0, HPE_DEVICE_CUDA = 1 } hpeDeviceKind;
@@ -117,8 +118,8 @@ HPE_API hpeStatus hpeGetDeviceCount(int* count);
 HPE_API hpeStatus hpeGetDeviceInfo(int device, hpeDeviceInfo* info);
 
 /* Sets or gets the device that allocations and launches of the calling thread use if they name no device. A new thread
- * uses device 0. The setting does not restrict access: any thread may use any device's memory at any time. Errors:
- * HPE_ERROR_INVALID_DEVICE. */
+ * uses device 0. The setting does not restrict access: any thread may use any device's memory at any time.
+ * Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSetDevice(int device);
 HPE_API hpeStatus hpeGetDevice(int* device);
 
@@ -134,8 +135,8 @@ HPE_API hpeStatus hpeMalloc(void** pointer, size_t size);
 HPE_API hpeStatus hpeMallocOn(void** pointer, size_t size, int device);
 
 /* Allocates memory whose home is the host: CPU code uses this memory like any other memory, and kernels of every device
- * access it over the link of their device. Host memory suits small data that CPU code and kernels change often. Errors:
- * HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY. */
+ * access it over the link of their device. Host memory suits small data that CPU code and kernels change often.
+ * Errors: HPE_ERROR_INVALID_ARGUMENT for size 0; HPE_ERROR_OUT_OF_MEMORY. */
 HPE_API hpeStatus hpeMallocHost(void** pointer, size_t size);
 
 /* Like hpeMallocHost, but CPU code may access the memory at all times, as with cudaMallocHost: CPU code does not wait
@@ -178,9 +179,9 @@ HPE_API hpeStatus hpeFree(void* pointer);
  * sides are hpe pointers, the call returns as soon as the copy is queued. The destination keeps its home.
  * Errors: HPE_ERROR_INVALID_ARGUMENT if the ranges overlap, or a pointer is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if a range starts in an allocation and leaves it, or lies in memory that was freed;
- * HPE_ERROR_DEVICE_LOST if the destination's home is lost, or the only valid copy of source bytes was on a lost
- * device. A copy may fail part-way: each byte of the destination then has its old or its new value, the same on the
- * host and all devices, unless its only valid copy was on a lost device. hpeSynchronize reports failures of queued
+ * HPE_ERROR_DEVICE_LOST if the destination's home is lost, or the only valid copy of source bytes was on a lost device.
+ * A copy may fail part-way: each byte of the destination then has its old or its new value, the same on the host and
+ * all devices, unless the byte's only valid copy was on a lost device. hpeSynchronize reports failures of queued
  * copies. */
 HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
 
@@ -188,7 +189,7 @@ HPE_API hpeStatus hpeMemcpy(void* destination, const void* source, size_t size);
  * soon as the fill is queued. Errors: HPE_ERROR_INVALID_ARGUMENT if destination is NULL and size is not 0;
  * HPE_ERROR_NOT_A_REGION if the range starts in an allocation and leaves it, or lies in memory that was freed;
  * HPE_ERROR_DEVICE_LOST if the home of the range is lost. If the fill fails part-way, each byte has its old or its new
- * value, as with hpeMemcpy. Failures after the call has returned are reported by the next hpeSynchronize. */
+ * value, as with hpeMemcpy. The next hpeSynchronize reports failures that occur after the call has returned. */
 HPE_API hpeStatus hpeMemset(void* destination, int value, size_t size);
 
 /* Tells hpe that device `where`, or CPU code (HPE_HOST), will soon use the bytes. The call does not wait for copies and
@@ -199,7 +200,8 @@ HPE_API hpeStatus hpePrefetch(const void* pointer, size_t size, int where);
 
 /* Tells hpe how the program uses a whole allocation. Advice changes only speed, except that HPE_ADVISE_WRITE_ONLY can
  * also change results. Allocations of up to 256 KiB share blocks with other allocations; hpe accepts advice about them,
- * but ignores it. Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_ARGUMENT. */
+ * but ignores it.
+ * Errors: HPE_ERROR_NOT_A_REGION, HPE_ERROR_INVALID_ARGUMENT. */
 typedef enum hpeAdvice {
   HPE_ADVISE_DEFAULT = 0,    /* rolling upload for sequential writers, prefetch for sequential readers */
   HPE_ADVISE_LAZY = 1,       /* upload only when a kernel needs the data */
@@ -243,7 +245,7 @@ HPE_API hpeStatus hpeGetPointerInfo(const void* pointer, hpePointerInfo* info);
 typedef struct hpeModule_st* hpeModule;
 typedef struct hpeKernel_st* hpeKernel;
 
-/* Loads a shared object of kernels (see <hpe/kernel.h>) on every device; If path is NULL, hpe loads its own kernels.
+/* Loads a shared object of kernels (see <hpe/kernel.h>) on every device. If path is NULL, hpe loads its own kernels.
  * Loading the same file again returns the same module. Modules stay loaded until the program ends. Errors:
  * HPE_ERROR_NOT_FOUND with the loader's message; HPE_ERROR_INVALID_ARGUMENT for an empty path. */
 HPE_API hpeStatus hpeModuleLoad(hpeModule* module, const char* path);
@@ -281,11 +283,11 @@ typedef struct hpeAccess {
  * the kernel may read and write any allocation. The launch runs after everything that was queued on the same bytes
  * before, from any thread and on any device, and before later work on them. If the device cannot reach an allocation,
  * or the allocation's home is lost, the allocation first moves to the device. If the kernel fails, the next
- * hpeSynchronize reports the failure. Errors: HPE_ERROR_INVALID_ARGUMENT, also for more than HPE_MAX_ACCESSES accesses;
- * HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if the bytes of all accesses do not fit
- * into device memory at once, or if an allocation that has to move to the device does not fit there;
- * HPE_ERROR_NOT_SUPPORTED if other processes use an allocation that has to move (<hpe/node.h>);
- * HPE_ERROR_DEVICE_LOST. */
+ * hpeSynchronize reports the failure.
+ * Errors: HPE_ERROR_INVALID_ARGUMENT, also for more than HPE_MAX_ACCESSES accesses; HPE_ERROR_NOT_A_REGION;
+ * HPE_ERROR_INVALID_DEVICE; HPE_ERROR_OUT_OF_MEMORY if the bytes of all accesses do not fit into device memory at once,
+ * or if an allocation that has to move to the device does not fit there; HPE_ERROR_NOT_SUPPORTED if other processes use
+ * an allocation that has to move (<hpe/node.h>); HPE_ERROR_DEVICE_LOST. */
 #define HPE_CURRENT_DEVICE (-2)
 #define HPE_ALL ((size_t)-1)
 HPE_API hpeStatus hpeLaunch(int device, hpeKernel kernel, const hpeShape* shape, const void* parameters,
@@ -303,33 +305,34 @@ typedef struct hpeTeamMember {
  * later work on the bytes runs after all parts. Tiles on one device may wait for tiles on another, through memory that
  * both reach: hpe never queues two teams so that each blocks a device that the other needs. But a device may run only a
  * few tiles at a time, so a tile must not wait for a tile that begins later on the same device. If a member cannot
- * reach an allocation, the allocation moves to the first member's device. Errors: as for hpeLaunch;
- * HPE_ERROR_INVALID_ARGUMENT also if there is no member, if two members name the same device, or if count is HPE_ALL;
- * HPE_ERROR_NOT_SUPPORTED if an allocation would have to move to a device whose memory some member cannot reach either,
- * and for PTX kernels. */
+ * reach an allocation, the allocation moves to the first member's device.
+ * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT also if there is no member, if two members name the same device,
+ * or if count is HPE_ALL; HPE_ERROR_NOT_SUPPORTED if an allocation would have to move to a device whose memory some
+ * member cannot reach either, and for PTX kernels. */
 HPE_API hpeStatus hpeLaunchTeam(const hpeTeamMember* members, size_t member_count, hpeKernel kernel,
                                 size_t parameter_size, const hpeAccess* accesses, size_t count);
 
 /* Queues work through the program's own code: kernels compiled with it, or calls of libraries such as cuFFT and CUB.
- * hpe makes the accesses coherent as for a launch and calls function(stream, argument) in the calling thread. On a CUDA
- * device stream is a CUstream (a cudaStream_t), the primary context of the device is current, and function may queue
- * work on the stream. This work may use no hpe memory except the bytes that accesses names. The call returns when
- * function has returned; later work on these bytes runs after the work that function queued. hpe::enqueue
- * (<hpe/cuda.hpp>) is the C++ form of this function. function returns 0, or the number of an error. hpe holds locks
- * while function runs. Therefore function must not access hpe memory in CPU code, and must not wait for threads that
- * access hpe memory. Calls of hpe functions inside function fail. function must not throw an exception. Errors: as for
- * hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function does not return 0. In this case, hpeEnqueue waits until the work that
- * function queued has run. Bytes named with HPE_OUT and HPE_INOUT then have their old values where the host had a valid
- * copy; the other bytes have the values that this work left. HPE_ERROR_NOT_SUPPORTED on soft devices, which run kernels
- * of modules only. */
+ * hpe makes the accesses coherent as for a launch and calls function(stream, argument) in the calling thread. On a
+ * CUDA device stream is a CUstream (a cudaStream_t), the primary context of the device is current, and function may
+ * queue work on the stream. This work may use no hpe memory except the bytes that accesses names. The call returns
+ * when function has returned; later work on these bytes runs after the work that function queued. hpe::enqueue
+ * (<hpe/cuda.hpp>) is the C++ form of this function.
+ * function returns 0, or the number of an error. hpe holds locks while function runs. Therefore function must not
+ * access hpe memory in CPU code, and must not wait for threads that access hpe memory. Calls of hpe functions inside
+ * function fail. function must not throw an exception.
+ * Errors: as for hpeLaunch; HPE_ERROR_LAUNCH_FAILED if function does not return 0. In this case, hpeEnqueue waits
+ * until the work that function queued has run. Bytes named with HPE_OUT and HPE_INOUT then have their old values
+ * where the host had a valid copy; the other bytes have the values that this work left. HPE_ERROR_NOT_SUPPORTED on
+ * soft devices, which run kernels of modules only. */
 typedef int (*hpeEnqueueFunction)(void* stream, void* argument);
 HPE_API hpeStatus hpeEnqueue(int device, hpeEnqueueFunction function, void* argument, const hpeAccess* accesses,
                              size_t count);
 
 /* Waits until everything queued so far, by any thread, has finished (hpeSynchronizeDevice: on one device), and returns
  * the first failure of a kernel or a copy since the last such call. Programs need these calls to measure times and to
- * learn of errors, but never to order work. Errors: HPE_ERROR_LAUNCH_FAILED; HPE_ERROR_DEVICE_LOST;
- * HPE_ERROR_INVALID_DEVICE. */
+ * learn of errors, but not to order work, except on memory of hpeMallocOpen. Errors: HPE_ERROR_LAUNCH_FAILED;
+ * HPE_ERROR_DEVICE_LOST; HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeSynchronize(void);
 HPE_API hpeStatus hpeSynchronizeDevice(int device);
 

@@ -32,14 +32,14 @@ typedef struct hpeExport {
  * that copy. CPU code of this process may read the bytes during the export. The same bytes may be exported several
  * times at once. Until hpeExportEnd, the allocation can neither be freed nor move: hpeFree returns
  * HPE_ERROR_INVALID_ARGUMENT; hpeMigrate, and a launch on a device that does not reach the allocation, return
- * HPE_ERROR_NOT_SUPPORTED. Errors: HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_ARGUMENT for 0 bytes;
- * HPE_ERROR_NOT_SUPPORTED if a device cannot share memory, for an allocation that is distributed over devices in more
- * than 4096 parts, and for memory from hpeExportOpen; HPE_ERROR_OUT_OF_MEMORY if 65,536 exports exist already;
- * HPE_ERROR_DEVICE_LOST if the home is lost. */
+ * HPE_ERROR_NOT_SUPPORTED.
+ * Errors: HPE_ERROR_NOT_A_REGION; HPE_ERROR_INVALID_ARGUMENT for 0 bytes; HPE_ERROR_NOT_SUPPORTED if a device cannot
+ * share memory, for an allocation that is distributed over devices in more than 4096 parts, and for memory from
+ * hpeExportOpen; HPE_ERROR_OUT_OF_MEMORY if 65,536 exports exist already; HPE_ERROR_DEVICE_LOST if the home is lost. */
 HPE_API hpeStatus hpeExportBegin(hpeExport* handle, const void* pointer, size_t size);
 
 /* Ends an export of this process. CPU code of this process then sees the bytes that other processes have written,
- * including processes that have closed the memory since. As soon as no process has the allocation open, its device
+ * including processes that have already closed the memory. As soon as no process has the allocation open, its device
  * memory may be used for other data again. Does not wait for copies by other processes: if another process is still
  * copying the bytes, its copy fails with HPE_ERROR_NOT_FOUND. Errors: HPE_ERROR_NOT_FOUND if the handle is not a valid
  * handle of this process. */
@@ -51,13 +51,13 @@ HPE_API hpeStatus hpeExportEnd(const hpeExport* handle);
 HPE_API hpeStatus hpeExportReachable(const hpeExport* handle, int* reachable);
 
 /* Copies size bytes from offset in the exported bytes to destination, which is an hpe pointer or any memory, and
- * returns when the copy is complete. The handle may be a handle of this process itself. Errors: HPE_ERROR_NOT_FOUND if
- * the export or its process has ended; in this case nothing is written, unless the export or the process ended during
- * the copy: the contents of the destination are then undefined. (If the source process dies during a copy and the copy
- * succeeds nevertheless, the bytes are correct.) HPE_ERROR_INVALID_ARGUMENT beyond the end of the exported bytes;
- * HPE_ERROR_NOT_A_REGION beyond the end of the destination; HPE_ERROR_NOT_SUPPORTED if no device of this process
- * reaches the memory; HPE_ERROR_DEVICE_LOST if the destination's home, or each device that reaches the memory, is
- * lost. */
+ * returns when the copy is complete. The handle may be a handle of this process itself.
+ * Errors: HPE_ERROR_NOT_FOUND if the export or its process has ended; in this case nothing is written, unless the
+ * export or the process ended during the copy: the contents of the destination are then undefined. (If the source
+ * process dies during a copy and the copy succeeds nevertheless, the bytes are correct.) HPE_ERROR_INVALID_ARGUMENT
+ * beyond the end of the exported bytes; HPE_ERROR_NOT_A_REGION beyond the end of the destination;
+ * HPE_ERROR_NOT_SUPPORTED if no device of this process reaches the memory; HPE_ERROR_DEVICE_LOST if the destination's
+ * home, or each device that reaches the memory, is lost. */
 HPE_API hpeStatus hpeExportCopy(void* destination, const hpeExport* handle, size_t offset, size_t size);
 
 /* Opens the exported bytes as memory that CPU code and kernels of this process use in place: there is one copy, which
@@ -69,8 +69,9 @@ HPE_API hpeStatus hpeExportCopy(void* destination, const hpeExport* handle, size
  * Kernels of the exporting process see writes by other processes at once. CPU code of the exporting process may use a
  * copy of its own, and sees these writes after hpeExportEnd, or after hpeExportBegin of the same bytes; it must not
  * touch the allocation while others write. Allocations of up to 256 KiB share blocks of 64 KiB: while others write, the
- * exporter's CPU code must not write to other allocations in these blocks. Errors: HPE_ERROR_NOT_FOUND as above;
- * HPE_ERROR_NOT_SUPPORTED for handles of this process, and on GPUs, where programs can use CUDA's own IPC handles. */
+ * exporter's CPU code must not write to other allocations in these blocks.
+ * Errors: HPE_ERROR_NOT_FOUND as above; HPE_ERROR_NOT_SUPPORTED for handles of this process, and on GPUs, where
+ * programs can use CUDA's own IPC handles. */
 HPE_API hpeStatus hpeExportOpen(void** pointer, const hpeExport* handle);
 
 #ifdef __cplusplus

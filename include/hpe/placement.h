@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 /* Sets *node to the operating system's number of the NUMA node to which a device is attached, or to -1 if the machine
- * has only one node, or if the node is not known. HPE_SOFT_NODES sets the nodes of soft devices. Errors:
- * HPE_ERROR_INVALID_DEVICE. */
+ * has only one node, or if the node is not known. HPE_SOFT_NODES sets the nodes of soft devices.
+ * Errors: HPE_ERROR_INVALID_DEVICE. */
 HPE_API hpeStatus hpeGetDeviceNumaNode(int device, int* node);
 
 #ifdef __cplusplus

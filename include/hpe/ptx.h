@@ -17,11 +17,11 @@ extern "C" {
 #endif
 
 /* Loads PTX texts and links them if there are several, so that they can refer to each other's symbols. The texts are
- * copied. Every call makes a new module with variables of its own, which lives until hpeModuleUnload. Errors:
- * HPE_ERROR_INVALID_ARGUMENT, whose message names line and instruction, for a text that is not PTX or a symbol that is
- * not defined; HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know (on soft devices); HPE_ERROR_NOT_FOUND
- * for texts that the CUDA driver refuses; HPE_ERROR_OUT_OF_MEMORY if the module's variables do not fit into device
- * memory. */
+ * copied. Every call makes a new module with variables of its own, which lives until hpeModuleUnload.
+ * Errors: HPE_ERROR_INVALID_ARGUMENT, whose message names line and instruction, for a text that is not PTX or a symbol
+ * that is not defined; HPE_ERROR_NOT_SUPPORTED for an instruction that hpe does not know (on soft devices);
+ * HPE_ERROR_NOT_FOUND for texts that the CUDA driver refuses; HPE_ERROR_OUT_OF_MEMORY if the module's variables do not
+ * fit into device memory. */
 HPE_API hpeStatus hpeModuleLoadPtx(hpeModule* module, const char* const* texts, size_t count);
 
 /* Unloads a module of hpeModuleLoadPtx: waits for its launches and frees its variables. Its kernels become invalid.
@@ -72,10 +72,10 @@ typedef struct hpeGrid {
                             memory; zeros: the kernel's own clusters, if it declares any */
 } hpeGrid;
 
-/* Like hpeLaunch, for kernels of PTX. *work becomes a handle for hpeWorkWait; work may be NULL. Errors: as for
- * hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device does not support (more than 1024
- * threads or 227 KiB of shared memory in a block, a dimension that is 0, or a grid dimension above CUDA's limits; a
- * cluster that has more than 16 blocks, differs from the kernel's own, or does not divide the grid);
+/* Like hpeLaunch, for kernels of PTX. *work becomes a handle for hpeWorkWait; work may be NULL.
+ * Errors: as for hpeLaunch; HPE_ERROR_INVALID_ARGUMENT for a shape that the kernel or a device does not support (more
+ * than 1024 threads or 227 KiB of shared memory in a block, a dimension that is 0, or a grid dimension above CUDA's
+ * limits; a cluster that has more than 16 blocks, differs from the kernel's own, or does not divide the grid);
  * HPE_ERROR_NOT_SUPPORTED for other kernels, and on GPUs for cooperative launches, and for clusters if the driver is
  * too old. */
 HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
@@ -83,11 +83,11 @@ HPE_API hpeStatus hpeLaunchGrid(int device, hpeKernel kernel, const hpeGrid* sha
 
 /* Like hpeLaunchGrid with HPE_ALL, for programs that order their work themselves, as CUDA programs do with streams. The
  * launch waits for the work in `after` (work of any kind, on any device; zeros are ignored), and may run at the same
- * time as all other launches by hpeLaunchGridAfter. hpe orders it with other work: this launch sees the data that CPU
- * code wrote and the results of copies, fills and launches of other kinds that were queued before it, and later work of
- * these kinds waits for this launch. One exception: CPU code may use host memory (hpeMallocHost) while such kernels
- * run, so the program itself must wait for the kernels (hpeWorkWait). Memory that the device cannot reach, or whose
- * home is lost, does not move: a kernel that touches it fails. */
+ * time as all other launches by hpeLaunchGridAfter. hpe orders the launch with work of other kinds: the launch sees the
+ * data that CPU code wrote and the results of copies, fills and launches of other kinds that were queued before it, and
+ * later work of these kinds waits for this launch. One exception: CPU code may use host memory (hpeMallocHost) while
+ * such kernels run, so the program itself must wait for the kernels (hpeWorkWait). Memory that the device cannot reach,
+ * or whose home is lost, does not move: a kernel that touches it fails. */
 HPE_API hpeStatus hpeLaunchGridAfter(int device, hpeKernel kernel, const hpeGrid* shape, const void* parameters,
                                      size_t parameter_size, const hpeWork* after, size_t count, hpeWork* work);
 

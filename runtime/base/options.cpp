@@ -89,7 +89,7 @@ void read(const char* variable, bool& value) {
   value = place_among(accepted_by_switch, variable, value ? 0 : 1) % 2 == 0;
 }
 
-// Calls `wrong` in the handler of the error for each invalid value.
+// Reads all options. For each invalid value, calls `wrong` in the catch block of the error.
 template <class Wrong>
 options read_all(Wrong wrong) {
   options result;

@@ -45,7 +45,7 @@ void lane::upload_behind(region& r, block_run run) {
     b = same.end;
     if (!apply(r.state(same.begin), block_event::flush).actions.upload) continue;
     if (!r.single_copy() && !r.resident.usable(r.bytes_of(same)))
-      continue;  // no usable device memory; a launch that needs the blocks allocates it, and then uploads the blocks
+      continue;  // no usable device memory; a launch that needs the blocks maps device memory and uploads the blocks
     if (!env_.host.hold(r, r.bytes_of(same), work::host_memory::use::read)) continue;
     // Close the view to writers before the copy reads the shadow, so that no write is lost.
     if (!env_.views.set(r, same, os::access::read)) return work::degrade_to_host(env_, r);

@@ -16,9 +16,9 @@ namespace hpe::os {
 /// The accesses that the program may make to mapped pages.
 enum class access : std::uint8_t { none, read, read_write };
 
-/// Makes an anonymous file of the given size, which no other process can name. The system allocates a page of the file
-/// when the page is first touched, and removes the file with its last descriptor and mapping. The descriptor is closed
-/// on exec.
+/// Creates an anonymous file of the given size, which no other process can open by name. The system allocates a page of
+/// the file when the page is first touched, and removes the file when its last descriptor is closed and its last
+/// mapping is removed. The descriptor is closed on exec.
 [[nodiscard]] file_descriptor create_memory_file(const char* name, std::uint64_t size);
 
 /// Frees the pages of a part of a memory file. This part reads as zero afterwards, in every mapping.

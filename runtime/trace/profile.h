@@ -29,8 +29,8 @@ enum class way : std::uint8_t {
 inline constexpr unsigned way_count = 8;
 [[nodiscard]] const char* name_of(way how) noexcept;
 
-/// The transfers and touches of a program, printed when it ends (HPE_PROFILE). Each process has at most one profile.
-/// Thread safe; add() is also safe in signal handlers.
+/// The transfers and touches of a program, printed when the program ends (HPE_PROFILE). Each process has at most one
+/// profile. Thread safe; add() is also safe in signal handlers.
 class HPE_API profile {
  public:
   /// Creates the profile of this process unless the process already has a profile. The profile is printed on standard

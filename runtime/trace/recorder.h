@@ -81,7 +81,7 @@ class HPE_API recorder {
     std::uint64_t bytes = 0;
   };
 
-  /// For one name, the sums of the events that came when the table was full.
+  /// For one name, the sums of the events that were recorded when the table was full.
   struct left_out {
     std::atomic<const char*> name{nullptr};
     std::atomic<category> what{};

@@ -17,9 +17,9 @@ namespace hpe::trace {
 
 /// The subject of a wait, as numbers. The watching thread converts the numbers to words when the waiting thread stalls.
 struct awaited_thing {
-  /// Returns a sentence that begins with a lower-case letter; may take locks. The wait may be over by then, so the
-  /// function must look up the objects that the numbers name, and `about` must outlive all waits that are noted with
-  /// the function.
+  /// Returns a sentence that begins with a lower-case letter; may take locks. The wait may be over before the call, so
+  /// the function must look up the objects that the numbers name, and `about` must outlive all waits that are noted
+  /// with the function.
   using description = std::string (*)(const void* about, std::uint64_t first, std::uint64_t second);
 
   description describe = nullptr;

@@ -295,7 +295,8 @@ residency::progress residency::fill_all(const plan& what, const turn& mine) {
 bool residency::fill(const gap& g, std::uint64_t now) {
   region& r = *g.region;
   const lock_guard lock(r.mutex);
-  // If the region has changed, the submission finds its missing data again when it has locked its regions.
+  // If the region has changed, nothing is mapped here: the submission checks again which data is missing after it has
+  // locked its regions.
   if (!r.alive || g.range.end > r.bytes_at_homes() || r.home_of(g.range.begin) != g.home ||
       r.end_of_home(g.range.begin, g.range.end) != g.range.end || r.resident.all().overlaps(g.range.begin, g.range.end))
     return true;

@@ -61,9 +61,9 @@ class residency {
     std::map<unsigned, std::uint64_t> of_process_;  // turns of the process by device (node::device_share::turn)
   };
 
-  /// An allocation that is being made or removed: its device memory is neither free nor used by data. If a thread finds
-  /// no other memory, it waits until these changes have ended before its work is refused. The thread that makes the
-  /// change never waits for a turn during the change.
+  /// An allocation that is being created or removed: its device memory is neither free nor used by data. If a thread
+  /// finds no other memory, it waits until these changes have ended before its work is refused. The thread that makes
+  /// the change never waits for a turn during the change.
   class change {
    public:
     explicit change(residency& at) noexcept : at_(at) { at.changes_begun_.fetch_add(1); }

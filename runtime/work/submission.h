@@ -101,8 +101,8 @@ class submission {
   void hand_over() noexcept { queued(accesses_, {}); }
 
   /// Call this if queuing has failed. Parts of the work may have run, but no part may still be running. If the host has
-  /// a copy of bytes that the work may have written, this copy becomes valid; otherwise the home keeps the bytes that
-  /// the parts have written.
+  /// a copy of bytes that the work may have written, this copy becomes the valid copy; otherwise the home keeps the
+  /// bytes that the parts have written.
   void abandon() noexcept;
 
  private:

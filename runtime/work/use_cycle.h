@@ -58,7 +58,7 @@ class use_cycle {
 
   void allocate();
   [[nodiscard]] bool is_known() const noexcept;
-  /// Whether the object still has a step and its uses.
+  /// Whether the rings contain the step `number` and its uses.
   [[nodiscard]] bool has(std::uint64_t number) const noexcept;
   [[nodiscard]] std::uint64_t hash_of_latest(std::uint64_t last) const noexcept;
   void find_uses();
@@ -66,7 +66,7 @@ class use_cycle {
   // Rings, by the number of the step or of the use.
   std::vector<step> steps_;
   std::vector<region_bytes> uses_;
-  std::vector<place> places_;  // where steps were last seen, by hash
+  std::vector<place> places_;  // where each sequence of steps was last seen, by its hash
   std::uint64_t step_count_ = 0;
   std::uint64_t use_count_ = 0;
   std::uint64_t first_use_ = 0;   // of the current step

@@ -75,7 +75,7 @@ class allocator {
   void when_short(std::function<bool()> make_room) { maker_.when_short(std::move(make_room)); }
 
   /// Moves the region of an allocation to other homes: a single home, or one home for each granule. Other threads that
-  /// use the region wait for the move. Returns the seconds that the move took, after the wait for earlier work.
+  /// use the region wait for the move. Returns the duration of the move in seconds, without the wait for earlier work.
   double place(const void* p, std::vector<std::uint16_t> homes);
   void migrate(const void* p, unsigned device) { place(p, {static_cast<std::uint16_t>(device)}); }
   /// Whether a region can move to other homes: its kind allows a move, and no other process uses the region.

@@ -88,8 +88,8 @@ void announcer::close_again(bool opened) const {
   try {
     if (opened && announced_.any()) release(all_homes, {});
   } catch (const error& e) {
-    log(log_level::debug, "closing views behind a host function: {}",
-        e.what());  // fails if a device is lost; threads that use its memory then get errors
+    log(log_level::debug, "the views were not closed after a host function: {}",
+        e.what());  // if a device is lost; threads that use its memory get errors
   }
 }
 

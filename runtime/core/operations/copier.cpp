@@ -31,8 +31,8 @@ using work::submission;
 
 namespace {
 
-// Larger copies are queued in pieces, so that other threads can lock the region in between. Each piece costs the caller
-// some microseconds before it can queue other work, for example the copy in the other direction.
+// Copies of more bytes than this are queued in pieces, so that other threads can lock the region in between. Each piece
+// costs the caller some microseconds before it can queue other work, for example the copy in the other direction.
 constexpr std::uint64_t piece_size = std::uint64_t{256} << 20;
 
 // The largest number of buffers that a copy between homes uses at once, so that buffers are left for a copy in the

@@ -50,7 +50,8 @@ class launch_planner {
   struct plan {
     std::vector<spread::block_range> parts;                // one for each device of the list
     std::vector<std::vector<replaced_pointer>> replacing;  // one list for each device of the list
-    std::vector<replicas::hold> holds;                     // the caller keeps them until the launch is queued
+    std::vector<replicas::hold> holds;                     // keep the replicas alive; the caller destroys the holds
+                                                           // after it has queued the launch
     std::string reason;
     spread::planner::measurement measured;  // the argument for took(); without a record, no measurement is needed
     bool wants_start = false;               // see spread::planner::wants_start

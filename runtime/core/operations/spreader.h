@@ -17,9 +17,9 @@
 
 namespace hpe::core {
 
-/// Launches kernels of PTX on several devices, each of which runs a part of the grid. For each module it makes a second
-/// module of patched kernels (runtime/ptx/patch). The patched kernels use the variables of the first module on one
-/// device. Thread-safe.
+/// Launches kernels of PTX on several devices, each of which runs a part of the grid. For each module, the spreader
+/// loads a second module of patched kernels (runtime/ptx/patch). The patched kernels use the variables of the first
+/// module on one device. Thread-safe.
 class spreader {
  public:
   spreader(device::device_set& devices, allocator& memory, copier& copies, launcher& kernels, ptx_modules& modules,
