@@ -4,9 +4,9 @@
  * hpe orders work by the data that launches and copies name and by the order of the calls. It does not see work that
  * still waits in a queue of the program. The program can announce this work when it queues the work. After the
  * announcement, CPU code waits for the end of the work before it reads or writes memory that the work may write, and
- * before it writes memory that the work may read. System calls, MPI calls, hpeMemcpy and hpeMemset wait in the same
- * way. Announcements do not protect host memory (hpeMallocHost). Launches do not wait for announced work; the program
- * must order launches and announced work itself.
+ * before it writes memory that the work may read. System calls, MPI calls, copies, fills and launches wait in the same
+ * way. Only hpeLaunchGridAfter does not wait; the program itself must order such launches and announced work.
+ * Announcements do not protect host memory (hpeMallocHost).
  *
  * <hpe/hpe.h> describes errors and thread safety.
  */

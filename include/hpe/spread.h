@@ -37,7 +37,7 @@ typedef struct hpeSpread {
   HPE_STRUCT_SIZE(struct hpeSpread);
   uint32_t parts;   /* 1: one device runs the whole grid */
   char reason[256]; /* why hpe cut the launch in this way, or did not cut it; a longer text is truncated */
-  hpeWork work[16]; /* the work of the first 16 parts, for hpeWorkWait */
+  hpeWork work[16]; /* the work of the parts, for hpeWorkWait; further elements are zeros */
 } hpeSpread;
 
 /* Queues a PTX kernel and returns. Of the given devices, hpe uses those with which it predicts that the kernel finishes

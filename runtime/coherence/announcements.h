@@ -2,8 +2,9 @@
 
 /// Announced work: work that waits in queues of the program and has not been passed to the runtime yet
 /// (hpe/announce.h). An announcement lists the memory that the work may use between the call that queued the work and
-/// the end of the work. CPU code waits for announced work as for the runtime's own work. Device work does not wait for
-/// announced work, because the program queued both and keeps their order.
+/// the end of the work. CPU code waits for announced work as for the runtime's own work. Launches also wait for
+/// announced work before they are queued. Only concurrent work (hpeLaunchGridAfter) does not wait, because the program
+/// itself orders concurrent work and announced work.
 ///
 /// An announcement is also a release: core/announcer closes the views of the announced memory, and no lane
 /// (fault/lane.h) opens a view that an announcement forbids. So CPU code that touches the bytes after the announcement

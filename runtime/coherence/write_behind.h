@@ -26,9 +26,9 @@ class write_behind {
     std::deque<block_run> upload;  ///< blocks to upload, with which the writers have finished
   };
 
-  /// Resets for a region of `blocks` blocks. At most `window` blocks are open for writing before the oldest are
-  /// uploaded. If twice the number of blocks that are opened for all writers at once is more than `window`, then twice
-  /// that number is the limit instead.
+  /// Resets for a region of `blocks` blocks. When too many blocks are open for writing, the oldest of them are
+  /// uploaded. The limit is `window` blocks or, if that is more, twice the number of blocks that are opened for all
+  /// writers at once. While there is only one writer, most_for_one may lower the limit.
   void reset(std::uint64_t blocks, std::uint64_t window, rolling_mode mode);
 
   /// Call this when the host is about to write a closed block. `uploaded_before`: a plan has uploaded the block since

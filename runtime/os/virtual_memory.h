@@ -55,9 +55,9 @@ void unmap_to_reserved(void* address, std::size_t size);
 /// unless it throws.
 [[nodiscard]] bool protect(void* address, std::size_t size, access allowed);
 
-/// Hints before and after a protect() that must be fast: set_apart makes a separate mapping of some pages of a memory
-/// file, which protect() changes in half the time; rejoin lets the operating system merge these pages again with
-/// neighbours that have the same protection.
+/// Hints for a call of protect() that must be fast. set_apart, called before protect(), makes a separate mapping of
+/// some pages of a memory file; protect() changes a separate mapping in half the time. rejoin, called after protect(),
+/// lets the operating system merge these pages with neighbours that have the same protection.
 void set_apart(void* address, std::size_t size) noexcept;
 void rejoin(void* address, std::size_t size) noexcept;
 
