@@ -31,7 +31,7 @@ namespace hpe {
 /// XDG_CACHE_HOME nor HOME is an absolute path. The folder need not exist.
 [[nodiscard]] std::filesystem::path own_cache_folder();
 
-/// The variables in which mpirun and Slurm tell a process its rank; the first variable that is set is used.
+/// The environment variables in which mpirun and Slurm pass a process its rank; the first variable that is set is used.
 inline constexpr std::array rank_variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
 
 /// The rank of this process in its MPI job, from the environment that mpirun or Slurm sets; nullptr if neither started

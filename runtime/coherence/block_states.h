@@ -33,8 +33,8 @@ class block_states {
   /// at the latest.
   [[nodiscard]] block_run same_from(std::uint64_t block, std::uint64_t limit) const noexcept;
 
-  /// Gives each block of the run the state that follows from the event (coherence::apply). The caller must have carried
-  /// out the actions of the event.
+  /// Changes each block of the run to the state that follows from the event (coherence::apply). The caller must have
+  /// carried out the actions of the event.
   void transition(block_run run, block_event event) noexcept;
 
   /// Like transition, for an event that starts a fetch. Stores the number of the fetch in each block of the run.

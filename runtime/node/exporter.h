@@ -48,7 +48,7 @@ class exporter {
 
   /// Retires a memory that is about to be freed and has no exported part. Calls `last`, which frees the memory. If
   /// other processes have the memory open, another thread calls `last` after the last of these processes has closed the
-  /// memory; otherwise retire calls it at once.
+  /// memory; otherwise retire calls `last` at once.
   void retire(std::uint64_t memory, std::function<void()> last);
   /// Calls `last` when no other process has these bytes open: at once, or later in another thread. The memory is not
   /// retired. If when_closed throws, `last` has not been called.

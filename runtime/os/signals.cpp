@@ -13,9 +13,9 @@
 #include "runtime/os/next_function.h"
 
 // The handler is installed with SA_NODEFER and a mask of one signal. So it runs under the mask of the code that it
-// interrupted: a thread that waits for its data still receives SIGINT, and the handler of SIGINT may itself fault. The
-// program's handler gets the mask that it asked for just before it is called; the return from our handler restores the
-// interrupted code's mask.
+// interrupted: a thread that waits for its data still receives SIGINT, and the handler of SIGINT may itself fault. Just
+// before our handler calls the program's handler, our handler sets the mask that the program requested for it. The
+// return from our handler restores the interrupted code's mask.
 //
 // The one signal blocked while our handler runs is the one by which the C library cancels a thread whose cancellation
 // type is asynchronous. The handler of that signal unwinds the stack from the point of interruption, and the functions

@@ -22,8 +22,8 @@ using work::region_range;
 
 namespace {
 
-// The largest number of bytes that one command copies. With commands of this size, other copies get the link between
-// one command and the next.
+// The largest number of bytes that one command copies. With commands of this size, other copies can use the link
+// between one command and the next.
 constexpr std::uint64_t piece = std::uint64_t{64} << 20;
 
 bool host_owns(block_state s) noexcept { return s == block_state::host; }
