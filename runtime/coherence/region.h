@@ -82,7 +82,7 @@ class region {
   /// closed. Set to false only under the mutex (close_to_host); may be read without the mutex.
   std::atomic<bool> open_to_host{true};
 
-  /// Makes the object a new region. Its blocks are in state `initial`: fresh; device, if the shadow still contains
+  /// Turns the object into a new region. Its blocks are in state `initial`: fresh; device, if the shadow still contains
   /// bytes of a freed allocation (the home then reads as zero); or host, if layout.open. At first the region has no
   /// device memory (resident). Both windows are in bytes (HPE_PREFETCH_WINDOW, HPE_ROLLING_WINDOW).
   void begin(region_layout description, std::uint64_t prefetch_window, std::uint64_t rolling_window,

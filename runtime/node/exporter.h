@@ -41,7 +41,8 @@ class exporter {
   /// Returns when this process has read all messages that others sent before the call: memory that other processes have
   /// closed then counts as closed. Returns false at once if no other process can have sent a message.
   bool settle();
-  /// Call the functions of class openings for these bytes. untake does so for all bytes of a memory.
+  /// Call the functions of class openings for these bytes. untake calls openings::untake, which affects all bytes of a
+  /// memory.
   [[nodiscard]] bool written(const exported& bytes) const;
   [[nodiscard]] bool take_written(const exported& bytes);
   void untake(std::uint64_t memory) noexcept;

@@ -83,7 +83,7 @@ class action_cell {
     }
   }
 
-  /// Replaces the value if the current value has this number. Otherwise returns false and changes nothing.
+  /// Replaces the value if `number` is the number of the current value. Otherwise returns false and changes nothing.
   bool replace(std::uint64_t number, const action& value) noexcept {
     const std::size_t mine = claim();
     slots_[mine].store(value);

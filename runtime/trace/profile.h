@@ -44,12 +44,13 @@ class HPE_API profile {
   /// Counts a transfer or a touch for the caller's call site. address: the touched address.
   [[gnu::noinline]] void add(way how, std::uint64_t bytes, std::chrono::nanoseconds time,
                              const void* address = nullptr) noexcept;
-  /// Counts bytes that moved between a device and the host because CPU code uses them. Not in signal handlers.
+  /// Counts bytes that moved between a device and the host because CPU code uses them. Must not be called in signal
+  /// handlers.
   void moved(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t bytes, bool to_device);
 
-  /// Records that a launch or CPU code uses the bytes [begin, end) of a region. Not in signal handlers.
+  /// Records that a launch or CPU code uses the bytes [begin, end) of a region. Must not be called in signal handlers.
   void used(std::uintptr_t region, std::uint64_t region_bytes, std::uint64_t begin, std::uint64_t end);
-  /// Records that the calling thread has made an allocation. Not in signal handlers.
+  /// Records that the calling thread has made an allocation. Must not be called in signal handlers.
   void allocated(std::uintptr_t address);
 
   /// Returns the profile as lines of text.

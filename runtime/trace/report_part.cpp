@@ -86,7 +86,7 @@ class report_part {
     os::start_thread("hpe-report", [this] { run(); }).detach();
   }
 
-  /// Writes the last file. Does nothing in a child made by fork.
+  /// Writes the process's file for the last time. Does nothing in a child made by fork.
   void finish() noexcept {
     if (::getpid() != process_) return;
     write(true);

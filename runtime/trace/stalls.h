@@ -50,7 +50,7 @@ class HPE_API awaited {
 };
 
 /// Starts to report waits of this process that take longer than `seconds`; 0 reports none. Only the first call has an
-/// effect. Not in signal handlers.
+/// effect. Must not be called in signal handlers.
 HPE_API void tell_of_stalls(std::uint64_t seconds);
 
 }  // namespace hpe::trace

@@ -191,7 +191,7 @@ class host_memory {
   std::map<std::uint32_t, unsigned> transfers_ HPE_GUARDED_BY(mutex_);  // running transfers, by region
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::string> failures_ HPE_GUARDED_BY(mutex_);
   condition_variable changed_;   // signals changes of taken_, served_, search_ and transfers_
-  condition_variable for_room_;  // signals work to the thread that makes room
+  condition_variable for_room_;  // signals that the thread that frees memory has work
   condition_variable for_wishes_;
   std::thread makes_room_;
   std::thread reads_;
